@@ -1,0 +1,23 @@
+# Helpers shared by the folders' lists.
+
+# rove_layer(NAME SOURCES … LINK …): a static library rove_NAME of one layer.
+function(rove_layer name)
+  cmake_parse_arguments(layer "" "" "SOURCES;LINK" ${ARGN})
+  add_library(rove_${name} STATIC ${layer_SOURCES})
+  target_include_directories(rove_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_compile_options(rove_${name} PRIVATE ${ROVE_WARNINGS})
+  target_link_libraries(rove_${name} PUBLIC ${layer_LINK})
+endfunction()
+
+# rove_test(NAME SOURCES … LINK … [LABELS …]): a GoogleTest program, one ctest entry per test.
+function(rove_test name)
+  cmake_parse_arguments(test "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  add_executable(${name} ${test_SOURCES})
+  target_compile_options(${name} PRIVATE ${ROVE_WARNINGS})
+  target_link_libraries(${name} PRIVATE ${test_LINK} GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 120 LABELS "${test_LABELS}"
+               ENVIRONMENT "ROVE_BUILD_DIR=${CMAKE_BINARY_DIR};ROVE_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+endfunction()
+
+set(ROVE_WARNINGS -Wall -Wextra -Wshadow -Wno-missing-field-initializers)

@@ -1,0 +1,93 @@
+// Reading and writing little-endian bytes. A Reader never reads past its end: after the first short read every
+// further read gives zeros and ok() is false, so a decoder checks once, at its end, before it believes anything.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.hpp"
+
+namespace rove {
+
+static_assert(std::endian::native == std::endian::little, "Rove's formats are little-endian and copied as they are");
+
+using Buffer = std::vector<std::byte>;
+
+[[nodiscard]] inline Bytes as_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+[[nodiscard]] inline std::string_view as_text(Bytes bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+[[nodiscard]] constexpr std::size_t round_up(std::size_t value, std::size_t power_of_two) {
+    return (value + power_of_two - 1) & ~(power_of_two - 1);
+}
+
+class Reader {
+public:
+    explicit Reader(Bytes bytes) : rest_(bytes) {}
+
+    template <std::unsigned_integral T>
+    T number() {
+        T value = 0;
+        if (const Bytes raw = take(sizeof(T)); ok_) std::memcpy(&value, raw.data(), sizeof(T));
+        return value;
+    }
+    // The next `size` bytes, still in place; empty when there are fewer.
+    Bytes take(std::size_t size) {
+        if (!ok_ || size > rest_.size()) {
+            ok_ = false;
+            return {};
+        }
+        const Bytes taken = rest_.first(size);
+        rest_ = rest_.subspan(size);
+        return taken;
+    }
+    // A 16-bit length and that many bytes.
+    std::string_view text() { return as_text(take(number<std::uint16_t>())); }
+    template <typename Id>
+    Id id() {
+        Id value;
+        if (const Bytes raw = take(value.bytes.size()); ok_) std::memcpy(value.bytes.data(), raw.data(), raw.size());
+        return value;
+    }
+    void fail() { ok_ = false; }
+
+    [[nodiscard]] bool ok() const { return ok_; }
+    [[nodiscard]] bool done() const { return ok_ && rest_.empty(); }
+    [[nodiscard]] Bytes rest() const { return rest_; }
+
+private:
+    Bytes rest_;
+    bool ok_ = true;
+};
+
+class Writer {
+public:
+    template <std::unsigned_integral T>
+    void number(T value) { append(&value, sizeof value); }
+    void bytes(Bytes raw) { append(raw.data(), raw.size()); }
+    // Precondition: at most 65535 bytes.
+    void text(std::string_view text) {
+        number(static_cast<std::uint16_t>(text.size()));
+        append(text.data(), text.size());
+    }
+    void pad_to(std::size_t power_of_two) { out_.resize(round_up(out_.size(), power_of_two)); }
+
+    [[nodiscard]] std::size_t size() const { return out_.size(); }
+    [[nodiscard]] Buffer take() { return std::move(out_); }
+
+private:
+    void append(const void* data, std::size_t size) {
+        const auto* first = static_cast<const std::byte*>(data);
+        out_.insert(out_.end(), first, first + size);
+    }
+    Buffer out_;
+};
+
+}  // namespace rove

@@ -1,0 +1,132 @@
+// CodeCache: the functions a node knows, and their code while it is loaded.
+//
+// A Function is a record that outlives its code: it is made when its package becomes known, keeps its handle, and can be
+// loaded, evicted and loaded again. Dispatch is by_handle (one array look-up), enter, run, leave.
+//
+// Threads: every member may be called from any thread. `on_ready` is called on the compile thread.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "package/package.hpp"
+#include "rove/rove.h"
+
+namespace rove::code {
+
+using EntryPoint = void (*)(rove_here* here, const void* payload, std::size_t size);
+
+// What a function ran as. The values are on the wire.
+enum class Ran : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
+[[nodiscard]] std::string_view to_string(Ran ran);
+
+// Which forms a node uses: an image at once and bitcode compiled behind it, or one of them pinned.
+enum class Tiers : std::uint8_t { both, image, bitcode };
+
+struct HostSymbol {
+    std::string_view name;
+    void* address;
+};
+
+struct CodeOptions {
+    std::string node = "this node";        // for messages
+    std::vector<HostSymbol> host_symbols;  // the node's own table: rove_*
+    Tiers tiers = Tiers::both;
+    // Loaded code, its package's bytes included. 256 MiB: a few thousand small packages, or four of the largest.
+    std::size_t code_bytes_max = 256 * 1024 * 1024;
+    // Writable statics kept over evictions; a package that would pass it is refused as overloaded.
+    std::size_t static_bytes_max = 256 * 1024 * 1024;
+    // Called when code that someone waited for has been compiled, or could not be (enter then gives the error).
+    std::function<void(const Digest& package)> on_ready;
+};
+
+class PackageCode;  // the loaded state of one package; private to this folder
+
+struct Function {
+    FunctionId id;
+    std::string name;  // "package:entry"
+    std::uint32_t handle = 0;
+    std::uint32_t entry = 0;  // index into the manifest's entries
+    PackageCode* package = nullptr;
+    std::atomic<EntryPoint> target{nullptr};  // null: not loaded
+    std::atomic<Ran> ran{Ran::image};
+};
+
+// A function whose code cannot be evicted as long as this lives.
+class Entered {
+public:
+    Entered(EntryPoint entry, Ran ran, PackageCode* package) : entry_(entry), ran_(ran), package_(package) {}
+    Entered(Entered&& other) noexcept : entry_(other.entry_), ran_(other.ran_), package_(std::exchange(other.package_, nullptr)) {}
+    Entered& operator=(Entered&&) = delete;
+    ~Entered();
+    void run(rove_here* here, const void* payload, std::size_t size) const { entry_(here, payload, size); }
+    [[nodiscard]] Ran ran() const { return ran_; }
+
+private:
+    EntryPoint entry_;
+    Ran ran_;
+    PackageCode* package_;
+};
+
+enum class Waiting : std::uint8_t {
+    for_code,     // the package has no slice here that this node can use: ask for it
+    for_compile,  // the bitcode is being compiled; on_ready will tell
+};
+
+struct LoadReport {
+    // Names that were in use and now mean this package's: "name (was of package X)". Functions that arrived before keep theirs.
+    std::vector<std::string> replaced;
+};
+
+class CodeCache {
+public:
+    explicit CodeCache(CodeOptions options);
+    ~CodeCache();  // waits for compiles; runs destructors of shipped statics
+    CodeCache(const CodeCache&) = delete;
+
+    // Makes a package known and gives the one copy that the cache keeps: the given one, or the one known before with the
+    // given one's slices added. `resident`: preloaded, reported as Ran::resident, never evicted. overloaded: too many.
+    [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package, bool resident);
+    [[nodiscard]] std::shared_ptr<PackageStore> package(const Digest& digest) const;  // null when unknown
+    [[nodiscard]] std::shared_ptr<PackageStore> package_of(const Function& function) const;
+    // Tells the cache that slices were added to a known package (more bytes held, a better form).
+    void slices_added(const Digest& digest);
+
+    [[nodiscard]] Function* by_handle(std::uint32_t handle) const;  // null: no such handle, or of an older generation
+    [[nodiscard]] Function* find(const FunctionId& id) const;
+    // "package:entry", the newest package of that name; or 32 hexadecimal digits.
+    [[nodiscard]] Function* find(std::string_view name) const;
+
+    // Loads the code if need be and holds it. An Error is final for this code on this node: a symbol that is nowhere
+    // (names symbol, function and node), a dependency that cannot be opened, a malformed image, no form for this target.
+    [[nodiscard]] std::variant<Entered, Waiting, Error> enter(Function& function);
+
+    // Links an interface so that functions that arrive later bind to its names. Synchronous, compile included.
+    [[nodiscard]] Result<LoadReport> load_interface(const std::shared_ptr<PackageStore>& package);
+    // Makes a package's code ready ahead of its first call, without running it.
+    [[nodiscard]] Status load(const std::shared_ptr<PackageStore>& package);
+
+    // Blocks until the background tier of every loaded package is in place (tests, benchmarks).
+    void wait_for_tiers();
+
+    [[nodiscard]] std::vector<std::shared_ptr<PackageStore>> packages() const;  // for listings and for meeting a peer
+    struct Usage { std::size_t code_bytes, static_bytes, packages, functions, evictions, loads; };
+    [[nodiscard]] Usage usage() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+// The triple of the machine this runs on, as packages name it.
+[[nodiscard]] std::string_view host_triple();
+
+}  // namespace rove::code

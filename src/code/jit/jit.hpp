@@ -1,0 +1,73 @@
+// The face of librove-jit.so, the one library that links LLVM. It is opened on first use, so a node that only loads
+// images, and a client that runs nothing, never pay for LLVM.
+//
+// This header includes nothing of LLVM; everything else in this folder may.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::code::jit {
+
+// Compiled bitcode. Destroying it frees the code (nobody may run it any more).
+class CompiledModule {
+public:
+    virtual ~CompiledModule() = default;
+    // Address of a name that the module defines, or null.
+    [[nodiscard]] virtual void* find(std::string_view name) const = 0;
+    [[nodiscard]] virtual std::size_t code_bytes() const = 0;
+    // Runs the module's constructors; exactly once, before any of its functions, and not at all when the statics are those
+    // of an image that has been constructed already.
+    [[nodiscard]] virtual Status run_constructors() = 0;
+};
+
+struct CompileRequest {
+    std::string name;  // for messages
+    Bytes bitcode;     // one module; checked by LLVM's reader and verifier before it is believed
+    // The address of an undefined name, or null when it is nowhere (then compile fails and lists every such name).
+    std::function<void*(std::string_view)> resolve;
+    // The address of writable static n, or null: the module's own definition is used.
+    std::function<void*(std::size_t)> static_address;
+};
+
+// What rove build needs of LLVM: joins modules, keeps `ROVE_ENTRY` functions (and with `interface` every default-visible
+// definition), optimises once, makes writable globals external as rove.static.n, strips pinned CPUs, and gives both the
+// bitcode to ship and an object file for the image.
+struct PrepareRequest {
+    std::string triple;
+    std::vector<Buffer> modules;  // bitcode of each source, compiled with -Xclang -disable-llvm-passes at -O2
+    bool interface = false;
+};
+struct Prepared {
+    Buffer bitcode;
+    Buffer object;                     // ELF relocatable, for the image's linker script
+    std::vector<std::string> entries;  // in source order
+    std::vector<std::string> exports;
+    std::vector<std::string> imports;
+    std::size_t statics = 0;           // how many rove.static.n
+    bool pinned = false;               // see wire::Manifest::pinned
+    std::string image_obstacle;        // why no image can be made (thread-local storage, …); empty: none
+};
+
+class Engine {
+public:
+    virtual ~Engine() = default;
+    // Compiles for the CPU that is there. Thread-safe.
+    [[nodiscard]] virtual Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) = 0;
+    [[nodiscard]] virtual Result<Prepared> prepare(const PrepareRequest& request) = 0;
+};
+
+// The engine, loaded on first use and kept. unsupported: librove-jit.so (or LLVM) is not on this machine; the message
+// names the Debian package.
+[[nodiscard]] Result<Engine*> engine();
+
+// What librove-jit.so exports under this name: `extern "C" rove::code::jit::Engine* rove_jit_engine()`.
+inline constexpr const char* kEngineFactory = "rove_jit_engine";
+
+}  // namespace rove::code::jit

@@ -1,0 +1,107 @@
+// Moving bytes. A Fabric gives Links; a Link joins this node and one peer by four mailboxes: in each direction one
+// ring for calls and one for replies (everything that must move so that calls can end), each with credits of its own, so
+// that two nodes that flood each other cannot deadlock.
+//
+//     reserve -> write the frame in place -> publish        sender
+//     next -> use the frame in place -> release             receiver
+//
+// A link's rings are either *direct* (the sender writes the peer's memory: shared memory, loopback) or *message* (the
+// sender fills a local mirror of the ring and the transport carries it over: TCP). Callers cannot tell.
+//
+// Threads: a Fabric and its Links are used under one lock, or by one thread; the peer's side is another thread or process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+#include "fabric/ring.hpp"
+#include "wire/frame.hpp"
+
+namespace rove::fabric {
+
+enum class Traffic : std::uint8_t { calls = 0, replies = 1 };
+inline constexpr std::size_t kTrafficKinds = 2;
+
+class Link {
+public:
+    virtual ~Link() = default;
+
+    // --- meeting: both sides open a link, exchange offers (over the authenticated control connection), connect.
+
+    // What the peer needs to reach this side: addresses, keys, an unguessable token. Bounded by kOfferBytesMax.
+    [[nodiscard]] virtual const Buffer& offer() const = 0;
+    // Opens the way to the peer. unsupported: no transport reaches it.
+    [[nodiscard]] virtual Status connect(Bytes peer_offer) = 0;
+    // "direct" or "message" once connected; for people.
+    [[nodiscard]] virtual std::string_view lane() const = 0;
+
+    // --- sending
+
+    // Room for a frame of that many bytes (header included) in the peer's ring, 64-byte aligned; null when the ring has
+    // no credit for it now. The caller fills the frame (all but the signal word) and publishes it before it reserves
+    // again on the same traffic. Precondition: kHeaderBytes <= frame_bytes <= wire::kFrameBytesMax.
+    [[nodiscard]] std::byte* reserve(Traffic traffic, std::size_t frame_bytes);
+    // Makes the reserved frame visible to the peer, and rings if the peer sleeps. Fills in header.signal's sequence and
+    // lines, writes the rest of the header, then the signal with release.
+    void publish(Traffic traffic, const wire::FrameHeader& header);
+
+    // --- receiving
+
+    // The next frame, if one has arrived whole; it stays valid until release(). Fillers are passed over. A malformed
+    // frame breaks the link: broken() tells, and nothing is delivered any more.
+    [[nodiscard]] bool next(Traffic traffic, wire::Frame& frame);
+    // Gives the frame's room back; credits go to the peer once per bank.
+    void release(Traffic traffic);
+    // Is there anything to deliver? Cheap; for the last look before sleep.
+    [[nodiscard]] bool pending() const;
+
+    // --- ends
+
+    // Why the link can no longer be used, or null.
+    [[nodiscard]] const Error* broken() const { return broken_ ? &*broken_ : nullptr; }
+    void break_with(Error why);
+
+    // Bytes of frames published / frames published, for reports.
+    struct Counters { std::uint64_t frames_sent = 0, bytes_sent = 0, frames_received = 0; };
+    [[nodiscard]] const Counters& counters() const { return counters_; }
+    // How many frames of this traffic the peer has given credit back for; frames are numbered from 1 by sequence. Frames
+    // behind it may or may not have run. (For failing what was in a dead peer's mailbox.)
+    [[nodiscard]] std::uint32_t sequence_published(Traffic traffic) const;
+    [[nodiscard]] std::uint32_t sequence_credited(Traffic traffic) const;
+
+protected:
+    // Message links: carry lines [position, position + lines) of the ring to the peer / carry the credit. Direct: nothing.
+    virtual void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) = 0;
+    virtual void transmit_credit(Traffic traffic) = 0;
+    // The peer announced that it sleeps: wake it.
+    virtual void ring() = 0;
+
+    // The derived class wires these up: outgoing_ at connect, incoming_ when the link is opened.
+    RingWriter outgoing_[kTrafficKinds];
+    RingReader incoming_[kTrafficKinds];
+    std::optional<Error> broken_;
+    Counters counters_;
+};
+inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // two UCX worker addresses (~1 KiB each) and two keys
+
+class Fabric {
+public:
+    virtual ~Fabric() = default;
+    [[nodiscard]] virtual std::string_view name() const = 0;
+    // Allocates the incoming mailboxes.
+    [[nodiscard]] virtual Result<std::unique_ptr<Link>> open_link() = 0;
+    // Moves what needs moving (messages, credits, doorbells). Returns how many events it handled.
+    virtual unsigned progress() = 0;
+
+    // --- sleep: descriptors() are for epoll (level-triggered, readable = wake). To sleep: announce_sleep(); if it gives
+    // false something is already there; else look at every link's pending() once more, wait, then end_sleep().
+    [[nodiscard]] virtual std::vector<int> descriptors() const = 0;
+    [[nodiscard]] virtual bool announce_sleep() = 0;
+    virtual void end_sleep() = 0;
+};
+
+}  // namespace rove::fabric

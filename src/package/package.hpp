@@ -1,0 +1,63 @@
+// PackageStore: what stands behind the public rove::Package. An immutable, content-addressed unit of mobile code. One
+// that came from a file is whole; one that a node received holds the slices that were sent, each verified against the
+// manifest on its own.
+//
+// Thread-safe: everything is const after construction except add_slice and drop_slices, which lock.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+#include "wire/manifest.hpp"
+
+namespace rove {
+
+class PackageStore {
+public:
+    // A package from the bytes of a file: manifest and all slices. invalid: truncated, altered, another abi.
+    [[nodiscard]] static Result<std::shared_ptr<PackageStore>> parse(Bytes file);
+    [[nodiscard]] static Result<std::shared_ptr<PackageStore>> open(const std::filesystem::path& path);
+    // A package without slices yet, from a manifest that arrived.
+    [[nodiscard]] static Result<std::shared_ptr<PackageStore>> from_manifest(Bytes manifest);
+
+    // The file's bytes: "ROVEPKG1", manifest size, manifest, every slice in the manifest's order.
+    [[nodiscard]] static Buffer serialize(const wire::Manifest& manifest, const std::vector<Buffer>& stored_slices);
+
+    [[nodiscard]] const wire::Manifest& manifest() const { return manifest_; }
+    [[nodiscard]] Bytes manifest_bytes() const { return manifest_bytes_; }
+    [[nodiscard]] const Digest& digest() const { return digest_; }
+    [[nodiscard]] const std::vector<FunctionId>& function_ids() const { return function_ids_; }  // one per entry
+    // Index of an entry, or invalid with the names there are.
+    [[nodiscard]] Result<std::size_t> entry(std::string_view name) const;
+
+    // The stored bytes of slice `index` of the manifest, null when this node does not have them. Shared: an eviction
+    // cannot take them away from a sender.
+    [[nodiscard]] std::shared_ptr<const Buffer> stored_slice(std::size_t index) const;
+    // Index of the slice for a target, if the manifest lists it (whether or not its bytes are here).
+    [[nodiscard]] std::optional<std::size_t> slice_index(std::string_view triple, wire::Form form) const;
+    // The raw bytes of a slice that is here: verified on arrival, decompressed now.
+    [[nodiscard]] Result<Buffer> raw_slice(std::size_t index) const;
+    // Adds a slice that arrived; invalid when its size or hash is not the manifest's.
+    [[nodiscard]] Status add_slice(std::size_t index, Bytes stored);
+    // Forgets all slices (eviction); the manifest stays.
+    void drop_slices();
+    // Manifest and slices held here.
+    [[nodiscard]] std::size_t bytes_held() const;
+
+private:
+    PackageStore() = default;
+
+    Buffer manifest_bytes_;
+    wire::Manifest manifest_;
+    Digest digest_;
+    std::vector<FunctionId> function_ids_;
+    mutable std::mutex mutex_;  // guards slices_
+    std::vector<std::shared_ptr<const Buffer>> slices_;
+};
+
+}  // namespace rove

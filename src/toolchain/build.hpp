@@ -1,0 +1,32 @@
+// From C and C++ sources to a package: compile (clang 19), prepare (LLVM, src/code/jit), link each image (lld), pack.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::toolchain {
+
+struct BuildOptions {
+    std::filesystem::path source;        // FILE.c, FILE.cpp or a directory of them
+    std::filesystem::path output;        // OUT.rove; written whole or not at all
+    std::filesystem::path header;        // empty: none
+    std::string name;                    // empty: the source's stem
+    std::vector<std::string> targets;    // empty: kDefaultTargets
+    std::vector<std::string> dependencies;
+    std::vector<std::string> compiler_flags;  // appended to clang's command line: -DNAME=…, -I…
+    bool interface = false;
+    std::function<void(std::string_view)> warn;  // a line for people; may be empty
+};
+inline constexpr std::string_view kDefaultTargets[] = {"x86_64-linux-gnu", "aarch64-linux-gnu"};
+
+// Builds and writes the package. failed: the compiler's own message; unsupported: no compiler (names the Debian package);
+// invalid: no such source, no entry point, a dependency that is not a bare soname, an unknown target.
+[[nodiscard]] Status build(const BuildOptions& options);
+
+}  // namespace rove::toolchain

@@ -1,0 +1,110 @@
+// Frames: what lies in a mailbox. The byte layout is documented in docs/frames.md, with a worked example.
+//
+// A frame is a 32-byte header, an extension of `extra_bytes` (a multiple of 16) whose meaning goes by the kind, and the
+// payload, which is therefore 16-byte aligned. Frames begin on cache lines; a call with up to 32 bytes of payload to a
+// function whose handle is known is one line. The signal word is stored last and on its own: it says that all of the
+// frame is there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.hpp"
+#include "base/ids.hpp"
+#include "base/result.hpp"
+
+namespace rove::wire {
+
+enum class Kind : std::uint8_t {
+    none = 0,
+    filler = 1,   // the ring's last lines, too few for the next frame
+    call = 2,     // run a function; replies go to `node`
+    reply = 3,    // a call's end; destination `node`
+    bind = 4,     // extension: FunctionId; `handle` names it from now on (receiver -> sender of the call)
+    code = 5,     // extension: CodeChunk; payload: its bytes; destination `node`
+    need = 6,     // extension: NeedCode; destination `node`; asks for the code of a function
+    lack = 7,     // extension: NeedCode; destination `node`; nobody on the way has that code
+    load = 8,     // extension: LoadPackage; load this package now; answered by a reply
+};
+inline constexpr std::uint8_t kKindMax = 8;
+
+// Flags of the signal word.
+inline constexpr std::uint8_t kNoReply = 1;  // call: a post
+inline constexpr std::uint8_t kNamed = 2;    // call: the extension is a FunctionId and `handle` means nothing
+inline constexpr std::uint8_t kError = 4;    // reply: `status` is an ErrorCode and the payload its message
+
+// One word, stored last with release. `sequence` counts the frames of one ring from 1, so whatever an earlier lap left
+// there is never taken for a new frame.
+struct Signal {
+    std::uint32_t sequence = 0;
+    std::uint16_t lines = 0;  // 64-byte lines that the frame takes, header included
+    Kind kind = Kind::none;
+    std::uint8_t flags = 0;
+};
+static_assert(sizeof(Signal) == 8);
+
+struct FrameHeader {
+    Signal signal;
+    std::uint32_t body_bytes = 0;   // extension and payload
+    std::uint32_t handle = 0;       // call: function; bind: the handle given
+    std::uint32_t call = 0;         // the caller's slot …
+    std::uint32_t generation = 0;   // … and its generation, so that a late reply is recognised
+    NodeId node = kNoNode;          // call: who made it; others: where it goes
+    std::uint8_t hops = 0;          // forwards so far
+    std::uint8_t status = 0;        // reply: what the function ran as (code::Ran), or with kError an ErrorCode
+    std::uint16_t extra_bytes = 0;  // of the extension; a multiple of 16
+};
+static_assert(sizeof(FrameHeader) == 32);
+
+inline constexpr std::size_t kLineBytes = 64;
+inline constexpr std::size_t kHeaderBytes = sizeof(FrameHeader);
+// What one call or reply may carry. 1/4 of a mailbox ring less room for header and extension: four of the largest
+// frames are in flight at once, and one always fits however the ring's end falls.
+inline constexpr std::size_t kPayloadBytesMax = 256 * 1024 - 1024;
+inline constexpr std::size_t kFrameBytesMax = 256 * 1024;
+// How often a call may be sent on before it counts as lost in a circle. A walk over a graph of a million nodes that
+// sends itself on at each step would need a wider field: such a walk batches (see examples).
+inline constexpr std::uint8_t kHopsMax = 255;
+
+[[nodiscard]] constexpr std::size_t lines_of(std::size_t frame_bytes) { return (frame_bytes + kLineBytes - 1) / kLineBytes; }
+
+// A frame as the receiver sees it: the header copied out once (the peer can change shared memory meanwhile) and checked;
+// `extra` and `payload` still in place, inside the frame's lines.
+struct Frame {
+    FrameHeader header;
+    Bytes extra;
+    Bytes payload;
+};
+
+// Checks a header against the frame's own lines: kind, body within the lines, extra within the body and a multiple of
+// 16. What the numbers mean is the node's to check.
+[[nodiscard]] Status check(const FrameHeader& header);
+
+// Extension of `code`: a piece of a package. part 0: the manifest; part n+1: slice n as stored.
+struct CodeChunk {
+    Digest package;
+    std::uint32_t part = 0;
+    std::uint32_t offset = 0;
+    std::uint32_t total_bytes = 0;  // of the part
+    std::uint32_t reserved = 0;
+};
+static_assert(sizeof(CodeChunk) == 48);
+
+// Extension of `need` and `lack`.
+struct NeedCode {
+    FunctionId function;            // all zero: the asker knows only `handle`
+    Digest package;                 // all zero: the asker does not know it
+    NodeId asker = kNoNode;         // who lacks it
+    std::uint32_t handle = 0;
+    std::uint32_t target = 0;       // Target of the asker: index into wire::kTargets
+    std::uint32_t reserved = 0;
+};
+static_assert(sizeof(NeedCode) == 64);
+
+// Extension of `load`.
+struct LoadPackage {
+    Digest package;
+};
+static_assert(sizeof(LoadPackage) == 32);
+
+}  // namespace rove::wire

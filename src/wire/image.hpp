@@ -1,0 +1,64 @@
+// An image: machine code that is loaded by copying it, applying a handful of relocations and making it executable.
+//
+// Two segments. The *block* is [GOT | code | read-only data], position independent, page-aligned in memory. The *data*
+// segment holds the writable statics; code reaches it through GOT slots only, so the loader places it anywhere and keeps
+// it when the code is evicted. The byte layout is documented in docs/image-format.md, with a worked example.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::wire {
+
+enum class Segment : std::uint8_t { block = 0, data = 1 };
+
+// Stores an 8-byte address at `offset` of segment `where`: the start of segment `of`, or the import `import`, plus addend.
+struct Relocation {
+    enum class Kind : std::uint8_t { block = 0, data = 1, import = 2 };
+    Segment where = Segment::block;
+    Kind kind = Kind::block;
+    std::uint32_t offset = 0;
+    std::uint32_t import = 0;  // index into Manifest::imports
+    std::int64_t addend = 0;
+    friend bool operator==(const Relocation&, const Relocation&) = default;
+};
+
+// A place in the image with a meaning: an entry point, an exported name of an interface, or a writable static that the
+// bitcode form binds to by name.
+struct Symbol {
+    enum class Kind : std::uint8_t { entry = 0, exported = 1, static_ = 2 };
+    Kind kind = Kind::entry;
+    Segment segment = Segment::block;
+    std::uint32_t index = 0;   // into Manifest::entries or ::exports; n of "rove.static.n" for static_
+    std::uint32_t offset = 0;
+    friend bool operator==(const Symbol&, const Symbol&) = default;
+};
+
+struct Image {
+    Buffer block;
+    Buffer data;                     // the initialised part of the data segment
+    std::uint32_t data_bytes = 0;    // whole data segment, zero-filled behind `data`
+    std::uint32_t data_alignment = 16;  // a power of two, at most 4096
+    std::uint32_t eh_frame_offset = 0;  // in the block; eh_frame_bytes 0: none
+    std::uint32_t eh_frame_bytes = 0;
+    std::uint32_t init_array_offset = 0;  // in the block: 8-byte function addresses, relocated like any other
+    std::uint32_t init_array_count = 0;
+    std::uint32_t fini_array_offset = 0;
+    std::uint32_t fini_array_count = 0;
+    std::vector<Relocation> relocations;
+    std::vector<Symbol> symbols;
+    friend bool operator==(const Image&, const Image&) = default;
+};
+
+// The prefix of the names that writable statics bear in the bitcode form, one number each from 0.
+inline constexpr std::string_view kStaticPrefix = "rove.static.";
+
+[[nodiscard]] Buffer encode(const Image& image);
+// Checks every offset against its segment, every import index against import_count, alignment, counts and leftovers.
+[[nodiscard]] Result<Image> decode_image(Bytes bytes, std::size_t import_count);
+
+}  // namespace rove::wire

@@ -1,0 +1,62 @@
+// A package's manifest: the part of it that its digest covers, small enough to travel with every slice.
+//
+// The byte layout is documented in docs/package-format.md, with a worked example.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::wire {
+
+// How code travels. The values are on the wire.
+enum class Form : std::uint8_t { image = 1, bitcode = 2 };
+[[nodiscard]] std::string_view to_string(Form form);
+
+enum class Compression : std::uint8_t { none = 0, zstd = 1 };
+
+// One form of the package for one target.
+struct Slice {
+    std::string triple;
+    Form form = Form::image;
+    Compression compression = Compression::none;
+    std::uint32_t raw_bytes = 0;     // uncompressed
+    std::uint32_t stored_bytes = 0;  // as it travels and lies in the file
+    SliceHash hash;                  // of the stored bytes, so that a slice is verified before it is decompressed
+    friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+struct Manifest {
+    std::string name;
+    std::uint16_t abi = 0;
+    bool interface = false;
+    // Its functions or vtables have addresses that live in writable statics, it has constructors with destructors, or
+    // its statics cannot be kept apart from its code: the code stays loaded as long as the node.
+    bool pinned = false;
+    std::vector<std::string> entries;
+    std::vector<std::string> exports;       // an interface's names, functions and data alike
+    std::vector<std::string> imports;       // names to be found on the node
+    std::vector<std::string> dependencies;  // bare sonames
+    std::vector<Slice> slices;
+
+    [[nodiscard]] const Slice* find(std::string_view triple, Form form) const;
+    friend bool operator==(const Manifest&, const Manifest&) = default;
+};
+
+// Bounds on what a manifest may hold; anything over them is refused.
+inline constexpr std::size_t kManifestBytesMax = 64 * 1024;  // ~1000 names of 60 bytes; one code frame carries it
+inline constexpr std::size_t kSliceBytesMax = 64 * 1024 * 1024;  // a large C++ module; 1/4 of the default code budget
+inline constexpr std::size_t kNamesMax = 4096;   // per list
+inline constexpr std::size_t kNameBytesMax = 1024;  // long enough for mangled template names
+inline constexpr std::size_t kSlicesMax = 64;
+
+[[nodiscard]] Buffer encode(const Manifest& manifest);
+// Checks every length, count, name (printable, no '/' in dependencies) and that nothing is left over.
+[[nodiscard]] Result<Manifest> decode_manifest(Bytes bytes);
+
+}  // namespace rove::wire
