@@ -1,0 +1,202 @@
+// Rove for C++ programs: send a function to where the data is and run it there.
+//
+//   Node      a process that takes part: its memory, its code cache, its mailboxes
+//   Peer      this node's link to one other node
+//   Package   an immutable, content-addressed unit of mobile code, made by `rove build`
+//   Entry     one of a package's functions
+//   Call      one invocation in flight
+//
+//       rove::Node node;
+//       rove::Peer peer = node.connect("127.0.0.1:7400");
+//       rove::Package package = rove::Package::open("sum.rove");
+//       std::vector<std::byte> answer = peer.call(package.entry("sum"), bytes).get();
+//
+// The node at the other end need not know the package: the first call brings the code along.
+//
+// All of this may be used from any thread. Everything throws rove::Error, and nothing else.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rove/error.hpp"
+
+namespace rove {
+
+class NodeCore;
+class PackageStore;
+struct PeerState;
+
+// 0…n-1 among nodes that joined one another; with the top bit set, a mere client.
+using NodeId = std::uint32_t;
+
+// What a function ran as.
+enum class RanAs : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
+[[nodiscard]] std::string_view to_string(RanAs ran) noexcept;
+
+// Which forms of a package are sent, and which a node compiles: an image at once and bitcode behind it, or one pinned.
+enum class Forms : std::uint8_t { both, image, bitcode };
+
+// Which transport a node may use: shared memory where both ends are on one machine, else TCP; or one pinned.
+enum class FabricChoice : std::uint8_t { best, shm, tcp };
+
+struct NodeOptions {
+    // "host:port", "[v6]:port" or "unix:PATH"; port 0 picks one. Loopback only. Empty: a client that nobody can connect to.
+    std::string listen;
+    // The address of a node to join; the two, and all others that joined, get dense ids and learn of each other.
+    std::string join;
+    FabricChoice fabric = FabricChoice::best;
+    // True: a thread of the node's own serves. False: poll() does, and every wait on a Call.
+    bool own_thread = true;
+    // What rove_host_object gives to functions that run on this node. Not owned.
+    void* host_object = nullptr;
+    // A directory of *.rove files whose functions are resident from the start; empty: none.
+    std::filesystem::path packages;
+    // Bound on code held, packages' bytes included; least recently used code is evicted beyond it.
+    std::size_t code_bytes_max = 256UL * 1024 * 1024;
+    Forms forms = Forms::both;
+    // The file whose bytes prove, on loopback TCP, that both ends are the same user; made when it is not there.
+    // Empty: $ROVE_COOKIE, else rove/cookie under $XDG_CONFIG_HOME or ~/.config.
+    std::filesystem::path cookie;
+    // How long connect() and a join may take.
+    std::chrono::milliseconds connect_timeout{5000};
+};
+
+// One function of a package. Cheap to copy; keeps the package alive.
+class Entry {
+public:
+    [[nodiscard]] const std::string& name() const;
+    [[nodiscard]] std::string id() const;  // the FunctionId as 32 hexadecimal digits
+
+private:
+    friend class Package;
+    friend class Peer;
+    Entry(std::shared_ptr<PackageStore> package, std::size_t index) : package_(std::move(package)), index_(index) {}
+    std::shared_ptr<PackageStore> package_;
+    std::size_t index_;
+};
+
+class Package {
+public:
+    // Reads a package file and checks all of it. invalid: not there, truncated, altered, or of another abi.
+    [[nodiscard]] static Package open(const std::filesystem::path& path);
+    [[nodiscard]] static Package parse(std::span<const std::byte> file);
+
+    [[nodiscard]] const std::string& name() const;
+    [[nodiscard]] std::string digest() const;  // 64 hexadecimal digits
+    [[nodiscard]] bool is_interface() const;
+    [[nodiscard]] const std::vector<std::string>& entries() const;
+    // invalid: no such entry; the message lists those there are.
+    [[nodiscard]] Entry entry(std::string_view name) const;
+
+private:
+    friend class Peer;
+    explicit Package(std::shared_ptr<PackageStore> store) : store_(std::move(store)) {}
+    std::shared_ptr<PackageStore> store_;
+};
+
+// What a call brought back.
+struct Reply {
+    std::vector<std::byte> data;
+    NodeId node = 0;        // where the function ended
+    RanAs ran = RanAs::image;
+    unsigned hops = 0;      // how often it was sent on
+};
+
+// One invocation in flight. Dropping it forgets the call; a late reply is recognised and discarded.
+class Call {
+public:
+    Call(Call&&) noexcept = default;
+    Call& operator=(Call&& other) noexcept;
+    ~Call();
+
+    // True when the call has ended. Polls once where the node has no thread of its own.
+    [[nodiscard]] bool done();
+    // Waits for the end; false when the time is up and the call still in flight.
+    bool wait_for(std::chrono::milliseconds timeout);
+    // Waits, and gives the reply's bytes or throws the call's error. Once.
+    [[nodiscard]] std::vector<std::byte> get();
+    [[nodiscard]] Reply reply();  // get() with the circumstances
+
+private:
+    friend class Peer;
+    Call(std::shared_ptr<NodeCore> core, std::uint32_t slot, std::uint32_t generation)
+        : core_(std::move(core)), slot_(slot), generation_(generation) {}
+    void forget() noexcept;
+    std::shared_ptr<NodeCore> core_;
+    std::uint32_t slot_;
+    std::uint32_t generation_;
+};
+
+struct LoadReport {
+    // Names that meant something else before; functions that had arrived keep what they were linked to.
+    std::vector<std::string> replaced;
+};
+
+// A link to one node. Cheap to copy; lives as long as its node. When the node at the other end is gone, calls in flight
+// fail as disconnected, and the next call tries to reach its address again.
+class Peer {
+public:
+    // Begins a call with a copy of the payload. Waits where the peer's mailbox is full. invalid: payload over
+    // payload_bytes_max(); unsupported: no form for the peer's target; disconnected: it cannot be reached.
+    [[nodiscard]] Call call(const Entry& entry, std::span<const std::byte> payload = {}) const;
+    // The same without a reply: nobody is told of its end.
+    void post(const Entry& entry, std::span<const std::byte> payload = {}) const;
+    // Brings a package ahead of its first call and waits. An interface's names link into functions that arrive later.
+    LoadReport load(const Package& package) const;
+
+    [[nodiscard]] NodeId node() const;              // the peer's id
+    [[nodiscard]] const std::string& address() const;
+    [[nodiscard]] std::string lane() const;         // "direct" (shared memory) or "message" (TCP)
+    [[nodiscard]] std::uint32_t node_count() const; // as the peer said when they met
+
+    struct Counters {
+        std::uint64_t frames_sent = 0, bytes_sent = 0, frames_received = 0, code_bytes_sent = 0;
+        std::uint32_t frame_bytes_last = 0;  // of the last call or post
+    };
+    [[nodiscard]] Counters counters() const;
+
+    [[nodiscard]] static std::size_t payload_bytes_max() noexcept;
+
+private:
+    friend class Node;
+    Peer(std::shared_ptr<NodeCore> core, std::shared_ptr<PeerState> state) : core_(std::move(core)), state_(std::move(state)) {}
+    std::shared_ptr<NodeCore> core_;
+    std::shared_ptr<PeerState> state_;
+};
+
+class Node {
+public:
+    // Starts listening, joins, preloads. invalid: an address or option is wrong; refused: not a loopback address, or not
+    // the same user; disconnected: nobody at the join address.
+    explicit Node(NodeOptions options = {});
+    // Finishes what runs, leaves, fails calls still in flight as cancelled.
+    ~Node();
+    Node(Node&&) noexcept = default;
+    Node& operator=(Node&&) = delete;
+
+    // Meets the node at an address, or gives the link there already is. disconnected: nobody there; refused: not the same
+    // user; timed_out.
+    [[nodiscard]] Peer connect(std::string_view address);
+    // Does what there is to do and returns how many frames it handled; waits up to `wait` for the first.
+    unsigned poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
+    // Ends a poll() that waits, from any thread or a signal handler's.
+    void wake() noexcept;
+
+    [[nodiscard]] const std::string& address() const;  // with the real port; empty for a client
+    [[nodiscard]] NodeId id() const;
+    [[nodiscard]] std::uint32_t node_count() const;
+
+private:
+    std::shared_ptr<NodeCore> core_;
+};
+
+}  // namespace rove
