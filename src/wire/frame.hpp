@@ -6,6 +6,7 @@
 // frame is there.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -92,12 +93,12 @@ static_assert(sizeof(CodeChunk) == 48);
 
 // Extension of `need` and `lack`.
 struct NeedCode {
-    FunctionId function;            // all zero: the asker knows only `handle`
-    Digest package;                 // all zero: the asker does not know it
-    NodeId asker = kNoNode;         // who lacks it
+    FunctionId function;           // all zero: the asker knows only `handle`
+    NodeId asker = kNoNode;        // who lacks the code
+    NodeId origin = kNoNode;       // who made the call: the last to be asked
     std::uint32_t handle = 0;
-    std::uint32_t target = 0;       // Target of the asker: index into wire::kTargets
     std::uint32_t reserved = 0;
+    std::array<char, 32> triple{};  // the asker's target, zero-padded
 };
 static_assert(sizeof(NeedCode) == 64);
 

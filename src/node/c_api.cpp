@@ -1,0 +1,177 @@
+// The host half of rove/rove.h, over the C++ edge: exceptions become numbers, and their words wait for rove_error_message.
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <optional>
+
+#include "rove/rove.h"
+#include "rove/rove.hpp"
+
+struct rove_peer_t {
+    rove::Peer peer;
+};
+struct rove_node_t {
+    rove::Node node;
+    std::mutex mutex;              // guards peers
+    std::list<rove_peer_t> peers;  // a list: their addresses are the caller's handles
+};
+struct rove_package_t {
+    rove::Package package;
+};
+struct rove_call_t {
+    std::optional<rove::Call> call;  // none: ended, and what it brought is below
+    std::vector<std::byte> data;
+    std::optional<rove::Error> error;
+};
+
+namespace {
+
+thread_local std::string last_message;  // NOLINT: one message a thread is the contract
+
+int failed(rove::ErrorCode code, const char* message) {
+    last_message = message;
+    return static_cast<int>(code);
+}
+
+// Runs `work`, turning what it throws into an error number.
+template <typename Work>
+int guarded(Work&& work) {
+    try {
+        return work();
+    } catch (const rove::Error& error) {
+        return failed(error.code(), error.what());
+    } catch (const std::exception& error) {
+        return failed(rove::ErrorCode::internal, error.what());
+    }
+}
+
+int missing(const char* what) { return failed(rove::ErrorCode::invalid, what); }
+
+std::span<const std::byte> bytes_of(const void* data, size_t size) { return {static_cast<const std::byte*>(data), size}; }
+
+rove::NodeOptions options_of(const rove_node_options* options) {
+    rove::NodeOptions result;
+    result.own_thread = false;
+    if (options == nullptr) return result;
+    const auto text = [](const char* value) { return value != nullptr ? std::string(value) : std::string(); };
+    result.listen = text(options->listen);
+    result.join = text(options->join);
+    result.host_object = options->host_object;
+    result.own_thread = options->own_thread != 0;
+    const std::string fabric = text(options->fabric);
+    if (fabric == "shm") result.fabric = rove::FabricChoice::shm;
+    else if (fabric == "tcp") result.fabric = rove::FabricChoice::tcp;
+    else if (!fabric.empty()) throw rove::Error(rove::ErrorCode::invalid, "fabric '" + fabric + "': there are shm and tcp");
+    return result;
+}
+
+// Takes the end of a call that has ended over into the handle.
+void settle(rove_call_t* call) {
+    try {
+        call->data = call->call->get();
+    } catch (const rove::Error& error) {
+        call->error = error;
+    }
+    call->call.reset();
+}
+
+}  // namespace
+
+extern "C" {
+
+int rove_node_create(const rove_node_options* options, rove_node_t** out) {
+    if (out == nullptr) return missing("rove_node_create: out is NULL");
+    return guarded([&] {
+        *out = new rove_node_t{rove::Node(options_of(options)), {}, {}};
+        return ROVE_OK;
+    });
+}
+
+const char* rove_node_address(const rove_node_t* node) { return node != nullptr ? node->node.address().c_str() : ""; }
+
+int rove_node_poll(rove_node_t* node, int timeout_ms) {
+    if (node == nullptr) return -missing("rove_node_poll: node is NULL");
+    unsigned handled = 0;
+    const int error = guarded([&] {
+        handled = node->node.poll(std::chrono::milliseconds(timeout_ms));
+        return ROVE_OK;
+    });
+    return error == ROVE_OK ? static_cast<int>(handled) : -error;
+}
+
+void rove_node_destroy(rove_node_t* node) { delete node; }
+
+int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) {
+    if (node == nullptr || address == nullptr || out == nullptr) return missing("rove_connect: an argument is NULL");
+    return guarded([&] {
+        rove::Peer peer = node->node.connect(address);
+        const std::lock_guard lock(node->mutex);
+        *out = &node->peers.emplace_back(rove_peer_t{std::move(peer)});
+        return ROVE_OK;
+    });
+}
+
+int rove_package_open(const char* path, rove_package_t** out) {
+    if (path == nullptr || out == nullptr) return missing("rove_package_open: an argument is NULL");
+    return guarded([&] {
+        *out = new rove_package_t{rove::Package::open(path)};
+        return ROVE_OK;
+    });
+}
+
+void rove_package_close(rove_package_t* package) { delete package; }
+
+int rove_load(rove_peer_t* peer, rove_package_t* package) {
+    if (peer == nullptr || package == nullptr) return missing("rove_load: an argument is NULL");
+    return guarded([&] {
+        (void)peer->peer.load(package->package);
+        return ROVE_OK;
+    });
+}
+
+int rove_call_begin(rove_peer_t* peer, rove_package_t* package, const char* entry, const void* payload, size_t size,
+                    rove_call_t** out) {
+    if (peer == nullptr || package == nullptr || entry == nullptr || out == nullptr || (payload == nullptr && size > 0))
+        return missing("rove_call_begin: an argument is NULL");
+    return guarded([&] {
+        *out = new rove_call_t{peer->peer.call(package->package.entry(entry), bytes_of(payload, size)), {}, std::nullopt};
+        return ROVE_OK;
+    });
+}
+
+int rove_call_post(rove_peer_t* peer, rove_package_t* package, const char* entry, const void* payload, size_t size) {
+    if (peer == nullptr || package == nullptr || entry == nullptr || (payload == nullptr && size > 0))
+        return missing("rove_call_post: an argument is NULL");
+    return guarded([&] {
+        peer->peer.post(package->package.entry(entry), bytes_of(payload, size));
+        return ROVE_OK;
+    });
+}
+
+int rove_call_test(rove_call_t* call) {
+    if (call == nullptr || !call->call) return 1;
+    return guarded([&] { return call->call->done() ? 1 : 0; });
+}
+
+int rove_call_wait(rove_call_t* call, int timeout_ms, const void** data, size_t* size) {
+    if (call == nullptr) return missing("rove_call_wait: call is NULL");
+    return guarded([&] {
+        if (call->call) {
+            if (timeout_ms >= 0 && !call->call->wait_for(std::chrono::milliseconds(timeout_ms)))
+                return failed(rove::ErrorCode::timed_out, "the call has not ended in that time; it is still in flight");
+            settle(call);
+        }
+        if (call->error) return failed(call->error->code(), call->error->what());
+        if (data != nullptr) *data = call->data.data();
+        if (size != nullptr) *size = call->data.size();
+        return static_cast<int>(ROVE_OK);
+    });
+}
+
+void rove_call_free(rove_call_t* call) { delete call; }
+
+const char* rove_error_message(void) { return last_message.c_str(); }
+
+const char* rove_error_name(int error) { return rove::to_string(static_cast<rove::ErrorCode>(error)).data(); }
+
+}  // extern "C"

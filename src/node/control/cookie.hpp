@@ -1,0 +1,35 @@
+// Who is at the other end? On a Unix socket the kernel tells its user id. On loopback TCP both ends prove that they can
+// read one file that only this user can: the cookie. No address of memory or transport is given before that.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+
+namespace rove::control {
+
+inline constexpr std::size_t kCookieBytes = 32;
+using Cookie = std::array<std::byte, kCookieBytes>;
+using Nonce = OpaqueId<32, struct NonceTag>;
+using Proof = OpaqueId<32, struct ProofTag>;
+
+// `chosen`, or where the cookie is by default (see NodeOptions::cookie).
+[[nodiscard]] std::filesystem::path cookie_path(const std::filesystem::path& chosen);
+
+// Reads the cookie; makes it (mode 0600, its directory 0700) when there is none. Two processes that make it at once end
+// with the same one. refused: it belongs to another user, or others may read it.
+[[nodiscard]] Result<Cookie> read_or_make_cookie(const std::filesystem::path& path);
+
+[[nodiscard]] Nonce random_nonce();
+
+// Keyed BLAKE2b over the side ("node" or "peer"), both nonces and the endpoint that both ends see, so that a proof
+// cannot be played back, turned round, or carried on to another port.
+[[nodiscard]] Proof prove(const Cookie& cookie, std::string_view side, const Nonce& node, const Nonce& peer,
+                          std::string_view endpoint);
+[[nodiscard]] bool same(const Proof& a, const Proof& b);  // in constant time
+
+}  // namespace rove::control

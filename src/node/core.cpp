@@ -1,0 +1,190 @@
+// A node's life: start, meet, lose, stop.
+#include "node/core.hpp"
+
+#include <sodium.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "fabric/ucx/ucx_fabric.hpp"
+#include "node/control/control.hpp"
+#include "node/here.hpp"
+
+namespace rove {
+
+NodeCore::NodeCore(NodeOptions options) : options_(std::move(options)), calls_(randombytes_random()) {}
+
+Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
+    if (sodium_init() < 0) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
+    std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)));
+    if (const Status started = core->start(); !started) {
+        core->shut_down();
+        return tl::unexpected<Error>(started.error());
+    }
+    return core;
+}
+
+NodeCore::~NodeCore() { shut_down(); }
+
+std::string NodeCore::name() const {
+    return options_.listen.empty() ? std::string("this client") : fmt::format("node {}", id());
+}
+
+Status NodeCore::start() {
+    if (!options_.join.empty() && options_.listen.empty())
+        return fail(ErrorCode::invalid, "to join {} a node must listen: give it an address of its own", options_.join);
+    ROVE_TRY(fabric_, fabric::open_ucx_fabric({.shm = options_.fabric != FabricChoice::tcp, .tcp = options_.fabric != FabricChoice::shm}));
+    ROVE_CHECK(sleeper_.open(fabric_->descriptors()));
+    code::CodeOptions code;
+    code.node = options_.listen.empty() ? "this client" : "the node at " + options_.listen;
+    code.host_symbols = host_symbols();
+    code.tiers = static_cast<code::Tiers>(options_.forms);
+    code.code_bytes_max = options_.code_bytes_max;
+    code.on_ready = [this](const Digest&) { sleeper_.kick(); };
+    cache_ = std::make_unique<code::CodeCache>(std::move(code));
+    ROVE_CHECK(preload());
+    control_ = std::make_unique<control::Control>(*this);
+    ROVE_TRY(address_, control_->listen(options_.listen));
+    // The lead is taken before others are met: they may call at once.
+    if (options_.own_thread) thread_ = std::thread([this] { serve_own_thread(); });
+    if (!options_.join.empty()) return control_->join(options_.join);
+    if (!options_.listen.empty()) set_identity(0, 1);
+    control_->identity_known();
+    return {};
+}
+
+Status NodeCore::preload() {
+    if (options_.packages.empty()) return {};
+    std::error_code error;
+    std::vector<std::filesystem::path> files;
+    for (const auto& file : std::filesystem::directory_iterator(options_.packages, error))
+        if (file.path().extension() == ".rove") files.push_back(file.path());
+    if (error) return fail(ErrorCode::invalid, "packages directory {}: {}", options_.packages.string(), error.message());
+    std::sort(files.begin(), files.end());
+    std::vector<std::shared_ptr<PackageStore>> functions;
+    for (const auto& file : files) {  // interfaces first: functions link to them
+        ROVE_TRY(std::shared_ptr<PackageStore> package, PackageStore::open(file));
+        ROVE_TRY(package, cache_->add(package, true));
+        if (!package->manifest().interface) {
+            functions.push_back(package);
+            continue;
+        }
+        if (const auto loaded = cache_->load_interface(package); !loaded) return prefixed(loaded.error(), file.string());
+    }
+    for (const auto& package : functions)
+        if (const Status loaded = cache_->load(package); !loaded) return prefixed(loaded.error(), package->manifest().name);
+    return {};
+}
+
+std::vector<Digest> NodeCore::resident_digests() {
+    // At most as many as fit a control message well; for others the code is sent once, which does no harm.
+    constexpr std::size_t kMost = 1024;
+    std::vector<Digest> digests;
+    for (const auto& package : cache_->packages())
+        if (digests.size() < kMost) digests.push_back(package->digest());
+    return digests;
+}
+
+Result<std::unique_ptr<fabric::Link>> NodeCore::open_link() {
+    Hold hold(*this);
+    if (peers_.size() >= kPeersMax) return fail(ErrorCode::overloaded, "{} has {} peers, the most a node has at once", name(), kPeersMax);
+    return fabric_->open_link();
+}
+
+Status NodeCore::connect_link(fabric::Link& link, Bytes offer) {
+    Hold hold(*this);
+    return link.connect(offer);
+}
+
+void NodeCore::drop_link(std::unique_ptr<fabric::Link> link) {
+    Hold hold(*this);
+    link.reset();
+}
+
+Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabric::Link> link, std::shared_ptr<PeerState> old) {
+    Hold hold(*this);
+    std::shared_ptr<PeerState> peer = std::move(old);
+    for (std::size_t i = 0; !peer && meeting.member && i < peers_.size(); ++i)  // a member that came back
+        if (peers_[i]->member && peers_[i]->id == meeting.id && !peers_[i]->link) peer = peers_[i];
+    if (!peer) peer = std::make_shared<PeerState>();
+    if (peer->link) clean_up(*peer);
+    if (meeting.member && meeting.id < members_.size() && members_[meeting.id] != nullptr) {
+        PeerState& former = *members_[meeting.id];  // its process was replaced before its end was seen
+        former.lost = Error(ErrorCode::disconnected, "another process took its place");
+        clean_up(former);
+    }
+    peer->id = meeting.id;
+    peer->my_id = meeting.my_id;
+    peer->member = meeting.member;
+    if (!meeting.address.empty()) peer->address = std::move(meeting.address);
+    peer->triple = std::move(meeting.triple);
+    peer->node_count = meeting.node_count;
+    peer->lane = link->lane();
+    peer->link = std::move(link);
+    peer->lost.reset();
+    peer->hang_up = std::move(meeting.hang_up);
+    peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
+    if (peer->member) {
+        if (members_.size() <= peer->id) members_.resize(peer->id + 1, nullptr);
+        members_[peer->id] = peer.get();
+    } else if (is_client(peer->id)) {
+        clients_[peer->id] = peer.get();
+    }
+    if (std::find(peers_.begin(), peers_.end(), peer) == peers_.end()) peers_.push_back(peer);
+    spdlog::info("{}: met {} {} ({} lane)", name(), is_client(peer->id) ? "client" : "node", peer->id, peer->lane);
+    wake_leader();
+    return peer;
+}
+
+void NodeCore::lose(const std::shared_ptr<PeerState>& peer, const Error& why) {
+    Hold hold(*this);
+    if (!peer->link || peer->lost) return;
+    peer->lost = why;
+    housekeeping_due_ = {};
+    wake_leader();
+    changed_.notify_all();
+}
+
+void NodeCore::set_identity(NodeId id, std::uint32_t node_count) {
+    id_.store(id, std::memory_order_relaxed);
+    set_node_count(node_count);
+}
+
+void NodeCore::set_node_count(std::uint32_t node_count) {
+    if (node_count > node_count_.load(std::memory_order_relaxed)) node_count_.store(node_count, std::memory_order_relaxed);
+}
+
+Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {
+    {
+        Hold hold(*this);
+        for (const auto& peer : peers_)
+            if (peer->address == address && peer->link && !peer->lost) return peer;
+    }
+    return control_->connect(std::string(address), nullptr);
+}
+
+bool NodeCore::test(CallTable::Id id) {
+    if (!options_.own_thread) (void)poll(std::chrono::milliseconds(0));
+    Hold hold(*this);
+    const CallSlot* slot = calls_.find(id.slot, id.generation);
+    return slot == nullptr || slot->state == CallSlot::State::ended;
+}
+
+Result<CallEnd> NodeCore::take(CallTable::Id id) {
+    Hold hold(*this);
+    CallSlot* slot = calls_.find(id.slot, id.generation);
+    if (slot == nullptr || slot->state != CallSlot::State::ended)
+        return fail(ErrorCode::invalid, "the call's result was taken already");
+    std::optional<Error> error = std::move(slot->error);
+    CallEnd end = std::move(slot->end);
+    calls_.release(id.slot, id.generation);
+    if (error) return tl::unexpected<Error>(std::move(*error));
+    return end;
+}
+
+void NodeCore::forget(CallTable::Id id) {
+    Hold hold(*this);
+    calls_.release(id.slot, id.generation);
+}
+
+}  // namespace rove

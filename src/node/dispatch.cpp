@@ -1,0 +1,268 @@
+// Arrivals: what a node does with each kind of frame.
+#include <spdlog/spdlog.h>
+
+#include "node/core.hpp"
+#include "node/here.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+namespace {
+
+FunctionId named_function(const wire::Frame& frame) {
+    return FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
+}
+
+}  // namespace
+
+// What is wrong with a frame from this peer, if anything: wire::check has looked at its shape, this looks at its meaning.
+std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame) const {
+    const wire::FrameHeader& header = frame.header;
+    const auto wrong = [&from](std::string_view what) {
+        return Error(ErrorCode::invalid, fmt::format("peer {} sent {}", from.id, what));
+    };
+    const auto known = [this](NodeId node) { return home_of(node) < std::max(1U, node_count()); };
+    switch (header.signal.kind) {
+        case Kind::call: {
+            if (is_client(from.my_id)) return wrong("a call, but only replies can be sent to a client");
+            if (is_client(from.id) ? header.node != from.id : !known(header.node)) return wrong("a call that names another caller");
+            const std::size_t extra = (header.signal.flags & wire::kNamed) != 0 ? sizeof(FunctionId) : 0;
+            if (frame.extra.size() != extra) return wrong("a call with an extension of the wrong size");
+            if (frame.payload.size() > wire::kPayloadBytesMax) return wrong("a payload over the limit");
+            return std::nullopt;
+        }
+        case Kind::reply:
+            if (is_client(from.id)) return wrong("a reply, but clients run nothing");
+            if (!frame.extra.empty()) return wrong("a reply with an extension");
+            return std::nullopt;
+        case Kind::bind:
+            return frame.extra.size() == sizeof(FunctionId) ? std::nullopt : std::optional(wrong("a malformed bind"));
+        case Kind::code:
+            return frame.extra.size() == sizeof(wire::CodeChunk) ? std::nullopt : std::optional(wrong("a malformed code chunk"));
+        case Kind::need:
+        case Kind::lack:
+            return frame.extra.size() == sizeof(wire::NeedCode) ? std::nullopt : std::optional(wrong("a malformed request for code"));
+        case Kind::load:
+            if (is_client(from.my_id)) return wrong("a package to load, but this is a client");
+            return frame.extra.size() == sizeof(wire::LoadPackage) ? std::nullopt : std::optional(wrong("a malformed load"));
+        case Kind::none:
+        case Kind::filler: break;
+    }
+    return wrong("a frame of no known kind");
+}
+
+unsigned NodeCore::serve(PeerState& peer, Lock& lock) {
+    const std::shared_ptr<fabric::Link> link = peer.link;  // a peer may be cleaned up while a function runs
+    flush(peer);
+    unsigned handled = 0;
+    wire::Frame frame;
+    // Replies first: code travels with them, and is sent before the call that needs it.
+    while (handled < kBatchMax && peer.link == link && link->next(Traffic::replies, frame)) {
+        if (const auto wrong = checked(peer, frame)) {
+            link->break_with(*wrong);
+            break;
+        }
+        on_reply_traffic(peer, frame, lock);
+        link->release(Traffic::replies);
+        ++handled;
+    }
+    handled += serve_calls(peer, lock);
+    if (peer.link == link && link->broken() != nullptr && !peer.lost) {
+        spdlog::warn("{}: the link to peer {} ends: {}", name(), peer.id, link->broken()->message());
+        peer.lost = Error(ErrorCode::disconnected, link->broken()->message());
+        if (peer.hang_up) peer.hang_up();
+        housekeeping_due_ = {};
+    }
+    return handled;
+}
+
+unsigned NodeCore::serve_calls(PeerState& peer, Lock& lock) {
+    const std::shared_ptr<fabric::Link> link = peer.link;
+    unsigned handled = 0;
+    wire::Frame frame;
+    while (handled < kBatchMax && link && peer.link == link && link->next(Traffic::calls, frame)) {
+        std::optional<Error> wrong = checked(peer, frame);
+        if (!wrong && frame.header.signal.kind != Kind::call)
+            wrong = Error(ErrorCode::invalid, fmt::format("peer {} sent a frame among calls that is none", peer.id));
+        if (wrong) {
+            link->break_with(*wrong);
+            break;
+        }
+        if (!on_call(&peer, frame, lock)) break;
+        if (peer.link != link) break;
+        link->release(Traffic::calls);
+        ++handled;
+    }
+    return handled;
+}
+
+void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame, Lock& lock) {
+    switch (frame.header.signal.kind) {
+        case Kind::reply: return on_reply(&from, frame);
+        case Kind::bind: return on_bind(from, frame);
+        case Kind::code:
+            on_code(from, frame);
+            run_parked(lock);
+            return;
+        case Kind::need: return on_need(from, frame);
+        case Kind::lack: return on_lack(from, frame);
+        case Kind::load: return on_load(frame);
+        default: from.link->break_with(Error(ErrorCode::invalid, fmt::format("peer {} sent a call among replies", from.id)));
+    }
+}
+
+// As soon as code has arrived, before other code can push it out again.
+void NodeCore::run_parked(Lock& lock) {
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+        const std::shared_ptr<PeerState> peer = peers_[i];
+        if (peer->parked) (void)serve_calls(*peer, lock);
+    }
+    if (local_parked_) (void)serve_local(lock);
+}
+
+// Frames that this node sent to itself: the same as any other, from a queue instead of a mailbox.
+unsigned NodeCore::serve_local(Lock& lock) {
+    unsigned handled = 0;
+    while (!local_.empty() && handled < kBatchMax) {
+        const Buffer bytes = std::move(local_.front());  // a function that runs may send more
+        local_.pop_front();
+        wire::Frame frame;
+        std::memcpy(&frame.header, bytes.data(), sizeof frame.header);
+        const Bytes body = Bytes(bytes).subspan(wire::kHeaderBytes);
+        frame.extra = body.first(frame.header.extra_bytes);
+        frame.payload = body.subspan(frame.header.extra_bytes);
+        if (!on_call(nullptr, frame, lock)) {
+            local_.push_front(bytes);
+            return handled;
+        }
+        local_bytes_ -= bytes.size();
+        ++handled;
+    }
+    return handled;
+}
+
+bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lock& lock) {
+    std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
+    const bool named = (frame.header.signal.flags & wire::kNamed) != 0;
+    code::Function* function = nullptr;
+    if (named) {
+        function = cache_->find(named_function(frame));
+    } else if (from != nullptr && !from->aliases.empty()) {
+        const auto alias = from->aliases.find(frame.header.handle);
+        function = alias != from->aliases.end() ? cache_->find(alias->second) : cache_->by_handle(frame.header.handle);
+    } else {
+        function = cache_->by_handle(frame.header.handle);
+    }
+    if (parked && parked->hopeless) {
+        const Error why(parked->hopeless->code(),
+                        fmt::format("{} on {}: {}", function != nullptr ? function->name : "a function", name(), parked->hopeless->message()));
+        parked.reset();
+        (void)end_with_error(frame.header, why);
+        return true;
+    }
+    if (function == nullptr) return park(from, frame, nullptr, true);
+    auto entered = cache_->enter(*function);
+    if (const auto* waiting = std::get_if<code::Waiting>(&entered))
+        return park(from, frame, function, *waiting == code::Waiting::for_code);
+    parked.reset();
+    if (const auto* error = std::get_if<Error>(&entered)) {
+        (void)end_with_error(frame.header, *error);
+        return true;
+    }
+    if (named && from != nullptr)
+        send_or_cut(*from, {.signal = {.kind = Kind::bind}, .handle = function->handle, .node = from->id}, function->id.raw(), {});
+    run(std::get<code::Entered>(entered), *function, frame, lock);
+    return true;
+}
+
+void NodeCore::run(const code::Entered& entered, code::Function& function, const wire::Frame& frame, Lock& lock) {
+    rove_here here{this, &function, frame.header, entered.ran()};
+    std::optional<Error> thrown;
+    lock.unlock();
+    try {
+        entered.run(&here, frame.payload.data(), frame.payload.size());
+    } catch (const std::exception& error) {
+        thrown = Error(ErrorCode::failed, fmt::format("{} on {} let an exception out: {}", function.name, name(), error.what()));
+    } catch (...) {
+        thrown = Error(ErrorCode::failed, fmt::format("{} on {} let an exception out that is no std::exception", function.name, name()));
+    }
+    lock.lock();
+    if (here.ended) return;
+    if (thrown)
+        (void)end_with_error(frame.header, *thrown);
+    else
+        (void)end_with_reply(frame.header, entered.ran(), {});
+}
+
+// Leaves the frame where it is; the ones behind it wait as well. Asks for the code once.
+bool NodeCore::park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask) {
+    std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
+    if (!parked) parked = Parked{.since = Clock::now()};
+    if (function != nullptr)
+        parked->function = function->id;
+    else if ((frame.header.signal.flags & wire::kNamed) != 0)
+        parked->function = named_function(frame);
+    parked->handle = frame.header.handle;
+    if (ask && !parked->asked) {
+        parked->asked = true;
+        ask_for_code(from, *parked, frame.header.node);
+    }
+    return false;
+}
+
+void NodeCore::on_reply(const PeerState* from, const wire::Frame& frame) {
+    const wire::FrameHeader& header = frame.header;
+    const bool mine = header.node == (from != nullptr ? from->my_id : id());
+    if (!mine) return route_frame(frame);
+    CallSlot* slot = calls_.flying(header.call, header.generation);
+    if (slot == nullptr) return;  // forgotten, or failed when a node on the way went: the late reply is dropped
+    slot->state = CallSlot::State::ended;
+    if ((header.signal.flags & wire::kError) != 0) {
+        slot->error = Error(static_cast<ErrorCode>(header.status), std::string(as_text(frame.payload)));
+    } else {
+        slot->end = {Buffer(frame.payload.begin(), frame.payload.end()), header.handle, static_cast<code::Ran>(header.status), header.hops};
+    }
+    call_ended();
+}
+
+// With kNamed: "your handle, which I used and you no longer know, meant this function".
+void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
+    const FunctionId function = named_function(frame);
+    if ((frame.header.signal.flags & wire::kNamed) != 0) {
+        if (from.aliases.size() >= kBindingsMax) from.aliases.clear();
+        from.aliases[frame.header.handle] = function;
+        return;
+    }
+    if (from.bindings.size() >= kBindingsMax) from.bindings.clear();
+    from.bindings[function] = frame.header.handle;
+}
+
+void NodeCore::on_load(const wire::Frame& frame) {
+    const Digest digest = Digest::from(frame.extra.first<sizeof(Digest)>());
+    const std::shared_ptr<PackageStore> package = cache_->package(digest);
+    const wire::FrameHeader& to = frame.header;
+    if (!package) {
+        (void)end_with_error(to, Error(ErrorCode::invalid, fmt::format("{} has not received package {}", name(), digest.hex())));
+        return;
+    }
+    if (!package->manifest().interface) {
+        const Status loaded = cache_->load(package);
+        (void)(loaded ? end_with_reply(to, code::Ran::image, {}) : end_with_error(to, loaded.error()));
+        return;
+    }
+    Result<code::LoadReport> report = cache_->load_interface(package);
+    if (!report) {
+        (void)end_with_error(to, report.error());
+        return;
+    }
+    std::string lines;
+    for (const std::string& replaced : report->replaced) {
+        spdlog::info("{}: interface {} takes over {}; what arrived before keeps the old one", name(), package->manifest().name, replaced);
+        lines += replaced + '\n';
+    }
+    (void)end_with_reply(to, code::Ran::image, rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax)));
+}
+
+}  // namespace rove

@@ -1,0 +1,85 @@
+#include "node/here.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include "node/core.hpp"
+
+using rove::Bytes;
+using rove::ErrorCode;
+using rove::NodeCore;
+using rove::Status;
+
+namespace {
+
+Bytes bytes_of(const void* data, std::size_t size) { return {static_cast<const std::byte*>(data), size}; }
+
+// A wrong use by shipped code is told by a number there; the words go to the node's log.
+int code_of(const Status& status, const rove_here* here) {
+    if (status) return ROVE_OK;
+    spdlog::debug("{}: {}: {}", here->core->name(), here->function->name, status.error().message());
+    return static_cast<int>(status.error().code());
+}
+
+int end(rove_here* here, const Status& status) {
+    if (status) here->ended = true;
+    return code_of(status, here);
+}
+
+}  // namespace
+
+extern "C" {
+
+int rove_reply(rove_here* here, const void* data, size_t size) {
+    if (here->ended || (data == nullptr && size > 0)) return ROVE_INVALID;
+    return end(here, here->core->reply(here->call, here->ran, bytes_of(data, size)));
+}
+
+int rove_fail(rove_here* here, const char* message) {
+    if (here->ended) return ROVE_INVALID;
+    return end(here, here->core->reply_error(here->call, rove::Error(ErrorCode::failed, message != nullptr ? message : "")));
+}
+
+int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) {
+    if (here->ended || (payload == nullptr && size > 0) || here->call.hops == rove::wire::kHopsMax) return ROVE_INVALID;
+    rove::wire::FrameHeader header = here->call;
+    ++header.hops;
+    return end(here, here->core->send_on({node, here->function->id, bytes_of(payload, size), header}));
+}
+
+int rove_find(rove_here* here, const char* name, rove_function* out) {
+    if (name == nullptr || out == nullptr) return ROVE_INVALID;
+    const rove::code::Function* function = here->core->find_function(name);
+    if (function == nullptr) return ROVE_INVALID;
+    *out = (std::uint64_t{1} << 32U) | function->handle;  // bit 32: handle 0 is a function too, and 0 is none
+    return ROVE_OK;
+}
+
+int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload, size_t size) {
+    const std::optional<rove::FunctionId> id = here->core->function_of(function);
+    if (!id || (payload == nullptr && size > 0)) return ROVE_INVALID;
+    const rove::wire::FrameHeader header{.signal = {.kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply},
+                                         .node = here->core->id(), .hops = 0};
+    return code_of(here->core->send_on({node, *id, bytes_of(payload, size), header}), here);
+}
+
+rove_node_id rove_node(rove_here* here) { return here->core->id(); }
+rove_node_id rove_origin(rove_here* here) { return here->call.node; }
+uint32_t rove_node_count(rove_here* here) { return here->core->node_count(); }
+void* rove_host_object(rove_here* here) { return here->core->options().host_object; }
+
+}  // extern "C"
+
+namespace rove {
+
+std::vector<code::HostSymbol> host_symbols() {
+    const auto symbol = [](std::string_view name, auto* function) {
+        return code::HostSymbol{name, reinterpret_cast<void*>(function)};
+    };
+    return {symbol("rove_reply", &rove_reply),     symbol("rove_fail", &rove_fail),
+            symbol("rove_forward", &rove_forward), symbol("rove_find", &rove_find),
+            symbol("rove_post", &rove_post),       symbol("rove_node", &rove_node),
+            symbol("rove_origin", &rove_origin),   symbol("rove_node_count", &rove_node_count),
+            symbol("rove_host_object", &rove_host_object)};
+}
+
+}  // namespace rove

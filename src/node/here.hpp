@@ -1,0 +1,21 @@
+// What a running function sees of where it is: the body of rove/rove.h's opaque rove_here, and the node's own symbol table.
+#pragma once
+
+#include <vector>
+
+#include "code/cache.hpp"
+#include "wire/frame.hpp"
+
+namespace rove {
+class NodeCore;
+// The names that shipped code links to before any other: rove_*.
+[[nodiscard]] std::vector<code::HostSymbol> host_symbols();
+}  // namespace rove
+
+struct rove_here {
+    rove::NodeCore* core;
+    const rove::code::Function* function;
+    rove::wire::FrameHeader call;  // of the frame that runs
+    rove::code::Ran ran;
+    bool ended = false;
+};

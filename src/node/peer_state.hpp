@@ -1,0 +1,96 @@
+// What a node knows of one peer: the link, what is waiting to be sent, and what the two have told each other of code.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/clock.hpp"
+#include "code/cache.hpp"
+#include "fabric/fabric.hpp"
+#include "rove/rove.hpp"
+
+namespace rove {
+
+// Frames that wait for room in the peer's mailbox, per traffic. Calls beyond it are refused as overloaded (or wait, where
+// the caller can). A peer that lets as many bytes of replies pile up does not take them: it is cut off.
+inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
+// Code that is arriving in pieces from one peer: one slice of the largest kind at a time, and as much again.
+inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
+// Function names a peer has given handles for. A node that uses more of one peer's functions sends names again.
+inline constexpr std::size_t kBindingsMax = 65536;
+
+// The part of a package that is arriving in pieces.
+struct Assembly {
+    Buffer bytes;
+    std::size_t arrived = 0;
+};
+
+// A call frame at the head of a peer's mailbox that cannot run yet. Calls from one peer start in their order, so those
+// behind it wait in the mailbox too; replies and code pass by on their own ring.
+struct Parked {
+    TimePoint since;
+    bool asked = false;              // `need` was sent
+    std::optional<Error> hopeless;   // nobody has the code
+    FunctionId function;             // all zero: known by handle only
+    std::uint32_t handle = 0;
+};
+
+// A call that was sent on for someone else, until the peer gives its credit back: if the peer dies before, the caller is told.
+struct Forwarded {
+    std::uint32_t sequence;
+    NodeId origin;
+    std::uint32_t call;
+    std::uint32_t generation;
+};
+
+struct PeerState {
+    NodeId id = kNoNode;     // the peer's
+    NodeId my_id = kNoNode;  // mine, as the peer knows me
+    bool member = false;     // it joined: calls may be sent on to it
+    std::string address;     // where to reach it again; empty for a client
+    std::string triple;
+    std::uint32_t node_count = 1;
+
+    std::shared_ptr<fabric::Link> link;  // null: gone
+    std::string lane;
+    std::optional<Error> lost;  // set by whoever notices; the leader cleans up
+    std::function<void()> hang_up;  // closes the control connection
+
+    std::array<std::deque<Buffer>, fabric::kTrafficKinds> outbox;
+    std::array<std::size_t, fabric::kTrafficKinds> outbox_bytes{};
+
+    std::unordered_map<FunctionId, std::uint32_t> bindings;  // the peer's handles for functions that I send
+    std::unordered_map<std::uint32_t, FunctionId> aliases;   // what old handles of mine meant, told by the peer
+    std::unordered_set<Digest> code_sent;                    // packages it has had from me, or is known to have
+    std::unordered_map<Digest, std::unordered_map<std::uint32_t, Assembly>> assemblies;
+    std::size_t assembly_bytes = 0;
+    std::optional<Parked> parked;
+    std::deque<Forwarded> forwarded;
+    Peer::Counters counters;
+
+    // Forgets all that the peer may have forgotten: it was restarted.
+    void forget_meeting();
+};
+
+inline void PeerState::forget_meeting() {
+    link.reset();
+    for (auto& queue : outbox) queue.clear();
+    outbox_bytes = {};
+    bindings.clear();
+    aliases.clear();
+    code_sent.clear();
+    assemblies.clear();
+    assembly_bytes = 0;
+    parked.reset();
+    forwarded.clear();
+}
+
+}  // namespace rove

@@ -1,0 +1,327 @@
+// Sending: into the peer's mailbox where there is room, else into the outbox behind what waits there already.
+#include <spdlog/spdlog.h>
+
+#include "node/control/control.hpp"
+#include "node/core.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+namespace {
+
+constexpr std::size_t index_of(Traffic traffic) { return static_cast<std::size_t>(traffic); }
+
+void fill(std::byte* frame, const wire::FrameHeader& header, Bytes extra, Bytes payload) {
+    std::memcpy(frame, &header, sizeof header);
+    if (!extra.empty()) std::memcpy(frame + wire::kHeaderBytes, extra.data(), extra.size());
+    if (!payload.empty()) std::memcpy(frame + wire::kHeaderBytes + extra.size(), payload.data(), payload.size());
+}
+
+// The body only: the header goes with publish, the signal last.
+void fill_body(std::byte* frame, Bytes extra, Bytes payload) {
+    if (!extra.empty()) std::memcpy(frame + wire::kHeaderBytes, extra.data(), extra.size());
+    if (!payload.empty()) std::memcpy(frame + wire::kHeaderBytes + extra.size(), payload.data(), payload.size());
+}
+
+}  // namespace
+
+Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload) {
+    if (!peer.link || peer.lost)
+        return fail(ErrorCode::disconnected, "peer {} is gone", peer.id);
+    header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
+    header.extra_bytes = static_cast<std::uint16_t>(extra.size());
+    const std::size_t bytes = wire::kHeaderBytes + header.body_bytes;
+    auto& outbox = peer.outbox[index_of(traffic)];
+    std::size_t& outbox_bytes = peer.outbox_bytes[index_of(traffic)];
+    if (outbox.empty()) {
+        if (std::byte* frame = peer.link->reserve(traffic, bytes)) {
+            fill_body(frame, extra, payload);
+            peer.link->publish(traffic, header);
+            if (header.signal.kind == Kind::call) remember_forwarded(peer, header);
+            wake_leader();  // a message lane needs somebody to progress it
+            return {};
+        }
+    }
+    if (outbox_bytes + bytes > kOutboxBytesMax)
+        return fail(ErrorCode::overloaded, "peer {} does not take its frames: {} bytes wait for it, the most there may", peer.id, outbox_bytes);
+    Buffer waiting(bytes);
+    fill(waiting.data(), header, extra, payload);
+    outbox.push_back(std::move(waiting));
+    outbox_bytes += bytes;
+    wake_leader();
+    return {};
+}
+
+void NodeCore::flush(PeerState& peer) {
+    for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
+        auto& outbox = peer.outbox[index_of(traffic)];
+        while (!outbox.empty() && peer.link) {
+            const Buffer& waiting = outbox.front();
+            std::byte* frame = peer.link->reserve(traffic, waiting.size());
+            if (frame == nullptr) break;
+            wire::FrameHeader header;
+            std::memcpy(&header, waiting.data(), sizeof header);
+            fill_body(frame, {}, Bytes(waiting).subspan(wire::kHeaderBytes));
+            peer.link->publish(traffic, header);
+            if (header.signal.kind == Kind::call) remember_forwarded(peer, header);
+            peer.outbox_bytes[index_of(traffic)] -= waiting.size();
+            outbox.pop_front();
+        }
+    }
+}
+
+// A call that was sent on for someone else is remembered until the peer has given its credit back. 16 bytes a call, and no
+// more of them than fit the mailbox.
+void NodeCore::remember_forwarded(PeerState& peer, const wire::FrameHeader& header) {
+    const std::uint32_t credited = peer.link->sequence_credited(Traffic::calls);
+    while (!peer.forwarded.empty() && static_cast<std::int32_t>(peer.forwarded.front().sequence - credited) <= 0)
+        peer.forwarded.pop_front();
+    if ((header.signal.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
+    peer.forwarded.push_back({peer.link->sequence_published(Traffic::calls), header.node, header.call, header.generation});
+}
+
+void NodeCore::send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload) {
+    const Status sent = send(peer, Traffic::replies, header, extra, payload);
+    if (sent || sent.error().code() != ErrorCode::overloaded || !peer.link) return;
+    peer.link->break_with(Error(ErrorCode::overloaded, sent.error().message()));
+}
+
+PeerState* NodeCore::route(NodeId node) const {
+    if (is_client(node) && home_of(node) == id()) {
+        const auto found = clients_.find(node);
+        return found != clients_.end() ? found->second : nullptr;
+    }
+    const NodeId member = home_of(node);
+    return member < members_.size() ? members_[member] : nullptr;
+}
+
+void NodeCore::route_frame(const wire::Frame& frame) {
+    PeerState* peer = route(frame.header.node);
+    if (peer == nullptr) return;  // its caller is gone; so is the call
+    send_or_cut(*peer, frame.header, frame.extra, frame.payload);
+}
+
+void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
+    reply.signal.kind = Kind::reply;
+    const wire::Frame frame{reply, {}, payload};
+    if (reply.node == id()) return on_reply(nullptr, frame);
+    route_frame(frame);
+}
+
+Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data) {
+    if (data.size() > wire::kPayloadBytesMax)
+        return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}", data.size(), wire::kPayloadBytesMax);
+    if ((call.signal.flags & wire::kNoReply) != 0) return {};
+    end_call({.handle = id(), .call = call.call, .generation = call.generation, .node = call.node, .hops = call.hops,
+              .status = static_cast<std::uint8_t>(ran)}, data);
+    return {};
+}
+
+Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& error) {
+    if ((call.signal.flags & wire::kNoReply) != 0) {
+        spdlog::warn("{}: a post from {} failed: {}", name(), call.node, error.message());
+        return {};
+    }
+    const Bytes message = rove::as_bytes(error.message());
+    end_call({.signal = {.flags = wire::kError}, .handle = id(), .call = call.call, .generation = call.generation,
+              .node = call.node, .hops = call.hops, .status = static_cast<std::uint8_t>(error.code())},
+             message.first(std::min(message.size(), wire::kPayloadBytesMax)));
+    return {};
+}
+
+Status NodeCore::reply(const wire::FrameHeader& to, code::Ran ran, Bytes data) {
+    Hold hold(*this);
+    return end_with_reply(to, ran, data);
+}
+
+Status NodeCore::reply_error(const wire::FrameHeader& to, const Error& error) {
+    Hold hold(*this);
+    return end_with_error(to, error);
+}
+
+std::optional<FunctionId> NodeCore::function_of(std::uint64_t handle) const {
+    if (handle >> 32U != 1) return std::nullopt;
+    const code::Function* function = cache_->by_handle(static_cast<std::uint32_t>(handle));
+    return function != nullptr ? std::optional(function->id) : std::nullopt;
+}
+
+Status NodeCore::send_on(const Onward& onward) {
+    Hold hold(*this);
+    if (onward.payload.size() > wire::kPayloadBytesMax)
+        return fail(ErrorCode::invalid, "a payload of {} bytes is over the limit of {}", onward.payload.size(), wire::kPayloadBytesMax);
+    if (is_client(onward.node) || onward.node >= node_count())
+        return fail(ErrorCode::invalid, "there is no node {}: there are {}", onward.node, node_count());
+    if (onward.node == id()) return send_to_self(onward);
+    PeerState* peer = route(onward.node);
+    if (peer == nullptr) return fail(ErrorCode::disconnected, "node {} is gone", onward.node);
+    return send_call(*peer, onward.function, package_with(onward.function), onward.header, onward.payload);
+}
+
+Status NodeCore::send_to_self(const Onward& onward) {
+    wire::FrameHeader header = onward.header;
+    const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + onward.payload.size();
+    if (local_bytes_ + bytes > kOutboxBytesMax)
+        return fail(ErrorCode::overloaded, "{} bytes of calls to itself wait on {}, the most there may", local_bytes_, name());
+    header.signal = {.kind = Kind::call, .flags = static_cast<std::uint8_t>(header.signal.flags | wire::kNamed)};
+    header.extra_bytes = sizeof(FunctionId);
+    header.body_bytes = static_cast<std::uint32_t>(sizeof(FunctionId) + onward.payload.size());
+    Buffer frame(bytes);
+    fill(frame.data(), header, onward.function.raw(), onward.payload);
+    local_.push_back(std::move(frame));
+    local_bytes_ += bytes;
+    return {};
+}
+
+// The name and the code the first time, the handle ever after.
+Status NodeCore::send_call(PeerState& peer, const FunctionId& function, const std::shared_ptr<PackageStore>& package,
+                           wire::FrameHeader header, Bytes payload) {
+    header.signal.kind = Kind::call;
+    header.signal.flags &= wire::kNoReply;
+    if (const auto bound = peer.bindings.find(function); bound != peer.bindings.end()) {
+        header.handle = bound->second;
+        peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + payload.size());
+        return send(peer, Traffic::calls, header, {}, payload);
+    }
+    header.signal.flags |= wire::kNamed;
+    peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + sizeof(FunctionId) + payload.size());
+    if (!package || peer.code_sent.contains(package->digest())) return send(peer, Traffic::calls, header, function.raw(), payload);
+    // Image first, so that the call can start; bitcode behind the call, for the tier that follows.
+    const CodeTarget target{peer.id, peer, peer.triple};
+    ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
+    bool bitcode_sent = false;
+    if (!image_sent) {
+        ROVE_TRY(bitcode_sent, send_code(target, *package, wire::Form::bitcode, true));
+    }
+    if (image_sent || bitcode_sent) peer.code_sent.insert(package->digest());
+    ROVE_CHECK(send(peer, Traffic::calls, header, function.raw(), payload));
+    if (image_sent) (void)send_code(target, *package, wire::Form::bitcode, false);
+    return {};
+}
+
+// A call from this program: brings a lost peer back first, and waits where the mailbox is full.
+Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing) {
+    if (outgoing.payload.size() > wire::kPayloadBytesMax)
+        return fail(ErrorCode::invalid, "{}: a payload of {} bytes is over the limit of {}; send it in pieces",
+                    outgoing.package->manifest().entries[outgoing.entry], outgoing.payload.size(), wire::kPayloadBytesMax);
+    Hold hold(*this);
+    ROVE_CHECK(make_alive(peer, hold.lock()));
+    ROVE_CHECK(wait_for_room(*peer, hold.lock()));
+    const FunctionId function = outgoing.package->function_ids()[outgoing.entry];
+    ROVE_CHECK(offer(*peer, outgoing.package));
+    CallTable::Id id{0, 0};
+    if (outgoing.wants_reply) {
+        ROVE_TRY(id, calls_.begin(peer.get()));
+    }
+    const std::uint8_t flags = outgoing.wants_reply ? 0 : wire::kNoReply;
+    const Status sent = send_call(*peer, function, outgoing.package,
+                                  {.signal = {.flags = flags}, .call = id.slot, .generation = id.generation, .node = peer->my_id},
+                                  outgoing.payload);
+    if (!sent) {
+        if (outgoing.wants_reply) calls_.release(id.slot, id.generation);
+        return tl::unexpected<Error>(sent.error());
+    }
+    return id;
+}
+
+Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer, const std::shared_ptr<PackageStore>& package) {
+    Hold hold(*this);
+    ROVE_CHECK(make_alive(peer, hold.lock()));
+    ROVE_CHECK(offer(*peer, package));
+    const CodeTarget target{peer->id, *peer, peer->triple};
+    ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
+    ROVE_TRY(const bool bitcode_sent, send_code(target, *package, wire::Form::bitcode, !image_sent));
+    (void)bitcode_sent;
+    peer->code_sent.insert(package->digest());
+    ROVE_TRY(const CallTable::Id id, calls_.begin(peer.get()));
+    ROVE_CHECK(send(*peer, Traffic::replies,
+                    {.signal = {.kind = Kind::load}, .call = id.slot, .generation = id.generation, .node = peer->my_id},
+                    package->digest().raw(), {}));
+    return id;
+}
+
+// Keeps the program's package within reach of nodes that ask for its code later, and refuses one that the peer cannot run.
+Status NodeCore::offer(PeerState& peer, const std::shared_ptr<PackageStore>& package) {
+    if (!offered_.contains(package->function_ids().empty() ? FunctionId{} : package->function_ids().front()))
+        for (const FunctionId& function : package->function_ids()) offered_[function] = package;
+    if (peer.code_sent.contains(package->digest())) return {};
+    const bool fits = (may_send(wire::Form::image) && package->slice_index(peer.triple, wire::Form::image)) ||
+                      (may_send(wire::Form::bitcode) && package->slice_index(peer.triple, wire::Form::bitcode));
+    if (fits) return {};
+    std::string targets;
+    for (const wire::Slice& slice : package->manifest().slices)
+        targets += fmt::format(" {} ({})", slice.triple, wire::to_string(slice.form));
+    return fail(ErrorCode::unsupported, "package {} has no form for {}, the target of node {}; it has{}; build it with --target {}",
+                package->manifest().name, peer.triple, peer.id, targets, peer.triple);
+}
+
+Status NodeCore::wait_for_room(PeerState& peer, Lock& lock) {
+    const auto room = [&peer] { return !peer.link || peer.outbox[0].empty(); };
+    if (room()) return {};
+    ++lead_wanted_;
+    wake_leader();
+    (void)lead_until(lock, std::nullopt, room);
+    --lead_wanted_;
+    changed_.notify_all();
+    if (!peer.link) return fail(ErrorCode::disconnected, "node {} at {} went while a call waited for room", peer.id, peer.address);
+    return {};
+}
+
+// The next call after a peer was lost reaches for its address again.
+Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock) {
+    if (peer->link && !peer->lost && peer->link->broken() == nullptr) return {};
+    if (peer->link) clean_up(*peer);
+    if (peer->address.empty()) return fail(ErrorCode::disconnected, "peer {} is gone", peer->id);
+    const std::string address = peer->address;
+    lock.unlock();
+    Result<std::shared_ptr<PeerState>> met = control_->connect(address, peer);
+    lock.lock();
+    if (!met) return tl::unexpected<Error>(met.error());
+    return {};
+}
+
+void NodeCore::fail_forwarded(PeerState& peer) {
+    const Error why(ErrorCode::disconnected, fmt::format("node {} went while the call was on it; it may have run", peer.id));
+    for (const Forwarded& call : std::exchange(peer.forwarded, {}))
+        (void)end_with_error({.call = call.call, .generation = call.generation, .node = call.origin}, why);
+    for (const Buffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
+        wire::FrameHeader header;
+        std::memcpy(&header, waiting.data(), sizeof header);
+        if (header.node != peer.my_id) (void)end_with_error(header, why);
+    }
+}
+
+void NodeCore::clean_up(PeerState& peer) {
+    const std::string why = peer.lost ? peer.lost->message() : "the link broke";
+    spdlog::info("{}: peer {} is gone: {}", name(), peer.id, why);
+    peer.counters = counters_of(peer);
+    calls_.fail_all(&peer, Error(ErrorCode::disconnected,
+                                 fmt::format("node {}{}{} went during the call; it may have run ({})", peer.id,
+                                             peer.address.empty() ? "" : " at ", peer.address, why)));
+    if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) members_[peer.id] = nullptr;
+    if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer) clients_.erase(found);
+    fail_forwarded(peer);
+    if (peer.hang_up) peer.hang_up();
+    peer.hang_up = nullptr;
+    peer.forget_meeting();
+    call_ended();
+}
+
+Peer::Counters NodeCore::counters_of(const PeerState& peer) const {
+    Peer::Counters sum = peer.counters;
+    if (peer.link) {
+        const fabric::Link::Counters& now = peer.link->counters();
+        sum.frames_sent += now.frames_sent;
+        sum.bytes_sent += now.bytes_sent;
+        sum.frames_received += now.frames_received;
+    }
+    return sum;
+}
+
+Peer::Counters NodeCore::counters(PeerState& peer) {
+    Hold hold(*this);
+    return counters_of(peer);
+}
+
+}  // namespace rove

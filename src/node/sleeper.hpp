@@ -1,0 +1,29 @@
+// Sleep in epoll until one of a fabric's descriptors is readable or somebody kicks.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+
+namespace rove {
+
+class Sleeper {
+public:
+    Sleeper() = default;
+    ~Sleeper();
+    Sleeper(const Sleeper&) = delete;
+
+    [[nodiscard]] Status open(const std::vector<int>& descriptors);
+    // Until a descriptor is readable, a kick, or the deadline (none: for ever).
+    void sleep(std::optional<TimePoint> deadline);
+    // Ends the current or the next sleep. From any thread, and async-signal-safe.
+    void kick() noexcept;
+
+private:
+    int epoll_ = -1;
+    int event_ = -1;
+};
+
+}  // namespace rove
