@@ -54,6 +54,9 @@ struct Image {
     friend bool operator==(const Image&, const Image&) = default;
 };
 
+// Writable statics of one package; what is not initialised costs nothing to send.
+inline constexpr std::uint32_t kImageDataBytesMax = 64U * 1024 * 1024;
+
 // The prefix of the names that writable statics bear in the bitcode form, one number each from 0.
 inline constexpr std::string_view kStaticPrefix = "rove.static.";
 

@@ -1,0 +1,135 @@
+#include "package/package.hpp"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "package/digest.hpp"
+#include "rove/rove.h"
+
+namespace rove {
+namespace {
+
+constexpr std::string_view kMagic = "ROVEPKG1";
+// Every slice at its largest would be 4 GiB; nobody ships that by accident.
+constexpr std::uintmax_t kFileBytesMax = 512UL * 1024 * 1024;
+
+std::string joined(const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+    return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<PackageStore>> PackageStore::from_manifest(Bytes manifest) {
+    std::shared_ptr<PackageStore> store(new PackageStore());
+    ROVE_TRY(store->manifest_, wire::decode_manifest(manifest));
+    if (store->manifest_.abi != ROVE_ABI_VERSION)
+        return fail(ErrorCode::unsupported, "package {} was built for abi {} of Rove, this is abi {}; build it again with this rove",
+                    store->manifest_.name, store->manifest_.abi, ROVE_ABI_VERSION);
+    store->manifest_bytes_.assign(manifest.begin(), manifest.end());
+    store->digest_ = digest_of_manifest(manifest);
+    for (const std::string& entry : store->manifest_.entries) store->function_ids_.push_back(function_id(store->digest_, entry));
+    store->slices_.resize(store->manifest_.slices.size());
+    return store;
+}
+
+Result<std::shared_ptr<PackageStore>> PackageStore::parse(Bytes file) {
+    Reader in(file);
+    if (in.take(kMagic.size()).size() != kMagic.size() || as_text(file.first(kMagic.size())) != kMagic)
+        return fail(ErrorCode::invalid, "not a Rove package: it does not begin with {}", kMagic);
+    const auto manifest_bytes = in.number<std::uint32_t>();
+    const Bytes manifest = in.take(manifest_bytes);
+    if (!in.ok()) return fail(ErrorCode::invalid, "the package is truncated in its manifest; build or copy it again");
+    ROVE_TRY(std::shared_ptr<PackageStore> store, from_manifest(manifest));
+    for (std::size_t i = 0; i < store->manifest_.slices.size(); ++i) {
+        const Bytes stored = in.take(store->manifest_.slices[i].stored_bytes);
+        if (!in.ok()) return fail(ErrorCode::invalid, "package {} is truncated; build or copy it again", store->manifest_.name);
+        ROVE_CHECK(store->add_slice(i, stored));
+    }
+    if (!in.done()) return fail(ErrorCode::invalid, "package {} has {} bytes too many; build or copy it again", store->manifest_.name, in.rest().size());
+    return store;
+}
+
+Result<std::shared_ptr<PackageStore>> PackageStore::open(const std::filesystem::path& path) {
+    std::error_code error;
+    const std::uintmax_t size = std::filesystem::file_size(path, error);
+    if (error) return fail(ErrorCode::invalid, "cannot read package {}: {}", path.string(), error.message());
+    if (size > kFileBytesMax) return fail(ErrorCode::invalid, "package {} has {} bytes, over the limit of {}", path.string(), size, kFileBytesMax);
+    std::ifstream stream(path, std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(stream)), {});
+    if (!stream) return fail(ErrorCode::invalid, "cannot read package {}", path.string());
+    Result<std::shared_ptr<PackageStore>> store = parse(as_bytes(text));
+    if (!store) return prefixed(store.error(), path.string());
+    return store;
+}
+
+Buffer PackageStore::serialize(const wire::Manifest& manifest, const std::vector<Buffer>& stored_slices) {
+    const Buffer encoded = wire::encode(manifest);
+    Writer out;
+    out.bytes(as_bytes(kMagic));
+    out.number(static_cast<std::uint32_t>(encoded.size()));
+    out.bytes(encoded);
+    for (const Buffer& slice : stored_slices) out.bytes(slice);
+    return out.take();
+}
+
+Result<std::size_t> PackageStore::entry(std::string_view name) const {
+    const auto found = std::find(manifest_.entries.begin(), manifest_.entries.end(), name);
+    if (found != manifest_.entries.end()) return static_cast<std::size_t>(found - manifest_.entries.begin());
+    return fail(ErrorCode::invalid, "package {} has no entry '{}'; it has: {}", manifest_.name, name, joined(manifest_.entries));
+}
+
+std::shared_ptr<const Buffer> PackageStore::stored_slice(std::size_t index) const {
+    const std::lock_guard lock(mutex_);
+    return index < slices_.size() ? slices_[index] : nullptr;
+}
+
+std::optional<std::size_t> PackageStore::slice_index(std::string_view triple, wire::Form form) const {
+    const wire::Slice* slice = manifest_.find(triple, form);
+    if (slice == nullptr) return std::nullopt;
+    return static_cast<std::size_t>(slice - manifest_.slices.data());
+}
+
+Result<Buffer> PackageStore::raw_slice(std::size_t index) const {
+    const std::shared_ptr<const Buffer> stored = stored_slice(index);
+    if (!stored) return fail(ErrorCode::invalid, "slice {} of package {} is not here", index, manifest_.name);
+    const wire::Slice& slice = manifest_.slices[index];
+    if (slice.compression == wire::Compression::none) return *stored;
+    Buffer raw(slice.raw_bytes);
+    const std::size_t size = ZSTD_decompress(raw.data(), raw.size(), stored->data(), stored->size());
+    if (ZSTD_isError(size) != 0 || size != raw.size())
+        return fail(ErrorCode::invalid, "slice {} of package {} does not decompress to the {} bytes its manifest says", index, manifest_.name,
+                    slice.raw_bytes);
+    return raw;
+}
+
+Status PackageStore::add_slice(std::size_t index, Bytes stored) {
+    if (index >= manifest_.slices.size())
+        return fail(ErrorCode::invalid, "package {} has {} slices, none numbered {}", manifest_.name, manifest_.slices.size(), index);
+    const wire::Slice& slice = manifest_.slices[index];
+    if (stored.size() != slice.stored_bytes || hash_of_slice(stored) != slice.hash)
+        return fail(ErrorCode::invalid, "package {}: its {} for {} was altered: the bytes are not those of its manifest; build or copy it again",
+                    manifest_.name, wire::to_string(slice.form), slice.triple);
+    auto copy = std::make_shared<const Buffer>(stored.begin(), stored.end());
+    const std::lock_guard lock(mutex_);
+    if (!slices_[index]) slices_[index] = std::move(copy);
+    return {};
+}
+
+void PackageStore::drop_slices() {
+    const std::lock_guard lock(mutex_);
+    for (auto& slice : slices_) slice.reset();
+}
+
+std::size_t PackageStore::bytes_held() const {
+    const std::lock_guard lock(mutex_);
+    std::size_t bytes = manifest_bytes_.size();
+    for (const auto& slice : slices_) bytes += slice ? slice->size() : 0;
+    return bytes;
+}
+
+}  // namespace rove

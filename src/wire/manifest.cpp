@@ -1,0 +1,132 @@
+#include "wire/manifest.hpp"
+
+#include <algorithm>
+
+namespace rove::wire {
+namespace {
+
+constexpr std::array<std::byte, 4> kMagic{std::byte{'R'}, std::byte{'V'}, std::byte{'M'}, std::byte{'1'}};
+constexpr std::uint8_t kFlagInterface = 1;
+constexpr std::uint8_t kFlagPinned = 2;
+
+void put_names(Writer& out, const std::vector<std::string>& names) {
+    out.number(static_cast<std::uint16_t>(names.size()));
+    for (const std::string& name : names) out.text(name);
+}
+
+// Names are printed, looked up and compared: printable ASCII without spaces, and not empty.
+bool is_name(std::string_view text) {
+    return !text.empty() && text.size() <= kNameBytesMax &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F; });
+}
+
+Result<std::vector<std::string>> take_names(Reader& in, std::string_view what) {
+    const auto count = in.number<std::uint16_t>();
+    if (count > kNamesMax) return fail(ErrorCode::invalid, "package manifest: {} {}, over the limit of {}", count, what, kNamesMax);
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < count && in.ok(); ++i) {
+        const std::string_view name = in.text();
+        if (in.ok() && !is_name(name)) return fail(ErrorCode::invalid, "package manifest: one of the {} is no name", what);
+        if (in.ok() && std::find(names.begin(), names.end(), name) != names.end())
+            return fail(ErrorCode::invalid, "package manifest: '{}' stands twice among the {}", name, what);
+        names.emplace_back(name);
+    }
+    return names;
+}
+
+Result<Slice> take_slice(Reader& in) {
+    Slice slice;
+    slice.triple = in.text();
+    slice.form = static_cast<Form>(in.number<std::uint8_t>());
+    slice.compression = static_cast<Compression>(in.number<std::uint8_t>());
+    slice.raw_bytes = in.number<std::uint32_t>();
+    slice.stored_bytes = in.number<std::uint32_t>();
+    slice.hash = in.id<SliceHash>();
+    if (!in.ok()) return slice;  // the caller reports what is short
+    if (!is_name(slice.triple)) return fail(ErrorCode::invalid, "package manifest: a slice without a target");
+    if (slice.form != Form::image && slice.form != Form::bitcode)
+        return fail(ErrorCode::invalid, "package manifest: a slice of unknown form {}", static_cast<unsigned>(slice.form));
+    if (slice.compression != Compression::none && slice.compression != Compression::zstd)
+        return fail(ErrorCode::invalid, "package manifest: a slice of unknown compression {}", static_cast<unsigned>(slice.compression));
+    if (slice.raw_bytes == 0 || slice.raw_bytes > kSliceBytesMax || slice.stored_bytes == 0 || slice.stored_bytes > kSliceBytesMax)
+        return fail(ErrorCode::invalid, "package manifest: a slice of {} bytes ({} stored); the limit is {}", slice.raw_bytes,
+                    slice.stored_bytes, kSliceBytesMax);
+    if (slice.compression == Compression::none && slice.raw_bytes != slice.stored_bytes)
+        return fail(ErrorCode::invalid, "package manifest: an uncompressed slice with two sizes");
+    return slice;
+}
+
+Status check(const Manifest& manifest) {
+    if (!is_name(manifest.name)) return fail(ErrorCode::invalid, "package manifest: the package has no name");
+    for (const std::string& soname : manifest.dependencies)
+        if (soname.find('/') != std::string::npos)
+            return fail(ErrorCode::invalid, "package manifest: dependency '{}' is a path; only bare sonames may be listed", soname);
+    for (std::size_t i = 0; i < manifest.slices.size(); ++i)
+        if (manifest.find(manifest.slices[i].triple, manifest.slices[i].form) != &manifest.slices[i])
+            return fail(ErrorCode::invalid, "package manifest: two slices of one form for {}", manifest.slices[i].triple);
+    return {};
+}
+
+}  // namespace
+
+std::string_view to_string(Form form) { return form == Form::image ? "image" : "bitcode"; }
+
+const Slice* Manifest::find(std::string_view triple, Form form) const {
+    const auto found = std::find_if(slices.begin(), slices.end(),
+                                    [&](const Slice& slice) { return slice.form == form && slice.triple == triple; });
+    return found != slices.end() ? &*found : nullptr;
+}
+
+Buffer encode(const Manifest& manifest) {
+    Writer out;
+    out.bytes(kMagic);
+    out.number(manifest.abi);
+    out.number(static_cast<std::uint8_t>((manifest.interface ? kFlagInterface : 0) | (manifest.pinned ? kFlagPinned : 0)));
+    out.number(std::uint8_t{0});
+    out.text(manifest.name);
+    for (const auto* names : {&manifest.entries, &manifest.exports, &manifest.imports, &manifest.dependencies}) put_names(out, *names);
+    out.number(static_cast<std::uint16_t>(manifest.slices.size()));
+    for (const Slice& slice : manifest.slices) {
+        out.text(slice.triple);
+        out.number(static_cast<std::uint8_t>(slice.form));
+        out.number(static_cast<std::uint8_t>(slice.compression));
+        out.number(slice.raw_bytes);
+        out.number(slice.stored_bytes);
+        out.bytes(slice.hash.raw());
+    }
+    return out.take();
+}
+
+Result<Manifest> decode_manifest(Bytes bytes) {
+    if (bytes.size() > kManifestBytesMax)
+        return fail(ErrorCode::invalid, "package manifest of {} bytes, over the limit of {}", bytes.size(), kManifestBytesMax);
+    Reader in(bytes);
+    const Bytes magic = in.take(kMagic.size());
+    if (!in.ok() || !std::equal(magic.begin(), magic.end(), kMagic.begin()))
+        return fail(ErrorCode::invalid, "not a package manifest: it does not begin with RVM1");
+    Manifest manifest;
+    manifest.abi = in.number<std::uint16_t>();
+    const auto flags = in.number<std::uint8_t>();
+    const auto reserved = in.number<std::uint8_t>();
+    if ((flags & ~(kFlagInterface | kFlagPinned)) != 0 || reserved != 0)
+        return fail(ErrorCode::invalid, "package manifest: flags that this version of Rove does not know");
+    manifest.interface = (flags & kFlagInterface) != 0;
+    manifest.pinned = (flags & kFlagPinned) != 0;
+    manifest.name = in.text();
+    ROVE_TRY(manifest.entries, take_names(in, "entries"));
+    ROVE_TRY(manifest.exports, take_names(in, "exports"));
+    ROVE_TRY(manifest.imports, take_names(in, "imports"));
+    ROVE_TRY(manifest.dependencies, take_names(in, "dependencies"));
+    const auto slices = in.number<std::uint16_t>();
+    if (slices > kSlicesMax) return fail(ErrorCode::invalid, "package manifest: {} slices, over the limit of {}", slices, kSlicesMax);
+    for (std::size_t i = 0; i < slices && in.ok(); ++i) {
+        ROVE_TRY(Slice slice, take_slice(in));
+        manifest.slices.push_back(std::move(slice));
+    }
+    if (!in.ok()) return fail(ErrorCode::invalid, "package manifest: truncated");
+    if (!in.done()) return fail(ErrorCode::invalid, "package manifest: {} bytes too many", in.rest().size());
+    ROVE_CHECK(check(manifest));
+    return manifest;
+}
+
+}  // namespace rove::wire
