@@ -1,0 +1,50 @@
+// The client's side: fills the shards, sends the walk, and does the same walk by fetching what it needs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "archive.hpp"
+#include "rove/rove.hpp"
+
+namespace archive_walk {
+
+// What something took. Bytes are payloads and, for what this client sends, their frames' headers.
+struct Cost {
+    double microseconds = 0;
+    unsigned calls = 0;            // that the client made
+    unsigned hops = 0;             // from node to node
+    std::uint64_t code_bytes = 0;  // that the client sent; nodes pass code on among themselves
+    std::uint64_t data_bytes = 0;  // both ways, and from node to node
+};
+
+struct Walked {
+    Closure closure;
+    Cost cost;
+};
+
+// Links to nodes that have joined one another. Throws rove::Error where a node cannot be reached or a call fails.
+class Cluster {
+public:
+    // Connects to each address; peers() is then in the order of the nodes' ids.
+    Cluster(rove::Node& node, const std::vector<std::string>& addresses);
+
+    [[nodiscard]] const std::vector<rove::Peer>& peers() const { return peers_; }
+    void load(const rove::Package& interface) const;
+    // Waits until every node knows of all the others.
+    void wait_until_met(const rove::Entry& roll_call) const;
+    Cost fill(const rove::Entry& fill, const Graph& graph) const;
+
+    // One call: the function travels, and its answer comes back from wherever it ends.
+    [[nodiscard]] Walked travel(const rove::Entry& walk, Vertex start) const;
+    // The same walk by fetching the adjacency lists of each level, in the kindest way: one call for each node and
+    // level, all nodes at once.
+    [[nodiscard]] Walked fetch(const rove::Entry& list, Vertex start, std::uint32_t kinds, std::size_t vertices) const;
+
+private:
+    class Meter;
+    std::vector<rove::Peer> peers_;
+};
+
+}  // namespace archive_walk

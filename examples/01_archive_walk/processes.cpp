@@ -1,0 +1,180 @@
+#include "processes.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace archive_walk {
+namespace {
+
+// What a signal handler may touch: the processes to end. A fixed array, for a handler cannot lock.
+constexpr std::size_t kNodesMax = 32;
+std::array<std::atomic<pid_t>, kNodesMax> running{};
+
+void end_all(int signal) {
+    for (auto& process : running)
+        if (const pid_t pid = process.load(); pid > 0) kill(pid, signal);
+}
+
+extern "C" void end_nodes_and_exit(int signal) {
+    end_all(SIGTERM);
+    _exit(128 + signal);
+}
+
+struct Pipe {
+    Pipe() {
+        if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
+    }
+    ~Pipe() {
+        close_write();
+        close(ends[0]);
+    }
+    Pipe(const Pipe&) = delete;
+    Pipe& operator=(const Pipe&) = delete;
+    void close_write() {
+        if (ends[1] >= 0) close(std::exchange(ends[1], -1));
+    }
+    std::array<int, 2> ends{};
+};
+
+std::string text_of(const std::filesystem::path& file) {
+    std::ifstream in(file);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Starts a command with its output in a pipe and its complaints in a file.
+pid_t spawn(const std::vector<std::string>& command, const Pipe& output, const std::filesystem::path& complaints) {
+    std::vector<char*> arguments;
+    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid < 0) throw std::runtime_error("cannot start a process");
+    if (pid > 0) return pid;
+    // The child: only what is safe after fork.
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(126);
+    const int nothing = open("/dev/null", O_RDONLY);
+    const int errors = open(complaints.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (nothing < 0 || errors < 0) _exit(126);
+    dup2(nothing, STDIN_FILENO);
+    dup2(output.ends[1], STDOUT_FILENO);
+    dup2(errors, STDERR_FILENO);
+    execvp(arguments[0], arguments.data());
+    constexpr std::string_view kWhat = "cannot be run\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kWhat.data(), kWhat.size());
+    _exit(127);
+}
+
+int status_of(pid_t pid) {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+}
+
+// The next line of a pipe, or nothing when it ends or time runs out.
+std::string read_line(int descriptor, std::chrono::milliseconds patience) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    std::string line;
+    for (char c = 0; c != '\n';) {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+        pollfd ready{descriptor, POLLIN, 0};
+        if (left.count() <= 0 || poll(&ready, 1, static_cast<int>(left.count())) <= 0) return {};
+        if (read(descriptor, &c, 1) != 1) return {};
+        if (c != '\n') line += c;
+    }
+    return line;
+}
+
+}  // namespace
+
+std::string output_of(const std::vector<std::string>& command) {
+    const ScratchDirectory scratch;
+    Pipe output;
+    const pid_t pid = spawn(command, output, scratch.path() / "stderr");
+    output.close_write();
+    std::string text;
+    std::array<char, 1U << 16U> block;
+    ssize_t got = 0;
+    while ((got = read(output.ends[0], block.data(), block.size())) > 0)
+        text.append(block.data(), static_cast<std::size_t>(got));
+    if (const int status = status_of(pid); !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        throw std::runtime_error(command.front() + ": " + text_of(scratch.path() / "stderr"));
+    return text;
+}
+
+ScratchDirectory::ScratchDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "rove-walk-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a directory like " + name);
+    path_ = name;
+}
+
+ScratchDirectory::~ScratchDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+}
+
+NodeProcesses::NodeProcesses(std::filesystem::path rove, std::filesystem::path logs)
+    : rove_(std::move(rove)), logs_(std::move(logs)) {
+    struct sigaction action{};
+    action.sa_handler = end_nodes_and_exit;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+}
+
+NodeProcesses::~NodeProcesses() {
+    end_all(SIGTERM);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    for (auto& process : running) {
+        const pid_t pid = process.exchange(0);
+        if (pid <= 0) continue;
+        while (waitpid(pid, nullptr, WNOHANG) == 0) {
+            if (std::chrono::steady_clock::now() > deadline) kill(pid, SIGKILL);
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+    }
+}
+
+const std::string& NodeProcesses::start(std::chrono::seconds patience) {
+    const std::size_t index = addresses_.size();
+    if (index == kNodesMax) throw std::runtime_error("too many nodes");
+    std::vector<std::string> command = {rove_.string(), "node", "--listen", "127.0.0.1:0"};
+    if (index > 0) command.insert(command.end(), {"--join", addresses_.front()});
+    Pipe output;
+    running[index] = spawn(command, output, log_of(index));
+    output.close_write();
+
+    constexpr std::string_view kReady = "listening ";
+    const std::string line = read_line(output.ends[0], patience);
+    if (!line.starts_with(kReady))
+        throw std::runtime_error("node " + std::to_string(index) + " does not listen; it says: " + line +
+                                 text_of(log_of(index)));
+    return addresses_.emplace_back(line.substr(kReady.size()));
+}
+
+std::filesystem::path NodeProcesses::log_of(std::size_t index) const {
+    return logs_ / ("node-" + std::to_string(index) + ".log");
+}
+
+std::string NodeProcesses::complaints() const {
+    std::string all;
+    for (std::size_t index = 0; index < addresses_.size(); ++index) all += text_of(log_of(index));
+    return all;
+}
+
+}  // namespace archive_walk
