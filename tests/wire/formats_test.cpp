@@ -1,0 +1,140 @@
+// The formats, held against the worked examples of docs/ and against bytes that are wrong.
+#include <gtest/gtest.h>
+
+#include "wire/image.hpp"
+#include "wire/manifest.hpp"
+
+namespace rove::wire {
+namespace {
+
+Buffer bytes(std::initializer_list<int> values) {
+    Buffer buffer;
+    for (const int value : values) buffer.push_back(static_cast<std::byte>(value));
+    return buffer;
+}
+
+Image counter() {
+    Image image;
+    image.block = bytes({0, 0, 0, 0, 0, 0, 0, 0, 0x48, 0x8b, 0x05, 0xf1, 0xff, 0xff, 0xff, 0x48, 0xff, 0x00, 0xc3});
+    image.data_bytes = 8;
+    image.data_alignment = 8;
+    image.relocations = {{Segment::block, Relocation::Kind::data, 0, 0, 0}};
+    image.symbols = {{Symbol::Kind::entry, Segment::block, 0, 8}, {Symbol::Kind::static_, Segment::data, 0, 0}};
+    return image;
+}
+
+Image everything() {
+    Image image = counter();
+    image.block.resize(64);
+    image.data = bytes({1, 2, 3});
+    image.eh_frame_offset = 24;
+    image.eh_frame_bytes = 8;
+    image.init_array_offset = 32;
+    image.init_array_count = 1;
+    image.fini_array_offset = 40;
+    image.fini_array_count = 1;
+    image.relocations.push_back({Segment::block, Relocation::Kind::import, 48, 1, -8});
+    image.relocations.push_back({Segment::data, Relocation::Kind::block, 0, 0, 64});
+    return image;
+}
+
+Manifest manifest() {
+    Manifest m;
+    m.name = "walk";
+    m.abi = 1;
+    m.interface = true;
+    m.entries = {"walk", "back"};
+    m.exports = {"table"};
+    m.imports = {"rove_reply", "memcpy"};
+    m.dependencies = {"libz.so.1"};
+    m.slices = {{"x86_64-linux-gnu", Form::image, Compression::none, 10, 10, {}}, {"x86_64-linux-gnu", Form::bitcode, Compression::zstd, 100, 50, {}}};
+    return m;
+}
+
+TEST(ImageFormat, IsTheWorkedExample) {
+    EXPECT_EQ(encode(counter()),
+              bytes({0x52, 0x56, 0x49, 0x31, 0x13, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x48, 0x8b, 0x05, 0xf1, 0xff,
+                     0xff, 0xff, 0x48, 0xff, 0x00, 0xc3, 8, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0,
+                     0, 0, 0, 0, 0, 8, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST(ImageFormat, ComesBackAsItWas) {
+    for (const Image& image : {counter(), everything()}) {
+        const auto decoded = decode_image(encode(image), 2);
+        ASSERT_TRUE(decoded) << decoded.error().what();
+        EXPECT_EQ(*decoded, image);
+    }
+}
+
+TEST(ImageFormat, RefusesEveryTruncation) {
+    const Buffer whole = encode(everything());
+    for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(decode_image(Bytes(whole).first(size), 2)) << size;
+}
+
+TEST(ImageFormat, AFlippedByteIsRefusedOrStaysInBounds) {
+    const Buffer whole = encode(everything());
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        for (const int bit : {0, 3, 7}) {
+            Buffer altered = whole;
+            altered[i] ^= static_cast<std::byte>(1 << bit);
+            const auto decoded = decode_image(altered, 2);
+            if (!decoded) continue;
+            for (const Relocation& each : decoded->relocations) {
+                const std::size_t limit = each.where == Segment::block ? decoded->block.size() : decoded->data_bytes;
+                EXPECT_LE(each.offset + 8UL, limit);
+                EXPECT_LT(each.import, 2U);
+            }
+        }
+    }
+}
+
+TEST(ImageFormat, RefusesWhatPointsOutside) {
+    const auto refused = [](auto change) {
+        Image image = everything();
+        change(image);
+        return !decode_image(encode(image), 2);
+    };
+    EXPECT_TRUE(refused([](Image& i) { i.relocations[0].offset = 57; }));
+    EXPECT_TRUE(refused([](Image& i) { i.relocations[0].addend = 9; }));
+    EXPECT_TRUE(refused([](Image& i) { i.relocations[1].import = 2; }));
+    EXPECT_TRUE(refused([](Image& i) { i.symbols[0].offset = 64; }));
+    EXPECT_TRUE(refused([](Image& i) { i.eh_frame_bytes = 41; }));
+    EXPECT_TRUE(refused([](Image& i) { i.init_array_count = 5; }));
+    EXPECT_TRUE(refused([](Image& i) { i.init_array_offset = 33; }));
+    EXPECT_TRUE(refused([](Image& i) { i.data_alignment = 3; }));
+    EXPECT_TRUE(refused([](Image& i) { i.data_bytes = 2; }));
+    EXPECT_TRUE(refused([](Image& i) { i.block[31] = std::byte{1}; }));  // the unwind table's end
+}
+
+TEST(ManifestFormat, ComesBackAsItWas) {
+    const auto decoded = decode_manifest(encode(manifest()));
+    ASSERT_TRUE(decoded) << decoded.error().what();
+    EXPECT_EQ(*decoded, manifest());
+}
+
+TEST(ManifestFormat, RefusesEveryTruncationAndTail) {
+    Buffer whole = encode(manifest());
+    for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(decode_manifest(Bytes(whole).first(size))) << size;
+    whole.push_back(std::byte{0});
+    EXPECT_FALSE(decode_manifest(whole));
+}
+
+TEST(ManifestFormat, RefusesWhatNoBuildWouldWrite) {
+    const auto message = [](auto change) {
+        Manifest m = manifest();
+        change(m);
+        const auto decoded = decode_manifest(encode(m));
+        return decoded ? std::string() : decoded.error().message();
+    };
+    EXPECT_NE(message([](Manifest& m) { m.dependencies = {"/tmp/evil.so"}; }).find("'/tmp/evil.so' is a path"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.entries = {"a", "a"}; }).find("twice"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.entries = {"a b"}; }).find("no name"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.name = ""; }).find("no name"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.slices[1] = m.slices[0]; }).find("two slices"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.slices[0].raw_bytes = 11; }).find("two sizes"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.slices[1].raw_bytes = 0xFFFFFFFF; }).find("limit"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.slices[0].form = static_cast<Form>(7); }).find("unknown form 7"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rove::wire
