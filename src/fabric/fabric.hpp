@@ -69,16 +69,18 @@ public:
     // Bytes of frames published / frames published, for reports.
     struct Counters { std::uint64_t frames_sent = 0, bytes_sent = 0, frames_received = 0; };
     [[nodiscard]] const Counters& counters() const { return counters_; }
-    // How many frames of this traffic the peer has given credit back for; frames are numbered from 1 by sequence. Frames
-    // behind it may or may not have run. (For failing what was in a dead peer's mailbox.)
-    [[nodiscard]] std::uint32_t sequence_published(Traffic traffic) const;
-    [[nodiscard]] std::uint32_t sequence_credited(Traffic traffic) const;
+    // Where the ring stands: lines written, and lines that the peer has given back. What lies between may or may not have
+    // run. (For telling the callers of what was in a dead peer's mailbox.)
+    [[nodiscard]] std::uint64_t lines_published(Traffic traffic) const { return outgoing_[static_cast<std::size_t>(traffic)].head(); }
+    [[nodiscard]] std::uint64_t lines_credited(Traffic traffic);
 
 protected:
     // Message links: carry lines [position, position + lines) of the ring to the peer / carry the credit. Direct: nothing.
     virtual void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) = 0;
     virtual void transmit_credit(Traffic traffic) = 0;
-    // The peer announced that it sleeps: wake it.
+    // Direct links: has the peer announced that it sleeps? Message links wake by the message itself.
+    [[nodiscard]] virtual bool peer_asleep() const = 0;
+    // Wakes it.
     virtual void ring() = 0;
 
     // The derived class wires these up: outgoing_ at connect, incoming_ when the link is opened.

@@ -45,7 +45,7 @@ struct Parked {
 
 // A call that was sent on for someone else, until the peer gives its credit back: if the peer dies before, the caller is told.
 struct Forwarded {
-    std::uint32_t sequence;
+    std::uint64_t position;  // where its frame ends in the ring
     NodeId origin;
     std::uint32_t call;
     std::uint32_t generation;

@@ -72,14 +72,13 @@ void NodeCore::flush(PeerState& peer) {
     }
 }
 
-// A call that was sent on for someone else is remembered until the peer has given its credit back. 16 bytes a call, and no
-// more of them than fit the mailbox.
+// A call that was sent on for someone else is remembered until the peer has given its credit back. No more of
+// them than fit the mailbox.
 void NodeCore::remember_forwarded(PeerState& peer, const wire::FrameHeader& header) {
-    const std::uint32_t credited = peer.link->sequence_credited(Traffic::calls);
-    while (!peer.forwarded.empty() && static_cast<std::int32_t>(peer.forwarded.front().sequence - credited) <= 0)
-        peer.forwarded.pop_front();
     if ((header.signal.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
-    peer.forwarded.push_back({peer.link->sequence_published(Traffic::calls), header.node, header.call, header.generation});
+    const std::uint64_t credited = peer.link->lines_credited(Traffic::calls);
+    while (!peer.forwarded.empty() && peer.forwarded.front().position <= credited) peer.forwarded.pop_front();
+    peer.forwarded.push_back({peer.link->lines_published(Traffic::calls), header.node, header.call, header.generation});
 }
 
 void NodeCore::send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload) {

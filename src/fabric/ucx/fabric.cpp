@@ -1,0 +1,103 @@
+#include "fabric/ucx/fabric.hpp"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fabric/ucx/ucx_fabric.hpp"
+
+namespace rove::fabric {
+namespace {
+
+MessageHeader header_of(const void* header, std::size_t bytes) {
+    MessageHeader copy;
+    if (bytes == sizeof copy) std::memcpy(&copy, header, sizeof copy);
+    return copy;  // token 0 is nobody's
+}
+
+ucs_status_t on_frame(void* argument, const void* header, std::size_t header_bytes, void* data, std::size_t bytes, const ucp_am_recv_param_t* param) {
+    const MessageHeader at = header_of(header, header_bytes);
+    UcxLink* link = static_cast<UcxFabric*>(argument)->find(at.token);
+    // A stranger's message, or one for a link that has been closed. Rendezvous is nothing that a Rove node would begin.
+    if (link == nullptr || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
+    link->frame_arrived(at, {static_cast<const std::byte*>(data), bytes});
+    return UCS_OK;
+}
+
+ucs_status_t on_credit(void* argument, const void* header, std::size_t header_bytes, void*, std::size_t, const ucp_am_recv_param_t*) {
+    const MessageHeader at = header_of(header, header_bytes);
+    if (UcxLink* link = static_cast<UcxFabric*>(argument)->find(at.token)) link->credit_arrived(at);
+    return UCS_OK;
+}
+
+// Its arrival is all it says.
+ucs_status_t on_ring(void*, const void*, std::size_t, void*, std::size_t, const ucp_am_recv_param_t*) { return UCS_OK; }
+
+bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+}  // namespace
+
+Result<std::unique_ptr<UcxFabric>> UcxFabric::open(bool shm, bool tcp) {
+    auto fabric = std::make_unique<UcxFabric>();
+    Status why = fail(ErrorCode::unsupported, "UCX_TLS leaves no transport that Rove uses (posix, tcp)");
+    for (const Transport transport : {Transport::shm, Transport::tcp}) {
+        if (!(transport == Transport::shm ? shm : tcp) || !allowed_by_environment(transport)) continue;
+        Result<std::unique_ptr<UcxWorker>> worker = UcxWorker::open(transport);
+        if (!worker) {
+            why = tl::unexpected<Error>(worker.error());
+            continue;
+        }
+        for (const auto& [id, callback] : {std::pair{kFrameMessage, &on_frame}, {kCreditMessage, &on_credit}, {kRingMessage, &on_ring}})
+            ROVE_CHECK((*worker)->on_message(id, callback, fabric.get()));
+        fabric->workers_[static_cast<std::size_t>(transport)] = std::move(*worker);
+    }
+    if (!fabric->workers_[0] && !fabric->workers_[1]) return tl::unexpected<Error>(why.error());
+    fabric->barrier_ = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+    return fabric;
+}
+
+Result<std::unique_ptr<Link>> UcxFabric::open_link() {
+    ROVE_TRY(std::unique_ptr<UcxLink> link, UcxLink::open(*this));
+    return std::unique_ptr<Link>(std::move(link));
+}
+
+UcxLink* UcxFabric::find(std::uint64_t token) const {
+    const auto found = links_.find(token);
+    return found != links_.end() ? found->second : nullptr;
+}
+
+unsigned UcxFabric::progress() {
+    unsigned events = 0;
+    for (const auto& worker : workers_)
+        if (worker) events += worker->progress();
+    return events;
+}
+
+std::vector<int> UcxFabric::descriptors() const {
+    std::vector<int> descriptors;
+    for (const auto& worker : workers_)
+        if (worker) descriptors.push_back(worker->descriptor());
+    return descriptors;
+}
+
+// A sender stores its signal and then looks at the flag; the sleeper sets the flag and then looks at the signals. One of
+// them must see the other. The sleeper pays for both fences: its membarrier interrupts every sender that runs (they have
+// registered), so the hot path has none.
+bool UcxFabric::announce_sleep() {
+    for (const auto& [token, link] : links_) link->announce_sleep(true);
+    if (!barrier_ || !membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) std::atomic_thread_fence(std::memory_order_seq_cst);
+    for (const auto& worker : workers_)
+        if (worker && !worker->arm()) return false;
+    return true;
+}
+
+void UcxFabric::end_sleep() {
+    for (const auto& [token, link] : links_) link->announce_sleep(false);
+}
+
+Result<std::unique_ptr<Fabric>> open_ucx_fabric(const UcxOptions& options) {
+    ROVE_TRY(std::unique_ptr<UcxFabric> fabric, UcxFabric::open(options.shm, options.tcp));
+    return std::unique_ptr<Fabric>(std::move(fabric));
+}
+
+}  // namespace rove::fabric

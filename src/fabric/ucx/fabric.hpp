@@ -1,0 +1,45 @@
+// UcxFabric: the workers of the two transports, and the links that use them.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/ucx/link.hpp"
+#include "fabric/ucx/worker.hpp"
+
+namespace rove::fabric {
+
+// UCX active-message ids.
+inline constexpr unsigned kFrameMessage = 1;
+inline constexpr unsigned kCreditMessage = 2;
+inline constexpr unsigned kRingMessage = 3;
+
+class UcxFabric final : public Fabric {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<UcxFabric>> open(bool shm, bool tcp);
+
+    [[nodiscard]] std::string_view name() const override { return "ucx"; }
+    [[nodiscard]] Result<std::unique_ptr<Link>> open_link() override;
+    unsigned progress() override;
+    [[nodiscard]] std::vector<int> descriptors() const override;
+    [[nodiscard]] bool announce_sleep() override;
+    void end_sleep() override;
+
+    // Null where the transport is not to be had, or was not asked for.
+    [[nodiscard]] UcxWorker* worker(Transport transport) const { return workers_[static_cast<std::size_t>(transport)].get(); }
+    // Without membarrier both sides fence for themselves.
+    [[nodiscard]] bool sleeper_pays() const { return barrier_; }
+    [[nodiscard]] UcxLink* find(std::uint64_t token) const;
+    void add(UcxLink& link) { links_[link.token()] = &link; }
+    void remove(UcxLink& link) { links_.erase(link.token()); }
+
+private:
+    std::array<std::unique_ptr<UcxWorker>, 2> workers_;
+    std::unordered_map<std::uint64_t, UcxLink*> links_;
+    bool barrier_ = false;  // the kernel has membarrier(GLOBAL_EXPEDITED)
+};
+
+}  // namespace rove::fabric

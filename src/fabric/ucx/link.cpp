@@ -1,0 +1,212 @@
+#include "fabric/ucx/link.hpp"
+
+#include <sodium.h>
+#include <sys/mman.h>
+
+#include <fstream>
+
+#include "fabric/ucx/fabric.hpp"
+
+namespace rove::fabric {
+namespace {
+
+constexpr std::uint8_t kOfferVersion = 1;
+constexpr std::size_t kBootIdBytes = 36;
+
+// Tells two machines apart, and a container with its own kernel: shared memory is offered to neither.
+const std::string& boot_id() {
+    static const std::string id = [] {
+        std::ifstream file("/proc/sys/kernel/random/boot_id");
+        std::string text;
+        std::getline(file, text);
+        text.resize(kBootIdBytes);
+        return text;
+    }();
+    return id;
+}
+
+Region* map_region() {
+    void* memory = mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory != MAP_FAILED ? static_cast<Region*>(memory) : nullptr;
+}
+
+constexpr std::size_t index_of(Traffic traffic) { return static_cast<std::size_t>(traffic); }
+
+template <typename T>
+Bytes raw(const T& value) {
+    return std::as_bytes(std::span(&value, 1));
+}
+
+}  // namespace
+
+void UcxLink::Unmap::operator()(Region* region) const { munmap(region, sizeof(Region)); }
+
+Result<std::unique_ptr<UcxLink>> UcxLink::open(UcxFabric& fabric) {
+    std::unique_ptr<UcxLink> link(new UcxLink(fabric));
+    do {
+        randombytes_buf(&link->token_, sizeof link->token_);
+    } while (link->token_ == 0 || fabric.find(link->token_) != nullptr);
+    ROVE_CHECK(link->make_region());
+    for (std::size_t i = 0; i < kTrafficKinds; ++i) link->incoming_[i] = RingReader(link->region_->rings[i]);
+    fabric.add(*link);
+    return link;
+}
+
+Status UcxLink::make_region() {
+    Writer offer;
+    offer.number(kOfferVersion);
+    offer.bytes(as_bytes(boot_id()));
+    offer.number(token_);
+    UcxWorker* shm = fabric_.worker(Transport::shm);
+    if (shm != nullptr) {
+        ucp_mem_map_params_t params{};
+        params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+        params.length = sizeof(Region);
+        params.flags = UCP_MEM_MAP_ALLOCATE;
+        ucp_mem_attr_t facts{};
+        facts.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS;
+        void* key = nullptr;
+        std::size_t key_bytes = 0;
+        if (ucp_mem_map(shm->context(), &params, &handle_) != UCS_OK || ucp_mem_query(handle_, &facts) != UCS_OK ||
+            ucp_rkey_pack(shm->context(), handle_, &key, &key_bytes) != UCS_OK)
+            return fail(ErrorCode::overloaded, "no shared memory for a mailbox of {} bytes; is /dev/shm full?", sizeof(Region));
+        region_ = static_cast<Region*>(facts.address);
+        offer.text(as_text(shm->address()));
+        offer.text({static_cast<const char*>(key), key_bytes});
+        offer.number(reinterpret_cast<std::uint64_t>(region_));
+        ucp_rkey_buffer_release(key);
+    } else {
+        private_region_.reset(map_region());
+        region_ = private_region_.get();
+        if (region_ == nullptr) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
+        offer.text({});
+        offer.text({});
+        offer.number(std::uint64_t{0});
+    }
+    if (reinterpret_cast<std::uintptr_t>(region_) % alignof(Region) != 0)
+        return fail(ErrorCode::internal, "UCX allocated a mailbox that is not aligned to a page");
+    UcxWorker* tcp = fabric_.worker(Transport::tcp);
+    offer.text(tcp != nullptr ? as_text(tcp->address()) : std::string_view());
+    offer_ = offer.take();
+    return {};
+}
+
+Status UcxLink::connect(Bytes peer_offer) {
+    Reader in(peer_offer);
+    const auto version = in.number<std::uint8_t>();
+    const std::string_view boot = as_text(in.take(kBootIdBytes));
+    peer_token_ = in.number<std::uint64_t>();
+    const std::string_view shm_address = in.text();
+    const std::string_view key = in.text();
+    const auto region = in.number<std::uint64_t>();
+    const std::string_view tcp_address = in.text();
+    if (!in.done() || version != kOfferVersion) return fail(ErrorCode::invalid, "the peer's offer is malformed, or of another version of Rove");
+    Status direct = fail(ErrorCode::unsupported, "the two ends share no memory");
+    if (fabric_.worker(Transport::shm) != nullptr && !shm_address.empty() && !key.empty() && boot == boot_id()) {
+        direct = connect_direct(as_bytes(shm_address), as_bytes(key), region);
+        if (direct) return {};
+    }
+    if (fabric_.worker(Transport::tcp) != nullptr && !tcp_address.empty()) return connect_message(as_bytes(tcp_address));
+    return fail(ErrorCode::unsupported, "no transport reaches the peer: {}; are both ends started with the same --fabric?", direct.error().message());
+}
+
+Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
+    UcxWorker& shm = *fabric_.worker(Transport::shm);
+    ROVE_TRY(shm_endpoint_, shm.connect(address, nullptr, nullptr));
+    void* pointer = nullptr;
+    if (region % alignof(Region) != 0 || ucp_ep_rkey_unpack(shm_endpoint_, key.data(), &key_) != UCS_OK ||
+        ucp_rkey_ptr(key_, region, &pointer) != UCS_OK)
+        return fail(ErrorCode::unsupported, "the peer's memory cannot be mapped");
+    remote_ = static_cast<Region*>(pointer);
+    for (std::size_t i = 0; i < kTrafficKinds; ++i) outgoing_[i] = RingWriter(remote_->rings[i], &region_->credits[i]);
+    return {};
+}
+
+Status UcxLink::connect_message(Bytes address) {
+    mirror_.reset(map_region());
+    if (!mirror_) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
+    const auto on_error = [](void* argument, ucp_ep_h, ucs_status_t status) {
+        static_cast<UcxLink*>(argument)->break_with(Error(ErrorCode::disconnected, fmt::format("the peer cannot be reached ({})", ucs_status_string(status))));
+    };
+    ROVE_TRY(tcp_endpoint_, fabric_.worker(Transport::tcp)->connect(address, on_error, this));
+    for (std::size_t i = 0; i < kTrafficKinds; ++i) {
+        headers_[i].resize(kRingLines);
+        outgoing_[i] = RingWriter(mirror_->rings[i], &region_->credits[i]);
+    }
+    return {};
+}
+
+UcxLink::~UcxLink() {
+    fabric_.remove(*this);
+    if (key_ != nullptr) ucp_rkey_destroy(key_);
+    if (shm_endpoint_ != nullptr) fabric_.worker(Transport::shm)->close(shm_endpoint_);
+    if (tcp_endpoint_ != nullptr) fabric_.worker(Transport::tcp)->close(tcp_endpoint_);
+    if (handle_ != nullptr) ucp_mem_unmap(fabric_.worker(Transport::shm)->context(), handle_);
+}
+
+void UcxLink::transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) {
+    if (tcp_endpoint_ == nullptr) return;
+    const std::size_t line = position % kRingLines;
+    MessageHeader& header = headers_[index_of(traffic)][line];
+    header = {peer_token_, position | (traffic == Traffic::replies ? kTrafficBit : 0)};
+    const Bytes frame(mirror_->rings[index_of(traffic)] + line * wire::kLineBytes, bytes);
+    if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kFrameMessage, raw(header), frame); !sent) break_with(sent.error());
+}
+
+void UcxLink::transmit_credit(Traffic traffic) {
+    const std::size_t i = index_of(traffic);
+    const std::uint64_t credit = incoming_[i].tail();
+    if (remote_ != nullptr) {  // partner: RingWriter::load_credit
+        std::atomic_ref(remote_->credits[i]).store(credit, std::memory_order_release);
+        return;
+    }
+    if (tcp_endpoint_ == nullptr) return;
+    MessageHeader& header = credit_headers_[i][credits_sent_[i]++ % credit_headers_[i].size()];
+    header = {peer_token_, credit | (traffic == Traffic::replies ? kTrafficBit : 0)};
+    if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kCreditMessage, raw(header), {}); !sent) break_with(sent.error());
+}
+
+void UcxLink::credit_arrived(const MessageHeader& header) {
+    const std::size_t i = (header.position & kTrafficBit) != 0 ? 1 : 0;
+    // Checked where it is used: it may only grow, and not beyond what was sent.
+    std::atomic_ref(region_->credits[i]).store(header.position & ~kTrafficBit, std::memory_order_release);
+}
+
+void UcxLink::frame_arrived(const MessageHeader& header, Bytes bytes) {
+    const std::size_t i = (header.position & kTrafficBit) != 0 ? 1 : 0;
+    const std::uint64_t position = header.position & ~kTrafficBit;
+    wire::Signal signal;
+    if (bytes.size() >= sizeof signal) std::memcpy(&signal, bytes.data(), sizeof signal);
+    const std::size_t line = position % kRingLines;
+    if (position != arrived_[i] || signal.lines == 0 || bytes.size() > signal.lines * wire::kLineBytes || line + signal.lines > kRingLines ||
+        position + signal.lines - incoming_[i].tail() > kRingLines)
+        return break_with(Error(ErrorCode::invalid, "the peer sent a frame that does not fit the mailbox"));
+    std::byte* at = region_->rings[i] + line * wire::kLineBytes;
+    std::memcpy(at + sizeof signal, bytes.data() + sizeof signal, bytes.size() - sizeof signal);
+    std::uint64_t word = 0;
+    std::memcpy(&word, &signal, sizeof word);
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(word, std::memory_order_release);
+    arrived_[i] += signal.lines;
+}
+
+void UcxLink::announce_sleep(bool asleep) {
+    if (remote_ != nullptr) std::atomic_ref(region_->asleep).store(asleep ? 1 : 0, std::memory_order_relaxed);
+}
+
+// The sleeper's membarrier makes a fence here needless: see UcxFabric::announce_sleep.
+bool UcxLink::peer_asleep() const {
+    if (remote_ == nullptr) return false;
+    if (fabric_.sleeper_pays())
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    else
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    return std::atomic_ref(remote_->asleep).load(std::memory_order_relaxed) != 0;
+}
+
+void UcxLink::ring() {
+    if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) == 0) return;  // rung already
+    static constexpr MessageHeader kNothing{};
+    (void)fabric_.worker(Transport::shm)->send(shm_endpoint_, kRingMessage, raw(kNothing), {});
+}
+
+}  // namespace rove::fabric

@@ -1,0 +1,76 @@
+// UcxLink: a Link over UCX. The offer tells the peer where this side's Region is (shared memory) and how to send it messages
+// (TCP); connect() takes the first of the two that works.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/ucx/worker.hpp"
+
+namespace rove::fabric {
+
+class UcxFabric;
+
+// What goes before each message: whose link, which ring, and where in it.
+struct MessageHeader {
+    std::uint64_t token = 0;     // the receiver's, unguessable: a worker's TCP port is open to everyone on this machine
+    std::uint64_t position = 0;  // line, with the traffic in bit 63; for credits: lines given back
+};
+static_assert(sizeof(MessageHeader) == 16, "a call of 8 bytes stays at 56 on the wire");
+inline constexpr std::uint64_t kTrafficBit = std::uint64_t{1} << 63U;
+
+class UcxLink final : public Link {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<UcxLink>> open(UcxFabric& fabric);
+    ~UcxLink() override;
+
+    [[nodiscard]] const Buffer& offer() const override { return offer_; }
+    [[nodiscard]] Status connect(Bytes peer_offer) override;
+    [[nodiscard]] std::string_view lane() const override { return remote_ != nullptr ? "direct" : mirror_ ? "message" : "none"; }
+
+    // For the fabric: what its workers received for this link.
+    void frame_arrived(const MessageHeader& header, Bytes bytes);
+    void credit_arrived(const MessageHeader& header);
+    void announce_sleep(bool asleep);
+    [[nodiscard]] std::uint64_t token() const { return token_; }
+
+protected:
+    void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) override;
+    void transmit_credit(Traffic traffic) override;
+    [[nodiscard]] bool peer_asleep() const override;
+    void ring() override;
+
+private:
+    explicit UcxLink(UcxFabric& fabric) : fabric_(fabric) {}
+    [[nodiscard]] Status make_region();
+    [[nodiscard]] Status connect_direct(Bytes address, Bytes key, std::uint64_t region);
+    [[nodiscard]] Status connect_message(Bytes address);
+
+    struct Unmap {
+        void operator()(Region* region) const;
+    };
+
+    UcxFabric& fabric_;
+    std::uint64_t token_ = 0;
+    std::uint64_t peer_token_ = 0;
+    Buffer offer_;
+    Region* region_ = nullptr;          // mine, for the peer to write
+    ucp_mem_h handle_ = nullptr;        // of region_, where it is shared
+    std::unique_ptr<Region, Unmap> private_region_;  // region_, where it is not
+
+    Region* remote_ = nullptr;  // direct: the peer's
+    ucp_ep_h shm_endpoint_ = nullptr;
+    ucp_rkey_h key_ = nullptr;
+
+    std::unique_ptr<Region, Unmap> mirror_;  // message: what the peer's rings will hold
+    ucp_ep_h tcp_endpoint_ = nullptr;
+    // Headers must outlive their sends. One per line of a ring is free again when its frame has been credited.
+    std::array<std::vector<MessageHeader>, kTrafficKinds> headers_;
+    std::array<std::array<MessageHeader, 32>, kTrafficKinds> credit_headers_{};  // at most 8 banks are on their way
+    std::array<unsigned, kTrafficKinds> credits_sent_{};
+    std::array<std::uint64_t, kTrafficKinds> arrived_{};  // message: lines received
+};
+
+}  // namespace rove::fabric

@@ -1,0 +1,144 @@
+#include "fabric/ucx/worker.hpp"
+
+#include <dlfcn.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <mutex>
+
+namespace rove::fabric {
+namespace {
+
+tl::unexpected<Error> ucx_failure(std::string_view what, ucs_status_t status) {
+    return fail(ErrorCode::unsupported, "UCX cannot {} ({}); see `ucx_info -d` for the transports that there are", what, ucs_status_string(status));
+}
+
+// UCX catches SIGSEGV and its like to print a backtrace of its own; a library that others embed must leave them alone.
+void give_signals_back() {
+    for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
+        struct sigaction action {};
+        Dl_info owner{};
+        if (sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
+        if (dladdr(reinterpret_cast<void*>(action.sa_sigaction), &owner) != 0 && owner.dli_fname != nullptr &&
+            std::string_view(owner.dli_fname).find("libucs") != std::string_view::npos)
+            signal(number, SIG_DFL);
+    }
+}
+
+void set_defaults_once() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        give_signals_back();
+        // Only where the user has not said otherwise: no patching of mmap; quiet, for errors come back as values.
+        setenv("UCX_MEM_EVENTS", "n", 0);
+        setenv("UCX_LOG_LEVEL", "fatal", 0);
+        setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
+    });
+}
+
+}  // namespace
+
+bool allowed_by_environment(Transport transport) {
+    const char* value = std::getenv("UCX_TLS");
+    if (value == nullptr || *value == '\0') return true;
+    const std::string list = std::string(",") + value + ",";
+    if (value[0] == '^') return list.find(transport == Transport::shm ? "posix" : "tcp") == std::string::npos;
+    const auto names = [&list](std::string_view name) { return list.find("," + std::string(name) + ",") != std::string::npos; };
+    if (names("all")) return true;
+    return transport == Transport::shm ? names("posix") || names("shm") || names("sm") || names("mm") : names("tcp");
+}
+
+Result<std::unique_ptr<UcxWorker>> UcxWorker::open(Transport transport) {
+    set_defaults_once();
+    std::unique_ptr<UcxWorker> self(new UcxWorker());
+    const bool shm = transport == Transport::shm;
+    ucp_config_t* config = nullptr;
+    if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK) return ucx_failure("read its settings", status);
+    // Mailboxes by posix only: sysv segments are created with mode 0660.
+    ucp_config_modify(config, "TLS", shm ? "posix,cma,self" : "tcp,self");
+    if (!shm) ucp_config_modify(config, "NET_DEVICES", "lo");
+    ucp_params_t params{};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+    // TCP gets no RMA: an emulated put would write wherever the sender says.
+    params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (shm ? UCP_FEATURE_RMA : 0U);
+    params.name = shm ? "rove-shm" : "rove-tcp";
+    const ucs_status_t initialised = ucp_init(&params, config, &self->context_);
+    ucp_config_release(config);
+    if (initialised != UCS_OK) return ucx_failure(shm ? "use shared memory" : "use TCP", initialised);
+    ucp_worker_params_t worker{};
+    worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+    worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+    if (const ucs_status_t status = ucp_worker_create(self->context_, &worker, &self->worker_); status != UCS_OK)
+        return ucx_failure("create a worker", status);
+    if (const ucs_status_t status = ucp_worker_get_efd(self->worker_, &self->descriptor_); status != UCS_OK)
+        return ucx_failure("wake a sleeping node", status);
+    ucp_address_t* address = nullptr;
+    std::size_t bytes = 0;
+    if (const ucs_status_t status = ucp_worker_get_address(self->worker_, &address, &bytes); status != UCS_OK)
+        return ucx_failure("tell its address", status);
+    const auto* first = reinterpret_cast<const std::byte*>(address);
+    self->address_.assign(first, first + bytes);
+    ucp_worker_release_address(self->worker_, address);
+    return self;
+}
+
+UcxWorker::~UcxWorker() {
+    if (worker_ != nullptr) ucp_worker_destroy(worker_);
+    if (context_ != nullptr) ucp_cleanup(context_);
+}
+
+bool UcxWorker::arm() {
+    for (unsigned tries = 0; tries < 16; ++tries) {
+        if (ucp_worker_arm(worker_) != UCS_ERR_BUSY) return true;
+        (void)progress();
+    }
+    return false;
+}
+
+Result<ucp_ep_h> UcxWorker::connect(Bytes address, ucp_err_handler_cb_t on_error, void* argument) {
+    ucp_ep_params_t params{};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+    if (on_error != nullptr) {
+        params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        params.err_handler = {on_error, argument};
+    }
+    ucp_ep_h endpoint = nullptr;
+    if (const ucs_status_t status = ucp_ep_create(worker_, &params, &endpoint); status != UCS_OK) return ucx_failure("reach the peer", status);
+    return endpoint;
+}
+
+void UcxWorker::close(ucp_ep_h endpoint) {
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    ucs_status_ptr_t request = ucp_ep_close_nbx(endpoint, &param);
+    if (!UCS_PTR_IS_PTR(request)) return;
+    // Bounded: a close by force needs nobody's answer, only a few turns of the worker.
+    for (unsigned turns = 0; turns < 100'000 && ucp_request_check_status(request) == UCS_INPROGRESS; ++turns) (void)progress();
+    ucp_request_free(request);
+}
+
+Status UcxWorker::on_message(unsigned id, ucp_am_recv_callback_t callback, void* argument) {
+    ucp_am_handler_param_t param{};
+    param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG | UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
+    param.id = id;
+    param.cb = callback;
+    param.arg = argument;
+    param.flags = UCP_AM_FLAG_WHOLE_MSG;
+    if (const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_, &param); status != UCS_OK) return ucx_failure("receive messages", status);
+    return {};
+}
+
+Status UcxWorker::send(ucp_ep_h endpoint, unsigned id, Bytes header, Bytes data) {
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK;
+    param.flags = UCP_AM_SEND_FLAG_EAGER;
+    param.cb.send = [](void* request, ucs_status_t, void*) { ucp_request_free(request); };
+    const ucs_status_ptr_t request = ucp_am_send_nbx(endpoint, id, header.data(), header.size(), data.data(), data.size(), &param);
+    if (UCS_PTR_IS_ERR(request)) return fail(ErrorCode::disconnected, "the peer cannot be reached ({})", ucs_status_string(UCS_PTR_STATUS(request)));
+    return {};
+}
+
+}  // namespace rove::fabric

@@ -1,0 +1,50 @@
+// One UCX context and its worker, for one kind of transport.
+//
+// Threads: UCS_THREAD_MODE_SERIALIZED: any thread, one at a time (the fabric's users hold one lock).
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <memory>
+#include <string>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::fabric {
+
+enum class Transport : std::uint8_t { shm, tcp };
+
+class UcxWorker {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<UcxWorker>> open(Transport transport);
+    ~UcxWorker();
+    UcxWorker(const UcxWorker&) = delete;
+
+    [[nodiscard]] ucp_context_h context() const { return context_; }
+    [[nodiscard]] ucp_worker_h worker() const { return worker_; }
+    [[nodiscard]] const Buffer& address() const { return address_; }
+    [[nodiscard]] int descriptor() const { return descriptor_; }
+    unsigned progress() { return ucp_worker_progress(worker_); }
+    // Ready to sleep on descriptor(): false when events are still to be handled.
+    [[nodiscard]] bool arm();
+
+    [[nodiscard]] Result<ucp_ep_h> connect(Bytes address, ucp_err_handler_cb_t on_error, void* argument);
+    // Closes at once, whatever is in flight.
+    void close(ucp_ep_h endpoint);
+    [[nodiscard]] Status on_message(unsigned id, ucp_am_recv_callback_t callback, void* argument);
+    // Sends header and data, which must stay as they are until the peer has them.
+    [[nodiscard]] Status send(ucp_ep_h endpoint, unsigned id, Bytes header, Bytes data);
+
+private:
+    UcxWorker() = default;
+    ucp_context_h context_ = nullptr;
+    ucp_worker_h worker_ = nullptr;
+    Buffer address_;
+    int descriptor_ = -1;
+};
+
+// Whether UCX_TLS, if the user has set it, lets this transport be used.
+[[nodiscard]] bool allowed_by_environment(Transport transport);
+
+}  // namespace rove::fabric

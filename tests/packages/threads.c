@@ -1,0 +1,10 @@
+// Thread-local storage: no image can be made of it, so it travels as bitcode only.
+#include <rove/rove.h>
+
+static _Thread_local long calls = 41;
+
+ROVE_ENTRY void local(rove_here *here, const void *payload, size_t size) {
+    (void)payload, (void)size;
+    ++calls;
+    rove_reply(here, &calls, sizeof calls);
+}
