@@ -59,6 +59,7 @@ struct Function {
     PackageCode* package = nullptr;
     std::atomic<EntryPoint> target{nullptr};  // null: not loaded
     std::atomic<Ran> ran{Ran::image};
+    EntryPoint image = nullptr;  // the cache's own: where its image has it, while that is loaded
 };
 
 // A function whose code cannot be evicted as long as this lives.
@@ -118,11 +119,14 @@ public:
     // Blocks until the background tier of every loaded package is in place (tests, benchmarks).
     void wait_for_tiers();
 
-    [[nodiscard]] std::vector<std::shared_ptr<PackageStore>> packages() const;  // for listings and for meeting a peer
+    [[nodiscard]] std::vector<std::shared_ptr<PackageStore>> packages() const;  // the resident ones
     struct Usage { std::size_t code_bytes, static_bytes, packages, functions, evictions, loads; };
     [[nodiscard]] Usage usage() const;
 
 private:
+    friend class Entered;
+    void left();  // a function was left: evicts, when there is more than fits
+
     struct State;
     std::unique_ptr<State> state_;
 };

@@ -1,0 +1,188 @@
+// Knowing packages and functions.
+#include "code/cache.hpp"
+
+#include <algorithm>
+
+#include "code/cache_state.hpp"
+
+namespace rove::code {
+
+std::string_view to_string(Ran ran) {
+    switch (ran) {
+        case Ran::resident: return "resident";
+        case Ran::image: return "image";
+        case Ran::bitcode: return "bitcode";
+    }
+    return "unknown";
+}
+
+std::string_view host_triple() {
+#if defined(__x86_64__)
+    return "x86_64-linux-gnu";
+#elif defined(__aarch64__)
+    return "aarch64-linux-gnu";
+#else
+#error "Rove knows the targets x86_64-linux-gnu and aarch64-linux-gnu"
+#endif
+}
+
+Entered::~Entered() {
+    if (package_ == nullptr) return;
+    CodeCache& cache = package_->cache;
+    package_->running.fetch_sub(1, std::memory_order_seq_cst);  // the package may be gone from here on
+    cache.left();
+}
+
+CodeCache::CodeCache(CodeOptions options) : state_(std::make_unique<State>(*this, std::move(options))) {}
+
+CodeCache::~CodeCache() {
+    {
+        const std::lock_guard lock(state_->mutex);
+        state_->stopping = true;
+        state_->compile_changed.notify_all();
+    }
+    if (state_->compile_thread.joinable()) state_->compile_thread.join();
+}
+
+void CodeCache::left() {
+    if (!state_->over_budget.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(state_->mutex);
+    state_->trim();
+}
+
+Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<PackageStore>& package, bool resident) {
+    const std::lock_guard lock(state_->mutex);
+    if (const auto known = state_->packages.find(package->digest()); known != state_->packages.end()) {
+        PackageCode& code = *known->second;
+        code.resident = code.resident || resident;
+        if (code.store == package) return code.store;
+        for (std::size_t i = 0; i < package->manifest().slices.size(); ++i)
+            if (const auto slice = package->stored_slice(i)) ROVE_CHECK(code.store->add_slice(i, *slice));
+        state_->recount();
+        return code.store;
+    }
+    if (state_->packages.size() >= kPackagesMax && !state_->forget_one())
+        return fail(ErrorCode::overloaded, "{} knows {} packages, the most a node does, and all of them are in use", state_->options.node, kPackagesMax);
+    auto code = std::make_unique<PackageCode>(*this, package);
+    code->resident = resident;
+    code->pinned = package->manifest().pinned;
+    code->scope.destructors = &code->destructors;
+    ROVE_CHECK(state_->number_functions(*code));
+    for (const auto& function : code->functions) state_->functions[function->id] = function.get();
+    state_->newest[package->manifest().name] = code.get();
+    state_->packages.emplace(package->digest(), std::move(code));
+    state_->recount();
+    return package;
+}
+
+Status CodeCache::State::number_functions(PackageCode& package) {
+    const wire::Manifest& manifest = package.store->manifest();
+    for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
+        if (free_indices.empty() && indices_used == kFunctionsMax && !forget_one())
+            return fail(ErrorCode::overloaded, "{} knows {} functions, the most a node does, and all of them are in use", options.node, kFunctionsMax);
+        std::uint32_t index = indices_used;
+        if (free_indices.empty()) {
+            ++indices_used;
+        } else {
+            index = free_indices.back();
+            free_indices.pop_back();
+        }
+        auto function = std::make_unique<Function>();
+        function->id = package.store->function_ids()[i];
+        function->name = manifest.name + ":" + manifest.entries[i];
+        function->handle = index | static_cast<std::uint32_t>(generations[index]) << 16U;
+        function->entry = static_cast<std::uint32_t>(i);
+        function->package = &package;
+        table[index].store(function.get(), std::memory_order_release);
+        package.functions.push_back(std::move(function));
+    }
+    return {};
+}
+
+// Makes room by forgetting the package that has been without code for longest. Its handles mean nothing from then on; a
+// peer that still uses one is asked what it meant.
+bool CodeCache::State::forget_one() {
+    PackageCode* oldest = nullptr;
+    for (const auto& [digest, package] : packages) {
+        if (package->loaded() || package->resident || package->data || package->awaited || package->compile == PackageCode::Compile::queued ||
+            package->running.load() != 0)
+            continue;
+        if (oldest == nullptr || package->last_used.load() < oldest->last_used.load()) oldest = package.get();
+    }
+    if (oldest == nullptr) return false;
+    forget(*oldest);
+    return true;
+}
+
+void CodeCache::State::forget(PackageCode& package) {
+    for (const auto& function : package.functions) {
+        const std::uint32_t index = function->handle & 0xFFFFU;
+        table[index].store(nullptr, std::memory_order_release);
+        ++generations[index];
+        free_indices.push_back(index);
+        functions.erase(function->id);
+    }
+    if (const auto named = newest.find(package.store->manifest().name); named != newest.end() && named->second == &package) newest.erase(named);
+    packages.erase(Digest(package.store->digest()));
+}
+
+std::shared_ptr<PackageStore> CodeCache::package(const Digest& digest) const {
+    const std::lock_guard lock(state_->mutex);
+    const auto known = state_->packages.find(digest);
+    return known != state_->packages.end() ? known->second->store : nullptr;
+}
+
+std::shared_ptr<PackageStore> CodeCache::package_of(const Function& function) const { return function.package->store; }
+
+void CodeCache::slices_added(const Digest& digest) {
+    const std::lock_guard lock(state_->mutex);
+    const auto known = state_->packages.find(digest);
+    if (known == state_->packages.end()) return;
+    PackageCode& package = *known->second;
+    // Bitcode that follows an image which runs already.
+    if (package.image && state_->options.tiers == Tiers::both) state_->queue_compile(package);
+    state_->recount();
+}
+
+Function* CodeCache::by_handle(std::uint32_t handle) const {
+    Function* function = state_->table[handle & 0xFFFFU].load(std::memory_order_acquire);
+    return function != nullptr && function->handle == handle ? function : nullptr;
+}
+
+Function* CodeCache::find(const FunctionId& id) const {
+    const std::lock_guard lock(state_->mutex);
+    const auto known = state_->functions.find(id);
+    return known != state_->functions.end() ? known->second : nullptr;
+}
+
+Function* CodeCache::find(std::string_view name) const {
+    if (const auto id = FunctionId::parse(name)) return find(*id);
+    const std::size_t colon = name.rfind(':');
+    if (colon == std::string_view::npos) return nullptr;
+    const std::lock_guard lock(state_->mutex);
+    const auto named = state_->newest.find(std::string(name.substr(0, colon)));
+    if (named == state_->newest.end()) return nullptr;
+    for (const auto& function : named->second->functions)
+        if (std::string_view(function->name).substr(function->name.rfind(':') + 1) == name.substr(colon + 1)) return function.get();
+    return nullptr;
+}
+
+std::vector<std::shared_ptr<PackageStore>> CodeCache::packages() const {
+    const std::lock_guard lock(state_->mutex);
+    std::vector<std::shared_ptr<PackageStore>> stores;
+    for (const auto& [digest, package] : state_->packages)
+        if (package->resident) stores.push_back(package->store);
+    return stores;
+}
+
+CodeCache::Usage CodeCache::usage() const {
+    const std::lock_guard lock(state_->mutex);
+    return {state_->code_bytes, state_->static_bytes, state_->packages.size(), state_->functions.size(), state_->evictions, state_->loads};
+}
+
+void CodeCache::wait_for_tiers() {
+    std::unique_lock lock(state_->mutex);
+    state_->compile_changed.wait(lock, [this] { return state_->compile_queue.empty() && state_->compiling == nullptr; });
+}
+
+}  // namespace rove::code

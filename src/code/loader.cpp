@@ -1,0 +1,81 @@
+#include "code/loader.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+// libgcc's: the table ends with a zero word.
+extern "C" void __register_frame(void* begin);
+extern "C" void __deregister_frame(void* begin);
+
+namespace rove::code {
+
+DataSegment::DataSegment(std::size_t bytes, std::size_t alignment)
+    : start_(static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t(std::max<std::size_t>(alignment, 16))))),
+      bytes_(bytes),
+      alignment_(std::max<std::size_t>(alignment, 16)) {
+    std::memset(start_, 0, bytes_);
+}
+
+DataSegment::~DataSegment() { ::operator delete(start_, std::align_val_t(alignment_)); }
+
+Result<std::unique_ptr<LoadedImage>> LoadedImage::load(CodePool& pool, const wire::Image& image, std::shared_ptr<DataSegment> data,
+                                                       const std::function<void*(std::size_t)>& import_address) {
+    std::unique_ptr<LoadedImage> self(new LoadedImage());
+    ROVE_TRY(self->code_, pool.allocate(image.block.size()));
+    const bool new_data = !data;
+    if (new_data) data = std::make_shared<DataSegment>(image.data_bytes, image.data_alignment);
+    if (data->bytes() != image.data_bytes) return fail(ErrorCode::internal, "statics of {} bytes were kept for an image that has {}", data->bytes(), image.data_bytes);
+    self->data_ = std::move(data);
+    std::byte* block = self->code_.writable();
+    std::memcpy(block, image.block.data(), image.block.size());
+    if (new_data && !image.data.empty()) std::memcpy(self->data_->start(), image.data.data(), image.data.size());
+    for (const wire::Relocation& each : image.relocations) {  // every offset was checked by decode_image
+        const bool in_data = each.where == wire::Segment::data;
+        if (in_data && !new_data) continue;
+        std::uintptr_t value = 0;
+        switch (each.kind) {
+            case wire::Relocation::Kind::block: value = reinterpret_cast<std::uintptr_t>(self->code_.executable()); break;
+            case wire::Relocation::Kind::data: value = reinterpret_cast<std::uintptr_t>(self->data_->start()); break;
+            case wire::Relocation::Kind::import: value = reinterpret_cast<std::uintptr_t>(import_address(each.import)); break;
+        }
+        value += static_cast<std::uintptr_t>(each.addend);
+        std::memcpy((in_data ? self->data_->start() : block) + each.offset, &value, sizeof value);
+    }
+    CodePool::make_ready(self->code_);
+    if (image.eh_frame_bytes > 4) {  // a bare terminator describes nothing
+        self->eh_frame_ = self->code_.executable() + image.eh_frame_offset;
+        __register_frame(self->eh_frame_);
+    }
+    self->init_offset_ = image.init_array_offset;
+    self->init_count_ = image.init_array_count;
+    self->fini_offset_ = image.fini_array_offset;
+    self->fini_count_ = image.fini_array_count;
+    return self;
+}
+
+LoadedImage::~LoadedImage() {
+    if (eh_frame_ != nullptr) __deregister_frame(eh_frame_);
+}
+
+void* LoadedImage::address(wire::Segment segment, std::size_t offset) const {
+    return (segment == wire::Segment::block ? code_.executable() : data_->start()) + offset;
+}
+
+void LoadedImage::construct() const {
+    for (std::size_t i = 0; i < init_count_; ++i) {
+        void (*constructor)(int, char**, char**) = nullptr;
+        std::memcpy(&constructor, code_.executable() + init_offset_ + 8 * i, sizeof constructor);
+        constructor(0, nullptr, nullptr);
+    }
+}
+
+void LoadedImage::destruct() const {
+    for (std::size_t i = fini_count_; i > 0; --i) {
+        void (*destructor)() = nullptr;
+        std::memcpy(&destructor, code_.executable() + fini_offset_ + 8 * (i - 1), sizeof destructor);
+        destructor();
+    }
+}
+
+}  // namespace rove::code

@@ -1,0 +1,53 @@
+// Loading an image: copy, relocate, register unwind tables, make ready, construct.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "code/pool.hpp"
+#include "wire/image.hpp"
+
+namespace rove::code {
+
+// A package's writable statics. Made once; outlives the code that uses it.
+class DataSegment {
+public:
+    DataSegment(std::size_t bytes, std::size_t alignment);
+    ~DataSegment();
+    DataSegment(const DataSegment&) = delete;
+    [[nodiscard]] std::byte* start() const { return start_; }
+    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+private:
+    std::byte* start_;
+    std::size_t bytes_;
+    std::size_t alignment_;
+};
+
+class LoadedImage {
+public:
+    // `import_address` gives the address of an import by its index; all of them have been found. Data that is given is kept as it
+    // is; where it is null it is made and initialised.
+    [[nodiscard]] static Result<std::unique_ptr<LoadedImage>> load(CodePool& pool, const wire::Image& image,
+                                                                  std::shared_ptr<DataSegment> data,
+                                                                  const std::function<void*(std::size_t)>& import_address);
+    ~LoadedImage();
+    LoadedImage(const LoadedImage&) = delete;
+
+    [[nodiscard]] void* address(wire::Segment segment, std::size_t offset) const;
+    [[nodiscard]] const std::shared_ptr<DataSegment>& data() const { return data_; }
+    [[nodiscard]] std::size_t code_bytes() const { return code_.bytes(); }
+    void construct() const;  // runs the constructors
+    void destruct() const;   // runs the functions of the fini array, last first
+
+private:
+    LoadedImage() = default;
+    CodePool::Piece code_;
+    std::shared_ptr<DataSegment> data_;
+    void* eh_frame_ = nullptr;
+    std::uint32_t init_offset_ = 0, init_count_ = 0, fini_offset_ = 0, fini_count_ = 0;
+};
+
+}  // namespace rove::code

@@ -1,0 +1,109 @@
+#include "code/pool.hpp"
+
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/bytes.hpp"
+
+namespace rove::code {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+// Address space only: pages are taken from the kernel as they are written. 4096 one-page packages to a chunk.
+constexpr std::size_t kChunkBytes = 16 * 1024 * 1024;
+
+bool synchronise_cores() {
+    static const bool registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
+    return registered && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
+}
+
+}  // namespace
+
+CodePool::Piece::~Piece() {
+    if (pool_ != nullptr) pool_->release(*this);
+}
+
+CodePool::~CodePool() {
+    for (const Chunk& chunk : chunks_) {
+        munmap(chunk.writable, chunk.bytes);
+        munmap(chunk.executable, chunk.bytes);
+        close(chunk.file);
+    }
+}
+
+Status CodePool::add_chunk(std::size_t bytes) {
+    Chunk chunk;
+    chunk.bytes = bytes;
+    chunk.file = memfd_create("rove-code", MFD_CLOEXEC);
+    if (chunk.file < 0 || ftruncate(chunk.file, static_cast<off_t>(bytes)) != 0)
+        return fail(ErrorCode::overloaded, "no memory for {} bytes of code ({})", bytes, strerror(errno));
+    void* writable = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, chunk.file, 0);
+    void* executable = mmap(nullptr, bytes, PROT_READ | PROT_EXEC, MAP_SHARED, chunk.file, 0);
+    if (writable == MAP_FAILED || executable == MAP_FAILED) {
+        const int error = errno;
+        if (writable != MAP_FAILED) munmap(writable, bytes);
+        close(chunk.file);
+        return fail(ErrorCode::refused, "this system lets no memory be mapped for execution ({}): shipped code cannot run here", strerror(error));
+    }
+    chunk.writable = static_cast<std::byte*>(writable);
+    chunk.executable = static_cast<std::byte*>(executable);
+    chunk.free[0] = bytes;
+    chunks_.push_back(std::move(chunk));
+    return {};
+}
+
+Result<CodePool::Piece> CodePool::allocate(std::size_t bytes) {
+    const std::size_t needed = round_up(bytes, kPage);
+    for (;;) {
+        for (std::size_t i = 0; i < chunks_.size(); ++i) {
+            Chunk& chunk = chunks_[i];
+            for (auto range = chunk.free.begin(); range != chunk.free.end(); ++range) {
+                if (range->second < needed) continue;
+                const auto [offset, size] = *range;
+                chunk.free.erase(range);
+                if (size > needed) chunk.free[offset + needed] = size - needed;
+                Piece piece;
+                piece.pool_ = this;
+                piece.chunk_ = i;
+                piece.writable_ = chunk.writable + offset;
+                piece.executable_ = chunk.executable + offset;
+                piece.bytes_ = needed;
+                return piece;
+            }
+        }
+        ROVE_CHECK(add_chunk(std::max(kChunkBytes, needed)));
+    }
+}
+
+void CodePool::release(const Piece& piece) {
+    Chunk& chunk = chunks_[piece.chunk_];
+    auto offset = static_cast<std::size_t>(piece.writable_ - chunk.writable);
+    std::size_t bytes = piece.bytes_;
+    fallocate(chunk.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    const auto after = chunk.free.find(offset + bytes);
+    if (after != chunk.free.end()) {
+        bytes += after->second;
+        chunk.free.erase(after);
+    }
+    auto before = chunk.free.lower_bound(offset);
+    if (before != chunk.free.begin() && (--before)->first + before->second == offset)
+        before->second += bytes;
+    else
+        chunk.free[offset] = bytes;
+}
+
+void CodePool::make_ready(const Piece& piece) {
+    auto* begin = reinterpret_cast<char*>(piece.executable_);
+    __builtin___clear_cache(begin, begin + piece.bytes_);
+    // A core may have fetched what lay at these addresses before: every core that runs this process passes a serialising
+    // instruction before the address is published.
+    (void)synchronise_cores();
+}
+
+}  // namespace rove::code

@@ -1,0 +1,70 @@
+// Executable memory. One memfd, mapped twice: written through one view and executed through the other, so that no mapping
+// is ever writable and executable at once. Allocation is by whole pages: a package's code shares no page with another's,
+// and its memory goes back to the kernel when it is evicted.
+//
+// Threads: under the cache's lock.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace rove::code {
+
+class CodePool {
+public:
+    // A page-aligned piece; gives its memory back when destroyed. Must not outlive the pool.
+    class Piece {
+    public:
+        Piece() = default;
+        Piece(Piece&& other) noexcept { swap(other); }
+        Piece& operator=(Piece&& other) noexcept {
+            swap(other);
+            return *this;
+        }
+        ~Piece();
+        [[nodiscard]] std::byte* writable() const { return writable_; }
+        [[nodiscard]] std::byte* executable() const { return executable_; }
+        [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+    private:
+        friend class CodePool;
+        void swap(Piece& other) noexcept {
+            std::swap(pool_, other.pool_);
+            std::swap(chunk_, other.chunk_);
+            std::swap(writable_, other.writable_);
+            std::swap(executable_, other.executable_);
+            std::swap(bytes_, other.bytes_);
+        }
+        CodePool* pool_ = nullptr;
+        std::size_t chunk_ = 0;
+        std::byte* writable_ = nullptr;
+        std::byte* executable_ = nullptr;
+        std::size_t bytes_ = 0;
+    };
+
+    CodePool() = default;
+    ~CodePool();
+    CodePool(const CodePool&) = delete;
+
+    [[nodiscard]] Result<Piece> allocate(std::size_t bytes);
+    // After writing: from here on any thread that sees an address in the piece may execute it.
+    static void make_ready(const Piece& piece);
+
+private:
+    struct Chunk {
+        int file = -1;
+        std::byte* writable = nullptr;
+        std::byte* executable = nullptr;
+        std::size_t bytes = 0;
+        std::map<std::size_t, std::size_t> free;  // offset -> bytes
+    };
+    [[nodiscard]] Status add_chunk(std::size_t bytes);
+    void release(const Piece& piece);
+    std::vector<Chunk> chunks_;
+};
+
+}  // namespace rove::code

@@ -1,0 +1,69 @@
+#include "code/symbols.hpp"
+
+#include <dlfcn.h>
+
+namespace rove::code {
+namespace {
+
+int register_destructor(void (*function)(void*), void* object, void* dso_handle) {
+    static_cast<Destructors*>(dso_handle)->add(function, object);
+    return 0;
+}
+
+}  // namespace
+
+Destructors::~Destructors() {
+    while (!entries_.empty()) {
+        const Entry last = entries_.back();
+        entries_.pop_back();
+        last.function(last.object);
+    }
+}
+
+Symbols::Symbols(const std::vector<HostSymbol>& host_symbols) {
+    for (const HostSymbol& symbol : host_symbols) host_.emplace(symbol.name, symbol.address);
+    host_.emplace("__cxa_atexit", reinterpret_cast<void*>(&register_destructor));
+}
+
+Result<std::vector<void*>> Symbols::open_libraries(const std::vector<std::string>& sonames) {
+    std::vector<void*> handles;
+    for (const std::string& soname : sonames) {
+        // Never closed: code that was linked to it may be pointed to from anywhere.
+        void* handle = soname.find('/') == std::string::npos ? dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+        if (handle == nullptr)
+            return fail(ErrorCode::failed, "its library {} cannot be opened ({}); install it on that node", soname,
+                        soname.find('/') == std::string::npos ? dlerror() : "only bare sonames are taken");
+        handles.push_back(handle);
+    }
+    return handles;
+}
+
+void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
+    if (const auto own = host_.find(name); own != host_.end()) return own->second;
+    if (name == "__dso_handle") return scope.destructors;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const Interface& interface : interfaces_)
+            if (const auto found = interface.names.find(name); found != interface.names.end()) return found->second;
+    }
+    for (void* library : scope.libraries)
+        if (void* address = dlsym(library, name.c_str())) return address;
+    return dlsym(RTLD_DEFAULT, name.c_str());
+}
+
+std::vector<std::string> Symbols::add_interface(const std::string& package, std::unordered_map<std::string, void*> names) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> replaced;
+    for (const auto& [name, address] : names) {
+        for (const Interface& interface : interfaces_) {
+            const auto found = interface.names.find(name);
+            if (found == interface.names.end()) continue;
+            if (found->second != address) replaced.push_back(name + " (was of package " + interface.package + ")");
+            break;
+        }
+    }
+    interfaces_.push_front({package, std::move(names)});
+    return replaced;
+}
+
+}  // namespace rove::code

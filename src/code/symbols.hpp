@@ -1,0 +1,59 @@
+// Names that arriving code links to, in this order: the node's own table, what the loader gives each package for itself,
+// names of interfaces (newest first), the package's listed libraries, whatever the process has.
+//
+// Threads: any; it has a lock of its own.
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.hpp"
+#include "code/cache.hpp"
+
+namespace rove::code {
+
+// Destructors of a package's statics, registered by its constructors. Its address is the package's __dso_handle.
+class Destructors {
+public:
+    ~Destructors();  // runs them, last registered first
+    void add(void (*function)(void*), void* object) { entries_.push_back({function, object}); }
+
+private:
+    struct Entry {
+        void (*function)(void*);
+        void* object;
+    };
+    std::vector<Entry> entries_;
+};
+
+// What one package links with.
+struct LinkScope {
+    Destructors* destructors = nullptr;
+    std::vector<void*> libraries;  // dlopen handles
+};
+
+class Symbols {
+public:
+    explicit Symbols(const std::vector<HostSymbol>& host_symbols);
+
+    // Opens a package's libraries. failed: one cannot be opened.
+    [[nodiscard]] static Result<std::vector<void*>> open_libraries(const std::vector<std::string>& sonames);
+    [[nodiscard]] void* resolve(const std::string& name, const LinkScope& scope) const;
+    // Adds an interface's names, ahead of those there are; gives the ones that were in use.
+    [[nodiscard]] std::vector<std::string> add_interface(const std::string& package, std::unordered_map<std::string, void*> names);
+
+private:
+    struct Interface {
+        std::string package;
+        std::unordered_map<std::string, void*> names;
+    };
+    std::unordered_map<std::string, void*> host_;
+    mutable std::mutex mutex_;  // guards interfaces_
+    std::deque<Interface> interfaces_;
+};
+
+}  // namespace rove::code
