@@ -1,0 +1,110 @@
+#include "code/jit/emit.hpp"
+
+#include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <mutex>
+#include <set>
+
+namespace rove::code::jit {
+namespace {
+
+void initialise_targets() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        LLVMInitializeX86TargetInfo();
+        LLVMInitializeX86Target();
+        LLVMInitializeX86TargetMC();
+        LLVMInitializeX86AsmPrinter();
+        LLVMInitializeX86AsmParser();  // for inline assembly
+        LLVMInitializeAArch64TargetInfo();
+        LLVMInitializeAArch64Target();
+        LLVMInitializeAArch64TargetMC();
+        LLVMInitializeAArch64AsmPrinter();
+        LLVMInitializeAArch64AsmParser();
+    });
+}
+
+Buffer to_buffer(llvm::StringRef text) {
+    const Bytes bytes = as_bytes(std::string_view(text.data(), text.size()));
+    return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& triple) {
+    initialise_targets();
+    const llvm::Triple parsed(llvm::Triple::normalize(triple));
+    const bool arm = parsed.getArch() == llvm::Triple::aarch64;
+    if (!(arm || parsed.getArch() == llvm::Triple::x86_64) || !parsed.isOSLinux())
+        return fail(ErrorCode::unsupported, "no code can be made for {}", triple);
+    std::string why;
+    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);
+    if (target == nullptr) return fail(ErrorCode::unsupported, "no code can be made for {}: {}", triple, why);
+    llvm::TargetOptions options;
+    options.EmulatedTLS = true;   // as in the JIT, so that both forms import the same names
+    options.UseInitArray = true;  // an image has no .ctors
+    // AArch64's small model adds page numbers, which ties a block to a page offset; tiny is relative to the instruction.
+    const auto model = arm ? llvm::CodeModel::Tiny : llvm::CodeModel::Small;
+    std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+        triple, arm ? "generic" : "x86-64", "", options, llvm::Reloc::PIC_, model, llvm::CodeGenOptLevel::Default));
+    if (!machine) return fail(ErrorCode::internal, "LLVM has no code generator for {}", triple);
+    return machine;
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+    llvm::PipelineTuningOptions tuning;
+    tuning.LoopVectorization = true;
+    tuning.SLPVectorization = true;
+    llvm::PassBuilder builder(&machine, tuning);
+    llvm::LoopAnalysisManager loops;
+    llvm::FunctionAnalysisManager functions;
+    llvm::CGSCCAnalysisManager components;
+    llvm::ModuleAnalysisManager modules;
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(components);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, components, modules);
+    builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+}
+
+Buffer write_bitcode(const llvm::Module& module) {
+    llvm::SmallVector<char, 0> text;
+    llvm::raw_svector_ostream out(text);
+    llvm::WriteBitcodeToFile(module, out);
+    return to_buffer({text.data(), text.size()});
+}
+
+Result<Buffer> write_object(llvm::Module& module, llvm::TargetMachine& machine) {
+    llvm::SmallVector<char, 0> text;
+    llvm::raw_svector_ostream out(text);
+    llvm::legacy::PassManager passes;
+    if (machine.addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile))
+        return fail(ErrorCode::internal, "LLVM writes no object files for {}", module.getTargetTriple());
+    passes.run(module);
+    return to_buffer({text.data(), text.size()});
+}
+
+Result<std::vector<std::string>> undefined_names(Bytes object) {
+    const std::string_view text = as_text(object);
+    auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef({text.data(), text.size()}, "object"));
+    if (!file) return fail(ErrorCode::internal, "LLVM's own object: {}", llvm::toString(file.takeError()));
+    std::set<std::string> names;
+    for (const auto& symbol : (*file)->symbols()) {
+        auto flags = symbol.getFlags();
+        if (!flags) return fail(ErrorCode::internal, "LLVM's own object: {}", llvm::toString(flags.takeError()));
+        if (!(*flags & llvm::object::BasicSymbolRef::SF_Undefined)) continue;
+        auto name = symbol.getName();
+        if (!name) return fail(ErrorCode::internal, "LLVM's own object: {}", llvm::toString(name.takeError()));
+        if (!name->empty() && *name != "_GLOBAL_OFFSET_TABLE_") names.insert(name->str());
+    }
+    return std::vector<std::string>(names.begin(), names.end());
+}
+
+}  // namespace rove::code::jit

@@ -1,0 +1,72 @@
+#include "code/jit/prepare.hpp"
+
+#include <llvm/IR/DebugInfo.h>
+#include <llvm/Linker/Linker.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include "code/jit/emit.hpp"
+#include "code/jit/read_module.hpp"
+#include "code/jit/shape.hpp"
+
+namespace rove::code::jit {
+namespace {
+
+// One module out of all sources, for the request's triple.
+Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::LLVMContext& context,
+                                           const llvm::TargetMachine& machine, const std::string& diagnostics) {
+    auto joined = std::make_unique<llvm::Module>("rove", context);
+    joined->setTargetTriple(llvm::Triple::normalize(request.triple));
+    joined->setDataLayout(machine.createDataLayout());
+    llvm::Linker linker(*joined);
+    const auto arch = llvm::Triple(joined->getTargetTriple()).getArch();
+    std::size_t number = 0;
+    for (const Buffer& source : request.modules) {
+        const std::string name = fmt::format("module {}", number++);
+        ROVE_TRY(auto module, read_module(context, source, name));
+        if (llvm::Triple(module->getTargetTriple()).getArch() != arch)
+            return fail(ErrorCode::invalid, "{} is for {}, not for {}", name, module->getTargetTriple(), request.triple);
+        // Spellings of one triple (pc or unknown) would only make the linker warn.
+        module->setTargetTriple(joined->getTargetTriple());
+        module->setDataLayout(joined->getDataLayout());
+        // Before joining, as these would be joined into strange names otherwise.
+        llvm::StripDebugInfo(*module);
+        if (auto* ident = module->getNamedMetadata("llvm.ident")) ident->eraseFromParent();
+        if (linker.linkInModule(std::move(module)))
+            return fail(ErrorCode::invalid, "{} does not link with those before it: {}", name, diagnostics);
+    }
+    return joined;
+}
+
+}  // namespace
+
+Result<Prepared> prepare(const PrepareRequest& request) {
+    if (request.modules.empty()) return fail(ErrorCode::invalid, "no modules to prepare");
+    std::string diagnostics;
+    llvm::LLVMContext context;
+    collect_diagnostics(context, diagnostics);
+    ROVE_TRY(auto machine, target_machine(request.triple));
+    ROVE_TRY(auto module, join(request, context, *machine, diagnostics));
+
+    Prepared prepared;
+    ROVE_TRY(prepared.entries, take_entries(*module));
+    if (prepared.entries.empty() && !request.interface)
+        return fail(ErrorCode::invalid, "no function is marked ROVE_ENTRY");
+    prepared.exports = restrict_to(*module, prepared.entries, request.interface);
+    generalise_cpu(*module);
+    optimise(*module, *machine);
+    free_statics(*module, prepared.exports, prepared.statics);
+    reach_through_got(*module);
+    prepared.pinned = must_stay(*module);
+    prepared.image_obstacle = image_obstacle(*module);
+
+    std::string why;
+    llvm::raw_string_ostream out(why);
+    if (llvm::verifyModule(*module, &out)) return fail(ErrorCode::internal, "the prepared module is broken: {}", why);
+    prepared.bitcode = write_bitcode(*module);
+    ROVE_TRY(prepared.object, write_object(*module, *machine));  // last: code generation changes the module
+    if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
+    ROVE_TRY(prepared.imports, undefined_names(prepared.object));
+    return prepared;
+}
+
+}  // namespace rove::code::jit

@@ -1,0 +1,29 @@
+// Giving a joined module the shape that both forms of code need; each step is one function, in the order of prepare().
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace rove::code::jit {
+
+// The functions marked ROVE_ENTRY, in source order. Drops the marks, llvm.used, comdats and section names.
+[[nodiscard]] Result<std::vector<std::string>> take_entries(llvm::Module& module);
+// Makes everything internal but the entries and, of an interface, what it defines for others; gives the latter's names.
+[[nodiscard]] std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std::string>& entries,
+                                                   bool interface);
+// Forgets which CPU the sources were compiled for.
+void generalise_cpu(llvm::Module& module);
+// Makes every writable variable external: those that are exported under their names, the others as rove.static.n.
+void free_statics(llvm::Module& module, const std::vector<std::string>& exports, std::size_t& statics);
+// Makes code reach whatever it does not define, and writable variables, through its table of addresses.
+void reach_through_got(llvm::Module& module);
+// Whether addresses into the code may live on in the statics or elsewhere (wire::Manifest::pinned).
+[[nodiscard]] bool must_stay(const llvm::Module& module);
+// Why the module cannot be an image, or nothing.
+[[nodiscard]] std::string image_obstacle(const llvm::Module& module);
+
+}  // namespace rove::code::jit

@@ -1,0 +1,87 @@
+#include "toolchain/compile.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "toolchain/files.hpp"
+#include "toolchain/process.hpp"
+
+namespace rove::toolchain {
+namespace {
+
+bool is_cpp(const std::filesystem::path& path) {
+    constexpr std::array<std::string_view, 3> kEndings{".cpp", ".cc", ".cxx"};
+    return std::find(kEndings.begin(), kEndings.end(), path.extension().string()) != kEndings.end();
+}
+
+// The folder that holds rove/rove.h: beside an installed command, or in the source tree of a built one.
+Result<std::filesystem::path> include_folder() {
+    std::vector<std::filesystem::path> places;
+    if (const char* given = std::getenv("ROVE_INCLUDE"); given != nullptr && *given != '\0') places.emplace_back(given);
+    std::error_code ignored;
+    const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+    for (const char* way : {"../include", "../../../include", "../../../../../include"}) places.push_back(folder / way);
+#ifdef ROVE_SOURCE_INCLUDE
+    places.emplace_back(ROVE_SOURCE_INCLUDE);
+#endif
+    for (const auto& place : places)
+        if (std::filesystem::exists(place / "rove/rove.h", ignored)) return std::filesystem::weakly_canonical(place, ignored);
+    return fail(ErrorCode::unsupported, "rove/rove.h is not found; set ROVE_INCLUDE to the folder that holds rove/rove.h");
+}
+
+bool is_native(std::string_view triple) {
+#if defined(__x86_64__)
+    return triple.starts_with("x86_64");
+#else
+    return triple.starts_with("aarch64");
+#endif
+}
+
+// Debian keeps another target's headers under /usr/TRIPLE/include; clang looks for them only where that GCC is installed.
+Status add_cross_headers(const std::string& triple, bool cpp, std::vector<std::string>& command) {
+    const std::filesystem::path base = "/usr/" + triple + "/include";
+    std::error_code ignored;
+    const std::string arch = triple.substr(0, triple.find('-')) == "x86_64" ? "amd64" : "arm64";
+    if (!std::filesystem::exists(base / "stdio.h", ignored))
+        return fail(ErrorCode::unsupported, "the C headers for {} are missing; install the Debian package libc6-dev-{}-cross, or build with --target for this machine only",
+                    triple, arch);
+    if (cpp) {
+        std::vector<std::filesystem::path> versions;
+        for (const auto& each : std::filesystem::directory_iterator(base / "c++", ignored)) versions.push_back(each.path());
+        if (versions.empty())
+            return fail(ErrorCode::unsupported, "the C++ headers for {} are missing; install the Debian package libstdc++-12-dev-{}-cross", triple, arch);
+        const std::filesystem::path newest = *std::max_element(versions.begin(), versions.end());
+        command.insert(command.end(), {"-nostdinc++", "-isystem", newest.string(), "-isystem", (newest / triple).string()});
+    }
+    command.insert(command.end(), {"-idirafter", base.string()});
+    return {};
+}
+
+}  // namespace
+
+bool is_source(const std::filesystem::path& path) { return path.extension() == ".c" || is_cpp(path); }
+
+Result<Buffer> compile(const CompileOptions& options) {
+    const bool cpp = is_cpp(options.source);
+    ROVE_TRY(const std::filesystem::path include, include_folder());
+    const std::filesystem::path output = options.folder / (options.source.filename().string() + "." + options.triple + ".bc");
+    std::vector<std::string> command{cpp ? "clang++-19" : "clang-19", "--target=" + options.triple};
+    // Optimised once, by prepare, over all sources together: here only the attributes of -O2 are wanted.
+    command.insert(command.end(), {"-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-fPIC", "-fno-plt", "-Wall", "-I" + include.string()});
+    // Unwind tables only where something may be unwound through: in C nothing can.
+    command.insert(command.end(), {"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-fcolor-diagnostics"});
+    if (cpp) command.emplace_back("-std=c++20");
+    if (options.triple.starts_with("aarch64")) command.insert(command.end(), {"-mcmodel=tiny", "-mno-outline-atomics"});
+    if (!is_native(options.triple)) ROVE_CHECK(add_cross_headers(options.triple, cpp, command));
+    command.insert(command.end(), options.flags.begin(), options.flags.end());
+    command.insert(command.end(), {"-o", output.string(), options.source.string()});
+    if (isatty(STDERR_FILENO) == 0) std::replace(command.begin(), command.end(), std::string("-fcolor-diagnostics"), std::string("-fno-color-diagnostics"));
+    ROVE_TRY(const Finished finished, run(command, "clang-19"));
+    if (finished.status != 0) return fail(ErrorCode::failed, "{} does not compile for {}:\n{}", options.source.string(), options.triple, finished.output);
+    return read_file(output);
+}
+
+}  // namespace rove::toolchain

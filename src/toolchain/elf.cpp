@@ -1,0 +1,67 @@
+#include "toolchain/elf.hpp"
+
+#include <cstring>
+
+namespace rove::toolchain {
+namespace {
+
+template <typename T>
+std::optional<T> at(Bytes file, std::uint64_t offset) {
+    if (offset > file.size() || file.size() - offset < sizeof(T)) return std::nullopt;
+    T value;
+    std::memcpy(&value, file.data() + offset, sizeof value);
+    return value;
+}
+
+std::string text_at(Bytes strings, std::uint64_t offset) {
+    if (offset >= strings.size()) return {};
+    const std::string_view rest = as_text(strings.subspan(offset));
+    return std::string(rest.substr(0, rest.find('\0')));
+}
+
+tl::unexpected<Error> broken() { return fail(ErrorCode::internal, "the linker's output is not the ELF file that was expected"); }
+
+}  // namespace
+
+Result<Elf> Elf::parse(Bytes file) {
+    Elf elf;
+    elf.file_ = file;
+    const auto header = at<Elf64_Ehdr>(file, 0);
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) return broken();
+    elf.machine_ = header->e_machine;
+    for (unsigned i = 0; i < header->e_shnum; ++i) {
+        const auto section = at<Elf64_Shdr>(file, header->e_shoff + std::uint64_t{i} * sizeof(Elf64_Shdr));
+        if (!section) return broken();
+        if (section->sh_type != SHT_NOBITS && (section->sh_offset > file.size() || file.size() - section->sh_offset < section->sh_size)) return broken();
+        elf.sections_.push_back({{}, *section});
+    }
+    if (header->e_shstrndx >= elf.sections_.size()) return broken();
+    const Bytes names = elf.contents(elf.sections_[header->e_shstrndx]);
+    for (ElfSection& section : elf.sections_) section.name = text_at(names, section.header.sh_name);
+    return elf;
+}
+
+const ElfSection* Elf::find(std::string_view name) const {
+    for (const ElfSection& section : sections_)
+        if (section.name == name) return &section;
+    return nullptr;
+}
+
+Bytes Elf::contents(const ElfSection& section) const {
+    if (section.header.sh_type == SHT_NOBITS) return {};
+    return file_.subspan(section.header.sh_offset, section.header.sh_size);
+}
+
+Result<std::vector<ElfSymbol>> Elf::symbols(const ElfSection& table) const {
+    if (table.header.sh_link >= sections_.size()) return broken();
+    const Bytes strings = contents(sections_[table.header.sh_link]);
+    const Bytes entries = contents(table);
+    std::vector<ElfSymbol> symbols;
+    for (std::size_t offset = 0; offset + sizeof(Elf64_Sym) <= entries.size(); offset += sizeof(Elf64_Sym)) {
+        const Elf64_Sym entry = *at<Elf64_Sym>(entries, offset);
+        symbols.push_back({text_at(strings, entry.st_name), entry});
+    }
+    return symbols;
+}
+
+}  // namespace rove::toolchain

@@ -1,0 +1,32 @@
+// Files of a build: a temporary folder, and outputs that appear whole or not at all.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::toolchain {
+
+class TemporaryFolder {
+public:
+    [[nodiscard]] static Result<TemporaryFolder> make();
+    TemporaryFolder() = default;
+    TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    TemporaryFolder& operator=(TemporaryFolder&& other) noexcept {
+        std::swap(path_, other.path_);
+        return *this;
+    }
+    ~TemporaryFolder();
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+[[nodiscard]] Result<Buffer> read_file(const std::filesystem::path& path);
+// By a temporary beside it and a rename.
+[[nodiscard]] Status write_file(const std::filesystem::path& path, Bytes bytes);
+
+}  // namespace rove::toolchain

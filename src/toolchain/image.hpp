@@ -1,0 +1,23 @@
+// From an object file to an image: link it into one block with the GOT first, read the relocations that are left.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "wire/image.hpp"
+
+namespace rove::toolchain {
+
+struct ImageRequest {
+    Buffer object;
+    std::filesystem::path folder;  // for files on the way
+    // What the image's numbers stand for.
+    std::vector<std::string> entries, exports, imports;
+};
+
+// unsupported: no image can be made of this object; the message says why. Other errors end the build.
+[[nodiscard]] Result<wire::Image> link_image(const ImageRequest& request);
+
+}  // namespace rove::toolchain

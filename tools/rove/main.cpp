@@ -1,0 +1,42 @@
+// rove: build packages, look into them, serve, call.
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+
+#include "commands.hpp"
+#include "rove/error.hpp"
+
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    spdlog::set_default_logger(spdlog::stderr_color_mt("rove"));  // stdout is for results
+    spdlog::set_level(spdlog::level::warn);
+    spdlog::set_pattern("%H:%M:%S.%e %^%l%$ %v");
+    CLI::App app("Rove sends a function to where the data is and runs it there.", "rove");
+    app.set_version_flag("--version", std::string("rove ") + ROVE_VERSION);
+    app.require_subcommand(1);
+    app.failure_message(CLI::FailureMessage::simple);
+    rove::tools::add_build(app);
+    rove::tools::add_inspect(app);
+    rove::tools::add_node(app);
+    rove::tools::add_call(app);
+    app.footer("`rove VERB --help` tells more of each.");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : kWrongUsage;
+    } catch (const rove::Error& error) {
+        std::fprintf(stderr, "rove: %s\n", error.what());
+        return kFailed;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "rove: %s\n", error.what());
+        return kFailed;
+    }
+    return 0;
+}
