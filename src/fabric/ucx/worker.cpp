@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <ucs/config/global_opts.h>
 
 #include <cstdlib>
 #include <mutex>
@@ -25,14 +26,12 @@ void give_signals_back() {
     }
 }
 
+// UCX has read its environment before main: what the user has not set is set by its own interface.
 void set_defaults_once() {
     static std::once_flag once;
     std::call_once(once, [] {
         give_signals_back();
-        // Only where the user has not said otherwise: no patching of mmap; quiet, for errors come back as values.
-        setenv("UCX_MEM_EVENTS", "n", 0);
-        setenv("UCX_LOG_LEVEL", "fatal", 0);
-        setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
+        if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");  // errors come back as values
     });
 }
 
