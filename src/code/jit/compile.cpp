@@ -1,4 +1,215 @@
 #include "code/jit/compile.hpp"
+
+#include <llvm/ExecutionEngine/JITLink/EHFrameSupport.h>
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
+#include <llvm/ExecutionEngine/Orc/ObjectTransformLayer.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/TargetParser/Host.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "code/jit/read_module.hpp"
+#include "wire/image.hpp"
+
 namespace rove::code::jit {
-Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest&) { return fail(ErrorCode::unsupported, "not yet"); }
+namespace {
+
+namespace orc = llvm::orc;
+
+// Bytes of object code that the compile on this thread has produced.
+thread_local std::size_t object_bytes = 0;  // NOLINT: the transform below has no other way to its compile
+
+llvm::Expected<std::unique_ptr<orc::LLJIT>> make_jit() {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+    auto machine = orc::JITTargetMachineBuilder::detectHost();
+    if (!machine) return machine.takeError();
+    machine->getOptions().EmulatedTLS = true;  // real thread-locals would need ORC's runtime in the process
+    machine->setRelocationModel(llvm::Reloc::PIC_);
+    auto jit = orc::LLJITBuilder()
+                   .setJITTargetMachineBuilder(std::move(*machine))
+                   .setObjectLinkingLayerCreator([](orc::ExecutionSession& session, const llvm::Triple&) {
+                       auto layer = std::make_unique<orc::ObjectLinkingLayer>(session);
+                       layer->addPlugin(std::make_unique<orc::EHFrameRegistrationPlugin>(
+                           session, std::make_unique<llvm::jitlink::InProcessEHFrameRegistrar>()));
+                       return llvm::Expected<std::unique_ptr<orc::ObjectLayer>>(std::move(layer));
+                   })
+                   .setPlatformSetUp(orc::setUpInactivePlatform)  // constructors are called by name below
+                   .setLinkProcessSymbolsByDefault(false)
+                   .create();
+    if (!jit) return jit.takeError();
+    (*jit)->getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+    (*jit)->getObjTransformLayer().setTransform([](std::unique_ptr<llvm::MemoryBuffer> object) {
+        object_bytes += object->getBufferSize();
+        return llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>(std::move(object));
+    });
+    return jit;
 }
+
+// One session for the process; never destroyed, for code may run until its end.
+Result<orc::LLJIT*> shared_jit() {
+    static std::mutex mutex;
+    static orc::LLJIT* kept = nullptr;
+    const std::lock_guard lock(mutex);
+    if (kept != nullptr) return kept;
+    auto made = make_jit();
+    if (!made) return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}", llvm::toString(made.takeError()));
+    kept = made->release();
+    return kept;
+}
+
+// What a compile asks for while it links; empty afterwards.
+struct Names {
+    const CompileRequest* request = nullptr;
+    std::set<std::string> missing;
+};
+
+class Resolver final : public orc::DefinitionGenerator {
+public:
+    explicit Resolver(std::shared_ptr<Names> names) : names_(std::move(names)) {}
+
+    llvm::Error tryToGenerate(orc::LookupState&, orc::LookupKind, orc::JITDylib& library, orc::JITDylibLookupFlags,
+                              const orc::SymbolLookupSet& wanted) override {
+        if (names_->request == nullptr) return llvm::Error::success();
+        orc::SymbolMap found;
+        for (const auto& [name, flags] : wanted) {
+            const std::string text = (*name).str();
+            if (void* address = find(text))
+                found[name] = {orc::ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported};
+            else if (flags == orc::SymbolLookupFlags::RequiredSymbol)
+                names_->missing.insert(text);
+        }
+        return found.empty() ? llvm::Error::success() : library.define(orc::absoluteSymbols(std::move(found)));
+    }
+
+private:
+    [[nodiscard]] void* find(const std::string& name) const {
+        std::size_t number = 0;
+        if (llvm::StringRef rest = name; rest.consume_front(wire::kStaticPrefix) && !rest.getAsInteger(10, number))
+            return names_->request->static_address(number);
+        return names_->request->resolve(name);
+    }
+    std::shared_ptr<Names> names_;
+};
+
+class OrcModule final : public CompiledModule {
+public:
+    OrcModule(orc::LLJIT& jit, orc::JITDylib& library) : jit_(jit), library_(library) {}
+    ~OrcModule() override { llvm::consumeError(jit_.getExecutionSession().removeJITDylib(library_)); }
+
+    void* find(std::string_view name) const override {
+        const auto found = addresses.find(std::string(name));
+        return found != addresses.end() ? found->second : nullptr;
+    }
+    std::size_t code_bytes() const override { return bytes; }
+    Status run_constructors() override {
+        for (const std::string& name : constructors)
+            if (void* address = find(name)) reinterpret_cast<void (*)()>(address)();
+        constructors.clear();
+        return {};
+    }
+
+    std::map<std::string, void*> addresses;
+    std::vector<std::string> constructors;  // in the order in which they run
+    std::size_t bytes = 0;
+
+private:
+    orc::LLJIT& jit_;
+    orc::JITDylib& library_;
+};
+
+// Statics that live elsewhere already become mere names.
+void borrow_statics(llvm::Module& module, const CompileRequest& request) {
+    for (llvm::GlobalVariable& variable : module.globals()) {
+        llvm::StringRef rest = variable.getName();
+        std::size_t number = 0;
+        if (variable.isDeclaration() || !rest.consume_front(wire::kStaticPrefix) || rest.getAsInteger(10, number)) continue;
+        if (request.static_address(number) == nullptr) continue;
+        variable.setInitializer(nullptr);
+        variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
+    }
+}
+
+// Gives the module's constructors names of their own, in the order in which they are to run.
+std::vector<std::string> name_constructors(llvm::Module& module) {
+    std::vector<std::pair<std::uint64_t, std::string>> found;
+    llvm::GlobalVariable* list = module.getNamedGlobal("llvm.global_ctors");
+    const auto* array = list != nullptr && list->hasInitializer() ? llvm::dyn_cast<llvm::ConstantArray>(list->getInitializer()) : nullptr;
+    for (unsigned i = 0; array != nullptr && i < array->getNumOperands(); ++i) {
+        const auto* entry = llvm::dyn_cast<llvm::ConstantStruct>(array->getOperand(i));
+        auto* function = entry != nullptr ? llvm::dyn_cast<llvm::Function>(entry->getOperand(1)->stripPointerCasts()) : nullptr;
+        const auto* priority = entry != nullptr ? llvm::dyn_cast<llvm::ConstantInt>(entry->getOperand(0)) : nullptr;
+        if (function == nullptr || function->isDeclaration() || priority == nullptr) continue;
+        function->setName("rove.constructor." + llvm::Twine(i));
+        function->setLinkage(llvm::GlobalValue::ExternalLinkage);
+        found.emplace_back(priority->getZExtValue(), function->getName().str());
+    }
+    if (list != nullptr) list->eraseFromParent();
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<std::string> names;
+    for (auto& [priority, name] : found) names.push_back(std::move(name));
+    return names;
+}
+
+std::vector<std::string> defined_names(const llvm::Module& module) {
+    std::vector<std::string> names;
+    for (const llvm::GlobalValue& value : module.global_values())
+        if (!value.isDeclaration() && !value.hasLocalLinkage() && !value.isThreadLocal() && !value.getName().starts_with("llvm."))
+            names.push_back(value.getName().str());
+    return names;
+}
+
+tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names& names, llvm::Error error) {
+    if (names.missing.empty()) return fail(ErrorCode::failed, "{} does not compile: {}", request.name, llvm::toString(std::move(error)));
+    llvm::consumeError(std::move(error));
+    std::string list;
+    for (const std::string& name : names.missing) list += (list.empty() ? "'" : ", '") + name + "'";
+    return fail(ErrorCode::failed, "no symbol {} for {}; load an interface that has it, or list its library with --dep", list, request.name);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) {
+    ROVE_TRY(orc::LLJIT* const jit, shared_jit());
+    auto context = std::make_unique<llvm::LLVMContext>();
+    std::string diagnostics;
+    collect_diagnostics(*context, diagnostics);
+    ROVE_TRY(std::unique_ptr<llvm::Module> module, read_module(*context, request.bitcode, request.name));
+    if (llvm::Triple(module->getTargetTriple()).getArch() != jit->getTargetTriple().getArch())
+        return fail(ErrorCode::unsupported, "{}: its bitcode is for {}, not for this machine", request.name, module->getTargetTriple());
+    module->setTargetTriple(jit->getTargetTriple().str());
+    module->setDataLayout(jit->getDataLayout());
+    borrow_statics(*module, request);
+
+    static std::atomic<unsigned> number{0};
+    auto& session = jit->getExecutionSession();
+    orc::JITDylib& library = session.createBareJITDylib(fmt::format("{}.{}", request.name, number++));
+    auto compiled = std::make_unique<OrcModule>(*jit, library);
+    compiled->constructors = name_constructors(*module);
+    orc::SymbolLookupSet wanted;
+    for (const std::string& name : defined_names(*module)) wanted.add(jit->mangleAndIntern(name));
+
+    const auto names = std::make_shared<Names>();
+    names->request = &request;
+    library.addGenerator(std::make_unique<Resolver>(names));
+    object_bytes = 0;
+    if (llvm::Error error = jit->addIRModule(library, orc::ThreadSafeModule(std::move(module), std::move(context))))
+        return compile_failure(request, *names, std::move(error));
+    auto found = session.lookup(orc::makeJITDylibSearchOrder(&library), std::move(wanted));
+    names->request = nullptr;
+    if (!found) return compile_failure(request, *names, found.takeError());
+    if (!diagnostics.empty()) return fail(ErrorCode::failed, "{} does not compile: {}", request.name, diagnostics);
+    for (const auto& [name, symbol] : *found) compiled->addresses[(*name).str()] = symbol.getAddress().toPtr<void*>();
+    compiled->bytes = object_bytes;
+    return compiled;
+}
+
+}  // namespace rove::code::jit
