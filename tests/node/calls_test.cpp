@@ -1,0 +1,175 @@
+// What a call does, on every fabric between two processes.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "bytes.hpp"
+#include "process.hpp"
+#include "rove/rove.hpp"
+
+namespace rove::test {
+namespace {
+
+class Calls : public testing::TestWithParam<FabricChoice> {
+protected:
+    void SetUp() override {
+        (void)scratch();
+        options_.fabric = GetParam();
+        options_.own_thread = false;
+        node_.emplace(options_);
+        server_.emplace();
+        peer_.emplace(node_->connect(server_->address()));
+        package_.emplace(Package::open(package("basics.c")));
+    }
+    Reply call(std::string_view entry, std::string_view payload = {}) { return peer_->call(package_->entry(entry), bytes(payload)).reply(); }
+
+    NodeOptions options_;
+    std::optional<Node> node_;
+    std::optional<NodeProcess> server_;
+    std::optional<Peer> peer_;
+    std::optional<Package> package_;
+};
+
+TEST_P(Calls, TakeTheLaneThatWasChosen) { EXPECT_EQ(peer_->lane(), GetParam() == FabricChoice::shm ? "direct" : "message"); }
+
+TEST_P(Calls, RunAFunctionThatTheNodeHasNeverSeen) {
+    EXPECT_EQ(as<long>(call("count").data), 1);
+    EXPECT_EQ(as<long>(call("count").data), 2);
+    const Reply third = call("count");
+    EXPECT_EQ(as<long>(third.data), 3);
+    EXPECT_EQ(third.node, 0U);
+    EXPECT_EQ(third.hops, 0U);
+}
+
+TEST_P(Calls, TheSecondFrameIsSmall) {
+    (void)call("echo", "12345678");
+    const auto code = peer_->counters().code_bytes_sent;
+    EXPECT_GT(code, 0U);
+    (void)call("echo", "12345678");
+    EXPECT_EQ(peer_->counters().code_bytes_sent, code);
+    EXPECT_LE(peer_->counters().frame_bytes_last + 16, 64U);  // 16: the header of a message lane's active message
+}
+
+TEST_P(Calls, CarryPayloadsOfEverySize) {
+    for (const std::size_t size : {0UL, 1UL, 31UL, 32UL, 33UL, 64UL, 1000UL, 65536UL, Peer::payload_bytes_max()}) {
+        std::string payload(size, '\0');
+        std::iota(payload.begin(), payload.end(), static_cast<char>(size));
+        EXPECT_EQ(text(call("echo", payload).data), payload) << size;
+    }
+}
+
+TEST_P(Calls, KeepTheirPayloadAligned) {
+    for (const std::string_view payload : {"", "x", "a payload that is longer than one line of the mailbox takes, by some bytes"})
+        EXPECT_EQ(as<char>(call("aligned", payload).data), 1);
+}
+
+TEST_P(Calls, ReturningWithoutAnEndIsAnEmptyReply) { EXPECT_TRUE(call("nothing").data.empty()); }
+
+TEST_P(Calls, EndOnce) { EXPECT_EQ(text(call("end_twice").data), "first"); }
+
+TEST_P(Calls, FailWithTheFunctionsOwnWords) {
+    try {
+        (void)call("complain", "this");
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::failed);
+        EXPECT_STREQ(error.what(), "no luck with this");
+    }
+}
+
+TEST_P(Calls, ManyInFlightAllComeBack) {
+    std::vector<Call> calls;
+    for (int i = 0; i < 3000; ++i) calls.push_back(peer_->call(package_->entry("echo"), bytes(std::to_string(i))));
+    for (int i = 0; i < 3000; ++i) EXPECT_EQ(text(calls[static_cast<std::size_t>(i)].get()), std::to_string(i));
+}
+
+TEST_P(Calls, MoreThanTheMailboxHoldsWait) {
+    const std::string payload(100'000, 'p');
+    std::vector<Call> calls;
+    for (int i = 0; i < 60; ++i) calls.push_back(peer_->call(package_->entry("echo"), bytes(payload)));
+    for (Call& call : calls) EXPECT_EQ(call.get().size(), payload.size());
+}
+
+TEST_P(Calls, PostsRunAndCallsFromOnePeerStartInTheirOrder) {
+    for (int i = 0; i < 1000; ++i) peer_->post(package_->entry("count"));
+    EXPECT_EQ(as<long>(call("count").data), 1001);
+}
+
+TEST_P(Calls, ThatAreDroppedDoNotDisturbOthers) {
+    for (int i = 0; i < 50; ++i) (void)peer_->call(package_->entry("echo"), bytes("dropped"));
+    EXPECT_EQ(text(call("echo", "kept").data), "kept");
+}
+
+TEST_P(Calls, CanBeTestedAndAwaitedForATime) {
+    const unsigned ms = 80;
+    Call slow = peer_->call(package_->entry("nap"), std::as_bytes(std::span(&ms, 1)));
+    EXPECT_FALSE(slow.done());
+    EXPECT_FALSE(slow.wait_for(std::chrono::milliseconds(5)));
+    EXPECT_TRUE(slow.wait_for(std::chrono::seconds(10)));
+    EXPECT_TRUE(slow.done());
+    EXPECT_EQ(as<unsigned>(slow.get()), ms);
+}
+
+TEST_P(Calls, APayloadOverTheLimitIsRefusedByName) {
+    try {
+        (void)call("echo", std::string(Peer::payload_bytes_max() + 1, 'x'));
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid);
+        EXPECT_NE(std::string(error.what()).find("over the limit of 261120"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(text(call("echo", "still here").data), "still here");
+}
+
+TEST_P(Calls, AnIdleNodeSleepsAndIsWoken) {
+    (void)call("echo");
+    for (int i = 0; i < 20; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        EXPECT_EQ(text(call("echo", "wake up").data), "wake up");
+    }
+}
+
+TEST_P(Calls, FromAProgramWhoseNodeHasAThreadOfItsOwn) {
+    NodeOptions options = options_;
+    options.own_thread = true;
+    Node node(options);
+    const Peer peer = node.connect(server_->address());
+    std::vector<std::thread> threads;
+    std::atomic<int> right{0};
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 100; ++i) {
+                const std::string payload = std::to_string(t * 1000 + i);
+                if (text(peer.call(package_->entry("echo"), bytes(payload)).get()) == payload) ++right;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(right, 400);
+}
+
+TEST_P(Calls, ToANodeInThisProgramReachItsHostObject) {
+    int answer = 42;
+    NodeOptions options;
+    options.listen = "127.0.0.1:0";
+    options.fabric = GetParam();
+    options.host_object = &answer;
+    Node host(options);
+    const Peer peer = node_->connect(host.address());
+    EXPECT_EQ(as<int>(peer.call(package_->entry("host")).get()), 42);
+    EXPECT_THROW((void)call("host"), Error);  // the other one registered nothing
+}
+
+TEST_P(Calls, ConnectingTwiceGivesTheSameLink) {
+    const Peer again = node_->connect(server_->address());
+    (void)again.call(package_->entry("echo")).get();
+    EXPECT_EQ(again.counters().frames_sent, peer_->counters().frames_sent);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, Calls, testing::Values(FabricChoice::shm, FabricChoice::tcp),
+                         [](const auto& info) { return info.param == FabricChoice::shm ? "shm" : "tcp"; });
+
+}  // namespace
+}  // namespace rove::test

@@ -1,0 +1,280 @@
+// How code gets to a node, stays there, changes its tier, and goes.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "bytes.hpp"
+#include "process.hpp"
+#include "rove/rove.hpp"
+
+namespace rove::test {
+namespace {
+
+NodeOptions client(Forms forms = Forms::both) {
+    (void)scratch();
+    NodeOptions options;
+    options.own_thread = false;
+    options.forms = forms;
+    return options;
+}
+
+struct Version {
+    int version, calls;
+};
+
+TEST(Code, ImageAtOnceBitcodeBehindItOneSetOfStatics) {
+    NodeProcess server;
+    Node node(client());
+    const Peer peer = node.connect(server.address());
+    const Package basics = Package::open(package("basics.c"));
+    const Reply first = peer.call(basics.entry("count")).reply();
+    EXPECT_EQ(first.ran, RanAs::image);
+    long calls = 1;
+    Reply last = first;
+    for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+         last.ran != RanAs::bitcode && std::chrono::steady_clock::now() < until;) {
+        last = peer.call(basics.entry("count")).reply();
+        ASSERT_EQ(as<long>(last.data), ++calls) << "a count was lost";
+    }
+    EXPECT_EQ(last.ran, RanAs::bitcode);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(as<long>(peer.call(basics.entry("count")).get()), ++calls);
+}
+
+TEST(Code, OneFormCanBePinned) {
+    for (const auto& [forms, ran] : {std::pair{Forms::image, RanAs::image}, {Forms::bitcode, RanAs::bitcode}}) {
+        NodeProcess server;
+        Node node(client(forms));
+        const Peer peer = node.connect(server.address());
+        const Package basics = Package::open(package("basics.c"));
+        for (long i = 1; i <= 20; ++i) {
+            const Reply reply = peer.call(basics.entry("count")).reply();
+            EXPECT_EQ(reply.ran, ran);
+            EXPECT_EQ(as<long>(reply.data), i);
+        }
+    }
+}
+
+TEST(Code, PreloadedPackagesAreResident) {
+    const std::filesystem::path folder = scratch() / "preload";
+    std::filesystem::create_directory(folder);
+    std::filesystem::copy_file(package("basics.c"), folder / "basics.rove", std::filesystem::copy_options::overwrite_existing);
+    NodeProcess server({"--packages", folder.string()});
+    Node node(client());
+    const Peer peer = node.connect(server.address());
+    const Package basics = Package::open(package("basics.c"));
+    const Reply reply = peer.call(basics.entry("count")).reply();
+    EXPECT_EQ(reply.ran, RanAs::resident);
+    EXPECT_EQ(peer.counters().code_bytes_sent, 0U) << "code was sent to a node that has it";
+    EXPECT_EQ(as<long>(peer.call(basics.entry("count")).get()), 2);
+}
+
+TEST(Code, TwoVersionsOfOneNameAnswerTogether) {
+    NodeProcess server;
+    Node node(client());
+    const Peer peer = node.connect(server.address());
+    const Package one = Package::open(package("version.c", {"-DVERSION=1"}));
+    const Package two = Package::open(package("version.c", {"-DVERSION=2"}));
+    ASSERT_EQ(one.name(), two.name());
+    ASSERT_NE(one.entry("version").id(), two.entry("version").id());
+    std::vector<Call> calls;
+    for (int i = 0; i < 50; ++i) {
+        calls.push_back(peer.call(one.entry("version")));
+        calls.push_back(peer.call(two.entry("version")));
+    }
+    for (int i = 0; i < 100; ++i) {
+        const auto answer = as<Version>(calls[static_cast<std::size_t>(i)].get());
+        EXPECT_EQ(answer.version, i % 2 + 1);
+        EXPECT_EQ(answer.calls, i / 2 + 1) << "each version has statics of its own";
+    }
+}
+
+class Budget : public testing::TestWithParam<Forms> {};
+
+TEST_P(Budget, EvictedOnEveryCallEveryReplyIsRight) {
+    NodeProcess server({"--code-budget", "0", "--log", "debug"});
+    Node node(client(GetParam()));
+    const Peer peer = node.connect(server.address());
+    const Package basics = Package::open(package("basics.c"));
+    const Package one = Package::open(package("version.c", {"-DVERSION=1"}));
+    const std::uint64_t before = peer.counters().code_bytes_sent;
+    for (int i = 1; i <= 60; ++i) {
+        ASSERT_EQ(as<long>(peer.call(basics.entry("count")).get()), i);
+        const auto answer = as<Version>(peer.call(one.entry("version")).get());
+        ASSERT_EQ(answer.version, 1);
+        ASSERT_EQ(answer.calls, i);
+        ASSERT_EQ(text(peer.call(basics.entry("echo"), bytes("kept")).get()), "kept");
+    }
+    if (GetParam() != Forms::bitcode)  // bitcode alone keeps its statics in its code, and so is not evicted
+        EXPECT_GT(peer.counters().code_bytes_sent - before, 60U * 100) << "the code was not sent again: nothing was evicted";
+}
+
+TEST_P(Budget, PipelinedCallsToEvictedCodeKeepTheirOrder) {
+    NodeProcess server({"--code-budget", "0"});
+    Node node(client(GetParam()));
+    const Peer peer = node.connect(server.address());
+    const Package basics = Package::open(package("basics.c"));
+    const Package one = Package::open(package("version.c", {"-DVERSION=1"}));
+    std::vector<Call> calls;
+    for (int i = 0; i < 100; ++i) {
+        calls.push_back(peer.call(basics.entry("count")));
+        calls.push_back(peer.call(one.entry("version")));
+    }
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_EQ(as<long>(calls[static_cast<std::size_t>(2 * i)].get()), i + 1);
+        EXPECT_EQ(as<Version>(calls[static_cast<std::size_t>(2 * i + 1)].get()).calls, i + 1);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, Budget, testing::Values(Forms::both, Forms::image, Forms::bitcode), [](const auto& info) {
+    return info.param == Forms::both ? "both" : info.param == Forms::image ? "image" : "bitcode";
+});
+
+TEST(Code, ModernCppTravels) {
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        NodeProcess server;
+        Node node(client(forms));
+        const Peer peer = node.connect(server.address());
+        const Package modern = Package::open(package("modern.cpp"));
+        EXPECT_EQ(as<int>(peer.call(modern.entry("sides"), bytes("triangle")).get()), 3);
+        EXPECT_EQ(as<int>(peer.call(modern.entry("sides"), bytes("square")).get()), 4);
+        EXPECT_EQ(text(peer.call(modern.entry("sorted"), bytes("travelling functions")).get()), " cefgiillnnnorsttuv" + std::string());
+    }
+}
+
+TEST(Code, AnExceptionThatIsNotCaughtIsAFailedCall) {
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        NodeProcess server;
+        Node node(client(forms));
+        const Peer peer = node.connect(server.address());
+        const Package modern = Package::open(package("modern.cpp"));
+        try {
+            (void)peer.call(modern.entry("sides"), bytes("circle")).get();
+            FAIL();
+        } catch (const Error& error) {
+            EXPECT_STREQ(error.what(), "no shape circle");
+        }
+        try {
+            (void)peer.call(modern.entry("leak")).get();
+            FAIL();
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::failed);
+            EXPECT_NE(std::string(error.what()).find("modern:leak on node 0 let an exception out: straight through the roof"), std::string::npos)
+                << error.what();
+        }
+        EXPECT_EQ(as<int>(peer.call(modern.entry("sides"), bytes("square")).get()), 4);
+    }
+}
+
+TEST(Code, ThreadLocalsTravelAsBitcode) {
+    NodeProcess server;
+    Node node(client());
+    const Peer peer = node.connect(server.address());
+    const Package threads = Package::open(package("threads.c"));
+    for (long i = 42; i < 45; ++i) {
+        const Reply reply = peer.call(threads.entry("local")).reply();
+        EXPECT_EQ(reply.ran, RanAs::bitcode);
+        EXPECT_EQ(as<long>(reply.data), i);
+    }
+}
+
+TEST(Code, ListedLibrariesAreOpenedOnArrival) {
+    NodeProcess server;
+    Node node(client());
+    const Peer peer = node.connect(server.address());
+    const Package zlib = Package::open(package("zlib_user.c", {"--dep", "libz.so.1"}));
+    EXPECT_EQ(as<unsigned long>(peer.call(zlib.entry("checksum"), bytes("123456789")).get()), 0xCBF43926UL);
+    const Package absent = Package::open(package("zlib_user.c", {"--dep", "libnosuchthing.so.7", "--name", "absent"}));
+    try {
+        (void)peer.call(absent.entry("checksum")).get();
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::failed);
+        EXPECT_NE(std::string(error.what()).find("libnosuchthing.so.7"), std::string::npos) << error.what();
+    }
+}
+
+TEST(Code, ASymbolThatIsNowhereIsNamed) {
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        NodeProcess server;
+        Node node(client(forms));
+        const Peer peer = node.connect(server.address());
+        const Package needy = Package::open(package("needy.c"));
+        for (int i = 0; i < 2; ++i) {  // the second time as well
+            try {
+                (void)peer.call(needy.entry("needy")).get();
+                FAIL();
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), ErrorCode::failed);
+                const std::string what = error.what();
+                for (const char* part : {"'nowhere_to_be_found'", "needy:needy", "the node at 127.0.0.1:0"})
+                    EXPECT_NE(what.find(part), std::string::npos) << what;
+            }
+        }
+    }
+}
+
+TEST(Code, WithoutAFormForTheTargetTheCallSaysSo) {
+    NodeProcess server;
+    Node node(client());
+    const Peer peer = node.connect(server.address());
+    const Package other = Package::open(package("basics.c", {"--target", "aarch64-linux-gnu"}, "other"));
+    try {
+        (void)peer.call(other.entry("count")).get();
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::unsupported);
+        EXPECT_NE(std::string(error.what()).find("other has no form for x86_64-linux-gnu"), std::string::npos) << error.what();
+    }
+}
+
+struct Shelf {
+    long label, value, salt;
+};
+
+TEST(Interfaces, FunctionsLinkToWhatIsLoaded) {
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        NodeProcess server;
+        Node node(client(forms));
+        const Peer peer = node.connect(server.address());
+        const Package shelf = Package::open(package("shelf.c", {"--interface", "-DLABEL=1"}));
+        EXPECT_TRUE(shelf.is_interface());
+        EXPECT_TRUE(peer.load(shelf).replaced.empty());
+        const Package user = Package::open(package("shelf_user.c"));
+        const long n = 7;
+        const auto answer = as<Shelf>(peer.call(user.entry("put"), std::as_bytes(std::span(&n, 1))).get());
+        EXPECT_EQ(answer.label, 1);
+        EXPECT_EQ(answer.value, 107);
+    }
+}
+
+TEST(Interfaces, ASecondOneSaysSoAndChangesOnlyWhatArrivesAfterIt) {
+    NodeProcess server;
+    Node node(client());
+    const Peer peer = node.connect(server.address());
+    (void)peer.load(Package::open(package("shelf.c", {"--interface", "-DLABEL=1"})));
+    const Package before = Package::open(package("shelf_user.c"));
+    EXPECT_EQ(as<Shelf>(peer.call(before.entry("put")).get()).label, 1);
+    const LoadReport report = peer.load(Package::open(package("shelf.c", {"--interface", "-DLABEL=2"})));
+    ASSERT_EQ(report.replaced.size(), 3U);
+    EXPECT_NE((report.replaced[0] + report.replaced[1] + report.replaced[2]).find("shelf_add (was of package shelf)"), std::string::npos);
+    const Package after = Package::open(package("shelf_user.c", {"-DSALT=1"}));
+    EXPECT_EQ(as<Shelf>(peer.call(after.entry("put")).get()).label, 2);
+    EXPECT_EQ(as<Shelf>(peer.call(before.entry("put")).get()).label, 1);
+    EXPECT_NE(server.log().find("takes over shelf_add"), std::string::npos);
+}
+
+TEST(Interfaces, TwoNodesHoldDifferentOnesForOneName) {
+    NodeProcess left, right;
+    Node node(client());
+    const Peer to_left = node.connect(left.address()), to_right = node.connect(right.address());
+    (void)to_left.load(Package::open(package("shelf.c", {"--interface", "-DLABEL=1"})));
+    (void)to_right.load(Package::open(package("shelf.c", {"--interface", "-DLABEL=2"})));
+    const Package user = Package::open(package("shelf_user.c"));
+    EXPECT_EQ(as<Shelf>(to_left.call(user.entry("put")).get()).value, 100);
+    EXPECT_EQ(as<Shelf>(to_right.call(user.entry("put")).get()).value, 200);
+}
+
+}  // namespace
+}  // namespace rove::test
