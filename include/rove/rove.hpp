@@ -66,6 +66,8 @@ struct NodeOptions {
     // The file whose bytes prove, on loopback TCP, that both ends are the same user; made when it is not there.
     // Empty: $ROVE_COOKIE, else rove/cookie under $XDG_CONFIG_HOME or ~/.config.
     std::filesystem::path cookie;
+    // What is written to stderr: trace, debug, info, warn, error or off. One setting for the process: the last node's.
+    std::string log = "warn";
     // How long connect() and a join may take.
     std::chrono::milliseconds connect_timeout{5000};
 };

@@ -16,7 +16,8 @@
 
 namespace rove::code {
 
-// Destructors of a package's statics, registered by its constructors. Its address is the package's __dso_handle.
+// Destructors of a package's statics, registered by its constructors. Its address is the package's rove_dso_handle,
+// which stands for __dso_handle.
 class Destructors {
 public:
     ~Destructors();  // runs them, last registered first

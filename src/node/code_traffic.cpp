@@ -1,7 +1,7 @@
 // Code on its way: attached to a first call, asked for by a node that lacks it, passed on by those in the middle.
-#include <spdlog/spdlog.h>
 
 #include "node/core.hpp"
+#include "node/log.hpp"
 
 namespace rove {
 

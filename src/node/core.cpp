@@ -2,13 +2,13 @@
 #include "node/core.hpp"
 
 #include <sodium.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "fabric/ucx/ucx_fabric.hpp"
 #include "node/control/control.hpp"
 #include "node/here.hpp"
+#include "node/log.hpp"
 
 namespace rove {
 
@@ -31,6 +31,7 @@ std::string NodeCore::name() const {
 }
 
 Status NodeCore::start() {
+    log().set_level(spdlog::level::from_str(options_.log));
     if (!options_.join.empty() && options_.listen.empty())
         return fail(ErrorCode::invalid, "to join {} a node must listen: give it an address of its own", options_.join);
     ROVE_TRY(fabric_, fabric::open_ucx_fabric({.shm = options_.fabric != FabricChoice::tcp, .tcp = options_.fabric != FabricChoice::shm}));
@@ -131,7 +132,7 @@ Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_
         clients_[peer->id] = peer.get();
     }
     if (std::find(peers_.begin(), peers_.end(), peer) == peers_.end()) peers_.push_back(peer);
-    spdlog::info("{}: met {} {} ({} lane)", name(), is_client(peer->id) ? "client" : "node", peer->id, peer->lane);
+    log().info("{}: met {} {} ({} lane)", name(), is_client(peer->id) ? "client" : "node", peer->id, peer->lane);
     wake_leader();
     return peer;
 }

@@ -128,7 +128,7 @@ private:
     void serve_own_thread();
     void make_way(Lock& lock);
     bool lead_until(Lock& lock, std::optional<TimePoint> deadline, const std::function<bool()>& done);
-    void housekeep(Lock& lock);
+    unsigned housekeep(Lock& lock);
     void call_ended();
 
     // ---- arrivals (dispatch.cpp)

@@ -1,8 +1,8 @@
 // Arrivals: what a node does with each kind of frame.
-#include <spdlog/spdlog.h>
 
 #include "node/core.hpp"
 #include "node/here.hpp"
+#include "node/log.hpp"
 
 namespace rove {
 
@@ -70,7 +70,7 @@ unsigned NodeCore::serve(PeerState& peer, Lock& lock) {
     }
     handled += serve_calls(peer, lock);
     if (peer.link == link && link->broken() != nullptr && !peer.lost) {
-        spdlog::warn("{}: the link to peer {} ends: {}", name(), peer.id, link->broken()->message());
+        log().warn("{}: the link to peer {} ends: {}", name(), peer.id, link->broken()->message());
         peer.lost = Error(ErrorCode::disconnected, link->broken()->message());
         if (peer.hang_up) peer.hang_up();
         housekeeping_due_ = {};
@@ -259,7 +259,7 @@ void NodeCore::on_load(const wire::Frame& frame) {
     }
     std::string lines;
     for (const std::string& replaced : report->replaced) {
-        spdlog::info("{}: interface {} takes over {}; what arrived before keeps the old one", name(), package->manifest().name, replaced);
+        log().info("{}: interface {} takes over {}; what arrived before keeps the old one", name(), package->manifest().name, replaced);
         lines += replaced + '\n';
     }
     (void)end_with_reply(to, code::Ran::image, rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax)));

@@ -1,8 +1,8 @@
 #include "node/here.hpp"
 
-#include <spdlog/spdlog.h>
 
 #include "node/core.hpp"
+#include "node/log.hpp"
 
 using rove::Bytes;
 using rove::ErrorCode;
@@ -16,7 +16,7 @@ Bytes bytes_of(const void* data, std::size_t size) { return {static_cast<const s
 // A wrong use by shipped code is told by a number there; the words go to the node's log.
 int code_of(const Status& status, const rove_here* here) {
     if (status) return ROVE_OK;
-    spdlog::debug("{}: {}: {}", here->core->name(), here->function->name, status.error().message());
+    rove::log().debug("{}: {}: {}", here->core->name(), here->function->name, status.error().message());
     return static_cast<int>(status.error().code());
 }
 

@@ -36,7 +36,7 @@ unsigned NodeCore::work(Lock& lock) {
     if (!local_.empty()) handled += serve_local(lock);
     if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
         housekeeping_due_ = now + kHousekeepingEvery;
-        housekeep(lock);
+        handled += housekeep(lock);
     }
     return handled;
 }
@@ -173,11 +173,14 @@ void NodeCore::wake_leader() {
 
 void NodeCore::call_ended() { changed_.notify_all(); }
 
-void NodeCore::housekeep(Lock& lock) {
+// What it changes counts as handled: somebody may wait for it, and must not sleep over it.
+unsigned NodeCore::housekeep(Lock& lock) {
+    unsigned changed = 0;
     const TimePoint now = Clock::now();
-    const auto expire = [now](std::optional<Parked>& parked) {
-        if (parked && !parked->hopeless && parked->asked && now - parked->since > kCodeWaitMax)
-            parked->hopeless = Error(ErrorCode::timed_out, "its code did not come in time; is the process that has it stopped?");
+    const auto expire = [now, &changed](std::optional<Parked>& parked) {
+        if (!parked || parked->hopeless || !parked->asked || now - parked->since <= kCodeWaitMax) return;
+        parked->hopeless = Error(ErrorCode::timed_out, "its code did not come in time; is the process that has it stopped?");
+        ++changed;
     };
     expire(local_parked_);
     for (std::size_t i = 0; i < peers_.size();) {
@@ -186,6 +189,7 @@ void NodeCore::housekeep(Lock& lock) {
         if (peer.lost && peer.link) {
             (void)serve(peer, lock);  // what it sent before it went still counts
             clean_up(peer);
+            ++changed;
         }
         // A client that comes back is a new one; any other peer has an address and can be reached again.
         if (!peer.link && is_client(peer.id))
@@ -193,6 +197,7 @@ void NodeCore::housekeep(Lock& lock) {
         else
             ++i;
     }
+    return changed;
 }
 
 void NodeCore::shut_down() {

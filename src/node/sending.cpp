@@ -1,8 +1,8 @@
 // Sending: into the peer's mailbox where there is room, else into the outbox behind what waits there already.
-#include <spdlog/spdlog.h>
 
 #include "node/control/control.hpp"
 #include "node/core.hpp"
+#include "node/log.hpp"
 
 namespace rove {
 
@@ -120,7 +120,7 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, By
 
 Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& error) {
     if ((call.signal.flags & wire::kNoReply) != 0) {
-        spdlog::warn("{}: a post from {} failed: {}", name(), call.node, error.message());
+        log().warn("{}: a post from {} failed: {}", name(), call.node, error.message());
         return {};
     }
     const Bytes message = rove::as_bytes(error.message());
@@ -293,7 +293,7 @@ void NodeCore::fail_forwarded(PeerState& peer) {
 
 void NodeCore::clean_up(PeerState& peer) {
     const std::string why = peer.lost ? peer.lost->message() : "the link broke";
-    spdlog::info("{}: peer {} is gone: {}", name(), peer.id, why);
+    log().info("{}: peer {} is gone: {}", name(), peer.id, why);
     peer.counters = counters_of(peer);
     calls_.fail_all(&peer, Error(ErrorCode::disconnected,
                                  fmt::format("node {}{}{} went during the call; it may have run ({})", peer.id,

@@ -18,6 +18,7 @@ constexpr std::uint64_t kBlockAddress = 0x100000;
 constexpr std::string_view kBlock = ".rove.block";
 constexpr std::string_view kData = ".rove.data";
 
+// Statics have sections of their own; what is left in .data is pointers for unwind tables, which only the loader writes.
 // GOT first, then the arrays that are aligned as it is, then code, then all that is read only. The names mark what the loader
 // needs to find. What only a dynamic linker would read falls outside and is not shipped.
 std::string script(std::uint64_t data_address) {
@@ -29,12 +30,12 @@ std::string script(std::uint64_t data_address) {
     rove.fini.begin = .; KEEP(*(SORT_BY_INIT_PRIORITY(.fini_array.*) .fini_array)) rove.fini.end = .;
     *(.text .text.*)
     *(.rodata .rodata.*)
-    *(.data.rel.ro .data.rel.ro.*)
+    *(.data.rel.ro .data.rel.ro.* .data .data.*)
     *(.gcc_except_table .gcc_except_table.*)
     rove.eh.begin = .; *(.eh_frame) rove.eh.end = .;
   }}
   . = {:#x};
-  .rove.data : {{ *(.data .data.*) *(.bss .bss.*) *(COMMON) }}
+  .rove.data : {{ *(.rove.statics) *(.bss.rove) }}
   /DISCARD/ : {{ *(.comment) *(.note .note.*) *(.llvm_addrsig) *(.eh_frame_hdr) }}
 }}
 )",

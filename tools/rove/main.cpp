@@ -1,7 +1,4 @@
 // rove: build packages, look into them, serve, call.
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
-
 #include <cstdio>
 
 #include "commands.hpp"
@@ -15,9 +12,6 @@ constexpr int kWrongUsage = 2;
 }  // namespace
 
 int main(int argc, char** argv) {
-    spdlog::set_default_logger(spdlog::stderr_color_mt("rove"));  // stdout is for results
-    spdlog::set_level(spdlog::level::warn);
-    spdlog::set_pattern("%H:%M:%S.%e %^%l%$ %v");
     CLI::App app("Rove sends a function to where the data is and runs it there.", "rove");
     app.set_version_flag("--version", std::string("rove ") + ROVE_VERSION);
     app.require_subcommand(1);

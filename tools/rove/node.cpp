@@ -1,11 +1,10 @@
 // rove node: a process that serves, and knows nothing of any program.
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstring>
 #include <map>
 
 #include "commands.hpp"
@@ -17,14 +16,12 @@ namespace {
 struct Arguments {
     NodeOptions options;
     std::uint64_t code_mib = 256;
-    std::string log = "info";
 };
 
 const std::map<std::string, FabricChoice> kFabrics{{"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}};
 const std::map<std::string, Forms> kForms{{"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
 
 void run_node(const Arguments& arguments) {
-    spdlog::set_level(spdlog::level::from_str(arguments.log));
     // Blocked before any thread starts, so that every thread inherits it and only sigwait sees them.
     sigset_t ends;
     sigemptyset(&ends);
@@ -35,13 +32,14 @@ void run_node(const Arguments& arguments) {
     std::fflush(stdout);
     int signal = 0;
     sigwait(&ends, &signal);
-    spdlog::info("node {}: {}: finishing what runs, then leaving", node.id(), strsignal(signal));
+    std::fprintf(stderr, "rove: %s: node %u finishes what runs and leaves\n", strsignal(signal), node.id());
 }
 
 }  // namespace
 
 void add_node(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
+    arguments->options.log = "info";
     CLI::App* command = app.add_subcommand("node", "Serve: run what arrives, until SIGTERM");
     command->add_option("--listen", arguments->options.listen,
                         "host:port, [v6]:port or unix:PATH; port 0 picks one; loopback or a Unix socket only")
@@ -56,7 +54,7 @@ void add_node(CLI::App& app) {
                         "MiB of code to hold; least recently used code goes beyond it (0: evict after every call)")
         ->capture_default_str();
     command->add_option("--cookie", arguments->options.cookie, "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
-    command->add_option("--log", arguments->log, "trace, debug, info, warn, error or off; to stderr")
+    command->add_option("--log", arguments->options.log, "trace, debug, info, warn, error or off; to stderr")
         ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))->capture_default_str();
     command->footer("Prints `listening ADDR` with the real port when it is ready. Ends with status 0 after SIGTERM or SIGINT.");
     command->callback([arguments] {

@@ -134,6 +134,7 @@ void borrow_statics(llvm::Module& module, const CompileRequest& request) {
         if (variable.isDeclaration() || !rest.consume_front(wire::kStaticPrefix) || rest.getAsInteger(10, number)) continue;
         if (request.static_address(number) == nullptr) continue;
         variable.setInitializer(nullptr);
+        variable.setSection("");
         variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
     }
 }

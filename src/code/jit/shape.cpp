@@ -157,6 +157,8 @@ void free_statics(llvm::Module& module, const std::vector<std::string>& exports,
         if (!is_static(variable)) continue;
         if (!exported.contains(variable.getName().str()))
             variable.setName(std::string(wire::kStaticPrefix) + std::to_string(statics++));
+        // In sections of their own: what else is in .data (pointers for unwind tables) belongs to an image's block.
+        variable.setSection(variable.hasInitializer() && variable.getInitializer()->isNullValue() ? ".bss.rove" : ".rove.statics");
         variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
         variable.setVisibility(llvm::GlobalValue::DefaultVisibility);
         variable.setDSOLocal(false);
@@ -166,11 +168,19 @@ void free_statics(llvm::Module& module, const std::vector<std::string>& exports,
 }
 
 void reach_through_got(llvm::Module& module) {
+    // Code generation calls this one for every landing pad that resumes, and takes our declaration where there is one.
+    const bool unwinds = std::any_of(module.begin(), module.end(), [](const llvm::Function& function) { return function.hasPersonalityFn(); });
+    if (unwinds) {
+        auto& context = module.getContext();
+        module.getOrInsertFunction("_Unwind_Resume", llvm::Type::getVoidTy(context), llvm::PointerType::getUnqual(context));
+    }
+    // lld would define __dso_handle itself; the node has one for each package.
+    if (llvm::GlobalValue* handle = module.getNamedValue("__dso_handle")) handle->setName("rove_dso_handle");
     for (llvm::GlobalObject& object : module.global_objects()) {
         if (!object.isDeclaration()) continue;
         auto* function = llvm::dyn_cast<llvm::Function>(&object);
         if (function != nullptr && function->isIntrinsic()) continue;
-        object.setVisibility(llvm::GlobalValue::DefaultVisibility);  // __dso_handle is declared hidden
+        object.setVisibility(llvm::GlobalValue::DefaultVisibility);  // a dso handle is declared hidden
         object.setDSOLocal(false);
         if (function != nullptr) function->addFnAttr(llvm::Attribute::NonLazyBind);
     }

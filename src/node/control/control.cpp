@@ -1,6 +1,6 @@
 #include "node/control/control.hpp"
+#include "node/log.hpp"
 
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,7 +108,7 @@ asio::awaitable<void> Control::receive_one(std::shared_ptr<Channel> channel) {
     deadline.cancel();
     --meetings_;
     if (met) co_return;
-    spdlog::warn("{}: a meeting failed: {}", core_.name(), met.error().message());
+    log().warn("{}: a meeting failed: {}", core_.name(), met.error().message());
     Message refusal;
     refusal["error"] = {{"code", static_cast<unsigned>(met.error().code())}, {"text", met.error().message()}};
     (void)co_await channel->send(std::move(refusal));
@@ -187,7 +187,7 @@ asio::awaitable<Status> Control::join_all(std::string address) {
         const Result<Met> other = co_await meet({at, Role::member, nullptr});
         if (other) continue;
         members_[id].state = Member::State::gone;
-        spdlog::warn("{}: node {} at {} was not met: {}", core_.name(), id, at, other.error().message());
+        log().warn("{}: node {} at {} was not met: {}", core_.name(), id, at, other.error().message());
     }
     co_return Status();
 }

@@ -1,5 +1,4 @@
 // Meeting: both sides of the conversation that control.hpp shows.
-#include <spdlog/spdlog.h>
 
 #include <asio/co_spawn.hpp>
 #include <asio/connect.hpp>
@@ -10,6 +9,7 @@
 #include <asio/use_awaitable.hpp>
 
 #include "node/control/control.hpp"
+#include "node/log.hpp"
 
 // Returns the error of a Result from a coroutine, or binds its value.
 #define ROVE_CO_TRY(declaration, expression)                                                   \
