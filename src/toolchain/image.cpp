@@ -32,7 +32,7 @@ std::string script(std::uint64_t data_address) {
     *(.rodata .rodata.*)
     *(.data.rel.ro .data.rel.ro.* .data .data.*)
     *(.gcc_except_table .gcc_except_table.*)
-    rove.eh.begin = .; *(.eh_frame) rove.eh.end = .;
+    . = ALIGN(8); rove.eh.begin = .; *(.eh_frame) rove.eh.end = .;
   }}
   . = {:#x};
   .rove.data : {{ *(.rove.statics) *(.bss.rove) }}
