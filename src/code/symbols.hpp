@@ -16,7 +16,7 @@
 
 namespace rove::code {
 
-// Destructors of a package's statics, registered by its constructors. Its address is the package's __dso_handle.
+// Destructors of a package's statics, registered by its constructors. Its address is the package's wire::kDsoHandle.
 class Destructors {
 public:
     ~Destructors();  // runs them, last registered first

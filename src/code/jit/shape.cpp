@@ -166,11 +166,15 @@ void free_statics(llvm::Module& module, const std::vector<std::string>& exports,
 }
 
 void reach_through_got(llvm::Module& module) {
+    // The code generator calls this one where a cleanup ends, by a declaration of its own unless there is one already.
+    const bool unwinds = std::any_of(module.begin(), module.end(), [](const llvm::Function& f) { return f.hasPersonalityFn(); });
+    if (unwinds) module.getOrInsertFunction("_Unwind_Resume", llvm::Type::getVoidTy(module.getContext()), llvm::PointerType::getUnqual(module.getContext()));
+    if (llvm::GlobalVariable* handle = module.getNamedGlobal("__dso_handle")) handle->setName(llvm::StringRef(wire::kDsoHandle));
     for (llvm::GlobalObject& object : module.global_objects()) {
         if (!object.isDeclaration()) continue;
         auto* function = llvm::dyn_cast<llvm::Function>(&object);
         if (function != nullptr && function->isIntrinsic()) continue;
-        object.setVisibility(llvm::GlobalValue::DefaultVisibility);  // __dso_handle is declared hidden
+        object.setVisibility(llvm::GlobalValue::DefaultVisibility);  // the handle of destructors is declared hidden
         object.setDSOLocal(false);
         if (function != nullptr) function->addFnAttr(llvm::Attribute::NonLazyBind);
     }
