@@ -84,6 +84,7 @@ private:
                 const Bytes bytes = elf_.contents(section);
                 image_.block.assign(bytes.begin(), bytes.end());
             } else if (section.name == kData) {
+                if (header.sh_size > wire::kImageDataBytesMax) return fail(ErrorCode::unsupported, "it has {} bytes of statics", header.sh_size);
                 data_ = {header.sh_addr, header.sh_size};
                 const Bytes bytes = elf_.contents(section);
                 image_.data.assign(bytes.begin(), bytes.end());
@@ -242,7 +243,8 @@ Result<wire::Image> link_image(const ImageRequest& request) {
     // statics elsewhere, the image is the same to the byte, or it reached them by distance.
     ROVE_TRY(const wire::Image moved, link_and_cut(request, 0x48000000));
     if (image != moved) return fail(ErrorCode::unsupported, "its code reaches statics by their distance from it");
-    return image;
+    // Its own reader has the last word: what no node would take (too many symbols or statics) is no image.
+    return wire::decode_image(wire::encode(image), request.imports.size());
 }
 
 }  // namespace rove::toolchain
