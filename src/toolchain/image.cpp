@@ -32,7 +32,7 @@ std::string script(std::uint64_t data_address) {
     *(.rodata .rodata.*)
     *(.data.rel.ro .data.rel.ro.*) *(.data .data.DW.ref.*)
     *(.gcc_except_table .gcc_except_table.*)
-    rove.eh.begin = .; *(.eh_frame) rove.eh.end = .;
+    rove.eh.begin = ALIGN(8); *(.eh_frame) rove.eh.end = .;
   }}
   . = {:#x};
   .rove.data : {{ *(.data.*) *(.bss .bss.*) *(COMMON) }}

@@ -1,5 +1,6 @@
 // What comes out of rove build: forms, sizes, metadata, and the errors.
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "workshop.hpp"
@@ -89,7 +90,11 @@ TEST_F(ToolchainTest, ThrowingCppHasAnImageWithConstructorsAndUnwindTables) {
     for (const std::string_view triple : {kX86, kArm}) {
         const wire::Image image = image_of(**package, triple);
         EXPECT_EQ(image.init_array_count, 1U) << triple;
-        EXPECT_GT(image.eh_frame_bytes, 4U) << triple;
+        ASSERT_GT(image.eh_frame_bytes, 4U) << triple;
+        // Padding in front of the first record would read as the end of the table.
+        std::uint32_t first_record = 0;
+        std::memcpy(&first_record, image.block.data() + image.eh_frame_offset, sizeof first_record);
+        EXPECT_NE(first_record, 0U) << triple;
     }
     const auto& imports = (*package)->manifest().imports;
     for (const char* name : {"__gxx_personality_v0", "_Unwind_Resume", "__cxa_atexit"})
