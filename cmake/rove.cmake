@@ -18,9 +18,11 @@ function(rove_test name)
   add_executable(${name} ${test_SOURCES})
   target_compile_options(${name} PRIVATE ${ROVE_WARNINGS})
   target_link_libraries(${name} PRIVATE ${test_LINK} GTest::gtest_main)
+  # Two properties, as gtest_discover_tests drops all but the first of a list of values.
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 120 LABELS "${test_LABELS}"
-               ENVIRONMENT "ROVE_BUILD_DIR=${CMAKE_BINARY_DIR};ROVE_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+               ENVIRONMENT "ROVE_BUILD_DIR=${CMAKE_BINARY_DIR}"
+               ENVIRONMENT_MODIFICATION "ROVE_SOURCE_DIR=set:${PROJECT_SOURCE_DIR}")
 endfunction()
 
 set(ROVE_WARNINGS -Wall -Wextra -Wshadow -Wno-missing-field-initializers)

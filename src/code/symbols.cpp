@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "wire/image.hpp"
+
 namespace rove::code {
 namespace {
 
@@ -40,7 +42,7 @@ Result<std::vector<void*>> Symbols::open_libraries(const std::vector<std::string
 
 void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
     if (const auto own = host_.find(name); own != host_.end()) return own->second;
-    if (name == "rove_dso_handle") return scope.destructors;
+    if (name == wire::kDsoHandle) return scope.destructors;
     {
         const std::lock_guard lock(mutex_);
         for (const Interface& interface : interfaces_)

@@ -16,8 +16,7 @@
 
 namespace rove::code {
 
-// Destructors of a package's statics, registered by its constructors. Its address is the package's rove_dso_handle,
-// which stands for __dso_handle.
+// Destructors of a package's statics, registered by its constructors. Its address is the package's wire::kDsoHandle.
 class Destructors {
 public:
     ~Destructors();  // runs them, last registered first

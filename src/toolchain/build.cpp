@@ -59,11 +59,7 @@ Result<Built> build_target(const BuildOptions& options, const std::vector<std::f
     ROVE_TRY(code::jit::Engine* engine, code::jit::engine());
     Result<code::jit::Prepared> prepared = engine->prepare(request);
     if (!prepared) return prefixed(prepared.error(), options.source.string());
-    Built built{triple, std::move(*prepared)};
-    if (built.prepared.entries.empty() && !options.interface)
-        return fail(ErrorCode::invalid, "{} has no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)",
-                    options.source.string());
-    return built;
+    return Built{triple, std::move(*prepared)};
 }
 
 // Names over all targets, in the first target's order; what others add goes behind.

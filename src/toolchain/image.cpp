@@ -18,9 +18,9 @@ constexpr std::uint64_t kBlockAddress = 0x100000;
 constexpr std::string_view kBlock = ".rove.block";
 constexpr std::string_view kData = ".rove.data";
 
-// Statics have sections of their own; what is left in .data is pointers for unwind tables, which only the loader writes.
 // GOT first, then the arrays that are aligned as it is, then code, then all that is read only. The names mark what the loader
-// needs to find. What only a dynamic linker would read falls outside and is not shipped.
+// needs to find. Plain .data holds the pointers that exception tables reach by distance, never a static (emit.cpp asks for
+// sections of their own for those). What only a dynamic linker would read falls outside and is not shipped.
 std::string script(std::uint64_t data_address) {
     return fmt::format(R"(SECTIONS {{
   . = {:#x};
@@ -30,12 +30,12 @@ std::string script(std::uint64_t data_address) {
     rove.fini.begin = .; KEEP(*(SORT_BY_INIT_PRIORITY(.fini_array.*) .fini_array)) rove.fini.end = .;
     *(.text .text.*)
     *(.rodata .rodata.*)
-    *(.data.rel.ro .data.rel.ro.* .data .data.*)
+    *(.data.rel.ro .data.rel.ro.*) *(.data .data.DW.ref.*)
     *(.gcc_except_table .gcc_except_table.*)
-    . = ALIGN(8); rove.eh.begin = .; *(.eh_frame) rove.eh.end = .;
+    rove.eh.begin = ALIGN(8); *(.eh_frame) rove.eh.end = .;
   }}
   . = {:#x};
-  .rove.data : {{ *(.rove.statics) *(.bss.rove) }}
+  .rove.data : {{ *(.data.*) *(.bss .bss.*) *(COMMON) }}
   /DISCARD/ : {{ *(.comment) *(.note .note.*) *(.llvm_addrsig) *(.eh_frame_hdr) }}
 }}
 )",
@@ -84,6 +84,7 @@ private:
                 const Bytes bytes = elf_.contents(section);
                 image_.block.assign(bytes.begin(), bytes.end());
             } else if (section.name == kData) {
+                if (header.sh_size > wire::kImageDataBytesMax) return fail(ErrorCode::unsupported, "it has {} bytes of statics", header.sh_size);
                 data_ = {header.sh_addr, header.sh_size};
                 const Bytes bytes = elf_.contents(section);
                 image_.data.assign(bytes.begin(), bytes.end());
@@ -181,7 +182,11 @@ private:
         for (const ElfSymbol& symbol : symbols) {
             const std::uint64_t value = symbol.entry.st_value;
             if (symbol.name.starts_with("rove.") && !symbol.name.starts_with(wire::kStaticPrefix)) marks[symbol.name] = value - block_.address;
-            if (symbol.entry.st_shndx == SHN_UNDEF || symbol.entry.st_shndx == SHN_ABS) continue;
+            if (symbol.entry.st_shndx == SHN_UNDEF) continue;
+            // A name that the linker makes up (__ehdr_start) means a place in an ELF file, which an image is not.
+            if (std::find(request_.imports.begin(), request_.imports.end(), symbol.name) != request_.imports.end())
+                return fail(ErrorCode::unsupported, "the linker gives '{}' a meaning of its own", symbol.name);
+            if (symbol.entry.st_shndx == SHN_ABS) continue;
             std::optional<wire::Symbol> place = known(symbol);
             if (!place) continue;
             const bool in_data = data_.holds(value) && !(value < block_.address + block_.bytes);
@@ -238,7 +243,8 @@ Result<wire::Image> link_image(const ImageRequest& request) {
     // statics elsewhere, the image is the same to the byte, or it reached them by distance.
     ROVE_TRY(const wire::Image moved, link_and_cut(request, 0x48000000));
     if (image != moved) return fail(ErrorCode::unsupported, "its code reaches statics by their distance from it");
-    return image;
+    // Its own reader has the last word: what no node would take (too many symbols or statics) is no image.
+    return wire::decode_image(wire::encode(image), request.imports.size());
 }
 
 }  // namespace rove::toolchain

@@ -179,6 +179,7 @@ Result<Image> decode_image(Bytes bytes, std::size_t import_count) {
     }
     if (!in.ok()) return fail(ErrorCode::invalid, "image: truncated");
     if (!in.done()) return fail(ErrorCode::invalid, "image: {} bytes too many", in.rest().size());
+    if (flags != flags_of(image)) return fail(ErrorCode::invalid, "image: a part that is announced and empty");
     ROVE_CHECK(check_shape(image));
     ROVE_CHECK(check_places(image, import_count));
     return image;

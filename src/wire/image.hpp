@@ -59,6 +59,9 @@ inline constexpr std::uint32_t kImageDataBytesMax = 64U * 1024 * 1024;
 
 // The prefix of the names that writable statics bear in the bitcode form, one number each from 0.
 inline constexpr std::string_view kStaticPrefix = "rove.static.";
+// What shipped C++ calls __dso_handle, in both forms: under its own name the linker would define it, as the address where
+// an ELF file would begin.
+inline constexpr std::string_view kDsoHandle = "rove.dso_handle";
 
 [[nodiscard]] Buffer encode(const Image& image);
 // Checks every offset against its segment, every import index against import_count, alignment, counts and leftovers.

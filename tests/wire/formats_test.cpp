@@ -106,6 +106,13 @@ TEST(ImageFormat, RefusesWhatPointsOutside) {
     EXPECT_TRUE(refused([](Image& i) { i.block[31] = std::byte{1}; }));  // the unwind table's end
 }
 
+TEST(ImageFormat, HasOneSpelling) {
+    Buffer spelled = encode(counter());
+    spelled[14] |= std::byte{4};  // arrays, and then none: at the place of the 16 bytes between statics and relocations
+    spelled.insert(spelled.begin() + 16 + 19 + 12, 16, std::byte{0});
+    EXPECT_FALSE(decode_image(spelled, 2));
+}
+
 TEST(ManifestFormat, ComesBackAsItWas) {
     const auto decoded = decode_manifest(encode(manifest()));
     ASSERT_TRUE(decoded) << decoded.error().what();

@@ -49,6 +49,9 @@ Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& t
     llvm::TargetOptions options;
     options.EmulatedTLS = true;   // as in the JIT, so that both forms import the same names
     options.UseInitArray = true;  // an image has no .ctors
+    // Statics in sections of their own: what is left in plain .data are the code generator's own constant pointers (type
+    // infos of exception tables), which an image keeps with its code.
+    options.DataSections = true;
     // AArch64's small model adds page numbers, which ties a block to a page offset; tiny is relative to the instruction.
     const auto model = arm ? llvm::CodeModel::Tiny : llvm::CodeModel::Small;
     std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(

@@ -50,7 +50,7 @@ Result<Prepared> prepare(const PrepareRequest& request) {
     Prepared prepared;
     ROVE_TRY(prepared.entries, take_entries(*module));
     if (prepared.entries.empty() && !request.interface)
-        return fail(ErrorCode::invalid, "no function is marked ROVE_ENTRY");
+        return fail(ErrorCode::invalid, "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     generalise_cpu(*module);
     optimise(*module, *machine);

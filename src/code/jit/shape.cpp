@@ -157,8 +157,6 @@ void free_statics(llvm::Module& module, const std::vector<std::string>& exports,
         if (!is_static(variable)) continue;
         if (!exported.contains(variable.getName().str()))
             variable.setName(std::string(wire::kStaticPrefix) + std::to_string(statics++));
-        // In sections of their own: what else is in .data (pointers for unwind tables) belongs to an image's block.
-        variable.setSection(variable.hasInitializer() && variable.getInitializer()->isNullValue() ? ".bss.rove" : ".rove.statics");
         variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
         variable.setVisibility(llvm::GlobalValue::DefaultVisibility);
         variable.setDSOLocal(false);
@@ -168,19 +166,15 @@ void free_statics(llvm::Module& module, const std::vector<std::string>& exports,
 }
 
 void reach_through_got(llvm::Module& module) {
-    // Code generation calls this one for every landing pad that resumes, and takes our declaration where there is one.
-    const bool unwinds = std::any_of(module.begin(), module.end(), [](const llvm::Function& function) { return function.hasPersonalityFn(); });
-    if (unwinds) {
-        auto& context = module.getContext();
-        module.getOrInsertFunction("_Unwind_Resume", llvm::Type::getVoidTy(context), llvm::PointerType::getUnqual(context));
-    }
-    // lld would define __dso_handle itself; the node has one for each package.
-    if (llvm::GlobalValue* handle = module.getNamedValue("__dso_handle")) handle->setName("rove_dso_handle");
+    // The code generator calls this one where a cleanup ends, by a declaration of its own unless there is one already.
+    const bool unwinds = std::any_of(module.begin(), module.end(), [](const llvm::Function& f) { return f.hasPersonalityFn(); });
+    if (unwinds) module.getOrInsertFunction("_Unwind_Resume", llvm::Type::getVoidTy(module.getContext()), llvm::PointerType::getUnqual(module.getContext()));
+    if (llvm::GlobalVariable* handle = module.getNamedGlobal("__dso_handle")) handle->setName(llvm::StringRef(wire::kDsoHandle));
     for (llvm::GlobalObject& object : module.global_objects()) {
         if (!object.isDeclaration()) continue;
         auto* function = llvm::dyn_cast<llvm::Function>(&object);
         if (function != nullptr && function->isIntrinsic()) continue;
-        object.setVisibility(llvm::GlobalValue::DefaultVisibility);  // a dso handle is declared hidden
+        object.setVisibility(llvm::GlobalValue::DefaultVisibility);  // the handle of destructors is declared hidden
         object.setDSOLocal(false);
         if (function != nullptr) function->addFnAttr(llvm::Attribute::NonLazyBind);
     }

@@ -1,0 +1,285 @@
+// What comes out of rove build: forms, sizes, metadata, and the errors.
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "workshop.hpp"
+
+namespace rove::toolchain {
+namespace {
+
+constexpr std::string_view kThrowing = R"(
+#include <stdexcept>
+#include <string>
+#include <vector>
+struct Shape { virtual ~Shape() = default; virtual int area() const = 0; };
+struct Square : Shape {
+    int side;
+    explicit Square(int s) : side(s) {}
+    int area() const override { return side * side; }
+};
+static std::vector<std::string> names{"one", "two"};
+__attribute__((noinline)) static Shape* make(int side) {
+    if (side < 0) throw std::invalid_argument("negative");
+    return new Square(side);
+}
+ROVE_ENTRY void area(rove_here* here, const void*, size_t size) {
+    try {
+        const Shape* shape = make(static_cast<int>(size) - 1);
+        const int sum = shape->area() + static_cast<int>(names.size());
+        delete shape;
+        rove_reply(here, &sum, sizeof sum);
+    } catch (const std::exception& error) {
+        rove_fail(here, error.what());
+    }
+}
+)";
+
+using ToolchainTest = Workshop;
+
+TEST_F(ToolchainTest, ACounterIncrementIsSmallOnBothTargets) {
+    const char* tree = std::getenv("ROVE_SOURCE_DIR");
+    ASSERT_NE(tree, nullptr);
+    const auto package = build_of({.source = std::filesystem::path(tree) / "packages/increment/increment.c"});
+    ASSERT_TRUE(package) << package.error().what();
+    for (const std::string_view triple : {kX86, kArm}) {
+        const wire::Slice* slice = (*package)->manifest().find(triple, wire::Form::image);
+        ASSERT_NE(slice, nullptr) << triple;
+        EXPECT_LE(slice->raw_bytes, 256U) << triple;
+        EXPECT_EQ(image_of(**package, triple).eh_frame_bytes, 0U) << "C is not unwound through";
+        EXPECT_NE((*package)->manifest().find(triple, wire::Form::bitcode), nullptr);
+    }
+    EXPECT_FALSE((*package)->manifest().pinned);
+    EXPECT_EQ((*package)->manifest().imports, std::vector<std::string>{"rove_reply"});
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+}
+
+TEST_F(ToolchainTest, StaticsAreTheSameInBothFormsAndOutsideOfTheBlock) {
+    const auto package = build_of(
+        "statics.c",
+        "static int table[512]; static int step = 7;\n" +
+            entry("next", "static int calls; table[size & 511] += ++calls + step; rove_reply(here, table, 4);") +
+            entry("faster", "step++; rove_reply(here, 0, 0);"));
+    ASSERT_TRUE(package) << package.error().what();
+    EXPECT_FALSE((*package)->manifest().pinned) << "nothing points into its code";
+    for (const std::string_view triple : {kX86, kArm}) {
+        const wire::Image image = image_of(**package, triple);
+        EXPECT_GE(image.data_bytes, 512U * 4 + 8);
+        std::set<std::uint32_t> numbers, slots;
+        for (const wire::Symbol& symbol : image.symbols)
+            if (symbol.kind == wire::Symbol::Kind::static_) numbers.insert(symbol.index);
+        for (const wire::Relocation& each : image.relocations)
+            if (each.kind == wire::Relocation::Kind::data) slots.insert(each.offset);
+        EXPECT_EQ(numbers, (std::set<std::uint32_t>{0, 1, 2})) << triple;
+        EXPECT_EQ(slots.size(), 3U) << "one slot of the GOT for each";
+    }
+}
+
+TEST_F(ToolchainTest, EntriesComeInTheOrderOfTheSource) {
+    const auto package =
+        build_of("order.c", entry("zebra", "rove_reply(here, 0, 0);") + entry("apple", "rove_reply(here, 0, 0);"));
+    ASSERT_TRUE(package) << package.error().what();
+    EXPECT_EQ((*package)->manifest().entries, (std::vector<std::string>{"zebra", "apple"}));
+}
+
+TEST_F(ToolchainTest, ThrowingCppHasAnImageWithConstructorsAndUnwindTables) {
+    const auto package = build_of("shapes.cpp", kThrowing);
+    ASSERT_TRUE(package) << package.error().what();
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+    EXPECT_TRUE((*package)->manifest().pinned) << "its objects point to its vtables";
+    for (const std::string_view triple : {kX86, kArm}) {
+        const wire::Image image = image_of(**package, triple);
+        EXPECT_EQ(image.init_array_count, 1U) << triple;
+        ASSERT_GT(image.eh_frame_bytes, 4U) << triple;
+        // Padding in front of the first record would read as the end of the table.
+        std::uint32_t first_record = 0;
+        std::memcpy(&first_record, image.block.data() + image.eh_frame_offset, sizeof first_record);
+        EXPECT_NE(first_record, 0U) << triple;
+    }
+    const auto& imports = (*package)->manifest().imports;
+    for (const char* name : {"__gxx_personality_v0", "_Unwind_Resume", "__cxa_atexit"})
+        EXPECT_NE(std::find(imports.begin(), imports.end(), name), imports.end()) << name;
+}
+
+// The linker defines some names itself. Bound to those, a constructor would give the node a wild pointer.
+TEST_F(ToolchainTest, TheHandleOfDestructorsIsBoundByTheNode) {
+    const auto package =
+        build_of("global.cpp", "struct S { int* p; S() : p(new int(1)) {} ~S() { delete p; } };\nstatic S s;\n" +
+                                   entry("get", "rove_reply(here, s.p, sizeof *s.p);"));
+    ASSERT_TRUE(package) << package.error().what();
+    const auto& imports = (*package)->manifest().imports;
+    const auto handle = std::find(imports.begin(), imports.end(), wire::kDsoHandle);
+    ASSERT_NE(handle, imports.end());
+    for (const std::string_view triple : {kX86, kArm}) {
+        const wire::Image image = image_of(**package, triple);
+        EXPECT_TRUE(std::any_of(image.relocations.begin(), image.relocations.end(), [&](const wire::Relocation& each) {
+            return each.kind == wire::Relocation::Kind::import &&
+                   each.import == static_cast<std::uint32_t>(handle - imports.begin());
+        })) << triple;
+    }
+    EXPECT_TRUE((*package)->manifest().pinned);
+}
+
+TEST_F(ToolchainTest, ANameThatTheLinkerMakesUpMeansNoImage) {
+    const auto package = build_of(
+        "header.c", "extern const char __ehdr_start[];\n" + entry("get", "rove_reply(here, __ehdr_start, 4);"));
+    ASSERT_TRUE(package) << package.error().what();
+    ASSERT_FALSE(warnings_.empty());
+    EXPECT_TRUE(mentions(warnings_.front(), "__ehdr_start")) << warnings_.front();
+}
+
+TEST_F(ToolchainTest, MoreStaticsThanANodeTakesMeanNoImage) {
+    const auto package = build_of("huge.c", "static char huge[5UL << 30];\n" + entry("get", "huge[size]++; rove_reply(here, huge + size / 2, 1);"));
+    ASSERT_TRUE(package) << package.error().what();
+    ASSERT_FALSE(warnings_.empty());
+    EXPECT_EQ((*package)->manifest().find(kX86, wire::Form::image), nullptr);
+}
+
+TEST_F(ToolchainTest, ThreadLocalStorageTravelsAsBitcodeOnlyWithAWarning) {
+    const auto package =
+        build_of("tls.c", "static __thread int n;\n" + entry("count", "n++; rove_reply(here, &n, sizeof n);"));
+    ASSERT_TRUE(package) << package.error().what();
+    ASSERT_EQ(warnings_.size(), 2U);
+    EXPECT_TRUE(mentions(warnings_[0], "thread-local variable n")) << warnings_[0];
+    for (const std::string_view triple : {kX86, kArm}) {
+        EXPECT_EQ((*package)->manifest().find(triple, wire::Form::image), nullptr);
+        EXPECT_NE((*package)->manifest().find(triple, wire::Form::bitcode), nullptr);
+    }
+}
+
+TEST_F(ToolchainTest, CodeThatStaticsPointToIsPinned) {
+    const auto package = build_of(
+        "hook.c",
+        "static int (*hook)(int);\nstatic int one(int x) { return x + 1; }\nstatic int two(int x) { return x * 2; }\n" +
+            entry("set", "hook = size > 3 ? one : two; rove_reply(here, 0, 0);") +
+            entry("run", "int v = hook ? hook((int)size) : 0; rove_reply(here, &v, sizeof v);"));
+    ASSERT_TRUE(package) << package.error().what();
+    EXPECT_TRUE((*package)->manifest().pinned);
+}
+
+TEST_F(ToolchainTest, AFolderIsOnePackage) {
+    write("pair/b.c", "int shared_count;\nint twice(int x) { shared_count++; return 2 * x; }\n");
+    write("pair/a.c", "#include <rove/rove.h>\nint twice(int); extern int shared_count;\n" +
+                          entry("both", "int v = twice((int)size) + shared_count; rove_reply(here, &v, sizeof v);"));
+    write("pair/notes.txt", "not a source");
+    const auto package = build_of({.source = folder() / "pair/"});
+    ASSERT_TRUE(package) << package.error().what();
+    EXPECT_EQ((*package)->manifest().name, "pair");
+    EXPECT_EQ((*package)->manifest().imports, std::vector<std::string>{"rove_reply"});
+}
+
+TEST_F(ToolchainTest, AnInterfaceOffersWhatIsNotStatic) {
+    const auto package = build_of(
+        {.source = write("shelf.c", "int level;\nstatic int hidden;\nint raise(void) { return ++level + hidden++; }\n"),
+         .interface = true});
+    ASSERT_TRUE(package) << package.error().what();
+    auto exports = (*package)->manifest().exports;
+    std::sort(exports.begin(), exports.end());
+    EXPECT_EQ(exports, (std::vector<std::string>{"level", "raise"}));
+}
+
+TEST_F(ToolchainTest, OneSourceGivesOneDigest) {
+    const std::string text = entry("same", "rove_reply(here, payload, size);");
+    const auto first = build_of("same.c", text), second = build_of("same.c", text);
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ((*first)->digest(), (*second)->digest());
+    const auto third = build_of("same.c", entry("same", "rove_reply(here, payload, size / 2);"));
+    ASSERT_TRUE(third);
+    EXPECT_NE((*first)->function_ids(), (*third)->function_ids());
+}
+
+TEST_F(ToolchainTest, Aarch64CodeDisassembles) {
+    const auto package = build_of("shapes.cpp", kThrowing);
+    ASSERT_TRUE(package) << package.error().what();
+    // The code of a function is written out and read by the assembler's own decoder.
+    const wire::Image image = image_of(**package, kArm);
+    const auto at = std::find_if(image.symbols.begin(), image.symbols.end(),
+                                 [](const wire::Symbol& s) { return s.kind == wire::Symbol::Kind::entry; });
+    ASSERT_NE(at, image.symbols.end());
+    ASSERT_EQ(at->offset % 4, 0U);
+    std::string words;
+    for (std::size_t i = at->offset; i < at->offset + 32; ++i)
+        words += fmt::format("0x{:02x} ", std::to_integer<unsigned>(image.block[i]));
+    const Finished text =
+        run_command({"llvm-mc-19", "--disassemble", "--triple=aarch64", write("words", words).string()});
+    EXPECT_EQ(text.status, 0) << text.output;
+    EXPECT_FALSE(mentions(text.output, "invalid instruction")) << text.output;
+}
+
+TEST_F(ToolchainTest, BitcodeOfBothTargetsVerifies) {
+    const auto package = build_of("shapes.cpp", kThrowing);
+    ASSERT_TRUE(package) << package.error().what();
+    for (const std::string_view triple : {kX86, kArm}) {
+        const auto raw = (*package)->raw_slice(*(*package)->slice_index(triple, wire::Form::bitcode));
+        ASSERT_TRUE(raw) << raw.error().what();
+        const Finished checked =
+            run_command({"opt-19", "-passes=verify", "-disable-output", write("code.bc", as_text(*raw)).string()});
+        EXPECT_EQ(checked.status, 0) << checked.output;
+        const Finished text = run_command({"llvm-dis-19", "-o", "-", (folder() / "code.bc").string()});
+        EXPECT_FALSE(mentions(text.output, "target-cpu")) << "compiled for the CPU that is there, not for this one";
+    }
+}
+
+TEST_F(ToolchainTest, TheHeaderCompilesAsCAndAsCpp) {
+    BuildOptions options{
+        .source = write("two-words.c", "#include <rove/rove.h>\n" + entry("go", "rove_reply(here, 0, 0);")),
+        .header = folder() / "made.h"};
+    const auto package = build_of(options);
+    ASSERT_TRUE(package) << package.error().what();
+    const std::string use =
+        "#include \"made.h\"\n#include <string.h>\n"
+        "static const unsigned char id[16] = ROVE_PACKAGE_TWO_WORDS_GO_ID_BYTES;\n"
+        "int main(void) { return strcmp(ROVE_PACKAGE_TWO_WORDS_GO_ID, \"" +
+        (*package)->function_ids()[0].hex() +
+        "\") != 0 || id[0] != " + std::to_string((*package)->function_ids()[0].bytes[0]) +
+        " || strcmp(ROVE_PACKAGE_TWO_WORDS_GO_NAME, \"go\") != 0; }\n";
+    write("use.c", use);
+    write("use.cpp", use);
+    const std::string program = (folder() / "use").string();
+    for (const auto& [compiler, source] :
+         {std::pair{"clang-19", "use.c"}, {"clang++-19", "use.cpp"}, {"gcc", "use.c"}, {"g++", "use.cpp"}}) {
+        const Finished compiled =
+            run_command({compiler, "-Wall", "-Wextra", "-Werror", "-o", program, (folder() / source).string()});
+        EXPECT_EQ(compiled.status, 0) << compiler << ": " << compiled.output;
+        EXPECT_EQ(run_command({program}).status, 0) << compiler;
+    }
+}
+
+TEST_F(ToolchainTest, DependenciesAreBareSonames) {
+    const auto source = write("dep.c", "#include <rove/rove.h>\n" + entry("go", "rove_reply(here, 0, 0);"));
+    const auto package = build_of({.source = source, .dependencies = {"libz.so.1"}});
+    ASSERT_TRUE(package) << package.error().what();
+    EXPECT_EQ((*package)->manifest().dependencies, std::vector<std::string>{"libz.so.1"});
+    const auto refused = build_of({.source = source, .dependencies = {"/lib/libz.so.1"}});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::invalid);
+}
+
+TEST_F(ToolchainTest, ASourceThatDoesNotCompileGivesTheCompilersOwnMessage) {
+    const auto package = build_of("bad.c", "int f(void) { return nowhere; }\n");
+    ASSERT_FALSE(package);
+    EXPECT_EQ(package.error().code(), ErrorCode::failed);
+    EXPECT_TRUE(mentions(package.error().message(), "use of undeclared identifier 'nowhere'"))
+        << package.error().message();
+    EXPECT_FALSE(std::filesystem::exists(folder() / "out.rove"));
+}
+
+TEST_F(ToolchainTest, ASourceWithoutEntryPointIsToldWhatToWrite) {
+    const auto package = build_of("plain.c", "int f(void) { return 1; }\n");
+    ASSERT_FALSE(package);
+    EXPECT_EQ(package.error().code(), ErrorCode::invalid);
+    EXPECT_TRUE(mentions(package.error().message(), "ROVE_ENTRY void NAME(rove_here *here"))
+        << package.error().message();
+}
+
+TEST_F(ToolchainTest, WhatIsNoSourceIsRefused) {
+    write("empty/readme", "");
+    for (const char* name : {"missing.c", "empty", "empty/readme"}) {
+        const auto package = build_of({.source = folder() / name});
+        ASSERT_FALSE(package) << name;
+        EXPECT_EQ(package.error().code(), ErrorCode::invalid) << package.error().message();
+    }
+}
+
+}  // namespace
+}  // namespace rove::toolchain

@@ -1,0 +1,90 @@
+// rove build and rove inspect as a user meets them.
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "workshop.hpp"
+
+namespace rove::toolchain {
+namespace {
+
+class CommandTest : public Workshop {
+protected:
+    void SetUp() override {
+        Workshop::SetUp();
+        const char* build = std::getenv("ROVE_BUILD_DIR");
+        ASSERT_NE(build, nullptr);
+        rove_ = std::string(build) + "/bin/rove";
+        source_ =
+            write("hello.c", "#include <rove/rove.h>\n" + entry("hello", "rove_reply(here, \"hi\", 2);")).string();
+        output_ = (folder() / "hello.rove").string();
+    }
+    Finished rove(std::vector<std::string> words) {
+        words.insert(words.begin(), rove_);
+        return run_command(words);
+    }
+
+    std::string rove_, source_, output_;
+};
+
+TEST_F(CommandTest, BuildsAndInspects) {
+    const Finished built = rove({"build", source_, "-o", output_, "--dep", "libz.so.1"});
+    ASSERT_EQ(built.status, 0) << built.output;
+    const Finished shown = rove({"inspect", output_, "--json"});
+    ASSERT_EQ(shown.status, 0) << shown.output;
+    const auto json = nlohmann::ordered_json::parse(shown.output, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << shown.output;
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : json.items()) keys.push_back(key);
+    EXPECT_EQ(keys, (std::vector<std::string>{"name", "abi", "digest", "interface", "entries", "targets", "imports",
+                                              "dependencies"}));
+    const auto package = PackageStore::open(output_);
+    ASSERT_TRUE(package);
+    EXPECT_EQ(json["digest"], (*package)->digest().hex());
+    EXPECT_EQ(json["entries"][0]["id"], (*package)->function_ids()[0].hex());
+    ASSERT_EQ(json["targets"].size(), 2U);
+    EXPECT_EQ(json["targets"][0]["forms"].size(), 2U);
+    EXPECT_EQ(json["dependencies"], nlohmann::ordered_json({"libz.so.1"}));
+}
+
+TEST_F(CommandTest, OneTargetWhenAsked) {
+    ASSERT_EQ(rove({"build", source_, "-o", output_, "--target", std::string(kArm)}).status, 0);
+    const auto json = nlohmann::json::parse(rove({"inspect", output_, "--json"}).output, nullptr, false);
+    ASSERT_EQ(json["targets"].size(), 1U);
+    EXPECT_EQ(json["targets"][0]["triple"], kArm);
+}
+
+TEST_F(CommandTest, WrongUsageIsTwoAndErrorsAreOne) {
+    EXPECT_EQ(rove({}).status, 2);
+    EXPECT_EQ(rove({"bulid"}).status, 2);
+    EXPECT_EQ(rove({"build"}).status, 2);
+    EXPECT_EQ(rove({"build", source_}).status, 2) << "no output";
+    EXPECT_EQ(rove({"inspect"}).status, 2);
+    EXPECT_EQ(rove({"--version"}).status, 0);
+    EXPECT_EQ(rove({"build", "--help"}).status, 0);
+    EXPECT_EQ(rove({"build", source_, "-o", output_, "--target", "pdp11-linux-gnu"}).status, 1);
+    const Finished missing = rove({"inspect", (folder() / "none.rove").string()});
+    EXPECT_EQ(missing.status, 1);
+    EXPECT_TRUE(missing.output.starts_with("rove: ")) << missing.output;
+}
+
+TEST_F(CommandTest, AnAlteredPackageIsRefused) {
+    ASSERT_EQ(rove({"build", source_, "-o", output_}).status, 0);
+    Buffer file = *read_file(output_);
+    file.back() ^= std::byte{1};
+    ASSERT_TRUE(write_file(output_, file));
+    const Finished altered = rove({"inspect", output_});
+    EXPECT_EQ(altered.status, 1) << altered.output;
+    file.resize(file.size() / 2);
+    ASSERT_TRUE(write_file(output_, file));
+    EXPECT_EQ(rove({"inspect", output_}).status, 1);
+}
+
+TEST_F(CommandTest, AMissingCompilerNamesItsDebianPackage) {
+    const Finished built = run_command({"env", "PATH=" + folder().string(), rove_, "build", source_, "-o", output_});
+    EXPECT_EQ(built.status, 1);
+    EXPECT_TRUE(mentions(built.output, "install the Debian package clang-19")) << built.output;
+    EXPECT_FALSE(std::filesystem::exists(output_));
+}
+
+}  // namespace
+}  // namespace rove::toolchain
