@@ -122,7 +122,7 @@ TEST_P(Many, ACallThatWasSentOnFailsWhenItsNodeDies) {
     start(3);
     const Peer peer = node_->connect(nodes_[0].address());
     EXPECT_EQ(visit(peer, "\x01"s), "\x00\x01"s);
-    nodes_[1].signal(SIGSTOP);
+    nodes_[1].stop();
     Call call = peer.call(basics_.entry("visit"), bytes("\x01\x01."s));
     EXPECT_FALSE(call.wait_for(std::chrono::milliseconds(100)));
     nodes_[1].kill_now();

@@ -149,6 +149,12 @@ NodeProcess::~NodeProcess() {
 std::string NodeProcess::log() const { return read_all(log_file_); }
 void NodeProcess::signal(int number) const { ::kill(pid_, number); }
 
+void NodeProcess::stop() const {
+    signal(SIGSTOP);
+    int status = 0;
+    waitpid(pid_, &status, WUNTRACED);
+}
+
 int NodeProcess::wait() {
     const int status = reap(pid_, std::chrono::seconds(10));
     pid_ = -1;

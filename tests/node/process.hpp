@@ -42,6 +42,7 @@ public:
     void signal(int number) const;
     int wait();  // its exit status; 128 + signal
     void kill_now();
+    void stop() const;  // SIGSTOP, and waits until it has stopped
 
 private:
     int pid_ = -1;
