@@ -73,7 +73,7 @@ public:
     }
     ~PlayedNodes() {
         for (void* node : nodes_) {
-            reinterpret_cast<int (*)(std::uint32_t, std::uint32_t)>(dlsym(node, "shard_reset"))(1, 1);
+            reinterpret_cast<int (*)(std::uint32_t, std::uint32_t)>(dlsym(node, "shard_reset"))(0, 1);
             dlclose(node);
         }
         std::filesystem::remove_all(directory_);
