@@ -41,6 +41,11 @@ int shard_reset(uint32_t vertices, uint32_t nodes) {
     return adjacencies != NULL ? 0 : -1;
 }
 
+/* When the node ends. */
+__attribute__((destructor)) static void forget(void) {
+    shard_reset(0, 1);
+}
+
 int shard_add(uint32_t vertex, const shard_edge* added, uint32_t count) {
     if (vertex >= vertices_all || adjacencies == NULL) return -1;
     for (uint32_t i = 0; i < count; ++i)

@@ -34,7 +34,7 @@ TEST(Processes, ACommandThatIsNotThereIsNamed) {
 
 TEST(Processes, NodesJoinTheFirstAndEndWithTheirOwner) {
     const ScratchDirectory scratch;
-    const auto rove = script(scratch, "echo listening $$ $*; exec sleep 100\n");
+    const auto rove = script(scratch, "trap 'exit 0' TERM; echo listening $$ $*; while :; do sleep 0.01; done\n");
     pid_t first = 0;
     {
         NodeProcesses nodes(rove, scratch.path());
