@@ -40,7 +40,8 @@ constexpr std::uint32_t kKinds1 = kDepends | kPreDepends;
 constexpr std::uint32_t kKinds2 = kKinds1 | kRecommends;
 
 template <typename... Args>
-void say(const fmt::format_string<Args...>& text, Args&&... args) {
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as fmt takes it
+void say(fmt::format_string<Args...> text, Args&&... args) {
     fmt::print("{}\n", fmt::format(text, std::forward<Args>(args)...));
     std::fflush(stdout);
 }
