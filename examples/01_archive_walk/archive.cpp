@@ -184,7 +184,7 @@ std::vector<std::string> Graph::near_names(std::string_view name, std::size_t co
     for (const std::string& other : names) {
         std::size_t distance = edit_distance(name, other);
         // A name that begins with what was asked for is what people mean when they stop typing.
-        if (other.starts_with(name)) distance = std::min(distance, std::size_t{2});
+        if (other.starts_with(name) && other != name) distance = std::min(distance, std::size_t{2}) - 1;
         if (distance <= 2) near.emplace_back(distance, &other);
     }
     std::sort(near.begin(), near.end(),

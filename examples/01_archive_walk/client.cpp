@@ -167,8 +167,11 @@ Cluster::Cluster(rove::Node& node, const std::vector<std::string>& addresses) {
     std::sort(peers_.begin(), peers_.end(), [](const auto& a, const auto& b) { return a.node() < b.node(); });
 }
 
-void Cluster::load(const rove::Package& interface) const {
+Cost Cluster::load(const rove::Package& interface, const rove::Entry& roll_call) const {
+    const Meter meter(*this);
     for (const rove::Peer& peer : peers_) peer.load(interface);
+    wait_until_met(roll_call);
+    return meter.cost();
 }
 
 void Cluster::wait_until_met(const rove::Entry& roll_call) const {
@@ -225,7 +228,8 @@ Walked Cluster::travel(const rove::Entry& walk, Vertex start) const {
     walked.closure.depth = answer.depth;
     walked.cost.calls = 1;
     walked.cost.hops = reply.hops;
-    walked.cost.data_bytes += answer.bytes + reply.data.size();
+    walked.cost.data_bytes += reply.data.size();
+    walked.cost.node_bytes = answer.bytes;
     return walked;
 }
 

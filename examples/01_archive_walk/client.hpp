@@ -10,13 +10,14 @@
 
 namespace archive_walk {
 
-// What something took. Bytes are payloads and, for what this client sends, their frames' headers.
+// What something took.
 struct Cost {
     double microseconds = 0;
     unsigned calls = 0;            // that the client made
     unsigned hops = 0;             // from node to node
     std::uint64_t code_bytes = 0;  // that the client sent; nodes pass code on among themselves
-    std::uint64_t data_bytes = 0;  // both ways, and from node to node
+    std::uint64_t data_bytes = 0;  // to and from the client: its frames, headers included, and the replies' payloads
+    std::uint64_t node_bytes = 0;  // payloads from node to node
 };
 
 struct Walked {
@@ -31,9 +32,8 @@ public:
     Cluster(rove::Node& node, const std::vector<std::string>& addresses);
 
     [[nodiscard]] const std::vector<rove::Peer>& peers() const { return peers_; }
-    void load(const rove::Package& interface) const;
-    // Waits until every node knows of all the others.
-    void wait_until_met(const rove::Entry& roll_call) const;
+    // Loads the interface on each, and waits until every node knows of all the others.
+    Cost load(const rove::Package& interface, const rove::Entry& roll_call) const;
     Cost fill(const rove::Entry& fill, const Graph& graph) const;
 
     // One call: the function travels, and its answer comes back from wherever it ends.
@@ -44,6 +44,7 @@ public:
 
 private:
     class Meter;
+    void wait_until_met(const rove::Entry& roll_call) const;
     std::vector<rove::Peer> peers_;
 };
 

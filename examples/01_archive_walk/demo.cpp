@@ -40,6 +40,7 @@ constexpr std::uint32_t kKinds1 = kDepends | kPreDepends;
 constexpr std::uint32_t kKinds2 = kKinds1 | kRecommends;
 
 template <typename... Args>
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as fmt takes it
 void say(fmt::format_string<Args...> text, Args&&... args) {
     fmt::print("{}\n", fmt::format(text, std::forward<Args>(args)...));
     std::fflush(stdout);
@@ -63,7 +64,7 @@ void step(std::string_view name, Step&& what) {
     const auto begun = std::chrono::steady_clock::now();
     const std::string done = what();
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begun;
-    say("{}  {:<10} {:<64} {:6.2f} s", terminal ? "\r" : "", name, done, time.count());
+    say("{}  {:<10} {:<62} {:7.3f} s", terminal ? "\r" : "", name, done, time.count());
 }
 
 std::string first_line_of(std::string text) {
@@ -133,7 +134,8 @@ void print_costs(const Cost& first, const Cost& second, const Cost& fetched) {
     row("calls by the client", first.calls, second.calls, fetched.calls);
     row("hops from node to node", first.hops, second.hops, fetched.hops);
     row("code bytes sent", grouped(first.code_bytes), grouped(second.code_bytes), grouped(fetched.code_bytes));
-    row("data bytes sent", grouped(first.data_bytes), grouped(second.data_bytes), grouped(fetched.data_bytes));
+    row("data bytes at the client", grouped(first.data_bytes), grouped(second.data_bytes), grouped(fetched.data_bytes));
+    row("data bytes between nodes", grouped(first.node_bytes), grouped(second.node_bytes), grouped(fetched.node_bytes));
 }
 
 // One version of the function: its first call, its second, and what the same walk costs without it.
@@ -176,14 +178,13 @@ Graph read_graph_as_step(const Options& options) {
 void prepare(const Options& options, const Cluster& cluster, const Graph& graph) {
     const rove::Package fill = rove::Package::open(options.packages / "fill.rove");
     step("interface", [&] {
-        cluster.load(rove::Package::open(options.packages / "shard.rove"));
-        cluster.wait_until_met(fill.entry("roll_call"));
-        return fmt::format("`shard` on each: one name, each node's own data ({} lane)", cluster.peers()[0].lane());
+        const Cost cost = cluster.load(rove::Package::open(options.packages / "shard.rove"), fill.entry("roll_call"));
+        return fmt::format("one name, each node's own data; {} code bytes sent", grouped(cost.code_bytes));
     });
     step("shards", [&] {
         const Cost cost = cluster.fill(fill.entry("fill"), graph);
-        return fmt::format("filled by {} calls: {} data bytes, {} code bytes", cost.calls, grouped(cost.data_bytes),
-                           grouped(cost.code_bytes));
+        return fmt::format("filled by {} calls of a shipped function; {} data bytes sent", cost.calls,
+                           grouped(cost.data_bytes));
     });
 }
 

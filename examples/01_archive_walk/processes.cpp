@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -140,13 +141,17 @@ NodeProcesses::NodeProcesses(std::filesystem::path rove, std::filesystem::path l
 NodeProcesses::~NodeProcesses() {
     end_all(SIGTERM);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    for (auto& process : running) {
-        const pid_t pid = process.exchange(0);
+    for (std::size_t index = 0; index < kNodesMax; ++index) {
+        const pid_t pid = running[index].exchange(0);
         if (pid <= 0) continue;
-        while (waitpid(pid, nullptr, WNOHANG) == 0) {
+        int status = 0;
+        while (waitpid(pid, &status, WNOHANG) == 0) {
             if (std::chrono::steady_clock::now() > deadline) kill(pid, SIGKILL);
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
+        if (index < addresses_.size() && status != 0)
+            std::fprintf(stderr, "node %zu did not end well (status %d):\n%s", index, status,
+                         text_of(log_of(index)).c_str());
     }
 }
 

@@ -26,17 +26,24 @@ static uint64_t uses;
 static atomic_flag walks_lock = ATOMIC_FLAG_INIT; /* two walks may be here at once, on two threads */
 
 int shard_reset(uint32_t vertices, uint32_t nodes) {
-    if (vertices == 0 || vertices > SHARD_VERTICES_MAX || nodes == 0) return -1;
+    if (vertices > SHARD_VERTICES_MAX || nodes == 0) return -1;
     free(adjacencies);
     free(edges);
     for (int i = 0; i < SHARD_WALKS_MAX; ++i) free(walks[i].of_vertex);
     memset(walks, 0, sizeof walks);
+    adjacencies = NULL;
     edges = NULL;
     edges_used = edges_room = 0;
     vertices_all = vertices;
     node_count = nodes;
+    if (vertices == 0) return 0;
     adjacencies = calloc(vertices / nodes + 1, sizeof *adjacencies);
     return adjacencies != NULL ? 0 : -1;
+}
+
+/* When the node ends. */
+__attribute__((destructor)) static void forget(void) {
+    shard_reset(0, 1);
 }
 
 int shard_add(uint32_t vertex, const shard_edge* added, uint32_t count) {
@@ -65,7 +72,7 @@ const shard_edge* shard_edges(uint32_t vertex, uint32_t* count) {
     if (vertex >= vertices_all || adjacencies == NULL) return NULL;
     const struct adjacency* found = &adjacencies[vertex / node_count];
     *count = found->count;
-    return edges + found->first;
+    return found->count != 0 ? edges + found->first : NULL;
 }
 
 /* The slot of this walk, or the one that was used longest ago. The caller holds the lock. */

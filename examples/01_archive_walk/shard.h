@@ -28,7 +28,8 @@ static inline shard_edge shard_edge_make(uint32_t to, uint32_t kinds) {
     return to | kinds << 28;
 }
 
-/* Forgets all and makes room for this node's part of `vertices` vertices over `nodes` nodes. 0, or -1: no memory. */
+/* Forgets all and makes room for this node's part of `vertices` vertices over `nodes` nodes; of none, it only forgets.
+ * 0, or -1: no memory, or too many. */
 int shard_reset(uint32_t vertices, uint32_t nodes);
 /* Adds a vertex of this node with its edges, which are copied. 0, or -1: no memory, or no such vertex. */
 int shard_add(uint32_t vertex, const shard_edge* edges, uint32_t count);

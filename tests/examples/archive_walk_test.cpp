@@ -72,10 +72,7 @@ public:
         }
     }
     ~PlayedNodes() {
-        for (void* node : nodes_) {
-            reinterpret_cast<int (*)(std::uint32_t, std::uint32_t)>(dlsym(node, "shard_reset"))(1, 1);
-            dlclose(node);
-        }
+        for (void* node : nodes_) dlclose(node);
         std::filesystem::remove_all(directory_);
     }
     PlayedNodes(const PlayedNodes&) = delete;
