@@ -180,6 +180,17 @@ CodeCache::Usage CodeCache::usage() const {
     return {state_->code_bytes, state_->static_bytes, state_->packages.size(), state_->functions.size(), state_->evictions, state_->loads};
 }
 
+void prepare_process() { CodePool::prepare_process(); }
+
+void CodeCache::warm_up() {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->options.tiers == Tiers::image || state_->compile_thread.joinable()) return;
+    state_->compile_thread = std::thread([this] {
+        (void)jit::engine();  // an error comes again, where it matters
+        state_->compile_loop();
+    });
+}
+
 void CodeCache::wait_for_tiers() {
     std::unique_lock lock(state_->mutex);
     state_->compile_changed.wait(lock, [this] { return state_->compile_queue.empty() && state_->compiling == nullptr; });

@@ -116,6 +116,9 @@ public:
     // Makes a package's code ready ahead of its first call, without running it.
     [[nodiscard]] Status load(const std::shared_ptr<PackageStore>& package);
 
+    // Opens the compiler in the background, so that the first bitcode finds it open: loading LLVM takes some 50 ms, and keeps
+    // everybody else from looking up symbols meanwhile.
+    void warm_up();
     // Blocks until the background tier of every loaded package is in place (tests, benchmarks).
     void wait_for_tiers();
 
@@ -130,6 +133,9 @@ private:
     struct State;
     std::unique_ptr<State> state_;
 };
+
+// For a process that will run shipped code: to be called early, before there are threads (see CodePool::prepare_process).
+void prepare_process();
 
 // The triple of the machine this runs on, as packages name it.
 [[nodiscard]] std::string_view host_triple();

@@ -18,10 +18,12 @@ constexpr std::size_t kPage = 4096;
 // Address space only: pages are taken from the kernel as they are written. 4096 one-page packages to a chunk.
 constexpr std::size_t kChunkBytes = 16 * 1024 * 1024;
 
-bool synchronise_cores() {
-    static const bool registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
-    return registered && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
+bool registered() {
+    static const bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
+    return done;
 }
+
+bool synchronise_cores() { return registered() && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0; }
 
 }  // namespace
 
@@ -97,6 +99,8 @@ void CodePool::release(const Piece& piece) {
     else
         chunk.free[offset] = bytes;
 }
+
+void CodePool::prepare_process() { (void)registered(); }
 
 void CodePool::make_ready(const Piece& piece) {
     auto* begin = reinterpret_cast<char*>(piece.executable_);

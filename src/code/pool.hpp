@@ -51,6 +51,8 @@ public:
     CodePool(const CodePool&) = delete;
 
     [[nodiscard]] Result<Piece> allocate(std::size_t bytes);
+    // Registers the process for make_ready(). Costs 10 ms once there are threads, next to nothing before.
+    static void prepare_process();
     // After writing: from here on any thread that sees an address in the piece may execute it.
     static void make_ready(const Piece& piece);
 

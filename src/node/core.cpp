@@ -34,6 +34,7 @@ Status NodeCore::start() {
     log().set_level(spdlog::level::from_str(options_.log));
     if (!options_.join.empty() && options_.listen.empty())
         return fail(ErrorCode::invalid, "to join {} a node must listen: give it an address of its own", options_.join);
+    if (!options_.listen.empty()) code::prepare_process();
     ROVE_TRY(fabric_, fabric::open_ucx_fabric({.shm = options_.fabric != FabricChoice::tcp, .tcp = options_.fabric != FabricChoice::shm}));
     ROVE_CHECK(sleeper_.open(fabric_->descriptors()));
     code::CodeOptions code;
@@ -43,6 +44,7 @@ Status NodeCore::start() {
     code.code_bytes_max = options_.code_bytes_max;
     code.on_ready = [this](const Digest&) { sleeper_.kick(); };
     cache_ = std::make_unique<code::CodeCache>(std::move(code));
+    if (!options_.listen.empty()) cache_->warm_up();
     ROVE_CHECK(preload());
     control_ = std::make_unique<control::Control>(*this);
     ROVE_TRY(address_, control_->listen(options_.listen));

@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <tuple>
 
 #include "code/jit/read_module.hpp"
 #include "wire/image.hpp"
@@ -149,12 +150,12 @@ std::vector<std::string> name_constructors(llvm::Module& module) {
         auto* function = entry != nullptr ? llvm::dyn_cast<llvm::Function>(entry->getOperand(1)->stripPointerCasts()) : nullptr;
         const auto* priority = entry != nullptr ? llvm::dyn_cast<llvm::ConstantInt>(entry->getOperand(0)) : nullptr;
         if (function == nullptr || function->isDeclaration() || priority == nullptr) continue;
-        function->setName("rove.constructor." + llvm::Twine(i));
+        function->setName(fmt::format("rove.constructor.{:05}", i));
         function->setLinkage(llvm::GlobalValue::ExternalLinkage);
         found.emplace_back(priority->getZExtValue(), function->getName().str());
     }
     if (list != nullptr) list->eraseFromParent();
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return std::tie(a.first, a.second) < std::tie(b.first, b.second); });
     std::vector<std::string> names;
     for (auto& [priority, name] : found) names.push_back(std::move(name));
     return names;

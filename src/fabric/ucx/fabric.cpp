@@ -39,6 +39,8 @@ bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 
 
 Result<std::unique_ptr<UcxFabric>> UcxFabric::open(bool shm, bool tcp) {
     auto fabric = std::make_unique<UcxFabric>();
+    // Before UCX starts a thread: with several the kernel takes 10 ms for it.
+    fabric->barrier_ = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
     Status why = fail(ErrorCode::unsupported, "UCX_TLS leaves no transport that Rove uses (posix, tcp)");
     for (const Transport transport : {Transport::shm, Transport::tcp}) {
         if (!(transport == Transport::shm ? shm : tcp) || !allowed_by_environment(transport)) continue;
@@ -52,7 +54,6 @@ Result<std::unique_ptr<UcxFabric>> UcxFabric::open(bool shm, bool tcp) {
         fabric->workers_[static_cast<std::size_t>(transport)] = std::move(*worker);
     }
     if (!fabric->workers_[0] && !fabric->workers_[1]) return tl::unexpected<Error>(why.error());
-    fabric->barrier_ = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
     return fabric;
 }
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <ucm/api/ucm.h>
 #include <ucs/config/global_opts.h>
 
 #include <cstdlib>
@@ -31,6 +32,8 @@ void set_defaults_once() {
     static std::once_flag once;
     std::call_once(once, [] {
         give_signals_back();
+        // Nor does it patch the C library's mmap: that takes a page that can be written and executed.
+        if (std::getenv("UCX_MEM_EVENTS") == nullptr) ucm_global_opts.enable_events = 0;
         if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");  // errors come back as values
     });
 }
