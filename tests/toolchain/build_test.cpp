@@ -129,7 +129,8 @@ TEST_F(ToolchainTest, ANameThatTheLinkerMakesUpMeansNoImage) {
 }
 
 TEST_F(ToolchainTest, MoreStaticsThanANodeTakesMeanNoImage) {
-    const auto package = build_of("huge.c", "static char huge[5UL << 30];\n" + entry("get", "huge[size]++; rove_reply(here, huge + size / 2, 1);"));
+    const auto package = build_of("huge.c", "static char huge[5UL << 30];\n" +
+                                                entry("get", "huge[size]++; rove_reply(here, huge + size / 2, 1);"));
     ASSERT_TRUE(package) << package.error().what();
     ASSERT_FALSE(warnings_.empty());
     EXPECT_EQ((*package)->manifest().find(kX86, wire::Form::image), nullptr);
