@@ -101,6 +101,26 @@ TEST_F(ToolchainTest, ThrowingCppHasAnImageWithConstructorsAndUnwindTables) {
         EXPECT_NE(std::find(imports.begin(), imports.end(), name), imports.end()) << name;
 }
 
+// The unwinder walks the table from its first byte and trusts every length. A table that began in the padding before it
+// crashed the node at the first throw; how much padding there is depends on the exception tables before it.
+TEST_F(ToolchainTest, UnwindTablesAreWholeRecordsWhateverLiesBeforeThem) {
+    std::string catches;
+    for (const char* type : {"int", "char", "long", "short", "float"}) {
+        catches += std::string(" catch (") + type + ") { rove_fail(here, \"" + type + "\"); }";
+        const auto package = build_of("thrower.cpp", entry("go", "try { if (size > 1) throw 1; rove_reply(here, payload, 0); }" + catches));
+        ASSERT_TRUE(package) << package.error().what();
+        for (const std::string_view triple : {kX86, kArm}) {
+            const wire::Image image = image_of(**package, triple);
+            Reader table(Bytes(image.block).subspan(image.eh_frame_offset, image.eh_frame_bytes));
+            std::size_t records = 0;
+            for (std::uint32_t bytes = 0; (bytes = table.number<std::uint32_t>()) != 0; ++records) table.take(bytes);
+            EXPECT_TRUE(table.ok()) << triple << catches;
+            EXPECT_TRUE(std::ranges::all_of(table.rest(), [](std::byte byte) { return byte == std::byte{0}; })) << triple << catches;
+            EXPECT_GE(records, 2U) << triple << catches;  // one common record, one of the function's
+        }
+    }
+}
+
 // The linker defines some names itself. Bound to those, a constructor would give the node a wild pointer.
 TEST_F(ToolchainTest, TheHandleOfDestructorsIsBoundByTheNode) {
     const auto package =
