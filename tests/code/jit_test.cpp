@@ -18,6 +18,8 @@
 namespace rove::code::jit {
 namespace {
 
+extern "C" void __cxa_finalize(void* handle);
+
 int handle_of_destructors = 0;
 
 void* find_here(std::string_view name) {
@@ -34,6 +36,12 @@ protected:
         auto folder = toolchain::TemporaryFolder::make();
         ASSERT_TRUE(folder) << folder.error().message();
         folder_ = std::move(*folder);
+    }
+
+    // Destructors of statics run while their code is still there.
+    void TearDown() override {
+        __cxa_finalize(&handle_of_destructors);
+        loaded_.clear();
     }
 
     // The bitcode of a source, as rove build has clang make it.
@@ -62,7 +70,7 @@ protected:
         return engine_->compile(request);
     }
     // Prepared, compiled and constructed; null after a failed expectation.
-    std::unique_ptr<CompiledModule> load(const std::string& name, const std::string& text) {
+    CompiledModule* load(const std::string& name, const std::string& text) {
         auto prepared = prepare({bitcode_of(name, text)});
         EXPECT_TRUE(prepared) << prepared.error().message();
         if (!prepared) return nullptr;
@@ -70,7 +78,7 @@ protected:
         EXPECT_TRUE(compiled) << compiled.error().message();
         if (!compiled) return nullptr;
         EXPECT_TRUE((*compiled)->run_constructors());
-        return std::move(*compiled);
+        return loaded_.emplace_back(std::move(*compiled)).get();
     }
     static int call(const CompiledModule& module, std::string_view name, int argument) {
         auto* function = reinterpret_cast<int (*)(int)>(module.find(name));
@@ -80,6 +88,7 @@ protected:
 
     Engine* engine_ = nullptr;
     toolchain::TemporaryFolder folder_;
+    std::vector<std::unique_ptr<CompiledModule>> loaded_;
 };
 
 constexpr const char* kCounter = R"(
@@ -134,7 +143,7 @@ TEST_F(JitTest, AnInterfaceExportsWhatItDefines) {
 }
 
 TEST_F(JitTest, ExceptionsAreThrownAndCaughtInside) {
-    const auto module = load("throws.cpp", R"(
+    auto* const module = load("throws.cpp", R"(
 #include <stdexcept>
 #include <string>
 __attribute__((noinline)) static int half(int n) { if (n % 2) throw std::invalid_argument("odd: " + std::to_string(n)); return n / 2; }
@@ -146,7 +155,7 @@ ROVE_ENTRY int safe_half(int n) { try { return half(n); } catch (const std::exce
 }
 
 TEST_F(JitTest, ConstructorsRunOnceInOrderOfPriority) {
-    const auto module = load("made.cpp", R"(
+    auto* const module = load("made.cpp", R"(
 #include <string>
 #include <vector>
 static int trail = 0;
