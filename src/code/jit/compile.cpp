@@ -4,7 +4,6 @@
 #include <llvm/ExecutionEngine/Orc/Core.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
-#include <llvm/ExecutionEngine/Orc/ObjectTransformLayer.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
@@ -24,8 +23,38 @@ namespace {
 
 namespace orc = llvm::orc;
 
-// Bytes of object code that the compile on this thread has produced.
-thread_local std::size_t object_bytes = 0;  // NOLINT: the transform below has no other way to its compile
+// Adds up what is linked into each library. Not by thread: ORC lets one thread's lookup link what another has asked for.
+class SizeCounter final : public orc::ObjectLinkingLayer::Plugin {
+public:
+    static SizeCounter& instance() {
+        static auto* counter = new SizeCounter;
+        return *counter;
+    }
+    // The bytes linked into a library that nothing more will be linked into.
+    std::size_t take(const orc::JITDylib& library) {
+        const std::lock_guard lock(mutex_);
+        const auto found = bytes_.extract(&library);
+        return found.empty() ? 0 : found.mapped();
+    }
+    void modifyPassConfig(orc::MaterializationResponsibility& made, llvm::jitlink::LinkGraph&,
+                          llvm::jitlink::PassConfiguration& config) override {
+        const orc::JITDylib* library = &made.getTargetJITDylib();
+        config.PostAllocationPasses.push_back([this, library](llvm::jitlink::LinkGraph& graph) {
+            std::size_t bytes = 0;
+            for (const llvm::jitlink::Block* block : graph.blocks()) bytes += block->getSize();
+            const std::lock_guard lock(mutex_);
+            bytes_[library] += bytes;
+            return llvm::Error::success();
+        });
+    }
+    llvm::Error notifyFailed(orc::MaterializationResponsibility&) override { return llvm::Error::success(); }
+    llvm::Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override { return llvm::Error::success(); }
+    void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
+
+private:
+    std::mutex mutex_;
+    std::map<const orc::JITDylib*, std::size_t> bytes_;
+};
 
 llvm::Expected<std::unique_ptr<orc::LLJIT>> make_jit() {
     llvm::InitializeNativeTarget();
@@ -41,17 +70,16 @@ llvm::Expected<std::unique_ptr<orc::LLJIT>> make_jit() {
                        auto layer = std::make_unique<orc::ObjectLinkingLayer>(session);
                        layer->addPlugin(std::make_unique<orc::EHFrameRegistrationPlugin>(
                            session, std::make_unique<llvm::jitlink::InProcessEHFrameRegistrar>()));
+                       layer->addPlugin(std::shared_ptr<SizeCounter>(&SizeCounter::instance(), [](SizeCounter*) {}));
                        return llvm::Expected<std::unique_ptr<orc::ObjectLayer>>(std::move(layer));
                    })
                    .setPlatformSetUp(orc::setUpInactivePlatform)  // constructors are called by name below
                    .setLinkProcessSymbolsByDefault(false)
+                   // A code generator per compile: the default is a single one, which two threads at once corrupt.
+                   .setSupportConcurrentCompilation(true)
                    .create();
     if (!jit) return jit.takeError();
     (*jit)->getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
-    (*jit)->getObjTransformLayer().setTransform([](std::unique_ptr<llvm::MemoryBuffer> object) {
-        object_bytes += object->getBufferSize();
-        return llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>(std::move(object));
-    });
     return jit;
 }
 
@@ -65,6 +93,11 @@ Result<orc::LLJIT*> shared_jit() {
     if (!made) return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}", llvm::toString(made.takeError()));
     kept = made->release();
     return kept;
+}
+
+// Where static n lives already, or null.
+void* static_at(const CompileRequest& request, std::size_t number) {
+    return request.static_address ? request.static_address(number) : nullptr;
 }
 
 // What a compile asks for while it links; empty afterwards.
@@ -95,7 +128,7 @@ private:
     [[nodiscard]] void* find(const std::string& name) const {
         std::size_t number = 0;
         if (llvm::StringRef rest = name; rest.consume_front(wire::kStaticPrefix) && !rest.getAsInteger(10, number))
-            return names_->request->static_address(number);
+            return static_at(*names_->request, number);
         return names_->request->resolve(name);
     }
     std::shared_ptr<Names> names_;
@@ -104,7 +137,10 @@ private:
 class OrcModule final : public CompiledModule {
 public:
     OrcModule(orc::LLJIT& jit, orc::JITDylib& library) : jit_(jit), library_(library) {}
-    ~OrcModule() override { llvm::consumeError(jit_.getExecutionSession().removeJITDylib(library_)); }
+    ~OrcModule() override {
+        (void)SizeCounter::instance().take(library_);  // of a compile that failed after linking
+        llvm::consumeError(jit_.getExecutionSession().removeJITDylib(library_));
+    }
 
     void* find(std::string_view name) const override {
         const auto found = addresses.find(std::string(name));
@@ -133,7 +169,7 @@ void borrow_statics(llvm::Module& module, const CompileRequest& request) {
         llvm::StringRef rest = variable.getName();
         std::size_t number = 0;
         if (variable.isDeclaration() || !rest.consume_front(wire::kStaticPrefix) || rest.getAsInteger(10, number)) continue;
-        if (request.static_address(number) == nullptr) continue;
+        if (static_at(request, number) == nullptr) continue;
         variable.setInitializer(nullptr);
         variable.setSection("");
         variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
@@ -150,8 +186,10 @@ std::vector<std::string> name_constructors(llvm::Module& module) {
         auto* function = entry != nullptr ? llvm::dyn_cast<llvm::Function>(entry->getOperand(1)->stripPointerCasts()) : nullptr;
         const auto* priority = entry != nullptr ? llvm::dyn_cast<llvm::ConstantInt>(entry->getOperand(0)) : nullptr;
         if (function == nullptr || function->isDeclaration() || priority == nullptr) continue;
-        function->setName(fmt::format("rove.constructor.{:05}", i));
-        function->setLinkage(llvm::GlobalValue::ExternalLinkage);
+        if (function->hasLocalLinkage()) {  // an entry that is a constructor as well keeps its name
+            function->setName(fmt::format("rove.constructor.{:05}", i));
+            function->setLinkage(llvm::GlobalValue::ExternalLinkage);
+        }
         found.emplace_back(priority->getZExtValue(), function->getName().str());
     }
     if (list != nullptr) list->eraseFromParent();
@@ -202,7 +240,6 @@ Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) {
     const auto names = std::make_shared<Names>();
     names->request = &request;
     library.addGenerator(std::make_unique<Resolver>(names));
-    object_bytes = 0;
     if (llvm::Error error = jit->addIRModule(library, orc::ThreadSafeModule(std::move(module), std::move(context))))
         return compile_failure(request, *names, std::move(error));
     auto found = session.lookup(orc::makeJITDylibSearchOrder(&library), std::move(wanted));
@@ -210,7 +247,7 @@ Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) {
     if (!found) return compile_failure(request, *names, found.takeError());
     if (!diagnostics.empty()) return fail(ErrorCode::failed, "{} does not compile: {}", request.name, diagnostics);
     for (const auto& [name, symbol] : *found) compiled->addresses[(*name).str()] = symbol.getAddress().toPtr<void*>();
-    compiled->bytes = object_bytes;
+    compiled->bytes = SizeCounter::instance().take(library);
     return compiled;
 }
 

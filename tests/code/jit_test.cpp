@@ -1,0 +1,263 @@
+// The engine alone: what prepare() makes of bitcode, and that compile() runs it here. rove build and the node have
+// their own tests; these say which side of the LLVM library broke.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "code/jit/jit.hpp"
+#include "toolchain/files.hpp"
+#include "toolchain/process.hpp"
+#include "wire/image.hpp"
+
+namespace rove::code::jit {
+namespace {
+
+extern "C" void __cxa_finalize(void* handle);
+
+int handle_of_destructors = 0;
+
+void* find_here(std::string_view name) {
+    if (name == wire::kDsoHandle) return &handle_of_destructors;
+    return dlsym(RTLD_DEFAULT, std::string(name).c_str());
+}
+
+class JitTest : public testing::Test {
+protected:
+    void SetUp() override {
+        auto opened = jit::engine();
+        ASSERT_TRUE(opened) << opened.error().message();
+        engine_ = *opened;
+        auto folder = toolchain::TemporaryFolder::make();
+        ASSERT_TRUE(folder) << folder.error().message();
+        folder_ = std::move(*folder);
+    }
+
+    // Destructors of statics run while their code is still there.
+    void TearDown() override {
+        __cxa_finalize(&handle_of_destructors);
+        loaded_.clear();
+    }
+
+    // The bitcode of a source, as rove build has clang make it.
+    Buffer bitcode_of(const std::string& name, const std::string& text, const std::string& triple = "x86_64-linux-gnu") {
+        const auto source = folder_.path() / name;
+        const auto out = folder_.path() / (name + ".bc");
+        EXPECT_TRUE(toolchain::write_file(source, as_bytes("#include <rove/rove.h>\n" + text)));
+        const bool cpp = name.ends_with(".cpp");
+        const auto done = toolchain::run({cpp ? "clang++-19" : "clang-19", "-target", triple, "-O2", "-Xclang", "-disable-llvm-passes",
+                                          "-emit-llvm", "-c", "-fPIC", "-fno-plt", "-I" + std::string(std::getenv("ROVE_SOURCE_DIR")) + "/include",
+                                          source.string(), "-o", out.string()}, cpp ? "clang++-19" : "clang-19");
+        EXPECT_TRUE(done && done->status == 0) << (done ? done->output : done.error().message());
+        auto bytes = toolchain::read_file(out);
+        EXPECT_TRUE(bytes) << name;
+        return bytes ? *bytes : Buffer();
+    }
+    Result<Prepared> prepare(std::vector<Buffer> modules, bool interface = false, const std::string& triple = "x86_64-linux-gnu") {
+        return engine_->prepare({triple, std::move(modules), interface});
+    }
+    Result<std::unique_ptr<CompiledModule>> compile(const Buffer& bitcode, const std::function<void*(std::size_t)>& statics = {}) {
+        CompileRequest request;
+        request.name = "sample";
+        request.bitcode = bitcode;
+        request.resolve = find_here;
+        request.static_address = statics;
+        return engine_->compile(request);
+    }
+    // Prepared, compiled and constructed; null after a failed expectation.
+    CompiledModule* load(const std::string& name, const std::string& text) {
+        auto prepared = prepare({bitcode_of(name, text)});
+        EXPECT_TRUE(prepared) << prepared.error().message();
+        if (!prepared) return nullptr;
+        auto compiled = compile(prepared->bitcode);
+        EXPECT_TRUE(compiled) << compiled.error().message();
+        if (!compiled) return nullptr;
+        EXPECT_TRUE((*compiled)->run_constructors());
+        return loaded_.emplace_back(std::move(*compiled)).get();
+    }
+    static int call(const CompiledModule& module, std::string_view name, int argument) {
+        auto* function = reinterpret_cast<int (*)(int)>(module.find(name));
+        EXPECT_NE(function, nullptr) << name;
+        return function != nullptr ? function(argument) : -1;
+    }
+
+    Engine* engine_ = nullptr;
+    toolchain::TemporaryFolder folder_;
+    std::vector<std::unique_ptr<CompiledModule>> loaded_;
+};
+
+constexpr const char* kCounter = R"(
+static int count;
+static int seen[8];
+ROVE_ENTRY int add(int n) { seen[n & 7]++; return count += n; }
+ROVE_ENTRY int times(int n) { return seen[n & 7]; }
+)";
+
+TEST_F(JitTest, AModuleKeepsItsEntriesInSourceOrderAndNumbersItsStatics) {
+    const auto prepared = prepare({bitcode_of("count.c", kCounter), bitcode_of("more.c", "ROVE_ENTRY int first_of_second(int n) { return n; }")});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_EQ(prepared->entries, (std::vector<std::string>{"add", "times", "first_of_second"}));
+    EXPECT_EQ(prepared->statics, 2u);
+    EXPECT_TRUE(prepared->imports.empty());
+    EXPECT_TRUE(prepared->image_obstacle.empty());
+    EXPECT_FALSE(prepared->pinned);
+}
+
+TEST_F(JitTest, CodeCountsInItsOwnStaticsOrInThoseItIsGiven) {
+    const auto prepared = prepare({bitcode_of("count.c", kCounter)});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    const auto own = compile(prepared->bitcode);
+    ASSERT_TRUE(own) << own.error().message();
+    EXPECT_EQ(call(**own, "add", 5), 5);
+    EXPECT_EQ(call(**own, "add", 5), 10);
+    EXPECT_EQ(call(**own, "times", 5), 2);
+    EXPECT_EQ((*own)->find("no such name"), nullptr);
+    EXPECT_GT((*own)->code_bytes(), 0u);
+
+    std::array<std::array<int, 8>, 2> shared{};
+    const auto lend = [&](std::size_t n) -> void* { return n < 2 ? shared[n].data() : nullptr; };
+    for (int round = 1; round <= 2; ++round) {  // the second compile goes on where the first stopped
+        const auto borrowed = compile(prepared->bitcode, lend);
+        ASSERT_TRUE(borrowed) << borrowed.error().message();
+        EXPECT_EQ(call(**borrowed, "add", 3), 3 * round);
+    }
+    EXPECT_EQ(call(**own, "add", 1), 11);
+}
+
+TEST_F(JitTest, AnInterfaceExportsWhatItDefines) {
+    const auto prepared = prepare({bitcode_of("shelf.c", "int level = 3; static int hidden; int put(int n) { return level += n + hidden++; }")}, true);
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    auto exports = prepared->exports;
+    std::sort(exports.begin(), exports.end());
+    EXPECT_EQ(exports, (std::vector<std::string>{"level", "put"}));
+    EXPECT_EQ(prepared->statics, 1u);
+    const auto compiled = compile(prepared->bitcode);
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    EXPECT_EQ(call(**compiled, "put", 4), 7);
+    EXPECT_EQ(*static_cast<int*>((*compiled)->find("level")), 7);
+}
+
+TEST_F(JitTest, ExceptionsAreThrownAndCaughtInside) {
+    auto* const module = load("throws.cpp", R"(
+#include <stdexcept>
+#include <string>
+__attribute__((noinline)) static int half(int n) { if (n % 2) throw std::invalid_argument("odd: " + std::to_string(n)); return n / 2; }
+ROVE_ENTRY int safe_half(int n) { try { return half(n); } catch (const std::exception& e) { return -static_cast<int>(std::string(e.what()).size()); } }
+)");
+    ASSERT_NE(module, nullptr);
+    EXPECT_EQ(call(*module, "safe_half", 8), 4);
+    EXPECT_EQ(call(*module, "safe_half", 7), -6);
+}
+
+TEST_F(JitTest, ConstructorsRunOnceInOrderOfPriority) {
+    auto* const module = load("made.cpp", R"(
+#include <string>
+#include <vector>
+static int trail = 0;
+__attribute__((constructor(300))) static void second() { trail = trail * 10 + 2; }
+__attribute__((constructor(200))) static void first() { trail = trail * 10 + 1; }
+static std::vector<std::string> words{"one", "two", "a word that is too long for the small buffer"};
+ROVE_ENTRY int order(int) { return trail; }
+ROVE_ENTRY int length(int n) { return static_cast<int>(words[n].size()); }
+)");
+    ASSERT_NE(module, nullptr);
+    EXPECT_TRUE(module->run_constructors());  // nothing is left to run
+    EXPECT_EQ(call(*module, "order", 0), 12);
+    EXPECT_EQ(call(*module, "length", 2), 44);
+}
+
+TEST_F(JitTest, ThreadLocalsAreEachThreadsOwn) {
+    const auto prepared = prepare({bitcode_of("thread.c", "static __thread int mine = 40; ROVE_ENTRY int bump(int n) { return mine += n; }")});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_TRUE(prepared->pinned);
+    EXPECT_NE(prepared->image_obstacle.find("thread-local"), std::string::npos);
+    const auto compiled = compile(prepared->bitcode);
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    EXPECT_EQ(call(**compiled, "bump", 1), 41);
+    EXPECT_EQ(call(**compiled, "bump", 1), 42);
+    int other = 0;
+    std::thread([&] { other = call(**compiled, "bump", 1); }).join();
+    EXPECT_EQ(other, 41);
+}
+
+TEST_F(JitTest, WhatKeepsAnAddressIsPinned) {
+    const std::map<std::string, std::string> pinned = {
+        {"function.c", "static int f(int n) { return n; } static int g(int n) { return n * n; } static int (*kept)(int); ROVE_ENTRY int e(int n) { if (n) kept = n > 5 ? f : g; return kept ? kept(n) : 0; }"},
+        {"text.c", "static const char* kept; ROVE_ENTRY int e(int n) { if (n) kept = \"text\"; return kept ? kept[n] : 0; }"},
+        {"destructor.cpp", "#include <string>\nstatic std::string s(100, 'x'); ROVE_ENTRY int e(int n) { return s[n]; }"}};
+    for (const auto& [name, text] : pinned) {
+        const auto prepared = prepare({bitcode_of(name, text)});
+        ASSERT_TRUE(prepared) << prepared.error().message();
+        EXPECT_TRUE(prepared->pinned) << name;
+    }
+}
+
+TEST_F(JitTest, EveryMissingNameIsNamed) {
+    const auto prepared = prepare({bitcode_of("needy.c", "int nowhere_one(int); extern int nowhere_two; ROVE_ENTRY int e(int n) { return nowhere_one(n) + nowhere_two; }")});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_EQ(prepared->imports, (std::vector<std::string>{"nowhere_one", "nowhere_two"}));
+    const auto compiled = compile(prepared->bitcode);
+    ASSERT_FALSE(compiled);
+    EXPECT_EQ(compiled.error().code(), ErrorCode::failed);
+    EXPECT_NE(compiled.error().message().find("no symbol 'nowhere_one', 'nowhere_two' for sample"), std::string::npos) << compiled.error().message();
+}
+
+TEST_F(JitTest, LibraryCallsOfTheCodeGeneratorAreImports) {
+    const auto prepared = prepare({bitcode_of("copy.c", "struct big { char c[4096]; }; ROVE_ENTRY void e(struct big* a, struct big* b) { *a = *b; }")});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_EQ(prepared->imports, (std::vector<std::string>{"memcpy"}));
+    EXPECT_TRUE(compile(prepared->bitcode));
+}
+
+TEST_F(JitTest, BitcodeOfAnotherMachineIsRefused) {
+    const auto bitcode = bitcode_of("count.c", kCounter, "aarch64-linux-gnu");
+    const auto arm = prepare({bitcode}, false, "aarch64-linux-gnu");
+    ASSERT_TRUE(arm) << arm.error().message();
+    EXPECT_EQ(arm->statics, 2u);
+    EXPECT_FALSE(prepare({bitcode}));
+    const auto compiled = compile(arm->bitcode);
+    ASSERT_FALSE(compiled);
+    EXPECT_EQ(compiled.error().code(), ErrorCode::unsupported);
+}
+
+TEST_F(JitTest, BrokenBitcodeIsAnError) {
+    EXPECT_FALSE(compile({}));
+    EXPECT_FALSE(prepare({Buffer(64, std::byte{0x42})}));
+    const auto prepared = prepare({bitcode_of("count.c", kCounter)});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    for (std::size_t size = 1; size < prepared->bitcode.size(); size += 97) {
+        const Buffer cut(prepared->bitcode.begin(), prepared->bitcode.begin() + static_cast<std::ptrdiff_t>(size));
+        EXPECT_FALSE(compile(cut)) << size;
+    }
+}
+
+TEST_F(JitTest, ManyThreadsCompileAtOnceAndEachKnowsItsOwnSize) {
+    const auto small = prepare({bitcode_of("count.c", kCounter)});
+    const auto large = prepare({bitcode_of("large.c", "ROVE_ENTRY const char* e(int n) { static const char text[65536] = \"x\"; return text + n; }")});
+    ASSERT_TRUE(small && large);
+    const std::size_t bytes = (*compile(small->bitcode))->code_bytes();
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+        threads.emplace_back([&, thread] {
+            for (int round = 0; round < 25; ++round) {
+                const auto compiled = compile((thread % 2 ? small : large)->bitcode);
+                ASSERT_TRUE(compiled) << compiled.error().message();
+                if (thread % 2 == 0) {
+                    EXPECT_GE((*compiled)->code_bytes(), 65536u);
+                    continue;
+                }
+                EXPECT_EQ((*compiled)->code_bytes(), bytes);
+                EXPECT_EQ(call(**compiled, "add", 2), 2);
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace rove::code::jit
