@@ -28,7 +28,7 @@ protected:
         return true;
     }
     bool take() {
-        if (reader.next(frame) != RingReader::Arrival::frame) return false;
+        if (reader.next(taken) != RingReader::Arrival::frame) return false;
         reader.release();
         if (reader.credit_due()) region->credits[0] = reader.tail();
         return true;
@@ -38,7 +38,7 @@ protected:
     std::unique_ptr<Region> region = std::make_unique<Region>();
     RingWriter writer{region->rings[0], &region->credits[0]};
     RingReader reader{region->rings[0]};
-    wire::Frame frame;
+    wire::Frame taken;
     FrameHeader call{.signal = {.kind = Kind::call}, .handle = 7, .call = 5, .generation = 9, .node = 1};
 };
 
@@ -55,6 +55,7 @@ TEST_F(Ring, TheDocumentsExample) {
 TEST_F(Ring, TheDocumentsRegion) {
     EXPECT_EQ(0U, offsetof(Region, credits));
     EXPECT_EQ(64U, offsetof(Region, asleep));
+    EXPECT_EQ(72U, offsetof(Region, owner));
     EXPECT_EQ(128U, offsetof(Region, rings));
     EXPECT_EQ(16384U, kRingLines);
     EXPECT_EQ(2048U, kBankLines);
@@ -70,8 +71,8 @@ TEST_F(Ring, AFillerTakesTheLinesBeforeTheEnd) {
     EXPECT_EQ(1U, filler.lines);
     EXPECT_EQ(Kind::filler, filler.kind);
     ASSERT_TRUE(take());
-    EXPECT_EQ(64U, frame.payload.size());
-    EXPECT_EQ(ring() + wire::kHeaderBytes, frame.payload.data());
+    EXPECT_EQ(64U, taken.payload.size());
+    EXPECT_EQ(ring() + wire::kHeaderBytes, taken.payload.data());
 }
 
 // The derivation at the top of ring.hpp, at every place in the ring where the reader may stand.
@@ -84,10 +85,10 @@ TEST_F(Ring, TheLargestFrameHasRoomOnceTheReaderHasCaughtUp) {
 
 TEST_F(Ring, AFrameAskedForTwiceIsTheSame) {
     ASSERT_TRUE(send(8) && send(8, 43));
-    ASSERT_EQ(RingReader::Arrival::frame, reader.next(frame));
-    const std::byte* first = frame.payload.data();
-    ASSERT_EQ(RingReader::Arrival::frame, reader.next(frame));
-    EXPECT_EQ(first, frame.payload.data());
+    ASSERT_EQ(RingReader::Arrival::frame, reader.next(taken));
+    const std::byte* first = taken.payload.data();
+    ASSERT_EQ(RingReader::Arrival::frame, reader.next(taken));
+    EXPECT_EQ(first, taken.payload.data());
 }
 
 TEST_F(Ring, EachWrongFieldIsMalformed) {
@@ -110,7 +111,7 @@ TEST_F(Ring, EachWrongFieldIsMalformed) {
         header.body_bytes = 8;
         spoil(header);
         std::memcpy(ring(), &header, sizeof header);
-        EXPECT_EQ(RingReader::Arrival::malformed, RingReader(ring()).next(frame)) << what;
+        EXPECT_EQ(RingReader::Arrival::malformed, RingReader(ring()).next(taken)) << what;
     }
 }
 
