@@ -176,6 +176,7 @@ private:
 struct alignas(4096) Region {
     alignas(64) CreditWord credits[2];
     alignas(64) std::uint32_t asleep;
+    std::uint64_t owner;  // the owner's link token: a sender that has mapped this knows by it that it is the right place
     alignas(64) std::byte rings[2][kRingBytes];
 };
 

@@ -3,6 +3,7 @@
 #include <sodium.h>
 #include <sys/mman.h>
 
+#include <cstdio>
 #include <fstream>
 
 #include "fabric/ucx/fabric.hpp"
@@ -28,6 +29,19 @@ const std::string& boot_id() {
 Region* map_region() {
     void* memory = mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return memory != MAP_FAILED ? static_cast<Region*>(memory) : nullptr;
+}
+
+// Whether all of a region at `at` lies in one mapping that is shared and writable.
+bool is_shared_mapping(const void* at) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(at);
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        std::uintptr_t first = 0, end = 0;
+        char read = 0, write = 0, execute = 0, shared = 0;
+        if (std::sscanf(line.c_str(), "%lx-%lx %c%c%c%c", &first, &end, &read, &write, &execute, &shared) != 6) continue;
+        if (begin >= first && begin < end) return end - begin >= sizeof(Region) && write == 'w' && shared == 's';
+    }
+    return false;
 }
 
 constexpr std::size_t index_of(Traffic traffic) { return static_cast<std::size_t>(traffic); }
@@ -85,6 +99,7 @@ Status UcxLink::make_region() {
     }
     if (reinterpret_cast<std::uintptr_t>(region_) % alignof(Region) != 0)
         return fail(ErrorCode::internal, "UCX allocated a mailbox that is not aligned to a page");
+    region_->owner = token_;
     UcxWorker* tcp = fabric_.worker(Transport::tcp);
     offer.text(tcp != nullptr ? as_text(tcp->address()) : std::string_view());
     offer_ = offer.take();
@@ -112,11 +127,15 @@ Status UcxLink::connect(Bytes peer_offer) {
 
 Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
     UcxWorker& shm = *fabric_.worker(Transport::shm);
-    ROVE_TRY(shm_endpoint_, shm.connect(address, nullptr, nullptr));
+    ROVE_TRY(shm_endpoint_, shm.connect(address));
     void* pointer = nullptr;
     if (region % alignof(Region) != 0 || ucp_ep_rkey_unpack(shm_endpoint_, key.data(), &key_) != UCS_OK ||
         ucp_rkey_ptr(key_, region, &pointer) != UCS_OK)
         return fail(ErrorCode::unsupported, "the peer's memory cannot be mapped");
+    // UCX adds the offer's address to a base and checks nothing: the peer could point at anything that is ours, or at what
+    // another peer shares with us.
+    if (!is_shared_mapping(pointer) || std::atomic_ref(static_cast<Region*>(pointer)->owner).load(std::memory_order_relaxed) != peer_token_)
+        return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
     remote_ = static_cast<Region*>(pointer);
     for (std::size_t i = 0; i < kTrafficKinds; ++i) outgoing_[i] = RingWriter(remote_->rings[i], &region_->credits[i]);
     return {};
@@ -125,10 +144,7 @@ Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
 Status UcxLink::connect_message(Bytes address) {
     mirror_.reset(map_region());
     if (!mirror_) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
-    const auto on_error = [](void* argument, ucp_ep_h, ucs_status_t status) {
-        static_cast<UcxLink*>(argument)->break_with(Error(ErrorCode::disconnected, fmt::format("the peer cannot be reached ({})", ucs_status_string(status))));
-    };
-    ROVE_TRY(tcp_endpoint_, fabric_.worker(Transport::tcp)->connect(address, on_error, this));
+    ROVE_TRY(tcp_endpoint_, fabric_.worker(Transport::tcp)->connect(address));
     for (std::size_t i = 0; i < kTrafficKinds; ++i) {
         headers_[i].resize(kRingLines);
         outgoing_[i] = RingWriter(mirror_->rings[i], &region_->credits[i]);
@@ -190,7 +206,8 @@ void UcxLink::frame_arrived(const MessageHeader& header, Bytes bytes) {
 }
 
 void UcxLink::announce_sleep(bool asleep) {
-    if (remote_ != nullptr) std::atomic_ref(region_->asleep).store(asleep ? 1 : 0, std::memory_order_relaxed);
+    // Even where this side sends by messages: the peer may be allowed to map what this side is not.
+    std::atomic_ref(region_->asleep).store(asleep ? 1 : 0, std::memory_order_relaxed);
 }
 
 // The sleeper's membarrier makes a fence here needless: see UcxFabric::announce_sleep.

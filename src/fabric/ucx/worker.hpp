@@ -29,7 +29,8 @@ public:
     // Ready to sleep on descriptor(): false when events are still to be handled.
     [[nodiscard]] bool arm();
 
-    [[nodiscard]] Result<ucp_ep_h> connect(Bytes address, ucp_err_handler_cb_t on_error, void* argument);
+    // A peer that has gone shows in a later send(), or in the control connection: see worker.cpp on error handlers.
+    [[nodiscard]] Result<ucp_ep_h> connect(Bytes address);
     // Closes at once, whatever is in flight.
     void close(ucp_ep_h endpoint);
     [[nodiscard]] Status on_message(unsigned id, ucp_am_recv_callback_t callback, void* argument);

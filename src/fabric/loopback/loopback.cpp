@@ -1,0 +1,120 @@
+#include "fabric/loopback/loopback.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace rove::fabric {
+
+Result<std::shared_ptr<Bell>> Bell::open() {
+    const int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (descriptor < 0)
+        return fail(ErrorCode::overloaded, "no event descriptor for a fabric ({}); raise the limit (ulimit -n)",
+                    strerror(errno));
+    return std::make_shared<Bell>(descriptor);
+}
+
+Bell::~Bell() {
+    close(descriptor_);
+}
+
+void Bell::ring() noexcept {
+    const std::uint64_t one = 1;
+    (void)!write(descriptor_, &one, sizeof one);
+}
+
+bool Bell::take() noexcept {
+    std::uint64_t rings = 0;
+    return read(descriptor_, &rings, sizeof rings) == sizeof rings;
+}
+
+std::uint64_t Exchange::add(std::shared_ptr<Landing> landing) {
+    const std::lock_guard lock(mutex_);
+    landings_[++last_] = std::move(landing);
+    return last_;
+}
+
+std::shared_ptr<Landing> Exchange::find(std::uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = landings_.find(id);
+    return found != landings_.end() ? found->second : nullptr;
+}
+
+void Exchange::remove(std::uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    landings_.erase(id);
+}
+
+LoopbackLink::LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Bell> bell,
+                           std::vector<LoopbackLink*>& links)
+    : own_(std::make_shared<Landing>()), exchange_(std::move(exchange)), links_(links) {
+    own_->bell = std::move(bell);
+    for (std::size_t i = 0; i < kTrafficKinds; ++i) incoming_[i] = RingReader(own_->region.rings[i]);
+    id_ = exchange_->add(own_);
+    Writer offer;
+    offer.number(id_);
+    offer_ = offer.take();
+    links_.push_back(this);
+}
+
+LoopbackLink::~LoopbackLink() {
+    std::erase(links_, this);
+    exchange_->remove(id_);
+}
+
+Status LoopbackLink::connect(Bytes peer_offer) {
+    Reader in(peer_offer);
+    const auto id = in.number<std::uint64_t>();
+    if (!in.done()) return fail(ErrorCode::invalid, "a loopback offer of {} bytes", peer_offer.size());
+    remote_ = exchange_->find(id);
+    if (!remote_) return fail(ErrorCode::unsupported, "no loopback link {} in this process: was it closed?", id);
+    for (std::size_t i = 0; i < kTrafficKinds; ++i)
+        outgoing_[i] = RingWriter(remote_->region.rings[i], &own_->region.credits[i]);
+    return {};
+}
+
+void LoopbackLink::transmit_credit(Traffic traffic) {
+    const auto i = static_cast<std::size_t>(traffic);
+    if (!remote_) return;
+    // Partner: RingWriter::load_credit.
+    std::atomic_ref(remote_->region.credits[i]).store(incoming_[i].tail(), std::memory_order_release);
+}
+
+// A sender stores its signal and then touches the flag; the sleeper touches the flag and then looks at the signals.
+// Both touch it by read-modify-write, so one comes first: if the sender, the sleeper acquires its signal; if the
+// sleeper, the sender sees the flag. (Unlike fences, the thread sanitizer understands this too.)
+void LoopbackLink::announce_sleep(bool asleep) {
+    std::atomic_ref(own_->region.asleep).exchange(asleep ? 1 : 0, std::memory_order_acq_rel);  // partner: peer_asleep
+}
+
+bool LoopbackLink::peer_asleep() const {
+    if (!remote_) return false;
+    return std::atomic_ref(remote_->region.asleep).fetch_add(0, std::memory_order_acq_rel) !=
+           0;  // partner: announce_sleep
+}
+
+void LoopbackLink::ring() {
+    if (std::atomic_ref(remote_->region.asleep).exchange(0, std::memory_order_acq_rel) != 0) remote_->bell->ring();
+}
+
+Result<std::unique_ptr<Fabric>> LoopbackFabric::open(std::shared_ptr<Exchange> exchange) {
+    ROVE_TRY(std::shared_ptr<Bell> bell, Bell::open());
+    return std::unique_ptr<Fabric>(new LoopbackFabric(std::move(exchange), std::move(bell)));
+}
+
+Result<std::unique_ptr<Link>> LoopbackFabric::open_link() {
+    return std::make_unique<LoopbackLink>(exchange_, bell_, links_);
+}
+
+bool LoopbackFabric::announce_sleep() {
+    for (LoopbackLink* link : links_) link->announce_sleep(true);
+    return true;
+}
+
+void LoopbackFabric::end_sleep() {
+    for (LoopbackLink* link : links_) link->announce_sleep(false);
+}
+
+}  // namespace rove::fabric

@@ -1,0 +1,101 @@
+// The loopback fabric: direct lanes between fabrics of one process, with nothing beneath them. One thread can drain
+// both sides, so that a test is the same each time it runs.
+//
+// Fabrics of one Exchange meet; an offer is a number that the exchange knows.
+//
+// Threads: as every Fabric, each one by one thread at a time; the two ends of a link may be on different threads. Only
+// the Exchange is shared, under its own lock, and only when links are opened, connected and closed.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+
+namespace rove::fabric {
+
+// An event descriptor that wakes one fabric; it outlives the fabric while a peer may still ring it.
+class Bell {
+public:
+    [[nodiscard]] static Result<std::shared_ptr<Bell>> open();
+    explicit Bell(int descriptor) : descriptor_(descriptor) {}
+    ~Bell();
+    Bell(const Bell&) = delete;
+    void ring() noexcept;
+    // Whether it was rung since the last time.
+    [[nodiscard]] bool take() noexcept;
+    [[nodiscard]] int descriptor() const { return descriptor_; }
+
+private:
+    int descriptor_;
+};
+
+// What one end of a link owns and the other may use, for as long as either is there.
+struct Landing {
+    Region region{};
+    std::shared_ptr<Bell> bell;
+};
+
+class Exchange {
+public:
+    [[nodiscard]] std::uint64_t add(std::shared_ptr<Landing> landing);
+    [[nodiscard]] std::shared_ptr<Landing> find(std::uint64_t id);
+    void remove(std::uint64_t id);
+
+private:
+    std::mutex mutex_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Landing>> landings_;
+    std::uint64_t last_ = 0;
+};
+
+class LoopbackLink : public Link {
+public:
+    LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Bell> bell, std::vector<LoopbackLink*>& links);
+    ~LoopbackLink() override;
+
+    [[nodiscard]] const Buffer& offer() const override { return offer_; }
+    [[nodiscard]] Status connect(Bytes peer_offer) override;
+    [[nodiscard]] std::string_view lane() const override { return remote_ ? "direct" : "none"; }
+    void announce_sleep(bool asleep);
+
+protected:
+    void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is there already
+    void transmit_credit(Traffic traffic) override;
+    [[nodiscard]] bool peer_asleep() const override;
+    void ring() override;
+
+    std::shared_ptr<Landing> own_;
+    std::shared_ptr<Landing> remote_;  // the peer's
+
+private:
+    std::shared_ptr<Exchange> exchange_;
+    std::vector<LoopbackLink*>& links_;  // of its fabric, which outlives it
+    std::uint64_t id_ = 0;
+    Buffer offer_;
+};
+
+class LoopbackFabric : public Fabric {
+public:
+    // overloaded: no more file descriptors.
+    [[nodiscard]] static Result<std::unique_ptr<Fabric>> open(std::shared_ptr<Exchange> exchange);
+
+    [[nodiscard]] std::string_view name() const override { return "loopback"; }
+    [[nodiscard]] Result<std::unique_ptr<Link>> open_link() override;
+    unsigned progress() override { return bell_->take() ? 1 : 0; }
+    [[nodiscard]] std::vector<int> descriptors() const override { return {bell_->descriptor()}; }
+    [[nodiscard]] bool announce_sleep() override;
+    void end_sleep() override;
+
+protected:
+    LoopbackFabric(std::shared_ptr<Exchange> exchange, std::shared_ptr<Bell> bell)
+        : exchange_(std::move(exchange)), bell_(std::move(bell)) {}
+
+    std::shared_ptr<Exchange> exchange_;
+    std::shared_ptr<Bell> bell_;
+    std::vector<LoopbackLink*> links_;  // open ones; each takes itself out
+};
+
+}  // namespace rove::fabric

@@ -1,0 +1,233 @@
+// What every fabric must do: one list, run on each of them.
+#include <poll.h>
+
+#include <atomic>
+#include <deque>
+#include <thread>
+
+#include "fabrics.hpp"
+
+namespace rove::fabric {
+namespace {
+
+constexpr Traffic kBoth[] = {Traffic::calls, Traffic::replies};
+
+INSTANTIATE_TEST_SUITE_P(On, TwoFabrics, testing::ValuesIn(test_fabrics()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(TwoFabrics, FramesOfEverySizeComeInOrder) {
+    Joined link = join();
+    std::vector<std::size_t> sizes;
+    for (std::size_t size = 0; size <= 300; ++size) sizes.push_back(size);
+    for (const std::size_t size :
+         {4095UL, 4096UL, 65536UL, wire::kPayloadBytesMax, wire::kFrameBytesMax - wire::kHeaderBytes})
+        sizes.push_back(size);
+    for (const Traffic traffic : kBoth) {
+        std::size_t sent = 0, taken = 0;
+        EXPECT_TRUE(until([&] {
+            if (sent < sizes.size() && send(*link.a, traffic, sent, sizes[sent])) ++sent;
+            if (take(*link.b, traffic, taken)) ++taken;
+            return taken == sizes.size();
+        })) << taken
+            << " of " << sent;
+    }
+    EXPECT_EQ(2 * sizes.size(), link.a->counters().frames_sent);
+    EXPECT_EQ(2 * sizes.size(), link.b->counters().frames_received);
+    EXPECT_FALSE(link.b->pending());
+}
+
+// Both directions and both kinds at once, at every degree of fullness, over what earlier laps left.
+TEST_P(TwoFabrics, ManyLapsOverOldBytes) {
+    Joined link = join();
+    constexpr std::uint64_t kLaps = 12;
+    struct Way {
+        Link *from, *to;
+        Traffic traffic;
+        std::uint64_t sent = 0, taken = 0, bytes = 0;
+        bool greedy = false;
+    };
+    std::vector<Way> ways;
+    for (const Traffic traffic : kBoth) {
+        ways.push_back({link.a.get(), link.b.get(), traffic});
+        ways.push_back({link.b.get(), link.a.get(), traffic});
+    }
+    EXPECT_TRUE(until([&] {
+        bool done = true;
+        for (Way& way : ways) {
+            if (random() % 64 == 0) way.greedy = !way.greedy;  // now the ring fills up, now it is emptied
+            for (unsigned burst = random() % (way.greedy ? 32 : 4); burst > 0 && way.bytes < kLaps * kRingBytes;
+                 --burst) {
+                const std::size_t size = random() % (std::size_t{1} << (random() % 18));
+                if (!send(*way.from, way.traffic, way.sent, size)) break;
+                ++way.sent;
+                way.bytes += size + wire::kHeaderBytes;
+            }
+            for (unsigned burst = random() % (way.greedy ? 4 : 32); burst > 0 && take(*way.to, way.traffic, way.taken);
+                 --burst)
+                ++way.taken;
+            done = done && way.bytes >= kLaps * kRingBytes && way.taken == way.sent;
+        }
+        return done || HasFailure() || link.a->broken() != nullptr || link.b->broken() != nullptr;
+    }));
+    EXPECT_EQ(nullptr, link.a->broken());
+    EXPECT_EQ(nullptr, link.b->broken());
+}
+
+TEST_P(TwoFabrics, CreditRunsOutAndComesBack) {
+    Joined link = join();
+    constexpr std::size_t kPayload = 1000;
+    std::uint64_t sent = 0, taken = 0;
+    while (send(*link.a, Traffic::calls, sent, kPayload)) ++sent;
+    EXPECT_EQ(kRingLines / wire::lines_of(kPayload + wire::kHeaderBytes), sent);
+    for (unsigned turn = 0; turn < 100; ++turn) progress();
+    EXPECT_FALSE(send(*link.a, Traffic::calls, sent, kPayload)) << "nobody has given credit";
+    EXPECT_TRUE(until([&] {
+        taken += take(*link.b, Traffic::calls, taken) ? 1 : 0;
+        return taken == sent;
+    }));
+    EXPECT_TRUE(until([&] { return send(*link.a, Traffic::calls, sent, kPayload); }));
+    EXPECT_TRUE(until([&] { return take(*link.b, Traffic::calls, sent); }));
+}
+
+TEST_P(TwoFabrics, TheLargestFrameAlwaysGetsItsRoom) {
+    Joined link = join();
+    std::uint64_t number = 0;
+    for (unsigned round = 0; round < 60; ++round) {
+        for (const std::size_t size : {static_cast<std::size_t>(random() % 200'000), wire::kPayloadBytesMax}) {
+            ASSERT_TRUE(until([&] { return send(*link.a, Traffic::calls, number, size); })) << round;
+            ASSERT_TRUE(until([&] { return take(*link.b, Traffic::calls, number); })) << round;
+            ++number;
+        }
+    }
+}
+
+TEST_P(TwoFabrics, RepliesFlowWhileCallsAreStuck) {
+    Joined link = join();
+    std::uint64_t calls = 0;
+    while (send(*link.a, Traffic::calls, calls, 5000)) ++calls;
+    while (send(*link.b, Traffic::calls, calls, 5000)) {
+    }
+    for (std::uint64_t number = 0; number < 3 * kRingLines; ++number) {
+        ASSERT_TRUE(until([&] { return send(*link.b, Traffic::replies, number, 8); })) << number;
+        ASSERT_TRUE(until([&] { return take(*link.a, Traffic::replies, number); })) << number;
+    }
+}
+
+TEST_P(TwoFabrics, AMalformedFrameBreaksItsLinkOnly) {
+    Joined bad = join();
+    Joined good = join();
+    ASSERT_NE(nullptr, bad.a->reserve(Traffic::calls, wire::kHeaderBytes + 32));
+    wire::FrameHeader header;
+    header.signal.kind = wire::Kind::call;
+    header.body_bytes = 32;
+    header.extra_bytes = 8;  // no multiple of 16
+    bad.a->publish(Traffic::calls, header);
+    wire::Frame frame;
+    EXPECT_TRUE(until([&] { return !bad.b->next(Traffic::calls, frame) && bad.b->broken() != nullptr; }));
+    EXPECT_EQ(ErrorCode::invalid, bad.b->broken()->code());
+    EXPECT_EQ(nullptr, bad.b->reserve(Traffic::replies, wire::kHeaderBytes));
+    EXPECT_FALSE(bad.b->pending());
+
+    EXPECT_TRUE(send(*good.a, Traffic::calls, 1, 8));
+    EXPECT_TRUE(until([&] { return take(*good.b, Traffic::calls, 1); }));
+    EXPECT_EQ(nullptr, good.b->broken());
+}
+
+TEST_P(TwoFabrics, AnOfferThatIsCutShortIsRefused) {
+    auto a = fabric_a->open_link();
+    auto b = fabric_b->open_link();
+    ASSERT_TRUE(a && b);
+    const Buffer& offer = (*b)->offer();
+    EXPECT_LE(offer.size(), kOfferBytesMax);
+    for (std::size_t size = 0; size < offer.size(); ++size) {
+        const Status status = (*a)->connect(Bytes(offer).first(size));
+        ASSERT_FALSE(status) << size;
+        ASSERT_EQ(ErrorCode::invalid, status.error().code()) << size;
+    }
+}
+
+TEST_P(TwoFabrics, EitherEndMayCloseFirstWithFramesOnTheirWay) {
+    for (unsigned round = 0; round < 8; ++round) {
+        Joined link = join();
+        for (std::uint64_t number = 0; number < 20; ++number) {
+            EXPECT_TRUE(send(*link.a, Traffic::calls, number, 7000));
+            EXPECT_TRUE(send(*link.b, Traffic::replies, number, 7000));
+        }
+        for (std::uint64_t turn = random() % 4; turn > 0; --turn) progress();
+        (round % 2 == 0 ? link.a : link.b).reset();
+        for (unsigned turn = 0; turn < 10; ++turn) progress();
+    }
+}
+
+TEST_P(TwoFabrics, APeerThatIsGoneHurtsNobody) {
+    Joined link = join();
+    EXPECT_TRUE(send(*link.a, Traffic::calls, 0, 100));
+    EXPECT_TRUE(until([&] { return take(*link.b, Traffic::calls, 0); }));
+    link.b.reset();
+    fabric_b.reset();
+    for (std::uint64_t number = 1; number < 5000 && link.a->broken() == nullptr; ++number) {
+        (void)send(*link.a, Traffic::calls, number, 900);
+        fabric_a->progress();
+    }
+    EXPECT_TRUE(link.a->broken() != nullptr || link.a->reserve(Traffic::calls, wire::kFrameBytesMax) == nullptr);
+}
+
+// One end of a ping-pong that sleeps, without a time-out of its own, whenever nothing is there.
+class Sleeper {
+public:
+    Sleeper(Fabric& fabric, Link& link) : fabric_(fabric), link_(link) {}
+
+    // False: nothing came for so long that a wake-up must have been lost.
+    bool take_next(Traffic traffic, std::uint64_t number) {
+        while (!take(link_, traffic, number)) {
+            if (link_.broken() != nullptr) return false;
+            if (fabric_.progress() == 0 && !sleep()) return false;
+        }
+        return true;
+    }
+    unsigned slept = 0;
+
+private:
+    bool sleep() {
+        bool woken = true;
+        if (fabric_.announce_sleep() && !link_.pending()) {
+            std::vector<pollfd> wanted;
+            for (const int descriptor : fabric_.descriptors()) wanted.push_back({descriptor, POLLIN, 0});
+            ++slept;
+            woken = poll(wanted.data(), wanted.size(), 10'000) > 0;
+        }
+        fabric_.end_sleep();
+        return woken;
+    }
+
+    Fabric& fabric_;
+    Link& link_;
+};
+
+TEST_P(TwoFabrics, NoWakeUpIsLost) {
+    Joined link = join();
+    constexpr std::uint64_t kRaces = 10'000;
+    std::atomic<bool> lost = false;
+    std::thread other([&] {
+        Sleeper sleeper(*fabric_b, *link.b);
+        for (std::uint64_t number = 0; number < kRaces && !lost; ++number)
+            if (!sleeper.take_next(Traffic::calls, number) || !send(*link.b, Traffic::replies, number, 8)) lost = true;
+        // Chaos carries the last reply only while it is driven.
+        for (unsigned turn = 0; turn < 1000; ++turn) fabric_b->progress();
+    });
+    Sleeper sleeper(*fabric_a, *link.a);
+    std::uint64_t number = 0;
+    for (; number < kRaces && !lost; ++number) {
+        // Sometimes the other is asleep by now, sometimes about to be.
+        for (std::uint64_t wait = random() % 256; wait > 0; --wait) std::atomic_signal_fence(std::memory_order_seq_cst);
+        if (!send(*link.a, Traffic::calls, number, 8) || !sleeper.take_next(Traffic::replies, number)) break;
+    }
+    if (number < kRaces) lost = true;
+    other.join();
+    EXPECT_EQ(kRaces, number);
+    RecordProperty("slept", static_cast<int>(sleeper.slept));
+    EXPECT_GT(sleeper.slept, 0U);
+}
+
+}  // namespace
+}  // namespace rove::fabric
