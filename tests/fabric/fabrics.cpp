@@ -62,7 +62,7 @@ std::uint64_t test_seed() {
     static const std::uint64_t seed = [] {
         const char* given = std::getenv("ROVE_TEST_SEED");
         const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-        std::cout << "ROVE_TEST_SEED=" << value << std::endl;  // at once: it must be there if the test crashes
+        std::cout << "ROVE_TEST_SEED=" << value << "\n" << std::flush;  // at once: it must be there if the test crashes
         return value;
     }();
     return seed;
