@@ -120,6 +120,7 @@ Status UcxLink::connect(Bytes peer_offer) {
     if (fabric_.worker(Transport::shm) != nullptr && !shm_address.empty() && !key.empty() && boot == boot_id()) {
         direct = connect_direct(as_bytes(shm_address), as_bytes(key), region);
         if (direct) return {};
+        drop_direct();
     }
     if (fabric_.worker(Transport::tcp) != nullptr && !tcp_address.empty()) return connect_message(as_bytes(tcp_address));
     return fail(ErrorCode::unsupported, "no transport reaches the peer: {}; are both ends started with the same --fabric?", direct.error().message());
@@ -152,10 +153,16 @@ Status UcxLink::connect_message(Bytes address) {
     return {};
 }
 
-UcxLink::~UcxLink() {
-    fabric_.remove(*this);
+void UcxLink::drop_direct() {
     if (key_ != nullptr) ucp_rkey_destroy(key_);
     if (shm_endpoint_ != nullptr) fabric_.worker(Transport::shm)->close(shm_endpoint_);
+    key_ = nullptr;
+    shm_endpoint_ = nullptr;
+}
+
+UcxLink::~UcxLink() {
+    fabric_.remove(*this);
+    drop_direct();
     if (tcp_endpoint_ != nullptr) fabric_.worker(Transport::tcp)->close(tcp_endpoint_);
     if (handle_ != nullptr) ucp_mem_unmap(fabric_.worker(Transport::shm)->context(), handle_);
 }

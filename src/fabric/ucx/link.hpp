@@ -47,6 +47,7 @@ private:
     [[nodiscard]] Status make_region();
     [[nodiscard]] Status connect_direct(Bytes address, Bytes key, std::uint64_t region);
     [[nodiscard]] Status connect_message(Bytes address);
+    void drop_direct();
 
     struct Unmap {
         void operator()(Region* region) const;

@@ -1,0 +1,84 @@
+// What single fabrics promise beyond the common list.
+#include "fabric/loopback/chaos.hpp"
+#include "fabric/ucx/ucx_fabric.hpp"
+#include "fabrics.hpp"
+
+namespace rove::fabric {
+namespace {
+
+Joined join(Fabric& a, Fabric& b) {
+    Joined link{std::move(*a.open_link()), std::move(*b.open_link())};
+    EXPECT_TRUE(link.a->connect(link.b->offer()));
+    EXPECT_TRUE(link.b->connect(link.a->offer()));
+    return link;
+}
+
+struct ChaosPair {
+    explicit ChaosPair(const ChaosOptions& options) {
+        auto exchange = std::make_shared<Exchange>();
+        a = std::move(*open_chaos_fabric(exchange, options));
+        b = std::move(*open_chaos_fabric(exchange, options));
+        link = join(*a, *b);
+    }
+    std::unique_ptr<Fabric> a, b;
+    Joined link;
+};
+
+// In which turn each frame arrived.
+std::vector<unsigned> arrivals(std::uint64_t seed) {
+    ChaosPair pair({.seed = seed, .piece_bytes_max = 100, .pieces_per_turn_max = 8});
+    for (std::uint64_t number = 0; number < 50; ++number) EXPECT_TRUE(send(*pair.link.a, Traffic::calls, number, 999));
+    std::vector<unsigned> turns;
+    for (unsigned turn = 0; turns.size() < 50 && turn < 100'000; ++turn) {
+        pair.a->progress();
+        while (take(*pair.link.b, Traffic::calls, turns.size())) turns.push_back(turn);
+    }
+    return turns;
+}
+
+TEST(Chaos, IsTheSameForTheSameSeed) {
+    const std::uint64_t seed = test_seed();
+    EXPECT_EQ(50U, arrivals(seed).size());
+    EXPECT_EQ(arrivals(seed), arrivals(seed));
+    EXPECT_NE(arrivals(seed), arrivals(seed + 1));
+}
+
+TEST(Chaos, CutsTheLinkAfterSoManyFrames) {
+    ChaosPair pair({.seed = test_seed(), .frames_max = 10});
+    for (std::uint64_t number = 0; number < 11; ++number) EXPECT_TRUE(send(*pair.link.a, Traffic::calls, number, 100));
+    ASSERT_NE(nullptr, pair.link.a->broken());
+    EXPECT_EQ(ErrorCode::disconnected, pair.link.a->broken()->code());
+    for (unsigned turn = 0; turn < 1000; ++turn) pair.a->progress();
+    wire::Frame frame;
+    EXPECT_FALSE(pair.link.b->next(Traffic::calls, frame));
+    EXPECT_EQ(nullptr, pair.link.a->reserve(Traffic::calls, wire::kHeaderBytes));
+}
+
+// The address in an offer is the peer's word: it must lead to the peer's mailbox and nowhere else.
+TEST(SharedMemory, AnOfferThatPointsElsewhereIsRefused) {
+    auto a = std::move(*open_ucx_fabric({.shm = true, .tcp = false}));
+    auto b = std::move(*open_ucx_fabric({.shm = true, .tcp = false}));
+    const auto mine = std::move(*a->open_link());
+    const auto other = std::move(*b->open_link());
+    Reader in(mine->offer());
+    in.take(1 + 36 + 8);  // version, boot id, token
+    in.text();            // worker
+    in.text();            // key
+    const std::size_t at = mine->offer().size() - in.rest().size();
+    const auto address = in.number<std::uint64_t>();
+    for (const std::int64_t shift : {4096L, -4096L, 1L << 20, -(1L << 40), 8L, 1L << 62}) {
+        Buffer offer = mine->offer();
+        const std::uint64_t wrong = address + static_cast<std::uint64_t>(shift);
+        std::memcpy(offer.data() + at, &wrong, sizeof wrong);
+        const Status status = other->connect(offer);
+        ASSERT_FALSE(status) << shift;
+        EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << shift;
+        EXPECT_EQ("none", other->lane());
+    }
+    Buffer stranger = mine->offer();
+    stranger[1 + 36] ^= std::byte{1};  // the token
+    EXPECT_FALSE(other->connect(stranger));
+}
+
+}  // namespace
+}  // namespace rove::fabric
