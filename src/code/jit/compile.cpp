@@ -1,6 +1,7 @@
 #include "code/jit/compile.hpp"
 
 #include <llvm/ExecutionEngine/JITLink/EHFrameSupport.h>
+#include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/Core.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
@@ -75,8 +76,12 @@ llvm::Expected<std::unique_ptr<orc::LLJIT>> make_jit() {
                    })
                    .setPlatformSetUp(orc::setUpInactivePlatform)  // constructors are called by name below
                    .setLinkProcessSymbolsByDefault(false)
-                   // A code generator per compile: the default is a single one, which two threads at once corrupt.
-                   .setSupportConcurrentCompilation(true)
+                   .setCompileFunctionCreator([](orc::JITTargetMachineBuilder builder) {
+                       // A code generator for each compile, so that threads may compile at once; by themselves, for LLVM's
+                       // own way to that hands each module to a thread that it starts.
+                       return llvm::Expected<std::unique_ptr<orc::IRCompileLayer::IRCompiler>>(
+                           std::make_unique<orc::ConcurrentIRCompiler>(std::move(builder)));
+                   })
                    .create();
     if (!jit) return jit.takeError();
     (*jit)->getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
