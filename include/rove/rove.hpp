@@ -108,9 +108,9 @@ private:
 // What a call brought back.
 struct Reply {
     std::vector<std::byte> data;
-    NodeId node = 0;        // where the function ended
+    NodeId node = 0;  // where the function ended
     RanAs ran = RanAs::image;
-    unsigned hops = 0;      // how often it was sent on
+    unsigned hops = 0;  // how often it was sent on
 };
 
 // One invocation in flight. Dropping it forgets the call; a late reply is recognised and discarded.
@@ -155,10 +155,10 @@ public:
     // Brings a package ahead of its first call and waits. An interface's names link into functions that arrive later.
     LoadReport load(const Package& package) const;
 
-    [[nodiscard]] NodeId node() const;              // the peer's id
+    [[nodiscard]] NodeId node() const;  // the peer's id
     [[nodiscard]] const std::string& address() const;
-    [[nodiscard]] std::string lane() const;         // "direct" (shared memory) or "message" (TCP)
-    [[nodiscard]] std::uint32_t node_count() const; // as the peer said when they met
+    [[nodiscard]] std::string lane() const;          // "direct" (shared memory) or "message" (TCP)
+    [[nodiscard]] std::uint32_t node_count() const;  // as the peer said when they met
 
     struct Counters {
         std::uint64_t frames_sent = 0, bytes_sent = 0, frames_received = 0, code_bytes_sent = 0;
@@ -170,7 +170,8 @@ public:
 
 private:
     friend class Node;
-    Peer(std::shared_ptr<NodeCore> core, std::shared_ptr<PeerState> state) : core_(std::move(core)), state_(std::move(state)) {}
+    Peer(std::shared_ptr<NodeCore> core, std::shared_ptr<PeerState> state)
+        : core_(std::move(core)), state_(std::move(state)) {}
     std::shared_ptr<NodeCore> core_;
     std::shared_ptr<PeerState> state_;
 };

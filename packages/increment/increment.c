@@ -5,7 +5,7 @@
 
 static int64_t counter;
 
-ROVE_ENTRY void increment(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void increment(rove_here* here, const void* payload, size_t size) {
     int64_t step = 1;
     if (size >= sizeof step) memcpy(&step, payload, sizeof step);
     counter += step;

@@ -20,7 +20,9 @@ static_assert(std::endian::native == std::endian::little, "Rove's formats are li
 
 using Buffer = std::vector<std::byte>;
 
-[[nodiscard]] inline Bytes as_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+[[nodiscard]] inline Bytes as_bytes(std::string_view text) {
+    return std::as_bytes(std::span(text));
+}
 [[nodiscard]] inline std::string_view as_text(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -70,7 +72,9 @@ private:
 class Writer {
 public:
     template <std::unsigned_integral T>
-    void number(T value) { append(&value, sizeof value); }
+    void number(T value) {
+        append(&value, sizeof value);
+    }
     void bytes(Bytes raw) { append(raw.data(), raw.size()); }
     // Precondition: at most 65535 bytes.
     void text(std::string_view text) {

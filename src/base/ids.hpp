@@ -72,12 +72,18 @@ using FunctionId = OpaqueId<16, struct FunctionIdTag>;
 // bit 31 | home node (15 bits) | index of the client on its home node (16 bits).
 using NodeId = std::uint32_t;
 inline constexpr NodeId kClientBit = 0x8000'0000U;
-inline constexpr NodeId kNodeIdMax = 0x7FFEU;       // dense ids fit 15 bits; 0x7FFF is kept as "none"
+inline constexpr NodeId kNodeIdMax = 0x7FFEU;  // dense ids fit 15 bits; 0x7FFF is kept as "none"
 inline constexpr NodeId kNoNode = 0xFFFF'FFFFU;
 
-[[nodiscard]] constexpr bool is_client(NodeId id) { return (id & kClientBit) != 0; }
-[[nodiscard]] constexpr NodeId client_id(NodeId home, std::uint16_t index) { return kClientBit | (home << 16U) | index; }
-[[nodiscard]] constexpr NodeId home_of(NodeId id) { return is_client(id) ? (id & ~kClientBit) >> 16U : id; }
+[[nodiscard]] constexpr bool is_client(NodeId id) {
+    return (id & kClientBit) != 0;
+}
+[[nodiscard]] constexpr NodeId client_id(NodeId home, std::uint16_t index) {
+    return kClientBit | (home << 16U) | index;
+}
+[[nodiscard]] constexpr NodeId home_of(NodeId id) {
+    return is_client(id) ? (id & ~kClientBit) >> 16U : id;
+}
 
 }  // namespace rove
 

@@ -37,14 +37,14 @@ T value_or_throw(Result<T>&& result) {
 #define ROVE_CONCAT_(a, b) a##b
 #define ROVE_CONCAT(a, b) ROVE_CONCAT_(a, b)
 // ROVE_TRY(auto x, f()) binds the value of a Result or returns its error from the enclosing function.
-#define ROVE_TRY(declaration, expression)                                                              \
-    auto ROVE_CONCAT(rove_try_, __LINE__) = (expression);                                              \
-    if (!ROVE_CONCAT(rove_try_, __LINE__))                                                             \
-        return ::tl::unexpected<::rove::Error>(std::move(ROVE_CONCAT(rove_try_, __LINE__).error()));   \
+#define ROVE_TRY(declaration, expression)                                                            \
+    auto ROVE_CONCAT(rove_try_, __LINE__) = (expression);                                            \
+    if (!ROVE_CONCAT(rove_try_, __LINE__))                                                           \
+        return ::tl::unexpected<::rove::Error>(std::move(ROVE_CONCAT(rove_try_, __LINE__).error())); \
     declaration = std::move(*ROVE_CONCAT(rove_try_, __LINE__))
 // ROVE_CHECK(f()) returns the error of a Status from the enclosing function.
-#define ROVE_CHECK(expression)                                                                         \
-    do {                                                                                               \
-        if (auto rove_status = (expression); !rove_status)                                             \
-            return ::tl::unexpected<::rove::Error>(std::move(rove_status.error()));                    \
+#define ROVE_CHECK(expression)                                                      \
+    do {                                                                            \
+        if (auto rove_status = (expression); !rove_status)                          \
+            return ::tl::unexpected<::rove::Error>(std::move(rove_status.error())); \
     } while (false)

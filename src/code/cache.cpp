@@ -62,7 +62,8 @@ Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<Packa
         return code.store;
     }
     if (state_->packages.size() >= kPackagesMax && !state_->forget_one())
-        return fail(ErrorCode::overloaded, "{} knows {} packages, the most a node does, and all of them are in use", state_->options.node, kPackagesMax);
+        return fail(ErrorCode::overloaded, "{} knows {} packages, the most a node does, and all of them are in use",
+                    state_->options.node, kPackagesMax);
     auto code = std::make_unique<PackageCode>(*this, package);
     code->resident = resident;
     code->pinned = package->manifest().pinned;
@@ -79,7 +80,9 @@ Status CodeCache::State::number_functions(PackageCode& package) {
     const wire::Manifest& manifest = package.store->manifest();
     for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
         if (free_indices.empty() && indices_used == kFunctionsMax && !forget_one())
-            return fail(ErrorCode::overloaded, "{} knows {} functions, the most a node does, and all of them are in use", options.node, kFunctionsMax);
+            return fail(ErrorCode::overloaded,
+                        "{} knows {} functions, the most a node does, and all of them are in use", options.node,
+                        kFunctionsMax);
         std::uint32_t index = indices_used;
         if (free_indices.empty()) {
             ++indices_used;
@@ -104,8 +107,8 @@ Status CodeCache::State::number_functions(PackageCode& package) {
 bool CodeCache::State::forget_one() {
     PackageCode* oldest = nullptr;
     for (const auto& [digest, package] : packages) {
-        if (package->loaded() || package->resident || package->data || package->awaited || package->compile == PackageCode::Compile::queued ||
-            package->running.load() != 0)
+        if (package->loaded() || package->resident || package->data || package->awaited ||
+            package->compile == PackageCode::Compile::queued || package->running.load() != 0)
             continue;
         if (oldest == nullptr || package->last_used.load() < oldest->last_used.load()) oldest = package.get();
     }
@@ -122,7 +125,9 @@ void CodeCache::State::forget(PackageCode& package) {
         free_indices.push_back(index);
         functions.erase(function->id);
     }
-    if (const auto named = newest.find(package.store->manifest().name); named != newest.end() && named->second == &package) newest.erase(named);
+    if (const auto named = newest.find(package.store->manifest().name);
+        named != newest.end() && named->second == &package)
+        newest.erase(named);
     packages.erase(Digest(package.store->digest()));
 }
 
@@ -132,7 +137,9 @@ std::shared_ptr<PackageStore> CodeCache::package(const Digest& digest) const {
     return known != state_->packages.end() ? known->second->store : nullptr;
 }
 
-std::shared_ptr<PackageStore> CodeCache::package_of(const Function& function) const { return function.package->store; }
+std::shared_ptr<PackageStore> CodeCache::package_of(const Function& function) const {
+    return function.package->store;
+}
 
 void CodeCache::slices_added(const Digest& digest) {
     const std::lock_guard lock(state_->mutex);
@@ -163,7 +170,8 @@ Function* CodeCache::find(std::string_view name) const {
     const auto named = state_->newest.find(std::string(name.substr(0, colon)));
     if (named == state_->newest.end()) return nullptr;
     for (const auto& function : named->second->functions)
-        if (std::string_view(function->name).substr(function->name.rfind(':') + 1) == name.substr(colon + 1)) return function.get();
+        if (std::string_view(function->name).substr(function->name.rfind(':') + 1) == name.substr(colon + 1))
+            return function.get();
     return nullptr;
 }
 
@@ -177,10 +185,13 @@ std::vector<std::shared_ptr<PackageStore>> CodeCache::packages() const {
 
 CodeCache::Usage CodeCache::usage() const {
     const std::lock_guard lock(state_->mutex);
-    return {state_->code_bytes, state_->static_bytes, state_->packages.size(), state_->functions.size(), state_->evictions, state_->loads};
+    return {state_->code_bytes,       state_->static_bytes, state_->packages.size(),
+            state_->functions.size(), state_->evictions,    state_->loads};
 }
 
-void prepare_process() { CodePool::prepare_process(); }
+void prepare_process() {
+    CodePool::prepare_process();
+}
 
 void CodeCache::warm_up() {
     const std::lock_guard lock(state_->mutex);
@@ -193,7 +204,8 @@ void CodeCache::warm_up() {
 
 void CodeCache::wait_for_tiers() {
     std::unique_lock lock(state_->mutex);
-    state_->compile_changed.wait(lock, [this] { return state_->compile_queue.empty() && state_->compiling == nullptr; });
+    state_->compile_changed.wait(lock,
+                                 [this] { return state_->compile_queue.empty() && state_->compiling == nullptr; });
 }
 
 }  // namespace rove::code

@@ -66,7 +66,8 @@ struct Function {
 class Entered {
 public:
     Entered(EntryPoint entry, Ran ran, PackageCode* package) : entry_(entry), ran_(ran), package_(package) {}
-    Entered(Entered&& other) noexcept : entry_(other.entry_), ran_(other.ran_), package_(std::exchange(other.package_, nullptr)) {}
+    Entered(Entered&& other) noexcept
+        : entry_(other.entry_), ran_(other.ran_), package_(std::exchange(other.package_, nullptr)) {}
     Entered& operator=(Entered&&) = delete;
     ~Entered();
     void run(rove_here* here, const void* payload, std::size_t size) const { entry_(here, payload, size); }
@@ -96,7 +97,8 @@ public:
 
     // Makes a package known and gives the one copy that the cache keeps: the given one, or the one known before with the
     // given one's slices added. `resident`: preloaded, reported as Ran::resident, never evicted. overloaded: too many.
-    [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package, bool resident);
+    [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package,
+                                                            bool resident);
     [[nodiscard]] std::shared_ptr<PackageStore> package(const Digest& digest) const;  // null when unknown
     [[nodiscard]] std::shared_ptr<PackageStore> package_of(const Function& function) const;
     // Tells the cache that slices were added to a known package (more bytes held, a better form).
@@ -123,7 +125,9 @@ public:
     void wait_for_tiers();
 
     [[nodiscard]] std::vector<std::shared_ptr<PackageStore>> packages() const;  // the resident ones
-    struct Usage { std::size_t code_bytes, static_bytes, packages, functions, evictions, loads; };
+    struct Usage {
+        std::size_t code_bytes, static_bytes, packages, functions, evictions, loads;
+    };
     [[nodiscard]] Usage usage() const;
 
 private:

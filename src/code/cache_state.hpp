@@ -18,7 +18,8 @@ inline constexpr std::size_t kFunctionsMax = 65536;
 inline constexpr std::size_t kPackagesMax = 4096;
 
 struct CodeCache::State {
-    State(CodeCache& owner, CodeOptions given) : cache(owner), options(std::move(given)), symbols(options.host_symbols), table(kFunctionsMax) {}
+    State(CodeCache& owner, CodeOptions given)
+        : cache(owner), options(std::move(given)), symbols(options.host_symbols), table(kFunctionsMax) {}
 
     using Lock = std::unique_lock<std::mutex>;
 

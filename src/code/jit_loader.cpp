@@ -17,10 +17,12 @@ std::vector<std::string> places() {
     if (dladdr(reinterpret_cast<void*>(&engine), &self) != 0 && self.dli_fname != nullptr) {
         std::error_code ignored;
         std::filesystem::path file = self.dli_fname;
-        if (!file.has_parent_path() || file.is_relative()) file = std::filesystem::read_symlink("/proc/self/exe", ignored);
+        if (!file.has_parent_path() || file.is_relative())
+            file = std::filesystem::read_symlink("/proc/self/exe", ignored);
         const std::filesystem::path folder = std::filesystem::weakly_canonical(file, ignored).parent_path();
         for (const char* way : {".", "../lib", "../../lib", "../../../lib"})
-            if (const auto candidate = folder / way / kName; std::filesystem::exists(candidate, ignored)) found.push_back(candidate.string());
+            if (const auto candidate = folder / way / kName; std::filesystem::exists(candidate, ignored))
+                found.push_back(candidate.string());
     }
     found.emplace_back(kName);
     return found;
@@ -36,10 +38,13 @@ Result<Engine*> open() {
             continue;
         }
         auto* factory = reinterpret_cast<Engine* (*)()>(dlsym(library, kEngineFactory));
-        if (factory == nullptr) return fail(ErrorCode::internal, "{} has no {}: it is of another version of Rove", place, kEngineFactory);
+        if (factory == nullptr)
+            return fail(ErrorCode::internal, "{} has no {}: it is of another version of Rove", place, kEngineFactory);
         return factory();
     }
-    return fail(ErrorCode::unsupported, "bitcode cannot be compiled here: {}; install Rove's librove-jit.so and the Debian package libllvm19", why);
+    return fail(ErrorCode::unsupported,
+                "bitcode cannot be compiled here: {}; install Rove's librove-jit.so and the Debian package libllvm19",
+                why);
 }
 
 }  // namespace

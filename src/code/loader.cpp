@@ -11,21 +11,27 @@ extern "C" void __deregister_frame(void* begin);
 namespace rove::code {
 
 DataSegment::DataSegment(std::size_t bytes, std::size_t alignment)
-    : start_(static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t(std::max<std::size_t>(alignment, 16))))),
+    : start_(static_cast<std::byte*>(
+          ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t(std::max<std::size_t>(alignment, 16))))),
       bytes_(bytes),
       alignment_(std::max<std::size_t>(alignment, 16)) {
     std::memset(start_, 0, bytes_);
 }
 
-DataSegment::~DataSegment() { ::operator delete(start_, std::align_val_t(alignment_)); }
+DataSegment::~DataSegment() {
+    ::operator delete(start_, std::align_val_t(alignment_));
+}
 
-Result<std::unique_ptr<LoadedImage>> LoadedImage::load(CodePool& pool, const wire::Image& image, std::shared_ptr<DataSegment> data,
+Result<std::unique_ptr<LoadedImage>> LoadedImage::load(CodePool& pool, const wire::Image& image,
+                                                       std::shared_ptr<DataSegment> data,
                                                        const std::function<void*(std::size_t)>& import_address) {
     std::unique_ptr<LoadedImage> self(new LoadedImage());
     ROVE_TRY(self->code_, pool.allocate(image.block.size()));
     const bool new_data = !data;
     if (new_data) data = std::make_shared<DataSegment>(image.data_bytes, image.data_alignment);
-    if (data->bytes() != image.data_bytes) return fail(ErrorCode::internal, "statics of {} bytes were kept for an image that has {}", data->bytes(), image.data_bytes);
+    if (data->bytes() != image.data_bytes)
+        return fail(ErrorCode::internal, "statics of {} bytes were kept for an image that has {}", data->bytes(),
+                    image.data_bytes);
     self->data_ = std::move(data);
     std::byte* block = self->code_.writable();
     std::memcpy(block, image.block.data(), image.block.size());
@@ -35,9 +41,13 @@ Result<std::unique_ptr<LoadedImage>> LoadedImage::load(CodePool& pool, const wir
         if (in_data && !new_data) continue;
         std::uintptr_t value = 0;
         switch (each.kind) {
-            case wire::Relocation::Kind::block: value = reinterpret_cast<std::uintptr_t>(self->code_.executable()); break;
+            case wire::Relocation::Kind::block:
+                value = reinterpret_cast<std::uintptr_t>(self->code_.executable());
+                break;
             case wire::Relocation::Kind::data: value = reinterpret_cast<std::uintptr_t>(self->data_->start()); break;
-            case wire::Relocation::Kind::import: value = reinterpret_cast<std::uintptr_t>(import_address(each.import)); break;
+            case wire::Relocation::Kind::import:
+                value = reinterpret_cast<std::uintptr_t>(import_address(each.import));
+                break;
         }
         value += static_cast<std::uintptr_t>(each.addend);
         std::memcpy((in_data ? self->data_->start() : block) + each.offset, &value, sizeof value);

@@ -30,9 +30,9 @@ class LoadedImage {
 public:
     // `import_address` gives the address of an import by its index; all of them have been found. Data that is given is kept as it
     // is; where it is null it is made and initialised.
-    [[nodiscard]] static Result<std::unique_ptr<LoadedImage>> load(CodePool& pool, const wire::Image& image,
-                                                                  std::shared_ptr<DataSegment> data,
-                                                                  const std::function<void*(std::size_t)>& import_address);
+    [[nodiscard]] static Result<std::unique_ptr<LoadedImage>> load(
+        CodePool& pool, const wire::Image& image, std::shared_ptr<DataSegment> data,
+        const std::function<void*(std::size_t)>& import_address);
     ~LoadedImage();
     LoadedImage(const LoadedImage&) = delete;
 

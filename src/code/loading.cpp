@@ -38,10 +38,12 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
     target = function.target.load(std::memory_order_relaxed);
     if (target == nullptr) {
         not_now();
-        return Error(ErrorCode::failed, function.name + " on " + state_->options.node + ": its package defines no such entry");
+        return Error(ErrorCode::failed,
+                     function.name + " on " + state_->options.node + ": its package defines no such entry");
     }
     package.last_used.store(state_->epoch.fetch_add(1), std::memory_order_relaxed);
-    return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target, function.ran.load(std::memory_order_relaxed), &package);
+    return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target,
+                                                 function.ran.load(std::memory_order_relaxed), &package);
 }
 
 bool CodeCache::State::stored(const PackageCode& package, Form form) const {
@@ -55,11 +57,14 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
         publish(package);  // an eviction that found it running may have cleared the targets meanwhile
         return Ready::yes;
     }
-    const bool image_fits = options.tiers != Tiers::bitcode && package.store->slice_index(host_triple(), Form::image).has_value();
-    const bool bitcode_fits = options.tiers != Tiers::image && package.store->slice_index(host_triple(), Form::bitcode).has_value();
+    const bool image_fits =
+        options.tiers != Tiers::bitcode && package.store->slice_index(host_triple(), Form::image).has_value();
+    const bool bitcode_fits =
+        options.tiers != Tiers::image && package.store->slice_index(host_triple(), Form::bitcode).has_value();
     if (!image_fits && !bitcode_fits)
-        return fail(ErrorCode::unsupported, "package {} has no form that {} can run ({}{}); build it with --target {}", package.store->manifest().name,
-                    options.node, host_triple(), options.tiers == Tiers::both ? "" : ", one form pinned", host_triple());
+        return fail(ErrorCode::unsupported, "package {} has no form that {} can run ({}{}); build it with --target {}",
+                    package.store->manifest().name, options.node, host_triple(),
+                    options.tiers == Tiers::both ? "" : ", one form pinned", host_triple());
     if (image_fits && stored(package, Form::image)) {
         const Status loaded = load_image(package, *package.store->slice_index(host_triple(), Form::image));
         if (!loaded) {
@@ -77,14 +82,18 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
 }
 
 std::string CodeCache::State::why_no_symbol(const PackageCode& package, const std::string& names) const {
-    const std::string function = package.functions.size() == 1 ? package.functions.front()->name : package.store->manifest().name;
-    return fmt::format("no symbol {} for {} on {}; load an interface that has it, or list its library with --dep", names, function, options.node);
+    const std::string function =
+        package.functions.size() == 1 ? package.functions.front()->name : package.store->manifest().name;
+    return fmt::format("no symbol {} for {} on {}; load an interface that has it, or list its library with --dep",
+                       names, function, options.node);
 }
 
 Status CodeCache::State::open_libraries(PackageCode& package) {
     if (package.libraries_open) return {};
     Result<std::vector<void*>> libraries = Symbols::open_libraries(package.store->manifest().dependencies);
-    if (!libraries) return prefixed(libraries.error(), fmt::format("package {} on {}", package.store->manifest().name, options.node));
+    if (!libraries)
+        return prefixed(libraries.error(),
+                        fmt::format("package {} on {}", package.store->manifest().name, options.node));
     package.scope.libraries = std::move(*libraries);
     package.libraries_open = true;
     return {};
@@ -96,18 +105,20 @@ Status CodeCache::State::load_image(PackageCode& package, std::size_t slice) {
     ROVE_TRY(const Buffer raw, package.store->raw_slice(slice));
     ROVE_TRY(const wire::Image image, wire::decode_image(raw, manifest.imports.size()));
     if (!package.data && static_bytes + image.data_bytes > options.static_bytes_max)
-        return fail(ErrorCode::overloaded, "package {} has {} bytes of statics, and {} keeps {} of at most {} already", manifest.name, image.data_bytes,
-                    options.node, static_bytes, options.static_bytes_max);
+        return fail(ErrorCode::overloaded, "package {} has {} bytes of statics, and {} keeps {} of at most {} already",
+                    manifest.name, image.data_bytes, options.node, static_bytes, options.static_bytes_max);
     std::vector<void*> addresses(manifest.imports.size(), nullptr);
     std::string missing;
     for (const wire::Relocation& each : image.relocations) {
         if (each.kind != wire::Relocation::Kind::import || addresses[each.import] != nullptr) continue;
         addresses[each.import] = symbols.resolve(manifest.imports[each.import], package.scope);
-        if (addresses[each.import] == nullptr && missing.find("'" + manifest.imports[each.import] + "'") == std::string::npos)
+        if (addresses[each.import] == nullptr &&
+            missing.find("'" + manifest.imports[each.import] + "'") == std::string::npos)
             missing += (missing.empty() ? "'" : ", '") + manifest.imports[each.import] + "'";
     }
     if (!missing.empty()) return fail(ErrorCode::failed, "{}", why_no_symbol(package, missing));
-    ROVE_TRY(package.image, LoadedImage::load(pool, image, package.data, [&addresses](std::size_t import) { return addresses[import]; }));
+    ROVE_TRY(package.image, LoadedImage::load(pool, image, package.data,
+                                              [&addresses](std::size_t import) { return addresses[import]; }));
     if (!package.data && image.data_bytes > 0) {
         package.data = package.image->data();
         static_bytes += image.data_bytes;
@@ -118,7 +129,8 @@ Status CodeCache::State::load_image(PackageCode& package, std::size_t slice) {
             if (each.index > image.data_bytes) continue;  // more statics than bytes: nothing that a build makes
             if (package.statics.size() <= each.index) package.statics.resize(each.index + 1, nullptr);
             package.statics[each.index] = address;
-        } else if (each.kind == wire::Symbol::Kind::entry && each.index < package.functions.size() && each.segment == wire::Segment::block) {
+        } else if (each.kind == wire::Symbol::Kind::entry && each.index < package.functions.size() &&
+                   each.segment == wire::Segment::block) {
             Function& function = *package.functions[each.index];
             function.ran.store(package.resident ? Ran::resident : Ran::image, std::memory_order_relaxed);
             function.image = reinterpret_cast<EntryPoint>(address);
@@ -154,7 +166,9 @@ void CodeCache::State::publish(PackageCode& package) {
 }
 
 void CodeCache::State::queue_compile(PackageCode& package) {
-    if (package.compile != PackageCode::Compile::none || options.tiers == Tiers::image || !stored(package, Form::bitcode)) return;
+    if (package.compile != PackageCode::Compile::none || options.tiers == Tiers::image ||
+        !stored(package, Form::bitcode))
+        return;
     package.compile = PackageCode::Compile::queued;
     compile_queue.push_back(&package);  // at most one entry a package
     if (!compile_thread.joinable()) compile_thread = std::thread([this] { compile_loop(); });
@@ -189,18 +203,21 @@ Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCo
     const std::vector<void*> statics = package.statics;
     lock.unlock();
     Result<std::unique_ptr<jit::CompiledModule>> module = [&]() -> Result<std::unique_ptr<jit::CompiledModule>> {
-        ROVE_TRY(jit::Engine* engine, jit::engine());
-        return engine->compile({.name = package.functions.size() == 1 ? package.functions.front()->name : package.store->manifest().name,
-                                .bitcode = bitcode,
-                                .resolve = [&](std::string_view name) { return symbols.resolve(std::string(name), package.scope); },
-                                .static_address = [&](std::size_t n) -> void* {
-                                    if (n < statics.size() && statics[n] != nullptr) return statics[n];
-                                    own_statics = true;
-                                    return nullptr;
-                                }});
+        ROVE_TRY(jit::Engine * engine, jit::engine());
+        return engine->compile(
+            {.name = package.functions.size() == 1 ? package.functions.front()->name : package.store->manifest().name,
+             .bitcode = bitcode,
+             .resolve = [&](std::string_view name) { return symbols.resolve(std::string(name), package.scope); },
+             .static_address = [&](std::size_t n) -> void* {
+                 if (n < statics.size() && statics[n] != nullptr) return statics[n];
+                 own_statics = true;
+                 return nullptr;
+             }});
     }();
     lock.lock();
-    if (!module) return tl::unexpected<Error>(Error(module.error().code(), fmt::format("{} (on {})", module.error().message(), options.node)));
+    if (!module)
+        return tl::unexpected<Error>(
+            Error(module.error().code(), fmt::format("{} (on {})", module.error().message(), options.node)));
     // Statics that live in the compiled module would be lost with it.
     if (own_statics) package.pinned = true;
     return module;
@@ -236,9 +253,11 @@ void CodeCache::State::recount() {
 void CodeCache::State::trim() {
     std::vector<PackageCode*> candidates;
     for (const auto& [digest, package] : packages)
-        if (package->evictable() && (package->loaded() || package->store->bytes_held() > package->store->manifest_bytes().size()))
+        if (package->evictable() &&
+            (package->loaded() || package->store->bytes_held() > package->store->manifest_bytes().size()))
             candidates.push_back(package.get());
-    std::sort(candidates.begin(), candidates.end(), [](const PackageCode* a, const PackageCode* b) { return a->last_used.load() < b->last_used.load(); });
+    std::sort(candidates.begin(), candidates.end(),
+              [](const PackageCode* a, const PackageCode* b) { return a->last_used.load() < b->last_used.load(); });
     for (PackageCode* package : candidates) {
         if (code_bytes <= options.code_bytes_max) break;
         if (evict(*package)) recount();
@@ -262,10 +281,12 @@ bool CodeCache::State::evict(PackageCode& package) {
 Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
     State::Lock lock(state_->mutex);
     const auto known = state_->packages.find(store->digest());
-    if (known == state_->packages.end()) return fail(ErrorCode::invalid, "package {} is not known", store->manifest().name);
+    if (known == state_->packages.end())
+        return fail(ErrorCode::invalid, "package {} is not known", store->manifest().name);
     PackageCode& package = *known->second;
     ROVE_TRY(const State::Ready ready, state_->make_ready(package));
-    if (ready == State::Ready::code) return fail(ErrorCode::invalid, "package {} is not here whole", store->manifest().name);
+    if (ready == State::Ready::code)
+        return fail(ErrorCode::invalid, "package {} is not here whole", store->manifest().name);
     if (ready == State::Ready::yes) return {};
     state_->compile_changed.wait(lock, [&] { return package.compile != PackageCode::Compile::queued; });
     if (package.error) return tl::unexpected<Error>(*package.error);
@@ -281,8 +302,12 @@ Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>
     std::unordered_map<std::string, void*> names;
     for (const std::string& name : store->manifest().exports) {
         const auto exported = package.exported.find(name);
-        void* address = exported != package.exported.end() ? exported->second : package.module ? package.module->find(name) : nullptr;
-        if (address == nullptr) return fail(ErrorCode::failed, "interface {} defines no '{}' that it says it exports", store->manifest().name, name);
+        void* address = exported != package.exported.end() ? exported->second
+                        : package.module                   ? package.module->find(name)
+                                                           : nullptr;
+        if (address == nullptr)
+            return fail(ErrorCode::failed, "interface {} defines no '{}' that it says it exports",
+                        store->manifest().name, name);
         names[name] = address;
     }
     return LoadReport{state_->symbols.add_interface(store->manifest().name, std::move(names))};

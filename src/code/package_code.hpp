@@ -26,7 +26,9 @@ public:
 
     [[nodiscard]] bool loaded() const { return image || module; }
     // Loaded code; the package's own bytes are the store's to count.
-    [[nodiscard]] std::size_t loaded_bytes() const { return (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0); }
+    [[nodiscard]] std::size_t loaded_bytes() const {
+        return (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
+    }
     // Whether its code may be taken away and brought back later without anybody noticing.
     [[nodiscard]] bool evictable() const {
         return !resident && !interface && !pinned && compile != Compile::queued && !awaited;
@@ -38,7 +40,7 @@ public:
     bool resident = false;
     bool interface = false;  // loaded as one: others link to it
     bool pinned = false;
-    bool awaited = false;  // a call waits for it to become ready: not the time to evict it
+    bool awaited = false;        // a call waits for it to become ready: not the time to evict it
     std::optional<Error> error;  // why it can never run here
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
@@ -51,8 +53,8 @@ public:
     bool libraries_open = false;
     Destructors destructors;
     bool constructed = false;
-    std::shared_ptr<DataSegment> data;         // kept over evictions
-    std::vector<void*> statics;                // address of rove.static.n, once an image told
+    std::shared_ptr<DataSegment> data;                // kept over evictions
+    std::vector<void*> statics;                       // address of rove.static.n, once an image told
     std::unordered_map<std::string, void*> exported;  // an interface's names, once an image told
     std::unique_ptr<LoadedImage> image;
     std::unique_ptr<jit::CompiledModule> module;

@@ -23,7 +23,9 @@ bool registered() {
     return done;
 }
 
-bool synchronise_cores() { return registered() && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0; }
+bool synchronise_cores() {
+    return registered() && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
+}
 
 }  // namespace
 
@@ -51,7 +53,9 @@ Status CodePool::add_chunk(std::size_t bytes) {
         const int error = errno;
         if (writable != MAP_FAILED) munmap(writable, bytes);
         close(chunk.file);
-        return fail(ErrorCode::refused, "this system lets no memory be mapped for execution ({}): shipped code cannot run here", strerror(error));
+        return fail(ErrorCode::refused,
+                    "this system lets no memory be mapped for execution ({}): shipped code cannot run here",
+                    strerror(error));
     }
     chunk.writable = static_cast<std::byte*>(writable);
     chunk.executable = static_cast<std::byte*>(executable);
@@ -87,7 +91,8 @@ void CodePool::release(const Piece& piece) {
     Chunk& chunk = chunks_[piece.chunk_];
     auto offset = static_cast<std::size_t>(piece.writable_ - chunk.writable);
     std::size_t bytes = piece.bytes_;
-    fallocate(chunk.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    fallocate(chunk.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+              static_cast<off_t>(bytes));
     const auto after = chunk.free.find(offset + bytes);
     if (after != chunk.free.end()) {
         bytes += after->second;
@@ -100,7 +105,9 @@ void CodePool::release(const Piece& piece) {
         chunk.free[offset] = bytes;
 }
 
-void CodePool::prepare_process() { (void)registered(); }
+void CodePool::prepare_process() {
+    (void)registered();
+}
 
 void CodePool::make_ready(const Piece& piece) {
     auto* begin = reinterpret_cast<char*>(piece.executable_);

@@ -53,7 +53,8 @@ void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
     return dlsym(RTLD_DEFAULT, name.c_str());
 }
 
-std::vector<std::string> Symbols::add_interface(const std::string& package, std::unordered_map<std::string, void*> names) {
+std::vector<std::string> Symbols::add_interface(const std::string& package,
+                                                std::unordered_map<std::string, void*> names) {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> replaced;
     for (const auto& [name, address] : names) {

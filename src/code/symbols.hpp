@@ -44,7 +44,8 @@ public:
     [[nodiscard]] static Result<std::vector<void*>> open_libraries(const std::vector<std::string>& sonames);
     [[nodiscard]] void* resolve(const std::string& name, const LinkScope& scope) const;
     // Adds an interface's names, ahead of those there are; gives the ones that were in use.
-    [[nodiscard]] std::vector<std::string> add_interface(const std::string& package, std::unordered_map<std::string, void*> names);
+    [[nodiscard]] std::vector<std::string> add_interface(const std::string& package,
+                                                         std::unordered_map<std::string, void*> names);
 
 private:
     struct Interface {

@@ -2,7 +2,9 @@
 
 namespace rove::fabric {
 namespace {
-constexpr std::size_t index_of(Traffic traffic) { return static_cast<std::size_t>(traffic); }
+constexpr std::size_t index_of(Traffic traffic) {
+    return static_cast<std::size_t>(traffic);
+}
 }  // namespace
 
 std::byte* Link::reserve(Traffic traffic, std::size_t frame_bytes) {
@@ -33,7 +35,8 @@ void Link::publish(Traffic traffic, const wire::FrameHeader& header) {
 bool Link::next(Traffic traffic, wire::Frame& frame) {
     if (broken_) return false;
     const RingReader::Arrival arrival = incoming_[index_of(traffic)].next(frame);
-    if (arrival == RingReader::Arrival::malformed) break_with(Error(ErrorCode::invalid, "the peer sent a malformed frame"));
+    if (arrival == RingReader::Arrival::malformed)
+        break_with(Error(ErrorCode::invalid, "the peer sent a malformed frame"));
     return arrival == RingReader::Arrival::frame;
 }
 
@@ -44,7 +47,9 @@ void Link::release(Traffic traffic) {
     if (ring.credit_due()) transmit_credit(traffic);
 }
 
-bool Link::pending() const { return !broken_ && (incoming_[0].pending() || incoming_[1].pending()); }
+bool Link::pending() const {
+    return !broken_ && (incoming_[0].pending() || incoming_[1].pending());
+}
 
 void Link::break_with(Error why) {
     if (!broken_) broken_ = std::move(why);

@@ -67,11 +67,15 @@ public:
     void break_with(Error why);
 
     // Bytes of frames published / frames published, for reports.
-    struct Counters { std::uint64_t frames_sent = 0, bytes_sent = 0, frames_received = 0; };
+    struct Counters {
+        std::uint64_t frames_sent = 0, bytes_sent = 0, frames_received = 0;
+    };
     [[nodiscard]] const Counters& counters() const { return counters_; }
     // Where the ring stands: lines written, and lines that the peer has given back. What lies between may or may not have
     // run. (For telling the callers of what was in a dead peer's mailbox.)
-    [[nodiscard]] std::uint64_t lines_published(Traffic traffic) const { return outgoing_[static_cast<std::size_t>(traffic)].head(); }
+    [[nodiscard]] std::uint64_t lines_published(Traffic traffic) const {
+        return outgoing_[static_cast<std::size_t>(traffic)].head();
+    }
     [[nodiscard]] std::uint64_t lines_credited(Traffic traffic);
 
 protected:

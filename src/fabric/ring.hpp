@@ -58,7 +58,8 @@ public:
     void publish(wire::FrameHeader header) {
         header.signal.sequence = ++sequence_;
         header.signal.lines = static_cast<std::uint16_t>(reserved_lines_);
-        std::memcpy(line(head_) + sizeof(wire::Signal), reinterpret_cast<const std::byte*>(&header) + sizeof(wire::Signal),
+        std::memcpy(line(head_) + sizeof(wire::Signal),
+                    reinterpret_cast<const std::byte*>(&header) + sizeof(wire::Signal),
                     wire::kHeaderBytes - sizeof(wire::Signal));
         store_signal(header.signal);
         head_ += reserved_lines_;
@@ -72,7 +73,9 @@ public:
     [[nodiscard]] const std::byte* memory() const { return memory_; }
 
 private:
-    [[nodiscard]] std::byte* line(std::uint64_t position) const { return memory_ + position % kRingLines * wire::kLineBytes; }
+    [[nodiscard]] std::byte* line(std::uint64_t position) const {
+        return memory_ + position % kRingLines * wire::kLineBytes;
+    }
 
     void store_signal(wire::Signal signal) {
         std::uint64_t word = 0;
@@ -143,10 +146,13 @@ public:
     [[nodiscard]] std::byte* memory() const { return memory_; }
 
 private:
-    [[nodiscard]] std::byte* line(std::uint64_t position) const { return memory_ + position % kRingLines * wire::kLineBytes; }
+    [[nodiscard]] std::byte* line(std::uint64_t position) const {
+        return memory_ + position % kRingLines * wire::kLineBytes;
+    }
 
     [[nodiscard]] wire::Signal load_signal() const {
-        const std::uint64_t word = std::atomic_ref(*reinterpret_cast<std::uint64_t*>(line(tail_))).load(std::memory_order_acquire);
+        const std::uint64_t word =
+            std::atomic_ref(*reinterpret_cast<std::uint64_t*>(line(tail_))).load(std::memory_order_acquire);
         wire::Signal signal;
         std::memcpy(&signal, &word, sizeof signal);
         return signal;
@@ -156,7 +162,8 @@ private:
         std::byte* at = line(tail_);
         std::memcpy(&frame.header, at, sizeof frame.header);
         frame.header.signal = signal;
-        if (wire::kHeaderBytes + std::uint64_t{frame.header.body_bytes} > signal.lines * wire::kLineBytes || !wire::check(frame.header))
+        if (wire::kHeaderBytes + std::uint64_t{frame.header.body_bytes} > signal.lines * wire::kLineBytes ||
+            !wire::check(frame.header))
             return Arrival::malformed;
         const Bytes body(at + wire::kHeaderBytes, frame.header.body_bytes);
         frame.extra = body.first(frame.header.extra_bytes);
@@ -165,9 +172,9 @@ private:
     }
 
     std::byte* memory_ = nullptr;
-    std::uint64_t tail_ = 0;          // lines read, ever
+    std::uint64_t tail_ = 0;  // lines read, ever
     std::uint64_t credit_given_ = 0;
-    std::uint64_t lines_ = 0;         // of the frame at the tail
+    std::uint64_t lines_ = 0;  // of the frame at the tail
     std::uint32_t sequence_ = 0;
 };
 
@@ -176,7 +183,8 @@ private:
 struct alignas(4096) Region {
     alignas(64) CreditWord credits[2];
     alignas(64) std::uint32_t asleep;
-    std::uint64_t owner;  // the owner's link token: a sender that has mapped this knows by it that it is the right place
+    std::uint64_t
+        owner;  // the owner's link token: a sender that has mapped this knows by it that it is the right place
     alignas(64) std::byte rings[2][kRingBytes];
 };
 

@@ -16,16 +16,34 @@ std::string_view to_string(RanAs ran) noexcept {
 
 // ---- Package, Entry
 
-Package Package::open(const std::filesystem::path& path) { return Package(value_or_throw(PackageStore::open(path))); }
-Package Package::parse(std::span<const std::byte> file) { return Package(value_or_throw(PackageStore::parse(file))); }
-const std::string& Package::name() const { return store_->manifest().name; }
-std::string Package::digest() const { return store_->digest().hex(); }
-bool Package::is_interface() const { return store_->manifest().interface; }
-const std::vector<std::string>& Package::entries() const { return store_->manifest().entries; }
-Entry Package::entry(std::string_view name) const { return {store_, value_or_throw(store_->entry(name))}; }
+Package Package::open(const std::filesystem::path& path) {
+    return Package(value_or_throw(PackageStore::open(path)));
+}
+Package Package::parse(std::span<const std::byte> file) {
+    return Package(value_or_throw(PackageStore::parse(file)));
+}
+const std::string& Package::name() const {
+    return store_->manifest().name;
+}
+std::string Package::digest() const {
+    return store_->digest().hex();
+}
+bool Package::is_interface() const {
+    return store_->manifest().interface;
+}
+const std::vector<std::string>& Package::entries() const {
+    return store_->manifest().entries;
+}
+Entry Package::entry(std::string_view name) const {
+    return {store_, value_or_throw(store_->entry(name))};
+}
 
-const std::string& Entry::name() const { return package_->manifest().entries[index_]; }
-std::string Entry::id() const { return package_->function_ids()[index_].hex(); }
+const std::string& Entry::name() const {
+    return package_->manifest().entries[index_];
+}
+std::string Entry::id() const {
+    return package_->function_ids()[index_].hex();
+}
 
 // ---- Call
 
@@ -38,7 +56,9 @@ Call& Call::operator=(Call&& other) noexcept {
     return *this;
 }
 
-Call::~Call() { forget(); }
+Call::~Call() {
+    forget();
+}
 
 void Call::forget() noexcept {
     if (core_) core_->forget({slot_, generation_});
@@ -63,7 +83,9 @@ Reply Call::reply() {
     return {std::move(end.data), end.node, static_cast<RanAs>(end.ran), end.hops};
 }
 
-std::vector<std::byte> Call::get() { return reply().data; }
+std::vector<std::byte> Call::get() {
+    return reply().data;
+}
 
 // ---- Peer
 
@@ -88,12 +110,24 @@ LoadReport Peer::load(const Package& package) const {
     return report;
 }
 
-NodeId Peer::node() const { return state_->id; }
-const std::string& Peer::address() const { return state_->address; }
-std::string Peer::lane() const { return state_->lane; }
-std::uint32_t Peer::node_count() const { return state_->node_count; }
-Peer::Counters Peer::counters() const { return core_->counters(*state_); }
-std::size_t Peer::payload_bytes_max() noexcept { return wire::kPayloadBytesMax; }
+NodeId Peer::node() const {
+    return state_->id;
+}
+const std::string& Peer::address() const {
+    return state_->address;
+}
+std::string Peer::lane() const {
+    return state_->lane;
+}
+std::uint32_t Peer::node_count() const {
+    return state_->node_count;
+}
+Peer::Counters Peer::counters() const {
+    return core_->counters(*state_);
+}
+std::size_t Peer::payload_bytes_max() noexcept {
+    return wire::kPayloadBytesMax;
+}
 
 // ---- Node
 
@@ -103,11 +137,23 @@ Node::~Node() {
     if (core_) core_->shut_down();
 }
 
-Peer Node::connect(std::string_view address) { return {core_, value_or_throw(core_->connect(address))}; }
-unsigned Node::poll(std::chrono::milliseconds wait) { return core_->poll(wait); }
-void Node::wake() noexcept { core_->wake(); }
-const std::string& Node::address() const { return core_->address(); }
-NodeId Node::id() const { return core_->id(); }
-std::uint32_t Node::node_count() const { return core_->node_count(); }
+Peer Node::connect(std::string_view address) {
+    return {core_, value_or_throw(core_->connect(address))};
+}
+unsigned Node::poll(std::chrono::milliseconds wait) {
+    return core_->poll(wait);
+}
+void Node::wake() noexcept {
+    core_->wake();
+}
+const std::string& Node::address() const {
+    return core_->address();
+}
+NodeId Node::id() const {
+    return core_->id();
+}
+std::uint32_t Node::node_count() const {
+    return core_->node_count();
+}
 
 }  // namespace rove

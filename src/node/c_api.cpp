@@ -45,9 +45,13 @@ int guarded(Work&& work) {
     }
 }
 
-int missing(const char* what) { return failed(rove::ErrorCode::invalid, what); }
+int missing(const char* what) {
+    return failed(rove::ErrorCode::invalid, what);
+}
 
-std::span<const std::byte> bytes_of(const void* data, size_t size) { return {static_cast<const std::byte*>(data), size}; }
+std::span<const std::byte> bytes_of(const void* data, size_t size) {
+    return {static_cast<const std::byte*>(data), size};
+}
 
 rove::NodeOptions options_of(const rove_node_options* options) {
     rove::NodeOptions result;
@@ -59,9 +63,12 @@ rove::NodeOptions options_of(const rove_node_options* options) {
     result.host_object = options->host_object;
     result.own_thread = options->own_thread != 0;
     const std::string fabric = text(options->fabric);
-    if (fabric == "shm") result.fabric = rove::FabricChoice::shm;
-    else if (fabric == "tcp") result.fabric = rove::FabricChoice::tcp;
-    else if (!fabric.empty()) throw rove::Error(rove::ErrorCode::invalid, "fabric '" + fabric + "': there are shm and tcp");
+    if (fabric == "shm")
+        result.fabric = rove::FabricChoice::shm;
+    else if (fabric == "tcp")
+        result.fabric = rove::FabricChoice::tcp;
+    else if (!fabric.empty())
+        throw rove::Error(rove::ErrorCode::invalid, "fabric '" + fabric + "': there are shm and tcp");
     return result;
 }
 
@@ -87,7 +94,9 @@ int rove_node_create(const rove_node_options* options, rove_node_t** out) {
     });
 }
 
-const char* rove_node_address(const rove_node_t* node) { return node != nullptr ? node->node.address().c_str() : ""; }
+const char* rove_node_address(const rove_node_t* node) {
+    return node != nullptr ? node->node.address().c_str() : "";
+}
 
 int rove_node_poll(rove_node_t* node, int timeout_ms) {
     if (node == nullptr) return -missing("rove_node_poll: node is NULL");
@@ -99,7 +108,9 @@ int rove_node_poll(rove_node_t* node, int timeout_ms) {
     return error == ROVE_OK ? static_cast<int>(handled) : -error;
 }
 
-void rove_node_destroy(rove_node_t* node) { delete node; }
+void rove_node_destroy(rove_node_t* node) {
+    delete node;
+}
 
 int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) {
     if (node == nullptr || address == nullptr || out == nullptr) return missing("rove_connect: an argument is NULL");
@@ -119,7 +130,9 @@ int rove_package_open(const char* path, rove_package_t** out) {
     });
 }
 
-void rove_package_close(rove_package_t* package) { delete package; }
+void rove_package_close(rove_package_t* package) {
+    delete package;
+}
 
 int rove_load(rove_peer_t* peer, rove_package_t* package) {
     if (peer == nullptr || package == nullptr) return missing("rove_load: an argument is NULL");
@@ -134,7 +147,8 @@ int rove_call_begin(rove_peer_t* peer, rove_package_t* package, const char* entr
     if (peer == nullptr || package == nullptr || entry == nullptr || out == nullptr || (payload == nullptr && size > 0))
         return missing("rove_call_begin: an argument is NULL");
     return guarded([&] {
-        *out = new rove_call_t{peer->peer.call(package->package.entry(entry), bytes_of(payload, size)), {}, std::nullopt};
+        *out =
+            new rove_call_t{peer->peer.call(package->package.entry(entry), bytes_of(payload, size)), {}, std::nullopt};
         return ROVE_OK;
     });
 }
@@ -168,10 +182,16 @@ int rove_call_wait(rove_call_t* call, int timeout_ms, const void** data, size_t*
     });
 }
 
-void rove_call_free(rove_call_t* call) { delete call; }
+void rove_call_free(rove_call_t* call) {
+    delete call;
+}
 
-const char* rove_error_message(void) { return last_message.c_str(); }
+const char* rove_error_message(void) {
+    return last_message.c_str();
+}
 
-const char* rove_error_name(int error) { return rove::to_string(static_cast<rove::ErrorCode>(error)).data(); }
+const char* rove_error_name(int error) {
+    return rove::to_string(static_cast<rove::ErrorCode>(error)).data();
+}
 
 }  // extern "C"

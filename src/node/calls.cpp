@@ -5,7 +5,8 @@ namespace rove {
 Result<CallTable::Id> CallTable::begin(PeerState* peer) {
     if (free_.empty()) {
         if (slots_.size() == kCallsMax)
-            return fail(ErrorCode::overloaded, "{} calls are in flight, the most a node has at once; wait for some to end", kCallsMax);
+            return fail(ErrorCode::overloaded,
+                        "{} calls are in flight, the most a node has at once; wait for some to end", kCallsMax);
         slots_.emplace_back().generation = first_generation_;
         free_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
     }

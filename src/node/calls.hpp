@@ -52,7 +52,8 @@ public:
     void fail_all(const PeerState* peer, const Error& why);
 
 private:
-    std::uint32_t first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing
+    std::uint32_t
+        first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing
     std::deque<CallSlot> slots_;
     std::vector<std::uint32_t> free_;
 };

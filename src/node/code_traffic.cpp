@@ -56,9 +56,12 @@ Result<bool> NodeCore::send_code(const CodeTarget& to, PackageStore& package, Fo
 Status NodeCore::send_part(const CodeTarget& to, const Digest& package, std::uint32_t part, Bytes bytes) {
     for (std::size_t offset = 0; offset < bytes.size();) {
         const Bytes piece = bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset));
-        const wire::CodeChunk chunk{.package = package, .part = part, .offset = static_cast<std::uint32_t>(offset),
+        const wire::CodeChunk chunk{.package = package,
+                                    .part = part,
+                                    .offset = static_cast<std::uint32_t>(offset),
                                     .total_bytes = static_cast<std::uint32_t>(bytes.size())};
-        ROVE_CHECK(send(to.via, Traffic::replies, {.signal = {.kind = Kind::code}, .node = to.node}, raw(chunk), piece));
+        ROVE_CHECK(
+            send(to.via, Traffic::replies, {.signal = {.kind = Kind::code}, .node = to.node}, raw(chunk), piece));
         to.via.counters.code_bytes_sent += piece.size();
         offset += piece.size();
     }
@@ -73,7 +76,8 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
     };
     const std::size_t most = chunk.part == 0 ? wire::kManifestBytesMax : wire::kSliceBytesMax;
     if (chunk.total_bytes == 0 || chunk.total_bytes > most) return wrong("of a part over the limit");
-    if (chunk.offset + frame.payload.size() > chunk.total_bytes || frame.payload.empty()) return wrong("that lies outside its part");
+    if (chunk.offset + frame.payload.size() > chunk.total_bytes || frame.payload.empty())
+        return wrong("that lies outside its part");
     Status added;
     if (frame.payload.size() == chunk.total_bytes) {
         added = part_arrived(from, chunk.package, chunk.part, frame.payload);
@@ -84,7 +88,8 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
             if (from.assembly_bytes > kAssemblyBytesMax) return wrong("beyond what may arrive at once");
             assembly = {Buffer(chunk.total_bytes), 0};
         }
-        if (assembly.arrived != chunk.offset || assembly.bytes.size() != chunk.total_bytes) return wrong("out of its order");
+        if (assembly.arrived != chunk.offset || assembly.bytes.size() != chunk.total_bytes)
+            return wrong("out of its order");
         std::memcpy(assembly.bytes.data() + chunk.offset, frame.payload.data(), frame.payload.size());
         assembly.arrived += frame.payload.size();
         if (assembly.arrived < chunk.total_bytes) return;
@@ -140,7 +145,8 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
             if (bound->second != need.handle) continue;
             need.function = bound->first;
             from.bindings.erase(bound);
-            send_or_cut(from, {.signal = {.kind = Kind::bind, .flags = wire::kNamed}, .handle = need.handle, .node = from.id},
+            send_or_cut(from,
+                        {.signal = {.kind = Kind::bind, .flags = wire::kNamed}, .handle = need.handle, .node = from.id},
                         need.function.raw(), {});
             break;
         }
@@ -160,14 +166,17 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
 
 void NodeCore::on_lack(PeerState& from, const wire::Frame& frame) {
     if (frame.header.node != from.my_id && frame.header.node != id()) return route_frame(frame);
-    give_up(read<wire::NeedCode>(frame), fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
+    give_up(read<wire::NeedCode>(frame),
+            fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
 }
 
 // Those that wait for this code will be told that it does not come.
 void NodeCore::give_up(const wire::NeedCode& need, std::string_view why) {
     const auto end = [&](std::optional<Parked>& parked) {
-        if (!parked || !(need.function == FunctionId{} ? parked->handle == need.handle : parked->function == need.function ||
-                         (parked->function == FunctionId{} && parked->handle == need.handle)))
+        if (!parked ||
+            !(need.function == FunctionId{} ? parked->handle == need.handle
+                                            : parked->function == need.function ||
+                                                  (parked->function == FunctionId{} && parked->handle == need.handle)))
             return;
         parked->hopeless = Error(ErrorCode::unsupported, std::string(why));
     };

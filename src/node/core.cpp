@@ -24,7 +24,9 @@ Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
     return core;
 }
 
-NodeCore::~NodeCore() { shut_down(); }
+NodeCore::~NodeCore() {
+    shut_down();
+}
 
 std::string NodeCore::name() const {
     return options_.listen.empty() ? std::string("this client") : fmt::format("node {}", id());
@@ -35,7 +37,8 @@ Status NodeCore::start() {
     if (!options_.join.empty() && options_.listen.empty())
         return fail(ErrorCode::invalid, "to join {} a node must listen: give it an address of its own", options_.join);
     if (!options_.listen.empty()) code::prepare_process();
-    ROVE_TRY(fabric_, fabric::open_ucx_fabric({.shm = options_.fabric != FabricChoice::tcp, .tcp = options_.fabric != FabricChoice::shm}));
+    ROVE_TRY(fabric_, fabric::open_ucx_fabric(
+                          {.shm = options_.fabric != FabricChoice::tcp, .tcp = options_.fabric != FabricChoice::shm}));
     ROVE_CHECK(sleeper_.open(fabric_->descriptors()));
     code::CodeOptions code;
     code.node = options_.listen.empty() ? "this client" : "the node at " + options_.listen;
@@ -62,7 +65,8 @@ Status NodeCore::preload() {
     std::vector<std::filesystem::path> files;
     for (const auto& file : std::filesystem::directory_iterator(options_.packages, error))
         if (file.path().extension() == ".rove") files.push_back(file.path());
-    if (error) return fail(ErrorCode::invalid, "packages directory {}: {}", options_.packages.string(), error.message());
+    if (error)
+        return fail(ErrorCode::invalid, "packages directory {}: {}", options_.packages.string(), error.message());
     std::sort(files.begin(), files.end());
     std::vector<std::shared_ptr<PackageStore>> functions;
     for (const auto& file : files) {  // interfaces first: functions link to them
@@ -72,10 +76,12 @@ Status NodeCore::preload() {
             functions.push_back(package);
             continue;
         }
-        if (const auto loaded = cache_->load_interface(package); !loaded) return prefixed(loaded.error(), file.string());
+        if (const auto loaded = cache_->load_interface(package); !loaded)
+            return prefixed(loaded.error(), file.string());
     }
     for (const auto& package : functions)
-        if (const Status loaded = cache_->load(package); !loaded) return prefixed(loaded.error(), package->manifest().name);
+        if (const Status loaded = cache_->load(package); !loaded)
+            return prefixed(loaded.error(), package->manifest().name);
     return {};
 }
 
@@ -90,7 +96,8 @@ std::vector<Digest> NodeCore::resident_digests() {
 
 Result<std::unique_ptr<fabric::Link>> NodeCore::open_link() {
     Hold hold(*this);
-    if (peers_.size() >= kPeersMax) return fail(ErrorCode::overloaded, "{} has {} peers, the most a node has at once", name(), kPeersMax);
+    if (peers_.size() >= kPeersMax)
+        return fail(ErrorCode::overloaded, "{} has {} peers, the most a node has at once", name(), kPeersMax);
     return fabric_->open_link();
 }
 
@@ -104,7 +111,8 @@ void NodeCore::drop_link(std::unique_ptr<fabric::Link> link) {
     link.reset();
 }
 
-Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabric::Link> link, std::shared_ptr<PeerState> old) {
+Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
+                                                   std::shared_ptr<PeerState> old) {
     Hold hold(*this);
     std::shared_ptr<PeerState> peer = std::move(old);
     for (std::size_t i = 0; !peer && meeting.member && i < peers_.size(); ++i)  // a member that came back
@@ -154,7 +162,8 @@ void NodeCore::set_identity(NodeId id, std::uint32_t node_count) {
 }
 
 void NodeCore::set_node_count(std::uint32_t node_count) {
-    if (node_count > node_count_.load(std::memory_order_relaxed)) node_count_.store(node_count, std::memory_order_relaxed);
+    if (node_count > node_count_.load(std::memory_order_relaxed))
+        node_count_.store(node_count, std::memory_order_relaxed);
 }
 
 Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {

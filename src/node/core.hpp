@@ -51,7 +51,8 @@ public:
         bool wants_reply = true;
     };
     [[nodiscard]] Result<CallTable::Id> call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
-    [[nodiscard]] Result<CallTable::Id> load(const std::shared_ptr<PeerState>& peer, const std::shared_ptr<PackageStore>& package);
+    [[nodiscard]] Result<CallTable::Id> load(const std::shared_ptr<PeerState>& peer,
+                                             const std::shared_ptr<PackageStore>& package);
     [[nodiscard]] bool wait(CallTable::Id id, std::optional<TimePoint> deadline);  // true: ended
     [[nodiscard]] bool test(CallTable::Id id);
     [[nodiscard]] Result<CallEnd> take(CallTable::Id id);  // frees the slot; precondition: ended
@@ -94,7 +95,7 @@ public:
     };
     // Makes a peer of a link that is connected, or brings an old one back to life.
     [[nodiscard]] Result<std::shared_ptr<PeerState>> adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
-                                                          std::shared_ptr<PeerState> old);
+                                                           std::shared_ptr<PeerState> old);
     void lose(const std::shared_ptr<PeerState>& peer, const Error& why);
     void set_identity(NodeId id, std::uint32_t node_count);
     void set_node_count(std::uint32_t node_count);
@@ -151,12 +152,13 @@ private:
     void on_lack(PeerState& from, const wire::Frame& frame);
     void ask_for_code(PeerState* from, const Parked& parked, NodeId origin);
     struct CodeTarget {
-        NodeId node;             // who gets it
-        PeerState& via;          // the link it goes over
+        NodeId node;     // who gets it
+        PeerState& via;  // the link it goes over
         std::string_view triple;
     };
     // Sends the manifest and every form that this process has for the target, `first` form first; which ones were sent?
-    [[nodiscard]] Result<bool> send_code(const CodeTarget& to, PackageStore& package, wire::Form form, bool with_manifest);
+    [[nodiscard]] Result<bool> send_code(const CodeTarget& to, PackageStore& package, wire::Form form,
+                                         bool with_manifest);
     [[nodiscard]] Status send_part(const CodeTarget& to, const Digest& package, std::uint32_t part, Bytes bytes);
     [[nodiscard]] Status part_arrived(PeerState& from, const Digest& package, std::uint32_t part, Bytes bytes);
     [[nodiscard]] bool may_send(wire::Form form) const;
@@ -165,7 +167,8 @@ private:
     [[nodiscard]] std::shared_ptr<PackageStore> package_with(const FunctionId& function) const;
 
     // ---- sending (sending.cpp)
-    [[nodiscard]] Status send(PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload);
+    [[nodiscard]] Status send(PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
+                              Bytes payload);
     // For what must not be lost as long as the peer lives: cuts off a peer that does not take it.
     void send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload);
     void flush(PeerState& peer);
@@ -175,8 +178,9 @@ private:
     [[nodiscard]] Peer::Counters counters_of(const PeerState& peer) const;
     [[nodiscard]] PeerState* route(NodeId node) const;
     void route_frame(const wire::Frame& frame);
-    [[nodiscard]] Status send_call(PeerState& peer, const FunctionId& function, const std::shared_ptr<PackageStore>& package,
-                                   wire::FrameHeader header, Bytes payload);
+    [[nodiscard]] Status send_call(PeerState& peer, const FunctionId& function,
+                                   const std::shared_ptr<PackageStore>& package, wire::FrameHeader header,
+                                   Bytes payload);
     [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
     void end_call(wire::FrameHeader reply, Bytes payload);
@@ -196,7 +200,7 @@ private:
     bool leading_ = false;
     bool asleep_ = false;
     bool stopping_ = false;
-    int lead_wanted_ = 0;  // threads that wait for a call and would lead
+    int lead_wanted_ = 0;              // threads that wait for a call and would lead
     std::condition_variable changed_;  // the lead became free, or a call ended
     unsigned idle_steps_ = 0;
     TimePoint idle_since_{};
@@ -211,7 +215,7 @@ private:
     std::vector<PeerState*> members_;                // by dense id; null: gone, or myself
     std::unordered_map<NodeId, PeerState*> clients_;
     std::unordered_map<FunctionId, std::shared_ptr<PackageStore>> offered_;  // functions of this program's own packages
-    std::deque<Buffer> local_;  // frames this node sends to itself
+    std::deque<Buffer> local_;                                               // frames this node sends to itself
     std::size_t local_bytes_ = 0;
     std::optional<Parked> local_parked_;
 

@@ -27,7 +27,8 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
     switch (header.signal.kind) {
         case Kind::call: {
             if (is_client(from.my_id)) return wrong("a call, but only replies can be sent to a client");
-            if (is_client(from.id) ? header.node != from.id : !known(header.node)) return wrong("a call that names another caller");
+            if (is_client(from.id) ? header.node != from.id : !known(header.node))
+                return wrong("a call that names another caller");
             const std::size_t extra = (header.signal.flags & wire::kNamed) != 0 ? sizeof(FunctionId) : 0;
             if (frame.extra.size() != extra) return wrong("a call with an extension of the wrong size");
             if (frame.payload.size() > wire::kPayloadBytesMax) return wrong("a payload over the limit");
@@ -40,13 +41,16 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
         case Kind::bind:
             return frame.extra.size() == sizeof(FunctionId) ? std::nullopt : std::optional(wrong("a malformed bind"));
         case Kind::code:
-            return frame.extra.size() == sizeof(wire::CodeChunk) ? std::nullopt : std::optional(wrong("a malformed code chunk"));
+            return frame.extra.size() == sizeof(wire::CodeChunk) ? std::nullopt
+                                                                 : std::optional(wrong("a malformed code chunk"));
         case Kind::need:
         case Kind::lack:
-            return frame.extra.size() == sizeof(wire::NeedCode) ? std::nullopt : std::optional(wrong("a malformed request for code"));
+            return frame.extra.size() == sizeof(wire::NeedCode) ? std::nullopt
+                                                                : std::optional(wrong("a malformed request for code"));
         case Kind::load:
             if (is_client(from.my_id)) return wrong("a package to load, but this is a client");
-            return frame.extra.size() == sizeof(wire::LoadPackage) ? std::nullopt : std::optional(wrong("a malformed load"));
+            return frame.extra.size() == sizeof(wire::LoadPackage) ? std::nullopt
+                                                                   : std::optional(wrong("a malformed load"));
         case Kind::none:
         case Kind::filler: break;
     }
@@ -109,7 +113,8 @@ void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame, Lock&
         case Kind::need: return on_need(from, frame);
         case Kind::lack: return on_lack(from, frame);
         case Kind::load: return on_load(frame);
-        default: from.link->break_with(Error(ErrorCode::invalid, fmt::format("peer {} sent a call among replies", from.id)));
+        default:
+            from.link->break_with(Error(ErrorCode::invalid, fmt::format("peer {} sent a call among replies", from.id)));
     }
 }
 
@@ -157,7 +162,8 @@ bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lock& lock) {
     }
     if (parked && parked->hopeless) {
         const Error why(parked->hopeless->code(),
-                        fmt::format("{} on {}: {}", function != nullptr ? function->name : "a function", name(), parked->hopeless->message()));
+                        fmt::format("{} on {}: {}", function != nullptr ? function->name : "a function", name(),
+                                    parked->hopeless->message()));
         parked.reset();
         (void)end_with_error(frame.header, why);
         return true;
@@ -172,7 +178,8 @@ bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lock& lock) {
         return true;
     }
     if (named && from != nullptr)
-        send_or_cut(*from, {.signal = {.kind = Kind::bind}, .handle = function->handle, .node = from->id}, function->id.raw(), {});
+        send_or_cut(*from, {.signal = {.kind = Kind::bind}, .handle = function->handle, .node = from->id},
+                    function->id.raw(), {});
     run(std::get<code::Entered>(entered), *function, frame, lock);
     return true;
 }
@@ -184,9 +191,11 @@ void NodeCore::run(const code::Entered& entered, code::Function& function, const
     try {
         entered.run(&here, frame.payload.data(), frame.payload.size());
     } catch (const std::exception& error) {
-        thrown = Error(ErrorCode::failed, fmt::format("{} on {} let an exception out: {}", function.name, name(), error.what()));
+        thrown = Error(ErrorCode::failed,
+                       fmt::format("{} on {} let an exception out: {}", function.name, name(), error.what()));
     } catch (...) {
-        thrown = Error(ErrorCode::failed, fmt::format("{} on {} let an exception out that is no std::exception", function.name, name()));
+        thrown = Error(ErrorCode::failed,
+                       fmt::format("{} on {} let an exception out that is no std::exception", function.name, name()));
     }
     lock.lock();
     if (here.ended) return;
@@ -222,7 +231,8 @@ void NodeCore::on_reply(const PeerState* from, const wire::Frame& frame) {
     if ((header.signal.flags & wire::kError) != 0) {
         slot->error = Error(static_cast<ErrorCode>(header.status), std::string(as_text(frame.payload)));
     } else {
-        slot->end = {Buffer(frame.payload.begin(), frame.payload.end()), header.handle, static_cast<code::Ran>(header.status), header.hops};
+        slot->end = {Buffer(frame.payload.begin(), frame.payload.end()), header.handle,
+                     static_cast<code::Ran>(header.status), header.hops};
     }
     call_ended();
 }
@@ -244,7 +254,8 @@ void NodeCore::on_load(const wire::Frame& frame) {
     const std::shared_ptr<PackageStore> package = cache_->package(digest);
     const wire::FrameHeader& to = frame.header;
     if (!package) {
-        (void)end_with_error(to, Error(ErrorCode::invalid, fmt::format("{} has not received package {}", name(), digest.hex())));
+        (void)end_with_error(
+            to, Error(ErrorCode::invalid, fmt::format("{} has not received package {}", name(), digest.hex())));
         return;
     }
     if (!package->manifest().interface) {
@@ -259,10 +270,12 @@ void NodeCore::on_load(const wire::Frame& frame) {
     }
     std::string lines;
     for (const std::string& replaced : report->replaced) {
-        log().info("{}: interface {} takes over {}; what arrived before keeps the old one", name(), package->manifest().name, replaced);
+        log().info("{}: interface {} takes over {}; what arrived before keeps the old one", name(),
+                   package->manifest().name, replaced);
         lines += replaced + '\n';
     }
-    (void)end_with_reply(to, code::Ran::image, rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax)));
+    (void)end_with_reply(to, code::Ran::image,
+                         rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax)));
 }
 
 }  // namespace rove

@@ -1,6 +1,5 @@
 #include "node/here.hpp"
 
-
 #include "node/core.hpp"
 #include "node/log.hpp"
 
@@ -11,7 +10,9 @@ using rove::Status;
 
 namespace {
 
-Bytes bytes_of(const void* data, std::size_t size) { return {static_cast<const std::byte*>(data), size}; }
+Bytes bytes_of(const void* data, std::size_t size) {
+    return {static_cast<const std::byte*>(data), size};
+}
 
 // A wrong use by shipped code is told by a number there; the words go to the node's log.
 int code_of(const Status& status, const rove_here* here) {
@@ -36,7 +37,8 @@ int rove_reply(rove_here* here, const void* data, size_t size) {
 
 int rove_fail(rove_here* here, const char* message) {
     if (here->ended) return ROVE_INVALID;
-    return end(here, here->core->reply_error(here->call, rove::Error(ErrorCode::failed, message != nullptr ? message : "")));
+    return end(here,
+               here->core->reply_error(here->call, rove::Error(ErrorCode::failed, message != nullptr ? message : "")));
 }
 
 int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) {
@@ -57,15 +59,23 @@ int rove_find(rove_here* here, const char* name, rove_function* out) {
 int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload, size_t size) {
     const std::optional<rove::FunctionId> id = here->core->function_of(function);
     if (!id || (payload == nullptr && size > 0)) return ROVE_INVALID;
-    const rove::wire::FrameHeader header{.signal = {.kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply},
-                                         .node = here->core->id(), .hops = 0};
+    const rove::wire::FrameHeader header{
+        .signal = {.kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply}, .node = here->core->id(), .hops = 0};
     return code_of(here->core->send_on({node, *id, bytes_of(payload, size), header}), here);
 }
 
-rove_node_id rove_node(rove_here* here) { return here->core->id(); }
-rove_node_id rove_origin(rove_here* here) { return here->call.node; }
-uint32_t rove_node_count(rove_here* here) { return here->core->node_count(); }
-void* rove_host_object(rove_here* here) { return here->core->options().host_object; }
+rove_node_id rove_node(rove_here* here) {
+    return here->core->id();
+}
+rove_node_id rove_origin(rove_here* here) {
+    return here->call.node;
+}
+uint32_t rove_node_count(rove_here* here) {
+    return here->core->node_count();
+}
+void* rove_host_object(rove_here* here) {
+    return here->core->options().host_object;
+}
 
 }  // extern "C"
 
@@ -75,10 +85,14 @@ std::vector<code::HostSymbol> host_symbols() {
     const auto symbol = [](std::string_view name, auto* function) {
         return code::HostSymbol{name, reinterpret_cast<void*>(function)};
     };
-    return {symbol("rove_reply", &rove_reply),     symbol("rove_fail", &rove_fail),
-            symbol("rove_forward", &rove_forward), symbol("rove_find", &rove_find),
-            symbol("rove_post", &rove_post),       symbol("rove_node", &rove_node),
-            symbol("rove_origin", &rove_origin),   symbol("rove_node_count", &rove_node_count),
+    return {symbol("rove_reply", &rove_reply),
+            symbol("rove_fail", &rove_fail),
+            symbol("rove_forward", &rove_forward),
+            symbol("rove_find", &rove_find),
+            symbol("rove_post", &rove_post),
+            symbol("rove_node", &rove_node),
+            symbol("rove_origin", &rove_origin),
+            symbol("rove_node_count", &rove_node_count),
             symbol("rove_host_object", &rove_host_object)};
 }
 

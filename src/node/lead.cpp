@@ -127,7 +127,8 @@ unsigned NodeCore::poll(std::chrono::milliseconds wait) {
         std::optional<TimePoint> deadline;
         if (wait.count() > 0) deadline = Clock::now() + wait;
         woken_ = false;
-        while (handled == 0 && !woken_ && (!deadline || Clock::now() < *deadline)) handled = lead_step(hold.lock(), deadline);
+        while (handled == 0 && !woken_ && (!deadline || Clock::now() < *deadline))
+            handled = lead_step(hold.lock(), deadline);
     }
     leading_ = false;
     changed_.notify_all();
@@ -171,7 +172,9 @@ void NodeCore::wake_leader() {
     if (asleep_) sleeper_.kick();
 }
 
-void NodeCore::call_ended() { changed_.notify_all(); }
+void NodeCore::call_ended() {
+    changed_.notify_all();
+}
 
 // What it changes counts as handled: somebody may wait for it, and must not sleep over it.
 unsigned NodeCore::housekeep(Lock& lock) {
@@ -179,7 +182,8 @@ unsigned NodeCore::housekeep(Lock& lock) {
     const TimePoint now = Clock::now();
     const auto expire = [now, &changed](std::optional<Parked>& parked) {
         if (!parked || parked->hopeless || !parked->asked || now - parked->since <= kCodeWaitMax) return;
-        parked->hopeless = Error(ErrorCode::timed_out, "its code did not come in time; is the process that has it stopped?");
+        parked->hopeless =
+            Error(ErrorCode::timed_out, "its code did not come in time; is the process that has it stopped?");
         ++changed;
     };
     expire(local_parked_);
@@ -215,7 +219,8 @@ void NodeCore::shut_down() {
             // What has arrived is run and answered; what arrives from now on may find nobody.
             const TimePoint limit = Clock::now() + std::chrono::seconds(1);
             leading_ = true;
-            for (unsigned quiet = 0; quiet < 100 && Clock::now() < limit;) quiet = work(hold.lock()) > 0 ? 0 : quiet + 1;
+            for (unsigned quiet = 0; quiet < 100 && Clock::now() < limit;)
+                quiet = work(hold.lock()) > 0 ? 0 : quiet + 1;
             leading_ = false;
         }
         calls_.fail_all(nullptr, Error(ErrorCode::cancelled, "this node was shut down while the call was in flight"));

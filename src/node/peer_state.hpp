@@ -37,9 +37,9 @@ struct Assembly {
 // behind it wait in the mailbox too; replies and code pass by on their own ring.
 struct Parked {
     TimePoint since;
-    bool asked = false;              // `need` was sent
-    std::optional<Error> hopeless;   // nobody has the code
-    FunctionId function;             // all zero: known by handle only
+    bool asked = false;             // `need` was sent
+    std::optional<Error> hopeless;  // nobody has the code
+    FunctionId function;            // all zero: known by handle only
     std::uint32_t handle = 0;
 };
 
@@ -61,7 +61,7 @@ struct PeerState {
 
     std::shared_ptr<fabric::Link> link;  // null: gone
     std::string lane;
-    std::optional<Error> lost;  // set by whoever notices; the leader cleans up
+    std::optional<Error> lost;      // set by whoever notices; the leader cleans up
     std::function<void()> hang_up;  // closes the control connection
 
     std::array<std::deque<Buffer>, fabric::kTrafficKinds> outbox;

@@ -11,7 +11,9 @@ using wire::Kind;
 
 namespace {
 
-constexpr std::size_t index_of(Traffic traffic) { return static_cast<std::size_t>(traffic); }
+constexpr std::size_t index_of(Traffic traffic) {
+    return static_cast<std::size_t>(traffic);
+}
 
 void fill(std::byte* frame, const wire::FrameHeader& header, Bytes extra, Bytes payload) {
     std::memcpy(frame, &header, sizeof header);
@@ -28,8 +30,7 @@ void fill_body(std::byte* frame, Bytes extra, Bytes payload) {
 }  // namespace
 
 Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload) {
-    if (!peer.link || peer.lost)
-        return fail(ErrorCode::disconnected, "peer {} is gone", peer.id);
+    if (!peer.link || peer.lost) return fail(ErrorCode::disconnected, "peer {} is gone", peer.id);
     header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
     const std::size_t bytes = wire::kHeaderBytes + header.body_bytes;
@@ -45,7 +46,8 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
         }
     }
     if (outbox_bytes + bytes > kOutboxBytesMax)
-        return fail(ErrorCode::overloaded, "peer {} does not take its frames: {} bytes wait for it, the most there may", peer.id, outbox_bytes);
+        return fail(ErrorCode::overloaded, "peer {} does not take its frames: {} bytes wait for it, the most there may",
+                    peer.id, outbox_bytes);
     Buffer waiting(bytes);
     fill(waiting.data(), header, extra, payload);
     outbox.push_back(std::move(waiting));
@@ -111,10 +113,16 @@ void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
 
 Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data) {
     if (data.size() > wire::kPayloadBytesMax)
-        return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}", data.size(), wire::kPayloadBytesMax);
+        return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}", data.size(),
+                    wire::kPayloadBytesMax);
     if ((call.signal.flags & wire::kNoReply) != 0) return {};
-    end_call({.handle = id(), .call = call.call, .generation = call.generation, .node = call.node, .hops = call.hops,
-              .status = static_cast<std::uint8_t>(ran)}, data);
+    end_call({.handle = id(),
+              .call = call.call,
+              .generation = call.generation,
+              .node = call.node,
+              .hops = call.hops,
+              .status = static_cast<std::uint8_t>(ran)},
+             data);
     return {};
 }
 
@@ -124,8 +132,13 @@ Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& erro
         return {};
     }
     const Bytes message = rove::as_bytes(error.message());
-    end_call({.signal = {.flags = wire::kError}, .handle = id(), .call = call.call, .generation = call.generation,
-              .node = call.node, .hops = call.hops, .status = static_cast<std::uint8_t>(error.code())},
+    end_call({.signal = {.flags = wire::kError},
+              .handle = id(),
+              .call = call.call,
+              .generation = call.generation,
+              .node = call.node,
+              .hops = call.hops,
+              .status = static_cast<std::uint8_t>(error.code())},
              message.first(std::min(message.size(), wire::kPayloadBytesMax)));
     return {};
 }
@@ -149,7 +162,8 @@ std::optional<FunctionId> NodeCore::function_of(std::uint64_t handle) const {
 Status NodeCore::send_on(const Onward& onward) {
     Hold hold(*this);
     if (onward.payload.size() > wire::kPayloadBytesMax)
-        return fail(ErrorCode::invalid, "a payload of {} bytes is over the limit of {}", onward.payload.size(), wire::kPayloadBytesMax);
+        return fail(ErrorCode::invalid, "a payload of {} bytes is over the limit of {}", onward.payload.size(),
+                    wire::kPayloadBytesMax);
     if (is_client(onward.node) || onward.node >= node_count())
         return fail(ErrorCode::invalid, "there is no node {}: there are {}", onward.node, node_count());
     if (onward.node == id()) return send_to_self(onward);
@@ -162,7 +176,8 @@ Status NodeCore::send_to_self(const Onward& onward) {
     wire::FrameHeader header = onward.header;
     const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + onward.payload.size();
     if (local_bytes_ + bytes > kOutboxBytesMax)
-        return fail(ErrorCode::overloaded, "{} bytes of calls to itself wait on {}, the most there may", local_bytes_, name());
+        return fail(ErrorCode::overloaded, "{} bytes of calls to itself wait on {}, the most there may", local_bytes_,
+                    name());
     header.signal = {.kind = Kind::call, .flags = static_cast<std::uint8_t>(header.signal.flags | wire::kNamed)};
     header.extra_bytes = sizeof(FunctionId);
     header.body_bytes = static_cast<std::uint32_t>(sizeof(FunctionId) + onward.payload.size());
@@ -184,8 +199,10 @@ Status NodeCore::send_call(PeerState& peer, const FunctionId& function, const st
         return send(peer, Traffic::calls, header, {}, payload);
     }
     header.signal.flags |= wire::kNamed;
-    peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + sizeof(FunctionId) + payload.size());
-    if (!package || peer.code_sent.contains(package->digest())) return send(peer, Traffic::calls, header, function.raw(), payload);
+    peer.counters.frame_bytes_last =
+        static_cast<std::uint32_t>(wire::kHeaderBytes + sizeof(FunctionId) + payload.size());
+    if (!package || peer.code_sent.contains(package->digest()))
+        return send(peer, Traffic::calls, header, function.raw(), payload);
     // Image first, so that the call can start; bitcode behind the call, for the tier that follows.
     const CodeTarget target{peer.id, peer, peer.triple};
     ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
@@ -203,7 +220,8 @@ Status NodeCore::send_call(PeerState& peer, const FunctionId& function, const st
 Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing) {
     if (outgoing.payload.size() > wire::kPayloadBytesMax)
         return fail(ErrorCode::invalid, "{}: a payload of {} bytes is over the limit of {}; send it in pieces",
-                    outgoing.package->manifest().entries[outgoing.entry], outgoing.payload.size(), wire::kPayloadBytesMax);
+                    outgoing.package->manifest().entries[outgoing.entry], outgoing.payload.size(),
+                    wire::kPayloadBytesMax);
     Hold hold(*this);
     ROVE_CHECK(make_alive(peer, hold.lock()));
     ROVE_CHECK(wait_for_room(*peer, hold.lock()));
@@ -214,9 +232,10 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
         ROVE_TRY(id, calls_.begin(peer.get()));
     }
     const std::uint8_t flags = outgoing.wants_reply ? 0 : wire::kNoReply;
-    const Status sent = send_call(*peer, function, outgoing.package,
-                                  {.signal = {.flags = flags}, .call = id.slot, .generation = id.generation, .node = peer->my_id},
-                                  outgoing.payload);
+    const Status sent =
+        send_call(*peer, function, outgoing.package,
+                  {.signal = {.flags = flags}, .call = id.slot, .generation = id.generation, .node = peer->my_id},
+                  outgoing.payload);
     if (!sent) {
         if (outgoing.wants_reply) calls_.release(id.slot, id.generation);
         return tl::unexpected<Error>(sent.error());
@@ -224,7 +243,8 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
     return id;
 }
 
-Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer, const std::shared_ptr<PackageStore>& package) {
+Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
+                                     const std::shared_ptr<PackageStore>& package) {
     Hold hold(*this);
     ROVE_CHECK(make_alive(peer, hold.lock()));
     ROVE_CHECK(offer(*peer, package));
@@ -251,7 +271,8 @@ Status NodeCore::offer(PeerState& peer, const std::shared_ptr<PackageStore>& pac
     std::string targets;
     for (const wire::Slice& slice : package->manifest().slices)
         targets += fmt::format(" {} ({})", slice.triple, wire::to_string(slice.form));
-    return fail(ErrorCode::unsupported, "package {} has no form for {}, the target of node {}; it has{}; build it with --target {}",
+    return fail(ErrorCode::unsupported,
+                "package {} has no form for {}, the target of node {}; it has{}; build it with --target {}",
                 package->manifest().name, peer.triple, peer.id, targets, peer.triple);
 }
 
@@ -263,7 +284,8 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock) {
     (void)lead_until(lock, std::nullopt, room);
     --lead_wanted_;
     changed_.notify_all();
-    if (!peer.link) return fail(ErrorCode::disconnected, "node {} at {} went while a call waited for room", peer.id, peer.address);
+    if (!peer.link)
+        return fail(ErrorCode::disconnected, "node {} at {} went while a call waited for room", peer.id, peer.address);
     return {};
 }
 
@@ -281,7 +303,8 @@ Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock) 
 }
 
 void NodeCore::fail_forwarded(PeerState& peer) {
-    const Error why(ErrorCode::disconnected, fmt::format("node {} went while the call was on it; it may have run", peer.id));
+    const Error why(ErrorCode::disconnected,
+                    fmt::format("node {} went while the call was on it; it may have run", peer.id));
     for (const Forwarded& call : std::exchange(peer.forwarded, {}))
         (void)end_with_error({.call = call.call, .generation = call.generation, .node = call.origin}, why);
     for (const Buffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
@@ -299,7 +322,8 @@ void NodeCore::clean_up(PeerState& peer) {
                                  fmt::format("node {}{}{} went during the call; it may have run ({})", peer.id,
                                              peer.address.empty() ? "" : " at ", peer.address, why)));
     if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) members_[peer.id] = nullptr;
-    if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer) clients_.erase(found);
+    if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer)
+        clients_.erase(found);
     fail_forwarded(peer);
     if (peer.hang_up) peer.hang_up();
     peer.hang_up = nullptr;

@@ -20,7 +20,8 @@ Status Sleeper::open(const std::vector<int>& descriptors) {
     epoll_ = epoll_create1(EPOLL_CLOEXEC);
     event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (epoll_ < 0 || event_ < 0)
-        return fail(ErrorCode::overloaded, "no more file descriptors ({}); raise the limit (ulimit -n)", strerror(errno));
+        return fail(ErrorCode::overloaded, "no more file descriptors ({}); raise the limit (ulimit -n)",
+                    strerror(errno));
     const auto watch = [this](int descriptor) {
         epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
         return epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;

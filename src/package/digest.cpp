@@ -8,7 +8,9 @@
 namespace rove {
 namespace {
 
-const unsigned char* raw(Bytes bytes) { return reinterpret_cast<const unsigned char*>(bytes.data()); }
+const unsigned char* raw(Bytes bytes) {
+    return reinterpret_cast<const unsigned char*>(bytes.data());
+}
 
 template <typename Id>
 Id hash(std::initializer_list<Bytes> parts) {
@@ -22,8 +24,12 @@ Id hash(std::initializer_list<Bytes> parts) {
 
 }  // namespace
 
-Digest digest_of_manifest(Bytes manifest) { return hash<Digest>({manifest}); }
-SliceHash hash_of_slice(Bytes stored) { return hash<SliceHash>({stored}); }
+Digest digest_of_manifest(Bytes manifest) {
+    return hash<Digest>({manifest});
+}
+SliceHash hash_of_slice(Bytes stored) {
+    return hash<SliceHash>({stored});
+}
 
 FunctionId function_id(const Digest& package, std::string_view entry) {
     constexpr std::array<std::byte, 1> kZero{};

@@ -28,11 +28,13 @@ Result<std::shared_ptr<PackageStore>> PackageStore::from_manifest(Bytes manifest
     std::shared_ptr<PackageStore> store(new PackageStore());
     ROVE_TRY(store->manifest_, wire::decode_manifest(manifest));
     if (store->manifest_.abi != ROVE_ABI_VERSION)
-        return fail(ErrorCode::unsupported, "package {} was built for abi {} of Rove, this is abi {}; build it again with this rove",
+        return fail(ErrorCode::unsupported,
+                    "package {} was built for abi {} of Rove, this is abi {}; build it again with this rove",
                     store->manifest_.name, store->manifest_.abi, ROVE_ABI_VERSION);
     store->manifest_bytes_.assign(manifest.begin(), manifest.end());
     store->digest_ = digest_of_manifest(manifest);
-    for (const std::string& entry : store->manifest_.entries) store->function_ids_.push_back(function_id(store->digest_, entry));
+    for (const std::string& entry : store->manifest_.entries)
+        store->function_ids_.push_back(function_id(store->digest_, entry));
     store->slices_.resize(store->manifest_.slices.size());
     return store;
 }
@@ -47,10 +49,13 @@ Result<std::shared_ptr<PackageStore>> PackageStore::parse(Bytes file) {
     ROVE_TRY(std::shared_ptr<PackageStore> store, from_manifest(manifest));
     for (std::size_t i = 0; i < store->manifest_.slices.size(); ++i) {
         const Bytes stored = in.take(store->manifest_.slices[i].stored_bytes);
-        if (!in.ok()) return fail(ErrorCode::invalid, "package {} is truncated; build or copy it again", store->manifest_.name);
+        if (!in.ok())
+            return fail(ErrorCode::invalid, "package {} is truncated; build or copy it again", store->manifest_.name);
         ROVE_CHECK(store->add_slice(i, stored));
     }
-    if (!in.done()) return fail(ErrorCode::invalid, "package {} has {} bytes too many; build or copy it again", store->manifest_.name, in.rest().size());
+    if (!in.done())
+        return fail(ErrorCode::invalid, "package {} has {} bytes too many; build or copy it again",
+                    store->manifest_.name, in.rest().size());
     return store;
 }
 
@@ -58,7 +63,9 @@ Result<std::shared_ptr<PackageStore>> PackageStore::open(const std::filesystem::
     std::error_code error;
     const std::uintmax_t size = std::filesystem::file_size(path, error);
     if (error) return fail(ErrorCode::invalid, "cannot read package {}: {}", path.string(), error.message());
-    if (size > kFileBytesMax) return fail(ErrorCode::invalid, "package {} has {} bytes, over the limit of {}", path.string(), size, kFileBytesMax);
+    if (size > kFileBytesMax)
+        return fail(ErrorCode::invalid, "package {} has {} bytes, over the limit of {}", path.string(), size,
+                    kFileBytesMax);
     std::ifstream stream(path, std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(stream)), {});
     if (!stream) return fail(ErrorCode::invalid, "cannot read package {}", path.string());
@@ -80,7 +87,8 @@ Buffer PackageStore::serialize(const wire::Manifest& manifest, const std::vector
 Result<std::size_t> PackageStore::entry(std::string_view name) const {
     const auto found = std::find(manifest_.entries.begin(), manifest_.entries.end(), name);
     if (found != manifest_.entries.end()) return static_cast<std::size_t>(found - manifest_.entries.begin());
-    return fail(ErrorCode::invalid, "package {} has no entry '{}'; it has: {}", manifest_.name, name, joined(manifest_.entries));
+    return fail(ErrorCode::invalid, "package {} has no entry '{}'; it has: {}", manifest_.name, name,
+                joined(manifest_.entries));
 }
 
 std::shared_ptr<const Buffer> PackageStore::stored_slice(std::size_t index) const {
@@ -102,18 +110,21 @@ Result<Buffer> PackageStore::raw_slice(std::size_t index) const {
     Buffer raw(slice.raw_bytes);
     const std::size_t size = ZSTD_decompress(raw.data(), raw.size(), stored->data(), stored->size());
     if (ZSTD_isError(size) != 0 || size != raw.size())
-        return fail(ErrorCode::invalid, "slice {} of package {} does not decompress to the {} bytes its manifest says", index, manifest_.name,
-                    slice.raw_bytes);
+        return fail(ErrorCode::invalid, "slice {} of package {} does not decompress to the {} bytes its manifest says",
+                    index, manifest_.name, slice.raw_bytes);
     return raw;
 }
 
 Status PackageStore::add_slice(std::size_t index, Bytes stored) {
     if (index >= manifest_.slices.size())
-        return fail(ErrorCode::invalid, "package {} has {} slices, none numbered {}", manifest_.name, manifest_.slices.size(), index);
+        return fail(ErrorCode::invalid, "package {} has {} slices, none numbered {}", manifest_.name,
+                    manifest_.slices.size(), index);
     const wire::Slice& slice = manifest_.slices[index];
     if (stored.size() != slice.stored_bytes || hash_of_slice(stored) != slice.hash)
-        return fail(ErrorCode::invalid, "package {}: its {} for {} was altered: the bytes are not those of its manifest; build or copy it again",
-                    manifest_.name, wire::to_string(slice.form), slice.triple);
+        return fail(
+            ErrorCode::invalid,
+            "package {}: its {} for {} was altered: the bytes are not those of its manifest; build or copy it again",
+            manifest_.name, wire::to_string(slice.form), slice.triple);
     auto copy = std::make_shared<const Buffer>(stored.begin(), stored.end());
     const std::lock_guard lock(mutex_);
     if (!slices_[index]) slices_[index] = std::move(copy);

@@ -27,10 +27,12 @@ struct Built {
 Result<std::vector<std::filesystem::path>> sources_of(const std::filesystem::path& source) {
     std::error_code error;
     if (std::filesystem::is_regular_file(source, error)) {
-        if (!is_source(source)) return fail(ErrorCode::invalid, "{} is no C or C++ source (.c, .cpp, .cc, .cxx)", source.string());
+        if (!is_source(source))
+            return fail(ErrorCode::invalid, "{} is no C or C++ source (.c, .cpp, .cc, .cxx)", source.string());
         return std::vector{source};
     }
-    if (!std::filesystem::is_directory(source, error)) return fail(ErrorCode::invalid, "there is no source {}", source.string());
+    if (!std::filesystem::is_directory(source, error))
+        return fail(ErrorCode::invalid, "there is no source {}", source.string());
     std::vector<std::filesystem::path> sources;
     for (const auto& each : std::filesystem::directory_iterator(source, error))
         if (each.is_regular_file() && is_source(each.path())) sources.push_back(each.path());
@@ -45,18 +47,19 @@ Status check(const BuildOptions& options) {
             return fail(ErrorCode::invalid, "dependency '{}': name a library by its bare soname, as libz.so.1", soname);
     for (const std::string& triple : options.targets)
         if (std::find(std::begin(kDefaultTargets), std::end(kDefaultTargets), triple) == std::end(kDefaultTargets))
-            return fail(ErrorCode::invalid, "target '{}': there are {} and {}", triple, kDefaultTargets[0], kDefaultTargets[1]);
+            return fail(ErrorCode::invalid, "target '{}': there are {} and {}", triple, kDefaultTargets[0],
+                        kDefaultTargets[1]);
     return {};
 }
 
-Result<Built> build_target(const BuildOptions& options, const std::vector<std::filesystem::path>& sources, const std::string& triple,
-                           const std::filesystem::path& folder) {
+Result<Built> build_target(const BuildOptions& options, const std::vector<std::filesystem::path>& sources,
+                           const std::string& triple, const std::filesystem::path& folder) {
     code::jit::PrepareRequest request{.triple = triple, .modules = {}, .interface = options.interface};
     for (const auto& source : sources) {
         ROVE_TRY(Buffer module, compile({source, triple, options.compiler_flags, folder}));
         request.modules.push_back(std::move(module));
     }
-    ROVE_TRY(code::jit::Engine* engine, code::jit::engine());
+    ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
     Result<code::jit::Prepared> prepared = engine->prepare(request);
     if (!prepared) return prefixed(prepared.error(), options.source.string());
     return Built{triple, std::move(*prepared)};
@@ -73,7 +76,8 @@ wire::Slice slice_of(const std::string& triple, wire::Form form, Buffer raw, Buf
     Buffer packed(ZSTD_compressBound(raw.size()));
     const std::size_t size = ZSTD_compress(packed.data(), packed.size(), raw.data(), raw.size(), 12);
     // Images are small, and are to run at once: a gain of less than a quarter is not worth the unpacking.
-    if (ZSTD_isError(size) == 0 && size < raw.size() - raw.size() / 4 && (form == wire::Form::bitcode || raw.size() > 16 * 1024)) {
+    if (ZSTD_isError(size) == 0 && size < raw.size() - raw.size() / 4 &&
+        (form == wire::Form::bitcode || raw.size() > 16 * 1024)) {
         packed.resize(size);
         slice.compression = wire::Compression::zstd;
         stored = std::move(packed);
@@ -85,18 +89,21 @@ wire::Slice slice_of(const std::string& triple, wire::Form form, Buffer raw, Buf
     return slice;
 }
 
-Status add_slices(const BuildOptions& options, const Built& built, wire::Manifest& manifest, std::vector<Buffer>& stored) {
+Status add_slices(const BuildOptions& options, const Built& built, wire::Manifest& manifest,
+                  std::vector<Buffer>& stored) {
     const auto add = [&](wire::Form form, Buffer raw) -> Status {
         if (raw.size() > wire::kSliceBytesMax)
-            return fail(ErrorCode::invalid, "the {} for {} has {} bytes, over the limit of {}", wire::to_string(form), built.triple, raw.size(), wire::kSliceBytesMax);
+            return fail(ErrorCode::invalid, "the {} for {} has {} bytes, over the limit of {}", wire::to_string(form),
+                        built.triple, raw.size(), wire::kSliceBytesMax);
         manifest.slices.push_back(slice_of(built.triple, form, std::move(raw), stored.emplace_back()));
         return {};
     };
     if (built.image) {
         ROVE_CHECK(add(wire::Form::image, wire::encode(*built.image)));
     } else if (options.warn) {
-        options.warn(fmt::format("no image for {}: {}; it travels as bitcode only, and its first call waits for the compiler", built.triple,
-                                 built.image.error().message()));
+        options.warn(
+            fmt::format("no image for {}: {}; it travels as bitcode only, and its first call waits for the compiler",
+                        built.triple, built.image.error().message()));
     }
     return add(wire::Form::bitcode, built.prepared.bitcode);
 }
@@ -112,34 +119,43 @@ Status build(const BuildOptions& options) {
 
     wire::Manifest manifest;
     const std::filesystem::path stem = std::filesystem::absolute(options.source).lexically_normal();
-    manifest.name = !options.name.empty() ? options.name : (stem.has_filename() ? stem : stem.parent_path()).stem().string();
+    manifest.name =
+        !options.name.empty() ? options.name : (stem.has_filename() ? stem : stem.parent_path()).stem().string();
     manifest.abi = ROVE_ABI_VERSION;
     manifest.interface = options.interface;
     manifest.dependencies = options.dependencies;
     std::vector<Built> all;
     for (const std::string& triple : targets) {
         ROVE_TRY(Built built, build_target(options, sources, triple, folder.path()));
-        if (!all.empty() && (built.prepared.entries != all.front().prepared.entries || built.prepared.exports != all.front().prepared.exports))
-            return fail(ErrorCode::invalid, "{} has other entries or exports for {} than for {}", options.source.string(), triple, all.front().triple);
+        if (!all.empty() && (built.prepared.entries != all.front().prepared.entries ||
+                             built.prepared.exports != all.front().prepared.exports))
+            return fail(ErrorCode::invalid, "{} has other entries or exports for {} than for {}",
+                        options.source.string(), triple, all.front().triple);
         add_names(manifest.imports, built.prepared.imports);
         manifest.pinned = manifest.pinned || built.prepared.pinned;
         all.push_back(std::move(built));
     }
     manifest.entries = all.front().prepared.entries;
     manifest.exports = all.front().prepared.exports;
-    if (manifest.exports.empty() && options.interface) return fail(ErrorCode::invalid, "{} exports no name: an interface offers its functions and data that are not static", options.source.string());
+    if (manifest.exports.empty() && options.interface)
+        return fail(ErrorCode::invalid,
+                    "{} exports no name: an interface offers its functions and data that are not static",
+                    options.source.string());
 
     std::vector<Buffer> stored;
     for (Built& built : all) {
         built.image = built.prepared.image_obstacle.empty()
-                          ? link_image({built.prepared.object, folder.path(), manifest.entries, manifest.exports, manifest.imports})
+                          ? link_image({built.prepared.object, folder.path(), manifest.entries, manifest.exports,
+                                        manifest.imports})
                           : fail(ErrorCode::unsupported, "{}", built.prepared.image_obstacle);
         // Only what says "no image of this" is a warning; a missing linker is an error.
-        if (!built.image && built.image.error().message().find("is not installed") != std::string::npos) return tl::unexpected<Error>(built.image.error());
+        if (!built.image && built.image.error().message().find("is not installed") != std::string::npos)
+            return tl::unexpected<Error>(built.image.error());
         ROVE_CHECK(add_slices(options, built, manifest, stored));
     }
     const Buffer file = PackageStore::serialize(manifest, stored);
-    ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(file));  // what nobody could open is not written
+    ROVE_TRY(const std::shared_ptr<PackageStore> package,
+             PackageStore::parse(file));  // what nobody could open is not written
     ROVE_CHECK(write_file(options.output, file));
     if (!options.header.empty()) {
         const std::string text = header_of(*package);

@@ -13,11 +13,11 @@
 namespace rove::toolchain {
 
 struct BuildOptions {
-    std::filesystem::path source;        // FILE.c, FILE.cpp or a directory of them
-    std::filesystem::path output;        // OUT.rove; written whole or not at all
-    std::filesystem::path header;        // empty: none
-    std::string name;                    // empty: the source's stem
-    std::vector<std::string> targets;    // empty: kDefaultTargets
+    std::filesystem::path source;      // FILE.c, FILE.cpp or a directory of them
+    std::filesystem::path output;      // OUT.rove; written whole or not at all
+    std::filesystem::path header;      // empty: none
+    std::string name;                  // empty: the source's stem
+    std::vector<std::string> targets;  // empty: kDefaultTargets
     std::vector<std::string> dependencies;
     std::vector<std::string> compiler_flags;  // appended to clang's command line: -DNAME=…, -I…
     bool interface = false;

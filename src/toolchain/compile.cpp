@@ -28,8 +28,10 @@ Result<std::filesystem::path> include_folder() {
     places.emplace_back(ROVE_SOURCE_INCLUDE);
 #endif
     for (const auto& place : places)
-        if (std::filesystem::exists(place / "rove/rove.h", ignored)) return std::filesystem::weakly_canonical(place, ignored);
-    return fail(ErrorCode::unsupported, "rove/rove.h is not found; set ROVE_INCLUDE to the folder that holds rove/rove.h");
+        if (std::filesystem::exists(place / "rove/rove.h", ignored))
+            return std::filesystem::weakly_canonical(place, ignored);
+    return fail(ErrorCode::unsupported,
+                "rove/rove.h is not found; set ROVE_INCLUDE to the folder that holds rove/rove.h");
 }
 
 bool is_native(std::string_view triple) {
@@ -46,15 +48,21 @@ Status add_cross_headers(const std::string& triple, bool cpp, std::vector<std::s
     std::error_code ignored;
     const std::string arch = triple.substr(0, triple.find('-')) == "x86_64" ? "amd64" : "arm64";
     if (!std::filesystem::exists(base / "stdio.h", ignored))
-        return fail(ErrorCode::unsupported, "the C headers for {} are missing; install the Debian package libc6-dev-{}-cross, or build with --target for this machine only",
+        return fail(ErrorCode::unsupported,
+                    "the C headers for {} are missing; install the Debian package libc6-dev-{}-cross, or build with "
+                    "--target for this machine only",
                     triple, arch);
     if (cpp) {
         std::vector<std::filesystem::path> versions;
-        for (const auto& each : std::filesystem::directory_iterator(base / "c++", ignored)) versions.push_back(each.path());
+        for (const auto& each : std::filesystem::directory_iterator(base / "c++", ignored))
+            versions.push_back(each.path());
         if (versions.empty())
-            return fail(ErrorCode::unsupported, "the C++ headers for {} are missing; install the Debian package libstdc++-12-dev-{}-cross", triple, arch);
+            return fail(ErrorCode::unsupported,
+                        "the C++ headers for {} are missing; install the Debian package libstdc++-12-dev-{}-cross",
+                        triple, arch);
         const std::filesystem::path newest = *std::max_element(versions.begin(), versions.end());
-        command.insert(command.end(), {"-nostdinc++", "-isystem", newest.string(), "-isystem", (newest / triple).string()});
+        command.insert(command.end(),
+                       {"-nostdinc++", "-isystem", newest.string(), "-isystem", (newest / triple).string()});
     }
     command.insert(command.end(), {"-idirafter", base.string()});
     return {};
@@ -62,25 +70,34 @@ Status add_cross_headers(const std::string& triple, bool cpp, std::vector<std::s
 
 }  // namespace
 
-bool is_source(const std::filesystem::path& path) { return path.extension() == ".c" || is_cpp(path); }
+bool is_source(const std::filesystem::path& path) {
+    return path.extension() == ".c" || is_cpp(path);
+}
 
 Result<Buffer> compile(const CompileOptions& options) {
     const bool cpp = is_cpp(options.source);
     ROVE_TRY(const std::filesystem::path include, include_folder());
-    const std::filesystem::path output = options.folder / (options.source.filename().string() + "." + options.triple + ".bc");
+    const std::filesystem::path output =
+        options.folder / (options.source.filename().string() + "." + options.triple + ".bc");
     std::vector<std::string> command{cpp ? "clang++-19" : "clang-19", "--target=" + options.triple};
     // Optimised once, by prepare, over all sources together: here only the attributes of -O2 are wanted.
-    command.insert(command.end(), {"-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-fPIC", "-fno-plt", "-Wall", "-I" + include.string()});
+    command.insert(command.end(), {"-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-fPIC", "-fno-plt",
+                                   "-Wall", "-I" + include.string()});
     // Unwind tables only where something may be unwound through: in C nothing can.
-    command.insert(command.end(), {"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-fcolor-diagnostics"});
+    command.insert(command.end(),
+                   {"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-fcolor-diagnostics"});
     if (cpp) command.emplace_back("-std=c++20");
     if (options.triple.starts_with("aarch64")) command.insert(command.end(), {"-mcmodel=tiny", "-mno-outline-atomics"});
     if (!is_native(options.triple)) ROVE_CHECK(add_cross_headers(options.triple, cpp, command));
     command.insert(command.end(), options.flags.begin(), options.flags.end());
     command.insert(command.end(), {"-o", output.string(), options.source.string()});
-    if (isatty(STDERR_FILENO) == 0) std::replace(command.begin(), command.end(), std::string("-fcolor-diagnostics"), std::string("-fno-color-diagnostics"));
+    if (isatty(STDERR_FILENO) == 0)
+        std::replace(command.begin(), command.end(), std::string("-fcolor-diagnostics"),
+                     std::string("-fno-color-diagnostics"));
     ROVE_TRY(const Finished finished, run(command, "clang-19"));
-    if (finished.status != 0) return fail(ErrorCode::failed, "{} does not compile for {}:\n{}", options.source.string(), options.triple, finished.output);
+    if (finished.status != 0)
+        return fail(ErrorCode::failed, "{} does not compile for {}:\n{}", options.source.string(), options.triple,
+                    finished.output);
     return read_file(output);
 }
 

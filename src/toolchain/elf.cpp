@@ -19,7 +19,9 @@ std::string text_at(Bytes strings, std::uint64_t offset) {
     return std::string(rest.substr(0, rest.find('\0')));
 }
 
-tl::unexpected<Error> broken() { return fail(ErrorCode::internal, "the linker's output is not the ELF file that was expected"); }
+tl::unexpected<Error> broken() {
+    return fail(ErrorCode::internal, "the linker's output is not the ELF file that was expected");
+}
 
 }  // namespace
 
@@ -27,12 +29,15 @@ Result<Elf> Elf::parse(Bytes file) {
     Elf elf;
     elf.file_ = file;
     const auto header = at<Elf64_Ehdr>(file, 0);
-    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) return broken();
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64)
+        return broken();
     elf.machine_ = header->e_machine;
     for (unsigned i = 0; i < header->e_shnum; ++i) {
         const auto section = at<Elf64_Shdr>(file, header->e_shoff + std::uint64_t{i} * sizeof(Elf64_Shdr));
         if (!section) return broken();
-        if (section->sh_type != SHT_NOBITS && (section->sh_offset > file.size() || file.size() - section->sh_offset < section->sh_size)) return broken();
+        if (section->sh_type != SHT_NOBITS &&
+            (section->sh_offset > file.size() || file.size() - section->sh_offset < section->sh_size))
+            return broken();
         elf.sections_.push_back({{}, *section});
     }
     if (header->e_shstrndx >= elf.sections_.size()) return broken();

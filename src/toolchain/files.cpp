@@ -15,7 +15,8 @@ Result<TemporaryFolder> TemporaryFolder::make() {
     std::filesystem::path base = std::filesystem::temp_directory_path(error);
     if (error) base = "/tmp";
     std::string name = (base / "rove-build-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) return fail(ErrorCode::failed, "no temporary folder in {} ({}); set TMPDIR", base.string(), strerror(errno));
+    if (mkdtemp(name.data()) == nullptr)
+        return fail(ErrorCode::failed, "no temporary folder in {} ({}); set TMPDIR", base.string(), strerror(errno));
     TemporaryFolder folder;
     folder.path_ = name;
     return folder;

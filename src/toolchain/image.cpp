@@ -43,15 +43,34 @@ std::string script(std::uint64_t data_address) {
 }
 
 Result<Buffer> link(const ImageRequest& request, std::uint64_t data_address) {
-    const std::filesystem::path object = request.folder / "image.o", linked = request.folder / "image.so", text = request.folder / "image.ld";
+    const std::filesystem::path object = request.folder / "image.o", linked = request.folder / "image.so",
+                                text = request.folder / "image.ld";
     ROVE_CHECK(write_file(object, request.object));
     ROVE_CHECK(write_file(text, as_bytes(script(data_address))));
-    ROVE_TRY(const Finished finished,
-             run({"ld.lld-19", "-shared", "-z", "norelro", "-z", "notext", "-z", "noseparate-code", "-z", "max-page-size=4096", "--hash-style=sysv",
-                  "--build-id=none", "--no-eh-frame-hdr", "--no-rosegment", "--orphan-handling=place", "-T", text.string(), "-o", linked.string(),
-                  object.string()},
-                 "lld-19"));
-    if (finished.status != 0) return fail(ErrorCode::unsupported, "the linker says: {}", finished.output.substr(0, finished.output.find('\n')));
+    ROVE_TRY(const Finished finished, run({"ld.lld-19",
+                                           "-shared",
+                                           "-z",
+                                           "norelro",
+                                           "-z",
+                                           "notext",
+                                           "-z",
+                                           "noseparate-code",
+                                           "-z",
+                                           "max-page-size=4096",
+                                           "--hash-style=sysv",
+                                           "--build-id=none",
+                                           "--no-eh-frame-hdr",
+                                           "--no-rosegment",
+                                           "--orphan-handling=place",
+                                           "-T",
+                                           text.string(),
+                                           "-o",
+                                           linked.string(),
+                                           object.string()},
+                                          "lld-19"));
+    if (finished.status != 0)
+        return fail(ErrorCode::unsupported, "the linker says: {}",
+                    finished.output.substr(0, finished.output.find('\n')));
     return read_file(linked);
 }
 
@@ -78,20 +97,24 @@ private:
         for (const ElfSection& section : elf_.sections()) {
             const Elf64_Shdr& header = section.header;
             if ((header.sh_flags & SHF_ALLOC) == 0 || header.sh_size == 0) continue;
-            if ((header.sh_flags & SHF_TLS) != 0) return fail(ErrorCode::unsupported, "it has thread-local storage ({})", section.name);
+            if ((header.sh_flags & SHF_TLS) != 0)
+                return fail(ErrorCode::unsupported, "it has thread-local storage ({})", section.name);
             if (section.name == kBlock) {
                 block_ = {header.sh_addr, header.sh_size};
                 const Bytes bytes = elf_.contents(section);
                 image_.block.assign(bytes.begin(), bytes.end());
             } else if (section.name == kData) {
-                if (header.sh_size > wire::kImageDataBytesMax) return fail(ErrorCode::unsupported, "it has {} bytes of statics", header.sh_size);
+                if (header.sh_size > wire::kImageDataBytesMax)
+                    return fail(ErrorCode::unsupported, "it has {} bytes of statics", header.sh_size);
                 data_ = {header.sh_addr, header.sh_size};
                 const Bytes bytes = elf_.contents(section);
                 image_.data.assign(bytes.begin(), bytes.end());
                 while (!image_.data.empty() && image_.data.back() == std::byte{0}) image_.data.pop_back();
                 image_.data_bytes = static_cast<std::uint32_t>(header.sh_size);
-                image_.data_alignment = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(header.sh_addralign, 1, 4096));
-                if (header.sh_addralign > 4096) return fail(ErrorCode::unsupported, "it has statics aligned to {} bytes", header.sh_addralign);
+                image_.data_alignment =
+                    static_cast<std::uint32_t>(std::clamp<std::uint64_t>(header.sh_addralign, 1, 4096));
+                if (header.sh_addralign > 4096)
+                    return fail(ErrorCode::unsupported, "it has statics aligned to {} bytes", header.sh_addralign);
             } else if (header.sh_type == SHT_PROGBITS || header.sh_type == SHT_NOBITS || header.sh_type == SHT_NOTE) {
                 return fail(ErrorCode::unsupported, "it has a section {} that an image has no place for", section.name);
             }
@@ -102,9 +125,11 @@ private:
 
     Status take_relocations() {
         for (const ElfSection& section : elf_.sections()) {
-            if (section.header.sh_type == SHT_REL) return fail(ErrorCode::unsupported, "it has relocations without addends");
+            if (section.header.sh_type == SHT_REL)
+                return fail(ErrorCode::unsupported, "it has relocations without addends");
             if (section.header.sh_type != SHT_RELA) continue;
-            if (section.header.sh_link >= elf_.sections().size()) return fail(ErrorCode::internal, "relocations without symbols");
+            if (section.header.sh_link >= elf_.sections().size())
+                return fail(ErrorCode::internal, "relocations without symbols");
             ROVE_TRY(const std::vector<ElfSymbol> symbols, elf_.symbols(elf_.sections()[section.header.sh_link]));
             const Bytes entries = elf_.contents(section);
             for (std::size_t offset = 0; offset + sizeof(Elf64_Rela) <= entries.size(); offset += sizeof(Elf64_Rela)) {
@@ -120,7 +145,8 @@ private:
         return elf_.machine() == EM_X86_64 ? type == R_X86_64_RELATIVE : type == R_AARCH64_RELATIVE;
     }
     [[nodiscard]] bool is_address(std::uint32_t type) const {
-        if (elf_.machine() == EM_X86_64) return type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT || type == R_X86_64_64;
+        if (elf_.machine() == EM_X86_64)
+            return type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT || type == R_X86_64_64;
         return type == R_AARCH64_GLOB_DAT || type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_ABS64;
     }
 
@@ -129,19 +155,22 @@ private:
         const std::size_t number = ELF64_R_SYM(entry.r_info);
         wire::Relocation relocation;
         const bool in_data = !block_.holds(entry.r_offset) || entry.r_offset >= block_.address + block_.bytes;
-        if (in_data && !data_.holds(entry.r_offset)) return fail(ErrorCode::unsupported, "it has a relocation outside code and statics");
+        if (in_data && !data_.holds(entry.r_offset))
+            return fail(ErrorCode::unsupported, "it has a relocation outside code and statics");
         relocation.where = in_data ? wire::Segment::data : wire::Segment::block;
         relocation.offset = static_cast<std::uint32_t>(entry.r_offset - (in_data ? data_ : block_).address);
         std::uint64_t target = static_cast<std::uint64_t>(entry.r_addend);
         if (!is_relative(type)) {
-            if (!is_address(type) || number >= symbols.size()) return fail(ErrorCode::unsupported, "it has a relocation of type {}", type);
+            if (!is_address(type) || number >= symbols.size())
+                return fail(ErrorCode::unsupported, "it has a relocation of type {}", type);
             const ElfSymbol& symbol = symbols[number];
             if (symbol.entry.st_shndx == SHN_UNDEF) return take_import(relocation, symbol.name, entry.r_addend);
             target += symbol.entry.st_value;
         }
         // The end of one segment may be the start of nothing: the block is asked first, for it comes first.
         const bool to_data = data_.holds(target) && !(block_.holds(target) && target < block_.address + block_.bytes);
-        if (!to_data && !block_.holds(target)) return fail(ErrorCode::unsupported, "it has an address of something outside code and statics");
+        if (!to_data && !block_.holds(target))
+            return fail(ErrorCode::unsupported, "it has an address of something outside code and statics");
         relocation.kind = to_data ? wire::Relocation::Kind::data : wire::Relocation::Kind::block;
         relocation.addend = static_cast<std::int64_t>(target - (to_data ? data_ : block_).address);
         image_.relocations.push_back(relocation);
@@ -150,7 +179,8 @@ private:
 
     Status take_import(wire::Relocation relocation, const std::string& name, std::int64_t addend) {
         const auto found = std::find(request_.imports.begin(), request_.imports.end(), name);
-        if (found == request_.imports.end()) return fail(ErrorCode::internal, "'{}' is imported but was not expected", name);
+        if (found == request_.imports.end())
+            return fail(ErrorCode::internal, "'{}' is imported but was not expected", name);
         relocation.kind = wire::Relocation::Kind::import;
         relocation.import = static_cast<std::uint32_t>(found - request_.imports.begin());
         relocation.addend = addend;
@@ -159,7 +189,8 @@ private:
     }
 
     [[nodiscard]] std::optional<wire::Symbol> known(const ElfSymbol& symbol) const {
-        const auto numbered = [&symbol](wire::Symbol::Kind kind, const std::vector<std::string>& names) -> std::optional<wire::Symbol> {
+        const auto numbered = [&symbol](wire::Symbol::Kind kind,
+                                        const std::vector<std::string>& names) -> std::optional<wire::Symbol> {
             const auto found = std::find(names.begin(), names.end(), symbol.name);
             if (found == names.end()) return std::nullopt;
             return wire::Symbol{kind, wire::Segment::block, static_cast<std::uint32_t>(found - names.begin()), 0};
@@ -181,7 +212,8 @@ private:
         std::unordered_map<std::string, std::uint64_t> marks;
         for (const ElfSymbol& symbol : symbols) {
             const std::uint64_t value = symbol.entry.st_value;
-            if (symbol.name.starts_with("rove.") && !symbol.name.starts_with(wire::kStaticPrefix)) marks[symbol.name] = value - block_.address;
+            if (symbol.name.starts_with("rove.") && !symbol.name.starts_with(wire::kStaticPrefix))
+                marks[symbol.name] = value - block_.address;
             if (symbol.entry.st_shndx == SHN_UNDEF) continue;
             // A name that the linker makes up (__ehdr_start) means a place in an ELF file, which an image is not.
             if (std::find(request_.imports.begin(), request_.imports.end(), symbol.name) != request_.imports.end())
@@ -197,17 +229,21 @@ private:
             if (place->kind == wire::Symbol::Kind::entry) {
                 const auto twice = std::find(request_.exports.begin(), request_.exports.end(), symbol.name);
                 if (twice != request_.exports.end())
-                    image_.symbols.push_back({wire::Symbol::Kind::exported, place->segment, static_cast<std::uint32_t>(twice - request_.exports.begin()), place->offset});
+                    image_.symbols.push_back({wire::Symbol::Kind::exported, place->segment,
+                                              static_cast<std::uint32_t>(twice - request_.exports.begin()),
+                                              place->offset});
             }
         }
-        std::sort(image_.symbols.begin(), image_.symbols.end(),
-                  [](const wire::Symbol& a, const wire::Symbol& b) { return std::tie(a.kind, a.index) < std::tie(b.kind, b.index); });
+        std::sort(image_.symbols.begin(), image_.symbols.end(), [](const wire::Symbol& a, const wire::Symbol& b) {
+            return std::tie(a.kind, a.index) < std::tie(b.kind, b.index);
+        });
         take_tables(marks);
         return {};
     }
 
     void take_tables(const std::unordered_map<std::string, std::uint64_t>& marks) {
-        const auto table = [&marks](const std::string& name, std::uint32_t& offset, std::uint32_t& size, std::uint32_t unit) {
+        const auto table = [&marks](const std::string& name, std::uint32_t& offset, std::uint32_t& size,
+                                    std::uint32_t unit) {
             const auto begin = marks.find(name + ".begin"), end = marks.find(name + ".end");
             if (begin == marks.end() || end == marks.end() || end->second <= begin->second) return;
             offset = static_cast<std::uint32_t>(begin->second);

@@ -15,7 +15,8 @@ namespace rove::toolchain {
 
 Result<Finished> run(const std::vector<std::string>& command, const std::string& debian_package) {
     std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail(ErrorCode::overloaded, "no pipe for {} ({})", command.front(), strerror(errno));
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+        return fail(ErrorCode::overloaded, "no pipe for {} ({})", command.front(), strerror(errno));
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -31,8 +32,9 @@ Result<Finished> run(const std::vector<std::string>& command, const std::string&
     if (error != 0) {
         close(ends[0]);
         if (error == ENOENT)
-            return fail(ErrorCode::unsupported, "{} is not installed; install the Debian package {} (apt-get install {})", command.front(), debian_package,
-                        debian_package);
+            return fail(ErrorCode::unsupported,
+                        "{} is not installed; install the Debian package {} (apt-get install {})", command.front(),
+                        debian_package, debian_package);
         return fail(ErrorCode::failed, "{} cannot be started ({})", command.front(), strerror(error));
     }
     Finished finished;

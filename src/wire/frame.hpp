@@ -18,14 +18,14 @@ namespace rove::wire {
 
 enum class Kind : std::uint8_t {
     none = 0,
-    filler = 1,   // the ring's last lines, too few for the next frame
-    call = 2,     // run a function; replies go to `node`
-    reply = 3,    // a call's end; destination `node`
-    bind = 4,     // extension: FunctionId; `handle` names it from now on (receiver -> sender of the call)
-    code = 5,     // extension: CodeChunk; payload: its bytes; destination `node`
-    need = 6,     // extension: NeedCode; destination `node`; asks for the code of a function
-    lack = 7,     // extension: NeedCode; destination `node`; nobody on the way has that code
-    load = 8,     // extension: LoadPackage; load this package now; answered by a reply
+    filler = 1,  // the ring's last lines, too few for the next frame
+    call = 2,    // run a function; replies go to `node`
+    reply = 3,   // a call's end; destination `node`
+    bind = 4,    // extension: FunctionId; `handle` names it from now on (receiver -> sender of the call)
+    code = 5,    // extension: CodeChunk; payload: its bytes; destination `node`
+    need = 6,    // extension: NeedCode; destination `node`; asks for the code of a function
+    lack = 7,    // extension: NeedCode; destination `node`; nobody on the way has that code
+    load = 8,    // extension: LoadPackage; load this package now; answered by a reply
 };
 inline constexpr std::uint8_t kKindMax = 8;
 
@@ -67,7 +67,9 @@ inline constexpr std::size_t kFrameBytesMax = 256 * 1024;
 // sends itself on at each step would need a wider field: such a walk batches (see examples).
 inline constexpr std::uint8_t kHopsMax = 255;
 
-[[nodiscard]] constexpr std::size_t lines_of(std::size_t frame_bytes) { return (frame_bytes + kLineBytes - 1) / kLineBytes; }
+[[nodiscard]] constexpr std::size_t lines_of(std::size_t frame_bytes) {
+    return (frame_bytes + kLineBytes - 1) / kLineBytes;
+}
 
 // A frame as the receiver sees it: the header copied out once (the peer can change shared memory meanwhile) and checked;
 // `extra` and `payload` still in place, inside the frame's lines.
@@ -93,9 +95,9 @@ static_assert(sizeof(CodeChunk) == 48);
 
 // Extension of `need` and `lack`.
 struct NeedCode {
-    FunctionId function;           // all zero: the asker knows only `handle`
-    NodeId asker = kNoNode;        // who lacks the code
-    NodeId origin = kNoNode;       // who made the call: the last to be asked
+    FunctionId function;      // all zero: the asker knows only `handle`
+    NodeId asker = kNoNode;   // who lacks the code
+    NodeId origin = kNoNode;  // who made the call: the last to be asked
     std::uint32_t handle = 0;
     std::uint32_t reserved = 0;
     std::array<char, 32> triple{};  // the asker's target, zero-padded

@@ -22,19 +22,25 @@ std::uint8_t flags_of(const Image& image) {
     return flags;
 }
 
-bool inside(std::uint64_t offset, std::uint64_t bytes, std::uint64_t of) { return offset <= of && bytes <= of - offset; }
+bool inside(std::uint64_t offset, std::uint64_t bytes, std::uint64_t of) {
+    return offset <= of && bytes <= of - offset;
+}
 
 Status check_shape(const Image& image) {
     const std::uint64_t block = image.block.size();
     if (block == 0) return fail(ErrorCode::invalid, "image: no code");
-    if (image.data_bytes > kImageDataBytesMax) return fail(ErrorCode::invalid, "image: {} bytes of statics, over the limit of {}", image.data_bytes, kImageDataBytesMax);
-    if (image.data.size() > image.data_bytes) return fail(ErrorCode::invalid, "image: more statics than it has room for");
+    if (image.data_bytes > kImageDataBytesMax)
+        return fail(ErrorCode::invalid, "image: {} bytes of statics, over the limit of {}", image.data_bytes,
+                    kImageDataBytesMax);
+    if (image.data.size() > image.data_bytes)
+        return fail(ErrorCode::invalid, "image: more statics than it has room for");
     if (!std::has_single_bit(image.data_alignment) || image.data_alignment > 4096)
         return fail(ErrorCode::invalid, "image: statics aligned to {}", image.data_alignment);
     const auto array = [block](std::uint32_t offset, std::uint32_t count) {
         return offset % 8 == 0 && inside(offset, std::uint64_t{8} * count, block);
     };
-    if (!inside(image.eh_frame_offset, image.eh_frame_bytes, block) || !array(image.init_array_offset, image.init_array_count) ||
+    if (!inside(image.eh_frame_offset, image.eh_frame_bytes, block) ||
+        !array(image.init_array_offset, image.init_array_count) ||
         !array(image.fini_array_offset, image.fini_array_count))
         return fail(ErrorCode::invalid, "image: a table lies outside the code");
     // The unwinder walks records until one of length 0: it must find it.
@@ -53,12 +59,14 @@ Status check_places(const Image& image, std::size_t import_count) {
     };
     for (const Relocation& each : image.relocations) {
         // A slot in the initialised part or not, it is written before anything runs; it must lie inside its segment.
-        if (!inside(each.offset, 8, bytes_of(each.where))) return fail(ErrorCode::invalid, "image: a relocation outside its segment");
+        if (!inside(each.offset, 8, bytes_of(each.where)))
+            return fail(ErrorCode::invalid, "image: a relocation outside its segment");
         if (each.kind == Relocation::Kind::import && each.import >= import_count)
             return fail(ErrorCode::invalid, "image: a relocation to import {} of {}", each.import, import_count);
         // One past the end is an address that C code may form.
         const std::uint64_t limit = each.kind == Relocation::Kind::block ? image.block.size() : image.data_bytes;
-        if (each.kind != Relocation::Kind::import && (each.addend < 0 || static_cast<std::uint64_t>(each.addend) > limit))
+        if (each.kind != Relocation::Kind::import &&
+            (each.addend < 0 || static_cast<std::uint64_t>(each.addend) > limit))
             return fail(ErrorCode::invalid, "image: a relocation to a place outside the image");
     }
     for (const Symbol& each : image.symbols)
@@ -90,18 +98,21 @@ Buffer encode(const Image& image) {
         out.number(image.eh_frame_bytes);
     }
     if ((flags & kHasArrays) != 0)
-        for (const std::uint32_t number : {image.init_array_offset, image.init_array_count, image.fini_array_offset, image.fini_array_count})
+        for (const std::uint32_t number :
+             {image.init_array_offset, image.init_array_count, image.fini_array_offset, image.fini_array_count})
             out.number(number);
     for (const Relocation& each : image.relocations) {
         const bool import = each.kind == Relocation::Kind::import;
         const bool has_addend = import && each.addend != 0;
         out.number(each.offset);
-        out.number(static_cast<std::uint8_t>(static_cast<unsigned>(each.where) | static_cast<unsigned>(each.kind) << 1U | (has_addend ? 8U : 0U)));
+        out.number(static_cast<std::uint8_t>(static_cast<unsigned>(each.where) |
+                                             static_cast<unsigned>(each.kind) << 1U | (has_addend ? 8U : 0U)));
         out.number(import ? each.import : static_cast<std::uint32_t>(each.addend));
         if (has_addend) out.number(static_cast<std::uint64_t>(each.addend));
     }
     for (const Symbol& each : image.symbols) {
-        out.number(static_cast<std::uint8_t>(static_cast<unsigned>(each.kind) << 1U | static_cast<unsigned>(each.segment)));
+        out.number(
+            static_cast<std::uint8_t>(static_cast<unsigned>(each.kind) << 1U | static_cast<unsigned>(each.segment)));
         out.number(each.index);
         out.number(each.offset);
     }
@@ -142,14 +153,17 @@ Result<Symbol> take_symbol(Reader& in) {
     return each;
 }
 
-Buffer copy(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
+Buffer copy(Bytes bytes) {
+    return {bytes.begin(), bytes.end()};
+}
 
 }  // namespace
 
 Result<Image> decode_image(Bytes bytes, std::size_t import_count) {
     Reader in(bytes);
     Image image;
-    if (in.number<std::uint32_t>() != kMagic) return fail(ErrorCode::invalid, "not an image: it does not begin with RVI1");
+    if (in.number<std::uint32_t>() != kMagic)
+        return fail(ErrorCode::invalid, "not an image: it does not begin with RVI1");
     const auto block_bytes = in.number<std::uint32_t>();
     const auto relocations = in.number<std::uint32_t>();
     const auto symbols = in.number<std::uint16_t>();
@@ -167,7 +181,8 @@ Result<Image> decode_image(Bytes bytes, std::size_t import_count) {
         image.eh_frame_bytes = in.number<std::uint32_t>();
     }
     if ((flags & kHasArrays) != 0)
-        for (std::uint32_t* number : {&image.init_array_offset, &image.init_array_count, &image.fini_array_offset, &image.fini_array_count})
+        for (std::uint32_t* number :
+             {&image.init_array_offset, &image.init_array_count, &image.fini_array_offset, &image.fini_array_count})
             *number = in.number<std::uint32_t>();
     for (std::size_t i = 0; i < relocations && in.ok(); ++i) {
         ROVE_TRY(const Relocation each, take_relocation(in));

@@ -33,15 +33,15 @@ struct Symbol {
     enum class Kind : std::uint8_t { entry = 0, exported = 1, static_ = 2 };
     Kind kind = Kind::entry;
     Segment segment = Segment::block;
-    std::uint32_t index = 0;   // into Manifest::entries or ::exports; n of "rove.static.n" for static_
+    std::uint32_t index = 0;  // into Manifest::entries or ::exports; n of "rove.static.n" for static_
     std::uint32_t offset = 0;
     friend bool operator==(const Symbol&, const Symbol&) = default;
 };
 
 struct Image {
     Buffer block;
-    Buffer data;                     // the initialised part of the data segment
-    std::uint32_t data_bytes = 0;    // whole data segment, zero-filled behind `data`
+    Buffer data;                        // the initialised part of the data segment
+    std::uint32_t data_bytes = 0;       // whole data segment, zero-filled behind `data`
     std::uint32_t data_alignment = 16;  // a power of two, at most 4096
     std::uint32_t eh_frame_offset = 0;  // in the block; eh_frame_bytes 0: none
     std::uint32_t eh_frame_bytes = 0;

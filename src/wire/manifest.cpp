@@ -22,11 +22,13 @@ bool is_name(std::string_view text) {
 
 Result<std::vector<std::string>> take_names(Reader& in, std::string_view what) {
     const auto count = in.number<std::uint16_t>();
-    if (count > kNamesMax) return fail(ErrorCode::invalid, "package manifest: {} {}, over the limit of {}", count, what, kNamesMax);
+    if (count > kNamesMax)
+        return fail(ErrorCode::invalid, "package manifest: {} {}, over the limit of {}", count, what, kNamesMax);
     std::vector<std::string> names;
     for (std::size_t i = 0; i < count && in.ok(); ++i) {
         const std::string_view name = in.text();
-        if (in.ok() && !is_name(name)) return fail(ErrorCode::invalid, "package manifest: one of the {} is no name", what);
+        if (in.ok() && !is_name(name))
+            return fail(ErrorCode::invalid, "package manifest: one of the {} is no name", what);
         if (in.ok() && std::find(names.begin(), names.end(), name) != names.end())
             return fail(ErrorCode::invalid, "package manifest: '{}' stands twice among the {}", name, what);
         names.emplace_back(name);
@@ -45,12 +47,15 @@ Result<Slice> take_slice(Reader& in) {
     if (!in.ok()) return slice;  // the caller reports what is short
     if (!is_name(slice.triple)) return fail(ErrorCode::invalid, "package manifest: a slice without a target");
     if (slice.form != Form::image && slice.form != Form::bitcode)
-        return fail(ErrorCode::invalid, "package manifest: a slice of unknown form {}", static_cast<unsigned>(slice.form));
+        return fail(ErrorCode::invalid, "package manifest: a slice of unknown form {}",
+                    static_cast<unsigned>(slice.form));
     if (slice.compression != Compression::none && slice.compression != Compression::zstd)
-        return fail(ErrorCode::invalid, "package manifest: a slice of unknown compression {}", static_cast<unsigned>(slice.compression));
-    if (slice.raw_bytes == 0 || slice.raw_bytes > kSliceBytesMax || slice.stored_bytes == 0 || slice.stored_bytes > kSliceBytesMax)
-        return fail(ErrorCode::invalid, "package manifest: a slice of {} bytes ({} stored); the limit is {}", slice.raw_bytes,
-                    slice.stored_bytes, kSliceBytesMax);
+        return fail(ErrorCode::invalid, "package manifest: a slice of unknown compression {}",
+                    static_cast<unsigned>(slice.compression));
+    if (slice.raw_bytes == 0 || slice.raw_bytes > kSliceBytesMax || slice.stored_bytes == 0 ||
+        slice.stored_bytes > kSliceBytesMax)
+        return fail(ErrorCode::invalid, "package manifest: a slice of {} bytes ({} stored); the limit is {}",
+                    slice.raw_bytes, slice.stored_bytes, kSliceBytesMax);
     if (slice.compression == Compression::none && slice.raw_bytes != slice.stored_bytes)
         return fail(ErrorCode::invalid, "package manifest: an uncompressed slice with two sizes");
     return slice;
@@ -60,16 +65,20 @@ Status check(const Manifest& manifest) {
     if (!is_name(manifest.name)) return fail(ErrorCode::invalid, "package manifest: the package has no name");
     for (const std::string& soname : manifest.dependencies)
         if (soname.find('/') != std::string::npos)
-            return fail(ErrorCode::invalid, "package manifest: dependency '{}' is a path; only bare sonames may be listed", soname);
+            return fail(ErrorCode::invalid,
+                        "package manifest: dependency '{}' is a path; only bare sonames may be listed", soname);
     for (std::size_t i = 0; i < manifest.slices.size(); ++i)
         if (manifest.find(manifest.slices[i].triple, manifest.slices[i].form) != &manifest.slices[i])
-            return fail(ErrorCode::invalid, "package manifest: two slices of one form for {}", manifest.slices[i].triple);
+            return fail(ErrorCode::invalid, "package manifest: two slices of one form for {}",
+                        manifest.slices[i].triple);
     return {};
 }
 
 }  // namespace
 
-std::string_view to_string(Form form) { return form == Form::image ? "image" : "bitcode"; }
+std::string_view to_string(Form form) {
+    return form == Form::image ? "image" : "bitcode";
+}
 
 const Slice* Manifest::find(std::string_view triple, Form form) const {
     const auto found = std::find_if(slices.begin(), slices.end(),
@@ -81,10 +90,12 @@ Buffer encode(const Manifest& manifest) {
     Writer out;
     out.bytes(kMagic);
     out.number(manifest.abi);
-    out.number(static_cast<std::uint8_t>((manifest.interface ? kFlagInterface : 0) | (manifest.pinned ? kFlagPinned : 0)));
+    out.number(
+        static_cast<std::uint8_t>((manifest.interface ? kFlagInterface : 0) | (manifest.pinned ? kFlagPinned : 0)));
     out.number(std::uint8_t{0});
     out.text(manifest.name);
-    for (const auto* names : {&manifest.entries, &manifest.exports, &manifest.imports, &manifest.dependencies}) put_names(out, *names);
+    for (const auto* names : {&manifest.entries, &manifest.exports, &manifest.imports, &manifest.dependencies})
+        put_names(out, *names);
     out.number(static_cast<std::uint16_t>(manifest.slices.size()));
     for (const Slice& slice : manifest.slices) {
         out.text(slice.triple);
@@ -99,7 +110,8 @@ Buffer encode(const Manifest& manifest) {
 
 Result<Manifest> decode_manifest(Bytes bytes) {
     if (bytes.size() > kManifestBytesMax)
-        return fail(ErrorCode::invalid, "package manifest of {} bytes, over the limit of {}", bytes.size(), kManifestBytesMax);
+        return fail(ErrorCode::invalid, "package manifest of {} bytes, over the limit of {}", bytes.size(),
+                    kManifestBytesMax);
     Reader in(bytes);
     const Bytes magic = in.take(kMagic.size());
     if (!in.ok() || !std::equal(magic.begin(), magic.end(), kMagic.begin()))
@@ -118,7 +130,8 @@ Result<Manifest> decode_manifest(Bytes bytes) {
     ROVE_TRY(manifest.imports, take_names(in, "imports"));
     ROVE_TRY(manifest.dependencies, take_names(in, "dependencies"));
     const auto slices = in.number<std::uint16_t>();
-    if (slices > kSlicesMax) return fail(ErrorCode::invalid, "package manifest: {} slices, over the limit of {}", slices, kSlicesMax);
+    if (slices > kSlicesMax)
+        return fail(ErrorCode::invalid, "package manifest: {} slices, over the limit of {}", slices, kSlicesMax);
     for (std::size_t i = 0; i < slices && in.ok(); ++i) {
         ROVE_TRY(Slice slice, take_slice(in));
         manifest.slices.push_back(std::move(slice));

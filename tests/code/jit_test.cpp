@@ -1,5 +1,7 @@
 // The engine alone: what prepare() makes of bitcode, and that compile() runs it here. rove build and the node have
 // their own tests; these say which side of the LLVM library broke.
+#include "code/jit/jit.hpp"
+
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +12,6 @@
 #include <map>
 #include <thread>
 
-#include "code/jit/jit.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 #include "wire/image.hpp"
@@ -45,23 +46,28 @@ protected:
     }
 
     // The bitcode of a source, as rove build has clang make it.
-    Buffer bitcode_of(const std::string& name, const std::string& text, const std::string& triple = "x86_64-linux-gnu") {
+    Buffer bitcode_of(const std::string& name, const std::string& text,
+                      const std::string& triple = "x86_64-linux-gnu") {
         const auto source = folder_.path() / name;
         const auto out = folder_.path() / (name + ".bc");
         EXPECT_TRUE(toolchain::write_file(source, as_bytes("#include <rove/rove.h>\n" + text)));
         const bool cpp = name.ends_with(".cpp");
-        const auto done = toolchain::run({cpp ? "clang++-19" : "clang-19", "-target", triple, "-O2", "-Xclang", "-disable-llvm-passes",
-                                          "-emit-llvm", "-c", "-fPIC", "-fno-plt", "-I" + std::string(std::getenv("ROVE_SOURCE_DIR")) + "/include",
-                                          source.string(), "-o", out.string()}, cpp ? "clang++-19" : "clang-19");
+        const auto done = toolchain::run(
+            {cpp ? "clang++-19" : "clang-19", "-target", triple, "-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm",
+             "-c", "-fPIC", "-fno-plt", "-I" + std::string(std::getenv("ROVE_SOURCE_DIR")) + "/include",
+             source.string(), "-o", out.string()},
+            cpp ? "clang++-19" : "clang-19");
         EXPECT_TRUE(done && done->status == 0) << (done ? done->output : done.error().message());
         auto bytes = toolchain::read_file(out);
         EXPECT_TRUE(bytes) << name;
         return bytes ? *bytes : Buffer();
     }
-    Result<Prepared> prepare(std::vector<Buffer> modules, bool interface = false, const std::string& triple = "x86_64-linux-gnu") {
+    Result<Prepared> prepare(std::vector<Buffer> modules, bool interface = false,
+                             const std::string& triple = "x86_64-linux-gnu") {
         return engine_->prepare({triple, std::move(modules), interface});
     }
-    Result<std::unique_ptr<CompiledModule>> compile(const Buffer& bitcode, const std::function<void*(std::size_t)>& statics = {}) {
+    Result<std::unique_ptr<CompiledModule>> compile(const Buffer& bitcode,
+                                                    const std::function<void*(std::size_t)>& statics = {}) {
         CompileRequest request;
         request.name = "sample";
         request.bitcode = bitcode;
@@ -99,7 +105,8 @@ ROVE_ENTRY int times(int n) { return seen[n & 7]; }
 )";
 
 TEST_F(JitTest, AModuleKeepsItsEntriesInSourceOrderAndNumbersItsStatics) {
-    const auto prepared = prepare({bitcode_of("count.c", kCounter), bitcode_of("more.c", "ROVE_ENTRY int first_of_second(int n) { return n; }")});
+    const auto prepared = prepare(
+        {bitcode_of("count.c", kCounter), bitcode_of("more.c", "ROVE_ENTRY int first_of_second(int n) { return n; }")});
     ASSERT_TRUE(prepared) << prepared.error().message();
     EXPECT_EQ(prepared->entries, (std::vector<std::string>{"add", "times", "first_of_second"}));
     EXPECT_EQ(prepared->statics, 2u);
@@ -130,7 +137,9 @@ TEST_F(JitTest, CodeCountsInItsOwnStaticsOrInThoseItIsGiven) {
 }
 
 TEST_F(JitTest, AnInterfaceExportsWhatItDefines) {
-    const auto prepared = prepare({bitcode_of("shelf.c", "int level = 3; static int hidden; int put(int n) { return level += n + hidden++; }")}, true);
+    const auto prepared = prepare(
+        {bitcode_of("shelf.c", "int level = 3; static int hidden; int put(int n) { return level += n + hidden++; }")},
+        true);
     ASSERT_TRUE(prepared) << prepared.error().message();
     auto exports = prepared->exports;
     std::sort(exports.begin(), exports.end());
@@ -172,7 +181,8 @@ ROVE_ENTRY int length(int n) { return static_cast<int>(words[n].size()); }
 }
 
 TEST_F(JitTest, ThreadLocalsAreEachThreadsOwn) {
-    const auto prepared = prepare({bitcode_of("thread.c", "static __thread int mine = 40; ROVE_ENTRY int bump(int n) { return mine += n; }")});
+    const auto prepared = prepare(
+        {bitcode_of("thread.c", "static __thread int mine = 40; ROVE_ENTRY int bump(int n) { return mine += n; }")});
     ASSERT_TRUE(prepared) << prepared.error().message();
     EXPECT_TRUE(prepared->pinned);
     EXPECT_NE(prepared->image_obstacle.find("thread-local"), std::string::npos);
@@ -187,9 +197,13 @@ TEST_F(JitTest, ThreadLocalsAreEachThreadsOwn) {
 
 TEST_F(JitTest, WhatKeepsAnAddressIsPinned) {
     const std::map<std::string, std::string> pinned = {
-        {"function.c", "static int f(int n) { return n; } static int g(int n) { return n * n; } static int (*kept)(int); ROVE_ENTRY int e(int n) { if (n) kept = n > 5 ? f : g; return kept ? kept(n) : 0; }"},
-        {"text.c", "static const char* kept; ROVE_ENTRY int e(int n) { if (n) kept = \"text\"; return kept ? kept[n] : 0; }"},
-        {"destructor.cpp", "#include <string>\nstatic std::string s(100, 'x'); ROVE_ENTRY int e(int n) { return s[n]; }"}};
+        {"function.c",
+         "static int f(int n) { return n; } static int g(int n) { return n * n; } static int (*kept)(int); ROVE_ENTRY "
+         "int e(int n) { if (n) kept = n > 5 ? f : g; return kept ? kept(n) : 0; }"},
+        {"text.c",
+         "static const char* kept; ROVE_ENTRY int e(int n) { if (n) kept = \"text\"; return kept ? kept[n] : 0; }"},
+        {"destructor.cpp",
+         "#include <string>\nstatic std::string s(100, 'x'); ROVE_ENTRY int e(int n) { return s[n]; }"}};
     for (const auto& [name, text] : pinned) {
         const auto prepared = prepare({bitcode_of(name, text)});
         ASSERT_TRUE(prepared) << prepared.error().message();
@@ -198,17 +212,21 @@ TEST_F(JitTest, WhatKeepsAnAddressIsPinned) {
 }
 
 TEST_F(JitTest, EveryMissingNameIsNamed) {
-    const auto prepared = prepare({bitcode_of("needy.c", "int nowhere_one(int); extern int nowhere_two; ROVE_ENTRY int e(int n) { return nowhere_one(n) + nowhere_two; }")});
+    const auto prepared = prepare({bitcode_of("needy.c",
+                                              "int nowhere_one(int); extern int nowhere_two; ROVE_ENTRY int e(int n) { "
+                                              "return nowhere_one(n) + nowhere_two; }")});
     ASSERT_TRUE(prepared) << prepared.error().message();
     EXPECT_EQ(prepared->imports, (std::vector<std::string>{"nowhere_one", "nowhere_two"}));
     const auto compiled = compile(prepared->bitcode);
     ASSERT_FALSE(compiled);
     EXPECT_EQ(compiled.error().code(), ErrorCode::failed);
-    EXPECT_NE(compiled.error().message().find("no symbol 'nowhere_one', 'nowhere_two' for sample"), std::string::npos) << compiled.error().message();
+    EXPECT_NE(compiled.error().message().find("no symbol 'nowhere_one', 'nowhere_two' for sample"), std::string::npos)
+        << compiled.error().message();
 }
 
 TEST_F(JitTest, LibraryCallsOfTheCodeGeneratorAreImports) {
-    const auto prepared = prepare({bitcode_of("copy.c", "struct big { char c[4096]; }; ROVE_ENTRY void e(struct big* a, struct big* b) { *a = *b; }")});
+    const auto prepared = prepare({bitcode_of(
+        "copy.c", "struct big { char c[4096]; }; ROVE_ENTRY void e(struct big* a, struct big* b) { *a = *b; }")});
     ASSERT_TRUE(prepared) << prepared.error().message();
     EXPECT_EQ(prepared->imports, (std::vector<std::string>{"memcpy"}));
     EXPECT_TRUE(compile(prepared->bitcode));
@@ -238,7 +256,8 @@ TEST_F(JitTest, BrokenBitcodeIsAnError) {
 
 TEST_F(JitTest, ManyThreadsCompileAtOnceAndEachKnowsItsOwnSize) {
     const auto small = prepare({bitcode_of("count.c", kCounter)});
-    const auto large = prepare({bitcode_of("large.c", "ROVE_ENTRY const char* e(int n) { static const char text[65536] = \"x\"; return text + n; }")});
+    const auto large = prepare({bitcode_of(
+        "large.c", "ROVE_ENTRY const char* e(int n) { static const char text[65536] = \"x\"; return text + n; }")});
     ASSERT_TRUE(small && large);
     const std::size_t bytes = (*compile(small->bitcode))->code_bytes();
     std::vector<std::thread> threads;

@@ -9,7 +9,9 @@
 
 namespace rove::test {
 
-inline std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+inline std::span<const std::byte> bytes(std::string_view text) {
+    return std::as_bytes(std::span(text));
+}
 
 template <typename T>
 T as(const std::vector<std::byte>& data) {
@@ -18,6 +20,8 @@ T as(const std::vector<std::byte>& data) {
     return value;
 }
 
-inline std::string text(const std::vector<std::byte>& data) { return {reinterpret_cast<const char*>(data.data()), data.size()}; }
+inline std::string text(const std::vector<std::byte>& data) {
+    return {reinterpret_cast<const char*>(data.data()), data.size()};
+}
 
 }  // namespace rove::test

@@ -6,7 +6,9 @@
 namespace rove::test {
 namespace {
 
-std::string program() { return std::filesystem::path(rove()).parent_path() / "c_program"; }
+std::string program() {
+    return std::filesystem::path(rove()).parent_path() / "c_program";
+}
 
 TEST(CProgram, IsAClient) {
     NodeProcess server;

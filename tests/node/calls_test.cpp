@@ -24,7 +24,9 @@ protected:
         peer_.emplace(node_->connect(server_->address()));
         package_.emplace(Package::open(package("basics.c")));
     }
-    Reply call(std::string_view entry, std::string_view payload = {}) { return peer_->call(package_->entry(entry), bytes(payload)).reply(); }
+    Reply call(std::string_view entry, std::string_view payload = {}) {
+        return peer_->call(package_->entry(entry), bytes(payload)).reply();
+    }
 
     NodeOptions options_;
     std::optional<Node> node_;
@@ -33,7 +35,9 @@ protected:
     std::optional<Package> package_;
 };
 
-TEST_P(Calls, TakeTheLaneThatWasChosen) { EXPECT_EQ(peer_->lane(), GetParam() == FabricChoice::shm ? "direct" : "message"); }
+TEST_P(Calls, TakeTheLaneThatWasChosen) {
+    EXPECT_EQ(peer_->lane(), GetParam() == FabricChoice::shm ? "direct" : "message");
+}
 
 TEST_P(Calls, RunAFunctionThatTheNodeHasNeverSeen) {
     EXPECT_EQ(as<long>(call("count").data), 1);
@@ -62,13 +66,18 @@ TEST_P(Calls, CarryPayloadsOfEverySize) {
 }
 
 TEST_P(Calls, KeepTheirPayloadAligned) {
-    for (const std::string_view payload : {"", "x", "a payload that is longer than one line of the mailbox takes, by some bytes"})
+    for (const std::string_view payload :
+         {"", "x", "a payload that is longer than one line of the mailbox takes, by some bytes"})
         EXPECT_EQ(as<char>(call("aligned", payload).data), 1);
 }
 
-TEST_P(Calls, ReturningWithoutAnEndIsAnEmptyReply) { EXPECT_TRUE(call("nothing").data.empty()); }
+TEST_P(Calls, ReturningWithoutAnEndIsAnEmptyReply) {
+    EXPECT_TRUE(call("nothing").data.empty());
+}
 
-TEST_P(Calls, EndOnce) { EXPECT_EQ(text(call("end_twice").data), "first"); }
+TEST_P(Calls, EndOnce) {
+    EXPECT_EQ(text(call("end_twice").data), "first");
+}
 
 TEST_P(Calls, FailWithTheFunctionsOwnWords) {
     try {

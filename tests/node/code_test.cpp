@@ -59,7 +59,8 @@ TEST(Code, OneFormCanBePinned) {
 TEST(Code, PreloadedPackagesAreResident) {
     const std::filesystem::path folder = scratch() / "preload";
     std::filesystem::create_directory(folder);
-    std::filesystem::copy_file(package("basics.c"), folder / "basics.rove", std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(package("basics.c"), folder / "basics.rove",
+                               std::filesystem::copy_options::overwrite_existing);
     NodeProcess server({"--packages", folder.string()});
     Node node(client());
     const Peer peer = node.connect(server.address());
@@ -107,7 +108,8 @@ TEST_P(Budget, EvictedOnEveryCallEveryReplyIsRight) {
         ASSERT_EQ(text(peer.call(basics.entry("echo"), bytes("kept")).get()), "kept");
     }
     if (GetParam() != Forms::bitcode)  // bitcode alone keeps its statics in its code, and so is not evicted
-        EXPECT_GT(peer.counters().code_bytes_sent - before, 60U * 100) << "the code was not sent again: nothing was evicted";
+        EXPECT_GT(peer.counters().code_bytes_sent - before, 60U * 100)
+            << "the code was not sent again: nothing was evicted";
 }
 
 TEST_P(Budget, PipelinedCallsToEvictedCodeKeepTheirOrder) {
@@ -127,9 +129,12 @@ TEST_P(Budget, PipelinedCallsToEvictedCodeKeepTheirOrder) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, Budget, testing::Values(Forms::both, Forms::image, Forms::bitcode), [](const auto& info) {
-    return info.param == Forms::both ? "both" : info.param == Forms::image ? "image" : "bitcode";
-});
+INSTANTIATE_TEST_SUITE_P(Forms, Budget, testing::Values(Forms::both, Forms::image, Forms::bitcode),
+                         [](const auto& info) {
+                             return info.param == Forms::both    ? "both"
+                                    : info.param == Forms::image ? "image"
+                                                                 : "bitcode";
+                         });
 
 TEST(Code, ModernCppTravels) {
     for (const Forms forms : {Forms::image, Forms::bitcode}) {
@@ -160,7 +165,9 @@ TEST(Code, AnExceptionThatIsNotCaughtIsAFailedCall) {
             FAIL();
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ErrorCode::failed);
-            EXPECT_NE(std::string(error.what()).find("modern:leak on node 0 let an exception out: straight through the roof"), std::string::npos)
+            EXPECT_NE(
+                std::string(error.what()).find("modern:leak on node 0 let an exception out: straight through the roof"),
+                std::string::npos)
                 << error.what();
         }
         EXPECT_EQ(as<int>(peer.call(modern.entry("sides"), bytes("square")).get()), 4);
@@ -225,7 +232,8 @@ TEST(Code, WithoutAFormForTheTargetTheCallSaysSo) {
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::unsupported);
-        EXPECT_NE(std::string(error.what()).find("other has no form for x86_64-linux-gnu"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("other has no form for x86_64-linux-gnu"), std::string::npos)
+            << error.what();
     }
 }
 
@@ -258,7 +266,8 @@ TEST(Interfaces, ASecondOneSaysSoAndChangesOnlyWhatArrivesAfterIt) {
     EXPECT_EQ(as<Shelf>(peer.call(before.entry("put")).get()).label, 1);
     const LoadReport report = peer.load(Package::open(package("shelf.c", {"--interface", "-DLABEL=2"})));
     ASSERT_EQ(report.replaced.size(), 3U);
-    EXPECT_NE((report.replaced[0] + report.replaced[1] + report.replaced[2]).find("shelf_add (was of package shelf)"), std::string::npos);
+    EXPECT_NE((report.replaced[0] + report.replaced[1] + report.replaced[2]).find("shelf_add (was of package shelf)"),
+              std::string::npos);
     const Package after = Package::open(package("shelf_user.c", {"-DSALT=1"}));
     EXPECT_EQ(as<Shelf>(peer.call(after.entry("put")).get()).label, 2);
     EXPECT_EQ(as<Shelf>(peer.call(before.entry("put")).get()).label, 1);

@@ -19,7 +19,9 @@ protected:
         options.insert(options.end(), {"--fabric", GetParam()});
         for (std::size_t i = 0; i < count; ++i) {
             std::vector<std::string> all = options;
-            if (i > 0) all.insert(all.end(), {"--join", nodes_[(i - 1) / 2].address()});  // not always the first: some are sent on
+            if (i > 0)
+                all.insert(all.end(),
+                           {"--join", nodes_[(i - 1) / 2].address()});  // not always the first: some are sent on
             nodes_.emplace_back(all);
         }
         NodeOptions client;
@@ -64,7 +66,8 @@ TEST_P(Many, AFunctionSendsItselfOnThroughNodesThatWereNotSentIt) {
     EXPECT_EQ(reply.hops, 2U);
     const auto code = peer.counters().code_bytes_sent;
     EXPECT_EQ(visit(peer, "\x01\x02\x01\x02"s), "\x00\x01\x02\x01\x02"s);
-    EXPECT_EQ(visit(peer, "\x00\x00\x01\x00"s), "\x00\x00\x00\x01\x00"s) << "a node is a stop like any other when it is oneself";
+    EXPECT_EQ(visit(peer, "\x00\x00\x01\x00"s), "\x00\x00\x00\x01\x00"s)
+        << "a node is a stop like any other when it is oneself";
     EXPECT_EQ(peer.counters().code_bytes_sent, code) << "the client was asked again";
 }
 
@@ -91,7 +94,9 @@ TEST_P(Many, PostsReachOtherNodes) {
 TEST_P(Many, FindTellsWhatANodeKnows) {
     start(1);
     const Peer peer = node_->connect(nodes_[0].address());
-    const auto find = [&](const std::string& name) { return as<int>(peer.call(basics_.entry("find"), bytes(name)).get()); };
+    const auto find = [&](const std::string& name) {
+        return as<int>(peer.call(basics_.entry("find"), bytes(name)).get());
+    };
     EXPECT_EQ(find("basics:echo"), 0);
     EXPECT_EQ(find(basics_.entry("echo").id()), 0);
     EXPECT_NE(find("basics:nonsense"), 0);
@@ -148,7 +153,8 @@ TEST_P(Many, AMemberThatComesBackHasItsOldId) {
     EXPECT_EQ(direct.node(), 1U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, Many, testing::Values("shm", "tcp"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Fabrics, Many, testing::Values("shm", "tcp"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace rove::test

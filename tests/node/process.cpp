@@ -46,7 +46,9 @@ int spawn(const std::vector<std::string>& command, const std::string& out, const
     return pid;
 }
 
-int status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+int status_of(int status) {
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
 
 std::string unique_name(const std::string& stem) {
     static std::atomic<int> number{0};
@@ -70,8 +72,12 @@ int reap(int pid, std::chrono::milliseconds limit) {
 
 }  // namespace
 
-std::string rove() { return from_environment("ROVE_BUILD_DIR", "build/dev") + "/bin/rove"; }
-std::filesystem::path source_folder() { return from_environment("ROVE_SOURCE_DIR", "."); }
+std::string rove() {
+    return from_environment("ROVE_BUILD_DIR", "build/dev") + "/bin/rove";
+}
+std::filesystem::path source_folder() {
+    return from_environment("ROVE_SOURCE_DIR", ".");
+}
 
 const std::filesystem::path& scratch() {
     struct Folder {
@@ -106,7 +112,8 @@ std::string package(const std::string& source, const std::vector<std::string>& f
     for (const std::string& flag : flags) key += "|" + flag;
     if (const auto known = built.find(key); known != built.end()) return known->second;
     const std::string path = unique_name("package") + ".rove";
-    std::vector<std::string> command{rove(), "build", (source_folder() / "tests/packages" / source).string(), "-o", path};
+    std::vector<std::string> command{rove(), "build", (source_folder() / "tests/packages" / source).string(), "-o",
+                                     path};
     command.insert(command.end(), flags.begin(), flags.end());
     if (!name.empty()) command.insert(command.end(), {"--name", name});
     const Ran ran = run(command);
@@ -146,8 +153,12 @@ NodeProcess::~NodeProcess() {
     reap(pid_, std::chrono::seconds(5));
 }
 
-std::string NodeProcess::log() const { return read_all(log_file_); }
-void NodeProcess::signal(int number) const { ::kill(pid_, number); }
+std::string NodeProcess::log() const {
+    return read_all(log_file_);
+}
+void NodeProcess::signal(int number) const {
+    ::kill(pid_, number);
+}
 
 void NodeProcess::stop() const {
     signal(SIGSTOP);

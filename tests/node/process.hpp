@@ -9,9 +9,9 @@
 
 namespace rove::test {
 
-[[nodiscard]] std::string rove();                       // the command's path
+[[nodiscard]] std::string rove();  // the command's path
 [[nodiscard]] std::filesystem::path source_folder();
-[[nodiscard]] const std::filesystem::path& scratch();   // a folder of this test program's own, removed at its end
+[[nodiscard]] const std::filesystem::path& scratch();  // a folder of this test program's own, removed at its end
 
 struct Ran {
     int status = 0;  // exit status, or 128 + signal
@@ -21,7 +21,8 @@ struct Ran {
 [[nodiscard]] Ran run(const std::vector<std::string>& command, std::chrono::seconds limit = std::chrono::seconds(60));
 
 // Builds tests/packages/SOURCE once per set of flags, and gives the package's path.
-[[nodiscard]] std::string package(const std::string& source, const std::vector<std::string>& flags = {}, const std::string& name = {});
+[[nodiscard]] std::string package(const std::string& source, const std::vector<std::string>& flags = {},
+                                  const std::string& name = {});
 
 // A `rove node` that is ended with the object.
 class NodeProcess {

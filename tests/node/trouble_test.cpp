@@ -59,10 +59,15 @@ TEST(Command, CallPrintsTheReply) {
 TEST(Command, WrongUsageIsStatus2AndErrorsAreStatus1) {
     NodeProcess server;
     const std::string basics = package("basics.c");
-    for (const auto& command : std::vector<std::vector<std::string>>{{"call"}, {"nonsense"}, {}, {"node"}, {"call", server.address(), "nothing"},
-                                                                     {"call", server.address(), basics + ":echo", "--payload-hex", "abc"},
-                                                                     {"call", server.address(), basics + ":echo", "--repeat", "0"},
-                                                                     {"node", "--listen", "127.0.0.1:0", "--fabric", "pigeon"}}) {
+    for (const auto& command :
+         std::vector<std::vector<std::string>>{{"call"},
+                                               {"nonsense"},
+                                               {},
+                                               {"node"},
+                                               {"call", server.address(), "nothing"},
+                                               {"call", server.address(), basics + ":echo", "--payload-hex", "abc"},
+                                               {"call", server.address(), basics + ":echo", "--repeat", "0"},
+                                               {"node", "--listen", "127.0.0.1:0", "--fabric", "pigeon"}}) {
         std::vector<std::string> all{rove()};
         all.insert(all.end(), command.begin(), command.end());
         const Ran ran = run(all);
@@ -147,7 +152,9 @@ TEST(Trouble, ANodeThatDiesDuringACallIsADisconnectedCallAndTheClientLivesOn) {
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::disconnected);
-        EXPECT_NE(std::string(error.what()).find("node 0 at " + server.address() + " went during the call"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("node 0 at " + server.address() + " went during the call"),
+                  std::string::npos)
+            << error.what();
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
     EXPECT_EQ(text(node.connect(other.address()).call(basics.entry("echo"), bytes("alive")).get()), "alive");
@@ -177,8 +184,9 @@ TEST(Trouble, GarbageOnTheControlConnectionEndsItAndHurtsNobody) {
     Node node(client());
     const Peer peer = node.connect(server.address());
     const Package basics = Package::open(package("basics.c"));
-    const std::vector<std::string> garbage{std::string("\xff\xff\xff\xff too long", 13), std::string("\x05\0\0\0hello", 9),
-                                           std::string("\x01\0\0\0\xa0", 5), std::string(5000, '\0')};
+    const std::vector<std::string> garbage{std::string("\xff\xff\xff\xff too long", 13),
+                                           std::string("\x05\0\0\0hello", 9), std::string("\x01\0\0\0\xa0", 5),
+                                           std::string(5000, '\0')};
     for (const std::string& bytes_sent : garbage) {
         const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
         sockaddr_un address{};
@@ -209,8 +217,9 @@ TEST(Trouble, AnotherLocalUserIsRefused) {
     std::filesystem::permissions(path, std::filesystem::perms::all);  // even where the file lets them in
     const std::string copy = (scratch() / "their-cookie").string();
     for (const std::string& address : {by_tcp.address(), by_socket.address()}) {
-        const Ran ran = run({"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "ROVE_COOKIE=" + copy, rove(), "call", address,
-                             basics + ":echo", "--payload-text", "let me in"});
+        const Ran ran =
+            run({"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "ROVE_COOKIE=" + copy, rove(),
+                 "call", address, basics + ":echo", "--payload-text", "let me in"});
         EXPECT_EQ(ran.status, 1);
         EXPECT_EQ(ran.out, "");
         EXPECT_NE(ran.err.find("another user"), std::string::npos) << ran.err;

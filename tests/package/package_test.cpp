@@ -16,7 +16,8 @@ Buffer sample_image() {
     image.data_bytes = 8;
     image.data_alignment = 8;
     image.relocations = {{wire::Segment::block, wire::Relocation::Kind::data, 0, 0, 0}};
-    image.symbols = {{wire::Symbol::Kind::entry, wire::Segment::block, 0, 8}, {wire::Symbol::Kind::static_, wire::Segment::data, 0, 0}};
+    image.symbols = {{wire::Symbol::Kind::entry, wire::Segment::block, 0, 8},
+                     {wire::Symbol::Kind::static_, wire::Segment::data, 0, 0}};
     return wire::encode(image);
 }
 
@@ -26,11 +27,14 @@ wire::Manifest sample_manifest(Bytes image) {
     manifest.abi = 1;
     manifest.entries = {"count"};
     const auto size = static_cast<std::uint32_t>(image.size());
-    manifest.slices = {{"x86_64-linux-gnu", wire::Form::image, wire::Compression::none, size, size, hash_of_slice(image)}};
+    manifest.slices = {
+        {"x86_64-linux-gnu", wire::Form::image, wire::Compression::none, size, size, hash_of_slice(image)}};
     return manifest;
 }
 
-Buffer sample_file() { return PackageStore::serialize(sample_manifest(sample_image()), {sample_image()}); }
+Buffer sample_file() {
+    return PackageStore::serialize(sample_manifest(sample_image()), {sample_image()});
+}
 
 TEST(PackageFormat, IsTheWorkedExample) {
     const Buffer file = sample_file();
@@ -48,7 +52,8 @@ TEST(PackageFormat, IsTheWorkedExample) {
 
 TEST(PackageFormat, RefusesEveryTruncationAndEveryFlippedByte) {
     const Buffer file = sample_file();
-    for (std::size_t size = 0; size < file.size(); ++size) EXPECT_FALSE(PackageStore::parse(Bytes(file).first(size))) << size;
+    for (std::size_t size = 0; size < file.size(); ++size)
+        EXPECT_FALSE(PackageStore::parse(Bytes(file).first(size))) << size;
     const Digest digest = (*PackageStore::parse(file))->digest();
     for (std::size_t i = 0; i < file.size(); ++i) {
         Buffer altered = file;

@@ -7,35 +7,39 @@
 
 static long counter;
 
-ROVE_ENTRY void count(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void count(rove_here* here, const void* payload, size_t size) {
     (void)payload, (void)size;
     ++counter;
     rove_reply(here, &counter, sizeof counter);
 }
 
-ROVE_ENTRY void echo(rove_here *here, const void *payload, size_t size) { rove_reply(here, payload, size); }
+ROVE_ENTRY void echo(rove_here* here, const void* payload, size_t size) {
+    rove_reply(here, payload, size);
+}
 
-ROVE_ENTRY void nothing(rove_here *here, const void *payload, size_t size) { (void)here, (void)payload, (void)size; }
+ROVE_ENTRY void nothing(rove_here* here, const void* payload, size_t size) {
+    (void)here, (void)payload, (void)size;
+}
 
-ROVE_ENTRY void complain(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void complain(rove_here* here, const void* payload, size_t size) {
     char text[100];
-    snprintf(text, sizeof text, "no luck with %.*s", (int)size, (const char *)payload);
+    snprintf(text, sizeof text, "no luck with %.*s", (int)size, (const char*)payload);
     rove_fail(here, text);
 }
 
 // Replies twice, then fails: the first end counts, and the others say so.
-ROVE_ENTRY void end_twice(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void end_twice(rove_here* here, const void* payload, size_t size) {
     (void)payload, (void)size;
     rove_reply(here, "first", 5);
     if (rove_reply(here, "second", 6) != ROVE_INVALID || rove_fail(here, "third") != ROVE_INVALID ||
         rove_forward(here, 0, "", 0) != ROVE_INVALID)
-        *(volatile char *)0 = 0;  // the test would see the node go
+        *(volatile char*)0 = 0;  // the test would see the node go
 }
 
 // Payload: the nodes still to visit, one byte each. Replies with the path that it took.
-ROVE_ENTRY void visit(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void visit(rove_here* here, const void* payload, size_t size) {
     unsigned char state[512];
-    const unsigned char *in = payload;
+    const unsigned char* in = payload;
     if (size < 2 || size + 1 > sizeof state) {
         rove_fail(here, "a payload of [left, stops..., path...]");
         return;
@@ -58,24 +62,24 @@ ROVE_ENTRY void visit(rove_here *here, const void *payload, size_t size) {
     }
 }
 
-ROVE_ENTRY void where(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void where(rove_here* here, const void* payload, size_t size) {
     (void)payload, (void)size;
     const uint32_t facts[3] = {rove_node(here), rove_origin(here), rove_node_count(here)};
     rove_reply(here, facts, sizeof facts);
 }
 
 // Posts `count` of this package to the node in the payload's first byte.
-ROVE_ENTRY void post_count(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void post_count(rove_here* here, const void* payload, size_t size) {
     rove_function function;
     if (size < 1 || rove_find(here, "basics:count", &function) != ROVE_OK) {
         rove_fail(here, "basics:count is not known here");
         return;
     }
-    const int error = rove_post(here, *(const unsigned char *)payload, function, "", 0);
+    const int error = rove_post(here, *(const unsigned char*)payload, function, "", 0);
     rove_reply(here, &error, sizeof error);
 }
 
-ROVE_ENTRY void find(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void find(rove_here* here, const void* payload, size_t size) {
     char name[200] = {0};
     memcpy(name, payload, size < sizeof name ? size : sizeof name - 1);
     rove_function function = 0;
@@ -83,29 +87,29 @@ ROVE_ENTRY void find(rove_here *here, const void *payload, size_t size) {
     rove_reply(here, &error, sizeof error);
 }
 
-ROVE_ENTRY void nap(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void nap(rove_here* here, const void* payload, size_t size) {
     unsigned ms = 0;
     memcpy(&ms, payload, size < sizeof ms ? size : sizeof ms);
     usleep(ms * 1000);
     rove_reply(here, &ms, sizeof ms);
 }
 
-ROVE_ENTRY void aligned(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void aligned(rove_here* here, const void* payload, size_t size) {
     const unsigned char ok = (unsigned char)((size_t)payload % 16 == 0);
     (void)size;
     rove_reply(here, &ok, 1);
 }
 
-ROVE_ENTRY void host(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void host(rove_here* here, const void* payload, size_t size) {
     (void)payload, (void)size;
-    const int *value = rove_host_object(here);
+    const int* value = rove_host_object(here);
     if (value == NULL)
         rove_fail(here, "the host registered nothing");
     else
         rove_reply(here, value, sizeof *value);
 }
 
-ROVE_ENTRY void die(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void die(rove_here* here, const void* payload, size_t size) {
     (void)here, (void)payload, (void)size;
     kill(getpid(), 9);
 }

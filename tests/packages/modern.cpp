@@ -48,4 +48,6 @@ ROVE_ENTRY void sorted(rove_here* here, const void* payload, size_t size) {
     rove_reply(here, text.data(), text.size());
 }
 
-ROVE_ENTRY void leak(rove_here*, const void*, size_t) { throw std::runtime_error("straight through the roof"); }
+ROVE_ENTRY void leak(rove_here*, const void*, size_t) {
+    throw std::runtime_error("straight through the roof");
+}

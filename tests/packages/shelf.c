@@ -7,5 +7,9 @@
 
 long shelf_value = LABEL * 100;
 
-long shelf_add(long n) { return shelf_value += n; }
-int shelf_label(void) { return LABEL; }
+long shelf_add(long n) {
+    return shelf_value += n;
+}
+int shelf_label(void) {
+    return LABEL;
+}

@@ -10,7 +10,7 @@ int shelf_label(void);
 #endif
 
 // Adds the payload's number to the shelf; replies {label, value, salt}.
-ROVE_ENTRY void put(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void put(rove_here* here, const void* payload, size_t size) {
     long n = 0;
     memcpy(&n, payload, size < sizeof n ? size : sizeof n);
     shelf_add(n);

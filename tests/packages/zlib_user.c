@@ -2,9 +2,9 @@
 #include <rove/rove.h>
 #include <string.h>
 
-unsigned long crc32(unsigned long crc, const unsigned char *buf, unsigned len);
+unsigned long crc32(unsigned long crc, const unsigned char* buf, unsigned len);
 
-ROVE_ENTRY void checksum(rove_here *here, const void *payload, size_t size) {
+ROVE_ENTRY void checksum(rove_here* here, const void* payload, size_t size) {
     const unsigned long crc = crc32(0, payload, (unsigned)size);
     rove_reply(here, &crc, sizeof crc);
 }

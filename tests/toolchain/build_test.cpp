@@ -107,7 +107,8 @@ TEST_F(ToolchainTest, UnwindTablesAreWholeRecordsWhateverLiesBeforeThem) {
     std::string catches;
     for (const char* type : {"int", "char", "long", "short", "float"}) {
         catches += std::string(" catch (") + type + ") { rove_fail(here, \"" + type + "\"); }";
-        const auto package = build_of("thrower.cpp", entry("go", "try { if (size > 1) throw 1; rove_reply(here, payload, 0); }" + catches));
+        const auto package = build_of(
+            "thrower.cpp", entry("go", "try { if (size > 1) throw 1; rove_reply(here, payload, 0); }" + catches));
         ASSERT_TRUE(package) << package.error().what();
         for (const std::string_view triple : {kX86, kArm}) {
             const wire::Image image = image_of(**package, triple);
@@ -115,7 +116,8 @@ TEST_F(ToolchainTest, UnwindTablesAreWholeRecordsWhateverLiesBeforeThem) {
             std::size_t records = 0;
             for (std::uint32_t bytes = 0; (bytes = table.number<std::uint32_t>()) != 0; ++records) table.take(bytes);
             EXPECT_TRUE(table.ok()) << triple << catches;
-            EXPECT_TRUE(std::ranges::all_of(table.rest(), [](std::byte byte) { return byte == std::byte{0}; })) << triple << catches;
+            EXPECT_TRUE(std::ranges::all_of(table.rest(), [](std::byte byte) { return byte == std::byte{0}; }))
+                << triple << catches;
             EXPECT_GE(records, 2U) << triple << catches;  // one common record, one of the function's
         }
     }

@@ -47,15 +47,17 @@ Manifest manifest() {
     m.exports = {"table"};
     m.imports = {"rove_reply", "memcpy"};
     m.dependencies = {"libz.so.1"};
-    m.slices = {{"x86_64-linux-gnu", Form::image, Compression::none, 10, 10, {}}, {"x86_64-linux-gnu", Form::bitcode, Compression::zstd, 100, 50, {}}};
+    m.slices = {{"x86_64-linux-gnu", Form::image, Compression::none, 10, 10, {}},
+                {"x86_64-linux-gnu", Form::bitcode, Compression::zstd, 100, 50, {}}};
     return m;
 }
 
 TEST(ImageFormat, IsTheWorkedExample) {
-    EXPECT_EQ(encode(counter()),
-              bytes({0x52, 0x56, 0x49, 0x31, 0x13, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x48, 0x8b, 0x05, 0xf1, 0xff,
-                     0xff, 0xff, 0x48, 0xff, 0x00, 0xc3, 8, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0,
-                     0, 0, 0, 0, 0, 8, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0}));
+    EXPECT_EQ(encode(counter()), bytes({0x52, 0x56, 0x49, 0x31, 0x13, 0, 0, 0, 1, 0,    0,    0,    2,    0,    1,
+                                        0,    0,    0,    0,    0,    0, 0, 0, 0, 0x48, 0x8b, 0x05, 0xf1, 0xff, 0xff,
+                                        0xff, 0x48, 0xff, 0x00, 0xc3, 8, 0, 0, 0, 8,    0,    0,    0,    0,    0,
+                                        0,    0,    0,    0,    0,    0, 2, 0, 0, 0,    0,    0,    0,    0,    0,
+                                        0,    8,    0,    0,    0,    5, 0, 0, 0, 0,    0,    0,    0,    0}));
 }
 
 TEST(ImageFormat, ComesBackAsItWas) {
@@ -68,7 +70,8 @@ TEST(ImageFormat, ComesBackAsItWas) {
 
 TEST(ImageFormat, RefusesEveryTruncation) {
     const Buffer whole = encode(everything());
-    for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(decode_image(Bytes(whole).first(size), 2)) << size;
+    for (std::size_t size = 0; size < whole.size(); ++size)
+        EXPECT_FALSE(decode_image(Bytes(whole).first(size), 2)) << size;
 }
 
 TEST(ImageFormat, AFlippedByteIsRefusedOrStaysInBounds) {
@@ -121,7 +124,8 @@ TEST(ManifestFormat, ComesBackAsItWas) {
 
 TEST(ManifestFormat, RefusesEveryTruncationAndTail) {
     Buffer whole = encode(manifest());
-    for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(decode_manifest(Bytes(whole).first(size))) << size;
+    for (std::size_t size = 0; size < whole.size(); ++size)
+        EXPECT_FALSE(decode_manifest(Bytes(whole).first(size))) << size;
     whole.push_back(std::byte{0});
     EXPECT_FALSE(decode_manifest(whole));
 }
@@ -133,14 +137,16 @@ TEST(ManifestFormat, RefusesWhatNoBuildWouldWrite) {
         const auto decoded = decode_manifest(encode(m));
         return decoded ? std::string() : decoded.error().message();
     };
-    EXPECT_NE(message([](Manifest& m) { m.dependencies = {"/tmp/evil.so"}; }).find("'/tmp/evil.so' is a path"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.dependencies = {"/tmp/evil.so"}; }).find("'/tmp/evil.so' is a path"),
+              std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.entries = {"a", "a"}; }).find("twice"), std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.entries = {"a b"}; }).find("no name"), std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.name = ""; }).find("no name"), std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.slices[1] = m.slices[0]; }).find("two slices"), std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.slices[0].raw_bytes = 11; }).find("two sizes"), std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.slices[1].raw_bytes = 0xFFFFFFFF; }).find("limit"), std::string::npos);
-    EXPECT_NE(message([](Manifest& m) { m.slices[0].form = static_cast<Form>(7); }).find("unknown form 7"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.slices[0].form = static_cast<Form>(7); }).find("unknown form 7"),
+              std::string::npos);
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ std::vector<std::byte> from_hex(const std::string& hex) {
     };
     if (hex.size() % 2 != 0) throw CLI::ValidationError("--payload-hex", "an odd number of digits");
     std::vector<std::byte> bytes;
-    for (std::size_t i = 0; i < hex.size(); i += 2) bytes.push_back(static_cast<std::byte>(digit(hex[i]) * 16 + digit(hex[i + 1])));
+    for (std::size_t i = 0; i < hex.size(); i += 2)
+        bytes.push_back(static_cast<std::byte>(digit(hex[i]) * 16 + digit(hex[i + 1])));
     return bytes;
 }
 
@@ -79,14 +80,16 @@ void print_reply(std::span<const std::byte> data) {
 Reply one_call(const Peer& peer, const Entry& entry, std::span<const std::byte> payload, double timeout_s) {
     Call call = peer.call(entry, payload);
     if (timeout_s > 0 && !call.wait_for(std::chrono::milliseconds(static_cast<long>(timeout_s * 1000))))
-        throw Error(ErrorCode::timed_out, entry.name() + " at " + peer.address() + " did not answer in " + std::to_string(timeout_s) + " s; it may have run");
+        throw Error(ErrorCode::timed_out, entry.name() + " at " + peer.address() + " did not answer in " +
+                                              std::to_string(timeout_s) + " s; it may have run");
     return call.reply();
 }
 
 void run_call(const Arguments& arguments) {
     const std::size_t colon = arguments.function.rfind(':');
     if (colon == std::string::npos || colon == 0 || colon + 1 == arguments.function.size())
-        throw CLI::ValidationError("PKG:ENTRY", "'" + arguments.function + "': write a package file, a colon and an entry, as sum.rove:sum");
+        throw CLI::ValidationError(
+            "PKG:ENTRY", "'" + arguments.function + "': write a package file, a colon and an entry, as sum.rove:sum");
     const std::vector<std::byte> payload = !arguments.hex.empty()    ? from_hex(arguments.hex)
                                            : !arguments.file.empty() ? from_file(arguments.file)
                                                                      : from_text(arguments.text);
@@ -104,7 +107,8 @@ void run_call(const Arguments& arguments) {
         if (i == 0) first = last;
     }
     const double first_us = latencies_us.front();
-    std::nth_element(latencies_us.begin(), latencies_us.begin() + static_cast<std::ptrdiff_t>(latencies_us.size() / 2), latencies_us.end());
+    std::nth_element(latencies_us.begin(), latencies_us.begin() + static_cast<std::ptrdiff_t>(latencies_us.size() / 2),
+                     latencies_us.end());
     if (!arguments.json) return print_reply(last.data);
     nlohmann::ordered_json json{
         {"reply_hex", to_hex(last.data)},
@@ -121,25 +125,37 @@ void run_call(const Arguments& arguments) {
 }  // namespace
 
 void add_call(CLI::App& app) {
-    static const std::map<std::string, FabricChoice> fabrics{{"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}};
-    static const std::map<std::string, Forms> forms{{"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
+    static const std::map<std::string, FabricChoice> fabrics{
+        {"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}};
+    static const std::map<std::string, Forms> forms{
+        {"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
     auto arguments = std::make_shared<Arguments>();
     arguments->options.own_thread = false;
     CLI::App* command = app.add_subcommand("call", "Call a function of a package on a node and print its reply");
     command->add_option("ADDR", arguments->address, "the node: host:port, [v6]:port or unix:PATH")->required();
-    command->add_option("PKG:ENTRY", arguments->function, "a package file and one of its entries, as sum.rove:sum")->required();
+    command->add_option("PKG:ENTRY", arguments->function, "a package file and one of its entries, as sum.rove:sum")
+        ->required();
     auto* payload = command->add_option_group("payload", "what the function gets (nothing, unless given)");
     payload->add_option("--payload-text", arguments->text, "this text");
     payload->add_option("--payload-hex", arguments->hex, "these bytes");
     payload->add_option("--payload-file", arguments->file, "a file's bytes");
     payload->require_option(0, 1);
-    command->add_option("--repeat", arguments->repeat, "call that often, one after the other")->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))->capture_default_str();
-    command->add_option("--timeout", arguments->timeout_s, "seconds to wait for a reply (0: for ever)")->check(CLI::NonNegativeNumber)->capture_default_str();
-    command->add_option("--fabric", arguments->options.fabric, "shared memory where it reaches, else TCP; or one pinned")
-        ->transform(CLI::CheckedTransformer(fabrics))->option_text("best|shm|tcp");
+    command->add_option("--repeat", arguments->repeat, "call that often, one after the other")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
+        ->capture_default_str();
+    command->add_option("--timeout", arguments->timeout_s, "seconds to wait for a reply (0: for ever)")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    command
+        ->add_option("--fabric", arguments->options.fabric, "shared memory where it reaches, else TCP; or one pinned")
+        ->transform(CLI::CheckedTransformer(fabrics))
+        ->option_text("best|shm|tcp");
     command->add_option("--forms", arguments->options.forms, "which forms of the package to send")
-        ->transform(CLI::CheckedTransformer(forms))->option_text("both|image|bitcode");
-    command->add_option("--cookie", arguments->options.cookie, "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
+        ->transform(CLI::CheckedTransformer(forms))
+        ->option_text("both|image|bitcode");
+    command->add_option(
+        "--cookie", arguments->options.cookie,
+        "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
     command->add_flag("--json", arguments->json, "print the reply and how it came as JSON");
     command->footer("Exits 0 with the reply on stdout, 1 with the error on stderr, 2 for wrong usage.");
     command->callback([arguments] { run_call(*arguments); });

@@ -13,7 +13,10 @@ namespace {
 
 nlohmann::ordered_json as_json(const PackageStore& package) {
     const wire::Manifest& manifest = package.manifest();
-    nlohmann::ordered_json json{{"name", manifest.name}, {"abi", manifest.abi}, {"digest", package.digest().hex()}, {"interface", manifest.interface}};
+    nlohmann::ordered_json json{{"name", manifest.name},
+                                {"abi", manifest.abi},
+                                {"digest", package.digest().hex()},
+                                {"interface", manifest.interface}};
     json["entries"] = nlohmann::json::array();
     for (std::size_t i = 0; i < manifest.entries.size(); ++i)
         json["entries"].push_back({{"name", manifest.entries[i]}, {"id", package.function_ids()[i].hex()}});
@@ -24,7 +27,8 @@ nlohmann::ordered_json as_json(const PackageStore& package) {
             places[slice.triple] = json["targets"].size();
             json["targets"].push_back({{"triple", slice.triple}, {"forms", nlohmann::json::array()}});
         }
-        json["targets"][places[slice.triple]]["forms"].push_back({{"form", wire::to_string(slice.form)}, {"bytes", slice.raw_bytes}});
+        json["targets"][places[slice.triple]]["forms"].push_back(
+            {{"form", wire::to_string(slice.form)}, {"bytes", slice.raw_bytes}});
     }
     json["imports"] = manifest.imports;
     json["dependencies"] = manifest.dependencies;
@@ -40,13 +44,16 @@ void print_list(const char* what, const std::vector<std::string>& names) {
 
 void print(const PackageStore& package) {
     const wire::Manifest& manifest = package.manifest();
-    std::printf("%-13s %s%s\n", manifest.interface ? "interface" : "package", manifest.name.c_str(), manifest.pinned ? "  (pinned: stays loaded)" : "");
+    std::printf("%-13s %s%s\n", manifest.interface ? "interface" : "package", manifest.name.c_str(),
+                manifest.pinned ? "  (pinned: stays loaded)" : "");
     std::printf("%-13s %u\n%-13s %s\n", "abi", manifest.abi, "digest", package.digest().hex().c_str());
     for (std::size_t i = 0; i < manifest.entries.size(); ++i)
-        std::printf("%-13s %s  %s\n", i == 0 ? "entries" : "", package.function_ids()[i].hex().c_str(), manifest.entries[i].c_str());
+        std::printf("%-13s %s  %s\n", i == 0 ? "entries" : "", package.function_ids()[i].hex().c_str(),
+                    manifest.entries[i].c_str());
     for (std::size_t i = 0; i < manifest.slices.size(); ++i) {
         const wire::Slice& slice = manifest.slices[i];
-        std::printf("%-13s %s  %-8s %u bytes", i == 0 ? "forms" : "", slice.triple.c_str(), std::string(wire::to_string(slice.form)).c_str(), slice.raw_bytes);
+        std::printf("%-13s %s  %-8s %u bytes", i == 0 ? "forms" : "", slice.triple.c_str(),
+                    std::string(wire::to_string(slice.form)).c_str(), slice.raw_bytes);
         if (slice.compression == wire::Compression::zstd) std::printf(" (%u packed)", slice.stored_bytes);
         std::printf("\n");
     }

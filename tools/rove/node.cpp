@@ -18,7 +18,8 @@ struct Arguments {
     std::uint64_t code_mib = 256;
 };
 
-const std::map<std::string, FabricChoice> kFabrics{{"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}};
+const std::map<std::string, FabricChoice> kFabrics{
+    {"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}};
 const std::map<std::string, Forms> kForms{{"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
 
 void run_node(const Arguments& arguments) {
@@ -41,22 +42,33 @@ void add_node(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     arguments->options.log = "info";
     CLI::App* command = app.add_subcommand("node", "Serve: run what arrives, until SIGTERM");
-    command->add_option("--listen", arguments->options.listen,
-                        "host:port, [v6]:port or unix:PATH; port 0 picks one; loopback or a Unix socket only")
+    command
+        ->add_option("--listen", arguments->options.listen,
+                     "host:port, [v6]:port or unix:PATH; port 0 picks one; loopback or a Unix socket only")
         ->required();
-    command->add_option("--join", arguments->options.join, "the address of a node to join: all that joined know each other");
-    command->add_option("--packages", arguments->options.packages, "a directory of .rove files whose functions are resident from the start");
-    command->add_option("--fabric", arguments->options.fabric, "shared memory where it reaches, else TCP; or one pinned")
-        ->transform(CLI::CheckedTransformer(kFabrics))->option_text("best|shm|tcp");
+    command->add_option("--join", arguments->options.join,
+                        "the address of a node to join: all that joined know each other");
+    command->add_option("--packages", arguments->options.packages,
+                        "a directory of .rove files whose functions are resident from the start");
+    command
+        ->add_option("--fabric", arguments->options.fabric, "shared memory where it reaches, else TCP; or one pinned")
+        ->transform(CLI::CheckedTransformer(kFabrics))
+        ->option_text("best|shm|tcp");
     command->add_option("--forms", arguments->options.forms, "an image at once and bitcode behind it; or one pinned")
-        ->transform(CLI::CheckedTransformer(kForms))->option_text("both|image|bitcode");
-    command->add_option("--code-budget", arguments->code_mib,
-                        "MiB of code to hold; least recently used code goes beyond it (0: evict after every call)")
+        ->transform(CLI::CheckedTransformer(kForms))
+        ->option_text("both|image|bitcode");
+    command
+        ->add_option("--code-budget", arguments->code_mib,
+                     "MiB of code to hold; least recently used code goes beyond it (0: evict after every call)")
         ->capture_default_str();
-    command->add_option("--cookie", arguments->options.cookie, "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
+    command->add_option(
+        "--cookie", arguments->options.cookie,
+        "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
     command->add_option("--log", arguments->options.log, "trace, debug, info, warn, error or off; to stderr")
-        ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))->capture_default_str();
-    command->footer("Prints `listening ADDR` with the real port when it is ready. Ends with status 0 after SIGTERM or SIGINT.");
+        ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+        ->capture_default_str();
+    command->footer(
+        "Prints `listening ADDR` with the real port when it is ready. Ends with status 0 after SIGTERM or SIGINT.");
     command->callback([arguments] {
         arguments->options.code_bytes_max = arguments->code_mib == 0 ? 1 : arguments->code_mib * 1024 * 1024;
         run_node(*arguments);

@@ -95,7 +95,9 @@ Result<orc::LLJIT*> shared_jit() {
     const std::lock_guard lock(mutex);
     if (kept != nullptr) return kept;
     auto made = make_jit();
-    if (!made) return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}", llvm::toString(made.takeError()));
+    if (!made)
+        return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}",
+                    llvm::toString(made.takeError()));
     kept = made->release();
     return kept;
 }
@@ -173,7 +175,8 @@ void borrow_statics(llvm::Module& module, const CompileRequest& request) {
     for (llvm::GlobalVariable& variable : module.globals()) {
         llvm::StringRef rest = variable.getName();
         std::size_t number = 0;
-        if (variable.isDeclaration() || !rest.consume_front(wire::kStaticPrefix) || rest.getAsInteger(10, number)) continue;
+        if (variable.isDeclaration() || !rest.consume_front(wire::kStaticPrefix) || rest.getAsInteger(10, number))
+            continue;
         if (static_at(request, number) == nullptr) continue;
         variable.setInitializer(nullptr);
         variable.setSection("");
@@ -185,10 +188,13 @@ void borrow_statics(llvm::Module& module, const CompileRequest& request) {
 std::vector<std::string> name_constructors(llvm::Module& module) {
     std::vector<std::pair<std::uint64_t, std::string>> found;
     llvm::GlobalVariable* list = module.getNamedGlobal("llvm.global_ctors");
-    const auto* array = list != nullptr && list->hasInitializer() ? llvm::dyn_cast<llvm::ConstantArray>(list->getInitializer()) : nullptr;
+    const auto* array = list != nullptr && list->hasInitializer()
+                            ? llvm::dyn_cast<llvm::ConstantArray>(list->getInitializer())
+                            : nullptr;
     for (unsigned i = 0; array != nullptr && i < array->getNumOperands(); ++i) {
         const auto* entry = llvm::dyn_cast<llvm::ConstantStruct>(array->getOperand(i));
-        auto* function = entry != nullptr ? llvm::dyn_cast<llvm::Function>(entry->getOperand(1)->stripPointerCasts()) : nullptr;
+        auto* function =
+            entry != nullptr ? llvm::dyn_cast<llvm::Function>(entry->getOperand(1)->stripPointerCasts()) : nullptr;
         const auto* priority = entry != nullptr ? llvm::dyn_cast<llvm::ConstantInt>(entry->getOperand(0)) : nullptr;
         if (function == nullptr || function->isDeclaration() || priority == nullptr) continue;
         if (function->hasLocalLinkage()) {  // an entry that is a constructor as well keeps its name
@@ -198,7 +204,8 @@ std::vector<std::string> name_constructors(llvm::Module& module) {
         found.emplace_back(priority->getZExtValue(), function->getName().str());
     }
     if (list != nullptr) list->eraseFromParent();
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return std::tie(a.first, a.second) < std::tie(b.first, b.second); });
+    std::sort(found.begin(), found.end(),
+              [](const auto& a, const auto& b) { return std::tie(a.first, a.second) < std::tie(b.first, b.second); });
     std::vector<std::string> names;
     for (auto& [priority, name] : found) names.push_back(std::move(name));
     return names;
@@ -207,17 +214,20 @@ std::vector<std::string> name_constructors(llvm::Module& module) {
 std::vector<std::string> defined_names(const llvm::Module& module) {
     std::vector<std::string> names;
     for (const llvm::GlobalValue& value : module.global_values())
-        if (!value.isDeclaration() && !value.hasLocalLinkage() && !value.isThreadLocal() && !value.getName().starts_with("llvm."))
+        if (!value.isDeclaration() && !value.hasLocalLinkage() && !value.isThreadLocal() &&
+            !value.getName().starts_with("llvm."))
             names.push_back(value.getName().str());
     return names;
 }
 
 tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names& names, llvm::Error error) {
-    if (names.missing.empty()) return fail(ErrorCode::failed, "{} does not compile: {}", request.name, llvm::toString(std::move(error)));
+    if (names.missing.empty())
+        return fail(ErrorCode::failed, "{} does not compile: {}", request.name, llvm::toString(std::move(error)));
     llvm::consumeError(std::move(error));
     std::string list;
     for (const std::string& name : names.missing) list += (list.empty() ? "'" : ", '") + name + "'";
-    return fail(ErrorCode::failed, "no symbol {} for {}; load an interface that has it, or list its library with --dep", list, request.name);
+    return fail(ErrorCode::failed, "no symbol {} for {}; load an interface that has it, or list its library with --dep",
+                list, request.name);
 }
 
 }  // namespace
@@ -229,7 +239,8 @@ Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) {
     collect_diagnostics(*context, diagnostics);
     ROVE_TRY(std::unique_ptr<llvm::Module> module, read_module(*context, request.bitcode, request.name));
     if (llvm::Triple(module->getTargetTriple()).getArch() != jit->getTargetTriple().getArch())
-        return fail(ErrorCode::unsupported, "{}: its bitcode is for {}, not for this machine", request.name, module->getTargetTriple());
+        return fail(ErrorCode::unsupported, "{}: its bitcode is for {}, not for this machine", request.name,
+                    module->getTargetTriple());
     module->setTargetTriple(jit->getTargetTriple().str());
     module->setDataLayout(jit->getDataLayout());
     borrow_statics(*module, request);

@@ -8,7 +8,9 @@ namespace {
 
 class LlvmEngine final : public Engine {
 public:
-    Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) override { return jit::compile(request); }
+    Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) override {
+        return jit::compile(request);
+    }
     Result<Prepared> prepare(const PrepareRequest& request) override { return jit::prepare(request); }
 };
 

@@ -50,9 +50,9 @@ struct Prepared {
     std::vector<std::string> entries;  // in source order
     std::vector<std::string> exports;
     std::vector<std::string> imports;
-    std::size_t statics = 0;           // how many rove.static.n
-    bool pinned = false;               // see wire::Manifest::pinned
-    std::string image_obstacle;        // why no image can be made (thread-local storage, …); empty: none
+    std::size_t statics = 0;     // how many rove.static.n
+    bool pinned = false;         // see wire::Manifest::pinned
+    std::string image_obstacle;  // why no image can be made (thread-local storage, …); empty: none
 };
 
 class Engine {

@@ -24,7 +24,8 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
         const std::string name = fmt::format("module {}", number++);
         ROVE_TRY(auto module, read_module(context, source, name));
         if (llvm::Triple(module->getTargetTriple()).getArch() != arch)
-            return fail(ErrorCode::invalid, "{} is for {}, not for {}", name, module->getTargetTriple(), request.triple);
+            return fail(ErrorCode::invalid, "{} is for {}, not for {}", name, module->getTargetTriple(),
+                        request.triple);
         // Spellings of one triple (pc or unknown) would only make the linker warn.
         module->setTargetTriple(joined->getTargetTriple());
         module->setDataLayout(joined->getDataLayout());
@@ -50,7 +51,9 @@ Result<Prepared> prepare(const PrepareRequest& request) {
     Prepared prepared;
     ROVE_TRY(prepared.entries, take_entries(*module));
     if (prepared.entries.empty() && !request.interface)
-        return fail(ErrorCode::invalid, "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
+        return fail(
+            ErrorCode::invalid,
+            "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     generalise_cpu(*module);
     optimise(*module, *machine);

@@ -31,9 +31,11 @@ inline void collect_diagnostics(llvm::LLVMContext& context, std::string& errors)
         &errors);
 }
 
-inline Result<std::unique_ptr<llvm::Module>> read_module(llvm::LLVMContext& context, Bytes bitcode, const std::string& name) {
+inline Result<std::unique_ptr<llvm::Module>> read_module(llvm::LLVMContext& context, Bytes bitcode,
+                                                         const std::string& name) {
     const std::string_view text = as_text(bitcode);
-    auto module = llvm::parseBitcodeFile(llvm::MemoryBufferRef(llvm::StringRef(text.data(), text.size()), name), context);
+    auto module =
+        llvm::parseBitcodeFile(llvm::MemoryBufferRef(llvm::StringRef(text.data(), text.size()), name), context);
     if (!module) return fail(ErrorCode::invalid, "{}: not bitcode: {}", name, llvm::toString(module.takeError()));
     std::string why;
     llvm::raw_string_ostream out(why);

@@ -53,8 +53,9 @@ bool escapes(const llvm::Use& use, bool function) {
         return false;
     }
     // A constant expression, a member of an aggregate or an alias: what counts is where that goes.
-    return std::any_of(user->use_begin(), user->use_end(),
-                       [&](const llvm::Use& next) { return escapes(next, function && !llvm::isa<llvm::GlobalAlias>(user)); });
+    return std::any_of(user->use_begin(), user->use_end(), [&](const llvm::Use& next) {
+        return escapes(next, function && !llvm::isa<llvm::GlobalAlias>(user));
+    });
 }
 
 }  // namespace
@@ -67,27 +68,29 @@ Result<std::vector<std::string>> take_entries(llvm::Module& module) {
     };
     std::vector<Mark> marks;
     std::map<const llvm::Value*, std::size_t> files;
-    if (const auto* list = module.getNamedGlobal("llvm.global.annotations"); list != nullptr && list->hasInitializer()) {
+    if (const auto* list = module.getNamedGlobal("llvm.global.annotations");
+        list != nullptr && list->hasInitializer()) {
         for (const llvm::Use& element : list->getInitializer()->operands()) {
             const auto* mark = llvm::dyn_cast<llvm::ConstantStruct>(element.get());
             if (mark == nullptr || mark->getNumOperands() < 4 || text_of(mark->getOperand(1)) != kEntryMark) continue;
             const auto* function = llvm::dyn_cast<llvm::Function>(mark->getOperand(0)->stripPointerCasts());
             if (function == nullptr || function->isDeclaration()) continue;
             if (function->hasLocalLinkage())
-                return fail(ErrorCode::invalid, "{}: a ROVE_ENTRY function cannot be static", function->getName().str());
+                return fail(ErrorCode::invalid, "{}: a ROVE_ENTRY function cannot be static",
+                            function->getName().str());
             const auto* line = llvm::dyn_cast<llvm::ConstantInt>(mark->getOperand(3));
             const auto file = files.try_emplace(mark->getOperand(2), files.size()).first->second;
             marks.push_back({file, line != nullptr ? line->getZExtValue() : 0, function->getName().str()});
         }
     }
-    std::stable_sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
-        return a.file != b.file ? a.file < b.file : a.line < b.line;
-    });
+    std::stable_sort(marks.begin(), marks.end(),
+                     [](const Mark& a, const Mark& b) { return a.file != b.file ? a.file < b.file : a.line < b.line; });
     std::vector<std::string> entries;
     for (const Mark& mark : marks)
         if (std::find(entries.begin(), entries.end(), mark.name) == entries.end()) entries.push_back(mark.name);
 
-    for (const char* name : {"llvm.global.annotations", "llvm.used", "llvm.compiler.used"}) erase_variable(module, name);
+    for (const char* name : {"llvm.global.annotations", "llvm.used", "llvm.compiler.used"})
+        erase_variable(module, name);
     for (llvm::GlobalObject& object : module.global_objects()) {
         // Comdats and sections of their own keep an image's linker script from putting things where they belong.
         object.setComdat(nullptr);
@@ -103,7 +106,8 @@ std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std
     const auto consider = [&](const llvm::GlobalValue& value) {
         const bool strong = value.hasExternalLinkage() || value.hasWeakLinkage();
         // Inline functions are not exported: every user has its own.
-        if (!interface || value.isDeclaration() || !strong || !value.hasDefaultVisibility() || value.isThreadLocal()) return;
+        if (!interface || value.isDeclaration() || !strong || !value.hasDefaultVisibility() || value.isThreadLocal())
+            return;
         if (value.getName().starts_with("llvm.")) return;
         if (kept.insert(value.getName().str()).second) exports.push_back(value.getName().str());
     };
@@ -111,7 +115,8 @@ std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std
     for (const llvm::GlobalVariable& variable : module.globals()) consider(variable);
     for (const llvm::GlobalAlias& alias : module.aliases()) consider(alias);
 
-    llvm::internalizeModule(module, [&](const llvm::GlobalValue& value) { return kept.contains(value.getName().str()); });
+    llvm::internalizeModule(module,
+                            [&](const llvm::GlobalValue& value) { return kept.contains(value.getName().str()); });
     // What is left of the aliases are second names of internal things (constructors, mostly).
     for (llvm::GlobalAlias& alias : llvm::make_early_inc_range(module.aliases())) {
         if (!alias.hasLocalLinkage()) continue;
@@ -130,8 +135,8 @@ std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std
 
 void generalise_cpu(llvm::Module& module) {
     // What every CPU of the architecture has, so that naming it pins nothing.
-    static const std::set<llvm::StringRef> common = {"cmov", "cx8",   "fxsr",       "mmx",  "sse",
-                                                     "sse2", "x87",   "fp-armv8",   "neon", "outline-atomics",
+    static const std::set<llvm::StringRef> common = {"cmov", "cx8",   "fxsr",     "mmx",  "sse",
+                                                     "sse2", "x87",   "fp-armv8", "neon", "outline-atomics",
                                                      "v8a",  "crc32", "perfmon"};
     for (llvm::Function& function : module) {
         function.removeFnAttr("target-cpu");
@@ -167,9 +172,13 @@ void free_statics(llvm::Module& module, const std::vector<std::string>& exports,
 
 void reach_through_got(llvm::Module& module) {
     // The code generator calls this one where a cleanup ends, by a declaration of its own unless there is one already.
-    const bool unwinds = std::any_of(module.begin(), module.end(), [](const llvm::Function& f) { return f.hasPersonalityFn(); });
-    if (unwinds) module.getOrInsertFunction("_Unwind_Resume", llvm::Type::getVoidTy(module.getContext()), llvm::PointerType::getUnqual(module.getContext()));
-    if (llvm::GlobalVariable* handle = module.getNamedGlobal("__dso_handle")) handle->setName(llvm::StringRef(wire::kDsoHandle));
+    const bool unwinds =
+        std::any_of(module.begin(), module.end(), [](const llvm::Function& f) { return f.hasPersonalityFn(); });
+    if (unwinds)
+        module.getOrInsertFunction("_Unwind_Resume", llvm::Type::getVoidTy(module.getContext()),
+                                   llvm::PointerType::getUnqual(module.getContext()));
+    if (llvm::GlobalVariable* handle = module.getNamedGlobal("__dso_handle"))
+        handle->setName(llvm::StringRef(wire::kDsoHandle));
     for (llvm::GlobalObject& object : module.global_objects()) {
         if (!object.isDeclaration()) continue;
         auto* function = llvm::dyn_cast<llvm::Function>(&object);
@@ -184,7 +193,8 @@ void reach_through_got(llvm::Module& module) {
 
 bool must_stay(const llvm::Module& module) {
     for (const char* name : {"__cxa_atexit", "atexit", "__cxa_thread_atexit", "on_exit"})
-        if (const llvm::Function* function = module.getFunction(name); function != nullptr && !function->use_empty()) return true;
+        if (const llvm::Function* function = module.getFunction(name); function != nullptr && !function->use_empty())
+            return true;
     const auto escaping = [](const llvm::GlobalObject& object, bool function) {
         return std::any_of(object.use_begin(), object.use_end(),
                            [&](const llvm::Use& use) { return escapes(use, function); });

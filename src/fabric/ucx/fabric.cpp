@@ -15,7 +15,8 @@ MessageHeader header_of(const void* header, std::size_t bytes) {
     return copy;  // token 0 is nobody's
 }
 
-ucs_status_t on_frame(void* argument, const void* header, std::size_t header_bytes, void* data, std::size_t bytes, const ucp_am_recv_param_t* param) {
+ucs_status_t on_frame(void* argument, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
+                      const ucp_am_recv_param_t* param) {
     const MessageHeader at = header_of(header, header_bytes);
     UcxLink* link = static_cast<UcxFabric*>(argument)->find(at.token);
     // A stranger's message, or one for a link that has been closed. Rendezvous is nothing that a Rove node would begin.
@@ -24,16 +25,21 @@ ucs_status_t on_frame(void* argument, const void* header, std::size_t header_byt
     return UCS_OK;
 }
 
-ucs_status_t on_credit(void* argument, const void* header, std::size_t header_bytes, void*, std::size_t, const ucp_am_recv_param_t*) {
+ucs_status_t on_credit(void* argument, const void* header, std::size_t header_bytes, void*, std::size_t,
+                       const ucp_am_recv_param_t*) {
     const MessageHeader at = header_of(header, header_bytes);
     if (UcxLink* link = static_cast<UcxFabric*>(argument)->find(at.token)) link->credit_arrived(at);
     return UCS_OK;
 }
 
 // Its arrival is all it says.
-ucs_status_t on_ring(void*, const void*, std::size_t, void*, std::size_t, const ucp_am_recv_param_t*) { return UCS_OK; }
+ucs_status_t on_ring(void*, const void*, std::size_t, void*, std::size_t, const ucp_am_recv_param_t*) {
+    return UCS_OK;
+}
 
-bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+bool membarrier(int command) {
+    return syscall(SYS_membarrier, command, 0, 0) == 0;
+}
 
 }  // namespace
 
@@ -49,7 +55,8 @@ Result<std::unique_ptr<UcxFabric>> UcxFabric::open(bool shm, bool tcp) {
             why = tl::unexpected<Error>(worker.error());
             continue;
         }
-        for (const auto& [id, callback] : {std::pair{kFrameMessage, &on_frame}, {kCreditMessage, &on_credit}, {kRingMessage, &on_ring}})
+        for (const auto& [id, callback] :
+             {std::pair{kFrameMessage, &on_frame}, {kCreditMessage, &on_credit}, {kRingMessage, &on_ring}})
             ROVE_CHECK((*worker)->on_message(id, callback, fabric.get()));
         fabric->workers_[static_cast<std::size_t>(transport)] = std::move(*worker);
     }

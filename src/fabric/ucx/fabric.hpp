@@ -29,7 +29,9 @@ public:
     void end_sleep() override;
 
     // Null where the transport is not to be had, or was not asked for.
-    [[nodiscard]] UcxWorker* worker(Transport transport) const { return workers_[static_cast<std::size_t>(transport)].get(); }
+    [[nodiscard]] UcxWorker* worker(Transport transport) const {
+        return workers_[static_cast<std::size_t>(transport)].get();
+    }
     // Without membarrier both sides fence for themselves.
     [[nodiscard]] bool sleeper_pays() const { return barrier_; }
     [[nodiscard]] UcxLink* find(std::uint64_t token) const;

@@ -38,13 +38,16 @@ bool is_shared_mapping(const void* at) {
     for (std::string line; std::getline(maps, line);) {
         std::uintptr_t first = 0, end = 0;
         char read = 0, write = 0, execute = 0, shared = 0;
-        if (std::sscanf(line.c_str(), "%lx-%lx %c%c%c%c", &first, &end, &read, &write, &execute, &shared) != 6) continue;
+        if (std::sscanf(line.c_str(), "%lx-%lx %c%c%c%c", &first, &end, &read, &write, &execute, &shared) != 6)
+            continue;
         if (begin >= first && begin < end) return end - begin >= sizeof(Region) && write == 'w' && shared == 's';
     }
     return false;
 }
 
-constexpr std::size_t index_of(Traffic traffic) { return static_cast<std::size_t>(traffic); }
+constexpr std::size_t index_of(Traffic traffic) {
+    return static_cast<std::size_t>(traffic);
+}
 
 template <typename T>
 Bytes raw(const T& value) {
@@ -53,7 +56,9 @@ Bytes raw(const T& value) {
 
 }  // namespace
 
-void UcxLink::Unmap::operator()(Region* region) const { munmap(region, sizeof(Region)); }
+void UcxLink::Unmap::operator()(Region* region) const {
+    munmap(region, sizeof(Region));
+}
 
 Result<std::unique_ptr<UcxLink>> UcxLink::open(UcxFabric& fabric) {
     std::unique_ptr<UcxLink> link(new UcxLink(fabric));
@@ -83,7 +88,8 @@ Status UcxLink::make_region() {
         std::size_t key_bytes = 0;
         if (ucp_mem_map(shm->context(), &params, &handle_) != UCS_OK || ucp_mem_query(handle_, &facts) != UCS_OK ||
             ucp_rkey_pack(shm->context(), handle_, &key, &key_bytes) != UCS_OK)
-            return fail(ErrorCode::overloaded, "no shared memory for a mailbox of {} bytes; is /dev/shm full?", sizeof(Region));
+            return fail(ErrorCode::overloaded, "no shared memory for a mailbox of {} bytes; is /dev/shm full?",
+                        sizeof(Region));
         region_ = static_cast<Region*>(facts.address);
         offer.text(as_text(shm->address()));
         offer.text({static_cast<const char*>(key), key_bytes});
@@ -92,7 +98,8 @@ Status UcxLink::make_region() {
     } else {
         private_region_.reset(map_region());
         region_ = private_region_.get();
-        if (region_ == nullptr) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
+        if (region_ == nullptr)
+            return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
         offer.text({});
         offer.text({});
         offer.number(std::uint64_t{0});
@@ -115,15 +122,19 @@ Status UcxLink::connect(Bytes peer_offer) {
     const std::string_view key = in.text();
     const auto region = in.number<std::uint64_t>();
     const std::string_view tcp_address = in.text();
-    if (!in.done() || version != kOfferVersion) return fail(ErrorCode::invalid, "the peer's offer is malformed, or of another version of Rove");
+    if (!in.done() || version != kOfferVersion)
+        return fail(ErrorCode::invalid, "the peer's offer is malformed, or of another version of Rove");
     Status direct = fail(ErrorCode::unsupported, "the two ends share no memory");
     if (fabric_.worker(Transport::shm) != nullptr && !shm_address.empty() && !key.empty() && boot == boot_id()) {
         direct = connect_direct(as_bytes(shm_address), as_bytes(key), region);
         if (direct) return {};
         drop_direct();
     }
-    if (fabric_.worker(Transport::tcp) != nullptr && !tcp_address.empty()) return connect_message(as_bytes(tcp_address));
-    return fail(ErrorCode::unsupported, "no transport reaches the peer: {}; are both ends started with the same --fabric?", direct.error().message());
+    if (fabric_.worker(Transport::tcp) != nullptr && !tcp_address.empty())
+        return connect_message(as_bytes(tcp_address));
+    return fail(ErrorCode::unsupported,
+                "no transport reaches the peer: {}; are both ends started with the same --fabric?",
+                direct.error().message());
 }
 
 Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
@@ -135,7 +146,8 @@ Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
         return fail(ErrorCode::unsupported, "the peer's memory cannot be mapped");
     // UCX adds the offer's address to a base and checks nothing: the peer could point at anything that is ours, or at what
     // another peer shares with us.
-    if (!is_shared_mapping(pointer) || std::atomic_ref(static_cast<Region*>(pointer)->owner).load(std::memory_order_relaxed) != peer_token_)
+    if (!is_shared_mapping(pointer) ||
+        std::atomic_ref(static_cast<Region*>(pointer)->owner).load(std::memory_order_relaxed) != peer_token_)
         return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
     remote_ = static_cast<Region*>(pointer);
     for (std::size_t i = 0; i < kTrafficKinds; ++i) outgoing_[i] = RingWriter(remote_->rings[i], &region_->credits[i]);
@@ -173,7 +185,9 @@ void UcxLink::transmit(Traffic traffic, std::uint64_t position, std::size_t byte
     MessageHeader& header = headers_[index_of(traffic)][line];
     header = {peer_token_, position | (traffic == Traffic::replies ? kTrafficBit : 0)};
     const Bytes frame(mirror_->rings[index_of(traffic)] + line * wire::kLineBytes, bytes);
-    if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kFrameMessage, raw(header), frame); !sent) break_with(sent.error());
+    if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kFrameMessage, raw(header), frame);
+        !sent)
+        break_with(sent.error());
 }
 
 void UcxLink::transmit_credit(Traffic traffic) {
@@ -186,7 +200,8 @@ void UcxLink::transmit_credit(Traffic traffic) {
     if (tcp_endpoint_ == nullptr) return;
     MessageHeader& header = credit_headers_[i][credits_sent_[i]++ % credit_headers_[i].size()];
     header = {peer_token_, credit | (traffic == Traffic::replies ? kTrafficBit : 0)};
-    if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kCreditMessage, raw(header), {}); !sent) break_with(sent.error());
+    if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kCreditMessage, raw(header), {}); !sent)
+        break_with(sent.error());
 }
 
 void UcxLink::credit_arrived(const MessageHeader& header) {
@@ -201,8 +216,8 @@ void UcxLink::frame_arrived(const MessageHeader& header, Bytes bytes) {
     wire::Signal signal;
     if (bytes.size() >= sizeof signal) std::memcpy(&signal, bytes.data(), sizeof signal);
     const std::size_t line = position % kRingLines;
-    if (position != arrived_[i] || signal.lines == 0 || bytes.size() > signal.lines * wire::kLineBytes || line + signal.lines > kRingLines ||
-        position + signal.lines - incoming_[i].tail() > kRingLines)
+    if (position != arrived_[i] || signal.lines == 0 || bytes.size() > signal.lines * wire::kLineBytes ||
+        line + signal.lines > kRingLines || position + signal.lines - incoming_[i].tail() > kRingLines)
         return break_with(Error(ErrorCode::invalid, "the peer sent a frame that does not fit the mailbox"));
     std::byte* at = region_->rings[i] + line * wire::kLineBytes;
     std::memcpy(at + sizeof signal, bytes.data() + sizeof signal, bytes.size() - sizeof signal);

@@ -28,7 +28,9 @@ public:
 
     [[nodiscard]] const Buffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
-    [[nodiscard]] std::string_view lane() const override { return remote_ != nullptr ? "direct" : mirror_ ? "message" : "none"; }
+    [[nodiscard]] std::string_view lane() const override {
+        return remote_ != nullptr ? "direct" : mirror_ ? "message" : "none";
+    }
 
     // For the fabric: what its workers received for this link.
     void frame_arrived(const MessageHeader& header, Bytes bytes);
@@ -57,8 +59,8 @@ private:
     std::uint64_t token_ = 0;
     std::uint64_t peer_token_ = 0;
     Buffer offer_;
-    Region* region_ = nullptr;          // mine, for the peer to write
-    ucp_mem_h handle_ = nullptr;        // of region_, where it is shared
+    Region* region_ = nullptr;                       // mine, for the peer to write
+    ucp_mem_h handle_ = nullptr;                     // of region_, where it is shared
     std::unique_ptr<Region, Unmap> private_region_;  // region_, where it is not
 
     Region* remote_ = nullptr;  // direct: the peer's

@@ -12,15 +12,17 @@ namespace rove::fabric {
 namespace {
 
 tl::unexpected<Error> ucx_failure(std::string_view what, ucs_status_t status) {
-    return fail(ErrorCode::unsupported, "UCX cannot {} ({}); see `ucx_info -d` for the transports that there are", what, ucs_status_string(status));
+    return fail(ErrorCode::unsupported, "UCX cannot {} ({}); see `ucx_info -d` for the transports that there are", what,
+                ucs_status_string(status));
 }
 
 // UCX catches SIGSEGV and its like to print a backtrace of its own; a library that others embed must leave them alone.
 void give_signals_back() {
     for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
-        struct sigaction action {};
+        struct sigaction action{};
         Dl_info owner{};
-        if (sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
+        if (sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)
+            continue;
         if (dladdr(reinterpret_cast<void*>(action.sa_sigaction), &owner) != 0 && owner.dli_fname != nullptr &&
             std::string_view(owner.dli_fname).find("libucs") != std::string_view::npos)
             signal(number, SIG_DFL);
@@ -34,7 +36,8 @@ void set_defaults_once() {
         give_signals_back();
         // Nor does it patch the C library's mmap: that takes a page that can be written and executed.
         if (std::getenv("UCX_MEM_EVENTS") == nullptr) ucm_global_opts.enable_events = 0;
-        if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");  // errors come back as values
+        if (std::getenv("UCX_LOG_LEVEL") == nullptr)
+            ucs_global_opts_set_value("LOG_LEVEL", "fatal");  // errors come back as values
     });
 }
 
@@ -45,7 +48,9 @@ bool allowed_by_environment(Transport transport) {
     if (value == nullptr || *value == '\0') return true;
     const std::string list = std::string(",") + value + ",";
     if (value[0] == '^') return list.find(transport == Transport::shm ? "posix" : "tcp") == std::string::npos;
-    const auto names = [&list](std::string_view name) { return list.find("," + std::string(name) + ",") != std::string::npos; };
+    const auto names = [&list](std::string_view name) {
+        return list.find("," + std::string(name) + ",") != std::string::npos;
+    };
     if (names("all")) return true;
     return transport == Transport::shm ? names("posix") || names("shm") || names("sm") || names("mm") : names("tcp");
 }
@@ -55,7 +60,8 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::open(Transport transport) {
     std::unique_ptr<UcxWorker> self(new UcxWorker());
     const bool shm = transport == Transport::shm;
     ucp_config_t* config = nullptr;
-    if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK) return ucx_failure("read its settings", status);
+    if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
+        return ucx_failure("read its settings", status);
     // Mailboxes by posix only: sysv segments are created with mode 0660.
     ucp_config_modify(config, "TLS", shm ? "posix,cma,self" : "tcp,self");
     if (!shm) ucp_config_modify(config, "NET_DEVICES", "lo");
@@ -105,7 +111,8 @@ Result<ucp_ep_h> UcxWorker::connect(Bytes address) {
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
     params.address = reinterpret_cast<const ucp_address_t*>(address.data());
     ucp_ep_h endpoint = nullptr;
-    if (const ucs_status_t status = ucp_ep_create(worker_, &params, &endpoint); status != UCS_OK) return ucx_failure("reach the peer", status);
+    if (const ucs_status_t status = ucp_ep_create(worker_, &params, &endpoint); status != UCS_OK)
+        return ucx_failure("reach the peer", status);
     return endpoint;
 }
 
@@ -116,18 +123,21 @@ void UcxWorker::close(ucp_ep_h endpoint) {
     ucs_status_ptr_t request = ucp_ep_close_nbx(endpoint, &param);
     if (!UCS_PTR_IS_PTR(request)) return;
     // Bounded: a close by force needs nobody's answer, only a few turns of the worker.
-    for (unsigned turns = 0; turns < 100'000 && ucp_request_check_status(request) == UCS_INPROGRESS; ++turns) (void)progress();
+    for (unsigned turns = 0; turns < 100'000 && ucp_request_check_status(request) == UCS_INPROGRESS; ++turns)
+        (void)progress();
     ucp_request_free(request);
 }
 
 Status UcxWorker::on_message(unsigned id, ucp_am_recv_callback_t callback, void* argument) {
     ucp_am_handler_param_t param{};
-    param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG | UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
+    param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG |
+                       UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
     param.id = id;
     param.cb = callback;
     param.arg = argument;
     param.flags = UCP_AM_FLAG_WHOLE_MSG;
-    if (const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_, &param); status != UCS_OK) return ucx_failure("receive messages", status);
+    if (const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_, &param); status != UCS_OK)
+        return ucx_failure("receive messages", status);
     return {};
 }
 
@@ -136,8 +146,11 @@ Status UcxWorker::send(ucp_ep_h endpoint, unsigned id, Bytes header, Bytes data)
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK;
     param.flags = UCP_AM_SEND_FLAG_EAGER;
     param.cb.send = [](void* request, ucs_status_t, void*) { ucp_request_free(request); };
-    const ucs_status_ptr_t request = ucp_am_send_nbx(endpoint, id, header.data(), header.size(), data.data(), data.size(), &param);
-    if (UCS_PTR_IS_ERR(request)) return fail(ErrorCode::disconnected, "the peer cannot be reached ({})", ucs_status_string(UCS_PTR_STATUS(request)));
+    const ucs_status_ptr_t request =
+        ucp_am_send_nbx(endpoint, id, header.data(), header.size(), data.data(), data.size(), &param);
+    if (UCS_PTR_IS_ERR(request))
+        return fail(ErrorCode::disconnected, "the peer cannot be reached ({})",
+                    ucs_status_string(UCS_PTR_STATUS(request)));
     return {};
 }
 

@@ -37,8 +37,8 @@ Result<Address> parse_address(std::string_view text) {
         address.path = text.substr(5);
         if (address.path.empty()) return fail(ErrorCode::invalid, "address '{}' names no socket; {}", text, kShapes);
         if (address.path.size() >= sizeof(sockaddr_un{}.sun_path))
-            return fail(ErrorCode::invalid, "address '{}': a socket's path has at most {} bytes; use a shorter one", text,
-                        sizeof(sockaddr_un{}.sun_path) - 1);
+            return fail(ErrorCode::invalid, "address '{}': a socket's path has at most {} bytes; use a shorter one",
+                        text, sizeof(sockaddr_un{}.sun_path) - 1);
         return address;
     }
     const std::size_t colon = text.rfind(':');
@@ -67,9 +67,10 @@ Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Addr
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICSERV;
     addrinfo* found = nullptr;
-    if (const int error = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found); error != 0)
-        return fail(ErrorCode::invalid, "address '{}': host '{}' cannot be resolved ({})", address.to_string(), address.host,
-                    gai_strerror(error));
+    if (const int error = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+        error != 0)
+        return fail(ErrorCode::invalid, "address '{}': host '{}' cannot be resolved ({})", address.to_string(),
+                    address.host, gai_strerror(error));
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
     for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
         asio::ip::tcp::endpoint endpoint;
@@ -77,13 +78,15 @@ Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Addr
         std::memcpy(endpoint.data(), each->ai_addr, each->ai_addrlen);
         endpoint.resize(each->ai_addrlen);
         if (!endpoint.address().is_loopback())
-            return fail(ErrorCode::refused,
-                        "address '{}' is not on this machine's loopback: without a key a node meets others by loopback or a "
-                        "Unix socket only; use 127.0.0.1, [::1] or unix:PATH",
-                        address.to_string());
+            return fail(
+                ErrorCode::refused,
+                "address '{}' is not on this machine's loopback: without a key a node meets others by loopback or a "
+                "Unix socket only; use 127.0.0.1, [::1] or unix:PATH",
+                address.to_string());
         endpoints.emplace_back(endpoint);
     }
-    if (endpoints.empty()) return fail(ErrorCode::invalid, "address '{}': host '{}' has no address", address.to_string(), address.host);
+    if (endpoints.empty())
+        return fail(ErrorCode::invalid, "address '{}': host '{}' has no address", address.to_string(), address.host);
     return endpoints;
 }
 

@@ -29,7 +29,8 @@ asio::awaitable<Result<Message>> Channel::receive() {
     if (size > kMessageBytesMax)
         co_return fail(ErrorCode::invalid, "control message of {} bytes, over the limit of {}", size, kMessageBytesMax);
     std::vector<std::uint8_t> raw(size);
-    if (auto [error, count] = co_await asio::async_read(socket_, asio::buffer(raw), kAwait); error) co_return gone(error);
+    if (auto [error, count] = co_await asio::async_read(socket_, asio::buffer(raw), kAwait); error)
+        co_return gone(error);
     Message message = Message::from_cbor(raw, true, false);  // no exceptions: a bad one is "discarded"
     if (message.is_discarded() || !message.is_object())
         co_return fail(ErrorCode::invalid, "control message of {} bytes is not a CBOR map", size);
@@ -58,7 +59,8 @@ Result<bool> Channel::same_user() const {
     // native_handle() is not const although it changes nothing
     if (getsockopt(const_cast<Socket&>(socket_).native_handle(), SOL_SOCKET, SO_PEERCRED, &other, &size) != 0 ||
         other.uid != geteuid())
-        return fail(ErrorCode::refused, "the process at the other end belongs to another user ({}); only this user's may meet this node",
+        return fail(ErrorCode::refused,
+                    "the process at the other end belongs to another user ({}); only this user's may meet this node",
                     other.uid);
     return true;
 }
@@ -74,7 +76,8 @@ std::string Channel::remote_endpoint() const {
 
 Result<std::string> text_field(const Message& message, const char* name) {
     const auto found = message.find(name);
-    if (found == message.end() || !found->is_string()) return fail(ErrorCode::invalid, "control message without text '{}'", name);
+    if (found == message.end() || !found->is_string())
+        return fail(ErrorCode::invalid, "control message without text '{}'", name);
     return found->get<std::string>();
 }
 

@@ -47,7 +47,8 @@ private:
 template <typename Id>
 [[nodiscard]] Result<Id> id_field(const Message& message, const char* name) {
     ROVE_TRY(const Buffer raw, bytes_field(message, name, sizeof(Id)));
-    if (raw.size() != sizeof(Id)) return fail(ErrorCode::invalid, "control message: '{}' is not {} bytes long", name, sizeof(Id));
+    if (raw.size() != sizeof(Id))
+        return fail(ErrorCode::invalid, "control message: '{}' is not {} bytes long", name, sizeof(Id));
     return Id::from(std::span<const std::byte, sizeof(Id)>(raw));
 }
 

@@ -1,5 +1,4 @@
 #include "node/control/control.hpp"
-#include "node/log.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +14,8 @@
 #include <asio/use_awaitable.hpp>
 #include <asio/use_future.hpp>
 
+#include "node/log.hpp"
+
 namespace rove::control {
 namespace {
 
@@ -22,7 +23,7 @@ constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
 
 // A socket file that nobody answers on any more was left by a process that was killed.
 void remove_dead_socket(const std::string& path) {
-    struct stat facts {};
+    struct stat facts{};
     if (lstat(path.c_str(), &facts) != 0 || !S_ISSOCK(facts.st_mode)) return;
     asio::io_context io;
     Socket probe(io);
@@ -37,7 +38,9 @@ Control::Control(NodeCore& core) : core_(core) {
     thread_ = std::thread([this] { io_.run(); });
 }
 
-Control::~Control() { stop(); }
+Control::~Control() {
+    stop();
+}
 
 Result<std::string> Control::listen(const std::string& text) {
     if (text.empty()) return std::string();
@@ -154,7 +157,9 @@ Message Control::member_list() const {
 }
 
 Status Control::join(const std::string& address) {
-    auto work = [](Control& self, std::string at) -> asio::awaitable<Status> { co_return co_await self.join_all(std::move(at)); };
+    auto work = [](Control& self, std::string at) -> asio::awaitable<Status> {
+        co_return co_await self.join_all(std::move(at));
+    };
     std::future<Status> future = asio::co_spawn(io_, work(*this, address), asio::use_future);
     return future.get();
 }

@@ -52,7 +52,8 @@ public:
     // Becomes a member of the nodes of which one is at the address, and meets all of them.
     [[nodiscard]] Status join(const std::string& address);
     // Meets the node at the address; a peer given as `old` is brought back to life. From any thread but the control thread.
-    [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(const std::string& address, std::shared_ptr<PeerState> old);
+    [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(const std::string& address,
+                                                             std::shared_ptr<PeerState> old);
     void stop_accepting();
     void stop();  // ends every connection and the thread
 
@@ -73,7 +74,8 @@ private:
     };
 
     [[nodiscard]] asio::awaitable<Result<Met>> meet(Request request);
-    [[nodiscard]] asio::awaitable<Result<Met>> meet_over(std::shared_ptr<Channel> channel, Request request, const Address& address);
+    [[nodiscard]] asio::awaitable<Result<Met>> meet_over(std::shared_ptr<Channel> channel, Request request,
+                                                         const Address& address);
     [[nodiscard]] asio::awaitable<Status> join_all(std::string address);
     template <typename T>
     [[nodiscard]] Result<T> finish(asio::awaitable<Result<T>> work, std::string what);

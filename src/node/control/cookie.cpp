@@ -27,7 +27,8 @@ Status make(const std::filesystem::path& path) {
     std::string temporary = path.string() + ".XXXXXX";
     const int file = mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
     if (file < 0)
-        return fail(ErrorCode::refused, "cannot make the cookie {}: {}; name another place with --cookie FILE or ROVE_COOKIE",
+        return fail(ErrorCode::refused,
+                    "cannot make the cookie {}: {}; name another place with --cookie FILE or ROVE_COOKIE",
                     path.string(), strerror(errno));
     Cookie cookie;
     randombytes_buf(cookie.data(), cookie.size());
@@ -57,15 +58,17 @@ Result<Cookie> read_or_make_cookie(const std::filesystem::path& path) {
         file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     }
     if (file < 0) return fail(ErrorCode::refused, "cannot read the cookie {}: {}", path.string(), strerror(errno));
-    struct stat facts {};
+    struct stat facts{};
     Cookie cookie;
-    const bool read_all = fstat(file, &facts) == 0 && read(file, cookie.data(), cookie.size()) == static_cast<ssize_t>(cookie.size());
+    const bool read_all =
+        fstat(file, &facts) == 0 && read(file, cookie.data(), cookie.size()) == static_cast<ssize_t>(cookie.size());
     close(file);
     if (facts.st_uid != geteuid() || (facts.st_mode & 077) != 0)
-        return fail(ErrorCode::refused, "the cookie {} must belong to this user and be readable by no one else (chmod 600)",
-                    path.string());
+        return fail(ErrorCode::refused,
+                    "the cookie {} must belong to this user and be readable by no one else (chmod 600)", path.string());
     if (!read_all)
-        return fail(ErrorCode::refused, "the cookie {} is not {} bytes long; delete it, and it is made anew", path.string(), kCookieBytes);
+        return fail(ErrorCode::refused, "the cookie {} is not {} bytes long; delete it, and it is made anew",
+                    path.string(), kCookieBytes);
     return cookie;
 }
 
@@ -75,15 +78,18 @@ Nonce random_nonce() {
     return nonce;
 }
 
-Proof prove(const Cookie& cookie, std::string_view side, const Nonce& node, const Nonce& peer, std::string_view endpoint) {
+Proof prove(const Cookie& cookie, std::string_view side, const Nonce& node, const Nonce& peer,
+            std::string_view endpoint) {
     crypto_generichash_state state;
-    crypto_generichash_init(&state, reinterpret_cast<const unsigned char*>(cookie.data()), cookie.size(), sizeof(Proof));
+    crypto_generichash_init(&state, reinterpret_cast<const unsigned char*>(cookie.data()), cookie.size(),
+                            sizeof(Proof));
     const auto add = [&state](Bytes bytes) {
         const std::uint64_t size = bytes.size();  // lengths keep neighbouring fields apart
         crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(&size), sizeof size);
         crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
     };
-    for (const std::string_view text : {std::string_view("rove meeting 1"), side, endpoint}) add(std::as_bytes(std::span(text)));
+    for (const std::string_view text : {std::string_view("rove meeting 1"), side, endpoint})
+        add(std::as_bytes(std::span(text)));
     add(node.raw());
     add(peer.raw());
     Proof proof;
@@ -91,6 +97,8 @@ Proof prove(const Cookie& cookie, std::string_view side, const Nonce& node, cons
     return proof;
 }
 
-bool same(const Proof& a, const Proof& b) { return sodium_memcmp(a.bytes.data(), b.bytes.data(), sizeof(Proof)) == 0; }
+bool same(const Proof& a, const Proof& b) {
+    return sodium_memcmp(a.bytes.data(), b.bytes.data(), sizeof(Proof)) == 0;
+}
 
 }  // namespace rove::control

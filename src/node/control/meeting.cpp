@@ -12,12 +12,12 @@
 #include "node/log.hpp"
 
 // Returns the error of a Result from a coroutine, or binds its value.
-#define ROVE_CO_TRY(declaration, expression)                                                   \
-    auto ROVE_CONCAT(rove_try_, __LINE__) = (expression);                                      \
-    if (!ROVE_CONCAT(rove_try_, __LINE__))                                                     \
-        co_return tl::unexpected<Error>(std::move(ROVE_CONCAT(rove_try_, __LINE__).error()));  \
+#define ROVE_CO_TRY(declaration, expression)                                                  \
+    auto ROVE_CONCAT(rove_try_, __LINE__) = (expression);                                     \
+    if (!ROVE_CONCAT(rove_try_, __LINE__))                                                    \
+        co_return tl::unexpected<Error>(std::move(ROVE_CONCAT(rove_try_, __LINE__).error())); \
     declaration = std::move(*ROVE_CONCAT(rove_try_, __LINE__))
-#define ROVE_CO_CHECK(expression)                                                                  \
+#define ROVE_CO_CHECK(expression) \
     if (auto rove_status = (expression); !rove_status) co_return tl::unexpected<Error>(rove_status.error())
 
 namespace rove::control {
@@ -39,7 +39,8 @@ Result<Message> accepted(Result<Message> message) {
 Status same_version(const Message& message) {
     ROVE_TRY(const std::uint64_t version, number_field(message, "rove", 1'000'000));
     if (version == kProtocolVersion) return {};
-    return fail(ErrorCode::unsupported, "it speaks version {} of Rove's protocol, this is version {}; use one Rove on both sides", version,
+    return fail(ErrorCode::unsupported,
+                "it speaks version {} of Rove's protocol, this is version {}; use one Rove on both sides", version,
                 kProtocolVersion);
 }
 
@@ -63,7 +64,8 @@ private:
 Result<std::vector<Digest>> digests_of(const Message& message) {
     std::vector<Digest> digests;
     const auto list = message.find("resident");
-    if (list == message.end() || !list->is_array()) return fail(ErrorCode::invalid, "control message without list 'resident'");
+    if (list == message.end() || !list->is_array())
+        return fail(ErrorCode::invalid, "control message without list 'resident'");
     for (const Message& each : *list) {
         ROVE_TRY(const Digest digest, id_field<Digest>(each, "digest"));
         digests.push_back(digest);
@@ -74,7 +76,8 @@ Result<std::vector<Digest>> digests_of(const Message& message) {
 Result<std::vector<std::pair<NodeId, std::string>>> members_of(const Message& message) {
     std::vector<std::pair<NodeId, std::string>> members;
     const auto list = message.find("members");
-    if (list == message.end() || !list->is_array()) return fail(ErrorCode::invalid, "control message without list 'members'");
+    if (list == message.end() || !list->is_array())
+        return fail(ErrorCode::invalid, "control message without list 'members'");
     for (const Message& each : *list) {
         ROVE_TRY(const std::uint64_t id, number_field(each, "id", kNodeIdMax));
         ROVE_TRY(const std::string address, text_field(each, "address"));
@@ -98,8 +101,8 @@ asio::awaitable<Result<Control::Met>> Control::meet(Request request) {
         if (!failed) break;
     }
     if (failed)
-        co_return fail(ErrorCode::disconnected, "no node answers at {} ({}); is `rove node --listen {}` running?", request.address,
-                       failed.message(), request.address);
+        co_return fail(ErrorCode::disconnected, "no node answers at {} ({}); is `rove node --listen {}` running?",
+                       request.address, failed.message(), request.address);
     auto channel = std::make_shared<Channel>(std::move(socket));
     channels_.push_back(channel);
     bool late = false;
@@ -117,14 +120,19 @@ asio::awaitable<Result<Control::Met>> Control::meet(Request request) {
     }
     channel->close();
     if (met) co_return met;
-    if (late) co_return fail(ErrorCode::timed_out, "the node at {} did not answer within {} ms", request.address, core_.options().connect_timeout.count());
+    if (late)
+        co_return fail(ErrorCode::timed_out, "the node at {} did not answer within {} ms", request.address,
+                       core_.options().connect_timeout.count());
     co_return prefixed(met.error(), fmt::format("meeting the node at {}", request.address));
 }
 
-asio::awaitable<Result<Control::Met>> Control::meet_over(std::shared_ptr<Channel> channel, Request request, const Address& address) {
+asio::awaitable<Result<Control::Met>> Control::meet_over(std::shared_ptr<Channel> channel, Request request,
+                                                         const Address& address) {
     ROVE_CO_TRY(const bool same_user, channel->same_user());
     const Nonce mine = random_nonce();
-    ROVE_CO_CHECK(co_await channel->send({{"rove", kProtocolVersion}, {"nonce", binary(mine.raw())}, {"role", kRoles[static_cast<std::size_t>(request.role)]}}));
+    ROVE_CO_CHECK(co_await channel->send({{"rove", kProtocolVersion},
+                                          {"nonce", binary(mine.raw())},
+                                          {"role", kRoles[static_cast<std::size_t>(request.role)]}}));
     ROVE_CO_TRY(const Message challenge, accepted(co_await channel->receive()));
     ROVE_CO_CHECK(same_version(challenge));
     ROVE_CO_TRY(const Nonce theirs, id_field<Nonce>(challenge, "nonce"));
@@ -133,15 +141,20 @@ asio::awaitable<Result<Control::Met>> Control::meet_over(std::shared_ptr<Channel
         ROVE_CO_TRY(const Cookie secret, cookie());
         ROVE_CO_TRY(const Proof given, id_field<Proof>(challenge, "proof"));
         if (!same(given, prove(secret, "node", theirs, mine, channel->remote_endpoint())))
-            co_return fail(ErrorCode::refused, "it does not know this user's cookie ({}): it belongs to another user, or uses another --cookie",
-                           cookie_path(core_.options().cookie).string());
+            co_return fail(
+                ErrorCode::refused,
+                "it does not know this user's cookie ({}): it belongs to another user, or uses another --cookie",
+                cookie_path(core_.options().cookie).string());
         proof = prove(secret, "peer", theirs, mine, channel->remote_endpoint());
     }
     Result<std::unique_ptr<fabric::Link>> opened = core_.open_link();
     if (!opened) co_return tl::unexpected<Error>(opened.error());
     PendingLink link(core_, std::move(*opened));
-    ROVE_CO_CHECK(co_await channel->send({{"proof", binary(proof.raw())}, {"triple", code::host_triple()}, {"offer", binary(link->offer())},
-                                          {"id", core_.id()}, {"listen", address_}}));
+    ROVE_CO_CHECK(co_await channel->send({{"proof", binary(proof.raw())},
+                                          {"triple", code::host_triple()},
+                                          {"offer", binary(link->offer())},
+                                          {"id", core_.id()},
+                                          {"listen", address_}}));
     ROVE_CO_TRY(const Message welcome, accepted(co_await channel->receive()));
     if (welcome.contains("redirect")) {
         Met redirected;
@@ -157,7 +170,8 @@ asio::awaitable<Result<Control::Met>> Control::meet_over(std::shared_ptr<Channel
     ROVE_CO_TRY(meeting.resident, digests_of(welcome));
     ROVE_CO_TRY(met.members, members_of(welcome));
     ROVE_CO_TRY(const Buffer offer, bytes_field(welcome, "offer", fabric::kOfferBytesMax));
-    if (is_client(static_cast<NodeId>(you)) != (request.role == Role::client)) co_return fail(ErrorCode::invalid, "it gave an id of the wrong kind");
+    if (is_client(static_cast<NodeId>(you)) != (request.role == Role::client))
+        co_return fail(ErrorCode::invalid, "it gave an id of the wrong kind");
     meeting.id = static_cast<NodeId>(id);
     meeting.my_id = static_cast<NodeId>(you);
     meeting.node_count = static_cast<std::uint32_t>(count);
@@ -187,7 +201,8 @@ asio::awaitable<Status> Control::welcome(std::shared_ptr<Channel> channel) {
     ROVE_CO_TRY(const Nonce theirs, id_field<Nonce>(hello, "nonce"));
     ROVE_CO_TRY(const std::string role_name, text_field(hello, "role"));
     const auto role = std::find(kRoles.begin(), kRoles.end(), role_name);
-    if (role == kRoles.end()) co_return fail(ErrorCode::invalid, "it wants to be a '{}'; there are client, join and member", role_name);
+    if (role == kRoles.end())
+        co_return fail(ErrorCode::invalid, "it wants to be a '{}'; there are client, join and member", role_name);
     while (!identity_known_) {  // this node is joining others itself
         asio::steady_timer timer(io_, std::chrono::milliseconds(2));
         (void)co_await timer.async_wait(kAwait);
@@ -205,7 +220,9 @@ asio::awaitable<Status> Control::welcome(std::shared_ptr<Channel> channel) {
     if (!same_user) {
         ROVE_CO_TRY(const Proof given, id_field<Proof>(request, "proof"));
         if (!same(given, expected))
-            co_return fail(ErrorCode::refused, "a process at {} does not know this node's cookie: it belongs to another user, or uses another --cookie",
+            co_return fail(ErrorCode::refused,
+                           "a process at {} does not know this node's cookie: it belongs to another user, or uses "
+                           "another --cookie",
                            channel->remote_endpoint());
     }
     co_return co_await let_in(channel, static_cast<Role>(role - kRoles.begin()), request);
@@ -231,7 +248,8 @@ Result<NodeId> Control::give_id(Role role, const Message& request) {
     while (id < members_.size() && members_[id].state != Member::State::unused &&
            !(members_[id].address == address && id != core_.id()))
         ++id;
-    if (id > kNodeIdMax) return fail(ErrorCode::overloaded, "{} nodes have joined, the most there may be", kNodeIdMax + 1);
+    if (id > kNodeIdMax)
+        return fail(ErrorCode::overloaded, "{} nodes have joined, the most there may be", kNodeIdMax + 1);
     note_member(id, address, Member::State::joining);
     return id;
 }
@@ -253,10 +271,16 @@ asio::awaitable<Status> Control::let_in(std::shared_ptr<Channel> channel, Role r
     if (role != Role::client) meeting.address = members_[you].address;
     Message resident = Message::array();
     for (const Digest& digest : core_.resident_digests()) resident.push_back({{"digest", binary(digest.raw())}});
-    Message reply{{"id", core_.id()}, {"you", you}, {"count", core_.node_count()}, {"members", member_list()}, {"resident", resident},
-                  {"triple", code::host_triple()}, {"offer", binary(link->offer())}};
+    Message reply{{"id", core_.id()},
+                  {"you", you},
+                  {"count", core_.node_count()},
+                  {"members", member_list()},
+                  {"resident", resident},
+                  {"triple", code::host_triple()},
+                  {"offer", binary(link->offer())}};
     Status said = co_await channel->send(std::move(reply));
-    Result<Message> connected = said ? accepted(co_await channel->receive()) : Result<Message>(tl::unexpect, said.error());
+    Result<Message> connected =
+        said ? accepted(co_await channel->receive()) : Result<Message>(tl::unexpect, said.error());
     if (!connected) {  // the id is free again
         if (role == Role::client) clients_[you & 0xFFFFU] = false;
         if (role == Role::join) members_[you].state = Member::State::unused;
