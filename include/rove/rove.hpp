@@ -62,6 +62,8 @@ struct NodeOptions {
     std::filesystem::path packages;
     // Bound on code held, packages' bytes included; least recently used code is evicted beyond it.
     std::size_t code_bytes_max = 256UL * 1024 * 1024;
+    // Bound on packages known, loaded or not; beyond it those without code and statics are forgotten, and asked for anew.
+    std::size_t packages_max = 4096;
     Forms forms = Forms::both;
     // The file whose bytes prove, on loopback TCP, that both ends are the same user; made when it is not there.
     // Empty: $ROVE_COOKIE, else rove/cookie under $XDG_CONFIG_HOME or ~/.config.

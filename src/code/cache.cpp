@@ -61,9 +61,9 @@ Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<Packa
         state_->recount();
         return code.store;
     }
-    if (state_->packages.size() >= kPackagesMax && !state_->forget_one())
+    if (state_->packages.size() >= state_->options.packages_max && !state_->forget_one())
         return fail(ErrorCode::overloaded, "{} knows {} packages, the most a node does, and all of them are in use",
-                    state_->options.node, kPackagesMax);
+                    state_->options.node, state_->options.packages_max);
     auto code = std::make_unique<PackageCode>(*this, package);
     code->resident = resident;
     code->pinned = package->manifest().pinned;

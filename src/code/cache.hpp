@@ -43,6 +43,8 @@ struct CodeOptions {
     Tiers tiers = Tiers::both;
     // Loaded code, its package's bytes included. 256 MiB: a few thousand small packages, or four of the largest.
     std::size_t code_bytes_max = 256 * 1024 * 1024;
+    // Packages known at once. With manifests of at most 64 KiB, 256 MiB.
+    std::size_t packages_max = 4096;
     // Writable statics kept over evictions; a package that would pass it is refused as overloaded.
     std::size_t static_bytes_max = 256 * 1024 * 1024;
     // Called when code that someone waited for has been compiled, or could not be (enter then gives the error).

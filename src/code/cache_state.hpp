@@ -14,8 +14,6 @@ namespace rove::code {
 
 // Functions known at once: an index fits 16 bits of a handle. Packages that are evicted are forgotten for new ones.
 inline constexpr std::size_t kFunctionsMax = 65536;
-// Packages known at once; with manifests of at most 64 KiB, 256 MiB.
-inline constexpr std::size_t kPackagesMax = 4096;
 
 struct CodeCache::State {
     State(CodeCache& owner, CodeOptions given)

@@ -136,6 +136,23 @@ INSTANTIATE_TEST_SUITE_P(Forms, Budget, testing::Values(Forms::both, Forms::imag
                                                                  : "bitcode";
                          });
 
+// The node forgets even what its handles meant; the client tells it, and nothing is lost.
+TEST(Code, HandlesThatTheNodeHasForgottenAreToldAgain) {
+    NodeProcess server({"--code-budget", "0", "--known-packages", "2"});
+    Node node(client());
+    const Peer peer = node.connect(server.address());
+    std::vector<Package> packages;
+    for (const char* answer : {"-DANSWER=0", "-DANSWER=1", "-DANSWER=2", "-DANSWER=3"})
+        packages.push_back(Package::open(package("plain.c", {answer})));
+    for (int round = 0; round < 10; ++round)
+        for (int i = 0; i < 4; ++i)
+            ASSERT_EQ(as<int>(peer.call(packages[static_cast<std::size_t>(i)].entry("plain")).get()), i) << round;
+    std::vector<Call> calls;
+    for (int i = 0; i < 200; ++i)
+        calls.push_back(peer.call(packages[static_cast<std::size_t>(i % 4)].entry("plain")));
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(as<int>(calls[static_cast<std::size_t>(i)].get()), i % 4);
+}
+
 TEST(Code, ModernCppTravels) {
     for (const Forms forms : {Forms::image, Forms::bitcode}) {
         NodeProcess server;

@@ -61,6 +61,9 @@ void add_node(CLI::App& app) {
         ->add_option("--code-budget", arguments->code_mib,
                      "MiB of code to hold; least recently used code goes beyond it (0: evict after every call)")
         ->capture_default_str();
+    command->add_option("--known-packages", arguments->options.packages_max, "packages to know at once")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
     command->add_option(
         "--cookie", arguments->options.cookie,
         "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
