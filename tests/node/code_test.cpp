@@ -148,8 +148,7 @@ TEST(Code, HandlesThatTheNodeHasForgottenAreToldAgain) {
         for (int i = 0; i < 4; ++i)
             ASSERT_EQ(as<int>(peer.call(packages[static_cast<std::size_t>(i)].entry("plain")).get()), i) << round;
     std::vector<Call> calls;
-    for (int i = 0; i < 200; ++i)
-        calls.push_back(peer.call(packages[static_cast<std::size_t>(i % 4)].entry("plain")));
+    for (int i = 0; i < 200; ++i) calls.push_back(peer.call(packages[static_cast<std::size_t>(i % 4)].entry("plain")));
     for (int i = 0; i < 200; ++i) EXPECT_EQ(as<int>(calls[static_cast<std::size_t>(i)].get()), i % 4);
 }
 
