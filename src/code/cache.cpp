@@ -42,6 +42,11 @@ CodeCache::~CodeCache() {
         state_->compile_changed.notify_all();
     }
     if (state_->compile_thread.joinable()) state_->compile_thread.join();
+    // Before any code goes, and without the lock, for they may ask the node things: a destructor may call an interface, so
+    // those end last, and what was linked to earlier ones before these.
+    for (const auto& [digest, package] : state_->packages)
+        if (!package->interface) package->end();
+    for (auto package = state_->interfaces.rbegin(); package != state_->interfaces.rend(); ++package) (*package)->end();
 }
 
 void CodeCache::left() {
@@ -79,10 +84,12 @@ Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<Packa
 Status CodeCache::State::number_functions(PackageCode& package) {
     const wire::Manifest& manifest = package.store->manifest();
     for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
-        if (free_indices.empty() && indices_used == kFunctionsMax && !forget_one())
+        if (free_indices.empty() && indices_used == kFunctionsMax && !forget_one()) {
+            free_numbers(package);  // it is not going to live
             return fail(ErrorCode::overloaded,
                         "{} knows {} functions, the most a node does, and all of them are in use", options.node,
                         kFunctionsMax);
+        }
         std::uint32_t index = indices_used;
         if (free_indices.empty()) {
             ++indices_used;
@@ -118,17 +125,21 @@ bool CodeCache::State::forget_one() {
 }
 
 void CodeCache::State::forget(PackageCode& package) {
+    free_numbers(package);
+    for (const auto& function : package.functions) functions.erase(function->id);
+    if (const auto named = newest.find(package.store->manifest().name);
+        named != newest.end() && named->second == &package)
+        newest.erase(named);
+    packages.erase(Digest(package.store->digest()));
+}
+
+void CodeCache::State::free_numbers(PackageCode& package) {
     for (const auto& function : package.functions) {
         const std::uint32_t index = function->handle & 0xFFFFU;
         table[index].store(nullptr, std::memory_order_release);
         ++generations[index];
         free_indices.push_back(index);
-        functions.erase(function->id);
     }
-    if (const auto named = newest.find(package.store->manifest().name);
-        named != newest.end() && named->second == &package)
-        newest.erase(named);
-    packages.erase(Digest(package.store->digest()));
 }
 
 std::shared_ptr<PackageStore> CodeCache::package(const Digest& digest) const {

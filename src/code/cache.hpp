@@ -113,6 +113,7 @@ public:
 
     // Loads the code if need be and holds it. An Error is final for this code on this node: a symbol that is nowhere
     // (names symbol, function and node), a dependency that cannot be opened, a malformed image, no form for this target.
+    // Only the first two are tried once more, when an interface has been loaded.
     [[nodiscard]] std::variant<Entered, Waiting, Error> enter(Function& function);
 
     // Links an interface so that functions that arrive later bind to its names. Synchronous, compile included.

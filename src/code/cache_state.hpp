@@ -25,6 +25,7 @@ struct CodeCache::State {
     [[nodiscard]] Status number_functions(PackageCode& package);
     [[nodiscard]] bool forget_one();
     void forget(PackageCode& package);
+    void free_numbers(PackageCode& package);
 
     // ---- loading (loading.cpp)
     enum class Ready : std::uint8_t { yes, code, compile };
@@ -37,6 +38,7 @@ struct CodeCache::State {
     void compile_one(PackageCode& package, Lock& lock);
     [[nodiscard]] Result<std::unique_ptr<jit::CompiledModule>> compile(PackageCode& package, Lock& lock);
     [[nodiscard]] bool stored(const PackageCode& package, wire::Form form) const;
+    void try_again();
     [[nodiscard]] std::string why_no_symbol(const PackageCode& package, const std::string& names) const;
 
     // ---- eviction (loading.cpp)
@@ -52,6 +54,7 @@ struct CodeCache::State {
     std::unordered_map<Digest, std::unique_ptr<PackageCode>> packages;
     std::unordered_map<FunctionId, Function*> functions;
     std::unordered_map<std::string, PackageCode*> newest;  // by package name
+    std::vector<PackageCode*> interfaces;                  // in the order in which they were loaded
     std::vector<std::atomic<Function*>> table;             // by a handle's index; read without the lock
     std::vector<std::uint16_t> generations = std::vector<std::uint16_t>(kFunctionsMax, 0);
     std::vector<std::uint32_t> free_indices;

@@ -1,5 +1,6 @@
 // Making code ready, swapping its tier, and taking it away again.
 #include <algorithm>
+#include <utility>
 
 #include "code/cache_state.hpp"
 
@@ -7,10 +8,9 @@ namespace rove::code {
 
 using wire::Form;
 
-PackageCode::~PackageCode() {
-    // Destructors of statics run while the code is still there.
-    if (constructed && image) image->destruct();
-    destructors = Destructors();
+void PackageCode::end() {
+    if (std::exchange(constructed, false) && image) image->destruct();
+    destructors.run();
 }
 
 std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
@@ -20,6 +20,8 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
     EntryPoint target = function.target.load(std::memory_order_seq_cst);
     const Ran ran = function.ran.load(std::memory_order_relaxed);
     if (target != nullptr) {
+        // What it waited for has been compiled behind it.
+        if (package.awaited.load(std::memory_order_relaxed)) package.awaited.store(false, std::memory_order_relaxed);
         package.last_used.store(state_->epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
         return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target, ran, &package);
     }
@@ -57,6 +59,8 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
         publish(package);  // an eviction that found it running may have cleared the targets meanwhile
         return Ready::yes;
     }
+    // Even if an image has come meanwhile: the compiler was told that there are no statics yet, and would bring a second set.
+    if (package.compile == PackageCode::Compile::queued) return Ready::compile;
     const bool image_fits =
         options.tiers != Tiers::bitcode && package.store->slice_index(host_triple(), Form::image).has_value();
     const bool bitcode_fits =
@@ -232,8 +236,9 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
     }
     if (!module || !constructed) {
         package.compile = PackageCode::Compile::failed;
-        // The image goes on; without one, that is the end of it.
-        if (!package.image) package.error = module ? constructed.error() : module.error();
+        // The image goes on, or begins if it came meanwhile; without one, that is the end of it.
+        const bool image_follows = !module && options.tiers != Tiers::bitcode && stored(package, Form::image);
+        if (!package.image && !image_follows) package.error = module ? constructed.error() : module.error();
         return;
     }
     package.compile = PackageCode::Compile::done;
@@ -272,6 +277,7 @@ bool CodeCache::State::evict(PackageCode& package) {
     }
     package.module.reset();
     package.image.reset();
+    package.exported.clear();
     package.compile = PackageCode::Compile::none;
     package.store->drop_slices();
     ++evictions;
@@ -294,11 +300,20 @@ Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
 }
 
 Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>& store) {
+    PackageCode* known = nullptr;
+    {
+        const std::lock_guard lock(state_->mutex);
+        const auto found = state_->packages.find(store->digest());
+        if (found == state_->packages.end())
+            return fail(ErrorCode::invalid, "package {} is not known", store->manifest().name);
+        known = found->second.get();
+        known->running.fetch_add(1, std::memory_order_seq_cst);
+    }
+    const Entered held(nullptr, Ran::image, known);  // its code stays between loading and linking; left behind the lock
     ROVE_CHECK(load(store));
     State::Lock lock(state_->mutex);
-    PackageCode& package = *state_->packages.at(store->digest());
+    PackageCode& package = *known;
     if (package.interface) return LoadReport{};
-    package.interface = true;  // never evicted: what links to it holds its addresses
     std::unordered_map<std::string, void*> names;
     for (const std::string& name : store->manifest().exports) {
         const auto exported = package.exported.find(name);
@@ -310,7 +325,20 @@ Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>
                         store->manifest().name, name);
         names[name] = address;
     }
-    return LoadReport{state_->symbols.add_interface(store->manifest().name, std::move(names))};
+    package.interface = true;  // never evicted: what links to it holds its addresses
+    state_->interfaces.push_back(&package);
+    LoadReport report{state_->symbols.add_interface(store->manifest().name, std::move(names))};
+    state_->try_again();
+    return report;
+}
+
+// There are more names than before: what could not be linked is linked again at its next call.
+void CodeCache::State::try_again() {
+    for (const auto& [digest, package] : packages) {
+        if (!package->error || package->error->code() != ErrorCode::failed || package->constructed) continue;
+        package->error.reset();
+        package->compile = PackageCode::Compile::none;
+    }
 }
 
 }  // namespace rove::code

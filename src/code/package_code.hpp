@@ -21,8 +21,10 @@ public:
     enum class Compile : std::uint8_t { none, queued, done, failed };
 
     PackageCode(CodeCache& owner, std::shared_ptr<PackageStore> bytes) : cache(owner), store(std::move(bytes)) {}
-    ~PackageCode();
     PackageCode(const PackageCode&) = delete;
+
+    // Runs the destructors of its statics, while the code is still there. Once; nothing of it may run afterwards.
+    void end();
 
     [[nodiscard]] bool loaded() const { return image || module; }
     // Loaded code; the package's own bytes are the store's to count.
@@ -40,8 +42,8 @@ public:
     bool resident = false;
     bool interface = false;  // loaded as one: others link to it
     bool pinned = false;
-    bool awaited = false;        // a call waits for it to become ready: not the time to evict it
-    std::optional<Error> error;  // why it can never run here
+    std::atomic<bool> awaited{false};  // a call waits for it to become ready: not the time to evict it
+    std::optional<Error> error;        // why it cannot run here
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
     // then; who evicts clears the targets first and reads the count then; both in one total order (seq_cst), so one of them

@@ -14,7 +14,7 @@ int register_destructor(void (*function)(void*), void* object, void* dso_handle)
 
 }  // namespace
 
-Destructors::~Destructors() {
+void Destructors::run() {
     while (!entries_.empty()) {
         const Entry last = entries_.back();
         entries_.pop_back();

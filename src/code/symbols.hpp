@@ -19,7 +19,7 @@ namespace rove::code {
 // Destructors of a package's statics, registered by its constructors. Its address is the package's wire::kDsoHandle.
 class Destructors {
 public:
-    ~Destructors();  // runs them, last registered first
+    void run();  // last registered first, and those that they register; each once
     void add(void (*function)(void*), void* object) { entries_.push_back({function, object}); }
 
 private:

@@ -1,0 +1,360 @@
+// The cache without a node around it: forms that come one by one, a budget that nothing fits, interfaces, and ends.
+#include "code/cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "toolchain/build.hpp"
+#include "toolchain/files.hpp"
+#include "wire/image.hpp"
+
+namespace rove::code {
+namespace {
+
+using wire::Form;
+
+std::vector<long> noted;  // what shipped code told this process
+extern "C" void note(long value) {
+    noted.push_back(value);
+}
+
+constexpr const char* kCounter =
+    "ROVE_ENTRY void count(rove_here *h, const void *p, size_t n) { static long c = 40; *(long *)p = ++c; (void)h, "
+    "(void)n; }";
+
+class CacheTest : public testing::Test {
+protected:
+    void SetUp() override {
+        noted.clear();
+        auto made = toolchain::TemporaryFolder::make();
+        ASSERT_TRUE(made);
+        folder_ = std::move(*made);
+    }
+
+    std::shared_ptr<PackageStore> build(const std::string& file, const std::string& text, bool interface = false) {
+        toolchain::BuildOptions options;
+        options.source = folder_.path() / file;
+        options.output = folder_.path() / (file + std::to_string(++built_) + ".rove");
+        options.targets = {std::string(host_triple())};
+        options.interface = interface;
+        EXPECT_TRUE(toolchain::write_file(options.source, as_bytes("#include <rove/rove.h>\n" + text)));
+        const Status done = toolchain::build(options);
+        EXPECT_TRUE(done) << done.error().message();
+        auto package = PackageStore::open(options.output);
+        EXPECT_TRUE(package) << package.error().message();
+        return package ? *package : nullptr;
+    }
+    // As it comes from a peer: the manifest, and the slices of some forms.
+    static std::shared_ptr<PackageStore> arriving(const PackageStore& whole, const std::vector<Form>& forms) {
+        auto package = PackageStore::from_manifest(whole.manifest_bytes());
+        EXPECT_TRUE(package);
+        for (const Form form : forms) {
+            const auto slice = whole.slice_index(host_triple(), form);
+            EXPECT_TRUE(slice) << "no " << wire::to_string(form);
+            if (slice) EXPECT_TRUE((*package)->add_slice(*slice, *whole.stored_slice(*slice)));
+        }
+        return *package;
+    }
+    static CodeOptions options(Tiers tiers = Tiers::both, std::size_t code_bytes_max = 64 * 1024 * 1024) {
+        CodeOptions given;
+        given.node = "node 7";
+        given.host_symbols = {{"note", reinterpret_cast<void*>(&note)}};
+        given.tiers = tiers;
+        given.code_bytes_max = code_bytes_max;
+        return given;
+    }
+    // What the function stores through its payload; waits for a compile, and fails the test for anything else.
+    static long call(CodeCache& cache, Function& function, Ran* ran = nullptr) {
+        long answer = -1;
+        for (;;) {
+            auto entered = cache.enter(function);
+            if (auto* held = std::get_if<Entered>(&entered)) {
+                held->run(nullptr, &answer, sizeof answer);
+                if (ran != nullptr) *ran = held->ran();
+                return answer;
+            }
+            if (auto* error = std::get_if<Error>(&entered)) {
+                ADD_FAILURE() << error->message();
+                return -1;
+            }
+            if (std::get<Waiting>(entered) == Waiting::for_code) {
+                ADD_FAILURE() << "its code is not here";
+                return -1;
+            }
+            cache.wait_for_tiers();
+        }
+    }
+    static std::string error_of(CodeCache& cache, Function& function) {
+        const auto entered = cache.enter(function);
+        const auto* error = std::get_if<Error>(&entered);
+        return error != nullptr ? error->message() : "";
+    }
+    static bool waits_for_code(CodeCache& cache, Function& function) {
+        const auto entered = cache.enter(function);
+        const auto* waiting = std::get_if<Waiting>(&entered);
+        return waiting != nullptr && *waiting == Waiting::for_code;
+    }
+
+    toolchain::TemporaryFolder folder_;
+    int built_ = 0;
+};
+
+TEST_F(CacheTest, AFunctionIsFoundByIdNameAndHandle) {
+    CodeCache cache(options());
+    const auto package = build("counter.c", kCounter);
+    ASSERT_TRUE(cache.add(package, false));
+    Function* function = cache.find("counter:count");
+    ASSERT_NE(function, nullptr);
+    EXPECT_EQ(cache.find(function->id), function);
+    EXPECT_EQ(cache.find(function->id.hex()), function);
+    EXPECT_EQ(cache.by_handle(function->handle), function);
+    EXPECT_EQ(cache.by_handle(function->handle + 1), nullptr);
+    EXPECT_EQ(cache.by_handle(function->handle ^ 0x8000'0000U), nullptr) << "a handle of another generation";
+    EXPECT_EQ(cache.find("counter:other"), nullptr);
+}
+
+TEST_F(CacheTest, CountsOnThroughTiersAndReportsThem) {
+    CodeCache cache(options());
+    ASSERT_TRUE(cache.add(build("counter.c", kCounter), false));
+    Function* function = cache.find("counter:count");
+    Ran ran{};
+    EXPECT_EQ(call(cache, *function, &ran), 41);
+    EXPECT_EQ(ran, Ran::image);
+    cache.wait_for_tiers();
+    EXPECT_EQ(call(cache, *function, &ran), 42);
+    EXPECT_EQ(ran, Ran::bitcode);
+}
+
+// The smallest budget there is: each call's code goes as the call ends, and comes again; the static stays.
+TEST_F(CacheTest, CountsOnThroughEvictionsWhateverFormComesNext) {
+    CodeCache cache(options(Tiers::both, 1));
+    const auto whole = build("counter.c", kCounter);
+    ASSERT_TRUE(cache.add(PackageStore::from_manifest(whole->manifest_bytes()).value(), false));
+    Function* function = cache.find("counter:count");
+    long expected = 40;
+    for (const Form form : {Form::image, Form::image, Form::bitcode, Form::image, Form::bitcode, Form::bitcode}) {
+        EXPECT_TRUE(waits_for_code(cache, *function));
+        ASSERT_TRUE(cache.add(arriving(*whole, {form}), false));
+        Ran ran{};
+        EXPECT_EQ(call(cache, *function, &ran), ++expected);
+        EXPECT_EQ(ran, form == Form::image ? Ran::image : Ran::bitcode);
+    }
+    EXPECT_EQ(cache.usage().evictions, 6U);
+}
+
+// The image arrives while the compiler works on the bitcode: still one counter.
+TEST_F(CacheTest, AnImageThatComesDuringTheFirstCompileBringsNoSecondStatics) {
+    const auto whole = build("counter.c", kCounter);
+    for (int i = 0; i < 20; ++i) {
+        CodeCache cache(options());
+        const auto image = arriving(*whole, {Form::image});
+        ASSERT_TRUE(cache.add(arriving(*whole, {Form::bitcode}), false));
+        Function* function = cache.find("counter:count");
+        const auto first = cache.enter(*function);
+        ASSERT_TRUE(std::holds_alternative<Waiting>(first));
+        std::this_thread::sleep_for(std::chrono::microseconds(100 * i));
+        ASSERT_TRUE(cache.add(image, false));
+        EXPECT_EQ(call(cache, *function), 41);
+        cache.wait_for_tiers();
+        EXPECT_EQ(call(cache, *function), 42) << "the compiled code has a counter of its own";
+    }
+}
+
+TEST_F(CacheTest, RunningCodeIsNotEvicted) {
+    CodeCache cache(options(Tiers::image, 1));
+    const auto counter = build("counter.c", kCounter);
+    const auto other = build("other.c", kCounter);
+    ASSERT_TRUE(cache.add(counter, false));
+    ASSERT_TRUE(cache.add(other, false));
+    auto held = cache.enter(*cache.find("counter:count"));
+    ASSERT_TRUE(std::holds_alternative<Entered>(held));
+    EXPECT_EQ(call(cache, *cache.find("other:count")), 41);  // leaving it evicts what it can
+    long answer = 0;
+    std::get<Entered>(held).run(nullptr, &answer, sizeof answer);
+    EXPECT_EQ(answer, 41);
+}
+
+// Every call evicts, from several threads at once; slices come again as a peer would send them.
+TEST_F(CacheTest, ThreadsThatEvictOneAnothersCodeLoseNoCall) {
+    CodeCache cache(options(Tiers::image, 1));
+    constexpr const char* kAtomic =
+        "ROVE_ENTRY void count(rove_here *h, const void *p, size_t n) { static long c; *(long *)p = "
+        "__atomic_add_fetch(&c, 1, 5); (void)h, (void)n; }";
+    const std::vector<std::shared_ptr<PackageStore>> packages = {build("one.c", kAtomic), build("two.c", kAtomic),
+                                                                 build("three.c", kAtomic)};
+    for (const auto& package : packages) ASSERT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+    constexpr int kThreads = 4, kCalls = 300;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < kCalls;) {
+                const auto& package = packages[static_cast<std::size_t>(t + i) % packages.size()];
+                Function* function = cache.find(package->function_ids().front());
+                auto entered = cache.enter(*function);
+                if (auto* running = std::get_if<Entered>(&entered)) {
+                    long answer = 0;
+                    running->run(nullptr, &answer, sizeof answer);
+                    ++i;
+                } else if (std::holds_alternative<Waiting>(entered)) {
+                    (void)cache.add(arriving(*package, {Form::image}), false);
+                } else {
+                    ADD_FAILURE() << std::get<Error>(entered).message();
+                    return;
+                }
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    long calls = 0;
+    for (const auto& package : packages) {
+        (void)cache.add(arriving(*package, {Form::image}), false);
+        calls += call(cache, *cache.find(package->function_ids().front())) - 1;
+    }
+    EXPECT_EQ(calls, kThreads * kCalls);
+    EXPECT_GT(cache.usage().evictions, 0U);
+}
+
+TEST_F(CacheTest, AMissingSymbolIsNamedWithItsFunctionAndNode) {
+    const std::string needy =
+        "void nowhere_to_be_found(void); ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { "
+        "nowhere_to_be_found(); (void)h, (void)p, (void)n; }";
+    const auto package = build("needy.c", needy);
+    CodeCache cache(options());
+    ASSERT_TRUE(cache.add(package, false));
+    const std::string error = error_of(cache, *cache.find("needy:go"));
+    EXPECT_NE(error.find("no symbol 'nowhere_to_be_found' for needy:go on node 7; load an interface that has it"),
+              std::string::npos)
+        << error;
+    EXPECT_EQ(error_of(cache, *cache.find("needy:go")), error) << "the error is kept";
+}
+
+// The message says to load an interface; so that has to help.
+TEST_F(CacheTest, AnInterfaceThatComesLaterHealsWhatMissedIt) {
+    for (const Tiers tiers : {Tiers::image, Tiers::bitcode}) {
+        CodeCache cache(options(tiers));
+        ASSERT_TRUE(cache.add(build("user.c",
+                                    "long shelf(void); ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { "
+                                    "*(long *)p = shelf(); (void)h, (void)n; }"),
+                              false));
+        Function* function = cache.find("user:go");
+        (void)cache.enter(*function);
+        cache.wait_for_tiers();
+        EXPECT_NE(error_of(cache, *function), "");
+        const auto shelf = cache.add(build("shelf.c", "long shelf(void) { return 5; }", true), false);
+        ASSERT_TRUE(shelf);
+        ASSERT_TRUE(cache.load_interface(*shelf));
+        EXPECT_EQ(call(cache, *function), 5);
+    }
+}
+
+// Even where no code fits and the compiler's thread evicts.
+TEST_F(CacheTest, AnInterfaceStaysAndANewerOneTakesItsNames) {
+    for (const auto& [tiers, form] : {std::pair{Tiers::image, Form::image}, {Tiers::bitcode, Form::bitcode}}) {
+        CodeCache cache(options(tiers, 1));
+        const std::string user =
+            "long shelf(void); ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = shelf() + "
+            "SALT; (void)h, (void)n; }";
+        const auto one = cache.add(arriving(*build("shelf.c", "long shelf(void) { return 1; }", true), {form}), false);
+        ASSERT_TRUE(one);
+        const auto first = cache.load_interface(*one);
+        ASSERT_TRUE(first) << first.error().message();
+        EXPECT_TRUE(first->replaced.empty());
+        const auto early = build("early.c", "#define SALT 10\n" + user);
+        ASSERT_TRUE(cache.add(early, true));
+        EXPECT_EQ(call(cache, *cache.find("early:go")), 11);
+        const auto two = cache.add(arriving(*build("shelf2.c", "long shelf(void) { return 2; }", true), {form}), false);
+        ASSERT_TRUE(two);
+        const auto second = cache.load_interface(*two);
+        ASSERT_TRUE(second) << second.error().message();
+        EXPECT_EQ(second->replaced, std::vector<std::string>{"shelf (was of package shelf)"});
+        ASSERT_TRUE(cache.add(build("late.c", "#define SALT 20\n" + user), false));
+        EXPECT_EQ(call(cache, *cache.find("late:go")), 22);
+        EXPECT_EQ(call(cache, *cache.find("early:go")), 11) << "what was linked before keeps its names";
+    }
+}
+
+TEST_F(CacheTest, DestructorsOfShippedStaticsRunWhenTheCacheEnds) {
+    constexpr const char* kGuest = R"(
+extern "C" void note(long);
+struct Guest { long id; explicit Guest(long n) : id(n) { note(id); } ~Guest() { note(-id); } };
+static Guest first(1), second(2);
+ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = first.id + second.id; }
+)";
+    for (const Tiers tiers : {Tiers::image, Tiers::bitcode, Tiers::both}) {
+        noted.clear();
+        {
+            CodeCache cache(options(tiers));
+            ASSERT_TRUE(cache.add(build("guest.cpp", kGuest), false));
+            EXPECT_EQ(call(cache, *cache.find("guest:touch")), 3);
+            cache.wait_for_tiers();
+            EXPECT_EQ(call(cache, *cache.find("guest:touch")), 3);
+            EXPECT_EQ(noted, (std::vector<long>{1, 2})) << "constructed once, whatever the tier";
+        }
+        EXPECT_EQ(noted, (std::vector<long>{1, 2, -2, -1}));
+    }
+}
+
+// A destructor may call an interface: interfaces end last, the newest first.
+TEST_F(CacheTest, DestructorsMayStillCallInterfaces) {
+    {
+        CodeCache cache(options());
+        const auto shelf = cache.add(build("shelf.c", "long shelf(void) { return 7; }", true), false);
+        ASSERT_TRUE(shelf && cache.load_interface(*shelf));
+        for (int i = 0; i < 4; ++i) {
+            const std::string name = "guest" + std::to_string(i);
+            ASSERT_TRUE(cache.add(build(name + ".cpp",
+                                        "extern \"C\" { void note(long); long shelf(); }\nstruct Guest { long id = 0; "
+                                        "Guest() { note(0); } ~Guest() { note(shelf()); } };\n"
+                                        "static Guest guest;\nROVE_ENTRY void touch(rove_here*, const void* p, size_t) "
+                                        "{ *(long*)p = ++guest.id; }"),
+                                  false));
+            EXPECT_EQ(call(cache, *cache.find(name + ":touch")), 1);
+        }
+    }
+    EXPECT_EQ(noted, (std::vector<long>{0, 0, 0, 0, 7, 7, 7, 7}));
+}
+
+TEST_F(CacheTest, NoFormForThisMachineIsAnErrorThatNamesIt) {
+    wire::Manifest manifest;
+    manifest.name = "foreign";
+    manifest.abi = build("counter.c", kCounter)->manifest().abi;
+    manifest.entries = {"go"};
+    CodeCache cache(options());
+    ASSERT_TRUE(cache.add(PackageStore::from_manifest(wire::encode(manifest)).value(), false));
+    EXPECT_NE(error_of(cache, *cache.find("foreign:go")).find(host_triple()), std::string::npos);
+}
+
+// What does not fit the table leaves nothing behind in it.
+TEST_F(CacheTest, ARefusedPackageLeavesNoHandles) {
+    const std::uint16_t abi = build("counter.c", kCounter)->manifest().abi;
+    const auto many = [abi](int salt) {
+        wire::Manifest manifest;
+        manifest.name = "many" + std::to_string(salt);
+        manifest.abi = abi;
+        for (int i = 0; i < 4000; ++i) manifest.entries.push_back("f" + std::to_string(i));
+        return PackageStore::from_manifest(wire::encode(manifest)).value();
+    };
+    CodeCache cache(options(Tiers::image));
+    for (int i = 0; i < 16; ++i) ASSERT_TRUE(cache.add(many(i), true));  // resident: never forgotten
+    const std::size_t functions = cache.usage().functions;
+    EXPECT_FALSE(cache.add(many(16), false));
+    EXPECT_EQ(cache.usage().functions, functions);
+    for (std::uint32_t handle = 0; handle < 65536; ++handle)
+        if (const Function* function = cache.by_handle(handle)) EXPECT_EQ(function->handle, handle);
+    EXPECT_EQ(cache.by_handle(64500), nullptr);
+    EXPECT_FALSE(cache.add(many(16), false)) << "again, with indices that were given back";
+}
+
+TEST_F(CacheTest, NothingIsWritableAndExecutableAtOnce) {
+    CodeCache cache(options());
+    ASSERT_TRUE(cache.add(build("counter.c", kCounter), false));
+    EXPECT_EQ(call(cache, *cache.find("counter:count")), 41);
+    cache.wait_for_tiers();
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) EXPECT_EQ(line.find("rwx"), std::string::npos) << line;
+}
+
+}  // namespace
+}  // namespace rove::code
