@@ -67,7 +67,7 @@ void step(std::string_view name, Step&& what) {
     say("{}  {:<10} {:<62} {:7.3f} s", terminal ? "\r" : "", name, done, time.count());
 }
 
-std::string first_line_of(std::string text) {
+std::string first_line_of(const std::string& text) {
     return text.substr(0, text.find_first_of("\r\n"));
 }
 

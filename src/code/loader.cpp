@@ -5,8 +5,8 @@
 #include <new>
 
 // libgcc's: the table ends with a zero word.
-extern "C" void __register_frame(void* begin);
-extern "C" void __deregister_frame(void* begin);
+extern "C" void __register_frame(void* begin);    // NOLINT(bugprone-reserved-identifier)
+extern "C" void __deregister_frame(void* begin);  // NOLINT(bugprone-reserved-identifier)
 
 namespace rove::code {
 
@@ -75,7 +75,7 @@ void* LoadedImage::address(wire::Segment segment, std::size_t offset) const {
 void LoadedImage::construct() const {
     for (std::size_t i = 0; i < init_count_; ++i) {
         void (*constructor)(int, char**, char**) = nullptr;
-        std::memcpy(&constructor, code_.executable() + init_offset_ + 8 * i, sizeof constructor);
+        std::memcpy(static_cast<void*>(&constructor), code_.executable() + init_offset_ + 8 * i, sizeof constructor);
         constructor(0, nullptr, nullptr);
     }
 }
@@ -83,7 +83,8 @@ void LoadedImage::construct() const {
 void LoadedImage::destruct() const {
     for (std::size_t i = fini_count_; i > 0; --i) {
         void (*destructor)() = nullptr;
-        std::memcpy(&destructor, code_.executable() + fini_offset_ + 8 * (i - 1), sizeof destructor);
+        std::memcpy(static_cast<void*>(&destructor), code_.executable() + fini_offset_ + 8 * (i - 1),
+                    sizeof destructor);
         destructor();
     }
 }

@@ -99,7 +99,8 @@ void CodePool::release(const Piece& piece) {
         chunk.free.erase(after);
     }
     auto before = chunk.free.lower_bound(offset);
-    if (before != chunk.free.begin() && (--before)->first + before->second == offset)
+    if (before != chunk.free.begin()) --before;
+    if (before != chunk.free.end() && before->first + before->second == offset)
         before->second += bytes;
     else
         chunk.free[offset] = bytes;

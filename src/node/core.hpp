@@ -78,8 +78,8 @@ public:
         wire::FrameHeader header;  // origin, call, generation, hops, flags of the frame to send
     };
     [[nodiscard]] Status send_on(const Onward& onward);
-    [[nodiscard]] code::Function* find_function(std::string_view name) { return cache_->find(name); }
-    [[nodiscard]] std::optional<FunctionId> function_of(std::uint64_t handle) const;  // of a rove_function
+    [[nodiscard]] std::optional<std::uint64_t> find_function(std::string_view name);  // a rove_function
+    [[nodiscard]] std::optional<FunctionId> function_of(std::uint64_t handle);
 
     // ---- for the control thread; each takes the lock
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link();

@@ -50,9 +50,9 @@ int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t
 
 int rove_find(rove_here* here, const char* name, rove_function* out) {
     if (name == nullptr || out == nullptr) return ROVE_INVALID;
-    const rove::code::Function* function = here->core->find_function(name);
-    if (function == nullptr) return ROVE_INVALID;
-    *out = (std::uint64_t{1} << 32U) | function->handle;  // bit 32: handle 0 is a function too, and 0 is none
+    const std::optional<std::uint64_t> function = here->core->find_function(name);
+    if (!function) return ROVE_INVALID;
+    *out = *function;
     return ROVE_OK;
 }
 

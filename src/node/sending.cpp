@@ -153,8 +153,16 @@ Status NodeCore::reply_error(const wire::FrameHeader& to, const Error& error) {
     return end_with_error(to, error);
 }
 
-std::optional<FunctionId> NodeCore::function_of(std::uint64_t handle) const {
+// Under the lock: a function may be forgotten when another package arrives. Bit 32 tells a handle, which may be 0, from none.
+std::optional<std::uint64_t> NodeCore::find_function(std::string_view name) {
+    Hold hold(*this);
+    const code::Function* function = cache_->find(name);
+    return function != nullptr ? std::optional(std::uint64_t{1} << 32U | function->handle) : std::nullopt;
+}
+
+std::optional<FunctionId> NodeCore::function_of(std::uint64_t handle) {
     if (handle >> 32U != 1) return std::nullopt;
+    Hold hold(*this);
     const code::Function* function = cache_->by_handle(static_cast<std::uint32_t>(handle));
     return function != nullptr ? std::optional(function->id) : std::nullopt;
 }
