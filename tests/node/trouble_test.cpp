@@ -92,6 +92,18 @@ TEST(Command, WrongUsageIsStatus2AndErrorsAreStatus1) {
     says(run({rove(), "inspect", rove()}), "not a Rove package");
 }
 
+TEST(Command, BuildTakesItsOptionsInAnyOrder) {
+    const std::string source = (source_folder() / "tests/packages/plain.c").string();
+    const std::string output = (scratch() / "any-order.rove").string();
+    const Ran ran = run({rove(), "build", "-DANSWER=5", "--target", "x86_64-linux-gnu", "--dep", "libm.so.6",
+                         "--flag=-O1", source, "-o", output});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    const auto json = nlohmann::json::parse(run({rove(), "inspect", output, "--json"}).out);
+    EXPECT_EQ(json.at("name"), "plain");
+    EXPECT_EQ(json.at("targets").size(), 1U);
+    EXPECT_EQ(json.at("dependencies"), nlohmann::json::array({"libm.so.6"}));
+}
+
 TEST(Command, AlteredPackagesAreRefused) {
     NodeProcess server;
     std::ifstream stream(package("basics.c"), std::ios::binary);

@@ -15,27 +15,30 @@ void add_build(CLI::App& app) {
         app.add_subcommand("build", "Build C or C++ sources into a package of functions that can travel");
     command->add_option("SOURCE", options->source, "a .c, .cpp, .cc or .cxx file, or a folder of them")->required();
     command->add_option("-o,--output", options->output, "the package to write, as sum.rove")->required();
-    command->add_option("--target", options->targets,
-                        "x86_64-linux-gnu or aarch64-linux-gnu; may be given again (default: both)");
-    command->add_option(
-        "--dep", options->dependencies,
-        "a library, by its bare soname, that nodes open before they link the functions; may be given again");
+    command
+        ->add_option("--target", options->targets,
+                     "x86_64-linux-gnu or aarch64-linux-gnu; may be given again (default: both)")
+        ->allow_extra_args(false);  // one each time: what follows may be the source
+    command
+        ->add_option(
+            "--dep", options->dependencies,
+            "a library, by its bare soname, that nodes open before they link the functions; may be given again")
+        ->allow_extra_args(false);
     command->add_flag("--interface", options->interface, "an interface: functions that arrive later link to its names");
     command->add_option("--name", options->name, "the package's name (default: the source's, without its ending)");
     command->add_option("--header", options->header, "also write a C/C++ header with the entries' names and ids");
     command
         ->add_option("-D,--define,--flag", options->compiler_flags,
                      "-DNAME=VALUE, or --flag=FLAG for the compiler; may be given again")
-        ->each([options](const std::string&) {});
+        ->allow_extra_args(false);
     command->footer(
         "Each target gets an image, which runs at once, and bitcode, which is compiled for the CPU that is there.");
-    command->callback([options, command] {
-        for (std::size_t i = 0; i < options->compiler_flags.size(); ++i)
-            if (!options->compiler_flags[i].starts_with("-")) options->compiler_flags[i].insert(0, "-D");
+    command->callback([options] {
+        for (std::string& flag : options->compiler_flags)
+            if (!flag.starts_with("-")) flag.insert(0, "-D");
         options->warn = [](std::string_view line) {
             std::fprintf(stderr, "rove: warning: %.*s\n", static_cast<int>(line.size()), line.data());
         };
-        (void)command;
         if (const Status built = toolchain::build(*options); !built) throw Error(built.error());
     });
 }
