@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, Budget, testing::Values(Forms::both, Forms::imag
 
 // The node forgets even what its handles meant; the client tells it, and nothing is lost.
 TEST(Code, HandlesThatTheNodeHasForgottenAreToldAgain) {
-    NodeProcess server({"--code-budget", "0", "--known-packages", "2"});
+    NodeProcess server({"--code-budget", "0", "--known-packages", "2", "--forms", "image"});
     Node node(client());
     const Peer peer = node.connect(server.address());
     std::vector<Package> packages;

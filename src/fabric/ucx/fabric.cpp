@@ -45,8 +45,12 @@ bool membarrier(int command) {
 
 Result<std::unique_ptr<UcxFabric>> UcxFabric::open(bool shm, bool tcp) {
     auto fabric = std::make_unique<UcxFabric>();
-    // Before UCX starts a thread: with several the kernel takes 10 ms for it.
-    fabric->barrier_ = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+    // Takes the kernel 10 ms, so beside the start; until it is done senders fence for themselves. From a second thread and
+    // not before there is one: for a single-threaded process the kernel marks only the core that it runs on then, and a
+    // barrier could pass a thread by that is started on another.
+    fabric->registrar_ = std::thread([self = fabric.get()] {
+        self->barrier_.store(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED), std::memory_order_release);
+    });
     Status why = fail(ErrorCode::unsupported, "UCX_TLS leaves no transport that Rove uses (posix, tcp)");
     for (const Transport transport : {Transport::shm, Transport::tcp}) {
         if (!(transport == Transport::shm ? shm : tcp) || !allowed_by_environment(transport)) continue;
@@ -62,6 +66,10 @@ Result<std::unique_ptr<UcxFabric>> UcxFabric::open(bool shm, bool tcp) {
     }
     if (!fabric->workers_[0] && !fabric->workers_[1]) return tl::unexpected<Error>(why.error());
     return fabric;
+}
+
+UcxFabric::~UcxFabric() {
+    if (registrar_.joinable()) registrar_.join();
 }
 
 Result<std::unique_ptr<Link>> UcxFabric::open_link() {
@@ -93,7 +101,8 @@ std::vector<int> UcxFabric::descriptors() const {
 // registered), so the hot path has none.
 bool UcxFabric::announce_sleep() {
     for (const auto& [token, link] : links_) link->announce_sleep(true);
-    if (!barrier_ || !membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) std::atomic_thread_fence(std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // for senders that fence for themselves
+    (void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);    // for those that do not
     for (const auto& worker : workers_)
         if (worker && !worker->arm()) return false;
     return true;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -19,6 +21,7 @@ inline constexpr unsigned kRingMessage = 3;
 
 class UcxFabric final : public Fabric {
 public:
+    ~UcxFabric() override;
     [[nodiscard]] static Result<std::unique_ptr<UcxFabric>> open(bool shm, bool tcp);
 
     [[nodiscard]] std::string_view name() const override { return "ucx"; }
@@ -33,7 +36,7 @@ public:
         return workers_[static_cast<std::size_t>(transport)].get();
     }
     // Without membarrier both sides fence for themselves.
-    [[nodiscard]] bool sleeper_pays() const { return barrier_; }
+    [[nodiscard]] bool sleeper_pays() const { return barrier_.load(std::memory_order_acquire); }
     [[nodiscard]] UcxLink* find(std::uint64_t token) const;
     void add(UcxLink& link) { links_[link.token()] = &link; }
     void remove(UcxLink& link) { links_.erase(link.token()); }
@@ -41,7 +44,8 @@ public:
 private:
     std::array<std::unique_ptr<UcxWorker>, 2> workers_;
     std::unordered_map<std::uint64_t, UcxLink*> links_;
-    bool barrier_ = false;  // the kernel has membarrier(GLOBAL_EXPEDITED)
+    std::atomic<bool> barrier_{false};  // registered for membarrier(GLOBAL_EXPEDITED)
+    std::thread registrar_;
 };
 
 }  // namespace rove::fabric
