@@ -48,14 +48,25 @@ enum class Forms : std::uint8_t { both, image, bitcode };
 // Which transport a node may use: shared memory where both ends are on one machine, else TCP; or one pinned.
 enum class FabricChoice : std::uint8_t { best, shm, tcp };
 
+// How a node waits when nothing comes. All of them see a frame that comes at once equally fast.
+//   latency   spins for ever: for nodes that have a core each
+//   balanced  spins as long as that has been worth while lately (20 us at most), then lets others have the core, then sleeps
+//   frugal    sleeps as soon as nothing is there
+enum class Waiting : std::uint8_t { latency, balanced, frugal };
+
 struct NodeOptions {
     // "host:port", "[v6]:port" or "unix:PATH"; port 0 picks one. Loopback only. Empty: a client that nobody can connect to.
     std::string listen;
     // The address of a node to join; the two, and all others that joined, get dense ids and learn of each other.
     std::string join;
     FabricChoice fabric = FabricChoice::best;
-    // True: a thread of the node's own serves. False: poll() does, and every wait on a Call.
+    // True: threads of the node's own serve. False: poll() does, and every wait on a Call; nothing moves without them, and a
+    // post that shares a message with others (TCP) leaves with the next of them.
     bool own_thread = true;
+    // Threads of the node's own, where it has any: one drains the mailboxes, the others are for functions that run long. 1:
+    // each function runs to its end before the next begins.
+    unsigned threads = 4;
+    Waiting waiting = Waiting::balanced;
     // What rove_host_object gives to functions that run on this node. Not owned.
     void* host_object = nullptr;
     // A directory of *.rove files whose functions are resident from the start; empty: none.
@@ -129,14 +140,17 @@ public:
     // Waits, and gives the reply's bytes or throws the call's error. Once.
     [[nodiscard]] std::vector<std::byte> get();
     [[nodiscard]] Reply reply();  // get() with the circumstances
+    // get() into the caller's memory: nothing is allocated for results of up to 64 bytes. Gives the result's size. invalid: it is
+    // larger than `into`.
+    std::size_t get_into(std::span<std::byte> into);
 
 private:
     friend class Peer;
-    Call(std::shared_ptr<NodeCore> core, std::uint32_t slot, std::uint32_t generation)
+    Call(std::shared_ptr<NodeCore> core, std::uint16_t slot, std::uint32_t generation)
         : core_(std::move(core)), slot_(slot), generation_(generation) {}
     void forget() noexcept;
     std::shared_ptr<NodeCore> core_;
-    std::uint32_t slot_;
+    std::uint16_t slot_;
     std::uint32_t generation_;
 };
 

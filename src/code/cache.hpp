@@ -61,7 +61,8 @@ struct Function {
     PackageCode* package = nullptr;
     std::atomic<EntryPoint> target{nullptr};  // null: not loaded
     std::atomic<Ran> ran{Ran::image};
-    EntryPoint image = nullptr;  // the cache's own: where its image has it, while that is loaded
+    std::atomic<bool> is_long{false};  // it kept the node's mailboxes waiting: for the node to use
+    EntryPoint image = nullptr;        // the cache's own: where its image has it, while that is loaded
 };
 
 // A function whose code cannot be evicted as long as this lives.
@@ -74,6 +75,7 @@ public:
     ~Entered();
     void run(rove_here* here, const void* payload, std::size_t size) const { entry_(here, payload, size); }
     [[nodiscard]] Ran ran() const { return ran_; }
+    explicit operator bool() const { return package_ != nullptr; }
 
 private:
     EntryPoint entry_;
@@ -115,6 +117,8 @@ public:
     // (names symbol, function and node), a dependency that cannot be opened, a malformed image, no form for this target.
     // Only the first two are tried once more, when an interface has been loaded.
     [[nodiscard]] std::variant<Entered, Waiting, Error> enter(Function& function);
+    // The same where the code is loaded, and nothing (it is false) where it is not.
+    [[nodiscard]] Entered enter_loaded(Function& function);
 
     // Links an interface so that functions that arrive later bind to its names. Synchronous, compile included.
     [[nodiscard]] Result<LoadReport> load_interface(const std::shared_ptr<PackageStore>& package);

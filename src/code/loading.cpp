@@ -13,18 +13,25 @@ void PackageCode::end() {
     destructors.run();
 }
 
-std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
+Entered CodeCache::enter_loaded(Function& function) {
     PackageCode& package = *function.package;
     // Partner: State::evict.
     package.running.fetch_add(1, std::memory_order_seq_cst);
-    EntryPoint target = function.target.load(std::memory_order_seq_cst);
-    const Ran ran = function.ran.load(std::memory_order_relaxed);
-    if (target != nullptr) {
-        // What it waited for has been compiled behind it.
-        if (package.awaited.load(std::memory_order_relaxed)) package.awaited.store(false, std::memory_order_relaxed);
-        package.last_used.store(state_->epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
-        return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target, ran, &package);
+    const EntryPoint target = function.target.load(std::memory_order_seq_cst);
+    if (target == nullptr) {
+        package.running.fetch_sub(1, std::memory_order_seq_cst);
+        return {nullptr, Ran::image, nullptr};
     }
+    // What it waited for has been compiled behind it.
+    if (package.awaited.load(std::memory_order_relaxed)) package.awaited.store(false, std::memory_order_relaxed);
+    package.last_used.store(state_->epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    return {target, function.ran.load(std::memory_order_relaxed), &package};
+}
+
+std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
+    if (Entered entered = enter_loaded(function)) return entered;
+    PackageCode& package = *function.package;
+    package.running.fetch_add(1, std::memory_order_seq_cst);
     State::Lock lock(state_->mutex);
     const auto not_now = [&package] { package.running.fetch_sub(1, std::memory_order_seq_cst); };
     const Result<State::Ready> ready = state_->make_ready(package);
@@ -37,7 +44,7 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
         not_now();
         return *ready == State::Ready::code ? Waiting::for_code : Waiting::for_compile;
     }
-    target = function.target.load(std::memory_order_relaxed);
+    const EntryPoint target = function.target.load(std::memory_order_relaxed);
     if (target == nullptr) {
         not_now();
         return Error(ErrorCode::failed,

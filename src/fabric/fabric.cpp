@@ -13,7 +13,7 @@ std::byte* Link::reserve(Traffic traffic, std::size_t frame_bytes) {
     const std::uint64_t before = ring.head();
     bool filler = false;
     std::byte* frame = ring.reserve(frame_bytes, filler);
-    if (filler) transmit(traffic, before, sizeof(wire::Signal));
+    if (filler) transmit(traffic, before, wire::kHeaderBytes);
     if (ring.credit_is_wrong()) {
         break_with(Error(ErrorCode::invalid, "the peer gave credit for frames that it was not sent"));
         return nullptr;
@@ -24,7 +24,7 @@ std::byte* Link::reserve(Traffic traffic, std::size_t frame_bytes) {
 void Link::publish(Traffic traffic, const wire::FrameHeader& header) {
     RingWriter& ring = outgoing_[index_of(traffic)];
     const std::uint64_t position = ring.head();
-    const std::size_t bytes = wire::kHeaderBytes + header.body_bytes;
+    const std::size_t bytes = (wire::kHeaderBytes + header.body_bytes + 7) / 8 * 8;
     ring.publish(header);
     ++counters_.frames_sent;
     counters_.bytes_sent += bytes;
@@ -47,8 +47,23 @@ void Link::release(Traffic traffic) {
     if (ring.credit_due()) transmit_credit(traffic);
 }
 
+std::uint64_t Link::hold(Traffic traffic) {
+    ++counters_.frames_received;
+    return incoming_[index_of(traffic)].hold();
+}
+
+void Link::let_go(Traffic traffic, std::uint64_t held) {
+    RingReader& ring = incoming_[index_of(traffic)];
+    ring.let_go(held);
+    if (ring.credit_due()) transmit_credit(traffic);
+}
+
 bool Link::pending() const {
     return !broken_ && (incoming_[0].pending() || incoming_[1].pending());
+}
+
+void Link::await(std::vector<AwaitedSignal>& signals) const {
+    for (const RingReader& ring : incoming_) signals.push_back({ring.next_word(), ring.awaited()});
 }
 
 void Link::break_with(Error why) {

@@ -11,6 +11,7 @@
 // Threads: a Fabric and its Links are used under one lock, or by one thread; the peer's side is another thread or process.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,6 +24,15 @@
 #include "wire/frame.hpp"
 
 namespace rove::fabric {
+
+// Where the next frame of a ring will be announced, and by which word.
+struct AwaitedSignal {
+    const std::uint64_t* word;
+    std::uint64_t value;
+    [[nodiscard]] bool arrived() const {
+        return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(std::memory_order_acquire) == value;
+    }
+};
 
 enum class Traffic : std::uint8_t { calls = 0, replies = 1 };
 inline constexpr std::size_t kTrafficKinds = 2;
@@ -46,8 +56,7 @@ public:
     // no credit for it now. The caller fills the frame (all but the signal word) and publishes it before it reserves
     // again on the same traffic. Precondition: kHeaderBytes <= frame_bytes <= wire::kFrameBytesMax.
     [[nodiscard]] std::byte* reserve(Traffic traffic, std::size_t frame_bytes);
-    // Makes the reserved frame visible to the peer, and rings if the peer sleeps. Fills in header.signal's sequence and
-    // lines, writes the rest of the header, then the signal with release.
+    // Makes the reserved frame visible to the peer, and rings if the peer sleeps. Writes the header, the signal last.
     void publish(Traffic traffic, const wire::FrameHeader& header);
 
     // --- receiving
@@ -57,8 +66,14 @@ public:
     [[nodiscard]] bool next(Traffic traffic, wire::Frame& frame);
     // Gives the frame's room back; credits go to the peer once per bank.
     void release(Traffic traffic);
+    // Goes on to the next frame while this one stays in use until let_go() of the value given. The room of the frames behind
+    // it is given back with its own.
+    [[nodiscard]] std::uint64_t hold(Traffic traffic);
+    void let_go(Traffic traffic, std::uint64_t held);
     // Is there anything to deliver? Cheap; for the last look before sleep.
     [[nodiscard]] bool pending() const;
+    // Adds the next frames' signals: for a look that needs no lock, as long as the link lives.
+    void await(std::vector<AwaitedSignal>& signals) const;
 
     // --- ends
 
@@ -103,6 +118,8 @@ public:
     [[nodiscard]] virtual Result<std::unique_ptr<Link>> open_link() = 0;
     // Moves what needs moving (messages, credits, doorbells). Returns how many events it handled.
     virtual unsigned progress() = 0;
+    // Whether frames arrive only while somebody calls progress().
+    [[nodiscard]] virtual bool needs_progress() const = 0;
 
     // --- sleep: descriptors() are for epoll (level-triggered, readable = wake). To sleep: announce_sleep(); if it gives
     // false something is already there; else look at every link's pending() once more, wait, then end_sleep().

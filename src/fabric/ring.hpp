@@ -3,12 +3,13 @@
 // What holds:
 //   * A frame never wraps: where the ring's end is too near, a filler frame takes the lines that are left.
 //   * The signal word is stored last, on its own, with release; the reader loads it with acquire (each the other's partner).
-//     It carries the frame's number in this ring, so what an earlier lap left is never taken for the next frame.
-//   * Payload bytes of an earlier lap could look like any number, so the reader zeroes the first word of every line that it
-//     has used before it gives the lines back. It does that off the way of the next frame; the sender touches no line but
-//     the frame's own.
+//     It is the ring's key, a random number that only the two ends know, plus the frame's number in this ring. So what an
+//     earlier lap left is never taken for the next frame: an old signal has another number, and payload would have to hit one
+//     word of 2^64. Nobody clears anything; the writer only fills up the last word of a body, so that no old signal is left
+//     in part.
 //   * Credit is the count of lines that the reader has given back, stored with release in the sender's memory once per
-//     bank, and loaded there with acquire.
+//     bank, and loaded there with acquire. A frame that is still in use while later ones are done (a function that runs long)
+//     is *held*: its lines and those behind it are given back when it ends.
 //
 // The other side may be hostile or broken: a header is copied once and checked before it is believed; a credit may only
 // grow, and not beyond what was sent.
@@ -17,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "wire/frame.hpp"
 
@@ -36,38 +38,39 @@ using CreditWord = std::uint64_t;
 class RingWriter {
 public:
     RingWriter() = default;
-    RingWriter(std::byte* memory, CreditWord* credit) : memory_(memory), credit_(credit) {}
+    RingWriter(std::byte* memory, CreditWord* credit, std::uint64_t key)
+        : memory_(memory), credit_(credit), key_(key) {}
 
     // Room for a frame, or null. Publishes a filler when the ring's end is too near.
     [[nodiscard]] std::byte* reserve(std::size_t frame_bytes, bool& filler_published) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
-        filler_published = false;
         const std::uint64_t to_end = kRingLines - head_ % kRingLines;
         const std::uint64_t needed = lines <= to_end ? lines : lines + to_end;
+        filler_published = false;
         if (head_ + needed - credited_ > kRingLines && head_ + needed - load_credit() > kRingLines) return nullptr;
         if (lines > to_end) {
-            store_signal({++sequence_, static_cast<std::uint16_t>(to_end), wire::Kind::filler, 0});
-            head_ += to_end;
+            publish({.body_bytes = static_cast<std::uint32_t>(to_end * wire::kLineBytes - wire::kHeaderBytes),
+                     .kind = wire::Kind::filler});
             filler_published = true;
         }
-        reserved_lines_ = lines;
         return line(head_);
     }
 
-    // The header's body fields are the caller's; sequence and lines are the ring's.
+    // Of the frame reserved last. All but the signal is the caller's; body_bytes as reserved.
     void publish(wire::FrameHeader header) {
-        header.signal.sequence = ++sequence_;
-        header.signal.lines = static_cast<std::uint16_t>(reserved_lines_);
-        std::memcpy(line(head_) + sizeof(wire::Signal),
-                    reinterpret_cast<const std::byte*>(&header) + sizeof(wire::Signal),
-                    wire::kHeaderBytes - sizeof(wire::Signal));
-        store_signal(header.signal);
-        head_ += reserved_lines_;
+        std::byte* at = line(head_);
+        header.signal = key_ + ++sequence_;
+        std::memcpy(at + sizeof header.signal, reinterpret_cast<const std::byte*>(&header) + sizeof header.signal,
+                    wire::kHeaderBytes - sizeof header.signal);
+        if (const std::size_t odd = header.body_bytes % 8; odd != 0 && header.kind != wire::Kind::filler)
+            std::memset(at + wire::kHeaderBytes + header.body_bytes, 0, 8 - odd);
+        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(header.signal, std::memory_order_release);
+        head_ += wire::lines_of(header);
     }
 
     [[nodiscard]] bool connected() const { return memory_ != nullptr; }
     [[nodiscard]] std::uint64_t head() const { return head_; }
-    [[nodiscard]] std::uint32_t sequence() const { return sequence_; }
+    [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
     [[nodiscard]] std::uint64_t credited() { return load_credit(); }
     [[nodiscard]] bool credit_is_wrong() const { return credit_wrong_; }
     [[nodiscard]] const std::byte* memory() const { return memory_; }
@@ -75,12 +78,6 @@ public:
 private:
     [[nodiscard]] std::byte* line(std::uint64_t position) const {
         return memory_ + position % kRingLines * wire::kLineBytes;
-    }
-
-    void store_signal(wire::Signal signal) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, &signal, sizeof word);
-        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(line(head_))).store(word, std::memory_order_release);
     }
 
     std::uint64_t load_credit() {
@@ -94,88 +91,83 @@ private:
 
     std::byte* memory_ = nullptr;
     CreditWord* credit_ = nullptr;
+    std::uint64_t key_ = 0;
     std::uint64_t head_ = 0;      // lines written, ever
     std::uint64_t credited_ = 0;  // lines given back, ever
-    std::uint64_t reserved_lines_ = 0;
-    std::uint32_t sequence_ = 0;
+    std::uint64_t sequence_ = 0;
     bool credit_wrong_ = false;
 };
 
 class RingReader {
 public:
     RingReader() = default;
-    explicit RingReader(std::byte* memory) : memory_(memory) {}
+    RingReader(std::byte* memory, std::uint64_t key) : memory_(memory), awaited_(key + 1) {}
 
     enum class Arrival : std::uint8_t { none, frame, malformed };
 
     // The frame at the tail, if it is there whole. Asked again before release(), it gives the same frame.
     [[nodiscard]] Arrival next(wire::Frame& frame) {
-        for (;;) {
-            wire::Signal signal = load_signal();
-            if (signal.kind == wire::Kind::none || signal.sequence != sequence_ + 1) {
-                // A word that is neither empty nor the next number was not written by this protocol.
-                return signal.kind == wire::Kind::none && signal.sequence == 0 ? Arrival::none : Arrival::malformed;
+        while (pending()) {
+            const std::byte* at = line(tail_);
+            std::memcpy(&frame.header, at, sizeof frame.header);  // once: the peer can change it meanwhile
+            if (!wire::is_well_formed(frame.header)) return Arrival::malformed;
+            lines_ = wire::lines_of(frame.header);
+            if (lines_ > kRingLines - tail_ % kRingLines) return Arrival::malformed;
+            if (frame.header.kind != wire::Kind::filler) {
+                const Bytes body(at + wire::kHeaderBytes, frame.header.body_bytes);
+                frame.extra = body.first(frame.header.extra_bytes);
+                frame.payload = body.subspan(frame.header.extra_bytes);
+                return Arrival::frame;
             }
-            const std::uint64_t to_end = kRingLines - tail_ % kRingLines;
-            if (signal.lines == 0 || signal.lines > to_end) return Arrival::malformed;
-            lines_ = signal.lines;
-            if (signal.kind != wire::Kind::filler) return read(signal, frame);
             release();
         }
+        return Arrival::none;
     }
 
+    // Goes on to the next frame.
     void release() {
-        for (std::uint64_t i = 0; i < lines_; ++i) {
-            auto* word = reinterpret_cast<std::uint64_t*>(line(tail_ + i));
-            std::atomic_ref(*word).store(0, std::memory_order_relaxed);  // ordered by the credit's release
-        }
         tail_ += lines_;
-        ++sequence_;
+        ++awaited_;
         lines_ = 0;
     }
 
-    // Whether a bank has been emptied since the last credit; then the caller publishes tail() as the credit.
+    // Goes on to the next frame, but keeps this one's lines until let_go() of the position that it gives.
+    [[nodiscard]] std::uint64_t hold() {
+        held_.push_back(tail_);
+        release();
+        return held_.back();
+    }
+    void let_go(std::uint64_t position) { std::erase(held_, position); }
+
+    // Whether a bank has been emptied since the last credit; then the caller publishes given_back().
     [[nodiscard]] bool credit_due() {
-        if (tail_ - credit_given_ < kBankLines) return false;
-        credit_given_ = tail_;
+        const std::uint64_t now = given_back();
+        if (now - credit_given_ < kBankLines) return false;
+        credit_given_ = now;
         return true;
     }
-    [[nodiscard]] bool pending() const { return memory_ != nullptr && load_signal().kind != wire::Kind::none; }
+    // Lines that the sender may use again, ever.
+    [[nodiscard]] std::uint64_t given_back() const { return held_.empty() ? tail_ : held_.front(); }
+    [[nodiscard]] bool pending() const {
+        return std::atomic_ref(*next_word()).load(std::memory_order_acquire) == awaited_;
+    }
+    // Where the next frame's signal will be, and what it is.
+    [[nodiscard]] std::uint64_t* next_word() const { return reinterpret_cast<std::uint64_t*>(line(tail_)); }
+    [[nodiscard]] std::uint64_t awaited() const { return awaited_; }
     [[nodiscard]] std::uint64_t tail() const { return tail_; }
-    [[nodiscard]] std::uint32_t sequence() const { return sequence_; }
-    [[nodiscard]] std::byte* memory() const { return memory_; }
+    [[nodiscard]] bool open() const { return memory_ != nullptr; }
 
 private:
     [[nodiscard]] std::byte* line(std::uint64_t position) const {
         return memory_ + position % kRingLines * wire::kLineBytes;
     }
 
-    [[nodiscard]] wire::Signal load_signal() const {
-        const std::uint64_t word =
-            std::atomic_ref(*reinterpret_cast<std::uint64_t*>(line(tail_))).load(std::memory_order_acquire);
-        wire::Signal signal;
-        std::memcpy(&signal, &word, sizeof signal);
-        return signal;
-    }
-
-    [[nodiscard]] Arrival read(wire::Signal signal, wire::Frame& frame) const {
-        std::byte* at = line(tail_);
-        std::memcpy(&frame.header, at, sizeof frame.header);
-        frame.header.signal = signal;
-        if (wire::kHeaderBytes + std::uint64_t{frame.header.body_bytes} > signal.lines * wire::kLineBytes ||
-            !wire::check(frame.header))
-            return Arrival::malformed;
-        const Bytes body(at + wire::kHeaderBytes, frame.header.body_bytes);
-        frame.extra = body.first(frame.header.extra_bytes);
-        frame.payload = body.subspan(frame.header.extra_bytes);
-        return Arrival::frame;
-    }
-
     std::byte* memory_ = nullptr;
-    std::uint64_t tail_ = 0;  // lines read, ever
+    std::uint64_t awaited_ = 0;  // the next frame's signal
+    std::uint64_t tail_ = 0;     // lines read, ever
     std::uint64_t credit_given_ = 0;
-    std::uint64_t lines_ = 0;  // of the frame at the tail
-    std::uint32_t sequence_ = 0;
+    std::uint64_t lines_ = 0;          // of the frame at the tail
+    std::vector<std::uint64_t> held_;  // positions of frames in use, in their order
 };
 
 // What a node owns per link and lets its peer write: two rings, and the credits for the rings that the node itself fills.

@@ -77,14 +77,19 @@ bool Call::wait_for(std::chrono::milliseconds timeout) {
 
 Reply Call::reply() {
     if (!core_) throw Error(ErrorCode::invalid, "the call's result was taken already");
-    (void)core_->wait({slot_, generation_}, std::nullopt);
     const std::shared_ptr<NodeCore> core = std::move(core_);
-    CallEnd end = value_or_throw(core->take({slot_, generation_}));
+    CallEnd end = value_or_throw(core->finish({slot_, generation_}));
     return {std::move(end.data), end.node, static_cast<RanAs>(end.ran), end.hops};
 }
 
 std::vector<std::byte> Call::get() {
     return reply().data;
+}
+
+std::size_t Call::get_into(std::span<std::byte> into) {
+    if (!core_) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    const std::shared_ptr<NodeCore> core = std::move(core_);
+    return value_or_throw(core->finish_into({slot_, generation_}, into));
 }
 
 // ---- Peer

@@ -3,7 +3,9 @@
 // Threads: under the node's lock.
 #pragma once
 
-#include <deque>
+#include <array>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,8 +18,10 @@ namespace rove {
 
 struct PeerState;
 
-// Calls in flight at once, per node. At 128 bytes a slot, 8 MiB.
+// Calls in flight at once, per node: what the slot's 16 bits in a frame can name. At 256 bytes a slot, 16 MiB.
 inline constexpr std::size_t kCallsMax = 65536;
+// Results up to this size are kept in the slot itself, so that a call with a small one allocates nothing.
+inline constexpr std::size_t kSmallResultBytes = 64;
 
 struct CallEnd {
     Buffer data;
@@ -26,13 +30,29 @@ struct CallEnd {
     std::uint8_t hops = 0;
 };
 
-struct CallSlot {
+class CallSlot {
+public:
     enum class State : std::uint8_t { free, flying, ended };
+
+    void end(Bytes data);  // with a result
+    void end(Error error);
+    [[nodiscard]] Bytes data() const { return large_.empty() ? Bytes(small_).first(small_bytes_) : Bytes(large_); }
+    [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+    [[nodiscard]] CallEnd take();
+
     State state = State::free;
+    code::Ran ran = code::Ran::image;  // of an ended call, as hops and node
+    std::uint8_t hops = 0;
+    NodeId node = kNoNode;
     std::uint32_t generation = 0;
     PeerState* peer = nullptr;  // whom it was sent to
-    CallEnd end;
-    std::optional<Error> error;
+
+private:
+    friend class CallTable;
+    std::uint32_t small_bytes_ = 0;
+    std::array<std::byte, kSmallResultBytes> small_;
+    Buffer large_;  // a result that is not small
+    std::optional<Error> error_;
 };
 
 class CallTable {
@@ -40,22 +60,27 @@ public:
     explicit CallTable(std::uint32_t first_generation) : first_generation_(first_generation) {}
 
     struct Id {
-        std::uint32_t slot;
+        std::uint16_t slot;
         std::uint32_t generation;
     };
     [[nodiscard]] Result<Id> begin(PeerState* peer);  // overloaded: kCallsMax in flight
     // The flying slot a reply belongs to, or null: ended, or of an older generation.
-    [[nodiscard]] CallSlot* flying(std::uint32_t slot, std::uint32_t generation);
-    [[nodiscard]] CallSlot* find(std::uint32_t slot, std::uint32_t generation);
-    void release(std::uint32_t slot, std::uint32_t generation);
+    [[nodiscard]] CallSlot* flying(Id id);
+    [[nodiscard]] CallSlot* find(Id id);
+    void release(Id id);
     // Fails what flies to one peer (null: to any).
     void fail_all(const PeerState* peer, const Error& why);
 
 private:
+    static constexpr std::size_t kChunk = 256;
+    using Chunk = std::array<CallSlot, kChunk>;
+    [[nodiscard]] CallSlot& slot(std::size_t index) { return (*chunks_[index / kChunk])[index % kChunk]; }
+    void grow();
+
     std::uint32_t
         first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing
-    std::deque<CallSlot> slots_;
-    std::vector<std::uint32_t> free_;
+    std::vector<std::unique_ptr<Chunk>> chunks_;
+    std::vector<std::uint16_t> free_;
 };
 
 }  // namespace rove

@@ -38,7 +38,7 @@ bool NodeCore::may_send(Form form) const {
 
 // The package of a function, wherever this process has it from: its own program, or what it was sent.
 std::shared_ptr<PackageStore> NodeCore::package_with(const FunctionId& function) const {
-    if (const auto offered = offered_.find(function); offered != offered_.end()) return offered->second;
+    if (const auto offered = own_functions_.find(function); offered != own_functions_.end()) return offered->second;
     const code::Function* known = cache_->find(function);
     return known != nullptr ? cache_->package_of(*known) : nullptr;
 }
@@ -60,8 +60,7 @@ Status NodeCore::send_part(const CodeTarget& to, const Digest& package, std::uin
                                     .part = part,
                                     .offset = static_cast<std::uint32_t>(offset),
                                     .total_bytes = static_cast<std::uint32_t>(bytes.size())};
-        ROVE_CHECK(
-            send(to.via, Traffic::replies, {.signal = {.kind = Kind::code}, .node = to.node}, raw(chunk), piece));
+        ROVE_CHECK(send(to.via, Traffic::replies, {.kind = Kind::code, .node = to.node}, raw(chunk), piece));
         to.via.counters.code_bytes_sent += piece.size();
         offset += piece.size();
     }
@@ -129,7 +128,7 @@ void NodeCore::ask_for_code(PeerState* from, const Parked& parked, NodeId origin
     PeerState* whom = from != nullptr ? from : route(origin);
     const NodeId node = from != nullptr ? from->id : origin;
     if (whom == nullptr) return give_up(need, "nobody is left to ask for its code");
-    send_or_cut(*whom, {.signal = {.kind = Kind::need}, .node = node}, raw(need), {});
+    send_or_cut(*whom, {.kind = Kind::need, .node = node}, raw(need), {});
 }
 
 void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
@@ -145,8 +144,7 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
             if (bound->second != need.handle) continue;
             need.function = bound->first;
             from.bindings.erase(bound);
-            send_or_cut(from,
-                        {.signal = {.kind = Kind::bind, .flags = wire::kNamed}, .handle = need.handle, .node = from.id},
+            send_or_cut(from, {.kind = Kind::bind, .flags = wire::kNamed, .handle = need.handle, .node = from.id},
                         need.function.raw(), {});
             break;
         }
@@ -159,9 +157,8 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
         if ((image && *image) || (bitcode && *bitcode)) return;
     }
     PeerState* origin = need.origin != from.my_id && need.origin != id() ? route(need.origin) : nullptr;
-    if (origin != nullptr)
-        return send_or_cut(*origin, {.signal = {.kind = Kind::need}, .node = need.origin}, raw(need), {});
-    send_or_cut(*asker, {.signal = {.kind = Kind::lack}, .node = need.asker}, raw(need), {});
+    if (origin != nullptr) return send_or_cut(*origin, {.kind = Kind::need, .node = need.origin}, raw(need), {});
+    send_or_cut(*asker, {.kind = Kind::lack, .node = need.asker}, raw(need), {});
 }
 
 void NodeCore::on_lack(PeerState& from, const wire::Frame& frame) {

@@ -53,7 +53,8 @@ Status NodeCore::start() {
     control_ = std::make_unique<control::Control>(*this);
     ROVE_TRY(address_, control_->listen(options_.listen));
     // The lead is taken before others are met: they may call at once.
-    if (options_.own_thread) thread_ = std::thread([this] { serve_own_thread(); });
+    for (unsigned i = 0; options_.own_thread && i < std::max(1U, options_.threads); ++i)
+        threads_.emplace_back([this] { serve_own_thread(); });
     if (!options_.join.empty()) return control_->join(options_.join);
     if (!options_.listen.empty()) set_identity(0, 1);
     control_->identity_known();
@@ -133,6 +134,7 @@ Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_
     peer->node_count = meeting.node_count;
     peer->lane = link->lane();
     peer->link = std::move(link);
+    ++links_version_;
     peer->lost.reset();
     peer->hang_up = std::move(meeting.hang_up);
     peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
@@ -153,6 +155,7 @@ void NodeCore::lose(const std::shared_ptr<PeerState>& peer, const Error& why) {
     if (!peer->link || peer->lost) return;
     peer->lost = why;
     housekeeping_due_ = {};
+    housekeeping_in_ = 1;
     wake_leader();
     changed_.notify_all();
 }
@@ -179,25 +182,17 @@ Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {
 bool NodeCore::test(CallTable::Id id) {
     if (!options_.own_thread) (void)poll(std::chrono::milliseconds(0));
     Hold hold(*this);
-    const CallSlot* slot = calls_.find(id.slot, id.generation);
-    return slot == nullptr || slot->state == CallSlot::State::ended;
+    return has_ended(id);
 }
 
-Result<CallEnd> NodeCore::take(CallTable::Id id) {
-    Hold hold(*this);
-    CallSlot* slot = calls_.find(id.slot, id.generation);
-    if (slot == nullptr || slot->state != CallSlot::State::ended)
-        return fail(ErrorCode::invalid, "the call's result was taken already");
-    std::optional<Error> error = std::move(slot->error);
-    CallEnd end = std::move(slot->end);
-    calls_.release(id.slot, id.generation);
-    if (error) return tl::unexpected<Error>(std::move(*error));
-    return end;
+bool NodeCore::has_ended(CallTable::Id id) {
+    const CallSlot* slot = calls_.find(id);
+    return slot == nullptr || slot->state == CallSlot::State::ended;
 }
 
 void NodeCore::forget(CallTable::Id id) {
     Hold hold(*this);
-    calls_.release(id.slot, id.generation);
+    calls_.release(id);
 }
 
 }  // namespace rove

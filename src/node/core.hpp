@@ -1,10 +1,14 @@
 // NodeCore: what stands behind rove::Node. It joins the layers: frames come in from the fabric, functions from the code
 // cache run on them, replies go out.
 //
-// Threads. One lock guards all of a node's state. One thread at a time *leads*: it drains mailboxes and runs functions,
-// and lets go of the lock while a function runs and while it sleeps. Whoever waits for a call leads if nobody does; the
-// node's own thread, where there is one, gives the lead to such a thread, so that a reply never crosses threads to be
-// seen. The control thread (meeting, membership, a peer's death) takes the lock for short steps.
+// Threads. One lock guards all of a node's state. One thread at a time *leads*: it drains mailboxes and runs functions in
+// place, and lets go of the lock while a function runs, while it spins on the mailboxes' next signals, and while it sleeps.
+// The others are *followers*. The lead changes hands (lead.cpp):
+//   - to a thread that waits for a call, at once where the leader is a thread of the node's own that has nothing to do: a
+//     reply is then seen by the thread that wants it;
+//   - to a follower, where a function runs long: before it is run when it is known for that, else as soon as the follower
+//     that keeps watch sees it. The function goes on where it is; its frame is held in the mailbox until it ends.
+// The control thread (meeting, membership, a peer's death) takes the lock for short steps.
 #pragma once
 
 #include <atomic>
@@ -21,6 +25,7 @@
 #include "node/calls.hpp"
 #include "node/peer_state.hpp"
 #include "node/sleeper.hpp"
+#include "node/spin.hpp"
 
 namespace rove {
 
@@ -55,7 +60,9 @@ public:
                                              const std::shared_ptr<PackageStore>& package);
     [[nodiscard]] bool wait(CallTable::Id id, std::optional<TimePoint> deadline);  // true: ended
     [[nodiscard]] bool test(CallTable::Id id);
-    [[nodiscard]] Result<CallEnd> take(CallTable::Id id);  // frees the slot; precondition: ended
+    [[nodiscard]] Result<CallEnd> finish(CallTable::Id id);  // waits, and frees the slot
+    // The same into the caller's memory; gives the result's size. invalid: it is larger than `into`.
+    [[nodiscard]] Result<std::size_t> finish_into(CallTable::Id id, std::span<std::byte> into);
     void forget(CallTable::Id id);
     unsigned poll(std::chrono::milliseconds wait);
     void wake() noexcept;
@@ -106,10 +113,11 @@ private:
     [[nodiscard]] Status start();
     [[nodiscard]] Status preload();
 
-    // The node's lock, taken in a way that the leader, who holds it while it spins, notices.
+    // The node's lock, taken in a way that a busy leader notices.
     class Hold {
     public:
-        explicit Hold(NodeCore& core) : lock_(core.mutex_, std::defer_lock) {
+        explicit Hold(NodeCore& core) : lock_(core.mutex_, std::try_to_lock) {
+            if (lock_.owns_lock()) return;
             core.wanting_.fetch_add(1, std::memory_order_relaxed);
             lock_.lock();
             core.wanting_.fetch_sub(1, std::memory_order_relaxed);
@@ -121,28 +129,69 @@ private:
     };
     using Lock = std::unique_lock<std::mutex>;
 
+    // One thread's turn at the lead.
+    struct Lead {
+        Lock& lock;
+        bool own;                // a thread of the node's own
+        std::uint64_t term = 0;  // which turn; another thread leads when the node's is another
+        std::uint64_t runs = 0;  // functions begun before
+        Watch watch;             // what it spins on
+    };
+    // A function that runs in the leader's thread.
+    struct Run {
+        code::Function& function;
+        fabric::Link* link;        // whose frame it runs on; null: one that this node sent to itself
+        bool handed_over = false;  // another thread leads meanwhile …
+        std::uint64_t held = 0;    // … and the frame is held in the mailbox
+        TimePoint begun{};         // where it was handed over
+    };
+
     // ---- leading (lead.cpp)
-    unsigned lead_step(Lock& lock, std::optional<TimePoint> deadline);
-    unsigned work(Lock& lock);
-    void idle(Lock& lock, std::optional<TimePoint> deadline);
-    void sleep(Lock& lock, std::optional<TimePoint> deadline);
+    void take_lead(Lead& lead);
+    void give_lead(Lead& lead);
+    [[nodiscard]] bool lost(const Lead& lead) const { return term_ != lead.term; }
+    // For a thread that waits for a call. What is offered is for a follower, who is on his way.
+    [[nodiscard]] bool lead_is_to_be_had() const { return leading_ ? idle_ && own_leads_ : !offered_; }
+    void offer_lead();
+    unsigned lead_step(Lead& lead, std::optional<TimePoint> deadline);
+    unsigned work(Lead& lead);
+    void idle(Lead& lead, std::optional<TimePoint> deadline);
+    [[nodiscard]] bool spin_idle(Lead& lead);
+    [[nodiscard]] bool yield_idle(Lead& lead);
+    [[nodiscard]] bool wanted() const {
+        return attention_.load(std::memory_order_relaxed) || wanting_.load(std::memory_order_relaxed) > 0;
+    }
+    void refresh(Watch& watch);
+    void sleep(Lead& lead, std::optional<TimePoint> deadline);
     void serve_own_thread();
-    void make_way(Lock& lock);
-    bool lead_until(Lock& lock, std::optional<TimePoint> deadline, const std::function<bool()>& done);
-    unsigned housekeep(Lock& lock);
-    void call_ended();
+    void keep_watch(Lead& lead);
+    void hand_over(Run& run);
+    void begin_run(Run& run);
+    void end_run(Run& run);
+    void make_way(Lead& lead);
+    template <typename Done>
+    bool lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done);
+    unsigned housekeep(Lead& lead);
+    void call_ended() {
+        if (waiting_ > 0) changed_.notify_all();
+    }
+    [[nodiscard]] bool has_ended(CallTable::Id id);
+    [[nodiscard]] bool wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline);
 
     // ---- arrivals (dispatch.cpp)
-    unsigned serve(PeerState& peer, Lock& lock);
-    unsigned serve_local(Lock& lock);
-    [[nodiscard]] bool on_call(PeerState* from, const wire::Frame& frame, Lock& lock);  // false: it stays, parked
-    unsigned serve_calls(PeerState& peer, Lock& lock);
-    void run_parked(Lock& lock);
-    void on_reply_traffic(PeerState& from, const wire::Frame& frame, Lock& lock);
+    unsigned serve(PeerState& peer, Lead& lead);
+    unsigned serve_local(Lead& lead);
+    [[nodiscard]] bool on_call(PeerState* from, const wire::Frame& frame, Lead& lead);  // false: it stays, parked
+    [[nodiscard]] bool on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead);
+    [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead& lead);
+    unsigned serve_calls(PeerState& peer, Lead& lead);
+    void run_parked(Lead& lead);
+    void on_reply_traffic(PeerState& from, const wire::Frame& frame);
     void on_reply(const PeerState* from, const wire::Frame& frame);
     void on_bind(PeerState& from, const wire::Frame& frame);
     void on_load(const wire::Frame& frame);
-    void run(const code::Entered& entered, code::Function& function, const wire::Frame& frame, Lock& lock);
+    void run(const code::Entered& entered, code::Function& function, fabric::Link* link, const wire::Frame& frame,
+             Lead& lead);
     [[nodiscard]] bool park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask);
     [[nodiscard]] std::optional<Error> checked(PeerState& from, const wire::Frame& frame) const;
 
@@ -196,16 +245,30 @@ private:
     std::atomic<std::uint32_t> node_count_{1};
 
     std::mutex mutex_;
-    std::atomic<int> wanting_{0};  // threads that want the lock: the leader lets go when it is not 0
+    std::atomic<int> wanting_{0};         // threads that want the lock: a busy leader lets go when it is not 0
+    std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
     bool leading_ = false;
-    bool asleep_ = false;
+    bool own_leads_ = false;  // the leader is a thread of the node's own
+    bool offered_ = false;    // nobody leads, and a follower is on its way to
+    std::uint64_t term_ = 0;  // counts the turns at the lead
+    bool idle_ = false;       // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
+    bool asleep_ = false;     // it sleeps
     bool stopping_ = false;
-    int lead_wanted_ = 0;              // threads that wait for a call and would lead
-    std::condition_variable changed_;  // the lead became free, or a call ended
-    unsigned idle_steps_ = 0;
-    TimePoint idle_since_{};
+    Run* running_ = nullptr;                     // the function that the leader runs
+    std::uint64_t runs_ = 0;                     // functions begun
+    int waiting_ = 0;                            // threads that wait for a call and do not lead
+    std::uint64_t waits_ = 0;                    // calls waited for, ever
+    int followers_ = 0;                          // threads of the node's own that wait for the lead
+    bool watched_ = false;                       // one of them keeps watch …
+    bool watch_parked_ = false;                  // … but not while the node sleeps
+    std::condition_variable changed_;            // for those: the lead became free, or a call ended
+    std::condition_variable followers_changed_;  // for the node's own threads: there is a lead to take
+    unsigned spin_turns_ = kSpinTurnsMax;
+    unsigned housekeeping_in_ = 1;  // steps until the clock is looked at again
     TimePoint housekeeping_due_{};
-    std::atomic<bool> woken_{false};  // by wake(): a poll that waits returns
+    unsigned progress_in_ = 1;         // steps until UCX is given a turn where no lane needs it
+    std::uint64_t links_version_ = 1;  // changes with the links there are
+    std::atomic<bool> woken_{false};   // by wake(): a poll that waits returns
 
     Sleeper sleeper_;
     std::unique_ptr<code::CodeCache> cache_;
@@ -214,13 +277,38 @@ private:
     std::vector<std::shared_ptr<PeerState>> peers_;  // only the leader takes any away
     std::vector<PeerState*> members_;                // by dense id; null: gone, or myself
     std::unordered_map<NodeId, PeerState*> clients_;
-    std::unordered_map<FunctionId, std::shared_ptr<PackageStore>> offered_;  // functions of this program's own packages
-    std::deque<Buffer> local_;                                               // frames this node sends to itself
+    std::unordered_map<FunctionId, std::shared_ptr<PackageStore>>
+        own_functions_;         // functions of this program's own packages
+    std::deque<Buffer> local_;  // frames this node sends to itself
     std::size_t local_bytes_ = 0;
     std::optional<Parked> local_parked_;
 
     std::unique_ptr<control::Control> control_;
-    std::thread thread_;
+    std::vector<std::thread> threads_;
 };
+
+// Leads, or waits for a leader, until it is done or late. False: late.
+template <typename Done>
+bool NodeCore::lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done) {
+    Lead lead{.lock = lock, .own = false};
+    const auto late = [&deadline] { return deadline && Clock::now() >= *deadline; };
+    ++waits_;
+    while (!done()) {
+        if (late()) return false;
+        if (lead_is_to_be_had()) {
+            take_lead(lead);
+            while (!lost(lead) && !done() && !late()) lead_step(lead, deadline);
+            if (!lost(lead)) give_lead(lead);
+            continue;
+        }
+        ++waiting_;
+        if (deadline)
+            changed_.wait_until(lock, *deadline);
+        else
+            changed_.wait(lock);
+        --waiting_;
+    }
+    return true;
+}
 
 }  // namespace rove

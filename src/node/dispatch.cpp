@@ -17,19 +17,19 @@ FunctionId named_function(const wire::Frame& frame) {
 
 }  // namespace
 
-// What is wrong with a frame from this peer, if anything: wire::check has looked at its shape, this looks at its meaning.
+// What is wrong with a frame from this peer, if anything: wire::is_well_formed has looked at its shape, this looks at its meaning.
 std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame) const {
     const wire::FrameHeader& header = frame.header;
     const auto wrong = [&from](std::string_view what) {
         return Error(ErrorCode::invalid, fmt::format("peer {} sent {}", from.id, what));
     };
     const auto known = [this](NodeId node) { return home_of(node) < std::max(1U, node_count()); };
-    switch (header.signal.kind) {
+    switch (header.kind) {
         case Kind::call: {
             if (is_client(from.my_id)) return wrong("a call, but only replies can be sent to a client");
             if (is_client(from.id) ? header.node != from.id : !known(header.node))
                 return wrong("a call that names another caller");
-            const std::size_t extra = (header.signal.flags & wire::kNamed) != 0 ? sizeof(FunctionId) : 0;
+            const std::size_t extra = (header.flags & wire::kNamed) != 0 ? sizeof(FunctionId) : 0;
             if (frame.extra.size() != extra) return wrong("a call with an extension of the wrong size");
             if (frame.payload.size() > wire::kPayloadBytesMax) return wrong("a payload over the limit");
             return std::nullopt;
@@ -57,7 +57,7 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
     return wrong("a frame of no known kind");
 }
 
-unsigned NodeCore::serve(PeerState& peer, Lock& lock) {
+unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
     const std::shared_ptr<fabric::Link> link = peer.link;  // a peer may be cleaned up while a function runs
     flush(peer);
     unsigned handled = 0;
@@ -68,33 +68,38 @@ unsigned NodeCore::serve(PeerState& peer, Lock& lock) {
             link->break_with(*wrong);
             break;
         }
-        on_reply_traffic(peer, frame, lock);
+        on_reply_traffic(peer, frame);
         link->release(Traffic::replies);
         ++handled;
+        if (frame.header.kind == Kind::code) run_parked(lead);
+        if (lost(lead)) return handled;
     }
-    handled += serve_calls(peer, lock);
+    handled += serve_calls(peer, lead);
+    if (lost(lead)) return handled;
     if (peer.link == link && link->broken() != nullptr && !peer.lost) {
         log().warn("{}: the link to peer {} ends: {}", name(), peer.id, link->broken()->message());
         peer.lost = Error(ErrorCode::disconnected, link->broken()->message());
         if (peer.hang_up) peer.hang_up();
         housekeeping_due_ = {};
+        housekeeping_in_ = 1;
     }
     return handled;
 }
 
-unsigned NodeCore::serve_calls(PeerState& peer, Lock& lock) {
+unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
     const std::shared_ptr<fabric::Link> link = peer.link;
     unsigned handled = 0;
     wire::Frame frame;
     while (handled < kBatchMax && link && peer.link == link && link->next(Traffic::calls, frame)) {
         std::optional<Error> wrong = checked(peer, frame);
-        if (!wrong && frame.header.signal.kind != Kind::call)
+        if (!wrong && frame.header.kind != Kind::call)
             wrong = Error(ErrorCode::invalid, fmt::format("peer {} sent a frame among calls that is none", peer.id));
         if (wrong) {
             link->break_with(*wrong);
             break;
         }
-        if (!on_call(&peer, frame, lock)) break;
+        if (!on_call(&peer, frame, lead)) break;
+        if (lost(lead)) return handled + 1;
         if (peer.link != link) break;
         link->release(Traffic::calls);
         ++handled;
@@ -102,14 +107,11 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lock& lock) {
     return handled;
 }
 
-void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame, Lock& lock) {
-    switch (frame.header.signal.kind) {
+void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
+    switch (frame.header.kind) {
         case Kind::reply: return on_reply(&from, frame);
         case Kind::bind: return on_bind(from, frame);
-        case Kind::code:
-            on_code(from, frame);
-            run_parked(lock);
-            return;
+        case Kind::code: return on_code(from, frame);
         case Kind::need: return on_need(from, frame);
         case Kind::lack: return on_lack(from, frame);
         case Kind::load: return on_load(frame);
@@ -119,16 +121,16 @@ void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame, Lock&
 }
 
 // As soon as code has arrived, before other code can push it out again.
-void NodeCore::run_parked(Lock& lock) {
-    for (std::size_t i = 0; i < peers_.size(); ++i) {
+void NodeCore::run_parked(Lead& lead) {
+    for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
         const std::shared_ptr<PeerState> peer = peers_[i];
-        if (peer->parked) (void)serve_calls(*peer, lock);
+        if (peer->parked) (void)serve_calls(*peer, lead);
     }
-    if (local_parked_) (void)serve_local(lock);
+    if (local_parked_ && !lost(lead)) (void)serve_local(lead);
 }
 
 // Frames that this node sent to itself: the same as any other, from a queue instead of a mailbox.
-unsigned NodeCore::serve_local(Lock& lock) {
+unsigned NodeCore::serve_local(Lead& lead) {
     unsigned handled = 0;
     while (!local_.empty() && handled < kBatchMax) {
         const Buffer bytes = std::move(local_.front());  // a function that runs may send more
@@ -138,19 +140,46 @@ unsigned NodeCore::serve_local(Lock& lock) {
         const Bytes body = Bytes(bytes).subspan(wire::kHeaderBytes);
         frame.extra = body.first(frame.header.extra_bytes);
         frame.payload = body.subspan(frame.header.extra_bytes);
-        if (!on_call(nullptr, frame, lock)) {
+        local_bytes_ -= bytes.size();
+        if (!on_call(nullptr, frame, lead)) {
+            local_bytes_ += bytes.size();
             local_.push_front(bytes);
             return handled;
         }
-        local_bytes_ -= bytes.size();
         ++handled;
+        if (lost(lead)) return handled;
     }
     return handled;
 }
 
-bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lock& lock) {
+bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
+    const bool named = (frame.header.flags & wire::kNamed) != 0;
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
-    const bool named = (frame.header.signal.flags & wire::kNamed) != 0;
+    if (!named && !parked && (from == nullptr || from->aliases.empty())) {
+        // As nearly all frames come: the code is there.
+        if (code::Function* function = cache_->by_handle(frame.header.handle)) {
+            if (leave_to_follower(*function, lead)) return false;
+            if (const code::Entered entered = cache_->enter_loaded(*function)) {
+                run(entered, *function, from != nullptr ? from->link.get() : nullptr, frame, lead);
+                return true;
+            }
+        }
+    }
+    return on_rare_call(from, frame, lead);
+}
+
+// A function that is known to run long is not for a thread that waits for a call and leads meanwhile.
+bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
+    if (lead.own || followers_ == 0 || !function.is_long.load(std::memory_order_relaxed)) return false;
+    give_lead(lead);
+    if (!offered_) offer_lead();
+    return true;
+}
+
+// A call by name, one that waited for its code, or one whose code is not loaded.
+bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
+    std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
+    const bool named = (frame.header.flags & wire::kNamed) != 0;
     code::Function* function = nullptr;
     if (named) {
         function = cache_->find(named_function(frame));
@@ -178,16 +207,18 @@ bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lock& lock) {
         return true;
     }
     if (named && from != nullptr)
-        send_or_cut(*from, {.signal = {.kind = Kind::bind}, .handle = function->handle, .node = from->id},
-                    function->id.raw(), {});
-    run(std::get<code::Entered>(entered), *function, frame, lock);
+        send_or_cut(*from, {.kind = Kind::bind, .handle = function->handle, .node = from->id}, function->id.raw(), {});
+    run(std::get<code::Entered>(entered), *function, from != nullptr ? from->link.get() : nullptr, frame, lead);
     return true;
 }
 
-void NodeCore::run(const code::Entered& entered, code::Function& function, const wire::Frame& frame, Lock& lock) {
+void NodeCore::run(const code::Entered& entered, code::Function& function, fabric::Link* link, const wire::Frame& frame,
+                   Lead& lead) {
     rove_here here{this, &function, frame.header, entered.ran()};
+    Run run{function, link};
     std::optional<Error> thrown;
-    lock.unlock();
+    begin_run(run);
+    lead.lock.unlock();
     try {
         entered.run(&here, frame.payload.data(), frame.payload.size());
     } catch (const std::exception& error) {
@@ -197,12 +228,13 @@ void NodeCore::run(const code::Entered& entered, code::Function& function, const
         thrown = Error(ErrorCode::failed,
                        fmt::format("{} on {} let an exception out that is no std::exception", function.name, name()));
     }
-    lock.lock();
+    lead.lock.lock();
+    end_run(run);
     if (here.ended) return;
     if (thrown)
-        (void)end_with_error(frame.header, *thrown);
+        (void)end_with_error(here.call, *thrown);
     else
-        (void)end_with_reply(frame.header, entered.ran(), {});
+        (void)end_with_reply(here.call, entered.ran(), {});
 }
 
 // Leaves the frame where it is; the ones behind it wait as well. Asks for the code once.
@@ -211,7 +243,7 @@ bool NodeCore::park(PeerState* from, const wire::Frame& frame, const code::Funct
     if (!parked) parked = Parked{.since = Clock::now()};
     if (function != nullptr)
         parked->function = function->id;
-    else if ((frame.header.signal.flags & wire::kNamed) != 0)
+    else if ((frame.header.flags & wire::kNamed) != 0)
         parked->function = named_function(frame);
     parked->handle = frame.header.handle;
     if (ask && !parked->asked) {
@@ -225,14 +257,15 @@ void NodeCore::on_reply(const PeerState* from, const wire::Frame& frame) {
     const wire::FrameHeader& header = frame.header;
     const bool mine = header.node == (from != nullptr ? from->my_id : id());
     if (!mine) return route_frame(frame);
-    CallSlot* slot = calls_.flying(header.call, header.generation);
+    CallSlot* slot = calls_.flying({header.call, header.generation});
     if (slot == nullptr) return;  // forgotten, or failed when a node on the way went: the late reply is dropped
-    slot->state = CallSlot::State::ended;
-    if ((header.signal.flags & wire::kError) != 0) {
-        slot->error = Error(static_cast<ErrorCode>(header.status), std::string(as_text(frame.payload)));
+    if ((header.flags & wire::kError) != 0) {
+        slot->end(Error(static_cast<ErrorCode>(header.status), std::string(as_text(frame.payload))));
     } else {
-        slot->end = {Buffer(frame.payload.begin(), frame.payload.end()), header.handle,
-                     static_cast<code::Ran>(header.status), header.hops};
+        slot->node = header.handle;
+        slot->ran = static_cast<code::Ran>(header.status);
+        slot->hops = header.hops;
+        slot->end(frame.payload);
     }
     call_ended();
 }
@@ -240,7 +273,7 @@ void NodeCore::on_reply(const PeerState* from, const wire::Frame& frame) {
 // With kNamed: "your handle, which I used and you no longer know, meant this function".
 void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
     const FunctionId function = named_function(frame);
-    if ((frame.header.signal.flags & wire::kNamed) != 0) {
+    if ((frame.header.flags & wire::kNamed) != 0) {
         if (from.aliases.size() >= kBindingsMax) from.aliases.clear();
         from.aliases[frame.header.handle] = function;
         return;

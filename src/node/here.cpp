@@ -60,7 +60,7 @@ int rove_post(rove_here* here, rove_node_id node, rove_function function, const 
     const std::optional<rove::FunctionId> id = here->core->function_of(function);
     if (!id || (payload == nullptr && size > 0)) return ROVE_INVALID;
     const rove::wire::FrameHeader header{
-        .signal = {.kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply}, .node = here->core->id(), .hops = 0};
+        .kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply, .node = here->core->id(), .hops = 0};
     return code_of(here->core->send_on({node, *id, bytes_of(payload, size), header}), here);
 }
 

@@ -1,4 +1,4 @@
-// Leading: one thread at a time drains the mailboxes, and waits in a way that suits how long nothing has come.
+// Leading: who drains the mailboxes, how long it spins when nothing comes, when it sleeps, and how the lead changes hands.
 #include <sched.h>
 
 #include "node/control/control.hpp"
@@ -7,76 +7,150 @@
 namespace rove {
 namespace {
 
-// Nothing came: look again at once for as long as a reply on this machine takes (a few microseconds), then let others
-// have the core between looks, then sleep. With more nodes than cores a longer spin would keep the very thread from
-// running that is waited for.
-constexpr unsigned kSpinSteps = 100;
+// Nothing came while spinning: let others have the core between looks for so long, then sleep.
 constexpr auto kYieldFor = std::chrono::microseconds(100);
 // With frames that wait for credit, or parked ones, nobody rings: look again this soon.
 constexpr auto kShortSleep = std::chrono::milliseconds(1);
 constexpr auto kHousekeepingEvery = std::chrono::milliseconds(20);
-
-void pause_cpu() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
+constexpr unsigned kSpinTurnsFrugal = 64;
+constexpr unsigned kHousekeepingSteps = 1024;
+// Where no lane needs UCX to progress it: a TCP peer of which only the messages back to us come by TCP, and UCX's own affairs.
+constexpr unsigned kProgressSteps = 64;
+// How often the follower on watch looks at the leader. A function is long when it is seen at two looks, so after one to two
+// of these. 2,000 looks a second cost 0.5 % of a core, and a spinning leader is pushed aside for 3 us at most of them.
+constexpr auto kWatchEvery = std::chrono::microseconds(500);
 
 }  // namespace
 
-unsigned NodeCore::work(Lock& lock) {
-    unsigned handled = fabric_->progress();
+void NodeCore::take_lead(Lead& lead) {
+    if (asleep_) {  // the thread that sleeps is woken, to find that it has lost the lead
+        fabric_->end_sleep();
+        sleeper_.kick();
+    }
+    lead.term = ++term_;
+    lead.runs = runs_;
+    leading_ = true;
+    own_leads_ = lead.own;
+    idle_ = asleep_ = offered_ = false;
+}
+
+void NodeCore::give_lead(Lead& lead) {
+    ++term_;
+    leading_ = false;
+    lead.watch = {};
+    if (waiting_ > 0) changed_.notify_all();
+    // A thread that waits call after call comes back at once, and the follower on watch takes the lead when it does not. Where
+    // others call this node meanwhile they do not wait for that.
+    if (followers_ > 0 && (!watched_ || watch_parked_ || runs_ != lead.runs)) offer_lead();
+}
+
+// To a thread of the node's own. Precondition: there is a follower.
+void NodeCore::offer_lead() {
+    offered_ = true;
+    followers_changed_.notify_one();
+}
+
+unsigned NodeCore::work(Lead& lead) {
+    attention_.store(false, std::memory_order_relaxed);
+    unsigned handled = 0;
+    if (fabric_->needs_progress() || --progress_in_ == 0) {
+        progress_in_ = kProgressSteps;
+        handled += fabric_->progress();
+    }
     // By index: a function that runs lets go of the lock, and peers may be added meanwhile.
-    for (std::size_t i = 0; i < peers_.size(); ++i) {
+    for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
+        if (!peers_[i]->has_work()) continue;
         const std::shared_ptr<PeerState> peer = peers_[i];
-        if (peer->link) handled += serve(*peer, lock);
+        handled += serve(*peer, lead);
     }
-    if (!local_.empty()) handled += serve_local(lock);
-    if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
-        housekeeping_due_ = now + kHousekeepingEvery;
-        handled += housekeep(lock);
+    if (!local_.empty() && !lost(lead)) handled += serve_local(lead);
+    if (--housekeeping_in_ == 0 && !lost(lead)) {
+        housekeeping_in_ = kHousekeepingSteps;
+        if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
+            housekeeping_due_ = now + kHousekeepingEvery;
+            handled += housekeep(lead);
+        }
     }
     return handled;
 }
 
-unsigned NodeCore::lead_step(Lock& lock, std::optional<TimePoint> deadline) {
-    const unsigned handled = work(lock);
-    if (handled > 0) {
-        idle_steps_ = 0;
-    } else {
-        idle(lock, deadline);
-    }
-    make_way(lock);
+unsigned NodeCore::lead_step(Lead& lead, std::optional<TimePoint> deadline) {
+    const unsigned handled = work(lead);
+    if (handled == 0 && !lost(lead)) idle(lead, deadline);
+    if (!lost(lead)) make_way(lead);
     return handled;
 }
 
-// A std::mutex is not fair: without this a leader that spins would keep everybody else out.
-void NodeCore::make_way(Lock& lock) {
+// A std::mutex is not fair: without this a busy leader would keep everybody else out.
+void NodeCore::make_way(Lead& lead) {
     if (wanting_.load(std::memory_order_relaxed) == 0) return;
-    lock.unlock();
+    idle_ = true;
+    lead.lock.unlock();
     while (wanting_.load(std::memory_order_relaxed) > 0) sched_yield();
-    lock.lock();
+    lead.lock.lock();
+    if (!lost(lead)) idle_ = false;
 }
 
-void NodeCore::idle(Lock& lock, std::optional<TimePoint> deadline) {
-    if (++idle_steps_ <= kSpinSteps) {
-        if (idle_steps_ == 1) idle_since_ = Clock::now();
-        pause_cpu();
+// Spins, then yields, then sleeps; comes back when there may be something to do. Spinning is worth while only where the one
+// that is waited for runs on another core meanwhile: where it was for nothing, the next spin is half as long.
+void NodeCore::idle(Lead& lead, std::optional<TimePoint> deadline) {
+    if (lead.watch.version != links_version_) refresh(lead.watch);
+    lead.watch.signals.clear();
+    for (const auto& link : lead.watch.links) link->await(lead.watch.signals);
+    const bool arrived = spin_idle(lead);
+    if (lost(lead)) return;
+    if (options_.waiting == Waiting::latency) return;
+    if (arrived) {
+        spin_turns_ = std::min(spin_turns_ * 2, kSpinTurnsMax);
         return;
     }
-    const TimePoint now = Clock::now();
-    if (now - idle_since_ < kYieldFor) {
-        lock.unlock();
-        sched_yield();
-        lock.lock();
-        return;
+    spin_turns_ = std::max(spin_turns_ / 2, kSpinTurnsMin);
+    if (options_.waiting == Waiting::balanced) {
+        const TimePoint end = Clock::now() + kYieldFor;
+        for (TimePoint now = end; (now = Clock::now()) < end && !(deadline && now >= *deadline);)
+            if (yield_idle(lead)) return;
     }
-    if (!deadline || *deadline > now) sleep(lock, deadline);
+    if (!deadline || *deadline > Clock::now()) sleep(lead, deadline);
 }
 
-void NodeCore::sleep(Lock& lock, std::optional<TimePoint> deadline) {
+// True: there may be something to do.
+bool NodeCore::spin_idle(Lead& lead) {
+    const unsigned turns = options_.waiting == Waiting::latency  ? kSpinTurnsMax
+                           : options_.waiting == Waiting::frugal ? kSpinTurnsFrugal
+                                                                 : spin_turns_;
+    if (fabric_->needs_progress()) {  // each look is one of UCX's
+        for (unsigned turn = 0; turn < turns; turn += kSpinTurnsMin)
+            if (fabric_->progress() > 0 || lead.watch.arrived() || wanted()) return true;
+        return false;
+    }
+    idle_ = true;
+    lead.lock.unlock();
+    const bool arrived = spin(lead.watch, attention_, turns);
+    lead.lock.lock();
+    if (!lost(lead)) idle_ = false;
+    return arrived;
+}
+
+// Lets others have the core once. True: there may be something to do, or the lead was lost.
+bool NodeCore::yield_idle(Lead& lead) {
+    idle_ = true;
+    lead.lock.unlock();
+    sched_yield();
+    const bool arrived = lead.watch.arrived() || wanted();
+    lead.lock.lock();
+    if (lost(lead)) return true;
+    idle_ = false;
+    return arrived || (fabric_->needs_progress() && fabric_->progress() > 0);
+}
+
+void NodeCore::refresh(Watch& watch) {
+    watch.version = links_version_;
+    watch.links.clear();
+    for (const auto& peer : peers_)
+        if (peer->link) watch.links.push_back(peer->link);
+}
+
+void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     const auto no_later = [&deadline](TimePoint limit) { deadline = deadline ? std::min(*deadline, limit) : limit; };
     bool restless = local_parked_.has_value();
     bool pending = !local_.empty() && !restless;
@@ -87,97 +161,178 @@ void NodeCore::sleep(Lock& lock, std::optional<TimePoint> deadline) {
         restless = restless || waits;
         pending = pending || peer->lost || (!waits && peer->link->pending());
     }
-    if (quiet && !pending) {
+    if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
         if (restless) no_later(Clock::now() + kShortSleep);
-        asleep_ = true;
-        lock.unlock();
+        idle_ = asleep_ = true;
+        lead.lock.unlock();
         sleeper_.sleep(deadline);
-        lock.lock();
-        asleep_ = false;
+        lead.lock.lock();
+        if (lost(lead)) {
+            if (asleep_) sleeper_.kick();  // whoever leads now may have been meant by what woke this thread
+            return;
+        }
+        idle_ = asleep_ = false;
     }
     fabric_->end_sleep();
-    idle_steps_ = kSpinSteps / 2;  // it may have been for nothing: spin less before the next sleep
+    progress_in_ = housekeeping_in_ = 1;
 }
 
-bool NodeCore::lead_until(Lock& lock, std::optional<TimePoint> deadline, const std::function<bool()>& done) {
-    const auto late = [&deadline] { return deadline && Clock::now() >= *deadline; };
-    while (!done()) {
-        if (late()) return false;
-        if (leading_) {
-            if (deadline)
-                changed_.wait_until(lock, *deadline);
-            else
-                changed_.wait(lock);
+// ---- the lead goes from hand to hand
+
+void NodeCore::begin_run(Run& run) {
+    ++runs_;
+    running_ = &run;
+    if (followers_ == 0) return;
+    if (watch_parked_) {
+        watch_parked_ = false;
+        followers_changed_.notify_all();
+    }
+    // Known to be long: somebody else leads from here on. The function starts now all the same, in its peer's order.
+    if (!run.function.is_long.load(std::memory_order_relaxed) || options_.threads < 2) return;
+    run.begun = Clock::now();
+    hand_over(run);
+    offer_lead();
+}
+
+void NodeCore::hand_over(Run& run) {
+    run.handed_over = true;
+    if (run.link != nullptr) run.held = run.link->hold(fabric::Traffic::calls);
+    running_ = nullptr;
+    ++term_;
+    leading_ = false;
+}
+
+void NodeCore::end_run(Run& run) {
+    if (!run.handed_over) {
+        running_ = nullptr;
+        return;
+    }
+    if (run.link != nullptr) run.link->let_go(fabric::Traffic::calls, run.held);
+    // It may have been long once only, or its core been taken away from it.
+    if (Clock::now() - run.begun < kWatchEvery) run.function.is_long.store(false, std::memory_order_relaxed);
+}
+
+// The node's own threads: one leads whenever nobody who waits for a call does, one keeps watch, the others wait.
+void NodeCore::serve_own_thread() {
+    Hold hold(*this);
+    Lead lead{.lock = hold.lock(), .own = true};
+    while (!stopping_) {
+        if (!leading_) {
+            take_lead(lead);
+            while (!stopping_ && !lost(lead) && waiting_ == 0) lead_step(lead, std::nullopt);
+            if (!lost(lead)) give_lead(lead);
+            if (waiting_ == 0) continue;
+        }
+        ++followers_;
+        if (watched_) {
+            followers_changed_.wait(hold.lock());
+        } else {
+            watched_ = true;
+            keep_watch(lead);
+            watched_ = false;
+            if (followers_ > 1) followers_changed_.notify_one();  // another one keeps watch
+        }
+        --followers_;
+    }
+}
+
+// Until there is a lead to take: the leader has been in one function for too long, or a thread that led has gone for good.
+void NodeCore::keep_watch(Lead& lead) {
+    std::uint64_t run_seen = 0, waits_seen = waits_;
+    while (!stopping_) {
+        if (leading_ && asleep_) {
+            watch_parked_ = true;
+            followers_changed_.wait(lead.lock);
+            watch_parked_ = false;
+        } else {
+            followers_changed_.wait_for(lead.lock, kWatchEvery);
+        }
+        if (!leading_) {
+            if (offered_ || (waiting_ == 0 && waits_ == waits_seen)) return;
+            waits_seen = waits_;
             continue;
         }
-        leading_ = true;
-        while (!done() && !late()) lead_step(lock, deadline);
-        leading_ = false;
-        changed_.notify_all();
+        if (running_ != nullptr && runs_ == run_seen && options_.threads > 1) {
+            running_->function.is_long.store(true, std::memory_order_relaxed);
+            running_->begun = Clock::now() - kWatchEvery;
+            hand_over(*running_);
+            return;
+        }
+        run_seen = running_ != nullptr ? runs_ : 0;
+        waits_seen = waits_;
     }
-    return true;
 }
 
 unsigned NodeCore::poll(std::chrono::milliseconds wait) {
     Hold hold(*this);
     if (leading_) return 0;  // another thread does the work
-    leading_ = true;
-    unsigned handled = work(hold.lock());
+    Lead lead{.lock = hold.lock(), .own = false};
+    take_lead(lead);
+    unsigned handled = work(lead);
     if (handled == 0 && wait.count() != 0) {
         std::optional<TimePoint> deadline;
         if (wait.count() > 0) deadline = Clock::now() + wait;
         woken_ = false;
-        while (handled == 0 && !woken_ && (!deadline || Clock::now() < *deadline))
-            handled = lead_step(hold.lock(), deadline);
+        while (handled == 0 && !woken_ && !lost(lead) && (!deadline || Clock::now() < *deadline))
+            handled = lead_step(lead, deadline);
     }
-    leading_ = false;
-    changed_.notify_all();
+    if (!lost(lead)) give_lead(lead);
     return handled;
 }
 
 void NodeCore::wake() noexcept {
     woken_ = true;
+    attention_.store(true, std::memory_order_relaxed);
     sleeper_.kick();
+}
+
+bool NodeCore::wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline) {
+    return lead_until(lock, deadline, [this, id] { return has_ended(id); });
 }
 
 bool NodeCore::wait(CallTable::Id id, std::optional<TimePoint> deadline) {
     Hold hold(*this);
-    ++lead_wanted_;
-    wake_leader();
-    const bool ended = lead_until(hold.lock(), deadline, [this, id] {
-        const CallSlot* slot = calls_.find(id.slot, id.generation);
-        return slot == nullptr || slot->state == CallSlot::State::ended;
-    });
-    --lead_wanted_;
-    changed_.notify_all();
-    return ended;
+    return wait_for(hold.lock(), id, deadline);
 }
 
-// The node's own thread leads whenever nobody who waits for a call wants to.
-void NodeCore::serve_own_thread() {
+Result<CallEnd> NodeCore::finish(CallTable::Id id) {
     Hold hold(*this);
-    while (!stopping_) {
-        if (leading_ || lead_wanted_ > 0) {
-            changed_.wait(hold.lock());
-            continue;
-        }
-        leading_ = true;
-        while (!stopping_ && lead_wanted_ == 0) lead_step(hold.lock(), std::nullopt);
-        leading_ = false;
-        changed_.notify_all();
+    (void)wait_for(hold.lock(), id, std::nullopt);
+    CallSlot* slot = calls_.find(id);
+    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->error()) {
+        Error error = *slot->error();
+        calls_.release(id);
+        return tl::unexpected<Error>(std::move(error));
     }
+    CallEnd end = slot->take();
+    calls_.release(id);
+    return end;
+}
+
+Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte> into) {
+    Hold hold(*this);
+    (void)wait_for(hold.lock(), id, std::nullopt);
+    CallSlot* slot = calls_.find(id);
+    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    Result<std::size_t> size = slot->data().size();
+    if (slot->error())
+        size = tl::unexpected<Error>(*slot->error());
+    else if (*size > into.size())
+        size = fail(ErrorCode::invalid, "a result of {} bytes does not fit into {}", slot->data().size(), into.size());
+    else if (*size > 0)
+        std::memcpy(into.data(), slot->data().data(), *size);
+    calls_.release(id);
+    return size;
 }
 
 void NodeCore::wake_leader() {
+    attention_.store(true, std::memory_order_relaxed);
     if (asleep_) sleeper_.kick();
 }
 
-void NodeCore::call_ended() {
-    changed_.notify_all();
-}
-
 // What it changes counts as handled: somebody may wait for it, and must not sleep over it.
-unsigned NodeCore::housekeep(Lock& lock) {
+unsigned NodeCore::housekeep(Lead& lead) {
     unsigned changed = 0;
     const TimePoint now = Clock::now();
     const auto expire = [now, &changed](std::optional<Parked>& parked) {
@@ -188,15 +343,16 @@ unsigned NodeCore::housekeep(Lock& lock) {
     };
     expire(local_parked_);
     for (std::size_t i = 0; i < peers_.size();) {
-        PeerState& peer = *peers_[i];
-        expire(peer.parked);
-        if (peer.lost && peer.link) {
-            (void)serve(peer, lock);  // what it sent before it went still counts
-            clean_up(peer);
+        const std::shared_ptr<PeerState> peer = peers_[i];
+        expire(peer->parked);
+        if (peer->lost && peer->link) {
+            (void)serve(*peer, lead);  // what it sent before it went still counts
+            if (lost(lead)) return changed;
+            clean_up(*peer);
             ++changed;
         }
         // A client that comes back is a new one; any other peer has an address and can be reached again.
-        if (!peer.link && is_client(peer.id))
+        if (!peer->link && is_client(peer->id))
             peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(i));
         else
             ++i;
@@ -211,17 +367,22 @@ void NodeCore::shut_down() {
         stopping_ = true;
         wake_leader();
         changed_.notify_all();
+        followers_changed_.notify_all();
     }
-    if (thread_.joinable()) thread_.join();
+    for (std::thread& thread : threads_)
+        if (thread.joinable()) thread.join();
     {
         Hold hold(*this);
         if (fabric_ && !leading_) {
             // What has arrived is run and answered; what arrives from now on may find nobody.
             const TimePoint limit = Clock::now() + std::chrono::seconds(1);
-            leading_ = true;
-            for (unsigned quiet = 0; quiet < 100 && Clock::now() < limit;)
-                quiet = work(hold.lock()) > 0 ? 0 : quiet + 1;
-            leading_ = false;
+            Lead lead{.lock = hold.lock(), .own = true};
+            take_lead(lead);
+            for (unsigned quiet = 0; quiet < 100 && Clock::now() < limit;) {
+                progress_in_ = 1;
+                quiet = work(lead) > 0 ? 0 : quiet + 1;
+            }
+            give_lead(lead);
         }
         calls_.fail_all(nullptr, Error(ErrorCode::cancelled, "this node was shut down while the call was in flight"));
         changed_.notify_all();

@@ -47,7 +47,7 @@ struct Parked {
 struct Forwarded {
     std::uint64_t position;  // where its frame ends in the ring
     NodeId origin;
-    std::uint32_t call;
+    std::uint16_t call;
     std::uint32_t generation;
 };
 
@@ -76,6 +76,10 @@ struct PeerState {
     std::deque<Forwarded> forwarded;
     Peer::Counters counters;
 
+    // Whether the leader should look at it.
+    [[nodiscard]] bool has_work() const {
+        return link && (link->pending() || !outbox[0].empty() || !outbox[1].empty() || link->broken() != nullptr);
+    }
     // Forgets all that the peer may have forgotten: it was restarted.
     void forget_meeting();
 };

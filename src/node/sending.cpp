@@ -40,8 +40,8 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
         if (std::byte* frame = peer.link->reserve(traffic, bytes)) {
             fill_body(frame, extra, payload);
             peer.link->publish(traffic, header);
-            if (header.signal.kind == Kind::call) remember_forwarded(peer, header);
-            wake_leader();  // a message lane needs somebody to progress it
+            if (header.kind == Kind::call) remember_forwarded(peer, header);
+            if (fabric_->needs_progress()) wake_leader();
             return {};
         }
     }
@@ -67,7 +67,7 @@ void NodeCore::flush(PeerState& peer) {
             std::memcpy(&header, waiting.data(), sizeof header);
             fill_body(frame, {}, Bytes(waiting).subspan(wire::kHeaderBytes));
             peer.link->publish(traffic, header);
-            if (header.signal.kind == Kind::call) remember_forwarded(peer, header);
+            if (header.kind == Kind::call) remember_forwarded(peer, header);
             peer.outbox_bytes[index_of(traffic)] -= waiting.size();
             outbox.pop_front();
         }
@@ -77,7 +77,7 @@ void NodeCore::flush(PeerState& peer) {
 // A call that was sent on for someone else is remembered until the peer has given its credit back. No more of
 // them than fit the mailbox.
 void NodeCore::remember_forwarded(PeerState& peer, const wire::FrameHeader& header) {
-    if ((header.signal.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
+    if ((header.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
     const std::uint64_t credited = peer.link->lines_credited(Traffic::calls);
     while (!peer.forwarded.empty() && peer.forwarded.front().position <= credited) peer.forwarded.pop_front();
     peer.forwarded.push_back({peer.link->lines_published(Traffic::calls), header.node, header.call, header.generation});
@@ -105,7 +105,7 @@ void NodeCore::route_frame(const wire::Frame& frame) {
 }
 
 void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
-    reply.signal.kind = Kind::reply;
+    reply.kind = Kind::reply;
     const wire::Frame frame{reply, {}, payload};
     if (reply.node == id()) return on_reply(nullptr, frame);
     route_frame(frame);
@@ -115,11 +115,11 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, By
     if (data.size() > wire::kPayloadBytesMax)
         return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}", data.size(),
                     wire::kPayloadBytesMax);
-    if ((call.signal.flags & wire::kNoReply) != 0) return {};
+    if ((call.flags & wire::kNoReply) != 0) return {};
     end_call({.handle = id(),
-              .call = call.call,
               .generation = call.generation,
               .node = call.node,
+              .call = call.call,
               .hops = call.hops,
               .status = static_cast<std::uint8_t>(ran)},
              data);
@@ -127,16 +127,16 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, By
 }
 
 Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& error) {
-    if ((call.signal.flags & wire::kNoReply) != 0) {
+    if ((call.flags & wire::kNoReply) != 0) {
         log().warn("{}: a post from {} failed: {}", name(), call.node, error.message());
         return {};
     }
     const Bytes message = rove::as_bytes(error.message());
-    end_call({.signal = {.flags = wire::kError},
+    end_call({.flags = wire::kError,
               .handle = id(),
-              .call = call.call,
               .generation = call.generation,
               .node = call.node,
+              .call = call.call,
               .hops = call.hops,
               .status = static_cast<std::uint8_t>(error.code())},
              message.first(std::min(message.size(), wire::kPayloadBytesMax)));
@@ -186,7 +186,8 @@ Status NodeCore::send_to_self(const Onward& onward) {
     if (local_bytes_ + bytes > kOutboxBytesMax)
         return fail(ErrorCode::overloaded, "{} bytes of calls to itself wait on {}, the most there may", local_bytes_,
                     name());
-    header.signal = {.kind = Kind::call, .flags = static_cast<std::uint8_t>(header.signal.flags | wire::kNamed)};
+    header.kind = Kind::call;
+    header.flags |= wire::kNamed;
     header.extra_bytes = sizeof(FunctionId);
     header.body_bytes = static_cast<std::uint32_t>(sizeof(FunctionId) + onward.payload.size());
     Buffer frame(bytes);
@@ -199,14 +200,14 @@ Status NodeCore::send_to_self(const Onward& onward) {
 // The name and the code the first time, the handle ever after.
 Status NodeCore::send_call(PeerState& peer, const FunctionId& function, const std::shared_ptr<PackageStore>& package,
                            wire::FrameHeader header, Bytes payload) {
-    header.signal.kind = Kind::call;
-    header.signal.flags &= wire::kNoReply;
+    header.kind = Kind::call;
+    header.flags &= wire::kNoReply;
     if (const auto bound = peer.bindings.find(function); bound != peer.bindings.end()) {
         header.handle = bound->second;
         peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + payload.size());
         return send(peer, Traffic::calls, header, {}, payload);
     }
-    header.signal.flags |= wire::kNamed;
+    header.flags |= wire::kNamed;
     peer.counters.frame_bytes_last =
         static_cast<std::uint32_t>(wire::kHeaderBytes + sizeof(FunctionId) + payload.size());
     if (!package || peer.code_sent.contains(package->digest()))
@@ -240,12 +241,11 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
         ROVE_TRY(id, calls_.begin(peer.get()));
     }
     const std::uint8_t flags = outgoing.wants_reply ? 0 : wire::kNoReply;
-    const Status sent =
-        send_call(*peer, function, outgoing.package,
-                  {.signal = {.flags = flags}, .call = id.slot, .generation = id.generation, .node = peer->my_id},
-                  outgoing.payload);
+    const Status sent = send_call(*peer, function, outgoing.package,
+                                  {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot},
+                                  outgoing.payload);
     if (!sent) {
-        if (outgoing.wants_reply) calls_.release(id.slot, id.generation);
+        if (outgoing.wants_reply) calls_.release(id);
         return tl::unexpected<Error>(sent.error());
     }
     return id;
@@ -263,15 +263,15 @@ Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
     peer->code_sent.insert(package->digest());
     ROVE_TRY(const CallTable::Id id, calls_.begin(peer.get()));
     ROVE_CHECK(send(*peer, Traffic::replies,
-                    {.signal = {.kind = Kind::load}, .call = id.slot, .generation = id.generation, .node = peer->my_id},
+                    {.kind = Kind::load, .generation = id.generation, .node = peer->my_id, .call = id.slot},
                     package->digest().raw(), {}));
     return id;
 }
 
 // Keeps the program's package within reach of nodes that ask for its code later, and refuses one that the peer cannot run.
 Status NodeCore::offer(PeerState& peer, const std::shared_ptr<PackageStore>& package) {
-    if (!offered_.contains(package->function_ids().empty() ? FunctionId{} : package->function_ids().front()))
-        for (const FunctionId& function : package->function_ids()) offered_[function] = package;
+    if (!own_functions_.contains(package->function_ids().empty() ? FunctionId{} : package->function_ids().front()))
+        for (const FunctionId& function : package->function_ids()) own_functions_[function] = package;
     if (peer.code_sent.contains(package->digest())) return {};
     const bool fits = (may_send(wire::Form::image) && package->slice_index(peer.triple, wire::Form::image)) ||
                       (may_send(wire::Form::bitcode) && package->slice_index(peer.triple, wire::Form::bitcode));
@@ -287,11 +287,7 @@ Status NodeCore::offer(PeerState& peer, const std::shared_ptr<PackageStore>& pac
 Status NodeCore::wait_for_room(PeerState& peer, Lock& lock) {
     const auto room = [&peer] { return !peer.link || peer.outbox[0].empty(); };
     if (room()) return {};
-    ++lead_wanted_;
-    wake_leader();
     (void)lead_until(lock, std::nullopt, room);
-    --lead_wanted_;
-    changed_.notify_all();
     if (!peer.link)
         return fail(ErrorCode::disconnected, "node {} at {} went while a call waited for room", peer.id, peer.address);
     return {};
@@ -314,7 +310,7 @@ void NodeCore::fail_forwarded(PeerState& peer) {
     const Error why(ErrorCode::disconnected,
                     fmt::format("node {} went while the call was on it; it may have run", peer.id));
     for (const Forwarded& call : std::exchange(peer.forwarded, {}))
-        (void)end_with_error({.call = call.call, .generation = call.generation, .node = call.origin}, why);
+        (void)end_with_error({.generation = call.generation, .node = call.origin, .call = call.call}, why);
     for (const Buffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
         wire::FrameHeader header;
         std::memcpy(&header, waiting.data(), sizeof header);
@@ -336,6 +332,7 @@ void NodeCore::clean_up(PeerState& peer) {
     if (peer.hang_up) peer.hang_up();
     peer.hang_up = nullptr;
     peer.forget_meeting();
+    ++links_version_;
     call_ended();
 }
 

@@ -29,31 +29,25 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr std::uint8_t kKindMax = 8;
 
-// Flags of the signal word.
+// Flags of a frame.
 inline constexpr std::uint8_t kNoReply = 1;  // call: a post
 inline constexpr std::uint8_t kNamed = 2;    // call: the extension is a FunctionId and `handle` means nothing
 inline constexpr std::uint8_t kError = 4;    // reply: `status` is an ErrorCode and the payload its message
 
-// One word, stored last with release. `sequence` counts the frames of one ring from 1, so whatever an earlier lap left
-// there is never taken for a new frame.
-struct Signal {
-    std::uint32_t sequence = 0;
-    std::uint16_t lines = 0;  // 64-byte lines that the frame takes, header included
+// `signal` is stored last, on its own, with release. It is the ring's secret key plus the frame's number in that ring, from
+// 1: no other frame has it, and payload that an earlier lap left has it with a chance of 2^-64 (docs/frames.md).
+struct FrameHeader {
+    std::uint64_t signal = 0;
+    std::uint32_t body_bytes = 0;   // extension and payload; says how many lines the frame takes
+    std::uint16_t extra_bytes = 0;  // of the extension; a multiple of 16
     Kind kind = Kind::none;
     std::uint8_t flags = 0;
-};
-static_assert(sizeof(Signal) == 8);
-
-struct FrameHeader {
-    Signal signal;
-    std::uint32_t body_bytes = 0;   // extension and payload
-    std::uint32_t handle = 0;       // call: function; bind: the handle given
-    std::uint32_t call = 0;         // the caller's slot …
-    std::uint32_t generation = 0;   // … and its generation, so that a late reply is recognised
-    NodeId node = kNoNode;          // call: who made it; others: where it goes
-    std::uint8_t hops = 0;          // forwards so far
-    std::uint8_t status = 0;        // reply: what the function ran as (code::Ran), or with kError an ErrorCode
-    std::uint16_t extra_bytes = 0;  // of the extension; a multiple of 16
+    std::uint32_t handle = 0;      // call: function; bind: the handle given
+    std::uint32_t generation = 0;  // of the caller's slot, so that a late reply is recognised
+    NodeId node = kNoNode;         // call: who made it; others: where it goes
+    std::uint16_t call = 0;        // the caller's slot
+    std::uint8_t hops = 0;         // forwards so far
+    std::uint8_t status = 0;       // reply: what the function ran as (code::Ran), or with kError an ErrorCode
 };
 static_assert(sizeof(FrameHeader) == 32);
 
@@ -67,8 +61,12 @@ inline constexpr std::size_t kFrameBytesMax = 256 * 1024;
 // sends itself on at each step would need a wider field: such a walk batches (see examples).
 inline constexpr std::uint8_t kHopsMax = 255;
 
-[[nodiscard]] constexpr std::size_t lines_of(std::size_t frame_bytes) {
+[[nodiscard]] constexpr std::uint64_t lines_of(std::size_t frame_bytes) {
     return (frame_bytes + kLineBytes - 1) / kLineBytes;
+}
+
+[[nodiscard]] constexpr std::uint64_t lines_of(const FrameHeader& header) {
+    return lines_of(kHeaderBytes + std::size_t{header.body_bytes});
 }
 
 // A frame as the receiver sees it: the header copied out once (the peer can change shared memory meanwhile) and checked;
@@ -79,9 +77,13 @@ struct Frame {
     Bytes payload;
 };
 
-// Checks a header against the frame's own lines: kind, body within the lines, extra within the body and a multiple of
-// 16. What the numbers mean is the node's to check.
-[[nodiscard]] Status check(const FrameHeader& header);
+// Whether a header makes a frame: a known kind, a body within the bound (a filler's may be a whole ring's), an extension
+// within the body and a multiple of 16. What the numbers mean is the node's to check.
+[[nodiscard]] constexpr bool is_well_formed(const FrameHeader& header) {
+    const auto kind = static_cast<std::uint8_t>(header.kind);
+    return kind != 0 && kind <= kKindMax && header.extra_bytes % 16 == 0 && header.extra_bytes <= header.body_bytes &&
+           header.body_bytes <= kFrameBytesMax - kHeaderBytes;
+}
 
 // Extension of `code`: a piece of a package. part 0: the manifest; part n+1: slice n as stored.
 struct CodeChunk {

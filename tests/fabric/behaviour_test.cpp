@@ -118,7 +118,7 @@ TEST_P(TwoFabrics, AMalformedFrameBreaksItsLinkOnly) {
     Joined good = join();
     ASSERT_NE(nullptr, bad.a->reserve(Traffic::calls, wire::kHeaderBytes + 32));
     wire::FrameHeader header;
-    header.signal.kind = wire::Kind::call;
+    header.kind = wire::Kind::call;
     header.body_bytes = 32;
     header.extra_bytes = 8;  // no multiple of 16
     bad.a->publish(Traffic::calls, header);

@@ -111,8 +111,8 @@ bool send(Link& link, Traffic traffic, std::uint64_t number, std::size_t payload
     EXPECT_EQ(0U, reinterpret_cast<std::uintptr_t>(frame) % wire::kLineBytes);
     fill({frame + wire::kHeaderBytes, payload_bytes}, number);
     wire::FrameHeader header;
-    header.signal.kind = traffic == Traffic::calls ? wire::Kind::call : wire::Kind::reply;
-    header.signal.flags = static_cast<std::uint8_t>(number % 8);
+    header.kind = traffic == Traffic::calls ? wire::Kind::call : wire::Kind::reply;
+    header.flags = static_cast<std::uint8_t>(number % 8);
     header.body_bytes = static_cast<std::uint32_t>(payload_bytes);
     header.handle = static_cast<std::uint32_t>(number);
     link.publish(traffic, header);
@@ -123,8 +123,8 @@ bool take(Link& link, Traffic traffic, std::uint64_t number) {
     wire::Frame frame;
     if (!link.next(traffic, frame)) return false;
     EXPECT_EQ(static_cast<std::uint32_t>(number), frame.header.handle);
-    EXPECT_EQ(number % 8, frame.header.signal.flags);
-    EXPECT_EQ(traffic == Traffic::calls ? wire::Kind::call : wire::Kind::reply, frame.header.signal.kind);
+    EXPECT_EQ(number % 8, frame.header.flags);
+    EXPECT_EQ(traffic == Traffic::calls ? wire::Kind::call : wire::Kind::reply, frame.header.kind);
     EXPECT_TRUE(is_filled(frame.payload, number)) << number << ", " << frame.payload.size() << " bytes";
     link.release(traffic);
     return true;

@@ -36,7 +36,7 @@ void answer(Link& link, const wire::Frame& call) {
     if (reply == nullptr) return;  // the test asks again for nothing: it never lets replies pile up
     std::memcpy(reply + wire::kHeaderBytes, call.payload.data(), call.payload.size());
     wire::FrameHeader header = call.header;
-    header.signal.kind = wire::Kind::reply;
+    header.kind = wire::Kind::reply;
     link.publish(Traffic::replies, header);
 }
 

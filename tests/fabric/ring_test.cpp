@@ -30,26 +30,27 @@ protected:
     bool take() {
         if (reader.next(taken) != RingReader::Arrival::frame) return false;
         reader.release();
-        if (reader.credit_due()) region->credits[0] = reader.tail();
+        if (reader.credit_due()) region->credits[0] = reader.given_back();
         return true;
     }
     std::byte* ring() { return region->rings[0]; }
 
     std::unique_ptr<Region> region = std::make_unique<Region>();
-    RingWriter writer{region->rings[0], &region->credits[0]};
-    RingReader reader{region->rings[0]};
+    static constexpr std::uint64_t kKey = 0x1122334455667700;
+    RingWriter writer{region->rings[0], &region->credits[0], kKey};
+    RingReader reader{region->rings[0], kKey};
     wire::Frame taken;
-    FrameHeader call{.signal = {.kind = Kind::call}, .handle = 7, .call = 5, .generation = 9, .node = 1};
+    FrameHeader call{.kind = Kind::call, .handle = 7, .generation = 9, .node = 1, .call = 5};
 };
 
 TEST_F(Ring, TheDocumentsExample) {
     ASSERT_TRUE(send(8) && take() && send(8) && take() && send(8));
-    const std::vector<int> expected = {3, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0, 0, 7,  0, 0, 0, 5, 0, 0, 0,
-                                       9, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 42, 0, 0, 0, 0, 0, 0, 0};
+    const std::vector<int> expected = {3, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 8, 0, 0, 0, 0, 0,
+                                       2, 0,    7,    0,    0,    0,    9,    0,    0, 0, 1, 0, 0, 0,
+                                       5, 0,    0,    0,    42,   0,    0,    0,    0, 0, 0, 0};
     for (std::size_t i = 0; i < expected.size(); ++i)
         EXPECT_EQ(expected[i], std::to_integer<int>(ring()[128 + i])) << i;
     ASSERT_TRUE(take());
-    for (std::size_t i = 128; i < 136; ++i) EXPECT_EQ(std::byte{0}, ring()[i]) << i;
 }
 
 TEST_F(Ring, TheDocumentsRegion) {
@@ -63,12 +64,12 @@ TEST_F(Ring, TheDocumentsRegion) {
 
 TEST_F(Ring, AFillerTakesTheLinesBeforeTheEnd) {
     while (writer.head() < kRingLines - 1) ASSERT_TRUE(send(8) && take());
-    const std::uint32_t number = writer.sequence() + 1;
+    const std::uint64_t number = writer.sequence() + 1;
     ASSERT_TRUE(send(64));
-    wire::Signal filler;
+    FrameHeader filler;
     std::memcpy(&filler, ring() + (kRingLines - 1) * wire::kLineBytes, sizeof filler);
-    EXPECT_EQ(number, filler.sequence);
-    EXPECT_EQ(1U, filler.lines);
+    EXPECT_EQ(kKey + number, filler.signal);
+    EXPECT_EQ(1U, wire::lines_of(filler));
     EXPECT_EQ(Kind::filler, filler.kind);
     ASSERT_TRUE(take());
     EXPECT_EQ(64U, taken.payload.size());
@@ -93,26 +94,72 @@ TEST_F(Ring, AFrameAskedForTwiceIsTheSame) {
 
 TEST_F(Ring, EachWrongFieldIsMalformed) {
     const std::vector<std::pair<const char*, std::function<void(FrameHeader&)>>> wrongs = {
-        {"an old number", [](FrameHeader& h) { h.signal.sequence = 0; }},
-        {"a number too far", [](FrameHeader& h) { h.signal.sequence = 2; }},
-        {"no lines", [](FrameHeader& h) { h.signal.lines = 0; }},
-        {"lines beyond the ring", [](FrameHeader& h) { h.signal.lines = kRingLines + 1; }},
-        {"a number but no kind", [](FrameHeader& h) { h.signal.kind = Kind::none; }},
-        {"an unknown kind", [](FrameHeader& h) { h.signal.kind = static_cast<Kind>(wire::kKindMax + 1); }},
-        {"a body beyond the lines", [](FrameHeader& h) { h.body_bytes = 33; }},
+        {"no kind", [](FrameHeader& h) { h.kind = Kind::none; }},
+        {"an unknown kind", [](FrameHeader& h) { h.kind = static_cast<Kind>(wire::kKindMax + 1); }},
         {"a body beyond all bounds", [](FrameHeader& h) { h.body_bytes = UINT32_MAX; }},
-        {"a body over the limit, in lines enough",
-         [](FrameHeader& h) { h.body_bytes = wire::kFrameBytesMax, h.signal.lines = kRingLines; }},
+        {"a body just over the limit", [](FrameHeader& h) { h.body_bytes = wire::kFrameBytesMax; }},
         {"an extension that is no multiple of 16", [](FrameHeader& h) { h.extra_bytes = 8; }},
         {"an extension beyond the body", [](FrameHeader& h) { h.extra_bytes = 16; }}};
     for (const auto& [what, spoil] : wrongs) {
         FrameHeader header = call;
-        header.signal = {1, 1, Kind::call, 0};
+        header.signal = kKey + 1;
         header.body_bytes = 8;
         spoil(header);
         std::memcpy(ring(), &header, sizeof header);
-        EXPECT_EQ(RingReader::Arrival::malformed, RingReader(ring()).next(taken)) << what;
+        EXPECT_EQ(RingReader::Arrival::malformed, RingReader(ring(), kKey).next(taken)) << what;
     }
+}
+
+TEST_F(Ring, AFrameThatWouldWrapIsMalformed) {
+    while (writer.head() < kRingLines - 1) ASSERT_TRUE(send(8) && take());
+    FrameHeader header = call;
+    header.signal = kKey + writer.sequence() + 1;
+    header.body_bytes = 33;
+    std::memcpy(ring() + (kRingLines - 1) * wire::kLineBytes, &header, sizeof header);
+    EXPECT_EQ(RingReader::Arrival::malformed, reader.next(taken));
+}
+
+TEST_F(Ring, AnotherNumberIsNoFrame) {
+    for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{2}, kKey, kKey + 2, ~std::uint64_t{0}}) {
+        FrameHeader header = call;
+        header.signal = number;
+        std::memcpy(ring(), &header, sizeof header);
+        EXPECT_EQ(RingReader::Arrival::none, RingReader(ring(), kKey).next(taken)) << number;
+    }
+}
+
+// What is left of an old signal when a later body ends in the middle of it must not become a new one: the worst that a
+// payload could do, with every byte it could end on, in laps of few frames, where numbers are close to one another.
+TEST_F(Ring, NoRestOfAnOldSignalIsANewOne) {
+    for (unsigned lap = 0; lap < 300; ++lap) {
+        while (writer.head() % kRingLines < kRingLines - wire::kFrameBytesMax / wire::kLineBytes) {
+            const std::uint32_t odd = 1 + lap % 7;
+            ASSERT_TRUE(send(static_cast<std::uint32_t>(wire::kFrameBytesMax) - 96 - 64 * (lap % 3) + odd));
+            const std::uint64_t last =
+                reader.tail() + wire::lines_of(wire::kFrameBytesMax - 64 - 64 * (lap % 3) + odd) - 1;
+            std::uint64_t word = 0;
+            std::memcpy(&word, ring() + last % kRingLines * wire::kLineBytes, sizeof word);
+            EXPECT_EQ(0U, word >> (8 * odd)) << "the word that the body ends in";
+            ASSERT_TRUE(take());
+        }
+        while (writer.head() % kRingLines != 0) ASSERT_TRUE(send(8) && take());
+    }
+}
+
+// A long function's frame keeps its lines, whatever becomes of those behind it.
+TEST_F(Ring, AHeldFrameKeepsItsLines) {
+    ASSERT_TRUE(send(8) && send(8) && take());
+    ASSERT_EQ(RingReader::Arrival::frame, reader.next(taken));
+    const Bytes payload = taken.payload;
+    const std::uint64_t held = reader.hold();
+    std::uint64_t behind = 0;
+    while (send(1000, 77)) ASSERT_TRUE(take() && ++behind > 0);
+    EXPECT_GT(behind, kRingLines / 17 - 3);  // all of the ring but what is held
+    EXPECT_EQ(1U, reader.given_back());
+    EXPECT_EQ(std::byte{42}, payload[0]);
+    reader.let_go(held);
+    EXPECT_TRUE(reader.credit_due());
+    EXPECT_EQ(reader.tail(), reader.given_back());
 }
 
 TEST_F(Ring, CreditMayOnlyGrowAndNotBeyondWhatWasSent) {
@@ -123,7 +170,7 @@ TEST_F(Ring, CreditMayOnlyGrowAndNotBeyondWhatWasSent) {
     EXPECT_FALSE(send(1000));
     EXPECT_TRUE(writer.credit_is_wrong());
 
-    writer = RingWriter(ring(), &region->credits[0]);
+    writer = RingWriter(ring(), &region->credits[0], kKey);
     region->credits[0] = 0;
     while (send(1000)) {
     }

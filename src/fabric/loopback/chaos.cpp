@@ -7,7 +7,7 @@
 namespace rove::fabric {
 namespace {
 
-constexpr std::size_t kSignalBytes = sizeof(wire::Signal);
+constexpr std::size_t kSignalBytes = sizeof(wire::FrameHeader::signal);
 
 // A part of a frame that has not been carried yet.
 struct Piece {
@@ -38,7 +38,7 @@ public:
         ROVE_CHECK(LoopbackLink::connect(peer_offer));
         mirror_ = std::make_unique<Region>();
         for (std::size_t i = 0; i < kTrafficKinds; ++i)
-            outgoing_[i] = RingWriter(mirror_->rings[i], &own_->region.credits[i]);
+            outgoing_[i] = RingWriter(mirror_->rings[i], &own_->region.credits[i], remote_->region.owner);
         return {};
     }
     [[nodiscard]] std::string_view lane() const override { return remote_ ? "message" : "none"; }
@@ -77,7 +77,7 @@ void ChaosLink::transmit(Traffic traffic, std::uint64_t position, std::size_t by
 }
 
 void ChaosLink::transmit_credit(Traffic traffic) {
-    credits_.push_back({traffic, incoming_[static_cast<std::size_t>(traffic)].tail(),
+    credits_.push_back({traffic, incoming_[static_cast<std::size_t>(traffic)].given_back(),
                         static_cast<unsigned>(below(options_.credit_turns_max + 1))});
 }
 
@@ -116,7 +116,7 @@ void ChaosLink::carry_piece() {
     flights_.pop_back();
 }
 
-// The signal word, when the rest is there. Partner: RingReader::load_signal.
+// The signal word, when the rest is there. Partner: RingReader::pending.
 void ChaosLink::land(const Flight& flight) {
     const auto i = static_cast<std::size_t>(flight.traffic);
     std::uint64_t word = 0;
@@ -146,6 +146,7 @@ public:
         for (LoopbackLink* link : links_) events += static_cast<ChaosLink*>(link)->carry();
         return events;
     }
+    [[nodiscard]] bool needs_progress() const override { return true; }
     // What is on its way moves only while this side polls.
     [[nodiscard]] bool announce_sleep() override {
         const auto busy = [](LoopbackLink* link) { return static_cast<ChaosLink*>(link)->busy(); };

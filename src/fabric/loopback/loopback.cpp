@@ -1,5 +1,6 @@
 #include "fabric/loopback/loopback.hpp"
 
+#include <sodium.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -51,7 +52,9 @@ LoopbackLink::LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<B
                            std::vector<LoopbackLink*>& links)
     : own_(std::make_shared<Landing>()), exchange_(std::move(exchange)), links_(links) {
     own_->bell = std::move(bell);
-    for (std::size_t i = 0; i < kTrafficKinds; ++i) incoming_[i] = RingReader(own_->region.rings[i]);
+    randombytes_buf(&own_->region.owner, sizeof own_->region.owner);
+    for (std::size_t i = 0; i < kTrafficKinds; ++i)
+        incoming_[i] = RingReader(own_->region.rings[i], own_->region.owner);
     id_ = exchange_->add(own_);
     Writer offer;
     offer.number(id_);
@@ -71,7 +74,7 @@ Status LoopbackLink::connect(Bytes peer_offer) {
     remote_ = exchange_->find(id);
     if (!remote_) return fail(ErrorCode::unsupported, "no loopback link {} in this process: was it closed?", id);
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
-        outgoing_[i] = RingWriter(remote_->region.rings[i], &own_->region.credits[i]);
+        outgoing_[i] = RingWriter(remote_->region.rings[i], &own_->region.credits[i], remote_->region.owner);
     return {};
 }
 
@@ -79,7 +82,7 @@ void LoopbackLink::transmit_credit(Traffic traffic) {
     const auto i = static_cast<std::size_t>(traffic);
     if (!remote_) return;
     // Partner: RingWriter::load_credit.
-    std::atomic_ref(remote_->region.credits[i]).store(incoming_[i].tail(), std::memory_order_release);
+    std::atomic_ref(remote_->region.credits[i]).store(incoming_[i].given_back(), std::memory_order_release);
 }
 
 // A sender stores its signal and then touches the flag; the sleeper touches the flag and then looks at the signals.

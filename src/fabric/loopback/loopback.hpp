@@ -85,6 +85,7 @@ public:
     [[nodiscard]] std::string_view name() const override { return "loopback"; }
     [[nodiscard]] Result<std::unique_ptr<Link>> open_link() override;
     unsigned progress() override { return bell_->take() ? 1 : 0; }
+    [[nodiscard]] bool needs_progress() const override { return false; }
     [[nodiscard]] std::vector<int> descriptors() const override { return {bell_->descriptor()}; }
     [[nodiscard]] bool announce_sleep() override;
     void end_sleep() override;

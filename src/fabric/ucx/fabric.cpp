@@ -21,7 +21,7 @@ ucs_status_t on_frame(void* argument, const void* header, std::size_t header_byt
     UcxLink* link = static_cast<UcxFabric*>(argument)->find(at.token);
     // A stranger's message, or one for a link that has been closed. Rendezvous is nothing that a Rove node would begin.
     if (link == nullptr || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
-    link->frame_arrived(at, {static_cast<const std::byte*>(data), bytes});
+    link->frames_arrived(at, {static_cast<const std::byte*>(data), bytes});
     return UCS_OK;
 }
 
@@ -84,6 +84,8 @@ UcxLink* UcxFabric::find(std::uint64_t token) const {
 
 unsigned UcxFabric::progress() {
     unsigned events = 0;
+    if (worker(Transport::tcp) != nullptr)
+        for (const auto& [token, link] : links_) link->flush();
     for (const auto& worker : workers_)
         if (worker) events += worker->progress();
     return events;

@@ -27,6 +27,8 @@ public:
     [[nodiscard]] std::string_view name() const override { return "ucx"; }
     [[nodiscard]] Result<std::unique_ptr<Link>> open_link() override;
     unsigned progress() override;
+    [[nodiscard]] bool needs_progress() const override { return message_links_ > 0; }
+    void count_message_link(int change) { message_links_ += change; }
     [[nodiscard]] std::vector<int> descriptors() const override;
     [[nodiscard]] bool announce_sleep() override;
     void end_sleep() override;
@@ -44,6 +46,7 @@ public:
 private:
     std::array<std::unique_ptr<UcxWorker>, 2> workers_;
     std::unordered_map<std::uint64_t, UcxLink*> links_;
+    int message_links_ = 0;
     std::atomic<bool> barrier_{false};  // registered for membarrier(GLOBAL_EXPEDITED)
     std::thread registrar_;
 };

@@ -11,7 +11,7 @@
 namespace rove::fabric {
 namespace {
 
-constexpr std::uint8_t kOfferVersion = 1;
+constexpr std::uint8_t kOfferVersion = 2;
 constexpr std::size_t kBootIdBytes = 36;
 
 // Tells two machines apart, and a container with its own kernel: shared memory is offered to neither.
@@ -66,7 +66,8 @@ Result<std::unique_ptr<UcxLink>> UcxLink::open(UcxFabric& fabric) {
         randombytes_buf(&link->token_, sizeof link->token_);
     } while (link->token_ == 0 || fabric.find(link->token_) != nullptr);
     ROVE_CHECK(link->make_region());
-    for (std::size_t i = 0; i < kTrafficKinds; ++i) link->incoming_[i] = RingReader(link->region_->rings[i]);
+    for (std::size_t i = 0; i < kTrafficKinds; ++i)
+        link->incoming_[i] = RingReader(link->region_->rings[i], link->token_);
     fabric.add(*link);
     return link;
 }
@@ -150,7 +151,8 @@ Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
         std::atomic_ref(static_cast<Region*>(pointer)->owner).load(std::memory_order_relaxed) != peer_token_)
         return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
     remote_ = static_cast<Region*>(pointer);
-    for (std::size_t i = 0; i < kTrafficKinds; ++i) outgoing_[i] = RingWriter(remote_->rings[i], &region_->credits[i]);
+    for (std::size_t i = 0; i < kTrafficKinds; ++i)
+        outgoing_[i] = RingWriter(remote_->rings[i], &region_->credits[i], peer_token_);
     return {};
 }
 
@@ -158,9 +160,10 @@ Status UcxLink::connect_message(Bytes address) {
     mirror_.reset(map_region());
     if (!mirror_) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
     ROVE_TRY(tcp_endpoint_, fabric_.worker(Transport::tcp)->connect(address));
+    fabric_.count_message_link(1);
     for (std::size_t i = 0; i < kTrafficKinds; ++i) {
         headers_[i].resize(kRingLines);
-        outgoing_[i] = RingWriter(mirror_->rings[i], &region_->credits[i]);
+        outgoing_[i] = RingWriter(mirror_->rings[i], &region_->credits[i], peer_token_);
     }
     return {};
 }
@@ -175,24 +178,44 @@ void UcxLink::drop_direct() {
 UcxLink::~UcxLink() {
     fabric_.remove(*this);
     drop_direct();
-    if (tcp_endpoint_ != nullptr) fabric_.worker(Transport::tcp)->close(tcp_endpoint_);
+    if (tcp_endpoint_ != nullptr) {
+        fabric_.worker(Transport::tcp)->close(tcp_endpoint_);
+        fabric_.count_message_link(-1);
+    }
     if (handle_ != nullptr) ucp_mem_unmap(fabric_.worker(Transport::shm)->context(), handle_);
 }
 
+// A message of its own where the lane has been quiet; else frames gather and share the next one.
 void UcxLink::transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) {
     if (tcp_endpoint_ == nullptr) return;
-    const std::size_t line = position % kRingLines;
+    Gathered& gathered = gathered_[index_of(traffic)];
+    if (gathered.bytes > 0 && position % kRingLines == 0) send_gathered(traffic);  // a message does not wrap
+    if (gathered.bytes == 0) gathered.position = position;
+    gathered.bytes = (position - gathered.position) * wire::kLineBytes + bytes;
+    if (gathered.bytes >= kGatherBytes || Clock::now() - sent_at_ > kGatherFor) flush();
+}
+
+// Replies first: code is there when the call that needs it comes.
+void UcxLink::flush() {
+    for (const Traffic traffic : {Traffic::replies, Traffic::calls})
+        if (gathered_[index_of(traffic)].bytes > 0) send_gathered(traffic);
+}
+
+void UcxLink::send_gathered(Traffic traffic) {
+    const Gathered gathered = std::exchange(gathered_[index_of(traffic)], {});
+    const std::size_t line = gathered.position % kRingLines;
     MessageHeader& header = headers_[index_of(traffic)][line];
-    header = {peer_token_, position | (traffic == Traffic::replies ? kTrafficBit : 0)};
-    const Bytes frame(mirror_->rings[index_of(traffic)] + line * wire::kLineBytes, bytes);
-    if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kFrameMessage, raw(header), frame);
+    header = {peer_token_, gathered.position | (traffic == Traffic::replies ? kTrafficBit : 0)};
+    const Bytes frames(mirror_->rings[index_of(traffic)] + line * wire::kLineBytes, gathered.bytes);
+    if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kFrameMessage, raw(header), frames);
         !sent)
         break_with(sent.error());
+    sent_at_ = Clock::now();
 }
 
 void UcxLink::transmit_credit(Traffic traffic) {
     const std::size_t i = index_of(traffic);
-    const std::uint64_t credit = incoming_[i].tail();
+    const std::uint64_t credit = incoming_[i].given_back();
     if (remote_ != nullptr) {  // partner: RingWriter::load_credit
         std::atomic_ref(remote_->credits[i]).store(credit, std::memory_order_release);
         return;
@@ -210,21 +233,20 @@ void UcxLink::credit_arrived(const MessageHeader& header) {
     std::atomic_ref(region_->credits[i]).store(header.position & ~kTrafficBit, std::memory_order_release);
 }
 
-void UcxLink::frame_arrived(const MessageHeader& header, Bytes bytes) {
+// One frame or several, as they follow one another in the ring. The last one may be cut short: a frame's unused bytes, a
+// filler's lines.
+void UcxLink::frames_arrived(const MessageHeader& header, Bytes bytes) {
     const std::size_t i = (header.position & kTrafficBit) != 0 ? 1 : 0;
     const std::uint64_t position = header.position & ~kTrafficBit;
-    wire::Signal signal;
-    if (bytes.size() >= sizeof signal) std::memcpy(&signal, bytes.data(), sizeof signal);
+    const std::uint64_t lines = wire::lines_of(bytes.size());
     const std::size_t line = position % kRingLines;
-    if (position != arrived_[i] || signal.lines == 0 || bytes.size() > signal.lines * wire::kLineBytes ||
-        line + signal.lines > kRingLines || position + signal.lines - incoming_[i].tail() > kRingLines)
-        return break_with(Error(ErrorCode::invalid, "the peer sent a frame that does not fit the mailbox"));
-    std::byte* at = region_->rings[i] + line * wire::kLineBytes;
-    std::memcpy(at + sizeof signal, bytes.data() + sizeof signal, bytes.size() - sizeof signal);
-    std::uint64_t word = 0;
-    std::memcpy(&word, &signal, sizeof word);
-    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(word, std::memory_order_release);
-    arrived_[i] += signal.lines;
+    const std::uint64_t expected = arrived_[i];
+    const std::uint64_t behind_filler = (expected + kRingLines - 1) / kRingLines * kRingLines;
+    if ((position != expected && position != behind_filler) || bytes.size() < wire::kHeaderBytes ||
+        line + lines > kRingLines || position + lines - incoming_[i].given_back() > kRingLines)
+        return break_with(Error(ErrorCode::invalid, "the peer sent frames that do not fit the mailbox"));
+    std::memcpy(region_->rings[i] + line * wire::kLineBytes, bytes.data(), bytes.size());  // the reader is this thread
+    arrived_[i] = position + lines;
 }
 
 void UcxLink::announce_sleep(bool asleep) {

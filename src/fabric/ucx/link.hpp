@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/ucx/worker.hpp"
 
@@ -21,6 +22,12 @@ struct MessageHeader {
 static_assert(sizeof(MessageHeader) == 16, "a call of 8 bytes stays at 56 on the wire");
 inline constexpr std::uint64_t kTrafficBit = std::uint64_t{1} << 63U;
 
+// Frames of a message lane share a message when the one before them left less than so long ago: about what a message costs,
+// so that the lane is never idle meanwhile. They leave with the next progress() at the latest, or when there are so many
+// bytes of them: what UCX sends over TCP in one piece (8 KiB) less its headers.
+inline constexpr auto kGatherFor = std::chrono::microseconds(5);
+inline constexpr std::size_t kGatherBytes = 7 * 1024;
+
 class UcxLink final : public Link {
 public:
     [[nodiscard]] static Result<std::unique_ptr<UcxLink>> open(UcxFabric& fabric);
@@ -33,9 +40,11 @@ public:
     }
 
     // For the fabric: what its workers received for this link.
-    void frame_arrived(const MessageHeader& header, Bytes bytes);
+    void frames_arrived(const MessageHeader& header, Bytes bytes);
     void credit_arrived(const MessageHeader& header);
     void announce_sleep(bool asleep);
+    // Sends the frames that wait for one another.
+    void flush();
     [[nodiscard]] std::uint64_t token() const { return token_; }
 
 protected:
@@ -50,6 +59,7 @@ private:
     [[nodiscard]] Status connect_direct(Bytes address, Bytes key, std::uint64_t region);
     [[nodiscard]] Status connect_message(Bytes address);
     void drop_direct();
+    void send_gathered(Traffic traffic);
 
     struct Unmap {
         void operator()(Region* region) const;
@@ -69,6 +79,12 @@ private:
 
     std::unique_ptr<Region, Unmap> mirror_;  // message: what the peer's rings will hold
     ucp_ep_h tcp_endpoint_ = nullptr;
+    struct Gathered {
+        std::uint64_t position = 0;  // of the first frame
+        std::size_t bytes = 0;       // 0: none
+    };
+    std::array<Gathered, kTrafficKinds> gathered_{};
+    TimePoint sent_at_{};
     // Headers must outlive their sends. One per line of a ring is free again when its frame has been credited.
     std::array<std::vector<MessageHeader>, kTrafficKinds> headers_;
     std::array<std::array<MessageHeader, 32>, kTrafficKinds> credit_headers_{};  // at most 8 banks are on their way
