@@ -33,6 +33,7 @@ namespace rove {
 
 class NodeCore;
 class PackageStore;
+class Peer;
 struct PeerState;
 
 // 0…n-1 among nodes that joined one another; with the top bit set, a mere client.
@@ -92,6 +93,7 @@ public:
     [[nodiscard]] std::string id() const;  // the FunctionId as 32 hexadecimal digits
 
 private:
+    friend class Batch;
     friend class Package;
     friend class Peer;
     Entry(std::shared_ptr<PackageStore> package, std::size_t index) : package_(std::move(package)), index_(index) {}
@@ -145,6 +147,7 @@ public:
     std::size_t get_into(std::span<std::byte> into);
 
 private:
+    friend class CallFrame;
     friend class Peer;
     Call(std::shared_ptr<NodeCore> core, std::uint16_t slot, std::uint32_t generation)
         : core_(std::move(core)), slot_(slot), generation_(generation) {}
@@ -152,6 +155,62 @@ private:
     std::shared_ptr<NodeCore> core_;
     std::uint16_t slot_;
     std::uint32_t generation_;
+};
+
+// A call's payload, made once and sent as often as you like, to one peer or several, changed in place between the sends.
+// Nothing of it is kept by a send. Threads: one at a time.
+class Message {
+public:
+    Message(Entry entry, std::size_t payload_bytes) : entry_(std::move(entry)), payload_(payload_bytes) {}
+    [[nodiscard]] std::span<std::byte> payload() noexcept { return payload_; }
+    [[nodiscard]] const Entry& entry() const noexcept { return entry_; }
+
+private:
+    friend class Peer;
+    Entry entry_;
+    std::vector<std::byte> payload_;
+};
+
+// A call whose payload is written straight into the peer's mailbox. Fill payload(), then call() or post(), once; a frame that
+// is dropped is not sent. Until then other sends to this peer wait, so be quick about it; the thread that has begun a frame cannot
+// send anything else to the same peer. Must not outlive the Peer and the Entry that it was begun with.
+class CallFrame {
+public:
+    CallFrame(CallFrame&& other) noexcept;
+    CallFrame& operator=(CallFrame&&) = delete;
+    ~CallFrame();
+    // 16-byte aligned. What it holds at first means nothing.
+    [[nodiscard]] std::span<std::byte> payload() noexcept { return place_; }
+    [[nodiscard]] Call call();
+    void post();
+
+private:
+    friend class Peer;
+    CallFrame(const Peer& peer, const Entry& entry) : peer_(&peer), entry_(&entry) {}
+    const Peer* peer_;  // null: sent
+    const Entry* entry_;
+    std::shared_ptr<void> link_;  // null: `place_` is in `aside_`
+    std::span<std::byte> place_;
+    std::uint32_t handle_ = 0;
+    std::vector<std::byte> aside_;  // where the mailbox is full, or the peer does not know the function yet
+};
+
+// Several posts of one function, with payloads of one size, that share frames. They leave when a frame is full, with post(),
+// and at the end. Threads: one at a time.
+class Batch {
+public:
+    Batch(Batch&&) noexcept;
+    Batch& operator=(Batch&&) = delete;
+    ~Batch();  // posts; where that fails, the posts are lost
+    // Room for the payload of one more post, until the next member is called.
+    [[nodiscard]] std::span<std::byte> add();
+    void post();
+
+private:
+    friend class Peer;
+    struct Gathered;
+    explicit Batch(std::unique_ptr<Gathered> gathered);
+    std::unique_ptr<Gathered> gathered_;
 };
 
 struct LoadReport {
@@ -168,6 +227,15 @@ public:
     [[nodiscard]] Call call(const Entry& entry, std::span<const std::byte> payload = {}) const;
     // The same without a reply: nobody is told of its end.
     void post(const Entry& entry, std::span<const std::byte> payload = {}) const;
+    [[nodiscard]] Call call(Message& message) const { return call(message.entry_, message.payload_); }
+    void post(Message& message) const { post(message.entry_, message.payload_); }
+    // The same with the payload written in place.
+    [[nodiscard]] CallFrame begin(const Entry& entry, std::size_t payload_bytes) const;
+    [[nodiscard]] Batch batch(const Entry& entry, std::size_t payload_bytes) const;
+    // Goes there and back, and runs nothing. `payload` is brought along, for measurements.
+    [[nodiscard]] Call ping(std::span<const std::byte> payload = {}) const;
+    // The same without the way back.
+    void deliver(std::span<const std::byte> payload) const;
     // Brings a package ahead of its first call and waits. An interface's names link into functions that arrive later.
     LoadReport load(const Package& package) const;
 
@@ -185,6 +253,7 @@ public:
     [[nodiscard]] static std::size_t payload_bytes_max() noexcept;
 
 private:
+    friend class CallFrame;
     friend class Node;
     Peer(std::shared_ptr<NodeCore> core, std::shared_ptr<PeerState> state)
         : core_(std::move(core)), state_(std::move(state)) {}

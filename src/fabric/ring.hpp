@@ -33,6 +33,10 @@ inline constexpr std::uint64_t kRingLines = kRingBytes / wire::kLineBytes;
 inline constexpr std::uint64_t kBankLines = kRingLines / 8;
 static_assert(wire::kFrameBytesMax * 4 <= kRingBytes);
 
+// The writer asks for lines so far ahead of the next frame's: the reader has them in its cache, and getting one back takes as
+// long as a few frames do. Nearer ones the reader may be polling.
+inline constexpr std::uint64_t kAheadLines = 8;
+
 using CreditWord = std::uint64_t;
 
 class RingWriter {
@@ -66,6 +70,7 @@ public:
             std::memset(at + wire::kHeaderBytes + header.body_bytes, 0, 8 - odd);
         std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(header.signal, std::memory_order_release);
         head_ += wire::lines_of(header);
+        __builtin_prefetch(line(head_ + kAheadLines), 1, 3);
     }
 
     [[nodiscard]] bool connected() const { return memory_ != nullptr; }

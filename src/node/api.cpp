@@ -92,7 +92,110 @@ std::size_t Call::get_into(std::span<std::byte> into) {
     return value_or_throw(core->finish_into({slot_, generation_}, into));
 }
 
+// ---- CallFrame
+
+CallFrame::CallFrame(CallFrame&& other) noexcept
+    : peer_(std::exchange(other.peer_, nullptr)),
+      entry_(other.entry_),
+      link_(std::move(other.link_)),
+      place_(other.place_),
+      handle_(other.handle_),
+      aside_(std::move(other.aside_)) {}
+
+CallFrame::~CallFrame() {
+    if (peer_ != nullptr && link_) peer_->core_->drop_begun(*peer_->state_, std::move(link_));
+}
+
+Call CallFrame::call() {
+    if (peer_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
+    const Peer& peer = *std::exchange(peer_, nullptr);
+    if (!link_) return peer.call(*entry_, aside_);
+    const CallTable::Id id =
+        value_or_throw(peer.core_->post_begun(*peer.state_, {std::move(link_), place_, handle_}, true));
+    return {peer.core_, id.slot, id.generation};
+}
+
+void CallFrame::post() {
+    if (peer_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
+    const Peer& peer = *std::exchange(peer_, nullptr);
+    if (!link_) return peer.post(*entry_, aside_);
+    (void)value_or_throw(peer.core_->post_begun(*peer.state_, {std::move(link_), place_, handle_}, false));
+}
+
+// ---- Batch
+
+struct Batch::Gathered {
+    std::shared_ptr<NodeCore> core;
+    std::shared_ptr<PeerState> peer;
+    Entry entry;
+    std::size_t payload_bytes;
+    std::vector<std::byte> bytes;
+    std::size_t used = 0;
+};
+
+namespace {
+// Of payloads that share a frame: enough that the frame itself costs little beside them, and less than a bank of the ring.
+constexpr std::size_t kBatchBytes = 2048 - wire::kHeaderBytes;
+}  // namespace
+
+Batch::Batch(std::unique_ptr<Gathered> gathered) : gathered_(std::move(gathered)) {}
+Batch::Batch(Batch&&) noexcept = default;
+
+Batch::~Batch() {
+    try {
+        if (gathered_) post();
+    } catch (const Error&) {
+    }
+}
+
+std::span<std::byte> Batch::add() {
+    Gathered& g = *gathered_;
+    const std::size_t stride = wire::batch_stride(g.payload_bytes);
+    if (g.used + stride > g.bytes.size()) post();
+    const std::span<std::byte> room(g.bytes.data() + g.used, g.payload_bytes);
+    g.used += stride;
+    return room;
+}
+
+void Batch::post() {
+    Gathered& g = *gathered_;
+    const Bytes payload = Bytes(g.bytes).first(std::exchange(g.used, 0));
+    if (!payload.empty())
+        value_or_throw(g.core->post_batch(g.peer, {g.entry.package_, g.entry.index_, payload, false}, g.payload_bytes));
+}
+
 // ---- Peer
+
+CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
+    CallFrame frame(*this, entry);
+    NodeCore::Begun begun =
+        value_or_throw(core_->begin(state_, {entry.package_, entry.index_, {}, false}, payload_bytes));
+    frame.link_ = std::move(begun.link);
+    frame.place_ = begun.place;
+    frame.handle_ = begun.handle;
+    if (!frame.link_) {
+        frame.aside_.resize(payload_bytes);
+        frame.place_ = frame.aside_;
+    }
+    return frame;
+}
+
+Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
+    if (payload_bytes > wire::kPayloadBytesMax)
+        throw Error(ErrorCode::invalid, "a payload of " + std::to_string(payload_bytes) + " bytes is over the limit");
+    const std::size_t room = std::max(kBatchBytes, wire::batch_stride(payload_bytes));
+    return Batch(std::unique_ptr<Batch::Gathered>(
+        new Batch::Gathered{core_, state_, entry, payload_bytes, std::vector<std::byte>(room)}));
+}
+
+Call Peer::ping(std::span<const std::byte> payload) const {
+    const CallTable::Id id = value_or_throw(core_->ping(state_, payload, true));
+    return {core_, id.slot, id.generation};
+}
+
+void Peer::deliver(std::span<const std::byte> payload) const {
+    (void)value_or_throw(core_->ping(state_, payload, false));
+}
 
 Call Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
     const CallTable::Id id = value_or_throw(core_->call(state_, {entry.package_, entry.index_, payload, true}));

@@ -143,7 +143,7 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
         for (auto bound = from.bindings.begin(); bound != from.bindings.end(); ++bound) {
             if (bound->second != need.handle) continue;
             need.function = bound->first;
-            from.bindings.erase(bound);
+            from.forget_handle(need.function);
             send_or_cut(from, {.kind = Kind::bind, .flags = wire::kNamed, .handle = need.handle, .node = from.id},
                         need.function.raw(), {});
             break;

@@ -50,12 +50,27 @@ public:
     // ---- the public edge (api.cpp); each takes the lock
     [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(std::string_view address);
     struct Outgoing {
-        std::shared_ptr<PackageStore> package;
+        const std::shared_ptr<PackageStore>& package;
         std::size_t entry = 0;
         Bytes payload;
         bool wants_reply = true;
     };
     [[nodiscard]] Result<CallTable::Id> call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
+    // A frame that the caller fills in place.
+    struct Begun {
+        std::shared_ptr<void>
+            link;  // that its place belongs to: null where there is no place now, and call() is the way
+        std::span<std::byte> place;
+        std::uint32_t handle = 0;
+    };
+    [[nodiscard]] Result<Begun> begin(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,
+                                      std::size_t payload_bytes);
+    [[nodiscard]] Result<CallTable::Id> post_begun(PeerState& peer, Begun begun, bool wants_reply);
+    void drop_begun(PeerState& peer, std::shared_ptr<void> link);
+    // Several posts of one function; payloads lie wire::batch_stride(payload_bytes) apart.
+    [[nodiscard]] Status post_batch(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,
+                                    std::size_t payload_bytes);
+    [[nodiscard]] Result<CallTable::Id> ping(const std::shared_ptr<PeerState>& peer, Bytes payload, bool wants_reply);
     [[nodiscard]] Result<CallTable::Id> load(const std::shared_ptr<PeerState>& peer,
                                              const std::shared_ptr<PackageStore>& package);
     [[nodiscard]] bool wait(CallTable::Id id, std::optional<TimePoint> deadline);  // true: ended
@@ -193,6 +208,8 @@ private:
     void run(const code::Entered& entered, code::Function& function, fabric::Link* link, const wire::Frame& frame,
              Lead& lead);
     [[nodiscard]] bool park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask);
+    [[nodiscard]] bool run_one(const code::Entered& entered, code::Function& function, const wire::FrameHeader& call,
+                               Bytes payload);
     [[nodiscard]] std::optional<Error> checked(PeerState& from, const wire::Frame& frame) const;
 
     // ---- code (code_traffic.cpp)
@@ -233,6 +250,7 @@ private:
     [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
     void end_call(wire::FrameHeader reply, Bytes payload);
+    [[nodiscard]] Status ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock);
     [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock);
     [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock);
     void clean_up(PeerState& peer);
@@ -263,6 +281,7 @@ private:
     bool watch_parked_ = false;                  // … but not while the node sleeps
     std::condition_variable changed_;            // for those: the lead became free, or a call ended
     std::condition_variable followers_changed_;  // for the node's own threads: there is a lead to take
+    Watch spare_watch_;                          // of whoever led last
     unsigned spin_turns_ = kSpinTurnsMax;
     unsigned housekeeping_in_ = 1;  // steps until the clock is looked at again
     TimePoint housekeeping_due_{};

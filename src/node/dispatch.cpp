@@ -34,6 +34,15 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
             if (frame.payload.size() > wire::kPayloadBytesMax) return wrong("a payload over the limit");
             return std::nullopt;
         }
+        case Kind::batch:
+        case Kind::ping:
+            if (is_client(from.my_id)) return wrong("calls, but only replies can be sent to a client");
+            if (header.node != from.id && (is_client(from.id) || !known(header.node)))
+                return wrong("calls that name another caller");
+            if (!frame.extra.empty()) return wrong("calls with an extension");
+            if (header.kind == Kind::batch && (header.flags & wire::kNoReply) == 0)
+                return wrong("a batch with replies");
+            return std::nullopt;
         case Kind::reply:
             if (is_client(from.id)) return wrong("a reply, but clients run nothing");
             if (!frame.extra.empty()) return wrong("a reply with an extension");
@@ -92,7 +101,8 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
     wire::Frame frame;
     while (handled < kBatchMax && link && peer.link == link && link->next(Traffic::calls, frame)) {
         std::optional<Error> wrong = checked(peer, frame);
-        if (!wrong && frame.header.kind != Kind::call)
+        if (!wrong && frame.header.kind != Kind::call && frame.header.kind != Kind::batch &&
+            frame.header.kind != Kind::ping)
             wrong = Error(ErrorCode::invalid, fmt::format("peer {} sent a frame among calls that is none", peer.id));
         if (wrong) {
             link->break_with(*wrong);
@@ -153,6 +163,10 @@ unsigned NodeCore::serve_local(Lead& lead) {
 }
 
 bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
+    if (frame.header.kind == Kind::ping) {
+        (void)end_with_reply(frame.header, code::Ran::resident, {});
+        return true;
+    }
     const bool named = (frame.header.flags & wire::kNamed) != 0;
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
     if (!named && !parked && (from == nullptr || from->aliases.empty())) {
@@ -214,27 +228,42 @@ bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lea
 
 void NodeCore::run(const code::Entered& entered, code::Function& function, fabric::Link* link, const wire::Frame& frame,
                    Lead& lead) {
-    rove_here here{this, &function, frame.header, entered.ran()};
     Run run{function, link};
-    std::optional<Error> thrown;
     begin_run(run);
     lead.lock.unlock();
-    try {
-        entered.run(&here, frame.payload.data(), frame.payload.size());
-    } catch (const std::exception& error) {
-        thrown = Error(ErrorCode::failed,
-                       fmt::format("{} on {} let an exception out: {}", function.name, name(), error.what()));
-    } catch (...) {
-        thrown = Error(ErrorCode::failed,
-                       fmt::format("{} on {} let an exception out that is no std::exception", function.name, name()));
+    if (frame.header.kind != Kind::batch) {
+        const bool ended = run_one(entered, function, frame.header, frame.payload);
+        lead.lock.lock();
+        end_run(run);
+        if (!ended) (void)end_with_reply(frame.header, entered.ran(), {});
+        return;
     }
+    const std::size_t bytes = frame.header.generation;
+    const std::size_t stride = wire::batch_stride(bytes);
+    for (std::size_t at = 0; at + bytes <= frame.payload.size() && at < frame.payload.size(); at += stride)
+        (void)run_one(entered, function, frame.header, frame.payload.subspan(at, bytes));
     lead.lock.lock();
     end_run(run);
-    if (here.ended) return;
-    if (thrown)
-        (void)end_with_error(here.call, *thrown);
-    else
-        (void)end_with_reply(here.call, entered.ran(), {});
+}
+
+// Without the lock. True: the call has ended, or nobody waits for its end.
+bool NodeCore::run_one(const code::Entered& entered, code::Function& function, const wire::FrameHeader& call,
+                       Bytes payload) {
+    rove_here here{this, &function, call, entered.ran()};
+    const auto let_out = [&](std::string_view what) {
+        if (here.ended) return;
+        (void)reply_error(call, Error(ErrorCode::failed,
+                                      fmt::format("{} on {} let an exception out{}", function.name, name(), what)));
+        here.ended = true;
+    };
+    try {
+        entered.run(&here, payload.data(), payload.size());
+    } catch (const std::exception& error) {
+        let_out(std::string(": ") + error.what());
+    } catch (...) {
+        let_out(" that is no std::exception");
+    }
+    return here.ended || (call.flags & wire::kNoReply) != 0;
 }
 
 // Leaves the frame where it is; the ones behind it wait as well. Asks for the code once.
@@ -279,6 +308,7 @@ void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
         return;
     }
     if (from.bindings.size() >= kBindingsMax) from.bindings.clear();
+    from.forget_handle(function);
     from.bindings[function] = frame.header.handle;
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -68,14 +69,28 @@ struct PeerState {
     std::array<std::size_t, fabric::kTrafficKinds> outbox_bytes{};
 
     std::unordered_map<FunctionId, std::uint32_t> bindings;  // the peer's handles for functions that I send
-    std::unordered_map<std::uint32_t, FunctionId> aliases;   // what old handles of mine meant, told by the peer
-    std::unordered_set<Digest> code_sent;                    // packages it has had from me, or is known to have
+    struct Bound {
+        FunctionId function;  // all zero: nothing
+        std::uint32_t handle = 0;
+    };
+    std::array<Bound, 64> bound{};                          // some of them, to be found fast
+    std::unordered_map<std::uint32_t, FunctionId> aliases;  // what old handles of mine meant, told by the peer
+    std::unordered_set<Digest> code_sent;                   // packages it has had from me, or is known to have
     std::unordered_map<Digest, std::unordered_map<std::uint32_t, Assembly>> assemblies;
     std::size_t assembly_bytes = 0;
     std::optional<Parked> parked;
     std::deque<Forwarded> forwarded;
     Peer::Counters counters;
+    bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …
+    std::thread::id frame_opened_by;  // … but not the thread that fills it
 
+    // The peer's handle for a function, where it has told one.
+    [[nodiscard]] std::optional<std::uint32_t> handle_of(const FunctionId& function);
+    void forget_handle(const FunctionId& function);
+    // Whether a call can be written into the mailbox at once, if there is room.
+    [[nodiscard]] bool clear_way() const {
+        return link && !lost && link->broken() == nullptr && outbox[0].empty() && !frame_open;
+    }
     // Whether the leader should look at it.
     [[nodiscard]] bool has_work() const {
         return link && (link->pending() || !outbox[0].empty() || !outbox[1].empty() || link->broken() != nullptr);
@@ -84,11 +99,27 @@ struct PeerState {
     void forget_meeting();
 };
 
+inline std::optional<std::uint32_t> PeerState::handle_of(const FunctionId& function) {
+    Bound& place = bound[std::to_integer<std::size_t>(function.raw()[0]) % bound.size()];
+    if (place.function == function) return place.handle;
+    const auto known = bindings.find(function);
+    if (known == bindings.end()) return std::nullopt;
+    place = {function, known->second};
+    return known->second;
+}
+
+inline void PeerState::forget_handle(const FunctionId& function) {
+    bound[std::to_integer<std::size_t>(function.raw()[0]) % bound.size()] = {};
+    bindings.erase(function);
+}
+
 inline void PeerState::forget_meeting() {
     link.reset();
+    frame_open = false;
     for (auto& queue : outbox) queue.clear();
     outbox_bytes = {};
     bindings.clear();
+    bound = {};
     aliases.clear();
     code_sent.clear();
     assemblies.clear();

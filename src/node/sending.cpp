@@ -36,7 +36,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
     const std::size_t bytes = wire::kHeaderBytes + header.body_bytes;
     auto& outbox = peer.outbox[index_of(traffic)];
     std::size_t& outbox_bytes = peer.outbox_bytes[index_of(traffic)];
-    if (outbox.empty()) {
+    if (outbox.empty() && !(peer.frame_open && traffic == Traffic::calls)) {
         if (std::byte* frame = peer.link->reserve(traffic, bytes)) {
             fill_body(frame, extra, payload);
             peer.link->publish(traffic, header);
@@ -59,7 +59,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
 void NodeCore::flush(PeerState& peer) {
     for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
         auto& outbox = peer.outbox[index_of(traffic)];
-        while (!outbox.empty() && peer.link) {
+        while (!outbox.empty() && peer.link && !(peer.frame_open && traffic == Traffic::calls)) {
             const Buffer& waiting = outbox.front();
             std::byte* frame = peer.link->reserve(traffic, waiting.size());
             if (frame == nullptr) break;
@@ -202,8 +202,8 @@ Status NodeCore::send_call(PeerState& peer, const FunctionId& function, const st
                            wire::FrameHeader header, Bytes payload) {
     header.kind = Kind::call;
     header.flags &= wire::kNoReply;
-    if (const auto bound = peer.bindings.find(function); bound != peer.bindings.end()) {
-        header.handle = bound->second;
+    if (const auto bound = peer.handle_of(function)) {
+        header.handle = *bound;
         peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + payload.size());
         return send(peer, Traffic::calls, header, {}, payload);
     }
@@ -222,87 +222,6 @@ Status NodeCore::send_call(PeerState& peer, const FunctionId& function, const st
     if (image_sent || bitcode_sent) peer.code_sent.insert(package->digest());
     ROVE_CHECK(send(peer, Traffic::calls, header, function.raw(), payload));
     if (image_sent) (void)send_code(target, *package, wire::Form::bitcode, false);
-    return {};
-}
-
-// A call from this program: brings a lost peer back first, and waits where the mailbox is full.
-Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing) {
-    if (outgoing.payload.size() > wire::kPayloadBytesMax)
-        return fail(ErrorCode::invalid, "{}: a payload of {} bytes is over the limit of {}; send it in pieces",
-                    outgoing.package->manifest().entries[outgoing.entry], outgoing.payload.size(),
-                    wire::kPayloadBytesMax);
-    Hold hold(*this);
-    ROVE_CHECK(make_alive(peer, hold.lock()));
-    ROVE_CHECK(wait_for_room(*peer, hold.lock()));
-    const FunctionId function = outgoing.package->function_ids()[outgoing.entry];
-    ROVE_CHECK(offer(*peer, outgoing.package));
-    CallTable::Id id{0, 0};
-    if (outgoing.wants_reply) {
-        ROVE_TRY(id, calls_.begin(peer.get()));
-    }
-    const std::uint8_t flags = outgoing.wants_reply ? 0 : wire::kNoReply;
-    const Status sent = send_call(*peer, function, outgoing.package,
-                                  {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot},
-                                  outgoing.payload);
-    if (!sent) {
-        if (outgoing.wants_reply) calls_.release(id);
-        return tl::unexpected<Error>(sent.error());
-    }
-    return id;
-}
-
-Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
-                                     const std::shared_ptr<PackageStore>& package) {
-    Hold hold(*this);
-    ROVE_CHECK(make_alive(peer, hold.lock()));
-    ROVE_CHECK(offer(*peer, package));
-    const CodeTarget target{peer->id, *peer, peer->triple};
-    ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
-    ROVE_TRY(const bool bitcode_sent, send_code(target, *package, wire::Form::bitcode, !image_sent));
-    (void)bitcode_sent;
-    peer->code_sent.insert(package->digest());
-    ROVE_TRY(const CallTable::Id id, calls_.begin(peer.get()));
-    ROVE_CHECK(send(*peer, Traffic::replies,
-                    {.kind = Kind::load, .generation = id.generation, .node = peer->my_id, .call = id.slot},
-                    package->digest().raw(), {}));
-    return id;
-}
-
-// Keeps the program's package within reach of nodes that ask for its code later, and refuses one that the peer cannot run.
-Status NodeCore::offer(PeerState& peer, const std::shared_ptr<PackageStore>& package) {
-    if (!own_functions_.contains(package->function_ids().empty() ? FunctionId{} : package->function_ids().front()))
-        for (const FunctionId& function : package->function_ids()) own_functions_[function] = package;
-    if (peer.code_sent.contains(package->digest())) return {};
-    const bool fits = (may_send(wire::Form::image) && package->slice_index(peer.triple, wire::Form::image)) ||
-                      (may_send(wire::Form::bitcode) && package->slice_index(peer.triple, wire::Form::bitcode));
-    if (fits) return {};
-    std::string targets;
-    for (const wire::Slice& slice : package->manifest().slices)
-        targets += fmt::format(" {} ({})", slice.triple, wire::to_string(slice.form));
-    return fail(ErrorCode::unsupported,
-                "package {} has no form for {}, the target of node {}; it has{}; build it with --target {}",
-                package->manifest().name, peer.triple, peer.id, targets, peer.triple);
-}
-
-Status NodeCore::wait_for_room(PeerState& peer, Lock& lock) {
-    const auto room = [&peer] { return !peer.link || peer.outbox[0].empty(); };
-    if (room()) return {};
-    (void)lead_until(lock, std::nullopt, room);
-    if (!peer.link)
-        return fail(ErrorCode::disconnected, "node {} at {} went while a call waited for room", peer.id, peer.address);
-    return {};
-}
-
-// The next call after a peer was lost reaches for its address again.
-Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock) {
-    if (peer->link && !peer->lost && peer->link->broken() == nullptr) return {};
-    if (peer->link) clean_up(*peer);
-    if (peer->address.empty()) return fail(ErrorCode::disconnected, "peer {} is gone", peer->id);
-    const std::string address = peer->address;
-    lock.unlock();
-    Result<std::shared_ptr<PeerState>> met = control_->connect(address, peer);
-    lock.lock();
-    if (!met) return tl::unexpected<Error>(met.error());
     return {};
 }
 

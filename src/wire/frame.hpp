@@ -6,6 +6,7 @@
 // frame is there.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +27,10 @@ enum class Kind : std::uint8_t {
     need = 6,    // extension: NeedCode; destination `node`; asks for the code of a function
     lack = 7,    // extension: NeedCode; destination `node`; nobody on the way has that code
     load = 8,    // extension: LoadPackage; load this package now; answered by a reply
+    batch = 9,   // several posts of one function; `generation` bytes of payload each, every one on a multiple of 16
+    ping = 10,   // as a call that runs nothing
 };
-inline constexpr std::uint8_t kKindMax = 8;
+inline constexpr std::uint8_t kKindMax = 10;
 
 // Flags of a frame.
 inline constexpr std::uint8_t kNoReply = 1;  // call: a post
@@ -42,12 +45,13 @@ struct FrameHeader {
     std::uint16_t extra_bytes = 0;  // of the extension; a multiple of 16
     Kind kind = Kind::none;
     std::uint8_t flags = 0;
-    std::uint32_t handle = 0;      // call: function; bind: the handle given
-    std::uint32_t generation = 0;  // of the caller's slot, so that a late reply is recognised
-    NodeId node = kNoNode;         // call: who made it; others: where it goes
-    std::uint16_t call = 0;        // the caller's slot
-    std::uint8_t hops = 0;         // forwards so far
-    std::uint8_t status = 0;       // reply: what the function ran as (code::Ran), or with kError an ErrorCode
+    std::uint32_t handle = 0;  // call: function; bind: the handle given
+    std::uint32_t generation =
+        0;                    // of the caller's slot, so that a late reply is recognised; batch: bytes of one payload
+    NodeId node = kNoNode;    // call: who made it; others: where it goes
+    std::uint16_t call = 0;   // the caller's slot
+    std::uint8_t hops = 0;    // forwards so far
+    std::uint8_t status = 0;  // reply: what the function ran as (code::Ran), or with kError an ErrorCode
 };
 static_assert(sizeof(FrameHeader) == 32);
 
@@ -67,6 +71,11 @@ inline constexpr std::uint8_t kHopsMax = 255;
 
 [[nodiscard]] constexpr std::uint64_t lines_of(const FrameHeader& header) {
     return lines_of(kHeaderBytes + std::size_t{header.body_bytes});
+}
+
+// Payloads in a batch lie this far apart.
+[[nodiscard]] constexpr std::size_t batch_stride(std::size_t payload_bytes) {
+    return std::max<std::size_t>(16, (payload_bytes + 15) / 16 * 16);
 }
 
 // A frame as the receiver sees it: the header copied out once (the peer can change shared memory meanwhile) and checked;

@@ -1,0 +1,199 @@
+// Calls of this program: what stands behind Peer, CallFrame and Batch. A lost peer is brought back first, and a full mailbox
+// waited for.
+
+#include "node/control/control.hpp"
+#include "node/core.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+namespace {
+
+Error too_large(const std::string& name, std::size_t bytes) {
+    return {ErrorCode::invalid, fmt::format("{}: a payload of {} bytes is over the limit of {}; send it in pieces",
+                                            name, bytes, wire::kPayloadBytesMax)};
+}
+
+const std::string& name_of(const NodeCore::Outgoing& outgoing) {
+    return outgoing.package->manifest().entries[outgoing.entry];
+}
+
+}  // namespace
+
+Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock) {
+    if (peer->clear_way()) return {};
+    if (peer->frame_open && peer->frame_opened_by == std::this_thread::get_id())
+        return fail(ErrorCode::invalid, "a frame for node {} that this thread has begun is neither posted nor dropped",
+                    peer->id);
+    ROVE_CHECK(make_alive(peer, lock));
+    return wait_for_room(*peer, lock);
+}
+
+Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing) {
+    if (outgoing.payload.size() > wire::kPayloadBytesMax)
+        return tl::unexpected<Error>(too_large(name_of(outgoing), outgoing.payload.size()));
+    Hold hold(*this);
+    ROVE_CHECK(ready_to_send(peer, hold.lock()));
+    const FunctionId& function = outgoing.package->function_ids()[outgoing.entry];
+    if (!peer->handle_of(function)) ROVE_CHECK(offer(*peer, outgoing.package));
+    CallTable::Id id{0, 0};
+    if (outgoing.wants_reply) {
+        ROVE_TRY(id, calls_.begin(peer.get()));
+    }
+    const std::uint8_t flags = outgoing.wants_reply ? 0 : wire::kNoReply;
+    const Status sent = send_call(*peer, function, outgoing.package,
+                                  {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot},
+                                  outgoing.payload);
+    if (!sent) {
+        if (outgoing.wants_reply) calls_.release(id);
+        return tl::unexpected<Error>(sent.error());
+    }
+    return id;
+}
+
+Result<NodeCore::Begun> NodeCore::begin(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,
+                                        std::size_t payload_bytes) {
+    if (payload_bytes > wire::kPayloadBytesMax)
+        return tl::unexpected<Error>(too_large(name_of(outgoing), payload_bytes));
+    Hold hold(*this);
+    ROVE_CHECK(ready_to_send(peer, hold.lock()));
+    const auto handle = peer->handle_of(outgoing.package->function_ids()[outgoing.entry]);
+    if (!handle || !peer->clear_way()) return Begun{};
+    std::byte* frame = peer->link->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
+    if (frame == nullptr) return Begun{};
+    peer->frame_open = true;
+    peer->frame_opened_by = std::this_thread::get_id();
+    return Begun{peer->link, {frame + wire::kHeaderBytes, payload_bytes}, *handle};
+}
+
+Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wants_reply) {
+    Hold hold(*this);
+    const std::shared_ptr<void> held = std::move(begun.link);
+    const std::shared_ptr<fabric::Link>& link = peer.link;
+    if (link != held || peer.lost || link->broken() != nullptr)
+        return fail(ErrorCode::disconnected, "node {} went before the frame for it was posted", peer.id);
+    peer.frame_open = false;
+    CallTable::Id id{0, 0};
+    if (wants_reply) {
+        ROVE_TRY(id, calls_.begin(&peer));
+    }
+    link->publish(Traffic::calls, {.body_bytes = static_cast<std::uint32_t>(begun.place.size()),
+                                   .kind = Kind::call,
+                                   .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                                   .handle = begun.handle,
+                                   .generation = id.generation,
+                                   .node = peer.my_id,
+                                   .call = id.slot});
+    if (fabric_->needs_progress() || !peer.outbox[0].empty()) wake_leader();
+    return id;
+}
+
+void NodeCore::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
+    Hold hold(*this);
+    if (peer.link == link) peer.frame_open = false;  // nothing was published
+    link.reset();                                    // under the lock, for it may be the last to hold it
+    wake_leader();
+}
+
+Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,
+                            std::size_t payload_bytes) {
+    const std::size_t stride = wire::batch_stride(payload_bytes);
+    {
+        Hold hold(*this);
+        ROVE_CHECK(ready_to_send(peer, hold.lock()));
+        if (const auto handle = peer->handle_of(outgoing.package->function_ids()[outgoing.entry]))
+            return send(*peer, Traffic::calls,
+                        {.kind = Kind::batch,
+                         .flags = wire::kNoReply,
+                         .handle = *handle,
+                         .generation = static_cast<std::uint32_t>(payload_bytes),
+                         .node = peer->my_id},
+                        {}, outgoing.payload);
+    }
+    // The peer does not know the function yet: one by one.
+    for (std::size_t at = 0; at < outgoing.payload.size(); at += stride) {
+        const Result<CallTable::Id> posted =
+            call(peer, {outgoing.package, outgoing.entry, outgoing.payload.subspan(at, payload_bytes), false});
+        if (!posted) return tl::unexpected<Error>(posted.error());
+    }
+    return {};
+}
+
+Result<CallTable::Id> NodeCore::ping(const std::shared_ptr<PeerState>& peer, Bytes payload, bool wants_reply) {
+    if (payload.size() > wire::kPayloadBytesMax) return tl::unexpected<Error>(too_large("ping", payload.size()));
+    Hold hold(*this);
+    ROVE_CHECK(ready_to_send(peer, hold.lock()));
+    CallTable::Id id{0, 0};
+    if (wants_reply) {
+        ROVE_TRY(id, calls_.begin(peer.get()));
+    }
+    const Status sent = send(*peer, Traffic::calls,
+                             {.kind = Kind::ping,
+                              .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                              .generation = id.generation,
+                              .node = peer->my_id,
+                              .call = id.slot},
+                             {}, payload);
+    if (sent) return id;
+    if (wants_reply) calls_.release(id);
+    return tl::unexpected<Error>(sent.error());
+}
+
+Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
+                                     const std::shared_ptr<PackageStore>& package) {
+    Hold hold(*this);
+    ROVE_CHECK(make_alive(peer, hold.lock()));
+    ROVE_CHECK(offer(*peer, package));
+    const CodeTarget target{peer->id, *peer, peer->triple};
+    ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
+    ROVE_TRY(const bool bitcode_sent, send_code(target, *package, wire::Form::bitcode, !image_sent));
+    (void)bitcode_sent;
+    peer->code_sent.insert(package->digest());
+    ROVE_TRY(const CallTable::Id id, calls_.begin(peer.get()));
+    ROVE_CHECK(send(*peer, Traffic::replies,
+                    {.kind = Kind::load, .generation = id.generation, .node = peer->my_id, .call = id.slot},
+                    package->digest().raw(), {}));
+    return id;
+}
+
+// Keeps the program's package within reach of nodes that ask for its code later, and refuses one that the peer cannot run.
+Status NodeCore::offer(PeerState& peer, const std::shared_ptr<PackageStore>& package) {
+    if (!own_functions_.contains(package->function_ids().empty() ? FunctionId{} : package->function_ids().front()))
+        for (const FunctionId& function : package->function_ids()) own_functions_[function] = package;
+    if (peer.code_sent.contains(package->digest())) return {};
+    const bool fits = (may_send(wire::Form::image) && package->slice_index(peer.triple, wire::Form::image)) ||
+                      (may_send(wire::Form::bitcode) && package->slice_index(peer.triple, wire::Form::bitcode));
+    if (fits) return {};
+    std::string targets;
+    for (const wire::Slice& slice : package->manifest().slices)
+        targets += fmt::format(" {} ({})", slice.triple, wire::to_string(slice.form));
+    return fail(ErrorCode::unsupported,
+                "package {} has no form for {}, the target of node {}; it has{}; build it with --target {}",
+                package->manifest().name, peer.triple, peer.id, targets, peer.triple);
+}
+
+Status NodeCore::wait_for_room(PeerState& peer, Lock& lock) {
+    const auto room = [&peer] { return !peer.link || peer.outbox[0].empty(); };
+    if (room()) return {};
+    (void)lead_until(lock, std::nullopt, room);
+    if (!peer.link)
+        return fail(ErrorCode::disconnected, "node {} at {} went while a call waited for room", peer.id, peer.address);
+    return {};
+}
+
+// The next call after a peer was lost reaches for its address again.
+Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock) {
+    if (peer->link && !peer->lost && peer->link->broken() == nullptr) return {};
+    if (peer->link) clean_up(*peer);
+    if (peer->address.empty()) return fail(ErrorCode::disconnected, "peer {} is gone", peer->id);
+    const std::string address = peer->address;
+    lock.unlock();
+    Result<std::shared_ptr<PeerState>> met = control_->connect(address, peer);
+    lock.lock();
+    if (!met) return tl::unexpected<Error>(met.error());
+    return {};
+}
+
+}  // namespace rove
