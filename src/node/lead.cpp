@@ -397,6 +397,7 @@ void NodeCore::shut_down() {
     if (control_) control_->stop();
     Hold hold(*this);
     for (const auto& peer : peers_) peer->forget_meeting();
+    spare_watch_ = {};
 }
 
 }  // namespace rove

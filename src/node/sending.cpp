@@ -252,6 +252,7 @@ void NodeCore::clean_up(PeerState& peer) {
     peer.hang_up = nullptr;
     peer.forget_meeting();
     ++links_version_;
+    spare_watch_.links.clear();
     call_ended();
 }
 
