@@ -32,6 +32,10 @@ extern "C" {
 
 int rove_reply(rove_here* here, const void* data, size_t size) {
     if (here->ended || (data == nullptr && size > 0)) return ROVE_INVALID;
+    if ((here->call.flags & rove::wire::kNoReply) != 0 && size <= rove::wire::kPayloadBytesMax) {
+        here->ended = true;  // nobody waits for it
+        return ROVE_OK;
+    }
     return end(here, here->core->reply(here->call, here->ran, bytes_of(data, size)));
 }
 

@@ -8,10 +8,6 @@
 namespace rove {
 namespace {
 
-// The first looks come one right after another: a reply that is due is there within them, and a `pause` would add its own
-// length (22 ns on a Zen 5) to the way.
-constexpr unsigned kEagerTurns = 64;
-
 #if defined(__x86_64__)
 // WAITPKG: the core dozes until a line is written or a little time has passed.
 bool has_waitpkg() {
@@ -66,7 +62,7 @@ void pause_cpu(const Watch& watch) {
 bool spin(const Watch& watch, const std::atomic<bool>& attention, unsigned turns) {
     for (unsigned turn = 0; turn < turns; ++turn) {
         if (watch.arrived() || attention.load(std::memory_order_relaxed)) return true;
-        if (turn >= kEagerTurns) pause_cpu(watch);
+        pause_cpu(watch);
     }
     return false;
 }

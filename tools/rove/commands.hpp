@@ -9,5 +9,6 @@ void add_build(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_node(CLI::App& app);
 void add_call(CLI::App& app);
+void add_bench(CLI::App& app);
 
 }  // namespace rove::tools

@@ -1,4 +1,4 @@
-// rove: build packages, look into them, serve, call.
+// rove: build packages, look into them, serve, call, measure.
 #include <cstdio>
 
 #include "commands.hpp"
@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
     rove::tools::add_inspect(app);
     rove::tools::add_node(app);
     rove::tools::add_call(app);
+    rove::tools::add_bench(app);
     app.footer("`rove VERB --help` tells more of each.");
     try {
         app.parse(argc, argv);

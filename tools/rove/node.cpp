@@ -20,6 +20,8 @@ struct Arguments {
 
 const std::map<std::string, FabricChoice> kFabrics{
     {"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}};
+const std::map<std::string, Waiting> kWaiting{
+    {"latency", Waiting::latency}, {"balanced", Waiting::balanced}, {"frugal", Waiting::frugal}};
 const std::map<std::string, Forms> kForms{{"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
 
 void run_node(const Arguments& arguments) {
@@ -57,6 +59,16 @@ void add_node(CLI::App& app) {
     command->add_option("--forms", arguments->options.forms, "an image at once and bitcode behind it; or one pinned")
         ->transform(CLI::CheckedTransformer(kForms))
         ->option_text("both|image|bitcode");
+    command
+        ->add_option("--threads", arguments->options.threads,
+                     "one drains the mailboxes, the others are for functions that run long (1: one at a time)")
+        ->check(CLI::Range(1U, 64U))
+        ->capture_default_str();
+    command
+        ->add_option("--waiting", arguments->options.waiting,
+                     "when nothing comes: spin for ever, spin and then sleep (the default), or sleep at once")
+        ->transform(CLI::CheckedTransformer(kWaiting))
+        ->option_text("latency|balanced|frugal");
     command
         ->add_option("--code-budget", arguments->code_mib,
                      "MiB of code to hold; least recently used code goes beyond it (0: evict after every call)")

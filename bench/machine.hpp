@@ -1,0 +1,43 @@
+// The machine that is measured on: its cores and its clock.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace rove::bench {
+
+// The cores the two sides are pinned to: the first two that this process may use. One core: both are the same.
+struct Cores {
+    int client = 0;
+    int node = 0;
+};
+[[nodiscard]] Cores choose_cores();
+// Pins the calling thread and those that it starts from here on.
+void pin_to(int core);
+
+// The fastest clock there is: the time-stamp counter (9 ns a reading where steady_clock takes 20).
+[[nodiscard]] inline std::uint64_t ticks() {
+#if defined(__x86_64__)
+    return __rdtsc();
+#elif defined(__aarch64__)
+    std::uint64_t value = 0;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+#endif
+}
+[[nodiscard]] double ns_per_tick();  // measured once, over 20 ms
+
+[[nodiscard]] std::string cpu_name();
+[[nodiscard]] std::string kernel_name();
+[[nodiscard]] std::string ucx_version();
+
+// Of anything; half-way values of an even number are not averaged. Reorders. 0 for none.
+[[nodiscard]] double percentile(std::vector<double>& values, double fraction);
+[[nodiscard]] double median(std::vector<double> values);
+
+}  // namespace rove::bench

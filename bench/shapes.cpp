@@ -1,0 +1,417 @@
+#include "bench/shapes.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "bench/machine.hpp"
+#include "bench/sides.hpp"
+#include "bench/ucx_perftest.hpp"
+#include "bench/yardsticks.hpp"
+#include "code/cache.hpp"
+#include "rove/rove.hpp"
+#include "toolchain/build.hpp"
+
+namespace rove::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+struct NodeSide {
+    std::vector<std::string> flags;
+    bool preload = false;
+};
+
+// A node of its own and a client of it.
+class Session {
+public:
+    Session(const Settings& settings, const NodeSide& side, Forms forms = Forms::both)
+        : settings_(settings), cores_(choose_cores()), cookie_((scratch_.path() / "cookie").string()) {
+        std::vector<std::string> command = {settings.rove, "node",   "--listen", "127.0.0.1:0", "--fabric", settings.fabric,
+                                            "--cookie",    cookie_, "--log",    "off"};
+        command.insert(command.end(), side.flags.begin(), side.flags.end());
+        if (side.preload) {
+            for (const char* name : {"bench_table", "increment", "indirect_put", "sum"})
+                fs::copy(settings.packages / (std::string(name) + ".rove"), scratch_.path());
+            command.insert(command.end(), {"--packages", scratch_.path()});
+        }
+        node_ = std::make_unique<Child>(command, cores_.node, std::vector<std::string>{}, true);
+        const std::string line = node_->read_line();
+        if (!line.starts_with("listening "))
+            throw Error(ErrorCode::disconnected, "the benchmark's node did not start; it says why above");
+        pin_to(cores_.client);
+        NodeOptions options;
+        options.fabric = settings.fabric == "tcp" ? FabricChoice::tcp : FabricChoice::shm;
+        options.own_thread = false;
+        options.cookie = cookie_;
+        options.forms = forms;
+        client_ = std::make_unique<Node>(options);
+        peer_ = std::make_unique<Peer>(client_->connect(line.substr(10)));
+    }
+
+    [[nodiscard]] const Peer& peer() const { return *peer_; }
+    [[nodiscard]] const Cores& cores() const { return cores_; }
+    [[nodiscard]] pid_t node_pid() const { return node_->pid(); }
+    [[nodiscard]] Package package(const std::string& name) const {
+        return Package::open(settings_.packages / (name + ".rove"));
+    }
+
+private:
+    const Settings& settings_;
+    Cores cores_;
+    Scratch scratch_;
+    std::string cookie_;
+    std::unique_ptr<Child> node_;
+    std::unique_ptr<Node> client_;
+    std::unique_ptr<Peer> peer_;
+};
+
+// One repeated call: a mode, a function, a size. The only place that knows how a mode is asked for.
+class Sender {
+public:
+    Sender(const Session& session, const std::string& mode, const std::string& function, std::size_t size)
+        : peer_(session.peer()), deliver_(mode == "deliver"), entry_(prepared(session, mode, function)),
+          message_(entry_, std::max<std::size_t>(size, function == "indirect_put" ? 16 : 8)) {
+        const std::uint64_t one = 1;
+        std::memcpy(message_.payload().data(), &one, sizeof one);
+        if (deliver_) return;
+        // The bitcode tier is compiled behind the first call: measure what stays.
+        for (int i = 0; i < 100; ++i) call();
+        std::this_thread::sleep_for(milliseconds(300));
+        for (int i = 0; i < 1000; ++i) call();
+    }
+
+    void call() {
+        std::byte reply[64];
+        (void)(deliver_ ? peer_.ping(message_.payload()) : peer_.call(message_)).get_into(reply);
+    }
+    void post() {
+        if (deliver_)
+            peer_.deliver(message_.payload());
+        else
+            peer_.post(message_);
+    }
+    [[nodiscard]] const Entry& entry() const { return entry_; }
+    [[nodiscard]] std::size_t size() { return message_.payload().size(); }
+    [[nodiscard]] double frame_bytes() const { return peer_.counters().frame_bytes_last; }
+
+private:
+    static Entry prepared(const Session& session, const std::string& mode, const std::string& function) {
+        if (function == "indirect_put" && mode != "resident") session.peer().load(session.package("bench_table"));
+        return session.package(function).entry(function);
+    }
+
+    const Peer& peer_;
+    bool deliver_;
+    Entry entry_;
+    Message message_;
+};
+
+// The figures of several runs: ours, theirs, and their ratio within each run.
+class Runs {
+public:
+    void add(double value) {
+        ours_.push_back(value);
+    }
+    void against(const std::string& name, double theirs) {
+        theirs_[name].push_back(theirs);
+        ratios_[name].push_back(ours_.back() / theirs);
+    }
+    void tell(Row& row) const {
+        for (const auto& [name, values] : theirs_) row.against[name] = median(values);
+        for (const auto& [name, values] : ratios_) row.ratio[name] = median(values);
+    }
+    [[nodiscard]] double middle() const { return median(ours_); }
+
+private:
+    std::vector<double> ours_;
+    std::map<std::string, std::vector<double>> theirs_, ratios_;
+};
+
+void measure_ucx(const Settings& settings, const Session& session, const std::string& test, std::size_t size,
+                 const std::function<void(const PerftestResult&)>& use, Report& report) {
+    std::string why;
+    const unsigned long iterations = settings.quick ? 2'000 : settings.fabric == "tcp" ? 20'000 : 200'000;
+    if (const auto result = run_perftest(session.cores(), test, settings.fabric, size, iterations, why))
+        use(*result);
+    else if (std::find(report.notes.begin(), report.notes.end(), why) == report.notes.end())
+        report.notes.push_back(why);
+}
+
+// Half the round trip of each of `samples` calls.
+OneWay ping_pong(Sender& sender, std::size_t samples) {
+    std::vector<double> one_way;
+    one_way.reserve(samples);
+    for (std::size_t i = 0; i < samples / 10; ++i) sender.call();
+    std::uint64_t last = ticks();
+    for (std::size_t i = 0; i < samples; ++i) {
+        sender.call();
+        const std::uint64_t now = ticks();
+        one_way.push_back(static_cast<double>(now - last) * ns_per_tick() / 2);
+        last = now;
+    }
+    return {percentile(one_way, 0), percentile(one_way, 0.5), percentile(one_way, 0.99), percentile(one_way, 0.999)};
+}
+
+OneWay middle_of(const std::vector<OneWay>& runs) {
+    const auto of = [&runs](double OneWay::* field) {
+        std::vector<double> values;
+        for (const OneWay& run : runs) values.push_back(run.*field);
+        return median(values);
+    };
+    return {of(&OneWay::min), of(&OneWay::p50), of(&OneWay::p99), of(&OneWay::p999)};
+}
+
+std::vector<std::size_t> sizes_or(const Settings& settings, std::vector<std::size_t> others) {
+    return settings.sizes.empty() ? std::move(others) : settings.sizes;
+}
+
+// Seconds until `frames` posts have been made and run.
+double posts_seconds(Sender& sender, std::uint64_t frames) {
+    const std::uint64_t begin = ticks();
+    for (std::uint64_t i = 0; i < frames; ++i) sender.post();
+    sender.call();  // calls of one peer start in their order: all posts are done
+    return static_cast<double>(ticks() - begin) * ns_per_tick() * 1e-9;
+}
+
+double batch_seconds(const Session& session, Sender& sender, std::uint64_t posts) {
+    const std::uint64_t begin = ticks();
+    Batch batch = session.peer().batch(sender.entry(), sender.size());
+    const std::uint64_t one = 1;
+    for (std::uint64_t i = 0; i < posts; ++i) std::memcpy(batch.add().data(), &one, sizeof one);
+    batch.post();
+    sender.call();
+    return static_cast<double>(ticks() - begin) * ns_per_tick() * 1e-9;
+}
+
+// What the node's counter says: that as many functions have run as were posted.
+class Proof {
+public:
+    Proof(const Session& session, const std::string& mode, const std::string& function)
+        : peer_(session.peer()), function_(mode == "deliver" ? "" : function),
+          entry_(session.package("sum").entry("sums")), increment_(session.package("increment").entry("increment")) {}
+
+    void expect(std::uint64_t more) {
+        const std::int64_t now = read();
+        if (before_ >= 0 && function_ != "indirect_put" && !function_.empty() && now != before_ + static_cast<std::int64_t>(more))
+            throw Error(ErrorCode::internal, fmt::format("{} of {} functions have run", now - before_, more));
+        before_ = now;
+    }
+
+private:
+    [[nodiscard]] std::int64_t read() const {
+        std::int64_t told[2] = {0, 0};
+        const auto bytes = std::as_writable_bytes(std::span(told));
+        const std::int64_t nothing = 0;
+        if (function_ == "sum") (void)peer_.call(entry_).get_into(bytes);
+        if (function_ == "increment") (void)peer_.call(increment_, std::as_bytes(std::span(&nothing, 1))).get_into(bytes);
+        return told[0];
+    }
+
+    const Peer& peer_;
+    std::string function_;
+    Entry entry_, increment_;
+    std::int64_t before_ = -1;
+};
+
+struct Flood {
+    const char* what;
+    bool batches;
+    std::uint64_t posts;
+};
+
+void flood(const Settings& settings, const Flood& flood, std::size_t size, const std::string& mode, Report& report,
+           Progress& progress) {
+    const Session session(settings, {.preload = mode == "resident"});
+    Sender sender(session, mode, settings.function, size);
+    Proof proof(session, mode, settings.function);
+    const RingWork work = settings.function == "sum" ? RingWork::sum : RingWork::increment;
+    Runs runs;
+    for (unsigned run = 0; run < settings.runs; ++run) {
+        progress.say(fmt::format("{} {} {} {} bytes: run {} of {}", flood.what, mode, settings.function, size, run + 1, settings.runs));
+        const double ring = raw_ring_per_second(session.cores(), work, sender.size(), flood.posts);
+        proof.expect(0);
+        const double seconds =
+            flood.batches ? batch_seconds(session, sender, flood.posts) : posts_seconds(sender, flood.posts);
+        proof.expect(flood.posts + 1);
+        runs.add(static_cast<double>(flood.posts) / seconds);
+        runs.against("raw_ring_per_second", ring);
+        if (!settings.against_ucx) continue;
+        measure_ucx(settings, session, "ucp_am_bw", size,
+                    [&](const PerftestResult& ucx) { runs.against("ucp_am_bw_per_second", ucx.per_second); }, report);
+        if (settings.fabric == "shm")
+            measure_ucx(settings, session, "ucp_put_bw", size,
+                        [&](const PerftestResult& ucx) { runs.against("ucp_put_bw_per_second", ucx.per_second); }, report);
+    }
+    Row row{.what = flood.what, .mode = flood.batches ? mode + ", batch" : mode, .function = settings.function, .size = sender.size(), .fabric = settings.fabric};
+    row.per_second = runs.middle();
+    row.bytes_per_second = runs.middle() * static_cast<double>(sender.size());
+    row.frame_bytes = sender.frame_bytes();
+    runs.tell(row);
+    report.rows.push_back(row);
+}
+
+double us_since(std::uint64_t begin) {
+    return static_cast<double>(ticks() - begin) * ns_per_tick() / 1000;
+}
+
+double timed_call(const Peer& peer, const Entry& entry) {
+    std::byte reply[64];
+    const std::int64_t number = 1;
+    const std::uint64_t begin = ticks();
+    (void)peer.call(entry, std::as_bytes(std::span(&number, 1))).get_into(reply);
+    return us_since(begin) * 1000;
+}
+
+OneWay summary(std::vector<double> ns) {
+    return {percentile(ns, 0), percentile(ns, 0.5), percentile(ns, 0.99), percentile(ns, 0.999)};
+}
+
+// Share of one core that a process has used since the last look.
+class CoreShare {
+public:
+    explicit CoreShare(pid_t pid) : path_(fmt::format("/proc/{}/stat", pid)), used_(read()), begin_(ticks()) {}
+    [[nodiscard]] double now() const { return (read() - used_) / (us_since(begin_) * 1e-6); }
+
+private:
+    [[nodiscard]] double read() const {
+        std::ifstream file(path_);
+        std::string text((std::istreambuf_iterator<char>(file)), {});
+        std::istringstream fields(text.substr(text.rfind(')') + 2));
+        std::string field;
+        double ticks_used = 0;
+        for (int i = 0; i < 13 && fields >> field; ++i)
+            if (i >= 11) ticks_used += std::stod(field);  // utime, stime
+        return ticks_used / static_cast<double>(sysconf(_SC_CLK_TCK));
+    }
+    std::string path_;
+    double used_;
+    std::uint64_t begin_;
+};
+
+}  // namespace
+
+void measure_latency(const Settings& settings, Report& report, Progress& progress) {
+    for (const std::size_t size : sizes_or(settings, {32}))
+        for (const std::string& mode : settings.modes) {
+            const Session session(settings, {.preload = mode == "resident"});
+            Sender sender(session, mode, settings.function, size);
+            const std::size_t samples = settings.quick ? 2'000 : settings.fabric == "tcp" ? 20'000 : 200'000;
+            Runs runs;
+            std::vector<OneWay> all;
+            for (unsigned run = 0; run < settings.runs; ++run) {
+                progress.say(fmt::format("latency {} {} {} bytes: run {} of {}", mode, settings.function, size, run + 1, settings.runs));
+                const double line = cache_line_ns(session.cores());
+                all.push_back(ping_pong(sender, samples));
+                runs.add(all.back().p50);
+                runs.against("cache_line_ns", line);
+                if (!settings.against_ucx) continue;
+                for (const char* test : {"ucp_put_lat", "ucp_am_lat"})
+                    if (settings.fabric == "shm" || test == std::string("ucp_am_lat"))
+                        measure_ucx(settings, session, test, sender.size(),
+                                    [&](const PerftestResult& ucx) { runs.against(std::string(test) + "_ns", ucx.typical_ns); }, report);
+            }
+            Row row{.what = "latency", .mode = mode, .function = settings.function, .size = sender.size(), .fabric = settings.fabric};
+            row.one_way_ns = middle_of(all);
+            row.frame_bytes = sender.frame_bytes();
+            runs.tell(row);
+            report.rows.push_back(row);
+        }
+}
+
+void measure_rate(const Settings& settings, Report& report, Progress& progress) {
+    for (const std::size_t size : sizes_or(settings, {8, 32}))
+        for (const std::string& mode : settings.modes) {
+            const std::uint64_t posts = settings.quick ? 20'000 : settings.fabric == "tcp" ? 500'000 : 2'000'000;
+            flood(settings, {"rate", false, posts}, size, mode, report, progress);
+            if (mode == "cached") flood(settings, {"rate", true, posts}, size, mode, report, progress);
+        }
+}
+
+void measure_bandwidth(const Settings& settings, Report& report, Progress& progress) {
+    for (const std::size_t size : sizes_or(settings, {4096, 65536}))
+        for (const std::string& mode : settings.modes) {
+            const std::uint64_t bytes = settings.quick ? 16'000'000 : settings.fabric == "tcp" ? 400'000'000 : 4'000'000'000;
+            flood(settings, {"bandwidth", false, std::max<std::uint64_t>(bytes / size, 10)}, size, mode, report, progress);
+        }
+}
+
+// The first call of a function that the node has never seen, the second, and the first of another function of its package.
+void measure_arrival(const Settings& settings, Report& report, Progress& progress) {
+    const unsigned packages = settings.quick ? 2 : 20;
+    Scratch scratch;
+    std::vector<Package> built;
+    for (unsigned i = 0; i < 2 * packages; ++i) {
+        progress.say(fmt::format("arrival: building package {} of {}", i + 1, 2 * packages));
+        toolchain::BuildOptions build{.source = settings.sources / "sum" / "sum.c",
+                                      .output = scratch.path() / fmt::format("sum_{}.rove", i),
+                                      .name = fmt::format("sum_{}", i)};
+        build.targets = {std::string(code::host_triple())};
+        if (const Status done = toolchain::build(build); !done) throw Error(done.error());
+        built.push_back(Package::open(build.output));
+    }
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        const Session session(settings, {}, form);
+        std::this_thread::sleep_for(milliseconds(500));  // the node opens its compiler when it starts
+        std::vector<double> first, second_function, cached;
+        for (unsigned i = 0; i < packages; ++i) {
+            const Package& package = built[(form == Forms::image ? 0 : packages) + i];
+            first.push_back(timed_call(session.peer(), package.entry("sum")));
+            std::vector<double> again;
+            for (int repeat = 0; repeat < 200; ++repeat) again.push_back(timed_call(session.peer(), package.entry("sum")));
+            cached.push_back(median(again));
+            second_function.push_back(timed_call(session.peer(), package.entry("sums")));
+        }
+        const std::string name = form == Forms::image ? "image" : "bitcode";
+        const auto add = [&](const std::string& what, std::vector<double> ns) {
+            Row row{.what = "arrival", .mode = name + ": " + what, .function = "sum", .size = 8, .fabric = settings.fabric};
+            row.one_way_ns = summary(std::move(ns));
+            report.rows.push_back(row);
+        };
+        const double usual = median(cached);
+        const auto over = [usual](std::vector<double> ns) {
+            for (double& value : ns) value -= usual;
+            return ns;
+        };
+        add("round trip, cached", cached);
+        add("first call, over that", over(first));
+        add("second function, over that", over(second_function));
+    }
+}
+
+void measure_wake(const Settings& settings, Report& report, Progress& progress) {
+    const auto add = [&](const std::string& mode) -> Row& {
+        report.rows.push_back(Row{.what = "wake", .mode = mode, .function = "increment", .size = 8, .fabric = settings.fabric});
+        return report.rows.back();
+    };
+    for (const char* waiting : {"balanced", "latency"}) {
+        const Session session(settings, {.flags = {"--waiting", waiting}});
+        Sender sender(session, "cached", "increment", 8);
+        progress.say(fmt::format("wake: a node that waits, {}", waiting));
+        std::this_thread::sleep_for(milliseconds(300));
+        const CoreShare share(session.node_pid());
+        std::this_thread::sleep_for(milliseconds(settings.quick ? 200 : 3000));
+        add(std::string(waiting) + ", nothing comes").core_share = share.now();
+        if (waiting == std::string("latency")) continue;
+        const double usual = ping_pong(sender, 2000).p50 * 2;
+        std::vector<double> wakes;
+        for (int i = 0; i < (settings.quick ? 5 : 200); ++i) {
+            std::this_thread::sleep_for(milliseconds(10));
+            const std::uint64_t begin = ticks();
+            sender.call();
+            wakes.push_back(us_since(begin) * 1000 - usual);
+        }
+        add("call to a sleeping node, over a cached one").one_way_ns = summary(std::move(wakes));
+    }
+}
+
+}  // namespace rove::bench

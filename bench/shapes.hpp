@@ -1,0 +1,32 @@
+// The shapes of `rove bench`: a node is started on one core, this process is its client on another.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/report.hpp"
+
+namespace rove::bench {
+
+struct Settings {
+    std::vector<std::string> modes = {"cached"};
+    std::string function = "increment";
+    std::vector<std::size_t> sizes;  // empty: the shape's own
+    std::string fabric = "shm";
+    bool against_ucx = false;
+    unsigned runs = 5;
+    bool quick = false;               // so short that the figures mean little: for tests
+    std::filesystem::path rove;       // the command, for the node
+    std::filesystem::path packages;   // where increment.rove and the others are
+    std::filesystem::path sources;    // of arrival's packages
+};
+
+// Each appends its rows. They throw rove::Error.
+void measure_latency(const Settings& settings, Report& report, Progress& progress);
+void measure_rate(const Settings& settings, Report& report, Progress& progress);  // batches, too
+void measure_bandwidth(const Settings& settings, Report& report, Progress& progress);
+void measure_arrival(const Settings& settings, Report& report, Progress& progress);
+void measure_wake(const Settings& settings, Report& report, Progress& progress);
+
+}  // namespace rove::bench

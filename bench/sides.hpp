@@ -1,0 +1,41 @@
+// Processes that a benchmark starts: pinned, and gone when it ends, however it ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace rove::bench {
+
+class Child {
+public:
+    // Starts it on a core. Its standard output can be read; its standard error goes nowhere, unless `loud`.
+    Child(const std::vector<std::string>& command, int core,
+          const std::vector<std::string>& environment = {}, bool loud = false);
+    ~Child();  // ends it
+    Child(const Child&) = delete;
+    [[nodiscard]] std::string read_line();  // empty: it has ended
+    [[nodiscard]] std::string read_all();
+    int wait();  // its exit status, or 128 + the signal's number
+    [[nodiscard]] pid_t pid() const { return pid_; }
+
+private:
+    pid_t pid_ = -1;
+    int output_ = -1;
+};
+
+// A directory of the benchmark's own, gone with it.
+class Scratch {
+public:
+    Scratch();
+    ~Scratch();
+    Scratch(const Scratch&) = delete;
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+}  // namespace rove::bench

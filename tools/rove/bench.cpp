@@ -1,0 +1,123 @@
+// rove bench: Rove and its yardsticks, side by side in one run.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <map>
+
+#include "bench/shapes.hpp"
+#include "commands.hpp"
+#include "rove/error.hpp"
+
+namespace rove::tools {
+namespace {
+
+using bench::Progress;
+using bench::Report;
+using bench::Settings;
+
+struct Arguments {
+    Settings settings;
+    std::string shape;
+    std::string against, json, markdown;
+};
+
+const std::map<std::string, std::function<void(const Settings&, Report&, Progress&)>> kShapes{
+    {"latency", bench::measure_latency},     {"rate", bench::measure_rate}, {"bandwidth", bench::measure_bandwidth},
+    {"arrival", bench::measure_arrival},     {"wake", bench::measure_wake}};
+
+// All that docs/performance.md speaks of.
+void measure_tables(Settings settings, Report& report, Progress& progress) {
+    const auto set = [&settings](std::string fabric, std::string function, std::vector<std::string> modes,
+                                 std::vector<std::size_t> sizes) -> const Settings& {
+        settings.fabric = std::move(fabric);
+        settings.function = std::move(function);
+        settings.modes = std::move(modes);
+        settings.sizes = std::move(sizes);
+        return settings;
+    };
+    bench::measure_latency(set("shm", "increment", {"deliver", "resident", "cached"}, {32}), report, progress);
+    bench::measure_latency(set("shm", "indirect_put", {"cached", "inline"}, {32}), report, progress);
+    bench::measure_rate(set("shm", "increment", {"cached"}, {8, 32}), report, progress);
+    bench::measure_bandwidth(set("shm", "sum", {"cached"}, {4096, 65536}), report, progress);
+    bench::measure_arrival(set("shm", "sum", {"cached"}, {8}), report, progress);
+    bench::measure_latency(set("tcp", "increment", {"cached"}, {8, 32}), report, progress);
+    bench::measure_rate(set("tcp", "increment", {"cached"}, {8}), report, progress);
+    bench::measure_wake(set("shm", "increment", {"cached"}, {8}), report, progress);
+}
+
+void write(const std::string& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text;
+    if (!file.flush()) throw Error(ErrorCode::invalid, "cannot write " + path);
+}
+
+void run_bench(Arguments& arguments) {
+    Settings& settings = arguments.settings;
+    settings.rove = std::filesystem::read_symlink("/proc/self/exe");
+    const std::filesystem::path prefix = settings.rove.parent_path().parent_path();
+    if (settings.packages.empty()) settings.packages = prefix / "packages";
+    if (settings.sources.empty()) settings.sources = ROVE_PACKAGE_SOURCES;
+    if (!std::filesystem::exists(settings.packages / "increment.rove"))
+        throw Error(ErrorCode::invalid, "no increment.rove in " + settings.packages.string() +
+                                            "; `./dev build` makes it, or say where it is with --packages");
+    settings.against_ucx = arguments.against == "ucx";
+    Report report;
+    report.command = "rove bench " + arguments.shape;
+    {
+        Progress progress;
+        if (arguments.shape == "tables")
+            measure_tables(settings, report, progress);
+        else
+            kShapes.at(arguments.shape)(settings, report, progress);
+    }
+    std::printf("%s", report.table().c_str());
+    if (!arguments.json.empty()) write(arguments.json, report.json().dump(2) + "\n");
+    if (!arguments.markdown.empty()) write(arguments.markdown, report.table());
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+    auto arguments = std::make_shared<Arguments>();
+    Settings& settings = arguments->settings;
+    CLI::App* command = app.add_subcommand("bench", "Measure Rove beside its yardsticks: UCX, and what the machine can do");
+    command
+        ->add_option("SHAPE", arguments->shape,
+                     "latency: half a round trip; rate: posts, run; bandwidth: the same with large payloads; arrival: first "
+                     "calls; wake: calls to a sleeping node; tables: all of docs/performance.md")
+        ->required()
+        ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "tables"}));
+    command
+        ->add_option("--mode", settings.modes,
+                     "deliver: nothing is run; resident: the function is there; cached: it was sent once; inline: it is sent "
+                     "in every frame. Several: separated by commas")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"deliver", "resident", "cached", "inline"}))
+        ->capture_default_str();
+    command->add_option("--function", settings.function, "increment, sum or indirect_put")
+        ->check(CLI::IsMember({"increment", "sum", "indirect_put"}))
+        ->capture_default_str();
+    command->add_option("--size", settings.sizes, "payload bytes; several: separated by commas")
+        ->delimiter(',')
+        ->check(CLI::Range(8, 261120));
+    command->add_option("--fabric", settings.fabric, "shm or tcp")
+        ->check(CLI::IsMember({"shm", "tcp"}))
+        ->capture_default_str();
+    command->add_option("--against", arguments->against, "ucx: run ucx_perftest in turns with Rove, and give ratios")
+        ->check(CLI::IsMember({"ucx"}));
+    command->add_option("--runs", settings.runs, "windows of each; figures are medians over them")
+        ->check(CLI::Range(1U, 1000U))
+        ->capture_default_str();
+    command->add_flag("--quick", settings.quick, "so short that the figures mean little: to see that it works");
+    command->add_option("--json", arguments->json, "also write the figures to this file (docs/bench.md)");
+    command->add_option("--markdown", arguments->markdown, "also write the table to this file");
+    command->add_option("--packages", settings.packages, "where increment.rove, sum.rove and the others are");
+    command->add_option("--sources", settings.sources, "where packages/ of the sources is (arrival builds from it)");
+    command->footer(
+        "Both sides are started and pinned to two cores. A ratio is the median over the runs of Rove's median (or rate) by the\n"
+        "yardstick's in the same run. Smaller is better for latencies, larger for rates.");
+    command->callback([arguments] { run_bench(*arguments); });
+}
+
+}  // namespace rove::tools
