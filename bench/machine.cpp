@@ -2,22 +2,26 @@
 
 #include <sched.h>
 #include <sys/utsname.h>
-#include <ucp/api/ucp.h>
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 
+#include "fabric/ucx/ucx_fabric.hpp"
+
 namespace rove::bench {
 
 Cores choose_cores() {
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    sched_getaffinity(0, sizeof allowed, &allowed);
-    std::vector<int> cores;
-    for (int core = 0; core < CPU_SETSIZE && cores.size() < 2; ++core)
-        if (CPU_ISSET(core, &allowed)) cores.push_back(core);
-    return {cores.back(), cores.front()};  // the node on the first, where a kernel's own work tends to be
+    static const Cores chosen = [] {  // before anything is pinned
+        cpu_set_t allowed;
+        CPU_ZERO(&allowed);
+        sched_getaffinity(0, sizeof allowed, &allowed);
+        std::vector<int> cores;
+        for (int core = 0; core < CPU_SETSIZE && cores.size() < 2; ++core)
+            if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+        return Cores{cores.back(), cores.front()};  // the node on the first, where a kernel's own work tends to be
+    }();
+    return chosen;
 }
 
 void pin_to(int core) {
@@ -55,12 +59,13 @@ std::string kernel_name() {
 }
 
 std::string ucx_version() {
-    return ucp_get_version_string();
+    return std::string(fabric::ucx_version());
 }
 
 double percentile(std::vector<double>& values, double fraction) {
     if (values.empty()) return 0;
-    const auto at = std::min(values.size() - 1, static_cast<std::size_t>(static_cast<double>(values.size()) * fraction));
+    const auto at =
+        std::min(values.size() - 1, static_cast<std::size_t>(static_cast<double>(values.size()) * fraction));
     std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
     return values[at];
 }

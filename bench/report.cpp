@@ -14,7 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json json_of(const Row& row) {
-    Json json{{"what", row.what}, {"mode", row.mode}, {"function", row.function}, {"size", row.size}, {"fabric", row.fabric}};
+    Json json{
+        {"what", row.what}, {"mode", row.mode}, {"function", row.function}, {"size", row.size}, {"fabric", row.fabric}};
     if (row.one_way_ns)
         json["one_way_ns"] = {{"min", row.one_way_ns->min},
                               {"p50", row.one_way_ns->p50},
@@ -68,7 +69,8 @@ Json Report::json() const {
 }
 
 std::string Report::table() const {
-    std::string text = "| what | mode | function | bytes | fabric | Rove | ratio to |\n| --- | --- | --- | --- | --- | --- | --- |\n";
+    std::string text =
+        "| what | mode | function | bytes | fabric | Rove | ratio to |\n| --- | --- | --- | --- | --- | --- | --- |\n";
     for (const Row& row : rows) {
         std::string ratios;
         for (const auto& [name, value] : row.ratio)

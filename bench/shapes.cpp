@@ -36,8 +36,8 @@ class Session {
 public:
     Session(const Settings& settings, const NodeSide& side, Forms forms = Forms::both)
         : settings_(settings), cores_(choose_cores()), cookie_((scratch_.path() / "cookie").string()) {
-        std::vector<std::string> command = {settings.rove, "node",   "--listen", "127.0.0.1:0", "--fabric", settings.fabric,
-                                            "--cookie",    cookie_, "--log",    "off"};
+        std::vector<std::string> command = {settings.rove,   "node",     "--listen", "127.0.0.1:0", "--fabric",
+                                            settings.fabric, "--cookie", cookie_,    "--log",       "off"};
         command.insert(command.end(), side.flags.begin(), side.flags.end());
         if (side.preload) {
             for (const char* name : {"bench_table", "increment", "indirect_put", "sum"})
@@ -79,7 +79,9 @@ private:
 class Sender {
 public:
     Sender(const Session& session, const std::string& mode, const std::string& function, std::size_t size)
-        : peer_(session.peer()), deliver_(mode == "deliver"), entry_(prepared(session, mode, function)),
+        : peer_(session.peer()),
+          deliver_(mode == "deliver"),
+          entry_(prepared(session, mode, function)),
           message_(entry_, std::max<std::size_t>(size, function == "indirect_put" ? 16 : 8)) {
         const std::uint64_t one = 1;
         std::memcpy(message_.payload().data(), &one, sizeof one);
@@ -119,9 +121,7 @@ private:
 // The figures of several runs: ours, theirs, and their ratio within each run.
 class Runs {
 public:
-    void add(double value) {
-        ours_.push_back(value);
-    }
+    void add(double value) { ours_.push_back(value); }
     void against(const std::string& name, double theirs) {
         theirs_[name].push_back(theirs);
         ratios_[name].push_back(ours_.back() / theirs);
@@ -197,12 +197,15 @@ double batch_seconds(const Session& session, Sender& sender, std::uint64_t posts
 class Proof {
 public:
     Proof(const Session& session, const std::string& mode, const std::string& function)
-        : peer_(session.peer()), function_(mode == "deliver" ? "" : function),
-          entry_(session.package("sum").entry("sums")), increment_(session.package("increment").entry("increment")) {}
+        : peer_(session.peer()),
+          function_(mode == "deliver" ? "" : function),
+          entry_(session.package("sum").entry("sums")),
+          increment_(session.package("increment").entry("increment")) {}
 
     void expect(std::uint64_t more) {
         const std::int64_t now = read();
-        if (before_ >= 0 && function_ != "indirect_put" && !function_.empty() && now != before_ + static_cast<std::int64_t>(more))
+        if (before_ >= 0 && function_ != "indirect_put" && !function_.empty() &&
+            now != before_ + static_cast<std::int64_t>(more))
             throw Error(ErrorCode::internal, fmt::format("{} of {} functions have run", now - before_, more));
         before_ = now;
     }
@@ -213,7 +216,8 @@ private:
         const auto bytes = std::as_writable_bytes(std::span(told));
         const std::int64_t nothing = 0;
         if (function_ == "sum") (void)peer_.call(entry_).get_into(bytes);
-        if (function_ == "increment") (void)peer_.call(increment_, std::as_bytes(std::span(&nothing, 1))).get_into(bytes);
+        if (function_ == "increment")
+            (void)peer_.call(increment_, std::as_bytes(std::span(&nothing, 1))).get_into(bytes);
         return told[0];
     }
 
@@ -237,7 +241,8 @@ void flood(const Settings& settings, const Flood& flood, std::size_t size, const
     const RingWork work = settings.function == "sum" ? RingWork::sum : RingWork::increment;
     Runs runs;
     for (unsigned run = 0; run < settings.runs; ++run) {
-        progress.say(fmt::format("{} {} {} {} bytes: run {} of {}", flood.what, mode, settings.function, size, run + 1, settings.runs));
+        progress.say(fmt::format("{} {} {} {} bytes: run {} of {}", flood.what, mode, settings.function, size, run + 1,
+                                 settings.runs));
         const double ring = raw_ring_per_second(session.cores(), work, sender.size(), flood.posts);
         proof.expect(0);
         const double seconds =
@@ -246,13 +251,19 @@ void flood(const Settings& settings, const Flood& flood, std::size_t size, const
         runs.add(static_cast<double>(flood.posts) / seconds);
         runs.against("raw_ring_per_second", ring);
         if (!settings.against_ucx) continue;
-        measure_ucx(settings, session, "ucp_am_bw", size,
-                    [&](const PerftestResult& ucx) { runs.against("ucp_am_bw_per_second", ucx.per_second); }, report);
+        measure_ucx(
+            settings, session, "ucp_am_bw", size,
+            [&](const PerftestResult& ucx) { runs.against("ucp_am_bw_per_second", ucx.per_second); }, report);
         if (settings.fabric == "shm")
-            measure_ucx(settings, session, "ucp_put_bw", size,
-                        [&](const PerftestResult& ucx) { runs.against("ucp_put_bw_per_second", ucx.per_second); }, report);
+            measure_ucx(
+                settings, session, "ucp_put_bw", size,
+                [&](const PerftestResult& ucx) { runs.against("ucp_put_bw_per_second", ucx.per_second); }, report);
     }
-    Row row{.what = flood.what, .mode = flood.batches ? mode + ", batch" : mode, .function = settings.function, .size = sender.size(), .fabric = settings.fabric};
+    Row row{.what = flood.what,
+            .mode = flood.batches ? mode + ", batch" : mode,
+            .function = settings.function,
+            .size = sender.size(),
+            .fabric = settings.fabric};
     row.per_second = runs.middle();
     row.bytes_per_second = runs.middle() * static_cast<double>(sender.size());
     row.frame_bytes = sender.frame_bytes();
@@ -309,7 +320,8 @@ void measure_latency(const Settings& settings, Report& report, Progress& progres
             Runs runs;
             std::vector<OneWay> all;
             for (unsigned run = 0; run < settings.runs; ++run) {
-                progress.say(fmt::format("latency {} {} {} bytes: run {} of {}", mode, settings.function, size, run + 1, settings.runs));
+                progress.say(fmt::format("latency {} {} {} bytes: run {} of {}", mode, settings.function, size, run + 1,
+                                         settings.runs));
                 const double line = cache_line_ns(session.cores());
                 all.push_back(ping_pong(sender, samples));
                 runs.add(all.back().p50);
@@ -317,10 +329,16 @@ void measure_latency(const Settings& settings, Report& report, Progress& progres
                 if (!settings.against_ucx) continue;
                 for (const char* test : {"ucp_put_lat", "ucp_am_lat"})
                     if (settings.fabric == "shm" || test == std::string("ucp_am_lat"))
-                        measure_ucx(settings, session, test, sender.size(),
-                                    [&](const PerftestResult& ucx) { runs.against(std::string(test) + "_ns", ucx.typical_ns); }, report);
+                        measure_ucx(
+                            settings, session, test, sender.size(),
+                            [&](const PerftestResult& ucx) { runs.against(std::string(test) + "_ns", ucx.typical_ns); },
+                            report);
             }
-            Row row{.what = "latency", .mode = mode, .function = settings.function, .size = sender.size(), .fabric = settings.fabric};
+            Row row{.what = "latency",
+                    .mode = mode,
+                    .function = settings.function,
+                    .size = sender.size(),
+                    .fabric = settings.fabric};
             row.one_way_ns = middle_of(all);
             row.frame_bytes = sender.frame_bytes();
             runs.tell(row);
@@ -340,8 +358,11 @@ void measure_rate(const Settings& settings, Report& report, Progress& progress) 
 void measure_bandwidth(const Settings& settings, Report& report, Progress& progress) {
     for (const std::size_t size : sizes_or(settings, {4096, 65536}))
         for (const std::string& mode : settings.modes) {
-            const std::uint64_t bytes = settings.quick ? 16'000'000 : settings.fabric == "tcp" ? 400'000'000 : 4'000'000'000;
-            flood(settings, {"bandwidth", false, std::max<std::uint64_t>(bytes / size, 10)}, size, mode, report, progress);
+            const std::uint64_t bytes = settings.quick             ? 16'000'000
+                                        : settings.fabric == "tcp" ? 400'000'000
+                                                                   : 4'000'000'000;
+            flood(settings, {"bandwidth", false, std::max<std::uint64_t>(bytes / size, 10)}, size, mode, report,
+                  progress);
         }
 }
 
@@ -367,13 +388,15 @@ void measure_arrival(const Settings& settings, Report& report, Progress& progres
             const Package& package = built[(form == Forms::image ? 0 : packages) + i];
             first.push_back(timed_call(session.peer(), package.entry("sum")));
             std::vector<double> again;
-            for (int repeat = 0; repeat < 200; ++repeat) again.push_back(timed_call(session.peer(), package.entry("sum")));
+            for (int repeat = 0; repeat < 200; ++repeat)
+                again.push_back(timed_call(session.peer(), package.entry("sum")));
             cached.push_back(median(again));
             second_function.push_back(timed_call(session.peer(), package.entry("sums")));
         }
         const std::string name = form == Forms::image ? "image" : "bitcode";
         const auto add = [&](const std::string& what, std::vector<double> ns) {
-            Row row{.what = "arrival", .mode = name + ": " + what, .function = "sum", .size = 8, .fabric = settings.fabric};
+            Row row{
+                .what = "arrival", .mode = name + ": " + what, .function = "sum", .size = 8, .fabric = settings.fabric};
             row.one_way_ns = summary(std::move(ns));
             report.rows.push_back(row);
         };
@@ -390,7 +413,8 @@ void measure_arrival(const Settings& settings, Report& report, Progress& progres
 
 void measure_wake(const Settings& settings, Report& report, Progress& progress) {
     const auto add = [&](const std::string& mode) -> Row& {
-        report.rows.push_back(Row{.what = "wake", .mode = mode, .function = "increment", .size = 8, .fabric = settings.fabric});
+        report.rows.push_back(
+            Row{.what = "wake", .mode = mode, .function = "increment", .size = 8, .fabric = settings.fabric});
         return report.rows.back();
     };
     for (const char* waiting : {"balanced", "latency"}) {

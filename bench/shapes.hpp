@@ -16,10 +16,10 @@ struct Settings {
     std::string fabric = "shm";
     bool against_ucx = false;
     unsigned runs = 5;
-    bool quick = false;               // so short that the figures mean little: for tests
-    std::filesystem::path rove;       // the command, for the node
-    std::filesystem::path packages;   // where increment.rove and the others are
-    std::filesystem::path sources;    // of arrival's packages
+    bool quick = false;              // so short that the figures mean little: for tests
+    std::filesystem::path rove;      // the command, for the node
+    std::filesystem::path packages;  // where increment.rove and the others are
+    std::filesystem::path sources;   // of arrival's packages
 };
 
 // Each appends its rows. They throw rove::Error.

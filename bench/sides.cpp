@@ -15,7 +15,8 @@
 
 namespace rove::bench {
 
-Child::Child(const std::vector<std::string>& command, int core, const std::vector<std::string>& environment, bool loud) {
+Child::Child(const std::vector<std::string>& command, int core, const std::vector<std::string>& environment,
+             bool loud) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) throw Error(ErrorCode::overloaded, std::string("no pipe: ") + strerror(errno));
     std::vector<char*> arguments;
@@ -64,7 +65,8 @@ std::string Child::read_line() {
 std::string Child::read_all() {
     std::string all;
     char piece[4096];
-    for (ssize_t got = 0; (got = read(output_, piece, sizeof piece)) > 0;) all.append(piece, static_cast<std::size_t>(got));
+    for (ssize_t got = 0; (got = read(output_, piece, sizeof piece)) > 0;)
+        all.append(piece, static_cast<std::size_t>(got));
     return all;
 }
 

@@ -12,8 +12,8 @@ namespace rove::bench {
 class Child {
 public:
     // Starts it on a core. Its standard output can be read; its standard error goes nowhere, unless `loud`.
-    Child(const std::vector<std::string>& command, int core,
-          const std::vector<std::string>& environment = {}, bool loud = false);
+    Child(const std::vector<std::string>& command, int core, const std::vector<std::string>& environment = {},
+          bool loud = false);
     ~Child();  // ends it
     Child(const Child&) = delete;
     [[nodiscard]] std::string read_line();  // empty: it has ended

@@ -42,8 +42,8 @@ std::optional<PerftestResult> run_perftest(const Cores& cores, const std::string
                                            std::size_t bytes, unsigned long iterations, std::string& why) {
     const unsigned port = free_port();
     const std::string port_text = std::to_string(port);
-    const std::vector<std::string> environment = {
-        fabric == "shm" ? "UCX_TLS=posix,cma,self" : "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo", "UCX_WARN_UNUSED_ENV_VARS=n"};
+    const std::vector<std::string> environment = {fabric == "shm" ? "UCX_TLS=posix,cma,self" : "UCX_TLS=tcp,self",
+                                                  "UCX_NET_DEVICES=lo", "UCX_WARN_UNUSED_ENV_VARS=n"};
     Child server({"ucx_perftest", "-p", port_text}, cores.node, environment);
     for (unsigned tries = 0; !is_listening(port); ++tries) {
         if (tries == 300) {
@@ -61,7 +61,8 @@ std::optional<PerftestResult> run_perftest(const Cores& cores, const std::string
     std::optional<PerftestResult> result;
     for (std::string line; std::getline(lines, line);) {
         std::istringstream fields(line);
-        double iterations_done = 0, typical = 0, average = 0, overall = 0, mb = 0, mb_overall = 0, rate = 0, rate_overall = 0;
+        double iterations_done = 0, typical = 0, average = 0, overall = 0, mb = 0, mb_overall = 0, rate = 0,
+               rate_overall = 0;
         if (fields >> iterations_done >> typical >> average >> overall >> mb >> mb_overall >> rate >> rate_overall)
             result = PerftestResult{typical * 1000, rate_overall};
     }

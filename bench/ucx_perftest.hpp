@@ -17,7 +17,7 @@ struct PerftestResult {
 // `test` as `ucx_perftest -t` names it; `fabric` shm or tcp. Nothing: it is not installed, or does not know the transport
 // (`why` says so).
 [[nodiscard]] std::optional<PerftestResult> run_perftest(const Cores& cores, const std::string& test,
-                                                         const std::string& fabric, std::size_t bytes, unsigned long iterations,
-                                                         std::string& why);
+                                                         const std::string& fabric, std::size_t bytes,
+                                                         unsigned long iterations, std::string& why);
 
 }  // namespace rove::bench

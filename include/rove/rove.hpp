@@ -25,6 +25,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rove/error.hpp"
@@ -131,7 +132,8 @@ struct Reply {
 // One invocation in flight. Dropping it forgets the call; a late reply is recognised and discarded.
 class Call {
 public:
-    Call(Call&&) noexcept = default;
+    Call(Call&& other) noexcept
+        : core_(std::exchange(other.core_, nullptr)), slot_(other.slot_), generation_(other.generation_) {}
     Call& operator=(Call&& other) noexcept;
     ~Call();
 
@@ -149,10 +151,10 @@ public:
 private:
     friend class CallFrame;
     friend class Peer;
-    Call(std::shared_ptr<NodeCore> core, std::uint16_t slot, std::uint32_t generation)
-        : core_(std::move(core)), slot_(slot), generation_(generation) {}
+    Call(NodeCore* core, std::uint16_t slot, std::uint32_t generation)
+        : core_(core), slot_(slot), generation_(generation) {}
     void forget() noexcept;
-    std::shared_ptr<NodeCore> core_;
+    NodeCore* core_;  // null: the result was taken. A node lives as long as it has calls.
     std::uint16_t slot_;
     std::uint32_t generation_;
 };

@@ -94,4 +94,18 @@ private:
     Buffer out_;
 };
 
+// memcpy, with the sizes that small payloads have done in place.
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
+    const auto both_ends = [&]<std::size_t kPart>() {
+        std::memcpy(to, from, kPart);
+        std::memcpy(to + size - kPart, from + size - kPart, kPart);
+    };
+    if (size >= 16 && size <= 32)
+        both_ends.operator()<16>();
+    else if (size >= 8 && size < 16)
+        both_ends.operator()<8>();
+    else if (size > 0)
+        std::memcpy(to, from, size);
+}
+
 }  // namespace rove

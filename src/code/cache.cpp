@@ -115,7 +115,7 @@ bool CodeCache::State::forget_one() {
     PackageCode* oldest = nullptr;
     for (const auto& [digest, package] : packages) {
         if (package->loaded() || package->resident || package->data || package->awaited ||
-            package->compile == PackageCode::Compile::queued || package->running.load() != 0)
+            package->compile == PackageCode::Compile::queued || is_running(*package))
             continue;
         if (oldest == nullptr || package->last_used.load() < oldest->last_used.load()) oldest = package.get();
     }

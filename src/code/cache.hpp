@@ -74,8 +74,8 @@ public:
     Entered& operator=(Entered&&) = delete;
     ~Entered();
     void run(rove_here* here, const void* payload, std::size_t size) const { entry_(here, payload, size); }
+    [[nodiscard]] EntryPoint entry() const { return entry_; }
     [[nodiscard]] Ran ran() const { return ran_; }
-    explicit operator bool() const { return package_ != nullptr; }
 
 private:
     EntryPoint entry_;
@@ -117,8 +117,12 @@ public:
     // (names symbol, function and node), a dependency that cannot be opened, a malformed image, no form for this target.
     // Only the first two are tried once more, when an interface has been loaded.
     [[nodiscard]] std::variant<Entered, Waiting, Error> enter(Function& function);
-    // The same where the code is loaded, and nothing (it is false) where it is not.
-    [[nodiscard]] Entered enter_loaded(Function& function);
+    // The same for the one thread that leads a node, at the cost of two plain stores: gives the entry point where the code is
+    // loaded, else null. One function at a time, until leave_leading(), or until keep_leading() makes an Entered of it because
+    // another thread leads from here on.
+    [[nodiscard]] EntryPoint enter_leading(Function& function);
+    void leave_leading();
+    [[nodiscard]] Entered keep_leading();
 
     // Links an interface so that functions that arrive later bind to its names. Synchronous, compile included.
     [[nodiscard]] Result<LoadReport> load_interface(const std::shared_ptr<PackageStore>& package);

@@ -45,6 +45,9 @@ struct CodeCache::State {
     void recount();
     void trim();
     [[nodiscard]] bool evict(PackageCode& package);
+    [[nodiscard]] bool is_running(const PackageCode& package) const;
+    static bool can_fence_all();
+    static void fence_all();
 
     CodeCache& cache;
     CodeOptions options;
@@ -65,6 +68,9 @@ struct CodeCache::State {
     std::atomic<bool> over_budget{false};  // ~Entered looks at this and nothing else
     std::atomic<std::uint64_t> epoch{1};   // advances with every load: coarse time for last_used
     std::size_t evictions = 0, loads = 0;
+    // What the leader runs, if it has entered by enter_leading: that package is not evicted.
+    alignas(64) std::atomic<PackageCode*> leader_runs{nullptr};
+    const bool evictor_fences = can_fence_all();  // with a barrier for all threads, so that the leader needs none
 
     std::deque<PackageCode*> compile_queue;
     PackageCode* compiling = nullptr;

@@ -1,4 +1,8 @@
 // Making code ready, swapping its tier, and taking it away again.
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,25 +17,67 @@ void PackageCode::end() {
     destructors.run();
 }
 
-Entered CodeCache::enter_loaded(Function& function) {
+// The leader stores what it runs and then loads the target; who evicts clears the target and then looks at what runs. One of
+// them must see the other: the evictor's barrier goes through all threads, so the leader's order needs only hold in its own.
+EntryPoint CodeCache::enter_leading(Function& function) {
     PackageCode& package = *function.package;
-    // Partner: State::evict.
-    package.running.fetch_add(1, std::memory_order_seq_cst);
-    const EntryPoint target = function.target.load(std::memory_order_seq_cst);
+    state_->leader_runs.store(&package, std::memory_order_relaxed);
+    if (state_->evictor_fences)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    else
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    const EntryPoint target = function.target.load(std::memory_order_acquire);
     if (target == nullptr) {
-        package.running.fetch_sub(1, std::memory_order_seq_cst);
-        return {nullptr, Ran::image, nullptr};
+        state_->leader_runs.store(nullptr, std::memory_order_relaxed);
+        return nullptr;
     }
     // What it waited for has been compiled behind it.
     if (package.awaited.load(std::memory_order_relaxed)) package.awaited.store(false, std::memory_order_relaxed);
-    package.last_used.store(state_->epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    return {target, function.ran.load(std::memory_order_relaxed), &package};
+    const std::uint64_t epoch = state_->epoch.load(std::memory_order_relaxed);
+    if (package.last_used.load(std::memory_order_relaxed) != epoch)
+        package.last_used.store(epoch, std::memory_order_relaxed);
+    return target;
+}
+
+void CodeCache::leave_leading() {
+    state_->leader_runs.store(nullptr, std::memory_order_release);
+    left();
+}
+
+Entered CodeCache::keep_leading() {
+    PackageCode* package = state_->leader_runs.load(std::memory_order_relaxed);
+    package->running.fetch_add(1, std::memory_order_seq_cst);
+    state_->leader_runs.store(nullptr, std::memory_order_release);
+    return {nullptr, Ran::image, package};
+}
+
+bool CodeCache::State::is_running(const PackageCode& package) const {
+    if (evictor_fences) fence_all();
+    return package.running.load(std::memory_order_seq_cst) != 0 ||
+           leader_runs.load(std::memory_order_seq_cst) == &package;
+}
+
+// Expedited where the process has registered (CodePool::prepare_process), else the slow way, which always works.
+void CodeCache::State::fence_all() {
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0) return;
+    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+}
+
+bool CodeCache::State::can_fence_all() {
+    const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+    return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL) != 0;
 }
 
 std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
-    if (Entered entered = enter_loaded(function)) return entered;
     PackageCode& package = *function.package;
+    // Partner: State::evict.
     package.running.fetch_add(1, std::memory_order_seq_cst);
+    if (const EntryPoint target = function.target.load(std::memory_order_seq_cst)) {
+        if (package.awaited.load(std::memory_order_relaxed)) package.awaited.store(false, std::memory_order_relaxed);
+        package.last_used.store(state_->epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target,
+                                                     function.ran.load(std::memory_order_relaxed), &package);
+    }
     State::Lock lock(state_->mutex);
     const auto not_now = [&package] { package.running.fetch_sub(1, std::memory_order_seq_cst); };
     const Result<State::Ready> ready = state_->make_ready(package);
@@ -278,7 +324,7 @@ void CodeCache::State::trim() {
 
 bool CodeCache::State::evict(PackageCode& package) {
     for (const auto& function : package.functions) function->target.store(nullptr, std::memory_order_seq_cst);
-    if (package.running.load(std::memory_order_seq_cst) != 0) {  // partner: CodeCache::enter
+    if (is_running(package)) {  // partners: CodeCache::enter, enter_leading
         publish(package);
         return false;
     }

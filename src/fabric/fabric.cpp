@@ -7,44 +7,19 @@ constexpr std::size_t index_of(Traffic traffic) {
 }
 }  // namespace
 
-std::byte* Link::reserve(Traffic traffic, std::size_t frame_bytes) {
+// At the ring's end, without credit, or with a wrong one.
+std::byte* Link::reserve_rarely(Traffic traffic, std::size_t frame_bytes) {
     RingWriter& ring = outgoing_[index_of(traffic)];
-    if (broken_ || !ring.connected()) return nullptr;
     const std::uint64_t before = ring.head();
-    bool filler = false;
-    std::byte* frame = ring.reserve(frame_bytes, filler);
-    if (filler) transmit(traffic, before, wire::kHeaderBytes);
-    if (ring.credit_is_wrong()) {
-        break_with(Error(ErrorCode::invalid, "the peer gave credit for frames that it was not sent"));
-        return nullptr;
-    }
-    return frame;
+    std::byte* frame = ring.reserve_rarely(frame_bytes);
+    if (ring.head() != before && by_messages_) transmit(traffic, before, wire::kHeaderBytes);  // a filler
+    if (!ring.credit_is_wrong()) return frame;
+    break_with(Error(ErrorCode::invalid, "the peer gave credit for frames that it was not sent"));
+    return nullptr;
 }
 
-void Link::publish(Traffic traffic, const wire::FrameHeader& header) {
-    RingWriter& ring = outgoing_[index_of(traffic)];
-    const std::uint64_t position = ring.head();
-    const std::size_t bytes = (wire::kHeaderBytes + header.body_bytes + 7) / 8 * 8;
-    ring.publish(header);
-    ++counters_.frames_sent;
-    counters_.bytes_sent += bytes;
-    transmit(traffic, position, bytes);
-    if (peer_asleep()) this->ring();
-}
-
-bool Link::next(Traffic traffic, wire::Frame& frame) {
-    if (broken_) return false;
-    const RingReader::Arrival arrival = incoming_[index_of(traffic)].next(frame);
-    if (arrival == RingReader::Arrival::malformed)
-        break_with(Error(ErrorCode::invalid, "the peer sent a malformed frame"));
-    return arrival == RingReader::Arrival::frame;
-}
-
-void Link::release(Traffic traffic) {
-    RingReader& ring = incoming_[index_of(traffic)];
-    ring.release();
-    ++counters_.frames_received;
-    if (ring.credit_due()) transmit_credit(traffic);
+void Link::break_with_malformed() {
+    break_with(Error(ErrorCode::invalid, "the peer sent a malformed frame"));
 }
 
 std::uint64_t Link::hold(Traffic traffic) {
@@ -56,10 +31,6 @@ void Link::let_go(Traffic traffic, std::uint64_t held) {
     RingReader& ring = incoming_[index_of(traffic)];
     ring.let_go(held);
     if (ring.credit_due()) transmit_credit(traffic);
-}
-
-bool Link::pending() const {
-    return !broken_ && (incoming_[0].pending() || incoming_[1].pending());
 }
 
 void Link::await(std::vector<AwaitedSignal>& signals) const {

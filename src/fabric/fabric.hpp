@@ -50,28 +50,54 @@ public:
     // "direct" or "message" once connected; for people.
     [[nodiscard]] virtual std::string_view lane() const = 0;
 
+    // Whether its frames travel by messages, which somebody has to progress.
+    [[nodiscard]] bool by_messages() const { return by_messages_; }
+
     // --- sending
 
     // Room for a frame of that many bytes (header included) in the peer's ring, 64-byte aligned; null when the ring has
     // no credit for it now. The caller fills the frame (all but the signal word) and publishes it before it reserves
     // again on the same traffic. Precondition: kHeaderBytes <= frame_bytes <= wire::kFrameBytesMax.
-    [[nodiscard]] std::byte* reserve(Traffic traffic, std::size_t frame_bytes);
+    [[nodiscard]] std::byte* reserve(Traffic traffic, std::size_t frame_bytes) {
+        RingWriter& ring = outgoing_[static_cast<std::size_t>(traffic)];
+        if (broken_ || !ring.connected()) return nullptr;
+        if (std::byte* frame = ring.reserve(frame_bytes)) return frame;
+        return reserve_rarely(traffic, frame_bytes);
+    }
     // Makes the reserved frame visible to the peer, and rings if the peer sleeps. Writes the header, the signal last.
-    void publish(Traffic traffic, const wire::FrameHeader& header);
+    void publish(Traffic traffic, const wire::FrameHeader& header) {
+        RingWriter& ring = outgoing_[static_cast<std::size_t>(traffic)];
+        const std::uint64_t position = ring.head();
+        ring.publish(header);
+        ++counters_.frames_sent;
+        counters_.bytes_sent += wire::kHeaderBytes + header.body_bytes;
+        if (by_messages_) return transmit(traffic, position, (wire::kHeaderBytes + header.body_bytes + 7) / 8 * 8);
+        if (peer_sleeps()) this->ring();
+    }
 
     // --- receiving
 
     // The next frame, if one has arrived whole; it stays valid until release(). Fillers are passed over. A malformed
     // frame breaks the link: broken() tells, and nothing is delivered any more.
-    [[nodiscard]] bool next(Traffic traffic, wire::Frame& frame);
+    [[nodiscard]] bool next(Traffic traffic, wire::Frame& frame) {
+        if (broken_) return false;
+        const RingReader::Arrival arrival = incoming_[static_cast<std::size_t>(traffic)].next(frame);
+        if (arrival == RingReader::Arrival::malformed) break_with_malformed();
+        return arrival == RingReader::Arrival::frame;
+    }
     // Gives the frame's room back; credits go to the peer once per bank.
-    void release(Traffic traffic);
+    void release(Traffic traffic) {
+        RingReader& ring = incoming_[static_cast<std::size_t>(traffic)];
+        ring.release();
+        ++counters_.frames_received;
+        if (ring.credit_due()) transmit_credit(traffic);
+    }
     // Goes on to the next frame while this one stays in use until let_go() of the value given. The room of the frames behind
     // it is given back with its own.
     [[nodiscard]] std::uint64_t hold(Traffic traffic);
     void let_go(Traffic traffic, std::uint64_t held);
     // Is there anything to deliver? Cheap; for the last look before sleep.
-    [[nodiscard]] bool pending() const;
+    [[nodiscard]] bool pending() const { return !broken_ && (incoming_[0].pending() || incoming_[1].pending()); }
     // Adds the next frames' signals: for a look that needs no lock, as long as the link lives.
     void await(std::vector<AwaitedSignal>& signals) const;
 
@@ -98,15 +124,32 @@ protected:
     virtual void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) = 0;
     virtual void transmit_credit(Traffic traffic) = 0;
     // Direct links: has the peer announced that it sleeps? Message links wake by the message itself.
-    [[nodiscard]] virtual bool peer_asleep() const = 0;
+    [[nodiscard]] bool peer_sleeps() const {
+        if (asleep_ == nullptr) return peer_asleep();
+        // The sleeper's barrier makes a fence here needless, where it can be had: see UcxFabric::announce_sleep.
+        if (sleeper_pays_->load(std::memory_order_acquire))
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        else
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        return std::atomic_ref(*asleep_).load(std::memory_order_relaxed) != 0;
+    }
+    // The same for links that set no `asleep_`.
+    [[nodiscard]] virtual bool peer_asleep() const { return false; }
     // Wakes it.
     virtual void ring() = 0;
 
+    bool by_messages_ = false;                         // frames need transmit()
+    std::uint32_t* asleep_ = nullptr;                  // in the peer's region
+    const std::atomic<bool>* sleeper_pays_ = nullptr;  // set with asleep_
     // The derived class wires these up: outgoing_ at connect, incoming_ when the link is opened.
     RingWriter outgoing_[kTrafficKinds];
     RingReader incoming_[kTrafficKinds];
     std::optional<Error> broken_;
     Counters counters_;
+
+private:
+    [[nodiscard]] std::byte* reserve_rarely(Traffic traffic, std::size_t frame_bytes);
+    void break_with_malformed();
 };
 inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // two UCX worker addresses (~1 KiB each) and two keys
 

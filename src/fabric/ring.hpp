@@ -45,18 +45,22 @@ public:
     RingWriter(std::byte* memory, CreditWord* credit, std::uint64_t key)
         : memory_(memory), credit_(credit), key_(key) {}
 
+    // Room for a frame where that takes neither a filler nor a look at the credit, else null.
+    [[nodiscard]] std::byte* reserve(std::size_t frame_bytes) const {
+        const std::uint64_t lines = wire::lines_of(frame_bytes);
+        if (head_ % kRingLines + lines > kRingLines || head_ + lines - credited_ > kRingLines) return nullptr;
+        return line(head_);
+    }
+
     // Room for a frame, or null. Publishes a filler when the ring's end is too near.
-    [[nodiscard]] std::byte* reserve(std::size_t frame_bytes, bool& filler_published) {
+    [[nodiscard]] std::byte* reserve_rarely(std::size_t frame_bytes) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
         const std::uint64_t to_end = kRingLines - head_ % kRingLines;
         const std::uint64_t needed = lines <= to_end ? lines : lines + to_end;
-        filler_published = false;
         if (head_ + needed - credited_ > kRingLines && head_ + needed - load_credit() > kRingLines) return nullptr;
-        if (lines > to_end) {
+        if (lines > to_end)
             publish({.body_bytes = static_cast<std::uint32_t>(to_end * wire::kLineBytes - wire::kHeaderBytes),
                      .kind = wire::Kind::filler});
-            filler_published = true;
-        }
         return line(head_);
     }
 

@@ -50,7 +50,7 @@ std::string Entry::id() const {
 Call& Call::operator=(Call&& other) noexcept {
     if (this == &other) return *this;
     forget();
-    core_ = std::move(other.core_);
+    core_ = std::exchange(other.core_, nullptr);
     slot_ = other.slot_;
     generation_ = other.generation_;
     return *this;
@@ -61,23 +61,22 @@ Call::~Call() {
 }
 
 void Call::forget() noexcept {
-    if (core_) core_->forget({slot_, generation_});
-    core_.reset();
+    if (NodeCore* core = std::exchange(core_, nullptr)) core->forget({slot_, generation_});
 }
 
 bool Call::done() {
-    if (!core_) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
     return core_->test({slot_, generation_});
 }
 
 bool Call::wait_for(std::chrono::milliseconds timeout) {
-    if (!core_) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
     return core_->wait({slot_, generation_}, Clock::now() + timeout);
 }
 
 Reply Call::reply() {
-    if (!core_) throw Error(ErrorCode::invalid, "the call's result was taken already");
-    const std::shared_ptr<NodeCore> core = std::move(core_);
+    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    NodeCore* core = std::exchange(core_, nullptr);
     CallEnd end = value_or_throw(core->finish({slot_, generation_}));
     return {std::move(end.data), end.node, static_cast<RanAs>(end.ran), end.hops};
 }
@@ -87,8 +86,8 @@ std::vector<std::byte> Call::get() {
 }
 
 std::size_t Call::get_into(std::span<std::byte> into) {
-    if (!core_) throw Error(ErrorCode::invalid, "the call's result was taken already");
-    const std::shared_ptr<NodeCore> core = std::move(core_);
+    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    NodeCore* core = std::exchange(core_, nullptr);
     return value_or_throw(core->finish_into({slot_, generation_}, into));
 }
 
@@ -112,7 +111,7 @@ Call CallFrame::call() {
     if (!link_) return peer.call(*entry_, aside_);
     const CallTable::Id id =
         value_or_throw(peer.core_->post_begun(*peer.state_, {std::move(link_), place_, handle_}, true));
-    return {peer.core_, id.slot, id.generation};
+    return {peer.core_.get(), id.slot, id.generation};
 }
 
 void CallFrame::post() {
@@ -190,7 +189,7 @@ Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
 
 Call Peer::ping(std::span<const std::byte> payload) const {
     const CallTable::Id id = value_or_throw(core_->ping(state_, payload, true));
-    return {core_, id.slot, id.generation};
+    return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::deliver(std::span<const std::byte> payload) const {
@@ -199,7 +198,7 @@ void Peer::deliver(std::span<const std::byte> payload) const {
 
 Call Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
     const CallTable::Id id = value_or_throw(core_->call(state_, {entry.package_, entry.index_, payload, true}));
-    return {core_, id.slot, id.generation};
+    return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
@@ -208,7 +207,7 @@ void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
 
 LoadReport Peer::load(const Package& package) const {
     const CallTable::Id id = value_or_throw(core_->load(state_, package.store_));
-    const std::vector<std::byte> lines = Call(core_, id.slot, id.generation).get();
+    const std::vector<std::byte> lines = Call(core_.get(), id.slot, id.generation).get();
     LoadReport report;
     std::string_view rest = as_text(lines);
     for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
@@ -242,7 +241,9 @@ std::size_t Peer::payload_bytes_max() noexcept {
 Node::Node(NodeOptions options) : core_(value_or_throw(NodeCore::create(std::move(options)))) {}
 
 Node::~Node() {
-    if (core_) core_->shut_down();
+    if (!core_) return;
+    core_->shut_down();
+    core_->outlive_node(core_);
 }
 
 Peer Node::connect(std::string_view address) {

@@ -31,12 +31,40 @@ Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& loc
     return wait_for_room(*peer, lock);
 }
 
+// As nearly all calls go: the peer knows the function, and there is room.
+std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const FunctionId& function,
+                                                    const Outgoing& outgoing) {
+    const PeerState::Bound& bound = peer.bound_place(function);
+    if (!peer.clear_way() || bound.function != function) return std::nullopt;
+    const std::size_t bytes = wire::kHeaderBytes + outgoing.payload.size();
+    std::byte* frame = peer.link->reserve(Traffic::calls, bytes);
+    if (frame == nullptr) return std::nullopt;
+    CallTable::Id id{0, 0};
+    if (outgoing.wants_reply) {
+        const Result<CallTable::Id> begun = calls_.begin(&peer);
+        if (!begun) return std::nullopt;
+        id = *begun;
+    }
+    copy_bytes(frame + wire::kHeaderBytes, outgoing.payload.data(), outgoing.payload.size());
+    peer.counters.frame_bytes_last = static_cast<std::uint32_t>(bytes);
+    peer.link->publish(Traffic::calls, {.body_bytes = static_cast<std::uint32_t>(outgoing.payload.size()),
+                                        .kind = Kind::call,
+                                        .flags = outgoing.wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                                        .handle = bound.handle,
+                                        .generation = id.generation,
+                                        .node = peer.my_id,
+                                        .call = id.slot});
+    if (peer.link->by_messages()) wake_leader();
+    return id;
+}
+
 Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing) {
     if (outgoing.payload.size() > wire::kPayloadBytesMax)
         return tl::unexpected<Error>(too_large(name_of(outgoing), outgoing.payload.size()));
     Hold hold(*this);
-    ROVE_CHECK(ready_to_send(peer, hold.lock()));
     const FunctionId& function = outgoing.package->function_ids()[outgoing.entry];
+    if (const auto sent = send_at_once(*peer, function, outgoing)) return *sent;
+    ROVE_CHECK(ready_to_send(peer, hold.lock()));
     if (!peer->handle_of(function)) ROVE_CHECK(offer(*peer, outgoing.package));
     CallTable::Id id{0, 0};
     if (outgoing.wants_reply) {
@@ -86,7 +114,7 @@ Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wa
                                    .generation = id.generation,
                                    .node = peer.my_id,
                                    .call = id.slot});
-    if (fabric_->needs_progress() || !peer.outbox[0].empty()) wake_leader();
+    if (link->by_messages() || !peer.outbox[0].empty()) wake_leader();
     return id;
 }
 

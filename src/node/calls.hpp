@@ -68,6 +68,7 @@ public:
     [[nodiscard]] CallSlot* flying(Id id);
     [[nodiscard]] CallSlot* find(Id id);
     void release(Id id);
+    [[nodiscard]] std::size_t used() const { return chunks_.size() * kChunk - free_.size(); }
     // Fails what flies to one peer (null: to any).
     void fail_all(const PeerState* peer, const Error& why);
 

@@ -191,8 +191,19 @@ bool NodeCore::has_ended(CallTable::Id id) {
 }
 
 void NodeCore::forget(CallTable::Id id) {
+    std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(*this);
+    last = free_slot(id);
+}
+
+std::shared_ptr<NodeCore> NodeCore::free_slot(CallTable::Id id) {
     calls_.release(id);
+    return self_ && calls_.used() == 0 ? std::exchange(self_, nullptr) : nullptr;
+}
+
+void NodeCore::outlive_node(std::shared_ptr<NodeCore> self) {
+    Hold hold(*this);
+    if (calls_.used() > 0) self_ = std::move(self);
 }
 
 }  // namespace rove

@@ -23,6 +23,7 @@
 #include "base/clock.hpp"
 #include "code/cache.hpp"
 #include "node/calls.hpp"
+#include "node/node_lock.hpp"
 #include "node/peer_state.hpp"
 #include "node/sleeper.hpp"
 #include "node/spin.hpp"
@@ -79,6 +80,8 @@ public:
     // The same into the caller's memory; gives the result's size. invalid: it is larger than `into`.
     [[nodiscard]] Result<std::size_t> finish_into(CallTable::Id id, std::span<std::byte> into);
     void forget(CallTable::Id id);
+    // Calls point to their node: it stays until the last of them has been taken or forgotten.
+    void outlive_node(std::shared_ptr<NodeCore> self);
     unsigned poll(std::chrono::milliseconds wait);
     void wake() noexcept;
     void shut_down();
@@ -137,12 +140,12 @@ private:
             lock_.lock();
             core.wanting_.fetch_sub(1, std::memory_order_relaxed);
         }
-        [[nodiscard]] std::unique_lock<std::mutex>& lock() { return lock_; }
+        [[nodiscard]] std::unique_lock<NodeLock>& lock() { return lock_; }
 
     private:
-        std::unique_lock<std::mutex> lock_;
+        std::unique_lock<NodeLock> lock_;
     };
-    using Lock = std::unique_lock<std::mutex>;
+    using Lock = std::unique_lock<NodeLock>;
 
     // One thread's turn at the lead.
     struct Lead {
@@ -155,10 +158,15 @@ private:
     // A function that runs in the leader's thread.
     struct Run {
         code::Function& function;
-        fabric::Link* link;        // whose frame it runs on; null: one that this node sent to itself
-        bool handed_over = false;  // another thread leads meanwhile …
-        std::uint64_t held = 0;    // … and the frame is held in the mailbox
-        TimePoint begun{};         // where it was handed over
+        code::EntryPoint entry;
+        code::Ran ran;
+        PeerState* from;                         // whose frame it runs on; null: this node's own
+        std::optional<code::Entered> entered{};  // nothing: by CodeCache::enter_leading
+        // Where another thread leads meanwhile:
+        bool handed_over = false;
+        TimePoint begun{};
+        std::shared_ptr<fabric::Link> link{};  // that the frame came by …
+        std::uint64_t held = 0;                // … and where it is held in the mailbox
     };
 
     // ---- leading (lead.cpp)
@@ -171,6 +179,7 @@ private:
     unsigned lead_step(Lead& lead, std::optional<TimePoint> deadline);
     unsigned work(Lead& lead);
     void idle(Lead& lead, std::optional<TimePoint> deadline);
+    [[nodiscard]] bool wait_for_credit(Lead& lead);
     [[nodiscard]] bool spin_idle(Lead& lead);
     [[nodiscard]] bool yield_idle(Lead& lead);
     [[nodiscard]] bool wanted() const {
@@ -191,6 +200,8 @@ private:
         if (waiting_ > 0) changed_.notify_all();
     }
     [[nodiscard]] bool has_ended(CallTable::Id id);
+    // Gives this node itself where that was the last call that it had stayed for: to be dropped when the lock is.
+    [[nodiscard]] std::shared_ptr<NodeCore> free_slot(CallTable::Id id);
     [[nodiscard]] bool wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline);
 
     // ---- arrivals (dispatch.cpp)
@@ -205,11 +216,10 @@ private:
     void on_reply(const PeerState* from, const wire::Frame& frame);
     void on_bind(PeerState& from, const wire::Frame& frame);
     void on_load(const wire::Frame& frame);
-    void run(const code::Entered& entered, code::Function& function, fabric::Link* link, const wire::Frame& frame,
-             Lead& lead);
+    void run(Run& run, const wire::Frame& frame, Lead& lead);
+    [[nodiscard]] bool run_one(const Run& run, const wire::FrameHeader& call, Bytes payload);
+    [[nodiscard]] bool is_plain_call(const PeerState& from, const wire::Frame& frame) const;
     [[nodiscard]] bool park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask);
-    [[nodiscard]] bool run_one(const code::Entered& entered, code::Function& function, const wire::FrameHeader& call,
-                               Bytes payload);
     [[nodiscard]] std::optional<Error> checked(PeerState& from, const wire::Frame& frame) const;
 
     // ---- code (code_traffic.cpp)
@@ -237,12 +247,13 @@ private:
                               Bytes payload);
     // For what must not be lost as long as the peer lives: cuts off a peer that does not take it.
     void send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload);
-    void flush(PeerState& peer);
+    unsigned flush(PeerState& peer);  // frames sent
     static void remember_forwarded(PeerState& peer, const wire::FrameHeader& header);
     [[nodiscard]] Status send_to_self(const Onward& onward);
     [[nodiscard]] Status offer(PeerState& peer, const std::shared_ptr<PackageStore>& package);
     [[nodiscard]] Peer::Counters counters_of(const PeerState& peer) const;
     [[nodiscard]] PeerState* route(NodeId node) const;
+    void bury(std::shared_ptr<fabric::Link> link);
     void route_frame(const wire::Frame& frame);
     [[nodiscard]] Status send_call(PeerState& peer, const FunctionId& function,
                                    const std::shared_ptr<PackageStore>& package, wire::FrameHeader header,
@@ -250,6 +261,8 @@ private:
     [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
     void end_call(wire::FrameHeader reply, Bytes payload);
+    [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const FunctionId& function,
+                                                            const Outgoing& outgoing);
     [[nodiscard]] Status ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock);
     [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock);
     [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock);
@@ -262,7 +275,7 @@ private:
     std::atomic<NodeId> id_{0};
     std::atomic<std::uint32_t> node_count_{1};
 
-    std::mutex mutex_;
+    NodeLock mutex_;
     std::atomic<int> wanting_{0};         // threads that want the lock: a busy leader lets go when it is not 0
     std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
     bool leading_ = false;
@@ -272,16 +285,17 @@ private:
     bool idle_ = false;       // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
     bool asleep_ = false;     // it sleeps
     bool stopping_ = false;
-    Run* running_ = nullptr;                     // the function that the leader runs
-    std::uint64_t runs_ = 0;                     // functions begun
-    int waiting_ = 0;                            // threads that wait for a call and do not lead
-    std::uint64_t waits_ = 0;                    // calls waited for, ever
-    int followers_ = 0;                          // threads of the node's own that wait for the lead
-    bool watched_ = false;                       // one of them keeps watch …
-    bool watch_parked_ = false;                  // … but not while the node sleeps
-    std::condition_variable changed_;            // for those: the lead became free, or a call ended
-    std::condition_variable followers_changed_;  // for the node's own threads: there is a lead to take
-    Watch spare_watch_;                          // of whoever led last
+    Run* running_ = nullptr;                         // the function that the leader runs
+    std::uint64_t runs_ = 0;                         // functions begun
+    int waiting_ = 0;                                // threads that wait for a call and do not lead
+    std::uint64_t waits_ = 0;                        // calls waited for, ever
+    int followers_ = 0;                              // threads of the node's own that wait for the lead
+    bool watched_ = false;                           // one of them keeps watch …
+    bool watch_parked_ = false;                      // … but not while the node sleeps
+    std::condition_variable_any changed_;            // for those: the lead became free, or a call ended
+    std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
+    unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
+    Watch spare_watch_;                              // of whoever led last
     unsigned spin_turns_ = kSpinTurnsMax;
     unsigned housekeeping_in_ = 1;  // steps until the clock is looked at again
     TimePoint housekeeping_due_{};
@@ -294,8 +308,12 @@ private:
     std::unique_ptr<fabric::Fabric> fabric_;
     CallTable calls_;
     std::vector<std::shared_ptr<PeerState>> peers_;  // only the leader takes any away
-    std::vector<PeerState*> members_;                // by dense id; null: gone, or myself
+    std::vector<std::shared_ptr<fabric::Link>>
+        buried_;                       // links that ended: a function may still run on a frame of theirs
+    std::vector<PeerState*> members_;  // by dense id; null: gone, or myself
     std::unordered_map<NodeId, PeerState*> clients_;
+    mutable PeerState* routed_ = nullptr;      // the client that a frame was routed to last …
+    mutable std::uint64_t route_version_ = 0;  // … when the links were these
     std::unordered_map<FunctionId, std::shared_ptr<PackageStore>>
         own_functions_;         // functions of this program's own packages
     std::deque<Buffer> local_;  // frames this node sends to itself
@@ -304,6 +322,7 @@ private:
 
     std::unique_ptr<control::Control> control_;
     std::vector<std::thread> threads_;
+    std::shared_ptr<NodeCore> self_;  // while Calls outlive the Node
 };
 
 // Leads, or waits for a leader, until it is done or late. False: late.

@@ -66,26 +66,36 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
     return wrong("a frame of no known kind");
 }
 
+// What nearly all calls are: from a client that names itself, or from a member that may pass on others' calls; by handle.
+bool NodeCore::is_plain_call(const PeerState& from, const wire::Frame& frame) const {
+    const wire::FrameHeader& header = frame.header;
+    return header.kind == Kind::call && header.extra_bytes == 0 && (header.flags & wire::kNamed) == 0 &&
+           header.node == from.id && !is_client(from.my_id) && frame.payload.size() <= wire::kPayloadBytesMax;
+}
+
+// While a function runs the lock is free: the peer may be cleaned up, and the lead be lost. Then nothing of the peer is
+// touched any more.
 unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
-    const std::shared_ptr<fabric::Link> link = peer.link;  // a peer may be cleaned up while a function runs
-    flush(peer);
-    unsigned handled = 0;
+    const fabric::Link* link = peer.link.get();
+    const std::uint64_t version = links_version_;
+    unsigned handled = peer.outbox[0].empty() && peer.outbox[1].empty() ? 0 : flush(peer);
     wire::Frame frame;
     // Replies first: code travels with them, and is sent before the call that needs it.
-    while (handled < kBatchMax && peer.link == link && link->next(Traffic::replies, frame)) {
+    while (handled < kBatchMax && peer.link->next(Traffic::replies, frame)) {
         if (const auto wrong = checked(peer, frame)) {
-            link->break_with(*wrong);
+            peer.link->break_with(*wrong);
             break;
         }
         on_reply_traffic(peer, frame);
-        link->release(Traffic::replies);
+        peer.link->release(Traffic::replies);
         ++handled;
-        if (frame.header.kind == Kind::code) run_parked(lead);
-        if (lost(lead)) return handled;
+        if (frame.header.kind != Kind::code) continue;
+        run_parked(lead);
+        if (lost(lead) || links_version_ != version) return handled;
     }
     handled += serve_calls(peer, lead);
-    if (lost(lead)) return handled;
-    if (peer.link == link && link->broken() != nullptr && !peer.lost) {
+    if (lost(lead) || links_version_ != version || peer.link.get() != link) return handled;
+    if (link->broken() != nullptr && !peer.lost) {
         log().warn("{}: the link to peer {} ends: {}", name(), peer.id, link->broken()->message());
         peer.lost = Error(ErrorCode::disconnected, link->broken()->message());
         if (peer.hang_up) peer.hang_up();
@@ -96,23 +106,25 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
 }
 
 unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
-    const std::shared_ptr<fabric::Link> link = peer.link;
     unsigned handled = 0;
     wire::Frame frame;
-    while (handled < kBatchMax && link && peer.link == link && link->next(Traffic::calls, frame)) {
-        std::optional<Error> wrong = checked(peer, frame);
-        if (!wrong && frame.header.kind != Kind::call && frame.header.kind != Kind::batch &&
-            frame.header.kind != Kind::ping)
-            wrong = Error(ErrorCode::invalid, fmt::format("peer {} sent a frame among calls that is none", peer.id));
-        if (wrong) {
-            link->break_with(*wrong);
-            break;
+    const std::uint64_t version = links_version_;
+    while (handled < kBatchMax && peer.link && peer.link->next(Traffic::calls, frame)) {
+        if (!is_plain_call(peer, frame)) {
+            std::optional<Error> wrong = checked(peer, frame);
+            const Kind kind = frame.header.kind;
+            if (!wrong && kind != Kind::call && kind != Kind::batch && kind != Kind::ping)
+                wrong =
+                    Error(ErrorCode::invalid, fmt::format("peer {} sent a frame among calls that is none", peer.id));
+            if (wrong) {
+                peer.link->break_with(*wrong);
+                break;
+            }
         }
         if (!on_call(&peer, frame, lead)) break;
-        if (lost(lead)) return handled + 1;
-        if (peer.link != link) break;
-        link->release(Traffic::calls);
         ++handled;
+        if (lost(lead) || links_version_ != version) break;
+        peer.link->release(Traffic::calls);
     }
     return handled;
 }
@@ -173,8 +185,9 @@ bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
         // As nearly all frames come: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (leave_to_follower(*function, lead)) return false;
-            if (const code::Entered entered = cache_->enter_loaded(*function)) {
-                run(entered, *function, from != nullptr ? from->link.get() : nullptr, frame, lead);
+            if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
+                Run begun{*function, entry, function->ran.load(std::memory_order_relaxed), from};
+                run(begun, frame, lead);
                 return true;
             }
         }
@@ -222,42 +235,40 @@ bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lea
     }
     if (named && from != nullptr)
         send_or_cut(*from, {.kind = Kind::bind, .handle = function->handle, .node = from->id}, function->id.raw(), {});
-    run(std::get<code::Entered>(entered), *function, from != nullptr ? from->link.get() : nullptr, frame, lead);
+    auto& held = std::get<code::Entered>(entered);
+    Run begun{*function, held.entry(), held.ran(), from, std::move(held)};
+    run(begun, frame, lead);
     return true;
 }
 
-void NodeCore::run(const code::Entered& entered, code::Function& function, fabric::Link* link, const wire::Frame& frame,
-                   Lead& lead) {
-    Run run{function, link};
+void NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     begin_run(run);
     lead.lock.unlock();
+    bool ended = true;
     if (frame.header.kind != Kind::batch) {
-        const bool ended = run_one(entered, function, frame.header, frame.payload);
-        lead.lock.lock();
-        end_run(run);
-        if (!ended) (void)end_with_reply(frame.header, entered.ran(), {});
-        return;
+        ended = run_one(run, frame.header, frame.payload);
+    } else {
+        const std::size_t bytes = frame.header.generation;
+        const std::size_t stride = wire::batch_stride(bytes);
+        for (std::size_t at = 0; at < frame.payload.size() && bytes <= frame.payload.size() - at; at += stride)
+            (void)run_one(run, frame.header, frame.payload.subspan(at, bytes));
     }
-    const std::size_t bytes = frame.header.generation;
-    const std::size_t stride = wire::batch_stride(bytes);
-    for (std::size_t at = 0; at + bytes <= frame.payload.size() && at < frame.payload.size(); at += stride)
-        (void)run_one(entered, function, frame.header, frame.payload.subspan(at, bytes));
     lead.lock.lock();
     end_run(run);
+    if (!ended) (void)end_with_reply(frame.header, run.ran, {});
 }
 
 // Without the lock. True: the call has ended, or nobody waits for its end.
-bool NodeCore::run_one(const code::Entered& entered, code::Function& function, const wire::FrameHeader& call,
-                       Bytes payload) {
-    rove_here here{this, &function, call, entered.ran()};
-    const auto let_out = [&](std::string_view what) {
+bool NodeCore::run_one(const Run& run, const wire::FrameHeader& call, Bytes payload) {
+    rove_here here{this, &run.function, call, run.ran};
+    const auto let_out = [&](const std::string& what) {
         if (here.ended) return;
         (void)reply_error(call, Error(ErrorCode::failed,
-                                      fmt::format("{} on {} let an exception out{}", function.name, name(), what)));
+                                      fmt::format("{} on {} let an exception out{}", run.function.name, name(), what)));
         here.ended = true;
     };
     try {
-        entered.run(&here, payload.data(), payload.size());
+        run.entry(&here, payload.data(), payload.size());
     } catch (const std::exception& error) {
         let_out(std::string(": ") + error.what());
     } catch (...) {

@@ -1,6 +1,8 @@
 // Leading: who drains the mailboxes, how long it spins when nothing comes, when it sleeps, and how the lead changes hands.
 #include <sched.h>
 
+#include <algorithm>
+
 #include "node/control/control.hpp"
 #include "node/core.hpp"
 
@@ -14,6 +16,8 @@ constexpr auto kYieldAlone = std::chrono::nanoseconds(1500);
 // With frames that wait for credit, or parked ones, nobody rings: look again this soon.
 constexpr auto kShortSleep = std::chrono::milliseconds(1);
 constexpr auto kHousekeepingEvery = std::chrono::milliseconds(20);
+// How often a leader whose frames wait for room looks again at once, and then, yielding, before it sleeps.
+constexpr unsigned kCrowdedSteps = 200;
 constexpr unsigned kSpinTurnsFrugal = 64;
 constexpr unsigned kHousekeepingSteps = 1024;
 // Where no lane needs UCX to progress it: a TCP peer of which only the messages back to us come by TCP, and UCX's own affairs.
@@ -62,9 +66,8 @@ unsigned NodeCore::work(Lead& lead) {
     }
     // By index: a function that runs lets go of the lock, and peers may be added meanwhile.
     for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
-        if (!peers_[i]->has_work()) continue;
-        const std::shared_ptr<PeerState> peer = peers_[i];
-        handled += serve(*peer, lead);
+        PeerState& peer = *peers_[i];  // only the leader takes peers away
+        if (peer.has_work()) handled += serve(peer, lead);
     }
     if (!local_.empty() && !lost(lead)) handled += serve_local(lead);
     if (--housekeeping_in_ == 0 && !lost(lead)) {
@@ -79,7 +82,10 @@ unsigned NodeCore::work(Lead& lead) {
 
 unsigned NodeCore::lead_step(Lead& lead, std::optional<TimePoint> deadline) {
     const unsigned handled = work(lead);
-    if (handled == 0 && !lost(lead)) idle(lead, deadline);
+    if (handled > 0)
+        crowded_steps_ = 0;
+    else if (!lost(lead))
+        idle(lead, deadline);
     if (!lost(lead)) make_way(lead);
     return handled;
 }
@@ -101,6 +107,7 @@ void NodeCore::idle(Lead& lead, std::optional<TimePoint> deadline) {
     if (lead.watch.version != links_version_) refresh(lead.watch);
     lead.watch.signals.clear();
     for (const auto& link : lead.watch.links) link->await(lead.watch.signals);
+    if (wait_for_credit(lead)) return;
     const bool arrived = spin_idle(lead);
     if (lost(lead) || arrived || options_.waiting == Waiting::latency) return;
     if (options_.waiting == Waiting::balanced) {
@@ -118,6 +125,24 @@ void NodeCore::idle(Lead& lead, std::optional<TimePoint> deadline) {
         }
     }
     if (!deadline || *deadline > Clock::now()) sleep(lead, deadline);
+}
+
+// Where frames wait for room: a peer gives its credit back bank by bank, and rings for nobody. True: look again.
+bool NodeCore::wait_for_credit(Lead& lead) {
+    const auto waits = [](const std::shared_ptr<PeerState>& peer) {
+        return peer->link && (!peer->outbox[0].empty() || !peer->outbox[1].empty());
+    };
+    if (crowded_steps_ >= 2 * kCrowdedSteps || std::none_of(peers_.begin(), peers_.end(), waits)) return false;
+    if (++crowded_steps_ > kCrowdedSteps) {
+        (void)yield_idle(lead);
+        return true;
+    }
+    idle_ = true;
+    lead.lock.unlock();
+    (void)spin(lead.watch, attention_, 2);
+    lead.lock.lock();
+    if (!lost(lead)) idle_ = false;
+    return true;
 }
 
 // True: there may be something to do.
@@ -203,7 +228,11 @@ void NodeCore::begin_run(Run& run) {
 
 void NodeCore::hand_over(Run& run) {
     run.handed_over = true;
-    if (run.link != nullptr) run.held = run.link->hold(fabric::Traffic::calls);
+    if (!run.entered) run.entered.emplace(cache_->keep_leading());
+    if (run.from != nullptr && run.from->link) {
+        run.link = run.from->link;
+        run.held = run.link->hold(fabric::Traffic::calls);
+    }
     running_ = nullptr;
     ++term_;
     leading_ = false;
@@ -212,9 +241,15 @@ void NodeCore::hand_over(Run& run) {
 void NodeCore::end_run(Run& run) {
     if (!run.handed_over) {
         running_ = nullptr;
+        if (run.entered)
+            run.entered.reset();
+        else
+            cache_->leave_leading();
         return;
     }
-    if (run.link != nullptr) run.link->let_go(fabric::Traffic::calls, run.held);
+    run.entered.reset();
+    if (run.link) run.link->let_go(fabric::Traffic::calls, run.held);
+    run.link.reset();  // under the lock, for it may be the last to hold it
     // It may have been long once only, or its core been taken away from it.
     if (Clock::now() - run.begun < kWatchEvery) run.function.is_long.store(false, std::memory_order_relaxed);
 }
@@ -303,21 +338,23 @@ bool NodeCore::wait(CallTable::Id id, std::optional<TimePoint> deadline) {
 }
 
 Result<CallEnd> NodeCore::finish(CallTable::Id id) {
+    std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(*this);
     (void)wait_for(hold.lock(), id, std::nullopt);
     CallSlot* slot = calls_.find(id);
     if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
     if (slot->error()) {
         Error error = *slot->error();
-        calls_.release(id);
+        last = free_slot(id);
         return tl::unexpected<Error>(std::move(error));
     }
     CallEnd end = slot->take();
-    calls_.release(id);
+    last = free_slot(id);
     return end;
 }
 
 Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte> into) {
+    std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(*this);
     (void)wait_for(hold.lock(), id, std::nullopt);
     CallSlot* slot = calls_.find(id);
@@ -329,7 +366,7 @@ Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte>
         size = fail(ErrorCode::invalid, "a result of {} bytes does not fit into {}", slot->data().size(), into.size());
     else if (*size > 0)
         std::memcpy(into.data(), slot->data().data(), *size);
-    calls_.release(id);
+    last = free_slot(id);
     return size;
 }
 
@@ -349,6 +386,7 @@ unsigned NodeCore::housekeep(Lead& lead) {
         ++changed;
     };
     expire(local_parked_);
+    if (running_ == nullptr) buried_.clear();  // those that run beside the leader hold theirs
     for (std::size_t i = 0; i < peers_.size();) {
         const std::shared_ptr<PeerState> peer = peers_[i];
         expire(peer->parked);
@@ -397,6 +435,7 @@ void NodeCore::shut_down() {
     if (control_) control_->stop();
     Hold hold(*this);
     for (const auto& peer : peers_) peer->forget_meeting();
+    buried_.clear();
     spare_watch_ = {};
 }
 

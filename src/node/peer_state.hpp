@@ -84,6 +84,9 @@ struct PeerState {
     bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …
     std::thread::id frame_opened_by;  // … but not the thread that fills it
 
+    [[nodiscard]] Bound& bound_place(const FunctionId& function) {
+        return bound[std::to_integer<std::size_t>(function.raw()[0]) % bound.size()];
+    }
     // The peer's handle for a function, where it has told one.
     [[nodiscard]] std::optional<std::uint32_t> handle_of(const FunctionId& function);
     void forget_handle(const FunctionId& function);
@@ -100,7 +103,7 @@ struct PeerState {
 };
 
 inline std::optional<std::uint32_t> PeerState::handle_of(const FunctionId& function) {
-    Bound& place = bound[std::to_integer<std::size_t>(function.raw()[0]) % bound.size()];
+    Bound& place = bound_place(function);
     if (place.function == function) return place.handle;
     const auto known = bindings.find(function);
     if (known == bindings.end()) return std::nullopt;
@@ -109,7 +112,7 @@ inline std::optional<std::uint32_t> PeerState::handle_of(const FunctionId& funct
 }
 
 inline void PeerState::forget_handle(const FunctionId& function) {
-    bound[std::to_integer<std::size_t>(function.raw()[0]) % bound.size()] = {};
+    bound_place(function) = {};
     bindings.erase(function);
 }
 

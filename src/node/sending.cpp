@@ -24,7 +24,7 @@ void fill(std::byte* frame, const wire::FrameHeader& header, Bytes extra, Bytes 
 // The body only: the header goes with publish, the signal last.
 void fill_body(std::byte* frame, Bytes extra, Bytes payload) {
     if (!extra.empty()) std::memcpy(frame + wire::kHeaderBytes, extra.data(), extra.size());
-    if (!payload.empty()) std::memcpy(frame + wire::kHeaderBytes + extra.size(), payload.data(), payload.size());
+    copy_bytes(frame + wire::kHeaderBytes + extra.size(), payload.data(), payload.size());
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
             fill_body(frame, extra, payload);
             peer.link->publish(traffic, header);
             if (header.kind == Kind::call) remember_forwarded(peer, header);
-            if (fabric_->needs_progress()) wake_leader();
+            if (peer.link->by_messages()) wake_leader();
             return {};
         }
     }
@@ -56,7 +56,8 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
     return {};
 }
 
-void NodeCore::flush(PeerState& peer) {
+unsigned NodeCore::flush(PeerState& peer) {
+    unsigned sent = 0;
     for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
         auto& outbox = peer.outbox[index_of(traffic)];
         while (!outbox.empty() && peer.link && !(peer.frame_open && traffic == Traffic::calls)) {
@@ -70,8 +71,10 @@ void NodeCore::flush(PeerState& peer) {
             if (header.kind == Kind::call) remember_forwarded(peer, header);
             peer.outbox_bytes[index_of(traffic)] -= waiting.size();
             outbox.pop_front();
+            ++sent;
         }
     }
+    return sent;
 }
 
 // A call that was sent on for someone else is remembered until the peer has given its credit back. No more of
@@ -90,9 +93,12 @@ void NodeCore::send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extr
 }
 
 PeerState* NodeCore::route(NodeId node) const {
+    if (route_version_ == links_version_ && routed_ != nullptr && routed_->id == node) return routed_;
     if (is_client(node) && home_of(node) == id()) {
         const auto found = clients_.find(node);
-        return found != clients_.end() ? found->second : nullptr;
+        routed_ = found != clients_.end() ? found->second : nullptr;
+        route_version_ = links_version_;
+        return routed_;
     }
     const NodeId member = home_of(node);
     return member < members_.size() ? members_[member] : nullptr;
@@ -237,6 +243,12 @@ void NodeCore::fail_forwarded(PeerState& peer) {
     }
 }
 
+void NodeCore::bury(std::shared_ptr<fabric::Link> link) {
+    if (link) buried_.push_back(std::move(link));
+    housekeeping_due_ = {};
+    housekeeping_in_ = 1;
+}
+
 void NodeCore::clean_up(PeerState& peer) {
     const std::string why = peer.lost ? peer.lost->message() : "the link broke";
     log().info("{}: peer {} is gone: {}", name(), peer.id, why);
@@ -250,6 +262,7 @@ void NodeCore::clean_up(PeerState& peer) {
     fail_forwarded(peer);
     if (peer.hang_up) peer.hang_up();
     peer.hang_up = nullptr;
+    bury(std::move(peer.link));
     peer.forget_meeting();
     ++links_version_;
     spare_watch_.links.clear();

@@ -23,8 +23,11 @@ struct Arguments {
 };
 
 const std::map<std::string, std::function<void(const Settings&, Report&, Progress&)>> kShapes{
-    {"latency", bench::measure_latency},     {"rate", bench::measure_rate}, {"bandwidth", bench::measure_bandwidth},
-    {"arrival", bench::measure_arrival},     {"wake", bench::measure_wake}};
+    {"latency", bench::measure_latency},
+    {"rate", bench::measure_rate},
+    {"bandwidth", bench::measure_bandwidth},
+    {"arrival", bench::measure_arrival},
+    {"wake", bench::measure_wake}};
 
 // All that docs/performance.md speaks of.
 void measure_tables(Settings settings, Report& report, Progress& progress) {
@@ -81,17 +84,20 @@ void run_bench(Arguments& arguments) {
 void add_bench(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     Settings& settings = arguments->settings;
-    CLI::App* command = app.add_subcommand("bench", "Measure Rove beside its yardsticks: UCX, and what the machine can do");
+    CLI::App* command =
+        app.add_subcommand("bench", "Measure Rove beside its yardsticks: UCX, and what the machine can do");
     command
-        ->add_option("SHAPE", arguments->shape,
-                     "latency: half a round trip; rate: posts, run; bandwidth: the same with large payloads; arrival: first "
-                     "calls; wake: calls to a sleeping node; tables: all of docs/performance.md")
+        ->add_option(
+            "SHAPE", arguments->shape,
+            "latency: half a round trip; rate: posts, run; bandwidth: the same with large payloads; arrival: first "
+            "calls; wake: calls to a sleeping node; tables: all of docs/performance.md")
         ->required()
         ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "tables"}));
     command
-        ->add_option("--mode", settings.modes,
-                     "deliver: nothing is run; resident: the function is there; cached: it was sent once; inline: it is sent "
-                     "in every frame. Several: separated by commas")
+        ->add_option(
+            "--mode", settings.modes,
+            "deliver: nothing is run; resident: the function is there; cached: it was sent once; inline: it is sent "
+            "in every frame. Several: separated by commas")
         ->delimiter(',')
         ->check(CLI::IsMember({"deliver", "resident", "cached", "inline"}))
         ->capture_default_str();
@@ -115,7 +121,8 @@ void add_bench(CLI::App& app) {
     command->add_option("--packages", settings.packages, "where increment.rove, sum.rove and the others are");
     command->add_option("--sources", settings.sources, "where packages/ of the sources is (arrival builds from it)");
     command->footer(
-        "Both sides are started and pinned to two cores. A ratio is the median over the runs of Rove's median (or rate) by the\n"
+        "Both sides are started and pinned to two cores. A ratio is the median over the runs of Rove's median (or "
+        "rate) by the\n"
         "yardstick's in the same run. Smaller is better for latencies, larger for rates.");
     command->callback([arguments] { run_bench(*arguments); });
 }

@@ -37,6 +37,7 @@ public:
     [[nodiscard]] Status connect(Bytes peer_offer) override {
         ROVE_CHECK(LoopbackLink::connect(peer_offer));
         mirror_ = std::make_unique<Region>();
+        by_messages_ = true;
         for (std::size_t i = 0; i < kTrafficKinds; ++i)
             outgoing_[i] = RingWriter(mirror_->rings[i], &own_->region.credits[i], remote_->region.owner);
         return {};
@@ -49,7 +50,6 @@ public:
 protected:
     void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) override;
     void transmit_credit(Traffic traffic) override;
-    [[nodiscard]] bool peer_asleep() const override { return false; }  // it is woken when something arrives
 
 private:
     [[nodiscard]] std::size_t below(std::size_t bound) { return random_() % bound; }

@@ -119,4 +119,8 @@ Result<std::unique_ptr<Fabric>> open_ucx_fabric(const UcxOptions& options) {
     return std::unique_ptr<Fabric>(std::move(fabric));
 }
 
+std::string_view ucx_version() {
+    return ucp_get_version_string();
+}
+
 }  // namespace rove::fabric

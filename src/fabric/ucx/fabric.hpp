@@ -38,7 +38,7 @@ public:
         return workers_[static_cast<std::size_t>(transport)].get();
     }
     // Without membarrier both sides fence for themselves.
-    [[nodiscard]] bool sleeper_pays() const { return barrier_.load(std::memory_order_acquire); }
+    [[nodiscard]] const std::atomic<bool>& sleeper_pays() const { return barrier_; }
     [[nodiscard]] UcxLink* find(std::uint64_t token) const;
     void add(UcxLink& link) { links_[link.token()] = &link; }
     void remove(UcxLink& link) { links_.erase(link.token()); }

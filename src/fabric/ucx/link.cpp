@@ -151,6 +151,8 @@ Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
         std::atomic_ref(static_cast<Region*>(pointer)->owner).load(std::memory_order_relaxed) != peer_token_)
         return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
     remote_ = static_cast<Region*>(pointer);
+    asleep_ = &remote_->asleep;
+    sleeper_pays_ = &fabric_.sleeper_pays();
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
         outgoing_[i] = RingWriter(remote_->rings[i], &region_->credits[i], peer_token_);
     return {};
@@ -161,6 +163,7 @@ Status UcxLink::connect_message(Bytes address) {
     if (!mirror_) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
     ROVE_TRY(tcp_endpoint_, fabric_.worker(Transport::tcp)->connect(address));
     fabric_.count_message_link(1);
+    by_messages_ = true;
     for (std::size_t i = 0; i < kTrafficKinds; ++i) {
         headers_[i].resize(kRingLines);
         outgoing_[i] = RingWriter(mirror_->rings[i], &region_->credits[i], peer_token_);
@@ -252,16 +255,6 @@ void UcxLink::frames_arrived(const MessageHeader& header, Bytes bytes) {
 void UcxLink::announce_sleep(bool asleep) {
     // Even where this side sends by messages: the peer may be allowed to map what this side is not.
     std::atomic_ref(region_->asleep).store(asleep ? 1 : 0, std::memory_order_relaxed);
-}
-
-// The sleeper's membarrier makes a fence here needless: see UcxFabric::announce_sleep.
-bool UcxLink::peer_asleep() const {
-    if (remote_ == nullptr) return false;
-    if (fabric_.sleeper_pays())
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-    else
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-    return std::atomic_ref(remote_->asleep).load(std::memory_order_relaxed) != 0;
 }
 
 void UcxLink::ring() {

@@ -50,7 +50,6 @@ public:
 protected:
     void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) override;
     void transmit_credit(Traffic traffic) override;
-    [[nodiscard]] bool peer_asleep() const override;
     void ring() override;
 
 private:

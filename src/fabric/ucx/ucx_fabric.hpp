@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "fabric/fabric.hpp"
 
@@ -14,5 +15,7 @@ struct UcxOptions {
 
 // unsupported: none of the allowed transports works here (UCX_TLS may exclude it).
 [[nodiscard]] Result<std::unique_ptr<Fabric>> open_ucx_fabric(const UcxOptions& options);
+
+[[nodiscard]] std::string_view ucx_version();
 
 }  // namespace rove::fabric
