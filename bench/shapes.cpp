@@ -109,7 +109,8 @@ public:
 private:
     static Entry prepared(const Session& session, const std::string& mode, const std::string& function) {
         if (function == "indirect_put" && mode != "resident") session.peer().load(session.package("bench_table"));
-        return session.package(function).entry(function);
+        const Entry entry = session.package(function).entry(function);
+        return mode == "inline" ? entry.sent(Sending::always_inlined) : entry;
     }
 
     const Peer& peer_;

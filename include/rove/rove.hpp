@@ -87,11 +87,24 @@ struct NodeOptions {
     std::chrono::milliseconds connect_timeout{5000};
 };
 
+// How a function's code gets to a peer that lacks it.
+//   cached         ahead of its first call, once
+//   inlined        in the frames of its first calls; where it keeps being called, the peer keeps it, and it counts as cached
+//   always_inlined in the frame of every call
+enum class Sending : std::uint8_t { cached, inlined, always_inlined };
+
 // One function of a package. Cheap to copy; keeps the package alive.
 class Entry {
 public:
     [[nodiscard]] const std::string& name() const;
     [[nodiscard]] std::string id() const;  // the FunctionId as 32 hexadecimal digits
+    // The same function, sent in another way. Inlined code is an image; unsupported, from the call, where the package has none for
+    // the peer's target, or one over 64 KiB.
+    [[nodiscard]] Entry sent(Sending sending) const {
+        Entry other = *this;
+        other.sending_ = sending;
+        return other;
+    }
 
 private:
     friend class Batch;
@@ -100,6 +113,7 @@ private:
     Entry(std::shared_ptr<PackageStore> package, std::size_t index) : package_(std::move(package)), index_(index) {}
     std::shared_ptr<PackageStore> package_;
     std::size_t index_;
+    Sending sending_ = Sending::cached;
 };
 
 class Package {

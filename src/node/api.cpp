@@ -197,12 +197,12 @@ void Peer::deliver(std::span<const std::byte> payload) const {
 }
 
 Call Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
-    const CallTable::Id id = value_or_throw(core_->call(state_, {entry.package_, entry.index_, payload, true}));
+    const CallTable::Id id = value_or_throw(core_->call(state_, {entry.package_, entry.index_, payload, true, entry.sending_}));
     return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
-    (void)value_or_throw(core_->call(state_, {entry.package_, entry.index_, payload, false}));
+    (void)value_or_throw(core_->call(state_, {entry.package_, entry.index_, payload, false, entry.sending_}));
 }
 
 LoadReport Peer::load(const Package& package) const {

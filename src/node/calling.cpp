@@ -11,6 +11,9 @@ using wire::Kind;
 
 namespace {
 
+// Extensions kept ready: at 64 KiB at most, 64 MiB.
+constexpr std::size_t kInlineCodesMax = 1024;
+
 Error too_large(const std::string& name, std::size_t bytes) {
     return {ErrorCode::invalid, fmt::format("{}: a payload of {} bytes is over the limit of {}; send it in pieces",
                                             name, bytes, wire::kPayloadBytesMax)};
@@ -63,8 +66,14 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
         return tl::unexpected<Error>(too_large(name_of(outgoing), outgoing.payload.size()));
     Hold hold(*this);
     const FunctionId& function = outgoing.package->function_ids()[outgoing.entry];
-    if (const auto sent = send_at_once(*peer, function, outgoing)) return *sent;
+    if (outgoing.sending != Sending::always_inlined) {
+        if (const auto sent = send_at_once(*peer, function, outgoing)) return *sent;
+    }
     ROVE_CHECK(ready_to_send(peer, hold.lock()));
+    if (outgoing.sending == Sending::always_inlined ||
+        (outgoing.sending == Sending::inlined && !peer->handle_of(function) &&
+         peer->sent_inline[function]++ < kInlineSends))
+        return call_inline(*peer, function, outgoing);
     if (!peer->handle_of(function)) ROVE_CHECK(offer(*peer, outgoing.package));
     CallTable::Id id{0, 0};
     if (outgoing.wants_reply) {
@@ -79,6 +88,55 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
         return tl::unexpected<Error>(sent.error());
     }
     return id;
+}
+
+// The code goes with the call; it is compared there with what came before, so that it is loaded once.
+Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const FunctionId& function, const Outgoing& outgoing) {
+    ROVE_TRY(const Buffer* code, inline_code(peer, function, *outgoing.package));
+    if (code->size() + outgoing.payload.size() > wire::kFrameBytesMax - wire::kHeaderBytes)
+        return tl::unexpected<Error>(too_large(name_of(outgoing), outgoing.payload.size()));
+    CallTable::Id id{0, 0};
+    if (outgoing.wants_reply) {
+        ROVE_TRY(id, calls_.begin(&peer));
+    }
+    const auto flags = static_cast<std::uint8_t>(wire::kNamed | wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
+    peer.counters.frame_bytes_last =
+        static_cast<std::uint32_t>(wire::kHeaderBytes + code->size() + outgoing.payload.size());
+    const Status sent = send(peer, Traffic::calls,
+                             {.kind = Kind::call,
+                              .flags = flags,
+                              .generation = id.generation,
+                              .node = peer.my_id,
+                              .call = id.slot},
+                             *code, outgoing.payload);
+    if (sent) return id;
+    if (outgoing.wants_reply) calls_.release(id);
+    return tl::unexpected<Error>(sent.error());
+}
+
+Result<const Buffer*> NodeCore::inline_code(PeerState& peer, const FunctionId& function, const PackageStore& package) {
+    if (const auto made = inline_codes_.find(function); made != inline_codes_.end()) return &made->second;
+    const std::string& name = package.manifest().name;
+    const auto slice = package.slice_index(peer.triple, wire::Form::image);
+    const std::shared_ptr<const Buffer> bytes = slice ? package.stored_slice(*slice) : nullptr;
+    if (!bytes)
+        return fail(ErrorCode::unsupported, "package {} has no image for {}, and no other form travels inline; send it cached",
+                    name, peer.triple);
+    const wire::InlineCode code{.manifest_bytes = static_cast<std::uint32_t>(package.manifest_bytes().size()),
+                                .slice = static_cast<std::uint32_t>(*slice),
+                                .slice_bytes = static_cast<std::uint32_t>(bytes->size())};
+    if (wire::inline_extension_bytes(code) > wire::kInlineBytesMax)
+        return fail(ErrorCode::unsupported, "package {} has an image of {} bytes, and at most {} travel inline; send it cached",
+                    name, bytes->size(), wire::kInlineBytesMax);
+    Writer out;
+    out.bytes(function.raw());
+    out.bytes(std::as_bytes(std::span(&code, 1)));
+    out.bytes(package.manifest_bytes());
+    out.bytes(*bytes);
+    Buffer extension = out.take();
+    extension.resize(wire::inline_extension_bytes(code));
+    if (inline_codes_.size() >= kInlineCodesMax) inline_codes_.clear();
+    return &(inline_codes_[function] = std::move(extension));
 }
 
 Result<NodeCore::Begun> NodeCore::begin(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,

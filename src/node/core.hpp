@@ -55,6 +55,7 @@ public:
         std::size_t entry = 0;
         Bytes payload;
         bool wants_reply = true;
+        Sending sending = Sending::cached;
     };
     [[nodiscard]] Result<CallTable::Id> call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
     // A frame that the caller fills in place.
@@ -209,6 +210,8 @@ private:
     unsigned serve_local(Lead& lead);
     [[nodiscard]] bool on_call(PeerState* from, const wire::Frame& frame, Lead& lead);  // false: it stays, parked
     [[nodiscard]] bool on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead);
+    void bind(PeerState& peer, const code::Function& function);
+    [[nodiscard]] code::Function* unpack_inline(PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead& lead);
     unsigned serve_calls(PeerState& peer, Lead& lead);
     void run_parked(Lead& lead);
@@ -263,6 +266,10 @@ private:
     void end_call(wire::FrameHeader reply, Bytes payload);
     [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const FunctionId& function,
                                                             const Outgoing& outgoing);
+    [[nodiscard]] Result<CallTable::Id> call_inline(PeerState& peer, const FunctionId& function,
+                                                    const Outgoing& outgoing);
+    [[nodiscard]] Result<const Buffer*> inline_code(PeerState& peer, const FunctionId& function,
+                                                    const PackageStore& package);
     [[nodiscard]] Status ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock);
     [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock);
     [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock);
@@ -316,6 +323,16 @@ private:
     mutable std::uint64_t route_version_ = 0;  // … when the links were these
     std::unordered_map<FunctionId, std::shared_ptr<PackageStore>>
         own_functions_;         // functions of this program's own packages
+    // Code that came in a frame and is known by now: the frame's bytes are compared with these, and what they were loaded as is
+    // run. By some bits of the function's id.
+    struct SeenInline {
+        code::Function* function = nullptr;
+        std::uint32_t handle = 0;  // that it had
+        FunctionId id;
+        Buffer bytes;  // the whole extension
+    };
+    std::array<SeenInline, 64> seen_inline_;
+    std::unordered_map<FunctionId, Buffer> inline_codes_;  // extensions, ready to be sent
     std::deque<Buffer> local_;  // frames this node sends to itself
     std::size_t local_bytes_ = 0;
     std::optional<Parked> local_parked_;

@@ -1,4 +1,5 @@
 // Arrivals: what a node does with each kind of frame.
+#include <algorithm>
 
 #include "node/core.hpp"
 #include "node/here.hpp"
@@ -29,7 +30,13 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
             if (is_client(from.my_id)) return wrong("a call, but only replies can be sent to a client");
             if (is_client(from.id) ? header.node != from.id : !known(header.node))
                 return wrong("a call that names another caller");
-            const std::size_t extra = (header.flags & wire::kNamed) != 0 ? sizeof(FunctionId) : 0;
+            std::size_t extra = (header.flags & wire::kNamed) != 0 ? sizeof(FunctionId) : 0;
+            if ((header.flags & wire::kInline) != 0) {
+                if (extra == 0 || frame.extra.size() < extra + sizeof(wire::InlineCode)) return wrong("a call with half its code");
+                wire::InlineCode code;
+                std::memcpy(&code, frame.extra.data() + extra, sizeof code);
+                extra = wire::inline_extension_bytes(code);
+            }
             if (frame.extra.size() != extra) return wrong("a call with an extension of the wrong size");
             if (frame.payload.size() > wire::kPayloadBytesMax) return wrong("a payload over the limit");
             return std::nullopt;
@@ -195,6 +202,45 @@ bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
     return on_rare_call(from, frame, lead);
 }
 
+void NodeCore::bind(PeerState& peer, const code::Function& function) {
+    send_or_cut(peer, {.kind = Kind::bind, .handle = function.handle, .node = peer.id}, function.id.raw(), {});
+}
+
+// Code that came in the frame. The frame's bytes are compared with those that were loaded for this function before, and
+// run as that: from a copy of one's own, which the peer cannot change meanwhile, which is in the instruction cache, and which
+// needs no mailbox that can be executed. Null: what came is no such code; the link is broken then.
+code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& frame) {
+    const FunctionId id = named_function(frame);
+    SeenInline& seen = seen_inline_[std::to_integer<std::size_t>(id.raw()[0]) % seen_inline_.size()];
+    if (seen.id == id && seen.bytes.size() == frame.extra.size() &&
+        std::memcmp(seen.bytes.data(), frame.extra.data(), seen.bytes.size()) == 0) {
+        if (cache_->by_handle(seen.handle) == seen.function) return seen.function;
+    }
+    Buffer bytes(frame.extra.begin(), frame.extra.end());  // the peer can change the mailbox
+    wire::InlineCode code;
+    std::memcpy(&code, bytes.data() + sizeof id, sizeof code);
+    const Bytes rest = Bytes(bytes).subspan(sizeof id + sizeof code);
+    const auto wrong = [&from](const std::string& what) {
+        from.link->break_with(Error(ErrorCode::invalid, fmt::format("peer {} sent inline code {}", from.id, what)));
+        return nullptr;
+    };
+    if (std::size_t{code.manifest_bytes} + code.slice_bytes > rest.size()) return wrong("that was changed on its way");
+    const Result<std::shared_ptr<PackageStore>> store = PackageStore::from_manifest(rest.first(code.manifest_bytes));
+    if (!store) return wrong(store.error().message());
+    const auto& ids = (*store)->function_ids();
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) return wrong("of another function than it names");
+    if (const Status added = (*store)->add_slice(code.slice, rest.subspan(code.manifest_bytes, code.slice_bytes)); !added)
+        return wrong(added.error().message());
+    const Result<std::shared_ptr<PackageStore>> kept = cache_->add(*store, false);
+    if (!kept) return wrong(kept.error().message());
+    from.code_sent.insert((*kept)->digest());
+    code::Function* function = cache_->find(id);
+    if (function == nullptr) return nullptr;
+    seen = {function, function->handle, id, std::move(bytes)};
+    bind(from, *function);
+    return function;
+}
+
 // A function that is known to run long is not for a thread that waits for a call and leads meanwhile.
 bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
     if (lead.own || followers_ == 0 || !function.is_long.load(std::memory_order_relaxed)) return false;
@@ -208,7 +254,15 @@ bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lea
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
     const bool named = (frame.header.flags & wire::kNamed) != 0;
     code::Function* function = nullptr;
-    if (named) {
+    if (from != nullptr && !parked && (frame.header.flags & wire::kInline) != 0) {
+        function = unpack_inline(*from, frame);
+        if (function == nullptr) return false;
+        if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
+            Run begun{*function, entry, function->ran.load(std::memory_order_relaxed), from};
+            run(begun, frame, lead);
+            return true;
+        }
+    } else if (named) {
         function = cache_->find(named_function(frame));
     } else if (from != nullptr && !from->aliases.empty()) {
         const auto alias = from->aliases.find(frame.header.handle);
@@ -233,8 +287,7 @@ bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lea
         (void)end_with_error(frame.header, *error);
         return true;
     }
-    if (named && from != nullptr)
-        send_or_cut(*from, {.kind = Kind::bind, .handle = function->handle, .node = from->id}, function->id.raw(), {});
+    if (named && from != nullptr && (frame.header.flags & wire::kInline) == 0) bind(*from, *function);
     auto& held = std::get<code::Entered>(entered);
     Run begun{*function, held.entry(), held.ran(), from, std::move(held)};
     run(begun, frame, lead);

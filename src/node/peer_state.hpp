@@ -25,6 +25,9 @@ namespace rove {
 inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
 // Code that is arriving in pieces from one peer: one slice of the largest kind at a time, and as much again.
 inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
+// A function that is sent inline so often, and not meant to be always, is sent by its handle from then on: about where the
+// code's bytes in the frames have cost more than its way ahead of them would have.
+inline constexpr unsigned kInlineSends = 8;
 // Function names a peer has given handles for. A node that uses more of one peer's functions sends names again.
 inline constexpr std::size_t kBindingsMax = 65536;
 
@@ -74,6 +77,7 @@ struct PeerState {
         std::uint32_t handle = 0;
     };
     std::array<Bound, 64> bound{};                          // some of them, to be found fast
+    std::unordered_map<FunctionId, unsigned> sent_inline;  // how often: Sending::inlined
     std::unordered_map<std::uint32_t, FunctionId> aliases;  // what old handles of mine meant, told by the peer
     std::unordered_set<Digest> code_sent;                   // packages it has had from me, or is known to have
     std::unordered_map<Digest, std::unordered_map<std::uint32_t, Assembly>> assemblies;
@@ -123,6 +127,7 @@ inline void PeerState::forget_meeting() {
     outbox_bytes = {};
     bindings.clear();
     bound = {};
+    sent_inline.clear();
     aliases.clear();
     code_sent.clear();
     assemblies.clear();

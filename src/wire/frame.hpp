@@ -36,6 +36,7 @@ inline constexpr std::uint8_t kKindMax = 10;
 inline constexpr std::uint8_t kNoReply = 1;  // call: a post
 inline constexpr std::uint8_t kNamed = 2;    // call: the extension is a FunctionId and `handle` means nothing
 inline constexpr std::uint8_t kError = 4;    // reply: `status` is an ErrorCode and the payload its message
+inline constexpr std::uint8_t kInline = 8;   // call, with kNamed: behind the FunctionId follow InlineCode and its bytes
 
 // `signal` is stored last, on its own, with release. It is the ring's secret key plus the frame's number in that ring, from
 // 1: no other frame has it, and payload that an earlier lap left has it with a chance of 2^-64 (docs/frames.md).
@@ -114,6 +115,21 @@ struct NeedCode {
     std::array<char, 32> triple{};  // the asker's target, zero-padded
 };
 static_assert(sizeof(NeedCode) == 64);
+
+// In the extension of a call that carries its code: behind this the manifest, one slice as stored, and zeros up to a multiple
+// of 16.
+struct InlineCode {
+    std::uint32_t manifest_bytes = 0;
+    std::uint32_t slice = 0;  // index in the manifest
+    std::uint32_t slice_bytes = 0;
+    std::uint32_t reserved = 0;
+};
+static_assert(sizeof(InlineCode) == 16);
+// Of an extension; its size has 16 bits in a frame.
+inline constexpr std::size_t kInlineBytesMax = 65520;
+[[nodiscard]] constexpr std::size_t inline_extension_bytes(const InlineCode& code) {
+    return (sizeof(FunctionId) + sizeof(InlineCode) + std::size_t{code.manifest_bytes} + code.slice_bytes + 15) / 16 * 16;
+}
 
 // Extension of `load`.
 struct LoadPackage {

@@ -107,6 +107,10 @@ bool UcxFabric::announce_sleep() {
     (void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);    // for those that do not
     for (const auto& worker : workers_)
         if (worker && !worker->arm()) return false;
+    // Arming may have taken in the doorbell of a sender that saw the flag of an earlier sleep, or this one's, and has cleared it:
+    // nobody would ring for what comes next. A flag that is cleared from here on means a doorbell that finds the worker armed.
+    for (const auto& [token, link] : links_)
+        if (link->was_rung()) return false;
     return true;
 }
 

@@ -43,6 +43,10 @@ public:
     void frames_arrived(const MessageHeader& header, Bytes bytes);
     void credit_arrived(const MessageHeader& header);
     void announce_sleep(bool asleep);
+    // Since the sleep was announced.
+    [[nodiscard]] bool was_rung() const {
+        return std::atomic_ref(region_->asleep).load(std::memory_order_acquire) == 0;
+    }
     // Sends the frames that wait for one another.
     void flush();
     [[nodiscard]] std::uint64_t token() const { return token_; }

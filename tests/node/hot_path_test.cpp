@@ -1,0 +1,266 @@
+// The short ways: payloads written in place, batches, code in every frame, and threads that do not wait for one another.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "bytes.hpp"
+#include "process.hpp"
+#include "rove/rove.hpp"
+
+namespace rove::test {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+class HotPath : public testing::TestWithParam<FabricChoice> {
+protected:
+    void SetUp() override {
+        (void)scratch();
+        options_.fabric = GetParam();
+        options_.own_thread = false;
+        node_.emplace(options_);
+        server_.emplace();
+        peer_.emplace(node_->connect(server_->address()));
+        package_.emplace(Package::open(package("basics.c")));
+    }
+    [[nodiscard]] Entry entry(std::string_view name) const { return package_->entry(name); }
+    [[nodiscard]] long count() const { return as<long>(peer_->call(entry("count")).get()); }
+
+    NodeOptions options_;
+    std::optional<Node> node_;
+    std::optional<NodeProcess> server_;
+    std::optional<Peer> peer_;
+    std::optional<Package> package_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, HotPath, testing::Values(FabricChoice::shm, FabricChoice::tcp),
+                         [](const auto& info) { return info.param == FabricChoice::shm ? "shm" : "tcp"; });
+
+TEST_P(HotPath, AFrameIsFilledInPlace) {
+    for (int round = 0; round < 3; ++round) {  // the first goes the long way: the peer does not know the function yet
+        CallFrame frame = peer_->begin(entry("echo"), 5);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(frame.payload().data()) % 16, 0U);
+        std::ranges::copy(bytes("hello"), frame.payload().begin());
+        std::byte reply[8];
+        Call call = frame.call();
+        EXPECT_EQ(call.get_into(reply), 5U);
+        EXPECT_EQ(text({reply, reply + 5}), "hello");
+        EXPECT_THROW(frame.post(), Error);
+    }
+}
+
+TEST_P(HotPath, AFrameThatIsDroppedIsNotSent) {
+    EXPECT_EQ(count(), 1);
+    { const CallFrame dropped = peer_->begin(entry("count"), 64); }
+    peer_->begin(entry("count"), 64).post();
+    EXPECT_EQ(count(), 3);
+}
+
+TEST_P(HotPath, WhoFillsAFrameSendsNothingElseThere) {
+    EXPECT_EQ(count(), 1);
+    CallFrame frame = peer_->begin(entry("count"), 8);
+    try {
+        peer_->post(entry("count"));
+        FAIL() << "it would have waited for itself";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid);
+        EXPECT_NE(std::string(error.what()).find("neither posted nor dropped"), std::string::npos) << error.what();
+    }
+    frame.post();
+    EXPECT_EQ(count(), 3);
+}
+
+TEST_P(HotPath, OthersWaitForAFrameThatIsBeingFilled) {
+    EXPECT_EQ(count(), 1);
+    CallFrame frame = peer_->begin(entry("count"), 8);
+    std::thread other([&] { EXPECT_EQ(count(), 3); });
+    std::this_thread::sleep_for(milliseconds(50));
+    frame.post();
+    other.join();
+}
+
+TEST_P(HotPath, AMessageIsSentAgainWithAnotherPayload) {
+    Message message(entry("echo"), 4);
+    for (const std::string_view words : {"once", "more", "last"}) {
+        std::ranges::copy(bytes(words), message.payload().begin());
+        EXPECT_EQ(text(peer_->call(message).get()), words);
+    }
+    NodeProcess second;
+    EXPECT_EQ(text(node_->connect(second.address()).call(message).get()), "last");
+}
+
+TEST_P(HotPath, ABatchRunsEachOfItsPosts) {
+    EXPECT_EQ(count(), 1);
+    const auto before = peer_->counters().frames_sent;
+    {
+        Batch batch = peer_->batch(entry("count"), 8);
+        for (int i = 0; i < 1000; ++i) (void)batch.add();
+    }
+    EXPECT_EQ(count(), 1002);
+    EXPECT_LT(peer_->counters().frames_sent - before, 20U);
+}
+
+TEST_P(HotPath, ABatchOfAFunctionThatThePeerDoesNotKnow) {
+    {
+        Batch batch = peer_->batch(entry("count"), 0);
+        for (int i = 0; i < 10; ++i) (void)batch.add();
+    }
+    EXPECT_EQ(count(), 11);
+}
+
+TEST_P(HotPath, ManyPostsShareMessagesAndNoneIsLost) {
+    EXPECT_EQ(count(), 1);
+    for (int i = 0; i < 100'000; ++i) peer_->post(entry("count"));
+    EXPECT_EQ(count(), 100'002);
+}
+
+TEST_P(HotPath, APingRunsNothing) {
+    EXPECT_TRUE(peer_->ping().get().empty());
+    EXPECT_TRUE(peer_->ping(bytes("0123456789")).get().empty());
+    peer_->deliver(bytes("and gone"));
+    EXPECT_EQ(count(), 1);
+}
+
+TEST_P(HotPath, AResultThatDoesNotFitIsAnError) {
+    std::byte small[2];
+    EXPECT_THROW((void)peer_->call(entry("echo"), bytes("three")).get_into(small), Error);
+}
+
+TEST_P(HotPath, InlinedCodeIsInEveryFrame) {
+    const Entry inlined = entry("count").sent(Sending::always_inlined);
+    const auto first = peer_->counters();
+    for (long i = 1; i <= 20; ++i) EXPECT_EQ(as<long>(peer_->call(inlined).get()), i);
+    EXPECT_GT(peer_->counters().frame_bytes_last, 300U);
+    EXPECT_EQ(peer_->counters().code_bytes_sent, first.code_bytes_sent);  // none ahead of the calls
+    EXPECT_EQ(count(), 21);                                               // the same statics as by handle
+    EXPECT_LT(peer_->counters().frame_bytes_last, 100U);
+}
+
+TEST_P(HotPath, InlinedCodeThatKeepsBeingCalledIsCachedByItself) {
+    const Entry inlined = entry("count").sent(Sending::inlined);
+    EXPECT_EQ(as<long>(peer_->call(inlined).get()), 1);
+    EXPECT_GT(peer_->counters().frame_bytes_last, 300U);
+    for (long i = 2; i <= 20; ++i) EXPECT_EQ(as<long>(peer_->call(inlined).get()), i);
+    EXPECT_LT(peer_->counters().frame_bytes_last, 100U);
+    // Also where no answer tells the handle in time.
+    const Entry other = entry("nothing").sent(Sending::inlined);
+    for (int i = 0; i < 50; ++i) peer_->post(other);
+    EXPECT_EQ(count(), 21);
+}
+
+TEST_P(HotPath, InlinedCodeSurvivesEviction) {
+    NodeProcess forgetful({"--code-budget", "0"});
+    const Peer peer = node_->connect(forgetful.address());
+    const Entry inlined = entry("count").sent(Sending::always_inlined);
+    for (long i = 1; i <= 20; ++i) EXPECT_EQ(as<long>(peer.call(inlined).get()), i);
+}
+
+TEST_P(HotPath, WhatHasNoImageForThePeerCannotBeInlined) {
+    const Package foreign = Package::open(package("basics.c", {"--target", "aarch64-linux-gnu"}, "foreign"));
+    try {
+        (void)peer_->call(foreign.entry("count").sent(Sending::always_inlined));
+        FAIL() << "it has no image for this machine";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    }
+}
+
+// ---- leader and followers
+
+TEST_P(HotPath, ALongFunctionHoldsUpNobodyElse) {
+    NodeOptions options = options_;
+    Node other(options);
+    const Peer second = other.connect(server_->address());
+    const unsigned long_ms = 400;
+    EXPECT_EQ(count(), 1);
+    EXPECT_EQ(as<long>(second.call(entry("count")).get()), 2);
+    Call nap = peer_->call(entry("nap"), bytes_of(long_ms));
+    node_->poll();
+    std::this_thread::sleep_for(milliseconds(20));
+    const auto begin = Clock::now();
+    for (long i = 3; i < 103; ++i) EXPECT_EQ(as<long>(second.call(entry("count")).get()), i);
+    EXPECT_LT(Clock::now() - begin, milliseconds(300)) << "they waited for the nap";
+    EXPECT_EQ(as<unsigned>(nap.get()), long_ms);
+}
+
+// Behind a long function of the same peer, too; and its frame stays as it is while others go round the mailbox.
+TEST_P(HotPath, CallsOfOnePeerOverlap) {
+    const unsigned long_ms = 300;
+    for (int round = 0; round < 3; ++round) {  // the second time it is known to be long
+        const auto begin = Clock::now();
+        Call first = peer_->call(entry("nap"), bytes_of(long_ms));
+        Call second = peer_->call(entry("nap"), bytes_of(long_ms));
+        for (int i = 0; i < 1000; ++i) EXPECT_EQ(text(peer_->call(entry("echo"), bytes("short")).get()), "short");
+        EXPECT_EQ(as<unsigned>(first.get()), long_ms);
+        EXPECT_EQ(as<unsigned>(second.get()), long_ms);
+        EXPECT_LT(Clock::now() - begin, milliseconds(2 * long_ms)) << "they ran one after the other";
+    }
+}
+
+TEST_P(HotPath, MoreLongFunctionsThanThreadsAllEnd) {
+    const unsigned long_ms = 30;
+    std::vector<Call> naps;
+    naps.reserve(20);
+    for (int i = 0; i < 20; ++i) naps.push_back(peer_->call(entry("nap"), bytes_of(long_ms)));
+    for (Call& nap : naps) EXPECT_EQ(as<unsigned>(nap.get()), long_ms);
+    EXPECT_EQ(count(), 1);
+}
+
+TEST_P(HotPath, WithOneThreadFunctionsRunOneAfterTheOther) {
+    NodeProcess single({"--threads", "1"});
+    const Peer peer = node_->connect(single.address());
+    const unsigned long_ms = 50;
+    const auto begin = Clock::now();
+    Call first = peer.call(entry("nap"), bytes_of(long_ms));
+    Call second = peer.call(entry("nap"), bytes_of(long_ms));
+    (void)first.get();
+    (void)second.get();
+    EXPECT_GE(Clock::now() - begin, milliseconds(2 * long_ms));
+}
+
+TEST_P(HotPath, EveryWayOfWaitingServes) {
+    for (const char* waiting : {"latency", "balanced", "frugal"}) {
+        NodeProcess node({"--waiting", waiting});
+        const Peer peer = node_->connect(node.address());
+        for (long i = 1; i <= 20; ++i) {
+            EXPECT_EQ(as<long>(peer.call(entry("count")).get()), i) << waiting;
+            if (i % 5 == 0) std::this_thread::sleep_for(milliseconds(5));  // asleep by now, or not
+        }
+    }
+}
+
+// A node with threads of its own gives the lead to threads that wait, and takes it back.
+TEST_P(HotPath, ThreadsOfOneClientShareItsLead) {
+    NodeOptions options = options_;
+    options.own_thread = true;
+    Node client(options);
+    const Peer peer = client.connect(server_->address());
+    std::atomic<int> wrong = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 500; ++i) {
+                const std::string words = std::to_string(t) + ":" + std::to_string(i);
+                if (text(peer.call(entry("echo"), bytes(words)).get()) != words) ++wrong;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+// A Call keeps what it points to, whatever goes first.
+TEST_P(HotPath, ACallMayOutliveItsNode) {
+    std::optional<Call> call;
+    {
+        Node client(options_);
+        call.emplace(client.connect(server_->address()).call(entry("nap"), bytes_of(50U)));
+    }
+    EXPECT_THROW((void)call->get(), Error);
+}
+
+}  // namespace
+}  // namespace rove::test
