@@ -189,7 +189,7 @@ private:
 
 // A call whose payload is written straight into the peer's mailbox. Fill payload(), then call() or post(), once; a frame that
 // is dropped is not sent. Until then other sends to this peer wait, so be quick about it; the thread that has begun a frame cannot
-// send anything else to the same peer. Must not outlive the Peer and the Entry that it was begun with.
+// send anything else to the same peer. Must not outlive its Node.
 class CallFrame {
 public:
     CallFrame(CallFrame&& other) noexcept;
@@ -202,13 +202,16 @@ public:
 
 private:
     friend class Peer;
-    CallFrame(const Peer& peer, const Entry& entry) : peer_(&peer), entry_(&entry) {}
-    const Peer* peer_;  // null: sent
-    const Entry* entry_;
+    CallFrame(NodeCore* core, PeerState* peer) : core_(core), peer_(peer) {}
+    NodeCore* core_;  // null: sent
+    PeerState* peer_;
     std::shared_ptr<void> link_;  // null: `place_` is in `aside_`
     std::span<std::byte> place_;
     std::uint32_t handle_ = 0;
-    std::vector<std::byte> aside_;  // where the mailbox is full, or the peer does not know the function yet
+    // Where the mailbox is full, or the peer does not know the function yet:
+    std::shared_ptr<Peer> through_;
+    std::optional<Entry> entry_;
+    std::vector<std::byte> aside_;
 };
 
 // Several posts of one function, with payloads of one size, that share frames. They leave when a frame is full, with post(),

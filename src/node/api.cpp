@@ -94,31 +94,32 @@ std::size_t Call::get_into(std::span<std::byte> into) {
 // ---- CallFrame
 
 CallFrame::CallFrame(CallFrame&& other) noexcept
-    : peer_(std::exchange(other.peer_, nullptr)),
-      entry_(other.entry_),
+    : core_(std::exchange(other.core_, nullptr)),
+      peer_(other.peer_),
       link_(std::move(other.link_)),
       place_(other.place_),
       handle_(other.handle_),
+      through_(std::move(other.through_)),
+      entry_(std::move(other.entry_)),
       aside_(std::move(other.aside_)) {}
 
 CallFrame::~CallFrame() {
-    if (peer_ != nullptr && link_) peer_->core_->drop_begun(*peer_->state_, std::move(link_));
+    if (core_ != nullptr && link_) core_->drop_begun(*peer_, std::move(link_));
 }
 
 Call CallFrame::call() {
-    if (peer_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
-    const Peer& peer = *std::exchange(peer_, nullptr);
-    if (!link_) return peer.call(*entry_, aside_);
-    const CallTable::Id id =
-        value_or_throw(peer.core_->post_begun(*peer.state_, {std::move(link_), place_, handle_}, true));
-    return {peer.core_.get(), id.slot, id.generation};
+    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
+    NodeCore* core = std::exchange(core_, nullptr);
+    if (!link_) return through_->call(*entry_, aside_);
+    const CallTable::Id id = value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, true));
+    return {core, id.slot, id.generation};
 }
 
 void CallFrame::post() {
-    if (peer_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
-    const Peer& peer = *std::exchange(peer_, nullptr);
-    if (!link_) return peer.post(*entry_, aside_);
-    (void)value_or_throw(peer.core_->post_begun(*peer.state_, {std::move(link_), place_, handle_}, false));
+    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
+    NodeCore* core = std::exchange(core_, nullptr);
+    if (!link_) return through_->post(*entry_, aside_);
+    (void)value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, false));
 }
 
 // ---- Batch
@@ -166,13 +167,15 @@ void Batch::post() {
 // ---- Peer
 
 CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
-    CallFrame frame(*this, entry);
+    CallFrame frame(core_.get(), state_.get());
     NodeCore::Begun begun =
         value_or_throw(core_->begin(state_, {entry.package_, entry.index_, {}, false}, payload_bytes));
     frame.link_ = std::move(begun.link);
     frame.place_ = begun.place;
     frame.handle_ = begun.handle;
     if (!frame.link_) {
+        frame.through_ = std::make_shared<Peer>(*this);
+        frame.entry_ = entry;
         frame.aside_.resize(payload_bytes);
         frame.place_ = frame.aside_;
     }

@@ -214,7 +214,9 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
     SeenInline& seen = seen_inline_[std::to_integer<std::size_t>(id.raw()[0]) % seen_inline_.size()];
     if (seen.id == id && seen.bytes.size() == frame.extra.size() &&
         std::memcmp(seen.bytes.data(), frame.extra.data(), seen.bytes.size()) == 0) {
-        if (cache_->by_handle(seen.handle) == seen.function) return seen.function;
+        // Not where it was forgotten or evicted: then the frame has what is lacking.
+        code::Function* function = cache_->by_handle(seen.handle);
+        if (function == seen.function && function->target.load(std::memory_order_relaxed) != nullptr) return function;
     }
     Buffer bytes(frame.extra.begin(), frame.extra.end());  // the peer can change the mailbox
     wire::InlineCode code;
