@@ -64,6 +64,11 @@ public:
         if (std::byte* frame = ring.reserve(frame_bytes)) return frame;
         return reserve_rarely(traffic, frame_bytes);
     }
+    // Whether there is room, or the link is broken and reserve() will say so.
+    [[nodiscard]] bool has_room(Traffic traffic, std::size_t frame_bytes) {
+        RingWriter& ring = outgoing_[static_cast<std::size_t>(traffic)];
+        return broken_ || ring.credit_is_wrong() || !ring.connected() || ring.has_room(frame_bytes);
+    }
     // Makes the reserved frame visible to the peer, and rings if the peer sleeps. Writes the header, the signal last.
     void publish(Traffic traffic, const wire::FrameHeader& header) {
         RingWriter& ring = outgoing_[static_cast<std::size_t>(traffic)];

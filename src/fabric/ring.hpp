@@ -52,12 +52,19 @@ public:
         return line(head_);
     }
 
+    // Whether reserve_rarely() would find room.
+    [[nodiscard]] bool has_room(std::size_t frame_bytes) {
+        const std::uint64_t lines = wire::lines_of(frame_bytes);
+        const std::uint64_t to_end = kRingLines - head_ % kRingLines;
+        const std::uint64_t needed = lines <= to_end ? lines : lines + to_end;
+        return head_ + needed - credited_ <= kRingLines || head_ + needed - load_credit() <= kRingLines;
+    }
+
     // Room for a frame, or null. Publishes a filler when the ring's end is too near.
     [[nodiscard]] std::byte* reserve_rarely(std::size_t frame_bytes) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
         const std::uint64_t to_end = kRingLines - head_ % kRingLines;
-        const std::uint64_t needed = lines <= to_end ? lines : lines + to_end;
-        if (head_ + needed - credited_ > kRingLines && head_ + needed - load_credit() > kRingLines) return nullptr;
+        if (!has_room(frame_bytes)) return nullptr;
         if (lines > to_end)
             publish({.body_bytes = static_cast<std::uint32_t>(to_end * wire::kLineBytes - wire::kHeaderBytes),
                      .kind = wire::Kind::filler});

@@ -25,13 +25,15 @@ const std::string& name_of(const NodeCore::Outgoing& outgoing) {
 
 }  // namespace
 
-Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock) {
-    if (peer->clear_way()) return {};
+Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes) {
+    // The frame and what may have to go with it: a name, or code that is not too large to be inlined.
+    const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + payload_bytes;
+    if (peer->clear_way() && peer->link->has_room(Traffic::calls, bytes)) return {};
     if (peer->frame_open && peer->frame_opened_by == std::this_thread::get_id())
         return fail(ErrorCode::invalid, "a frame for node {} that this thread has begun is neither posted nor dropped",
                     peer->id);
     ROVE_CHECK(make_alive(peer, lock));
-    return wait_for_room(*peer, lock);
+    return wait_for_room(*peer, lock, bytes);
 }
 
 // As nearly all calls go: the peer knows the function, and there is room.
@@ -69,11 +71,14 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
     if (outgoing.sending != Sending::always_inlined) {
         if (const auto sent = send_at_once(*peer, function, outgoing)) return *sent;
     }
-    ROVE_CHECK(ready_to_send(peer, hold.lock()));
+    ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size()));
     if (outgoing.sending == Sending::always_inlined ||
         (outgoing.sending == Sending::inlined && !peer->handle_of(function) &&
          peer->sent_inline[function]++ < kInlineSends))
         return call_inline(*peer, function, outgoing);
+    if (outgoing.sending != Sending::always_inlined) {
+        if (const auto sent = send_at_once(*peer, function, outgoing)) return *sent;  // there is room by now
+    }
     if (!peer->handle_of(function)) ROVE_CHECK(offer(*peer, outgoing.package));
     CallTable::Id id{0, 0};
     if (outgoing.wants_reply) {
@@ -144,7 +149,7 @@ Result<NodeCore::Begun> NodeCore::begin(const std::shared_ptr<PeerState>& peer, 
     if (payload_bytes > wire::kPayloadBytesMax)
         return tl::unexpected<Error>(too_large(name_of(outgoing), payload_bytes));
     Hold hold(*this);
-    ROVE_CHECK(ready_to_send(peer, hold.lock()));
+    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload_bytes));
     const auto handle = peer->handle_of(outgoing.package->function_ids()[outgoing.entry]);
     if (!handle || !peer->clear_way()) return Begun{};
     std::byte* frame = peer->link->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
@@ -188,7 +193,7 @@ Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoi
     const std::size_t stride = wire::batch_stride(payload_bytes);
     {
         Hold hold(*this);
-        ROVE_CHECK(ready_to_send(peer, hold.lock()));
+        ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size()));
         if (const auto handle = peer->handle_of(outgoing.package->function_ids()[outgoing.entry]))
             return send(*peer, Traffic::calls,
                         {.kind = Kind::batch,
@@ -210,7 +215,7 @@ Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoi
 Result<CallTable::Id> NodeCore::ping(const std::shared_ptr<PeerState>& peer, Bytes payload, bool wants_reply) {
     if (payload.size() > wire::kPayloadBytesMax) return tl::unexpected<Error>(too_large("ping", payload.size()));
     Hold hold(*this);
-    ROVE_CHECK(ready_to_send(peer, hold.lock()));
+    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size()));
     CallTable::Id id{0, 0};
     if (wants_reply) {
         ROVE_TRY(id, calls_.begin(peer.get()));
@@ -260,10 +265,15 @@ Status NodeCore::offer(PeerState& peer, const std::shared_ptr<PackageStore>& pac
                 package->manifest().name, peer.triple, peer.id, targets, peer.triple);
 }
 
-Status NodeCore::wait_for_room(PeerState& peer, Lock& lock) {
-    const auto room = [&peer] { return !peer.link || peer.outbox[0].empty(); };
+Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, std::size_t bytes) {
+    const auto room = [&peer, bytes] {
+        return !peer.link || (peer.outbox[0].empty() && !peer.frame_open && peer.link->has_room(Traffic::calls, bytes));
+    };
     if (room()) return {};
+    ++waiting_for_room_;
+    crowded_steps_ = 0;
     (void)lead_until(lock, std::nullopt, room);
+    --waiting_for_room_;
     if (!peer.link)
         return fail(ErrorCode::disconnected, "node {} at {} went while a call waited for room", peer.id, peer.address);
     return {};

@@ -270,9 +270,9 @@ private:
                                                     const Outgoing& outgoing);
     [[nodiscard]] Result<const Buffer*> inline_code(PeerState& peer, const FunctionId& function,
                                                     const PackageStore& package);
-    [[nodiscard]] Status ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock);
+    [[nodiscard]] Status ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes);
     [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock);
-    [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock);
+    [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock, std::size_t bytes);
     void clean_up(PeerState& peer);
     void fail_forwarded(PeerState& peer);
     void wake_leader();
@@ -301,6 +301,7 @@ private:
     bool watch_parked_ = false;                      // … but not while the node sleeps
     std::condition_variable_any changed_;            // for those: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
+    int waiting_for_room_ = 0;  // threads
     unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
     Watch spare_watch_;                              // of whoever led last
     unsigned spin_turns_ = kSpinTurnsMax;

@@ -132,7 +132,9 @@ bool NodeCore::wait_for_credit(Lead& lead) {
     const auto waits = [](const std::shared_ptr<PeerState>& peer) {
         return peer->link && (!peer->outbox[0].empty() || !peer->outbox[1].empty());
     };
-    if (crowded_steps_ >= 2 * kCrowdedSteps || std::none_of(peers_.begin(), peers_.end(), waits)) return false;
+    if (crowded_steps_ >= 2 * kCrowdedSteps ||
+        (waiting_for_room_ == 0 && std::none_of(peers_.begin(), peers_.end(), waits)))
+        return false;
     if (++crowded_steps_ > kCrowdedSteps) {
         (void)yield_idle(lead);
         return true;
@@ -184,7 +186,7 @@ void NodeCore::refresh(Watch& watch) {
 
 void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     const auto no_later = [&deadline](TimePoint limit) { deadline = deadline ? std::min(*deadline, limit) : limit; };
-    bool restless = local_parked_.has_value();
+    bool restless = local_parked_.has_value() || waiting_for_room_ > 0;
     bool pending = !local_.empty() && !restless;
     const bool quiet = fabric_->announce_sleep();
     for (const auto& peer : peers_) {
