@@ -367,48 +367,51 @@ void measure_bandwidth(const Settings& settings, Report& report, Progress& progr
         }
 }
 
-// The first call of a function that the node has never seen, the second, and the first of another function of its package.
+// The first call of a function that the node has never seen, over one that is cached; and the first call of another function
+// of a package that it has.
 void measure_arrival(const Settings& settings, Report& report, Progress& progress) {
     const unsigned packages = settings.quick ? 2 : 20;
-    Scratch scratch;
-    std::vector<Package> built;
-    for (unsigned i = 0; i < 2 * packages; ++i) {
-        progress.say(fmt::format("arrival: building package {} of {}", i + 1, 2 * packages));
-        toolchain::BuildOptions build{.source = settings.sources / "sum" / "sum.c",
-                                      .output = scratch.path() / fmt::format("sum_{}.rove", i),
-                                      .name = fmt::format("sum_{}", i)};
-        build.targets = {std::string(code::host_triple())};
-        if (const Status done = toolchain::build(build); !done) throw Error(done.error());
-        built.push_back(Package::open(build.output));
+    const Scratch scratch;
+    const auto build = [&](const std::string& source, unsigned number) {
+        progress.say(fmt::format("arrival: building package {} {} of {}", source, number + 1, packages));
+        toolchain::BuildOptions options{.source = settings.sources / source / (source + ".c"),
+                                        .output = scratch.path() / fmt::format("{}_{}.rove", source, number),
+                                        .name = fmt::format("{}_{}", source, number)};
+        options.targets = {std::string(code::host_triple())};
+        if (const Status done = toolchain::build(options); !done) throw Error(done.error());
+        return Package::open(options.output);
+    };
+    std::vector<Package> increments, sums;
+    for (unsigned i = 0; i < packages; ++i) {
+        increments.push_back(build("increment", i));
+        sums.push_back(build("sum", i));
     }
     for (const Forms form : {Forms::image, Forms::bitcode}) {
         const Session session(settings, {}, form);
+        const Peer& peer = session.peer();
         std::this_thread::sleep_for(milliseconds(500));  // the node opens its compiler when it starts
         std::vector<double> first, second_function, cached;
         for (unsigned i = 0; i < packages; ++i) {
-            const Package& package = built[(form == Forms::image ? 0 : packages) + i];
-            first.push_back(timed_call(session.peer(), package.entry("sum")));
-            std::vector<double> again;
+            first.push_back(timed_call(peer, increments[i].entry("increment")));
             for (int repeat = 0; repeat < 200; ++repeat)
-                again.push_back(timed_call(session.peer(), package.entry("sum")));
-            cached.push_back(median(again));
-            second_function.push_back(timed_call(session.peer(), package.entry("sums")));
+                cached.push_back(timed_call(peer, increments[i].entry("increment")));
+            (void)timed_call(peer, sums[i].entry("sum"));
+            second_function.push_back(timed_call(peer, sums[i].entry("sums")));
         }
-        const std::string name = form == Forms::image ? "image" : "bitcode";
-        const auto add = [&](const std::string& what, std::vector<double> ns) {
-            Row row{
-                .what = "arrival", .mode = name + ": " + what, .function = "sum", .size = 8, .fabric = settings.fabric};
-            row.one_way_ns = summary(std::move(ns));
-            report.rows.push_back(row);
-        };
         const double usual = median(cached);
-        const auto over = [usual](std::vector<double> ns) {
+        const auto over_usual = [usual](std::vector<double> ns) {
             for (double& value : ns) value -= usual;
             return ns;
         };
-        add("round trip, cached", cached);
-        add("first call, over that", over(first));
-        add("second function, over that", over(second_function));
+        const auto add = [&](const std::string& what, const std::string& function, std::vector<double> ns) {
+            const std::string name = form == Forms::image ? "image: " : "bitcode: ";
+            Row row{.what = "arrival", .mode = name + what, .function = function, .size = 8, .fabric = settings.fabric};
+            row.one_way_ns = summary(std::move(ns));
+            report.rows.push_back(row);
+        };
+        add("round trip, cached", "increment", cached);
+        add("first call, over that", "increment", over_usual(first));
+        add("second function of a package, over that", "sum", over_usual(second_function));
     }
 }
 

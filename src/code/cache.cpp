@@ -206,6 +206,7 @@ void prepare_process() {
 
 void CodeCache::warm_up() {
     const std::lock_guard lock(state_->mutex);
+    (void)state_->pool.allocate(1);  // its first memory, as well; an error comes again, where it matters
     if (state_->options.tiers == Tiers::image || state_->compile_thread.joinable()) return;
     state_->compile_thread = std::thread([this] {
         (void)jit::engine();  // an error comes again, where it matters

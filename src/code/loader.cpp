@@ -1,5 +1,7 @@
 #include "code/loader.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -9,17 +11,28 @@ extern "C" void __register_frame(void* begin);    // NOLINT(bugprone-reserved-id
 extern "C" void __deregister_frame(void* begin);  // NOLINT(bugprone-reserved-identifier)
 
 namespace rove::code {
+namespace {
+constexpr std::size_t kMappedBytes = 16 * 1024;  // alignment is a page's at most, as decode_image has checked
+}
 
-DataSegment::DataSegment(std::size_t bytes, std::size_t alignment)
-    : start_(static_cast<std::byte*>(
-          ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t(std::max<std::size_t>(alignment, 16))))),
-      bytes_(bytes),
-      alignment_(std::max<std::size_t>(alignment, 16)) {
+// Large ones straight from the kernel: zero, and touched only where they are used.
+DataSegment::DataSegment(std::size_t bytes, std::size_t alignment) : bytes_(bytes), mapped_(bytes >= kMappedBytes) {
+    if (mapped_) {
+        void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) throw std::bad_alloc();
+        start_ = static_cast<std::byte*>(memory);
+        return;
+    }
+    alignment_ = std::max<std::size_t>(alignment, 16);
+    start_ = static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t(alignment_)));
     std::memset(start_, 0, bytes_);
 }
 
 DataSegment::~DataSegment() {
-    ::operator delete(start_, std::align_val_t(alignment_));
+    if (mapped_)
+        munmap(start_, bytes_);
+    else
+        ::operator delete(start_, std::align_val_t(alignment_));
 }
 
 Result<std::unique_ptr<LoadedImage>> LoadedImage::load(CodePool& pool, const wire::Image& image,

@@ -21,9 +21,10 @@ public:
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
 private:
-    std::byte* start_;
+    std::byte* start_ = nullptr;
     std::size_t bytes_;
-    std::size_t alignment_;
+    bool mapped_;
+    std::size_t alignment_ = 0;
 };
 
 class LoadedImage {

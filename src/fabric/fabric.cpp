@@ -33,8 +33,11 @@ void Link::let_go(Traffic traffic, std::uint64_t held) {
     if (ring.credit_due()) transmit_credit(traffic);
 }
 
-void Link::await(std::vector<AwaitedSignal>& signals) const {
-    for (const RingReader& ring : incoming_) signals.push_back({ring.next_word(), ring.awaited()});
+void Link::await(std::vector<AwaitedSignal>& signals, bool calls_too) const {
+    for (const Traffic traffic : {Traffic::calls, Traffic::replies}) {
+        const RingReader& ring = incoming_[index_of(traffic)];
+        if (traffic == Traffic::replies || calls_too) signals.push_back({ring.next_word(), ring.awaited()});
+    }
 }
 
 void Link::break_with(Error why) {

@@ -104,7 +104,7 @@ public:
     // Is there anything to deliver? Cheap; for the last look before sleep.
     [[nodiscard]] bool pending() const { return !broken_ && (incoming_[0].pending() || incoming_[1].pending()); }
     // Adds the next frames' signals: for a look that needs no lock, as long as the link lives.
-    void await(std::vector<AwaitedSignal>& signals) const;
+    void await(std::vector<AwaitedSignal>& signals, bool calls_too) const;
 
     // --- ends
 

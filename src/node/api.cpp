@@ -200,7 +200,8 @@ void Peer::deliver(std::span<const std::byte> payload) const {
 }
 
 Call Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
-    const CallTable::Id id = value_or_throw(core_->call(state_, {entry.package_, entry.index_, payload, true, entry.sending_}));
+    const CallTable::Id id =
+        value_or_throw(core_->call(state_, {entry.package_, entry.index_, payload, true, entry.sending_}));
     return {core_.get(), id.slot, id.generation};
 }
 

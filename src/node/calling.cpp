@@ -104,16 +104,14 @@ Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const FunctionId& f
     if (outgoing.wants_reply) {
         ROVE_TRY(id, calls_.begin(&peer));
     }
-    const auto flags = static_cast<std::uint8_t>(wire::kNamed | wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
+    const auto flags =
+        static_cast<std::uint8_t>(wire::kNamed | wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
     peer.counters.frame_bytes_last =
         static_cast<std::uint32_t>(wire::kHeaderBytes + code->size() + outgoing.payload.size());
-    const Status sent = send(peer, Traffic::calls,
-                             {.kind = Kind::call,
-                              .flags = flags,
-                              .generation = id.generation,
-                              .node = peer.my_id,
-                              .call = id.slot},
-                             *code, outgoing.payload);
+    const Status sent =
+        send(peer, Traffic::calls,
+             {.kind = Kind::call, .flags = flags, .generation = id.generation, .node = peer.my_id, .call = id.slot},
+             *code, outgoing.payload);
     if (sent) return id;
     if (outgoing.wants_reply) calls_.release(id);
     return tl::unexpected<Error>(sent.error());
@@ -125,14 +123,16 @@ Result<const Buffer*> NodeCore::inline_code(PeerState& peer, const FunctionId& f
     const auto slice = package.slice_index(peer.triple, wire::Form::image);
     const std::shared_ptr<const Buffer> bytes = slice ? package.stored_slice(*slice) : nullptr;
     if (!bytes)
-        return fail(ErrorCode::unsupported, "package {} has no image for {}, and no other form travels inline; send it cached",
-                    name, peer.triple);
+        return fail(ErrorCode::unsupported,
+                    "package {} has no image for {}, and no other form travels inline; send it cached", name,
+                    peer.triple);
     const wire::InlineCode code{.manifest_bytes = static_cast<std::uint32_t>(package.manifest_bytes().size()),
                                 .slice = static_cast<std::uint32_t>(*slice),
                                 .slice_bytes = static_cast<std::uint32_t>(bytes->size())};
     if (wire::inline_extension_bytes(code) > wire::kInlineBytesMax)
-        return fail(ErrorCode::unsupported, "package {} has an image of {} bytes, and at most {} travel inline; send it cached",
-                    name, bytes->size(), wire::kInlineBytesMax);
+        return fail(ErrorCode::unsupported,
+                    "package {} has an image of {} bytes, and at most {} travel inline; send it cached", name,
+                    bytes->size(), wire::kInlineBytesMax);
     Writer out;
     out.bytes(function.raw());
     out.bytes(std::as_bytes(std::span(&code, 1)));

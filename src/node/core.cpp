@@ -46,7 +46,10 @@ Status NodeCore::start() {
     code.tiers = static_cast<code::Tiers>(options_.forms);
     code.code_bytes_max = options_.code_bytes_max;
     code.packages_max = options_.packages_max;
-    code.on_ready = [this](const Digest&) { sleeper_.kick(); };
+    code.on_ready = [this](const Digest&) {
+        attention_.store(true, std::memory_order_relaxed);
+        sleeper_.kick();
+    };
     cache_ = std::make_unique<code::CodeCache>(std::move(code));
     if (!options_.listen.empty()) cache_->warm_up();
     ROVE_CHECK(preload());

@@ -301,7 +301,7 @@ private:
     bool watch_parked_ = false;                      // … but not while the node sleeps
     std::condition_variable_any changed_;            // for those: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
-    int waiting_for_room_ = 0;  // threads
+    int waiting_for_room_ = 0;                       // threads
     unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
     Watch spare_watch_;                              // of whoever led last
     unsigned spin_turns_ = kSpinTurnsMax;
@@ -323,7 +323,7 @@ private:
     mutable PeerState* routed_ = nullptr;      // the client that a frame was routed to last …
     mutable std::uint64_t route_version_ = 0;  // … when the links were these
     std::unordered_map<FunctionId, std::shared_ptr<PackageStore>>
-        own_functions_;         // functions of this program's own packages
+        own_functions_;  // functions of this program's own packages
     // Code that came in a frame and is known by now: the frame's bytes are compared with these, and what they were loaded as is
     // run. By some bits of the function's id.
     struct SeenInline {
@@ -334,7 +334,7 @@ private:
     };
     std::array<SeenInline, 64> seen_inline_;
     std::unordered_map<FunctionId, Buffer> inline_codes_;  // extensions, ready to be sent
-    std::deque<Buffer> local_;  // frames this node sends to itself
+    std::deque<Buffer> local_;                             // frames this node sends to itself
     std::size_t local_bytes_ = 0;
     std::optional<Parked> local_parked_;
 

@@ -32,7 +32,8 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
                 return wrong("a call that names another caller");
             std::size_t extra = (header.flags & wire::kNamed) != 0 ? sizeof(FunctionId) : 0;
             if ((header.flags & wire::kInline) != 0) {
-                if (extra == 0 || frame.extra.size() < extra + sizeof(wire::InlineCode)) return wrong("a call with half its code");
+                if (extra == 0 || frame.extra.size() < extra + sizeof(wire::InlineCode))
+                    return wrong("a call with half its code");
                 wire::InlineCode code;
                 std::memcpy(&code, frame.extra.data() + extra, sizeof code);
                 extra = wire::inline_extension_bytes(code);
@@ -231,7 +232,8 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
     if (!store) return wrong(store.error().message());
     const auto& ids = (*store)->function_ids();
     if (std::find(ids.begin(), ids.end(), id) == ids.end()) return wrong("of another function than it names");
-    if (const Status added = (*store)->add_slice(code.slice, rest.subspan(code.manifest_bytes, code.slice_bytes)); !added)
+    if (const Status added = (*store)->add_slice(code.slice, rest.subspan(code.manifest_bytes, code.slice_bytes));
+        !added)
         return wrong(added.error().message());
     const Result<std::shared_ptr<PackageStore>> kept = cache_->add(*store, false);
     if (!kept) return wrong(kept.error().message());

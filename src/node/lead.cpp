@@ -106,7 +106,9 @@ void NodeCore::make_way(Lead& lead) {
 void NodeCore::idle(Lead& lead, std::optional<TimePoint> deadline) {
     if (lead.watch.version != links_version_) refresh(lead.watch);
     lead.watch.signals.clear();
-    for (const auto& link : lead.watch.links) link->await(lead.watch.signals);
+    for (const auto& peer :
+         peers_)  // a parked call is there already: what it waits for comes among replies, or by attention_
+        if (peer->link) peer->link->await(lead.watch.signals, !peer->parked);
     if (wait_for_credit(lead)) return;
     const bool arrived = spin_idle(lead);
     if (lost(lead) || arrived || options_.waiting == Waiting::latency) return;

@@ -77,7 +77,7 @@ struct PeerState {
         std::uint32_t handle = 0;
     };
     std::array<Bound, 64> bound{};                          // some of them, to be found fast
-    std::unordered_map<FunctionId, unsigned> sent_inline;  // how often: Sending::inlined
+    std::unordered_map<FunctionId, unsigned> sent_inline;   // how often: Sending::inlined
     std::unordered_map<std::uint32_t, FunctionId> aliases;  // what old handles of mine meant, told by the peer
     std::unordered_set<Digest> code_sent;                   // packages it has had from me, or is known to have
     std::unordered_map<Digest, std::unordered_map<std::uint32_t, Assembly>> assemblies;

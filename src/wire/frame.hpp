@@ -128,7 +128,8 @@ static_assert(sizeof(InlineCode) == 16);
 // Of an extension; its size has 16 bits in a frame.
 inline constexpr std::size_t kInlineBytesMax = 65520;
 [[nodiscard]] constexpr std::size_t inline_extension_bytes(const InlineCode& code) {
-    return (sizeof(FunctionId) + sizeof(InlineCode) + std::size_t{code.manifest_bytes} + code.slice_bytes + 15) / 16 * 16;
+    return (sizeof(FunctionId) + sizeof(InlineCode) + std::size_t{code.manifest_bytes} + code.slice_bytes + 15) / 16 *
+           16;
 }
 
 // Extension of `load`.

@@ -55,7 +55,9 @@ TEST_P(HotPath, AFrameIsFilledInPlace) {
 
 TEST_P(HotPath, AFrameThatIsDroppedIsNotSent) {
     EXPECT_EQ(count(), 1);
-    { const CallFrame dropped = peer_->begin(entry("count"), 64); }
+    {
+        const CallFrame dropped = peer_->begin(entry("count"), 64);
+    }
     peer_->begin(entry("count"), 64).post();
     EXPECT_EQ(count(), 3);
 }

@@ -31,6 +31,15 @@ Region* map_region() {
     return memory != MAP_FAILED ? static_cast<Region*>(memory) : nullptr;
 }
 
+// Page faults now, and not on the way of the first frames. Where the kernel cannot (before 5.14), they come then.
+void populate(Region* region) {
+#ifdef MADV_POPULATE_WRITE
+    (void)madvise(region, sizeof(Region), MADV_POPULATE_WRITE);
+#else
+    (void)region;
+#endif
+}
+
 // Whether all of a region at `at` lies in one mapping that is shared and writable.
 bool is_shared_mapping(const void* at) {
     const auto begin = reinterpret_cast<std::uintptr_t>(at);
@@ -107,6 +116,7 @@ Status UcxLink::make_region() {
     }
     if (reinterpret_cast<std::uintptr_t>(region_) % alignof(Region) != 0)
         return fail(ErrorCode::internal, "UCX allocated a mailbox that is not aligned to a page");
+    populate(region_);
     region_->owner = token_;
     UcxWorker* tcp = fabric_.worker(Transport::tcp);
     offer.text(tcp != nullptr ? as_text(tcp->address()) : std::string_view());
@@ -151,6 +161,7 @@ Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
         std::atomic_ref(static_cast<Region*>(pointer)->owner).load(std::memory_order_relaxed) != peer_token_)
         return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
     remote_ = static_cast<Region*>(pointer);
+    populate(remote_);
     asleep_ = &remote_->asleep;
     sleeper_pays_ = &fabric_.sleeper_pays();
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
