@@ -1,6 +1,10 @@
 #include "bench/yardsticks.hpp"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -98,6 +102,34 @@ double cache_line_ns(const Cores& cores) {
     one.join();
     other.join();
     return median(rounds) / 2;
+}
+
+double kernel_wake_ns(const Cores& cores, unsigned wakes) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) return 0;
+    Word woken;
+    std::thread sleeper([&] {
+        pin_to(cores.node);
+        char byte = 0;
+        for (std::uint64_t i = 1; i <= wakes && recv(ends[1], &byte, 1, 0) == 1; ++i)
+            woken.value.store(i, std::memory_order_release);
+    });
+    std::vector<double> times;
+    std::thread waker([&] {
+        pin_to(cores.client);
+        for (std::uint64_t i = 1; i <= wakes; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            const std::uint64_t begin = ticks();
+            if (send(ends[0], "", 1, 0) != 1) return;
+            while (woken.value.load(std::memory_order_acquire) != i) pause_cpu();
+            times.push_back(static_cast<double>(ticks() - begin) * ns_per_tick());
+        }
+    });
+    waker.join();
+    close(ends[0]);
+    sleeper.join();
+    close(ends[1]);
+    return median(times);
 }
 
 double raw_ring_per_second(const Cores& cores, RingWork work, std::size_t payload_bytes, std::uint64_t frames) {

@@ -179,6 +179,7 @@ private:
     void offer_lead();
     unsigned lead_step(Lead& lead, std::optional<TimePoint> deadline);
     unsigned work(Lead& lead);
+    unsigned serve_all(Lead& lead);
     void idle(Lead& lead, std::optional<TimePoint> deadline);
     [[nodiscard]] bool wait_for_credit(Lead& lead);
     [[nodiscard]] bool spin_idle(Lead& lead);
@@ -297,8 +298,7 @@ private:
     int waiting_ = 0;                                // threads that wait for a call and do not lead
     std::uint64_t waits_ = 0;                        // calls waited for, ever
     int followers_ = 0;                              // threads of the node's own that wait for the lead
-    bool watched_ = false;                           // one of them keeps watch …
-    bool watch_parked_ = false;                      // … but not while the node sleeps
+    bool watched_ = false;  // one of them keeps watch
     std::condition_variable_any changed_;            // for those: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     int waiting_for_room_ = 0;                       // threads

@@ -18,6 +18,8 @@ constexpr auto kShortSleep = std::chrono::milliseconds(1);
 constexpr auto kHousekeepingEvery = std::chrono::milliseconds(20);
 // How often a leader whose frames wait for room looks again at once, and then, yielding, before it sleeps.
 constexpr unsigned kCrowdedSteps = 200;
+// UCX's progress of TCP takes as long as so many looks at a mailbox.
+constexpr unsigned kTurnsPerProgress = 10;
 constexpr unsigned kSpinTurnsFrugal = 64;
 constexpr unsigned kHousekeepingSteps = 1024;
 // Where no lane needs UCX to progress it: a TCP peer of which only the messages back to us come by TCP, and UCX's own affairs.
@@ -25,6 +27,8 @@ constexpr unsigned kProgressSteps = 64;
 // How often the follower on watch looks at the leader. A function is long when it is seen at two looks, so after one to two
 // of these. 2,000 looks a second cost 0.5 % of a core, and a spinning leader is pushed aside for 3 us at most of them.
 constexpr auto kWatchEvery = std::chrono::microseconds(500);
+// While the leader sleeps. To be woken with it would cost the call that wakes it; this costs 0.1 % of a core.
+constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -48,7 +52,7 @@ void NodeCore::give_lead(Lead& lead) {
     if (waiting_ > 0) changed_.notify_all();
     // A thread that waits call after call comes back at once, and the follower on watch takes the lead when it does not. Where
     // others call this node meanwhile they do not wait for that.
-    if (followers_ > 0 && (!watched_ || watch_parked_ || runs_ != lead.runs)) offer_lead();
+    if (followers_ > 0 && (!watched_ || runs_ != lead.runs)) offer_lead();
 }
 
 // To a thread of the node's own. Precondition: there is a follower.
@@ -57,17 +61,13 @@ void NodeCore::offer_lead() {
     followers_changed_.notify_one();
 }
 
+// What has arrived first, and UCX's progress where nothing has: spinning may just have made it.
 unsigned NodeCore::work(Lead& lead) {
     attention_.store(false, std::memory_order_relaxed);
-    unsigned handled = 0;
-    if (fabric_->needs_progress() || --progress_in_ == 0) {
+    unsigned handled = serve_all(lead);
+    if (!lost(lead) && ((handled == 0 && fabric_->needs_progress()) || --progress_in_ == 0)) {
         progress_in_ = kProgressSteps;
-        handled += fabric_->progress();
-    }
-    // By index: a function that runs lets go of the lock, and peers may be added meanwhile.
-    for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
-        PeerState& peer = *peers_[i];  // only the leader takes peers away
-        if (peer.has_work()) handled += serve(peer, lead);
+        if (fabric_->progress() > 0) handled += 1 + serve_all(lead);
     }
     if (!local_.empty() && !lost(lead)) handled += serve_local(lead);
     if (--housekeeping_in_ == 0 && !lost(lead)) {
@@ -77,6 +77,14 @@ unsigned NodeCore::work(Lead& lead) {
             handled += housekeep(lead);
         }
     }
+    return handled;
+}
+
+unsigned NodeCore::serve_all(Lead& lead) {
+    unsigned handled = 0;
+    // By index: a function that runs lets go of the lock, and peers may be added meanwhile. Only the leader takes peers away.
+    for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i)
+        if (PeerState& peer = *peers_[i]; peer.has_work()) handled += serve(peer, lead);
     return handled;
 }
 
@@ -155,7 +163,7 @@ bool NodeCore::spin_idle(Lead& lead) {
                            : options_.waiting == Waiting::frugal ? kSpinTurnsFrugal
                                                                  : spin_turns_;
     if (fabric_->needs_progress()) {  // each look is one of UCX's
-        for (unsigned turn = 0; turn < turns; turn += kSpinTurnsMin)
+        for (unsigned turn = 0; turn < turns; turn += kTurnsPerProgress)
             if (fabric_->progress() > 0 || lead.watch.arrived() || wanted()) return true;
         return false;
     }
@@ -219,10 +227,6 @@ void NodeCore::begin_run(Run& run) {
     ++runs_;
     running_ = &run;
     if (followers_ == 0) return;
-    if (watch_parked_) {
-        watch_parked_ = false;
-        followers_changed_.notify_all();
-    }
     // Known to be long: somebody else leads from here on. The function starts now all the same, in its peer's order.
     if (!run.function.is_long.load(std::memory_order_relaxed) || options_.threads < 2) return;
     run.begun = Clock::now();
@@ -286,13 +290,7 @@ void NodeCore::serve_own_thread() {
 void NodeCore::keep_watch(Lead& lead) {
     std::uint64_t run_seen = 0, waits_seen = waits_;
     while (!stopping_) {
-        if (leading_ && asleep_) {
-            watch_parked_ = true;
-            followers_changed_.wait(lead.lock);
-            watch_parked_ = false;
-        } else {
-            followers_changed_.wait_for(lead.lock, kWatchEvery);
-        }
+        followers_changed_.wait_for(lead.lock, leading_ && asleep_ ? kWatchAsleepEvery : kWatchEvery);
         if (!leading_) {
             if (offered_ || (waiting_ == 0 && waits_ == waits_seen)) return;
             waits_seen = waits_;

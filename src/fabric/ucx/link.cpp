@@ -206,7 +206,10 @@ void UcxLink::transmit(Traffic traffic, std::uint64_t position, std::size_t byte
     if (gathered.bytes > 0 && position % kRingLines == 0) send_gathered(traffic);  // a message does not wrap
     if (gathered.bytes == 0) gathered.position = position;
     gathered.bytes = (position - gathered.position) * wire::kLineBytes + bytes;
-    if (gathered.bytes >= kGatherBytes || Clock::now() - sent_at_ > kGatherFor) flush();
+    const TimePoint now = Clock::now();
+    if (gathered.bytes < kGatherBytes && now - sent_at_ <= kGatherFor) return;
+    sent_at_ = now;
+    flush();
 }
 
 // Replies first: code is there when the call that needs it comes.
@@ -224,7 +227,6 @@ void UcxLink::send_gathered(Traffic traffic) {
     if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kFrameMessage, raw(header), frames);
         !sent)
         break_with(sent.error());
-    sent_at_ = Clock::now();
 }
 
 void UcxLink::transmit_credit(Traffic traffic) {
