@@ -187,7 +187,7 @@ private:
     [[nodiscard]] bool wanted() const {
         return attention_.load(std::memory_order_relaxed) || wanting_.load(std::memory_order_relaxed) > 0;
     }
-    void refresh(Watch& watch);
+    void await_frames(Watch& watch);
     void sleep(Lead& lead, std::optional<TimePoint> deadline);
     void serve_own_thread();
     void keep_watch(Lead& lead);
@@ -202,6 +202,7 @@ private:
         if (waiting_ > 0) changed_.notify_all();
     }
     [[nodiscard]] bool has_ended(CallTable::Id id);
+    [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into);
     // Gives this node itself where that was the last call that it had stayed for: to be dropped when the lock is.
     [[nodiscard]] std::shared_ptr<NodeCore> free_slot(CallTable::Id id);
     [[nodiscard]] bool wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline);
@@ -263,6 +264,7 @@ private:
                                    const std::shared_ptr<PackageStore>& package, wire::FrameHeader header,
                                    Bytes payload);
     [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data);
+    [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
     void end_call(wire::FrameHeader reply, Bytes payload);
     [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const FunctionId& function,
@@ -298,7 +300,7 @@ private:
     int waiting_ = 0;                                // threads that wait for a call and do not lead
     std::uint64_t waits_ = 0;                        // calls waited for, ever
     int followers_ = 0;                              // threads of the node's own that wait for the lead
-    bool watched_ = false;  // one of them keeps watch
+    bool watched_ = false;                           // one of them keeps watch
     std::condition_variable_any changed_;            // for those: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     int waiting_for_room_ = 0;                       // threads

@@ -112,11 +112,7 @@ void NodeCore::make_way(Lead& lead) {
 // the core, for then the one that is waited for runs on another: where the yields that followed let somebody else run, the
 // next spin is half as long; where they did not, it may be longer.
 void NodeCore::idle(Lead& lead, std::optional<TimePoint> deadline) {
-    if (lead.watch.version != links_version_) refresh(lead.watch);
-    lead.watch.signals.clear();
-    for (const auto& peer :
-         peers_)  // a parked call is there already: what it waits for comes among replies, or by attention_
-        if (peer->link) peer->link->await(lead.watch.signals, !peer->parked);
+    await_frames(lead.watch);
     if (wait_for_credit(lead)) return;
     const bool arrived = spin_idle(lead);
     if (lost(lead) || arrived || options_.waiting == Waiting::latency) return;
@@ -187,11 +183,17 @@ bool NodeCore::yield_idle(Lead& lead) {
     return arrived || (fabric_->needs_progress() && fabric_->progress() > 0);
 }
 
-void NodeCore::refresh(Watch& watch) {
-    watch.version = links_version_;
-    watch.links.clear();
-    for (const auto& peer : peers_)
-        if (peer->link) watch.links.push_back(peer->link);
+void NodeCore::await_frames(Watch& watch) {
+    if (watch.version != links_version_) {
+        watch.version = links_version_;
+        watch.links.clear();
+        for (const auto& peer : peers_)
+            if (peer->link) watch.links.push_back(peer->link);
+    }
+    watch.signals.clear();
+    for (const auto& peer :
+         peers_)  // a parked call is there already: what it waits for comes among replies, or by attention_
+        if (peer->link) peer->link->await(watch.signals, !peer->parked);
 }
 
 void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
@@ -355,9 +357,41 @@ Result<CallEnd> NodeCore::finish(CallTable::Id id) {
     return end;
 }
 
+// As nearly all results come: through shared memory, while this thread spins, as the next frame from the peer. Then the slot
+// need not hold it. Nothing: it came otherwise, and is to be waited for as ever.
+std::optional<std::size_t> NodeCore::finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into) {
+    if (leading_ || offered_ || options_.waiting == Waiting::frugal || fabric_->needs_progress()) return std::nullopt;
+    const CallSlot* slot = calls_.flying(id);
+    if (slot == nullptr || slot->peer == nullptr || !slot->peer->link) return std::nullopt;
+    Lead lead{.lock = lock, .own = false};
+    ++waits_;
+    take_lead(lead);
+    await_frames(lead.watch);
+    (void)spin_idle(lead);
+    if (lost(lead)) return std::nullopt;
+    std::optional<std::size_t> size;
+    wire::Frame frame;
+    slot = calls_.flying(id);  // another thread may have ended it meanwhile
+    PeerState* peer = slot != nullptr ? slot->peer : nullptr;
+    if (peer != nullptr && peer->link && peer->link->next(fabric::Traffic::replies, frame) &&
+        frame.header.kind == wire::Kind::reply && frame.header.call == id.slot &&
+        frame.header.generation == id.generation && frame.header.node == peer->my_id &&
+        (frame.header.flags | frame.header.extra_bytes) == 0 && frame.payload.size() <= into.size()) {
+        copy_bytes(into.data(), frame.payload.data(), frame.payload.size());
+        size = frame.payload.size();
+        peer->link->release(fabric::Traffic::replies);
+    }
+    give_lead(lead);
+    return size;
+}
+
 Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte> into) {
     std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(*this);
+    if (const auto size = finish_at_once(hold.lock(), id, into)) {
+        last = free_slot(id);
+        return *size;
+    }
     (void)wait_for(hold.lock(), id, std::nullopt);
     CallSlot* slot = calls_.find(id);
     if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");

@@ -117,11 +117,30 @@ void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
     route_frame(frame);
 }
 
+// As nearly all replies go: to a peer that has room.
+bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data) {
+    PeerState* peer = call.node != id() ? route(call.node) : nullptr;
+    if (peer == nullptr || !peer->link || peer->lost || !peer->outbox[index_of(Traffic::replies)].empty()) return false;
+    std::byte* frame = peer->link->reserve(Traffic::replies, wire::kHeaderBytes + data.size());
+    if (frame == nullptr) return false;
+    copy_bytes(frame + wire::kHeaderBytes, data.data(), data.size());
+    peer->link->publish(Traffic::replies, {.body_bytes = static_cast<std::uint32_t>(data.size()),
+                                           .kind = Kind::reply,
+                                           .handle = id(),
+                                           .generation = call.generation,
+                                           .node = call.node,
+                                           .call = call.call,
+                                           .hops = call.hops,
+                                           .status = static_cast<std::uint8_t>(ran)});
+    if (peer->link->by_messages()) wake_leader();
+    return true;
+}
+
 Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data) {
     if (data.size() > wire::kPayloadBytesMax)
         return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}", data.size(),
                     wire::kPayloadBytesMax);
-    if ((call.flags & wire::kNoReply) != 0) return {};
+    if ((call.flags & wire::kNoReply) != 0 || reply_at_once(call, ran, data)) return {};
     end_call({.handle = id(),
               .generation = call.generation,
               .node = call.node,
