@@ -25,10 +25,12 @@ Cores choose_cores() {
 }
 
 void pin_to(int core) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one);
+    const Cores both = choose_cores();
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    for (const int each : {both.client, both.node})
+        if (core == kAnyCore || core == each) CPU_SET(each, &cores);
+    sched_setaffinity(0, sizeof cores, &cores);
 }
 
 double ns_per_tick() {

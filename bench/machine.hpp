@@ -17,7 +17,8 @@ struct Cores {
     int node = 0;
 };
 [[nodiscard]] Cores choose_cores();
-// Pins the calling thread and those that it starts from here on.
+// Pins the calling thread, and those that it starts from here on, to one of the two, or to both.
+inline constexpr int kAnyCore = -1;
 void pin_to(int core);
 
 // The fastest clock there is: the time-stamp counter (9 ns a reading where steady_clock takes 20).

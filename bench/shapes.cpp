@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -413,6 +414,75 @@ void measure_arrival(const Settings& settings, Report& report, Progress& progres
         add("first call, over that", "increment", over_usual(first));
         add("second function of a package, over that", "sum", over_usual(second_function));
     }
+}
+
+namespace {
+
+// `pairs` of a node and a client, all on the two cores as the kernel has it: calls per second of all of them together, 64 in
+// flight from each client.
+double crowd_per_second(const Settings& settings, unsigned pairs) {
+    const Scratch scratch;
+    const std::string cookie = scratch.path() / "cookie";
+    std::vector<std::unique_ptr<Child>> nodes;
+    std::vector<std::string> addresses;
+    for (unsigned i = 0; i < pairs; ++i) {
+        nodes.push_back(std::make_unique<Child>(
+            std::vector<std::string>{settings.rove, "node", "--listen", "127.0.0.1:0", "--fabric", settings.fabric,
+                                     "--cookie", cookie, "--log", "off"},
+            kAnyCore));
+        addresses.push_back(nodes.back()->read_line().substr(10));
+    }
+    const Entry increment = Package::open(settings.packages / "increment.rove").entry("increment");
+    std::atomic<std::uint64_t> calls = 0;
+    std::atomic<bool> counting = false, stop = false;
+    std::vector<std::thread> clients;
+    for (const std::string& address : addresses)
+        clients.emplace_back([&, address] {
+            pin_to(kAnyCore);
+            NodeOptions options;
+            options.own_thread = false;
+            options.cookie = cookie;
+            options.fabric = settings.fabric == "tcp" ? FabricChoice::tcp : FabricChoice::shm;
+            Node client(options);
+            const Peer peer = client.connect(address);
+            std::byte reply[8];
+            while (!stop) {
+                std::vector<Call> window;
+                window.reserve(64);
+                for (int i = 0; i < 64; ++i) window.push_back(peer.call(increment));
+                for (Call& call : window) (void)call.get_into(reply);
+                if (counting) calls += window.size();
+            }
+        });
+    std::this_thread::sleep_for(milliseconds(settings.quick ? 100 : 700));  // the bitcode tier is there by then
+    counting = true;
+    const std::uint64_t begin = ticks();
+    std::this_thread::sleep_for(milliseconds(settings.quick ? 100 : 1000));
+    const double seconds = us_since(begin) * 1e-6;
+    const double counted = static_cast<double>(calls);
+    stop = true;
+    for (std::thread& client : clients) client.join();
+    return counted / seconds;
+}
+
+}  // namespace
+
+void measure_crowd(const Settings& settings, Report& report, Progress& progress) {
+    Runs runs;
+    for (unsigned run = 0; run < settings.runs; ++run) {
+        progress.say(fmt::format("crowd: run {} of {}", run + 1, settings.runs));
+        const double two = crowd_per_second(settings, 1);
+        runs.add(crowd_per_second(settings, 4));
+        runs.against("two_nodes_per_second", two);
+    }
+    Row row{.what = "crowd",
+            .mode = "8 nodes, calls with replies, 64 in flight each",
+            .function = "increment",
+            .size = 0,
+            .fabric = settings.fabric};
+    row.per_second = runs.middle();
+    runs.tell(row);
+    report.rows.push_back(row);
 }
 
 void measure_wake(const Settings& settings, Report& report, Progress& progress) {

@@ -27,6 +27,7 @@ void measure_latency(const Settings& settings, Report& report, Progress& progres
 void measure_rate(const Settings& settings, Report& report, Progress& progress);  // batches, too
 void measure_bandwidth(const Settings& settings, Report& report, Progress& progress);
 void measure_arrival(const Settings& settings, Report& report, Progress& progress);
+void measure_crowd(const Settings& settings, Report& report, Progress& progress);  // eight nodes on two cores
 void measure_wake(const Settings& settings, Report& report, Progress& progress);
 
 }  // namespace rove::bench

@@ -88,6 +88,7 @@ TEST(Bench, RateAndBandwidth) {
 
 TEST(Bench, ArrivalAndWake) {
     EXPECT_EQ(measure({"arrival"}).at("rows").size(), 6U);  // two forms; cached, first, second function
+    EXPECT_GT(measure({"crowd"}).at("rows").at(0).at("per_second").get<double>(), 0);
     const json wake = measure({"wake"});
     ASSERT_EQ(wake.at("rows").size(), 3U);
     EXPECT_GE(wake.at("rows")[0].at("core_share").get<double>(), 0);

@@ -23,11 +23,8 @@ struct Arguments {
 };
 
 const std::map<std::string, std::function<void(const Settings&, Report&, Progress&)>> kShapes{
-    {"latency", bench::measure_latency},
-    {"rate", bench::measure_rate},
-    {"bandwidth", bench::measure_bandwidth},
-    {"arrival", bench::measure_arrival},
-    {"wake", bench::measure_wake}};
+    {"latency", bench::measure_latency}, {"rate", bench::measure_rate},   {"bandwidth", bench::measure_bandwidth},
+    {"arrival", bench::measure_arrival}, {"crowd", bench::measure_crowd}, {"wake", bench::measure_wake}};
 
 // All that docs/performance.md speaks of.
 void measure_tables(Settings settings, Report& report, Progress& progress) {
@@ -47,6 +44,7 @@ void measure_tables(Settings settings, Report& report, Progress& progress) {
     bench::measure_latency(set("tcp", "increment", {"cached"}, {8, 32}), report, progress);
     bench::measure_rate(set("tcp", "increment", {"cached"}, {8}), report, progress);
     bench::measure_wake(set("shm", "increment", {"cached"}, {8}), report, progress);
+    bench::measure_crowd(settings, report, progress);
 }
 
 void write(const std::string& path, const std::string& text) {
@@ -90,9 +88,10 @@ void add_bench(CLI::App& app) {
         ->add_option(
             "SHAPE", arguments->shape,
             "latency: half a round trip; rate: posts, run; bandwidth: the same with large payloads; arrival: first "
-            "calls; wake: calls to a sleeping node; tables: all of docs/performance.md")
+            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; tables: all of "
+            "docs/performance.md")
         ->required()
-        ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "tables"}));
+        ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "tables"}));
     command
         ->add_option(
             "--mode", settings.modes,
