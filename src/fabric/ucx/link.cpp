@@ -261,7 +261,12 @@ void UcxLink::frames_arrived(const MessageHeader& header, Bytes bytes) {
     if ((position != expected && position != behind_filler) || bytes.size() < wire::kHeaderBytes ||
         line + lines > kRingLines || position + lines - incoming_[i].given_back() > kRingLines)
         return break_with(Error(ErrorCode::invalid, "the peer sent frames that do not fit the mailbox"));
-    std::memcpy(region_->rings[i] + line * wire::kLineBytes, bytes.data(), bytes.size());  // the reader is this thread
+    // The first signal last and on its own: a thread that has just lost the lead may still be looking at it.
+    std::byte* at = region_->rings[i] + line * wire::kLineBytes;
+    std::uint64_t signal = 0;
+    std::memcpy(&signal, bytes.data(), sizeof signal);
+    std::memcpy(at + sizeof signal, bytes.data() + sizeof signal, bytes.size() - sizeof signal);
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(signal, std::memory_order_release);
     arrived_[i] = position + lines;
 }
 
