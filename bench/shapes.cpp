@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -314,6 +315,15 @@ private:
 }  // namespace
 
 void measure_latency(const Settings& settings, Report& report, Progress& progress) {
+    std::unique_ptr<Child> stress;
+    if (settings.stress) {
+        if (std::system("command -v stress-ng > /dev/null 2>&1") != 0) {
+            report.notes.emplace_back("no latency under load: stress-ng is in the Debian package of that name");
+            return;
+        }
+        stress = std::make_unique<Child>(
+            std::vector<std::string>{"stress-ng", "--vm", "2", "--vm-bytes", "256M", "--quiet"}, kAnyCore);
+    }
     for (const std::size_t size : sizes_or(settings, {32}))
         for (const std::string& mode : settings.modes) {
             const Session session(settings, {.preload = mode == "resident"});
@@ -336,7 +346,7 @@ void measure_latency(const Settings& settings, Report& report, Progress& progres
                             [&](const PerftestResult& ucx) { runs.against(std::string(test) + "_ns", ucx.typical_ns); },
                             report);
             }
-            Row row{.what = "latency",
+            Row row{.what = settings.stress ? "latency, stress-ng --vm 2" : "latency",
                     .mode = mode,
                     .function = settings.function,
                     .size = sender.size(),

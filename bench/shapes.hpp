@@ -16,6 +16,7 @@ struct Settings {
     std::string fabric = "shm";
     bool against_ucx = false;
     unsigned runs = 5;
+    bool stress = false;             // latency: while stress-ng works on memory on both cores
     bool quick = false;              // so short that the figures mean little: for tests
     std::filesystem::path rove;      // the command, for the node
     std::filesystem::path packages;  // where increment.rove and the others are

@@ -38,6 +38,9 @@ void measure_tables(Settings settings, Report& report, Progress& progress) {
     };
     bench::measure_latency(set("shm", "increment", {"deliver", "resident", "cached"}, {32}), report, progress);
     bench::measure_latency(set("shm", "indirect_put", {"cached", "inline"}, {32}), report, progress);
+    settings.stress = true;
+    bench::measure_latency(set("shm", "indirect_put", {"cached", "inline"}, {64, 1024, 16384}), report, progress);
+    settings.stress = false;
     bench::measure_rate(set("shm", "increment", {"cached"}, {8, 32}), report, progress);
     bench::measure_bandwidth(set("shm", "sum", {"cached"}, {4096, 65536}), report, progress);
     bench::measure_arrival(set("shm", "sum", {"cached"}, {8}), report, progress);
@@ -114,6 +117,7 @@ void add_bench(CLI::App& app) {
     command->add_option("--runs", settings.runs, "windows of each; figures are medians over them")
         ->check(CLI::Range(1U, 1000U))
         ->capture_default_str();
+    command->add_flag("--stress", settings.stress, "latency: while `stress-ng --vm 2` works on memory on both cores");
     command->add_flag("--quick", settings.quick, "so short that the figures mean little: to see that it works");
     command->add_option("--json", arguments->json, "also write the figures to this file (docs/bench.md)");
     command->add_option("--markdown", arguments->markdown, "also write the table to this file");
