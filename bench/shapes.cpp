@@ -46,10 +46,14 @@ public:
                 fs::copy(settings.packages / (std::string(name) + ".rove"), scratch_.path());
             command.insert(command.end(), {"--packages", scratch_.path()});
         }
-        node_ = std::make_unique<Child>(command, cores_.node, std::vector<std::string>{}, true);
+        const std::string errors = scratch_.path() / "node-says";
+        node_ = std::make_unique<Child>(command, cores_.node, std::vector<std::string>{}, errors);
         const std::string line = node_->read_line();
-        if (!line.starts_with("listening "))
-            throw Error(ErrorCode::disconnected, "the benchmark's node did not start; it says why above");
+        if (!line.starts_with("listening ")) {
+            std::ifstream said(errors);
+            throw Error(ErrorCode::disconnected, "the benchmark's node did not start: " +
+                                                     std::string((std::istreambuf_iterator<char>(said)), {}));
+        }
         pin_to(cores_.client);
         NodeOptions options;
         options.fabric = settings.fabric == "tcp" ? FabricChoice::tcp : FabricChoice::shm;
@@ -290,24 +294,23 @@ OneWay summary(std::vector<double> ns) {
     return {percentile(ns, 0), percentile(ns, 0.5), percentile(ns, 0.99), percentile(ns, 0.999)};
 }
 
-// Share of one core that a process has used since the last look.
+// Share of one core that a process has used since the last look: all its threads' time on a core, in ns.
 class CoreShare {
 public:
-    explicit CoreShare(pid_t pid) : path_(fmt::format("/proc/{}/stat", pid)), used_(read()), begin_(ticks()) {}
-    [[nodiscard]] double now() const { return (read() - used_) / (us_since(begin_) * 1e-6); }
+    explicit CoreShare(pid_t pid) : threads_(fmt::format("/proc/{}/task", pid)), used_(read()), begin_(ticks()) {}
+    [[nodiscard]] double now() const { return (read() - used_) / (us_since(begin_) * 1000); }
 
 private:
     [[nodiscard]] double read() const {
-        std::ifstream file(path_);
-        std::string text((std::istreambuf_iterator<char>(file)), {});
-        std::istringstream fields(text.substr(text.rfind(')') + 2));
-        std::string field;
-        double ticks_used = 0;
-        for (int i = 0; i < 13 && fields >> field; ++i)
-            if (i >= 11) ticks_used += std::stod(field);  // utime, stime
-        return ticks_used / static_cast<double>(sysconf(_SC_CLK_TCK));
+        double sum = 0;
+        for (const auto& thread : fs::directory_iterator(threads_)) {
+            std::ifstream file(thread.path() / "schedstat");
+            double ns = 0;
+            if (file >> ns) sum += ns;
+        }
+        return sum;
     }
-    std::string path_;
+    fs::path threads_;
     double used_;
     std::uint64_t begin_;
 };

@@ -16,7 +16,7 @@
 namespace rove::bench {
 
 Child::Child(const std::vector<std::string>& command, int core, const std::vector<std::string>& environment,
-             bool loud) {
+             const std::string& errors) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) throw Error(ErrorCode::overloaded, std::string("no pipe: ") + strerror(errno));
     std::vector<char*> arguments;
@@ -33,7 +33,7 @@ Child::Child(const std::vector<std::string>& command, int core, const std::vecto
         dup2(ends[1], 1);
         const int nowhere = open("/dev/null", O_RDWR);
         dup2(nowhere, 0);
-        if (!loud) dup2(nowhere, 2);
+        dup2(open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
         execvp(arguments[0], arguments.data());
         _exit(127);
     }

@@ -11,9 +11,9 @@ namespace rove::bench {
 
 class Child {
 public:
-    // Starts it on a core. Its standard output can be read; its standard error goes nowhere, unless `loud`.
+    // Starts it on a core. Its standard output can be read; its standard error goes to a file, or nowhere.
     Child(const std::vector<std::string>& command, int core, const std::vector<std::string>& environment = {},
-          bool loud = false);
+          const std::string& errors = "/dev/null");
     ~Child();  // ends it
     Child(const Child&) = delete;
     [[nodiscard]] std::string read_line();  // empty: it has ended
