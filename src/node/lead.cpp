@@ -360,7 +360,7 @@ Result<CallEnd> NodeCore::finish(CallTable::Id id) {
 // As nearly all results come: through shared memory, while this thread spins, as the next frame from the peer. Then the slot
 // need not hold it. Nothing: it came otherwise, and is to be waited for as ever.
 std::optional<std::size_t> NodeCore::finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into) {
-    if (leading_ || offered_ || options_.waiting == Waiting::frugal || fabric_->needs_progress()) return std::nullopt;
+    if (!lead_is_to_be_had() || options_.waiting == Waiting::frugal || fabric_->needs_progress()) return std::nullopt;
     const CallSlot* slot = calls_.flying(id);
     if (slot == nullptr || slot->peer == nullptr || !slot->peer->link) return std::nullopt;
     Lead lead{.lock = lock, .own = false};
