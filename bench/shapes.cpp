@@ -19,7 +19,7 @@
 #include "bench/ucx_perftest.hpp"
 #include "bench/yardsticks.hpp"
 #include "code/cache.hpp"
-#include "rove/rove.hpp"
+#include "rove/node.hpp"
 #include "toolchain/build.hpp"
 
 namespace rove::bench {
@@ -460,10 +460,10 @@ double crowd_per_second(const Settings& settings, unsigned pairs) {
             const Peer peer = client.connect(address);
             std::byte reply[8];
             while (!stop) {
-                std::vector<Call> window;
+                std::vector<RawCall> window;
                 window.reserve(64);
                 for (int i = 0; i < 64; ++i) window.push_back(peer.call(increment));
-                for (Call& call : window) (void)call.get_into(reply);
+                for (RawCall& call : window) (void)call.get_into(reply);
                 if (counting) calls += window.size();
             }
         });

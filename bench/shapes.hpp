@@ -31,4 +31,6 @@ void measure_arrival(const Settings& settings, Report& report, Progress& progres
 void measure_crowd(const Settings& settings, Report& report, Progress& progress);  // eight nodes on two cores
 void measure_wake(const Settings& settings, Report& report, Progress& progress);
 
+void measure_api(const Settings& settings, Report& report, Progress& progress);  // typed calls, buffers
+
 }  // namespace rove::bench

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::size_t kImports = 4;
 
-rove::Buffer sample() {
+rove::ByteBuffer sample() {
     using namespace rove::wire;
     Image image;
     image.block.resize(64);

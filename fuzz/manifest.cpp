@@ -4,7 +4,7 @@
 
 namespace {
 
-rove::Buffer sample() {
+rove::ByteBuffer sample() {
     using namespace rove::wire;
     Manifest manifest;
     manifest.name = "count";

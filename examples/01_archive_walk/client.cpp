@@ -15,7 +15,7 @@ using WallClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{60};
 
-std::vector<std::byte> result_of(rove::Call& call) {
+std::vector<std::byte> result_of(rove::RawCall& call) {
     if (!call.wait_for(kPatience))
         throw rove::Error(rove::ErrorCode::timed_out, "a node has not answered for a minute");
     return call.get();
@@ -72,7 +72,7 @@ private:
     rove::Entry entry_;
     fill_request head_;
     Words words_;
-    std::optional<rove::Call> in_flight_;
+    std::optional<rove::RawCall> in_flight_;
     unsigned calls_ = 0;
 };
 
@@ -96,7 +96,7 @@ public:
 private:
     // One call to each node that is asked something. What did not fit its reply stays in `asked`.
     void ask(std::vector<Words>& asked, std::vector<shard_edge>& edges) {
-        std::vector<std::optional<rove::Call>> in_flight(peers_.size());
+        std::vector<std::optional<rove::RawCall>> in_flight(peers_.size());
         for (std::size_t node = 0; node < peers_.size(); ++node) {
             if (asked[node].empty()) continue;
             in_flight[node] = peers_[node].call(entry_, std::as_bytes(std::span(asked[node])));
@@ -177,7 +177,7 @@ Cost Cluster::load(const rove::Package& interface, const rove::Entry& roll_call)
 void Cluster::wait_until_met(const rove::Entry& roll_call) const {
     const auto deadline = WallClock::now() + std::chrono::seconds(10);
     for (std::size_t id = 0; id < peers_.size();) {
-        rove::Call call = peers_[id].call(roll_call);
+        rove::RawCall call = peers_[id].call(roll_call);
         const Words answer = words_of(result_of(call));
         if (answer.size() != 2 || answer[0] != id) throw malformed("a node has another id than it said");
         if (answer[1] == peers_.size()) {
@@ -213,7 +213,7 @@ Walked Cluster::travel(const rove::Entry& walk, Vertex start) const {
     const auto payload = payload_of(state, {start});
 
     const Meter meter(*this);
-    rove::Call call = peers_[start % peers_.size()].call(walk, payload);
+    rove::RawCall call = peers_[start % peers_.size()].call(walk, payload);
     if (!call.wait_for(kPatience))
         throw rove::Error(rove::ErrorCode::timed_out, "the walk has not come back for a minute");
     const rove::Reply reply = call.reply();

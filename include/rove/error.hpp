@@ -37,10 +37,39 @@ public:
     // What was tried, on which node, with which function, and what to do. One line, no trailing full stop.
     [[nodiscard]] const std::string& message() const noexcept { return message_; }
     [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
+    // The type of the exception that the function let out, where that is what went wrong; else empty.
+    [[nodiscard]] const std::string& exception_type() const noexcept { return exception_type_; }
+    // The node that said so, or no_node.
+    [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
+    static constexpr std::uint32_t no_node = 0xFFFF'FFFFU;
+
+    // The same, as told by a node: of an exception there, where the type is not empty.
+    [[nodiscard]] static Error told(ErrorCode code, std::string message, std::uint32_t node, std::string type) {
+        Error error(code, std::move(message));
+        error.node_ = node;
+        error.exception_type_ = std::move(type);
+        return error;
+    }
 
 private:
     ErrorCode code_;
+    std::uint32_t node_ = no_node;
     std::string message_;
+    std::string exception_type_;
 };
+
+// An exception that a function threw on another node: its type as the compiler writes it ("std::out_of_range"), what() as its
+// message, and the node. The code is `failed`, or that of a rove::Error that was thrown.
+class RemoteError : public Error {
+public:
+    explicit RemoteError(Error error) : Error(std::move(error)) {}
+    [[nodiscard]] const std::string& type() const noexcept { return exception_type(); }
+};
+
+// Throws it as what it is.
+[[noreturn]] inline void throw_error(Error error) {
+    if (!error.exception_type().empty()) throw RemoteError(std::move(error));
+    throw error;
+}
 
 }  // namespace rove

@@ -15,6 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* None of these lets an exception out: code that calls them needs no unwind tables for it. */
+#ifdef __cplusplus
+#define ROVE_NOTHROW noexcept
+#else
+#define ROVE_NOTHROW __attribute__((nothrow))
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -59,30 +66,31 @@ typedef uint64_t rove_function;
 #endif
 
 /* Answers the call with a copy of `size` bytes. ROVE_INVALID: a second ending, or size over the payload limit. */
-int rove_reply(rove_here* here, const void* data, size_t size);
+int rove_reply(rove_here* here, const void* data, size_t size) ROVE_NOTHROW;
 
 /* Ends the call with an error (ROVE_FAILED) that carries a copy of `message`. */
-int rove_fail(rove_here* here, const char* message);
+int rove_fail(rove_here* here, const char* message) ROVE_NOTHROW;
 
 /* Sends *this* function on to `node` with a copy of the payload; what it replies there goes to the first caller.
  * ROVE_INVALID: a second ending, no such node, a client, too many hops, or size over the payload limit.
  * ROVE_OVERLOADED: that node's outbox is full; the call has not ended and may still be answered. */
-int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size);
+int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) ROVE_NOTHROW;
 
 /* Finds another function that this node knows: "package:entry" (the newest of that name to have arrived) or the 32
  * hexadecimal digits of a FunctionId. Stores its handle and returns ROVE_OK, or ROVE_INVALID when there is none. */
-int rove_find(rove_here* here, const char* name, rove_function* out);
+int rove_find(rove_here* here, const char* name, rove_function* out) ROVE_NOTHROW;
 
 /* Sends another function to `node`, one-way: nobody is told of its end. Errors as of rove_forward. */
-int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload, size_t size);
+int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload,
+              size_t size) ROVE_NOTHROW;
 
 /* The node this runs on, the node or client that made the call, and how many nodes there are. */
-rove_node_id rove_node(rove_here* here);
-rove_node_id rove_origin(rove_here* here);
-uint32_t rove_node_count(rove_here* here);
+rove_node_id rove_node(rove_here* here) ROVE_NOTHROW;
+rove_node_id rove_origin(rove_here* here) ROVE_NOTHROW;
+uint32_t rove_node_count(rove_here* here) ROVE_NOTHROW;
 
 /* The pointer that the host process registered (rove_node_create's options), or NULL. */
-void* rove_host_object(rove_here* here);
+void* rove_host_object(rove_here* here) ROVE_NOTHROW;
 
 /* ---- For programs ------------------------------------------------------------------------------------------ */
 
@@ -100,42 +108,43 @@ typedef struct rove_node_options {
 } rove_node_options;
 
 /* Makes a node; `options` may be NULL for a plain client. On success *out is owned by the caller. */
-int rove_node_create(const rove_node_options* options, rove_node_t** out);
+int rove_node_create(const rove_node_options* options, rove_node_t** out) ROVE_NOTHROW;
 /* The address the node listens on, with its real port; "" for a client. Valid as long as the node. */
-const char* rove_node_address(const rove_node_t* node);
+const char* rove_node_address(const rove_node_t* node) ROVE_NOTHROW;
 /* Does what there is to do and returns how many frames were handled, or a negative rove_error. Waits up to
  * timeout_ms for the first (0: not at all, negative: for ever). */
-int rove_node_poll(rove_node_t* node, int timeout_ms);
+int rove_node_poll(rove_node_t* node, int timeout_ms) ROVE_NOTHROW;
 /* Finishes what runs, fails the calls still in flight as cancelled, and frees the node and its peers. Calls and
  * packages are freed by their owner, before or after. */
-void rove_node_destroy(rove_node_t* node);
+void rove_node_destroy(rove_node_t* node) ROVE_NOTHROW;
 
-int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out);
+int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) ROVE_NOTHROW;
 
-int rove_package_open(const char* path, rove_package_t** out);
-void rove_package_close(rove_package_t* package);
+int rove_package_open(const char* path, rove_package_t** out) ROVE_NOTHROW;
+void rove_package_close(rove_package_t* package) ROVE_NOTHROW;
 
 /* Loads a package on the peer ahead of its first call; an interface must be loaded before functions can link to its
  * names. Waits for the answer. */
-int rove_load(rove_peer_t* peer, rove_package_t* package);
+int rove_load(rove_peer_t* peer, rove_package_t* package) ROVE_NOTHROW;
 
 /* Begins a call of the package's entry with a copy of the payload. */
 int rove_call_begin(rove_peer_t* peer, rove_package_t* package, const char* entry, const void* payload, size_t size,
-                    rove_call_t** out);
+                    rove_call_t** out) ROVE_NOTHROW;
 /* The same without a reply. */
-int rove_call_post(rove_peer_t* peer, rove_package_t* package, const char* entry, const void* payload, size_t size);
+int rove_call_post(rove_peer_t* peer, rove_package_t* package, const char* entry, const void* payload,
+                   size_t size) ROVE_NOTHROW;
 /* 1 when the call has ended, else 0; polls once. */
-int rove_call_test(rove_call_t* call);
+int rove_call_test(rove_call_t* call) ROVE_NOTHROW;
 /* Waits until the call has ended and gives its result: 0 and the reply (valid until rove_call_free), or the error.
  * timeout_ms negative: for ever; ROVE_TIMED_OUT leaves the call in flight. `data` and `size` may be NULL. */
-int rove_call_wait(rove_call_t* call, int timeout_ms, const void** data, size_t* size);
+int rove_call_wait(rove_call_t* call, int timeout_ms, const void** data, size_t* size) ROVE_NOTHROW;
 /* Frees the call; one that has not ended is forgotten, its late reply discarded. */
-void rove_call_free(rove_call_t* call);
+void rove_call_free(rove_call_t* call) ROVE_NOTHROW;
 
 /* The message of the last error that a function of this half returned on this thread. Valid until the next one. */
-const char* rove_error_message(void);
+const char* rove_error_message(void) ROVE_NOTHROW;
 /* "invalid", "timed_out", … */
-const char* rove_error_name(int error);
+const char* rove_error_name(int error) ROVE_NOTHROW;
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,7 @@ namespace rove {
 
 static_assert(std::endian::native == std::endian::little, "Rove's formats are little-endian and copied as they are");
 
-using Buffer = std::vector<std::byte>;
+using ByteBuffer = std::vector<std::byte>;
 
 [[nodiscard]] inline Bytes as_bytes(std::string_view text) {
     return std::as_bytes(std::span(text));
@@ -84,14 +84,14 @@ public:
     void pad_to(std::size_t power_of_two) { out_.resize(round_up(out_.size(), power_of_two)); }
 
     [[nodiscard]] std::size_t size() const { return out_.size(); }
-    [[nodiscard]] Buffer take() { return std::move(out_); }
+    [[nodiscard]] ByteBuffer take() { return std::move(out_); }
 
 private:
     void append(const void* data, std::size_t size) {
         const auto* first = static_cast<const std::byte*>(data);
         out_.insert(out_.end(), first, first + size);
     }
-    Buffer out_;
+    ByteBuffer out_;
 };
 
 // memcpy, with the sizes that small payloads have done in place.

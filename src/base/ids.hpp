@@ -74,6 +74,8 @@ using NodeId = std::uint32_t;
 inline constexpr NodeId kClientBit = 0x8000'0000U;
 inline constexpr NodeId kNodeIdMax = 0x7FFEU;  // dense ids fit 15 bits; 0x7FFF is kept as "none"
 inline constexpr NodeId kNoNode = 0xFFFF'FFFFU;
+// A node's own name for another whose client it is, and which may have any dense id where it is at home. Never on the wire.
+inline constexpr NodeId kForeignBit = 0x4000'0000U;
 
 [[nodiscard]] constexpr bool is_client(NodeId id) {
     return (id & kClientBit) != 0;

@@ -28,7 +28,7 @@ template <typename... Args>
 // Throws the error of a Result at the public edge, or gives its value.
 template <typename T>
 T value_or_throw(Result<T>&& result) {
-    if (!result) throw Error(std::move(result.error()));
+    if (!result) throw_error(std::move(result.error()));
     if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 

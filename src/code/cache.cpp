@@ -81,22 +81,55 @@ Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<Packa
     return package;
 }
 
+Result<std::uint32_t> CodeCache::State::free_index() {
+    if (free_indices.empty() && indices_used == kFunctionsMax && !forget_one())
+        return fail(ErrorCode::overloaded, "{} knows {} functions, the most a node does, and all of them are in use",
+                    options.node, kFunctionsMax);
+    if (free_indices.empty()) return indices_used++;
+    const std::uint32_t index = free_indices.back();
+    free_indices.pop_back();
+    return index;
+}
+
+Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name, EntryPoint entry) {
+    const std::lock_guard lock(state_->mutex);
+    if (const auto known = state_->functions.find(id); known != state_->functions.end()) return known->second;
+    ROVE_TRY(const std::uint32_t index, state_->free_index());
+    auto function = std::make_unique<Function>();
+    function->id = id;
+    function->name = std::move(name);
+    function->handle = index | static_cast<std::uint32_t>(state_->generations[index]) << 16U;
+    function->ran.store(Ran::resident, std::memory_order_relaxed);
+    function->target.store(entry, std::memory_order_release);
+    state_->table[index].store(function.get(), std::memory_order_release);
+    state_->functions[id] = function.get();
+    state_->residents.push_back(std::move(function));
+    return state_->residents.back().get();
+}
+
+Function* CodeCache::find(EntryPoint entry) const {
+    const std::lock_guard lock(state_->mutex);
+    for (const auto& [id, function] : state_->functions) {
+        if (function->target.load(std::memory_order_relaxed) == entry) return function;
+        const PackageCode* package = function->package;
+        if (package == nullptr) continue;
+        if (package->image && function->image == entry) return function;
+        if (package->module && package->module->find(package->store->manifest().entries[function->entry]) ==
+                                   reinterpret_cast<void*>(entry))
+            return function;
+    }
+    return nullptr;
+}
+
 Status CodeCache::State::number_functions(PackageCode& package) {
     const wire::Manifest& manifest = package.store->manifest();
     for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
-        if (free_indices.empty() && indices_used == kFunctionsMax && !forget_one()) {
+        const Result<std::uint32_t> free = free_index();
+        if (!free) {
             free_numbers(package);  // it is not going to live
-            return fail(ErrorCode::overloaded,
-                        "{} knows {} functions, the most a node does, and all of them are in use", options.node,
-                        kFunctionsMax);
+            return tl::unexpected<Error>(free.error());
         }
-        std::uint32_t index = indices_used;
-        if (free_indices.empty()) {
-            ++indices_used;
-        } else {
-            index = free_indices.back();
-            free_indices.pop_back();
-        }
+        const std::uint32_t index = *free;
         auto function = std::make_unique<Function>();
         function->id = package.store->function_ids()[i];
         function->name = manifest.name + ":" + manifest.entries[i];
@@ -149,7 +182,7 @@ std::shared_ptr<PackageStore> CodeCache::package(const Digest& digest) const {
 }
 
 std::shared_ptr<PackageStore> CodeCache::package_of(const Function& function) const {
-    return function.package->store;
+    return function.package != nullptr ? function.package->store : nullptr;
 }
 
 void CodeCache::slices_added(const Digest& digest) {
@@ -209,7 +242,8 @@ void CodeCache::warm_up() {
     (void)state_->pool.allocate(1);  // its first memory, as well; an error comes again, where it matters
     if (state_->options.tiers == Tiers::image || state_->compile_thread.joinable()) return;
     state_->compile_thread = std::thread([this] {
-        (void)jit::engine();  // an error comes again, where it matters
+        if (const Result<jit::Engine*> engine = jit::engine())
+            (*engine)->warm_up();  // an error comes again, where it matters
         state_->compile_loop();
     });
 }

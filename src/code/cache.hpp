@@ -57,8 +57,8 @@ struct Function {
     FunctionId id;
     std::string name;  // "package:entry"
     std::uint32_t handle = 0;
-    std::uint32_t entry = 0;  // index into the manifest's entries
-    PackageCode* package = nullptr;
+    std::uint32_t entry = 0;                  // index into the manifest's entries
+    PackageCode* package = nullptr;           // null: of the process's own program
     std::atomic<EntryPoint> target{nullptr};  // null: not loaded
     std::atomic<Ran> ran{Ran::image};
     std::atomic<bool> is_long{false};  // it kept the node's mailboxes waiting: for the node to use
@@ -103,8 +103,12 @@ public:
     // given one's slices added. `resident`: preloaded, reported as Ran::resident, never evicted. overloaded: too many.
     [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package,
                                                             bool resident);
-    [[nodiscard]] std::shared_ptr<PackageStore> package(const Digest& digest) const;  // null when unknown
-    [[nodiscard]] std::shared_ptr<PackageStore> package_of(const Function& function) const;
+    [[nodiscard]] std::shared_ptr<PackageStore> package(const Digest& digest) const;         // null when unknown
+    [[nodiscard]] std::shared_ptr<PackageStore> package_of(const Function& function) const;  // null: it has none
+    // A function of the process's own program: there from now on, never evicted or forgotten. overloaded: too many functions.
+    [[nodiscard]] Result<Function*> add_resident(const FunctionId& id, std::string name, EntryPoint entry);
+    // The function whose code begins there, in any of its tiers; null: none that is loaded.
+    [[nodiscard]] Function* find(EntryPoint entry) const;
     // Tells the cache that slices were added to a known package (more bytes held, a better form).
     void slices_added(const Digest& digest);
 

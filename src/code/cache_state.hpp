@@ -23,6 +23,7 @@ struct CodeCache::State {
 
     // ---- known packages (cache.cpp)
     [[nodiscard]] Status number_functions(PackageCode& package);
+    [[nodiscard]] Result<std::uint32_t> free_index();
     [[nodiscard]] bool forget_one();
     void forget(PackageCode& package);
     void free_numbers(PackageCode& package);
@@ -56,6 +57,7 @@ struct CodeCache::State {
     mutable std::mutex mutex;
     std::unordered_map<Digest, std::unique_ptr<PackageCode>> packages;
     std::unordered_map<FunctionId, Function*> functions;
+    std::vector<std::unique_ptr<Function>> residents;      // of the process's own program
     std::unordered_map<std::string, PackageCode*> newest;  // by package name
     std::vector<PackageCode*> interfaces;                  // in the order in which they were loaded
     std::vector<std::atomic<Function*>> table;             // by a handle's index; read without the lock

@@ -1,5 +1,7 @@
 // Making code ready, swapping its tier, and taking it away again.
 #include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@ void PackageCode::end() {
 // The leader stores what it runs and then loads the target; who evicts clears the target and then looks at what runs. One of
 // them must see the other: the evictor's barrier goes through all threads, so the leader's order needs only hold in its own.
 EntryPoint CodeCache::enter_leading(Function& function) {
+    if (function.package == nullptr) return function.target.load(std::memory_order_relaxed);  // nothing takes it away
     PackageCode& package = *function.package;
     state_->leader_runs.store(&package, std::memory_order_relaxed);
     if (state_->evictor_fences)
@@ -46,6 +49,7 @@ void CodeCache::leave_leading() {
 
 Entered CodeCache::keep_leading() {
     PackageCode* package = state_->leader_runs.load(std::memory_order_relaxed);
+    if (package == nullptr) return {nullptr, Ran::resident, nullptr};
     package->running.fetch_add(1, std::memory_order_seq_cst);
     state_->leader_runs.store(nullptr, std::memory_order_release);
     return {nullptr, Ran::image, package};
@@ -69,6 +73,9 @@ bool CodeCache::State::can_fence_all() {
 }
 
 std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
+    if (function.package == nullptr)
+        return std::variant<Entered, Waiting, Error>(
+            std::in_place_type<Entered>, function.target.load(std::memory_order_relaxed), Ran::resident, nullptr);
     PackageCode& package = *function.package;
     // Partner: State::evict.
     package.running.fetch_add(1, std::memory_order_seq_cst);
@@ -159,7 +166,7 @@ Status CodeCache::State::open_libraries(PackageCode& package) {
 Status CodeCache::State::load_image(PackageCode& package, std::size_t slice) {
     const wire::Manifest& manifest = package.store->manifest();
     ROVE_CHECK(open_libraries(package));
-    ROVE_TRY(const Buffer raw, package.store->raw_slice(slice));
+    ROVE_TRY(const ByteBuffer raw, package.store->raw_slice(slice));
     ROVE_TRY(const wire::Image image, wire::decode_image(raw, manifest.imports.size()));
     if (!package.data && static_bytes + image.data_bytes > options.static_bytes_max)
         return fail(ErrorCode::overloaded, "package {} has {} bytes of statics, and {} keeps {} of at most {} already",
@@ -233,6 +240,9 @@ void CodeCache::State::queue_compile(PackageCode& package) {
 }
 
 void CodeCache::State::compile_loop() {
+    // Waking this thread is not to push aside the one that wakes it: that has a call to run, on the image.
+    const sched_param none{};
+    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
     Lock lock(mutex);
     for (;;) {
         compile_changed.wait(lock, [this] { return stopping || !compile_queue.empty(); });
@@ -255,7 +265,8 @@ void CodeCache::State::compile_loop() {
 // Compiles with the lock free; the package cannot be evicted or forgotten meanwhile.
 Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCode& package, Lock& lock) {
     ROVE_CHECK(open_libraries(package));
-    ROVE_TRY(const Buffer bitcode, package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));
+    ROVE_TRY(const ByteBuffer bitcode,
+             package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));
     bool own_statics = false;
     const std::vector<void*> statics = package.statics;
     lock.unlock();

@@ -44,7 +44,7 @@ public:
     // --- meeting: both sides open a link, exchange offers (over the authenticated control connection), connect.
 
     // What the peer needs to reach this side: addresses, keys, an unguessable token. Bounded by kOfferBytesMax.
-    [[nodiscard]] virtual const Buffer& offer() const = 0;
+    [[nodiscard]] virtual const ByteBuffer& offer() const = 0;
     // Opens the way to the peer. unsupported: no transport reaches it.
     [[nodiscard]] virtual Status connect(Bytes peer_offer) = 0;
     // "direct" or "message" once connected; for people.

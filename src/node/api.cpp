@@ -1,7 +1,8 @@
 // The public C++ edge: Results become exceptions here, and nowhere else.
 #include "node/core.hpp"
 #include "package/package.hpp"
-#include "rove/rove.hpp"
+#include "rove/node.hpp"
+#include "rove/peer_group.hpp"
 
 namespace rove {
 
@@ -13,6 +14,12 @@ std::string_view to_string(RanAs ran) noexcept {
     }
     return "unknown";
 }
+
+namespace {
+NodeCore::Callee callee_of(const std::shared_ptr<PackageStore>& package, std::size_t entry) {
+    return {.id = &package->function_ids()[entry], .package = &package, .name = package->manifest().entries[entry]};
+}
+}  // namespace
 
 // ---- Package, Entry
 
@@ -45,9 +52,9 @@ std::string Entry::id() const {
     return package_->function_ids()[index_].hex();
 }
 
-// ---- Call
+// ---- RawCall
 
-Call& Call::operator=(Call&& other) noexcept {
+RawCall& RawCall::operator=(RawCall&& other) noexcept {
     if (this == &other) return *this;
     forget();
     core_ = std::exchange(other.core_, nullptr);
@@ -56,36 +63,36 @@ Call& Call::operator=(Call&& other) noexcept {
     return *this;
 }
 
-Call::~Call() {
+RawCall::~RawCall() {
     forget();
 }
 
-void Call::forget() noexcept {
+void RawCall::forget() noexcept {
     if (NodeCore* core = std::exchange(core_, nullptr)) core->forget({slot_, generation_});
 }
 
-bool Call::done() {
+bool RawCall::done() {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
     return core_->test({slot_, generation_});
 }
 
-bool Call::wait_for(std::chrono::milliseconds timeout) {
+bool RawCall::wait_for(std::chrono::milliseconds timeout) {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
     return core_->wait({slot_, generation_}, Clock::now() + timeout);
 }
 
-Reply Call::reply() {
+Reply RawCall::reply() {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
     NodeCore* core = std::exchange(core_, nullptr);
     CallEnd end = value_or_throw(core->finish({slot_, generation_}));
     return {std::move(end.data), end.node, static_cast<RanAs>(end.ran), end.hops};
 }
 
-std::vector<std::byte> Call::get() {
+std::vector<std::byte> RawCall::get() {
     return reply().data;
 }
 
-std::size_t Call::get_into(std::span<std::byte> into) {
+std::size_t RawCall::get_into(std::span<std::byte> into) {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
     NodeCore* core = std::exchange(core_, nullptr);
     return value_or_throw(core->finish_into({slot_, generation_}, into));
@@ -107,7 +114,7 @@ CallFrame::~CallFrame() {
     if (core_ != nullptr && link_) core_->drop_begun(*peer_, std::move(link_));
 }
 
-Call CallFrame::call() {
+RawCall CallFrame::call() {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
     NodeCore* core = std::exchange(core_, nullptr);
     if (!link_) return through_->call(*entry_, aside_);
@@ -161,7 +168,8 @@ void Batch::post() {
     Gathered& g = *gathered_;
     const Bytes payload = Bytes(g.bytes).first(std::exchange(g.used, 0));
     if (!payload.empty())
-        value_or_throw(g.core->post_batch(g.peer, {g.entry.package_, g.entry.index_, payload, false}, g.payload_bytes));
+        value_or_throw(
+            g.core->post_batch(g.peer, {callee_of(g.entry.package_, g.entry.index_), payload, false}, g.payload_bytes));
 }
 
 // ---- Peer
@@ -169,7 +177,7 @@ void Batch::post() {
 CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
     CallFrame frame(core_.get(), state_.get());
     NodeCore::Begun begun =
-        value_or_throw(core_->begin(state_, {entry.package_, entry.index_, {}, false}, payload_bytes));
+        value_or_throw(core_->begin(state_, {callee_of(entry.package_, entry.index_), {}, false}, payload_bytes));
     frame.link_ = std::move(begun.link);
     frame.place_ = begun.place;
     frame.handle_ = begun.handle;
@@ -190,7 +198,7 @@ Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
         new Batch::Gathered{core_, state_, entry, payload_bytes, std::vector<std::byte>(room)}));
 }
 
-Call Peer::ping(std::span<const std::byte> payload) const {
+RawCall Peer::ping(std::span<const std::byte> payload) const {
     const CallTable::Id id = value_or_throw(core_->ping(state_, payload, true));
     return {core_.get(), id.slot, id.generation};
 }
@@ -199,19 +207,20 @@ void Peer::deliver(std::span<const std::byte> payload) const {
     (void)value_or_throw(core_->ping(state_, payload, false));
 }
 
-Call Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
+RawCall Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
     const CallTable::Id id =
-        value_or_throw(core_->call(state_, {entry.package_, entry.index_, payload, true, entry.sending_}));
+        value_or_throw(core_->call(state_, {callee_of(entry.package_, entry.index_), payload, true, entry.sending_}));
     return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
-    (void)value_or_throw(core_->call(state_, {entry.package_, entry.index_, payload, false, entry.sending_}));
+    (void)value_or_throw(
+        core_->call(state_, {callee_of(entry.package_, entry.index_), payload, false, entry.sending_}));
 }
 
 LoadReport Peer::load(const Package& package) const {
     const CallTable::Id id = value_or_throw(core_->load(state_, package.store_));
-    const std::vector<std::byte> lines = Call(core_.get(), id.slot, id.generation).get();
+    const std::vector<std::byte> lines = RawCall(core_.get(), id.slot, id.generation).get();
     LoadReport report;
     std::string_view rest = as_text(lines);
     for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
@@ -239,6 +248,12 @@ Peer::Counters Peer::counters() const {
 std::size_t Peer::payload_bytes_max() noexcept {
     return wire::kPayloadBytesMax;
 }
+std::size_t Peer::message_bytes_max() noexcept {
+    return wire::kMessageBytesMax;
+}
+NodeDescription Peer::description() const {
+    return {state_->id, state_->address, state_->triple, state_->lane, state_->node_count};
+}
 
 // ---- Node
 
@@ -252,6 +267,22 @@ Node::~Node() {
 
 Peer Node::connect(std::string_view address) {
     return {core_, value_or_throw(core_->connect(address))};
+}
+PeerGroup Node::connect(std::initializer_list<std::string_view> addresses) {
+    std::vector<Peer> peers;
+    for (const std::string_view address : addresses) peers.push_back(connect(address));
+    return PeerGroup(std::move(peers));
+}
+PeerGroup Node::connect(const std::vector<std::string>& addresses) {
+    std::vector<Peer> peers;
+    for (const std::string& address : addresses) peers.push_back(connect(address));
+    return PeerGroup(std::move(peers));
+}
+void Node::share(const std::string& name, void* object, const char* type) {
+    value_or_throw(core_->share(name, object, type));
+}
+void Node::unshare(const std::string& name) {
+    core_->unshare(name);
 }
 unsigned Node::poll(std::chrono::milliseconds wait) {
     return core_->poll(wait);

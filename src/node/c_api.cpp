@@ -4,8 +4,8 @@
 #include <mutex>
 #include <optional>
 
+#include "rove/node.hpp"
 #include "rove/rove.h"
-#include "rove/rove.hpp"
 
 struct rove_peer_t {
     rove::Peer peer;
@@ -19,7 +19,7 @@ struct rove_package_t {
     rove::Package package;
 };
 struct rove_call_t {
-    std::optional<rove::Call> call;  // none: ended, and what it brought is below
+    std::optional<rove::RawCall> call;  // none: ended, and what it brought is below
     std::vector<std::byte> data;
     std::optional<rove::Error> error;
 };
@@ -86,7 +86,7 @@ void settle(rove_call_t* call) {
 
 extern "C" {
 
-int rove_node_create(const rove_node_options* options, rove_node_t** out) {
+int rove_node_create(const rove_node_options* options, rove_node_t** out) noexcept {
     if (out == nullptr) return missing("rove_node_create: out is NULL");
     return guarded([&] {
         *out = new rove_node_t{rove::Node(options_of(options)), {}, {}};
@@ -94,11 +94,11 @@ int rove_node_create(const rove_node_options* options, rove_node_t** out) {
     });
 }
 
-const char* rove_node_address(const rove_node_t* node) {
+const char* rove_node_address(const rove_node_t* node) noexcept {
     return node != nullptr ? node->node.address().c_str() : "";
 }
 
-int rove_node_poll(rove_node_t* node, int timeout_ms) {
+int rove_node_poll(rove_node_t* node, int timeout_ms) noexcept {
     if (node == nullptr) return -missing("rove_node_poll: node is NULL");
     unsigned handled = 0;
     const int error = guarded([&] {
@@ -108,11 +108,11 @@ int rove_node_poll(rove_node_t* node, int timeout_ms) {
     return error == ROVE_OK ? static_cast<int>(handled) : -error;
 }
 
-void rove_node_destroy(rove_node_t* node) {
+void rove_node_destroy(rove_node_t* node) noexcept {
     delete node;
 }
 
-int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) {
+int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) noexcept {
     if (node == nullptr || address == nullptr || out == nullptr) return missing("rove_connect: an argument is NULL");
     return guarded([&] {
         rove::Peer peer = node->node.connect(address);
@@ -122,7 +122,7 @@ int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) {
     });
 }
 
-int rove_package_open(const char* path, rove_package_t** out) {
+int rove_package_open(const char* path, rove_package_t** out) noexcept {
     if (path == nullptr || out == nullptr) return missing("rove_package_open: an argument is NULL");
     return guarded([&] {
         *out = new rove_package_t{rove::Package::open(path)};
@@ -130,11 +130,11 @@ int rove_package_open(const char* path, rove_package_t** out) {
     });
 }
 
-void rove_package_close(rove_package_t* package) {
+void rove_package_close(rove_package_t* package) noexcept {
     delete package;
 }
 
-int rove_load(rove_peer_t* peer, rove_package_t* package) {
+int rove_load(rove_peer_t* peer, rove_package_t* package) noexcept {
     if (peer == nullptr || package == nullptr) return missing("rove_load: an argument is NULL");
     return guarded([&] {
         (void)peer->peer.load(package->package);
@@ -143,7 +143,7 @@ int rove_load(rove_peer_t* peer, rove_package_t* package) {
 }
 
 int rove_call_begin(rove_peer_t* peer, rove_package_t* package, const char* entry, const void* payload, size_t size,
-                    rove_call_t** out) {
+                    rove_call_t** out) noexcept {
     if (peer == nullptr || package == nullptr || entry == nullptr || out == nullptr || (payload == nullptr && size > 0))
         return missing("rove_call_begin: an argument is NULL");
     return guarded([&] {
@@ -153,7 +153,8 @@ int rove_call_begin(rove_peer_t* peer, rove_package_t* package, const char* entr
     });
 }
 
-int rove_call_post(rove_peer_t* peer, rove_package_t* package, const char* entry, const void* payload, size_t size) {
+int rove_call_post(rove_peer_t* peer, rove_package_t* package, const char* entry, const void* payload,
+                   size_t size) noexcept {
     if (peer == nullptr || package == nullptr || entry == nullptr || (payload == nullptr && size > 0))
         return missing("rove_call_post: an argument is NULL");
     return guarded([&] {
@@ -162,12 +163,12 @@ int rove_call_post(rove_peer_t* peer, rove_package_t* package, const char* entry
     });
 }
 
-int rove_call_test(rove_call_t* call) {
+int rove_call_test(rove_call_t* call) noexcept {
     if (call == nullptr || !call->call) return 1;
     return guarded([&] { return call->call->done() ? 1 : 0; });
 }
 
-int rove_call_wait(rove_call_t* call, int timeout_ms, const void** data, size_t* size) {
+int rove_call_wait(rove_call_t* call, int timeout_ms, const void** data, size_t* size) noexcept {
     if (call == nullptr) return missing("rove_call_wait: call is NULL");
     return guarded([&] {
         if (call->call) {
@@ -182,15 +183,15 @@ int rove_call_wait(rove_call_t* call, int timeout_ms, const void** data, size_t*
     });
 }
 
-void rove_call_free(rove_call_t* call) {
+void rove_call_free(rove_call_t* call) noexcept {
     delete call;
 }
 
-const char* rove_error_message(void) {
+const char* rove_error_message(void) noexcept {
     return last_message.c_str();
 }
 
-const char* rove_error_name(int error) {
+const char* rove_error_name(int error) noexcept {
     return rove::to_string(static_cast<rove::ErrorCode>(error)).data();
 }
 

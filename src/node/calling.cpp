@@ -14,13 +14,15 @@ namespace {
 // Extensions kept ready: at 64 KiB at most, 64 MiB.
 constexpr std::size_t kInlineCodesMax = 1024;
 
-Error too_large(const std::string& name, std::size_t bytes) {
+Error too_large(std::string_view name, std::size_t bytes) {
     return {ErrorCode::invalid, fmt::format("{}: a payload of {} bytes is over the limit of {}; send it in pieces",
                                             name, bytes, wire::kPayloadBytesMax)};
 }
 
-const std::string& name_of(const NodeCore::Outgoing& outgoing) {
-    return outgoing.package->manifest().entries[outgoing.entry];
+Error too_large_in_parts(std::string_view name, std::size_t bytes) {
+    return {ErrorCode::invalid,
+            fmt::format("{}: {} bytes of arguments are over the limit of {}; put them into a buffer there", name, bytes,
+                        wire::kMessageBytesMax)};
 }
 
 }  // namespace
@@ -37,8 +39,8 @@ Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& loc
 }
 
 // As nearly all calls go: the peer knows the function, and there is room.
-std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const FunctionId& function,
-                                                    const Outgoing& outgoing) {
+std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const Outgoing& outgoing) {
+    const FunctionId& function = *outgoing.callee.id;
     const PeerState::Bound& bound = peer.bound_place(function);
     if (!peer.clear_way() || bound.function != function) return std::nullopt;
     const std::size_t bytes = wire::kHeaderBytes + outgoing.payload.size();
@@ -64,30 +66,36 @@ std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const Funct
 }
 
 Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing) {
-    if (outgoing.payload.size() > wire::kPayloadBytesMax)
-        return tl::unexpected<Error>(too_large(name_of(outgoing), outgoing.payload.size()));
+    if (outgoing.payload.size() > wire::kMessageBytesMax)
+        return tl::unexpected<Error>(too_large_in_parts(outgoing.callee.name, outgoing.payload.size()));
     Hold hold(*this);
-    const FunctionId& function = outgoing.package->function_ids()[outgoing.entry];
-    if (outgoing.sending != Sending::always_inlined) {
-        if (const auto sent = send_at_once(*peer, function, outgoing)) return *sent;
+    const Callee& callee = outgoing.callee;
+    const bool whole = outgoing.payload.size() <= wire::kPayloadBytesMax;
+    if (outgoing.sending != Sending::always_inlined && whole) {
+        if (const auto sent = send_at_once(*peer, outgoing)) return *sent;
     }
-    ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size()));
-    if (outgoing.sending == Sending::always_inlined ||
-        (outgoing.sending == Sending::inlined && !peer->handle_of(function) &&
-         peer->sent_inline[function]++ < kInlineSends))
-        return call_inline(*peer, function, outgoing);
-    if (outgoing.sending != Sending::always_inlined) {
-        if (const auto sent = send_at_once(*peer, function, outgoing)) return *sent;  // there is room by now
+    wire::Staged staged;
+    if (!whole) ROVE_CHECK(send_in_parts(peer, hold.lock(), outgoing.payload, staged));
+    const Bytes payload = whole ? outgoing.payload : std::as_bytes(std::span(&staged, 1));
+    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size()));
+    if (whole && (outgoing.sending == Sending::always_inlined ||
+                  (outgoing.sending == Sending::inlined && !peer->handle_of(*callee.id) &&
+                   peer->sent_inline[*callee.id]++ < kInlineSends)))
+        return call_inline(*peer, outgoing);
+    if (whole) {
+        if (const auto sent = send_at_once(*peer, outgoing)) return *sent;  // there is room by now
     }
-    if (!peer->handle_of(function)) ROVE_CHECK(offer(*peer, outgoing.package));
+    if (callee.package != nullptr && *callee.package && !peer->handle_of(*callee.id))
+        ROVE_CHECK(offer(*peer, *callee.package));
+    if (callee.shipped != nullptr) shipped_as_[*callee.id] = *callee.shipped;
     CallTable::Id id{0, 0};
     if (outgoing.wants_reply) {
         ROVE_TRY(id, calls_.begin(peer.get()));
     }
-    const std::uint8_t flags = outgoing.wants_reply ? 0 : wire::kNoReply;
-    const Status sent = send_call(*peer, function, outgoing.package,
-                                  {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot},
-                                  outgoing.payload);
+    const auto flags =
+        static_cast<std::uint8_t>((outgoing.wants_reply ? 0 : wire::kNoReply) | (whole ? 0 : wire::kParts));
+    const Status sent = send_call(
+        *peer, callee, {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot}, payload);
     if (!sent) {
         if (outgoing.wants_reply) calls_.release(id);
         return tl::unexpected<Error>(sent.error());
@@ -95,11 +103,31 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
     return id;
 }
 
+// What is larger than a frame goes ahead of its call, in parts; the receiver puts them together.
+Status NodeCore::send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, Bytes payload,
+                               wire::Staged& staged) {
+    ROVE_CHECK(make_alive(peer, lock));
+    const fabric::Link* link = peer->link.get();
+    staged = {.number = ++peer->parts_sent, .total_bytes = payload.size()};
+    for (std::size_t offset = 0; offset < payload.size(); offset += wire::kPartBytesMax) {
+        const Bytes piece = payload.subspan(offset, std::min(wire::kPartBytesMax, payload.size() - offset));
+        ROVE_CHECK(ready_to_send(peer, lock, piece.size()));
+        if (peer->link.get() != link)
+            return fail(ErrorCode::disconnected, "node {} went while a call's arguments were on their way", peer->id);
+        const wire::Part part{.number = staged.number,
+                              .offset = static_cast<std::uint32_t>(offset),
+                              .total_bytes = static_cast<std::uint32_t>(payload.size())};
+        ROVE_CHECK(send(*peer, Traffic::calls, {.kind = Kind::part, .node = peer->my_id},
+                        std::as_bytes(std::span(&part, 1)), piece));
+    }
+    return {};
+}
+
 // The code goes with the call; it is compared there with what came before, so that it is loaded once.
-Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const FunctionId& function, const Outgoing& outgoing) {
-    ROVE_TRY(const Buffer* code, inline_code(peer, function, *outgoing.package));
+Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const Outgoing& outgoing) {
+    ROVE_TRY(const ByteBuffer* code, inline_code(peer, *outgoing.callee.id, **outgoing.callee.package));
     if (code->size() + outgoing.payload.size() > wire::kFrameBytesMax - wire::kHeaderBytes)
-        return tl::unexpected<Error>(too_large(name_of(outgoing), outgoing.payload.size()));
+        return tl::unexpected<Error>(too_large(outgoing.callee.name, outgoing.payload.size()));
     CallTable::Id id{0, 0};
     if (outgoing.wants_reply) {
         ROVE_TRY(id, calls_.begin(&peer));
@@ -117,11 +145,12 @@ Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const FunctionId& f
     return tl::unexpected<Error>(sent.error());
 }
 
-Result<const Buffer*> NodeCore::inline_code(PeerState& peer, const FunctionId& function, const PackageStore& package) {
+Result<const ByteBuffer*> NodeCore::inline_code(PeerState& peer, const FunctionId& function,
+                                                const PackageStore& package) {
     if (const auto made = inline_codes_.find(function); made != inline_codes_.end()) return &made->second;
     const std::string& name = package.manifest().name;
     const auto slice = package.slice_index(peer.triple, wire::Form::image);
-    const std::shared_ptr<const Buffer> bytes = slice ? package.stored_slice(*slice) : nullptr;
+    const std::shared_ptr<const ByteBuffer> bytes = slice ? package.stored_slice(*slice) : nullptr;
     if (!bytes)
         return fail(ErrorCode::unsupported,
                     "package {} has no image for {}, and no other form travels inline; send it cached", name,
@@ -138,7 +167,7 @@ Result<const Buffer*> NodeCore::inline_code(PeerState& peer, const FunctionId& f
     out.bytes(std::as_bytes(std::span(&code, 1)));
     out.bytes(package.manifest_bytes());
     out.bytes(*bytes);
-    Buffer extension = out.take();
+    ByteBuffer extension = out.take();
     extension.resize(wire::inline_extension_bytes(code));
     if (inline_codes_.size() >= kInlineCodesMax) inline_codes_.clear();
     return &(inline_codes_[function] = std::move(extension));
@@ -147,10 +176,10 @@ Result<const Buffer*> NodeCore::inline_code(PeerState& peer, const FunctionId& f
 Result<NodeCore::Begun> NodeCore::begin(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,
                                         std::size_t payload_bytes) {
     if (payload_bytes > wire::kPayloadBytesMax)
-        return tl::unexpected<Error>(too_large(name_of(outgoing), payload_bytes));
+        return tl::unexpected<Error>(too_large(outgoing.callee.name, payload_bytes));
     Hold hold(*this);
     ROVE_CHECK(ready_to_send(peer, hold.lock(), payload_bytes));
-    const auto handle = peer->handle_of(outgoing.package->function_ids()[outgoing.entry]);
+    const auto handle = peer->handle_of(*outgoing.callee.id);
     if (!handle || !peer->clear_way()) return Begun{};
     std::byte* frame = peer->link->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
     if (frame == nullptr) return Begun{};
@@ -194,7 +223,7 @@ Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoi
     {
         Hold hold(*this);
         ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size()));
-        if (const auto handle = peer->handle_of(outgoing.package->function_ids()[outgoing.entry]))
+        if (const auto handle = peer->handle_of(*outgoing.callee.id))
             return send(*peer, Traffic::calls,
                         {.kind = Kind::batch,
                          .flags = wire::kNoReply,
@@ -206,7 +235,7 @@ Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoi
     // The peer does not know the function yet: one by one.
     for (std::size_t at = 0; at < outgoing.payload.size(); at += stride) {
         const Result<CallTable::Id> posted =
-            call(peer, {outgoing.package, outgoing.entry, outgoing.payload.subspan(at, payload_bytes), false});
+            call(peer, {outgoing.callee, outgoing.payload.subspan(at, payload_bytes), false});
         if (!posted) return tl::unexpected<Error>(posted.error());
     }
     return {};

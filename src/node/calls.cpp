@@ -6,6 +6,7 @@ namespace rove {
 
 void CallSlot::end(Bytes data) {
     state = State::ended;
+    if (gathered_ > 0) large_.clear();  // parts came, and then a whole: that counts
     if (data.size() > small_.size()) {
         large_.assign(data.begin(), data.end());
         return;
@@ -19,8 +20,24 @@ void CallSlot::end(Error error) {
     error_ = std::move(error);
 }
 
+bool CallSlot::gather(std::size_t offset, std::size_t total, Bytes part) {
+    if (offset == 0 && gathered_ == 0) large_.resize(total);
+    if (offset != gathered_ || large_.size() != total || part.size() > total - offset || part.empty()) return false;
+    std::memcpy(large_.data() + offset, part.data(), part.size());
+    gathered_ += part.size();
+    return true;
+}
+
+void CallSlot::end_gathered() {
+    if (gathered_ == large_.size() && gathered_ > 0)
+        state = State::ended;
+    else
+        end(Error(ErrorCode::internal, "the result's parts did not come"));
+}
+
 CallEnd CallSlot::take() {
-    Buffer data = large_.empty() ? Buffer(small_.data(), small_.data() + small_bytes_) : std::exchange(large_, {});
+    ByteBuffer data =
+        large_.empty() ? ByteBuffer(small_.data(), small_.data() + small_bytes_) : std::exchange(large_, {});
     return {std::move(data), node, ran, hops};
 }
 
@@ -65,15 +82,27 @@ void CallTable::release(Id id) {
     found->state = CallSlot::State::free;
     ++found->generation;
     found->small_bytes_ = 0;
+    if (std::exchange(found->gathered_, 0) > 0) gathered_bytes_ -= std::exchange(found->gathering_, 0);
+    found->notify = nullptr;
+    if (std::exchange(found->timed_, false)) timers_.erase(found->timer_);
     if (!found->large_.empty()) found->large_ = {};
     if (found->error_) found->error_.reset();
     free_.push_back(id.slot);
 }
 
-void CallTable::fail_all(const PeerState* peer, const Error& why) {
-    for (const auto& chunk : chunks_)
-        for (CallSlot& slot : *chunk)
-            if (slot.state == CallSlot::State::flying && (peer == nullptr || slot.peer == peer)) slot.end(why);
+bool CallTable::gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {
+    const bool first = slot.gathered_ == 0;
+    if (first && total > kGatheredBytesMax - gathered_bytes_) return false;
+    if (!slot.gather(offset, total, part)) return false;
+    if (first) gathered_bytes_ += slot.gathering_ = total;
+    return true;
+}
+
+void CallTable::limit(Id id, TimePoint deadline) {
+    CallSlot* limited = flying(id);
+    if (limited == nullptr || limited->timed_) return;
+    limited->timed_ = true;
+    limited->timer_ = timers_.emplace(deadline, id);
 }
 
 }  // namespace rove

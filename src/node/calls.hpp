@@ -5,14 +5,17 @@
 
 #include <array>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "base/result.hpp"
 #include "code/cache.hpp"
+#include "wire/frame.hpp"
 
 namespace rove {
 
@@ -23,11 +26,19 @@ inline constexpr std::size_t kCallsMax = 65536;
 // Results up to this size are kept in the slot itself, so that a call with a small one allocates nothing.
 inline constexpr std::size_t kSmallResultBytes = 64;
 
+// Results that came in parts and were not taken yet, all together: 32 of the largest.
+inline constexpr std::size_t kGatheredBytesMax = 32 * wire::kMessageBytesMax;
+
 struct CallEnd {
-    Buffer data;
+    ByteBuffer data;
     NodeId node = kNoNode;
     code::Ran ran = code::Ran::image;
     std::uint8_t hops = 0;
+};
+
+struct CallId {
+    std::uint16_t slot;
+    std::uint32_t generation;
 };
 
 class CallSlot {
@@ -36,6 +47,7 @@ public:
 
     void end(Bytes data);  // with a result
     void end(Error error);
+    void end_gathered();  // with a result that came in parts
     [[nodiscard]] Bytes data() const { return large_.empty() ? Bytes(small_).first(small_bytes_) : Bytes(large_); }
     [[nodiscard]] const std::optional<Error>& error() const { return error_; }
     [[nodiscard]] CallEnd take();
@@ -46,31 +58,60 @@ public:
     NodeId node = kNoNode;
     std::uint32_t generation = 0;
     PeerState* peer = nullptr;  // whom it was sent to
+    // Whom to tell of the end, once, without the lock, in the thread that leads.
+    void (*notify)(void*) = nullptr;
+    void* notify_argument = nullptr;
 
 private:
     friend class CallTable;
     std::uint32_t small_bytes_ = 0;
     std::array<std::byte, kSmallResultBytes> small_;
-    Buffer large_;  // a result that is not small
+    ByteBuffer large_;           // a result that is not small
+    std::size_t gathered_ = 0;   // bytes of it that have come in parts …
+    std::size_t gathering_ = 0;  // … and that will have, once the first has
+    [[nodiscard]] bool gather(std::size_t offset, std::size_t total, Bytes part);
     std::optional<Error> error_;
+    bool timed_ = false;
+    std::multimap<TimePoint, CallId>::iterator timer_;  // where timed_
 };
 
 class CallTable {
 public:
     explicit CallTable(std::uint32_t first_generation) : first_generation_(first_generation) {}
 
-    struct Id {
-        std::uint16_t slot;
-        std::uint32_t generation;
-    };
+    using Id = CallId;
     [[nodiscard]] Result<Id> begin(PeerState* peer);  // overloaded: kCallsMax in flight
     // The flying slot a reply belongs to, or null: ended, or of an older generation.
     [[nodiscard]] CallSlot* flying(Id id);
     [[nodiscard]] CallSlot* find(Id id);
     void release(Id id);
     [[nodiscard]] std::size_t used() const { return chunks_.size() * kChunk - free_.size(); }
-    // Fails what flies to one peer (null: to any).
-    void fail_all(const PeerState* peer, const Error& why);
+    // Fails what flies to one peer (null: to any), and gives each slot to `ended`.
+    template <typename Ended>
+    void fail_all(const PeerState* peer, const Error& why, const Ended& ended) {
+        for (const auto& chunk : chunks_)
+            for (CallSlot& slot : *chunk)
+                if (slot.state == CallSlot::State::flying && (peer == nullptr || slot.peer == peer)) {
+                    slot.end(why);
+                    ended(slot);
+                }
+    }
+
+    // A part of a result, in their order; false: it is none, or there would be more than kGatheredBytesMax of them.
+    [[nodiscard]] bool gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part);
+
+    // Calls that must end in time.
+    void limit(Id id, TimePoint deadline);
+    [[nodiscard]] std::optional<TimePoint> first_deadline() const {
+        return timers_.empty() ? std::nullopt : std::optional(timers_.begin()->first);
+    }
+    // A call that is late, and no longer counts as one that will be. Precondition: there is a deadline.
+    [[nodiscard]] Id take_first() {
+        const Id id = timers_.begin()->second;
+        slot(id.slot).timed_ = false;
+        timers_.erase(timers_.begin());
+        return id;
+    }
 
 private:
     static constexpr std::size_t kChunk = 256;
@@ -82,6 +123,8 @@ private:
         first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing
     std::vector<std::unique_ptr<Chunk>> chunks_;
     std::vector<std::uint16_t> free_;
+    std::multimap<TimePoint, CallId> timers_;
+    std::size_t gathered_bytes_ = 0;  // room for results that came, or are coming, in parts
 };
 
 }  // namespace rove

@@ -46,7 +46,7 @@ std::shared_ptr<PackageStore> NodeCore::package_with(const FunctionId& function)
 Result<bool> NodeCore::send_code(const CodeTarget& to, PackageStore& package, Form form, bool with_manifest) {
     const auto index = package.slice_index(to.triple, form);
     if (!may_send(form) || !index) return false;
-    const std::shared_ptr<const Buffer> slice = package.stored_slice(*index);
+    const std::shared_ptr<const ByteBuffer> slice = package.stored_slice(*index);
     if (!slice) return false;
     if (with_manifest) ROVE_CHECK(send_part(to, package.digest(), 0, package.manifest_bytes()));
     ROVE_CHECK(send_part(to, package.digest(), static_cast<std::uint32_t>(*index + 1), *slice));
@@ -85,14 +85,14 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
         if (chunk.offset == 0) {  // begins, or begins again
             from.assembly_bytes = from.assembly_bytes - assembly.bytes.size() + chunk.total_bytes;
             if (from.assembly_bytes > kAssemblyBytesMax) return wrong("beyond what may arrive at once");
-            assembly = {Buffer(chunk.total_bytes), 0};
+            assembly = {ByteBuffer(chunk.total_bytes), 0};
         }
         if (assembly.arrived != chunk.offset || assembly.bytes.size() != chunk.total_bytes)
             return wrong("out of its order");
         std::memcpy(assembly.bytes.data() + chunk.offset, frame.payload.data(), frame.payload.size());
         assembly.arrived += frame.payload.size();
         if (assembly.arrived < chunk.total_bytes) return;
-        const Buffer whole = std::move(assembly.bytes);
+        const ByteBuffer whole = std::move(assembly.bytes);
         from.assembly_bytes -= whole.size();
         auto& parts = from.assemblies[chunk.package];
         parts.erase(chunk.part);
@@ -142,8 +142,11 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
         // It gave this handle and forgot it since: tell it what it meant, and name the function from now on.
         for (auto bound = from.bindings.begin(); bound != from.bindings.end(); ++bound) {
             if (bound->second != need.handle) continue;
-            need.function = bound->first;
-            from.forget_handle(need.function);
+            const FunctionId named = bound->first;
+            // A resident function is not forgotten: what it gave a handle for had travelled.
+            const auto shipped = shipped_as_.find(named);
+            need.function = shipped != shipped_as_.end() ? shipped->second : named;
+            from.forget_handle(named);
             send_or_cut(from, {.kind = Kind::bind, .flags = wire::kNamed, .handle = need.handle, .node = from.id},
                         need.function.raw(), {});
             break;

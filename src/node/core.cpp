@@ -12,10 +12,12 @@
 
 namespace rove {
 
-NodeCore::NodeCore(NodeOptions options) : options_(std::move(options)), calls_(randombytes_random()) {}
+NodeCore::NodeCore(NodeOptions options)
+    : options_(std::move(options)), calls_(randombytes_random()), memory_(options_.buffer_bytes_max) {}
 
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
     if (sodium_init() < 0) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
+    (void)memory_calls();  // enrols what is built in
     std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)));
     if (const Status started = core->start(); !started) {
         core->shut_down();
@@ -135,6 +137,13 @@ Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_
     if (!meeting.address.empty()) peer->address = std::move(meeting.address);
     peer->triple = std::move(meeting.triple);
     peer->node_count = meeting.node_count;
+    peer->has_residents = meeting.has_residents;
+    const bool foreign = !peer->member && !is_client(peer->id);
+    if (!foreign)
+        peer->back = peer->id;
+    else if (peer->back == kNoNode)
+        peer->back = kForeignBit | foreign_count_++;
+    if (foreign) foreign_[peer->back] = peer.get();
     peer->lane = link->lane();
     peer->link = std::move(link);
     ++links_version_;

@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -23,6 +24,7 @@
 #include "base/clock.hpp"
 #include "code/cache.hpp"
 #include "node/calls.hpp"
+#include "node/memory.hpp"
 #include "node/node_lock.hpp"
 #include "node/peer_state.hpp"
 #include "node/sleeper.hpp"
@@ -39,6 +41,9 @@ class Control;
 inline constexpr auto kCodeWaitMax = std::chrono::seconds(5);
 // Frames taken from one peer before the next one is looked at: a busy peer does not starve the others.
 inline constexpr unsigned kBatchMax = 64;
+// Functions on one thread that wait for calls, one within the other: bounds the stack, and ends circles. At 1 KiB of Rove's own
+// frames each, 128 KiB of a thread's 8 MiB.
+inline constexpr unsigned kNestedMax = 128;
 // Peers at once. Each has 2 MiB of mailboxes.
 inline constexpr std::size_t kPeersMax = 1024;
 
@@ -50,9 +55,18 @@ public:
 
     // ---- the public edge (api.cpp); each takes the lock
     [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(std::string_view address);
+    // Whom a call is for. Pointers, so that making one costs nothing; what they point to outlives the send.
+    struct Callee {
+        const FunctionId* id;                                    // by which the peer's handle is found
+        const std::shared_ptr<PackageStore>* package = nullptr;  // null, or null in it: nothing to ship
+        std::string_view name{};                                 // for messages
+        // Of a function of this program: its id as a shipped one (null: it does not travel), and its schema.
+        bool own = false;
+        const FunctionId* shipped = nullptr;
+        std::uint32_t schema = 0;
+    };
     struct Outgoing {
-        const std::shared_ptr<PackageStore>& package;
-        std::size_t entry = 0;
+        Callee callee;
         Bytes payload;
         bool wants_reply = true;
         Sending sending = Sending::cached;
@@ -81,6 +95,17 @@ public:
     // The same into the caller's memory; gives the result's size. invalid: it is larger than `into`.
     [[nodiscard]] Result<std::size_t> finish_into(CallTable::Id id, std::span<std::byte> into);
     void forget(CallTable::Id id);
+    // Ends a call from this side: what comes for it later is discarded.
+    void cancel(CallTable::Id id);
+    void limit(CallTable::Id id, TimePoint deadline);
+    // Has `notify(argument)` called when the call has ended, by the thread that leads. False: it has ended already.
+    [[nodiscard]] bool notify(CallTable::Id id, void (*notify)(void*), void* argument);
+    // The result in place, until the call is forgotten: waits for it.
+    [[nodiscard]] Result<Bytes> result(CallTable::Id id);
+    [[nodiscard]] std::optional<std::size_t> wait_any(std::span<const CallTable::Id> ids,
+                                                      std::optional<TimePoint> deadline);
+    // Leads, or waits, until done() gives true; that is asked whenever something has happened.
+    void drive(const std::function<bool()>& done, std::optional<TimePoint> deadline);
     // Calls point to their node: it stays until the last of them has been taken or forgotten.
     void outlive_node(std::shared_ptr<NodeCore> self);
     unsigned poll(std::chrono::milliseconds wait);
@@ -107,6 +132,19 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> find_function(std::string_view name);  // a rove_function
     [[nodiscard]] std::optional<FunctionId> function_of(std::uint64_t handle);
 
+    // A function of this program, or of a package that is loaded here, by its code: on another node, on this one, or on the
+    // client that the caller is.
+    [[nodiscard]] Result<CallTable::Id> call_from_here(NodeId to, code::EntryPoint function, Bytes payload,
+                                                       bool wants_reply);
+    void hand_over_here();
+    [[nodiscard]] std::optional<code::Entered> hold_code(const code::Function& function);
+    [[nodiscard]] MemoryTable& memory() { return memory_; }
+    [[nodiscard]] Result<void*> shared_object(std::string_view name, std::string_view type) const;
+    [[nodiscard]] Status share(const std::string& name, void* object, std::string_view type);
+    void unshare(const std::string& name);
+    // Whether the member of that id is reached at that address.
+    [[nodiscard]] bool reaches(NodeId node, std::string_view address);
+
     // ---- for the control thread; each takes the lock
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link();
     [[nodiscard]] Status connect_link(fabric::Link& link, Bytes offer);
@@ -117,6 +155,7 @@ public:
         std::string address, triple;
         std::uint32_t node_count;
         std::vector<Digest> resident;
+        bool has_residents = false;
         std::function<void()> hang_up;
     };
     // Makes a peer of a link that is connected, or brings an old one back to life.
@@ -163,12 +202,22 @@ private:
         code::Ran ran;
         PeerState* from;                         // whose frame it runs on; null: this node's own
         std::optional<code::Entered> entered{};  // nothing: by CodeCache::enter_leading
+        std::atomic<bool> payload_read{false};   // its frame is not needed any more
         // Where another thread leads meanwhile:
         bool handed_over = false;
         TimePoint begun{};
         std::shared_ptr<fabric::Link> link{};  // that the frame came by …
         std::uint64_t held = 0;                // … and where it is held in the mailbox
     };
+
+    // What this thread has begun without the lock, and as whose leader: where it waits for a call there, it steps aside.
+    struct InUserCode {
+        NodeCore* core = nullptr;
+        std::uint64_t term = 0;
+    };
+    // Initial-exec: a plain load beside the thread pointer, also from librove.so.
+    static thread_local InUserCode in_user_code_ [[gnu::tls_model("initial-exec")]];
+    static thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]];  // waits within functions, on this thread
 
     // ---- leading (lead.cpp)
     void take_lead(Lead& lead);
@@ -198,9 +247,13 @@ private:
     template <typename Done>
     bool lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done);
     unsigned housekeep(Lead& lead);
-    void call_ended() {
+    void call_ended(CallSlot& slot) {
+        if (slot.notify != nullptr) ready_.emplace_back(std::exchange(slot.notify, nullptr), slot.notify_argument);
         if (waiting_ > 0) changed_.notify_all();
     }
+    unsigned tell_of_ends(Lead& lead);
+    unsigned end_late_calls();
+    void step_aside();
     [[nodiscard]] bool has_ended(CallTable::Id id);
     [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into);
     // Gives this node itself where that was the last call that it had stayed for: to be dropped when the lock is.
@@ -212,7 +265,7 @@ private:
     unsigned serve_local(Lead& lead);
     [[nodiscard]] bool on_call(PeerState* from, const wire::Frame& frame, Lead& lead);  // false: it stays, parked
     [[nodiscard]] bool on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead);
-    void bind(PeerState& peer, const code::Function& function);
+    void bind(PeerState& peer, const FunctionId& named, const code::Function& function);
     [[nodiscard]] code::Function* unpack_inline(PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead& lead);
     unsigned serve_calls(PeerState& peer, Lead& lead);
@@ -222,8 +275,13 @@ private:
     void on_bind(PeerState& from, const wire::Frame& frame);
     void on_load(const wire::Frame& frame);
     void run(Run& run, const wire::Frame& frame, Lead& lead);
-    [[nodiscard]] bool run_one(const Run& run, const wire::FrameHeader& call, Bytes payload);
+    [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload);
     [[nodiscard]] bool is_plain_call(const PeerState& from, const wire::Frame& frame) const;
+    [[nodiscard]] bool take_part(PeerState& from, const wire::Frame& frame);
+    [[nodiscard]] Result<code::Function*> either_function(const wire::Either& either);
+    bool refuse(PeerState* from, const wire::Frame& frame, const Error& why);
+    [[nodiscard]] code::Function* own_shipped(const FunctionId& function);
+    void on_reply_part(PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask);
     [[nodiscard]] std::optional<Error> checked(PeerState& from, const wire::Frame& frame) const;
 
@@ -260,19 +318,18 @@ private:
     [[nodiscard]] PeerState* route(NodeId node) const;
     void bury(std::shared_ptr<fabric::Link> link);
     void route_frame(const wire::Frame& frame);
-    [[nodiscard]] Status send_call(PeerState& peer, const FunctionId& function,
-                                   const std::shared_ptr<PackageStore>& package, wire::FrameHeader header,
-                                   Bytes payload);
+    [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload);
+    [[nodiscard]] Status send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, Bytes payload,
+                                       wire::Staged& staged);
+    void reply_in_parts(const wire::FrameHeader& call, Bytes data);
     [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
     void end_call(wire::FrameHeader reply, Bytes payload);
-    [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const FunctionId& function,
-                                                            const Outgoing& outgoing);
-    [[nodiscard]] Result<CallTable::Id> call_inline(PeerState& peer, const FunctionId& function,
-                                                    const Outgoing& outgoing);
-    [[nodiscard]] Result<const Buffer*> inline_code(PeerState& peer, const FunctionId& function,
-                                                    const PackageStore& package);
+    [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const Outgoing& outgoing);
+    [[nodiscard]] Result<CallTable::Id> call_inline(PeerState& peer, const Outgoing& outgoing);
+    [[nodiscard]] Result<const ByteBuffer*> inline_code(PeerState& peer, const FunctionId& function,
+                                                        const PackageStore& package);
     [[nodiscard]] Status ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes);
     [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock);
     [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock, std::size_t bytes);
@@ -289,11 +346,13 @@ private:
     std::atomic<int> wanting_{0};         // threads that want the lock: a busy leader lets go when it is not 0
     std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
     bool leading_ = false;
-    bool own_leads_ = false;  // the leader is a thread of the node's own
-    bool offered_ = false;    // nobody leads, and a follower is on its way to
-    std::uint64_t term_ = 0;  // counts the turns at the lead
-    bool idle_ = false;       // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
-    bool asleep_ = false;     // it sleeps
+    bool own_leads_ = false;         // the leader is a thread of the node's own
+    bool offered_ = false;           // nobody leads, and a follower is on its way to
+    bool offered_for_long_ = false;  // there is a function for it that runs long
+    std::uint64_t term_ = 0;         // counts the turns at the lead
+    bool idle_ = false;    // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
+    bool asleep_ = false;  // it sleeps
+    int sleeping_ = 0;     // threads asleep: it, and some that were woken because they lost the lead
     bool stopping_ = false;
     Run* running_ = nullptr;                         // the function that the leader runs
     std::uint64_t runs_ = 0;                         // functions begun
@@ -317,28 +376,41 @@ private:
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
     CallTable calls_;
-    std::vector<std::shared_ptr<PeerState>> peers_;  // only the leader takes any away
+    std::deque<std::pair<void (*)(void*), void*>> ready_;  // ends that somebody wants to be told of
+    std::vector<std::shared_ptr<PeerState>> peers_;        // only the leader takes any away
     std::vector<std::shared_ptr<fabric::Link>>
         buried_;                       // links that ended: a function may still run on a frame of theirs
     std::vector<PeerState*> members_;  // by dense id; null: gone, or myself
     std::unordered_map<NodeId, PeerState*> clients_;
+    std::unordered_map<NodeId, PeerState*> foreign_;  // nodes of which this one is a mere client, by PeerState::back
+    NodeId foreign_count_ = 0;
     mutable PeerState* routed_ = nullptr;      // the client that a frame was routed to last …
     mutable std::uint64_t route_version_ = 0;  // … when the links were these
     std::unordered_map<FunctionId, std::shared_ptr<PackageStore>>
         own_functions_;  // functions of this program's own packages
+    std::unordered_map<FunctionId, FunctionId>
+        shipped_as_;  // functions of this program, by the ids they have as residents
     // Code that came in a frame and is known by now: the frame's bytes are compared with these, and what they were loaded as is
     // run. By some bits of the function's id.
     struct SeenInline {
         code::Function* function = nullptr;
         std::uint32_t handle = 0;  // that it had
         FunctionId id;
-        Buffer bytes;  // the whole extension
+        ByteBuffer bytes;  // the whole extension
     };
     std::array<SeenInline, 64> seen_inline_;
-    std::unordered_map<FunctionId, Buffer> inline_codes_;  // extensions, ready to be sent
-    std::deque<Buffer> local_;                             // frames this node sends to itself
+    std::unordered_map<FunctionId, ByteBuffer> inline_codes_;  // extensions, ready to be sent
+    std::deque<ByteBuffer> local_;                             // frames this node sends to itself
     std::size_t local_bytes_ = 0;
     std::optional<Parked> local_parked_;
+
+    MemoryTable memory_;
+    struct Shared {
+        void* object;
+        std::string type;
+    };
+    mutable std::mutex shared_mutex_;
+    std::map<std::string, Shared, std::less<>> shared_;
 
     std::unique_ptr<control::Control> control_;
     std::vector<std::thread> threads_;
@@ -348,11 +420,15 @@ private:
 // Leads, or waits for a leader, until it is done or late. False: late.
 template <typename Done>
 bool NodeCore::lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done) {
+    if (done()) return true;
+    step_aside();
+    const unsigned inside = in_user_code_.core == this ? 1 : 0;
+    nested_ += inside;
     Lead lead{.lock = lock, .own = false};
     const auto late = [&deadline] { return deadline && Clock::now() >= *deadline; };
     ++waits_;
-    while (!done()) {
-        if (late()) return false;
+    bool in_time = true;
+    while (!done() && (in_time = !late())) {
         if (lead_is_to_be_had()) {
             take_lead(lead);
             while (!lost(lead) && !done() && !late()) lead_step(lead, deadline);
@@ -366,7 +442,8 @@ bool NodeCore::lead_until(Lock& lock, std::optional<TimePoint> deadline, const D
             changed_.wait(lock);
         --waiting_;
     }
-    return true;
+    nested_ -= inside;
+    return in_time;
 }
 
 }  // namespace rove

@@ -4,6 +4,8 @@
 #include "node/core.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
+#include "node/offload.hpp"
+#include "node/residents.hpp"
 
 namespace rove {
 
@@ -14,6 +16,11 @@ namespace {
 
 FunctionId named_function(const wire::Frame& frame) {
     return FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
+}
+
+Error takes_no_code(const std::string& node) {
+    return {ErrorCode::refused,
+            node + " runs its own program's functions only, and takes no code; give it an address to listen on"};
 }
 
 }  // namespace
@@ -27,10 +34,15 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
     const auto known = [this](NodeId node) { return home_of(node) < std::max(1U, node_count()); };
     switch (header.kind) {
         case Kind::call: {
-            if (is_client(from.my_id)) return wrong("a call, but only replies can be sent to a client");
-            if (is_client(from.id) ? header.node != from.id : !known(header.node))
+            if (header.node != from.id && (is_client(from.id) || is_client(from.my_id) || !known(header.node)))
                 return wrong("a call that names another caller");
-            std::size_t extra = (header.flags & wire::kNamed) != 0 ? sizeof(FunctionId) : 0;
+            std::size_t extra = (header.flags & wire::kNamed) == 0    ? 0
+                                : (header.flags & wire::kEither) != 0 ? sizeof(wire::Either)
+                                                                      : sizeof(FunctionId);
+            if ((header.flags & wire::kEither) != 0 && (header.flags & (wire::kNamed | wire::kInline)) != wire::kNamed)
+                return wrong("a call that is named in two ways");
+            if ((header.flags & wire::kParts) != 0 && frame.payload.size() != sizeof(wire::Staged))
+                return wrong("a call that does not say which parts it is made of");
             if ((header.flags & wire::kInline) != 0) {
                 if (extra == 0 || frame.extra.size() < extra + sizeof(wire::InlineCode))
                     return wrong("a call with half its code");
@@ -44,15 +56,17 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
         }
         case Kind::batch:
         case Kind::ping:
-            if (is_client(from.my_id)) return wrong("calls, but only replies can be sent to a client");
-            if (header.node != from.id && (is_client(from.id) || !known(header.node)))
+            if (header.node != from.id && (is_client(from.id) || is_client(from.my_id) || !known(header.node)))
                 return wrong("calls that name another caller");
             if (!frame.extra.empty()) return wrong("calls with an extension");
             if (header.kind == Kind::batch && (header.flags & wire::kNoReply) == 0)
                 return wrong("a batch with replies");
             return std::nullopt;
+        case Kind::part:
+            return frame.extra.size() == sizeof(wire::Part) && !frame.payload.empty()
+                       ? std::nullopt
+                       : std::optional(wrong("a malformed part of a payload"));
         case Kind::reply:
-            if (is_client(from.id)) return wrong("a reply, but clients run nothing");
             if (!frame.extra.empty()) return wrong("a reply with an extension");
             return std::nullopt;
         case Kind::bind:
@@ -78,7 +92,8 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
 bool NodeCore::is_plain_call(const PeerState& from, const wire::Frame& frame) const {
     const wire::FrameHeader& header = frame.header;
     return header.kind == Kind::call && header.extra_bytes == 0 && (header.flags & wire::kNamed) == 0 &&
-           header.node == from.id && !is_client(from.my_id) && frame.payload.size() <= wire::kPayloadBytesMax;
+           header.node == from.id && (header.flags & (wire::kParts | wire::kEither)) == 0 &&
+           frame.payload.size() <= wire::kPayloadBytesMax;
 }
 
 // While a function runs the lock is free: the peer may be cleaned up, and the lead be lost. Then nothing of the peer is
@@ -90,7 +105,7 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
     wire::Frame frame;
     // Replies first: code travels with them, and is sent before the call that needs it.
     while (handled < kBatchMax && peer.link->next(Traffic::replies, frame)) {
-        const bool plain = frame.header.kind == Kind::reply && frame.header.extra_bytes == 0 && !is_client(peer.id);
+        const bool plain = frame.header.kind == Kind::reply && frame.header.extra_bytes == 0;
         if (!plain) {
             if (const auto wrong = checked(peer, frame)) {
                 peer.link->break_with(*wrong);
@@ -124,6 +139,12 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
         if (!is_plain_call(peer, frame)) {
             std::optional<Error> wrong = checked(peer, frame);
             const Kind kind = frame.header.kind;
+            if (!wrong && kind == Kind::part) {
+                if (!take_part(peer, frame)) break;
+                ++handled;
+                peer.link->release(Traffic::calls);
+                continue;
+            }
             if (!wrong && kind != Kind::call && kind != Kind::batch && kind != Kind::ping)
                 wrong =
                     Error(ErrorCode::invalid, fmt::format("peer {} sent a frame among calls that is none", peer.id));
@@ -132,6 +153,7 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
                 break;
             }
         }
+        if (frame.header.node == peer.id) frame.header.node = peer.back;
         if (!on_call(&peer, frame, lead)) break;
         ++handled;
         if (lost(lead) || links_version_ != version) break;
@@ -143,6 +165,7 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
 void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
     switch (frame.header.kind) {
         case Kind::reply: return on_reply(&from, frame);
+        case Kind::part: return on_reply_part(from, frame);
         case Kind::bind: return on_bind(from, frame);
         case Kind::code: return on_code(from, frame);
         case Kind::need: return on_need(from, frame);
@@ -166,7 +189,7 @@ void NodeCore::run_parked(Lead& lead) {
 unsigned NodeCore::serve_local(Lead& lead) {
     unsigned handled = 0;
     while (!local_.empty() && handled < kBatchMax) {
-        const Buffer bytes = std::move(local_.front());  // a function that runs may send more
+        const ByteBuffer bytes = std::move(local_.front());  // a function that runs may send more
         local_.pop_front();
         wire::Frame frame;
         std::memcpy(&frame.header, bytes.data(), sizeof frame.header);
@@ -190,9 +213,14 @@ bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
         (void)end_with_reply(frame.header, code::Ran::resident, {});
         return true;
     }
-    const bool named = (frame.header.flags & wire::kNamed) != 0;
+    if (nested_ > kNestedMax)
+        return refuse(from, frame,
+                      Error(ErrorCode::overloaded,
+                            fmt::format("{} has {} functions that wait for one another on one thread, the most it may",
+                                        name(), kNestedMax)));
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
-    if (!named && !parked && (from == nullptr || from->aliases.empty())) {
+    const bool plain = (frame.header.flags & (wire::kNamed | wire::kParts)) == 0;
+    if (plain && !parked && (from == nullptr || from->aliases.empty())) {
         // As nearly all frames come: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (leave_to_follower(*function, lead)) return false;
@@ -206,8 +234,9 @@ bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
     return on_rare_call(from, frame, lead);
 }
 
-void NodeCore::bind(PeerState& peer, const code::Function& function) {
-    send_or_cut(peer, {.kind = Kind::bind, .handle = function.handle, .node = peer.id}, function.id.raw(), {});
+// By the name that the peer used.
+void NodeCore::bind(PeerState& peer, const FunctionId& named, const code::Function& function) {
+    send_or_cut(peer, {.kind = Kind::bind, .handle = function.handle, .node = peer.id}, named.raw(), {});
 }
 
 // Code that came in the frame. The frame's bytes are compared with those that were loaded for this function before, and
@@ -222,7 +251,7 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
         code::Function* function = cache_->by_handle(seen.handle);
         if (function == seen.function && function->target.load(std::memory_order_relaxed) != nullptr) return function;
     }
-    Buffer bytes(frame.extra.begin(), frame.extra.end());  // the peer can change the mailbox
+    ByteBuffer bytes(frame.extra.begin(), frame.extra.end());  // the peer can change the mailbox
     wire::InlineCode code;
     std::memcpy(&code, bytes.data() + sizeof id, sizeof code);
     const Bytes rest = Bytes(bytes).subspan(sizeof id + sizeof code);
@@ -244,7 +273,7 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
     code::Function* function = cache_->find(id);
     if (function == nullptr) return nullptr;
     seen = {function, function->handle, id, std::move(bytes)};
-    bind(from, *function);
+    bind(from, id, *function);
     return function;
 }
 
@@ -252,6 +281,7 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
 bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
     if (lead.own || followers_ == 0 || !function.is_long.load(std::memory_order_relaxed)) return false;
     give_lead(lead);
+    offered_for_long_ = true;
     if (!offered_) offer_lead();
     return true;
 }
@@ -269,8 +299,18 @@ bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lea
             run(begun, frame, lead);
             return true;
         }
+    } else if (named && (frame.header.flags & wire::kEither) != 0) {
+        wire::Either either;
+        std::memcpy(&either, frame.extra.data(), sizeof either);
+        const Result<code::Function*> found = either_function(either);
+        if (!found) {
+            parked.reset();
+            return refuse(from, frame, found.error());
+        }
+        function = *found;
     } else if (named) {
         function = cache_->find(named_function(frame));
+        if (function == nullptr) function = own_shipped(named_function(frame));
     } else if (from != nullptr && !from->aliases.empty()) {
         const auto alias = from->aliases.find(frame.header.handle);
         function = alias != from->aliases.end() ? cache_->find(alias->second) : cache_->by_handle(frame.header.handle);
@@ -282,27 +322,139 @@ bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lea
                         fmt::format("{} on {}: {}", function != nullptr ? function->name : "a function", name(),
                                     parked->hopeless->message()));
         parked.reset();
-        (void)end_with_error(frame.header, why);
-        return true;
+        return refuse(from, frame, why);
     }
+    if (function == nullptr && options_.listen.empty()) return refuse(from, frame, takes_no_code(name()));
     if (function == nullptr) return park(from, frame, nullptr, true);
     auto entered = cache_->enter(*function);
     if (const auto* waiting = std::get_if<code::Waiting>(&entered))
         return park(from, frame, function, *waiting == code::Waiting::for_code);
     parked.reset();
-    if (const auto* error = std::get_if<Error>(&entered)) {
-        (void)end_with_error(frame.header, *error);
-        return true;
-    }
-    if (named && from != nullptr && (frame.header.flags & wire::kInline) == 0) bind(*from, *function);
+    if (const auto* error = std::get_if<Error>(&entered)) return refuse(from, frame, *error);
+    if (named && from != nullptr && (frame.header.flags & wire::kInline) == 0)
+        bind(*from, named_function(frame), *function);
     auto& held = std::get<code::Entered>(entered);
     Run begun{*function, held.entry(), held.ran(), from, std::move(held)};
-    run(begun, frame, lead);
+    if ((frame.header.flags & wire::kParts) == 0) {
+        run(begun, frame, lead);
+        return true;
+    }
+    wire::Staged which;
+    std::memcpy(&which, frame.payload.data(), sizeof which);
+    const auto staged = from != nullptr ? from->staged.find(which.number) : decltype(from->staged.end()){};
+    if (from == nullptr || staged == from->staged.end() || staged->second.bytes.size() != which.total_bytes ||
+        staged->second.arrived != which.total_bytes) {
+        if (from != nullptr)
+            from->link->break_with(
+                Error(ErrorCode::invalid, fmt::format("peer {} sent a call without its parts", from->id)));
+        return false;
+    }
+    const ByteBuffer payload = std::move(staged->second.bytes);
+    from->staged_bytes -= payload.size();
+    from->staged.erase(staged);
+    wire::Frame whole = frame;
+    whole.payload = payload;
+    run(begun, whole, lead);
     return true;
+}
+
+// A function of the caller's program: this program's own, where it has it and means the same by it; else the one that travels.
+Result<code::Function*> NodeCore::either_function(const wire::Either& either) {
+    code::Function* resident = cache_->find(either.resident);
+    if (resident == nullptr) {
+        if (const Resident* own = Residents::find(either.resident)) {
+            ROVE_TRY(resident, cache_->add_resident(own->id, own->name, own->entry));
+        }
+    }
+    if (resident != nullptr) {
+        const Resident* own = Residents::find(either.resident);
+        if (own == nullptr || own->schema == either.schema) return resident;
+        if (either.shipped == FunctionId{})
+            return fail(
+                ErrorCode::invalid,
+                "{} on {}: the types that it takes or gives are others there (schema {:08x}) than in the caller's "
+                "program ({:08x}); build both from the same source",
+                own->name, name(), own->schema, either.schema);
+    }
+    if (either.shipped == FunctionId{})
+        return fail(
+            ErrorCode::unsupported,
+            "it is not resident on {}, and the program that called it does not carry its code; build that program with "
+            "rove_add_executable(), or this one with the same source",
+            name());
+    if (options_.listen.empty()) return tl::unexpected<Error>(takes_no_code(name()));
+    return cache_->find(either.shipped);
+}
+
+// Ends a call that is not run, and forgets what came in parts for it. True: the frame is done with.
+bool NodeCore::refuse(PeerState* from, const wire::Frame& frame, const Error& why) {
+    if (from != nullptr && (frame.header.flags & wire::kParts) != 0) {
+        wire::Staged which;
+        std::memcpy(&which, frame.payload.data(), sizeof which);
+        if (const auto staged = from->staged.find(which.number); staged != from->staged.end()) {
+            from->staged_bytes -= staged->second.bytes.size();
+            from->staged.erase(staged);
+        }
+    }
+    (void)end_with_error(frame.header, why);
+    return true;
+}
+
+// A function of this very program, called by the id under which this program has sent it out: it comes back.
+code::Function* NodeCore::own_shipped(const FunctionId& function) {
+    const auto package = own_functions_.find(function);
+    if (package == own_functions_.end()) return nullptr;
+    const auto& ids = package->second->function_ids();
+    const auto entry = static_cast<std::size_t>(std::find(ids.begin(), ids.end(), function) - ids.begin());
+    const Resident* own = detail::resident_of_entry(package->second->manifest().entries[entry]);
+    if (own == nullptr) return nullptr;
+    const Result<code::Function*> added = cache_->add_resident(function, own->name, own->entry);
+    return added ? *added : nullptr;
+}
+
+// False: it does not fit, and the link is broken.
+bool NodeCore::take_part(PeerState& from, const wire::Frame& frame) {
+    wire::Part part;
+    std::memcpy(&part, frame.extra.data(), sizeof part);
+    const auto wrong = [&from](std::string_view what) {
+        from.link->break_with(Error(ErrorCode::invalid, fmt::format("peer {} sent a part {}", from.id, what)));
+        return false;
+    };
+    if (part.total_bytes > wire::kMessageBytesMax) return wrong("of a payload over the limit");
+    if (part.offset == 0) {
+        if (from.staged.contains(part.number)) return wrong("of a payload that has begun already");
+        if (from.staged_bytes + part.total_bytes > kStagedBytesMax || from.staged.size() >= kStagedMax)
+            return wrong("beyond what may arrive at once");
+        from.staged_bytes += part.total_bytes;
+        from.staged[part.number].bytes.resize(part.total_bytes);
+    }
+    const auto found = from.staged.find(part.number);
+    if (found == from.staged.end()) return wrong("of no payload that has begun");
+    Assembly& whole = found->second;
+    if (part.offset != whole.arrived || part.total_bytes != whole.bytes.size() ||
+        frame.payload.size() > whole.bytes.size() - whole.arrived)
+        return wrong("out of its order");
+    std::memcpy(whole.bytes.data() + whole.arrived, frame.payload.data(), frame.payload.size());
+    whole.arrived += frame.payload.size();
+    return true;
+}
+
+// A piece of a result that is larger than a frame.
+void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
+    if (frame.header.node != from.my_id) return route_frame(frame);
+    CallSlot* slot = calls_.flying({frame.header.call, frame.header.generation});
+    if (slot == nullptr || (is_client(from.id) && slot->peer != &from)) return;  // late
+    wire::Part part;
+    std::memcpy(&part, frame.extra.data(), sizeof part);
+    if (part.total_bytes > wire::kMessageBytesMax ||
+        !calls_.gather(*slot, part.offset, part.total_bytes, frame.payload))
+        from.link->break_with(
+            Error(ErrorCode::invalid, fmt::format("peer {} sent a part of a result out of its order", from.id)));
 }
 
 void NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     begin_run(run);
+    const InUserCode outer = std::exchange(in_user_code_, {this, lead.term});
     lead.lock.unlock();
     bool ended = true;
     if (frame.header.kind != Kind::batch) {
@@ -314,13 +466,17 @@ void NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
             (void)run_one(run, frame.header, frame.payload.subspan(at, bytes));
     }
     lead.lock.lock();
+    in_user_code_ = outer;
     end_run(run);
     if (!ended) (void)end_with_reply(frame.header, run.ran, {});
 }
 
 // Without the lock. True: the call has ended, or nobody waits for its end.
-bool NodeCore::run_one(const Run& run, const wire::FrameHeader& call, Bytes payload) {
+bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload) {
     rove_here here{this, &run.function, call, run.ran};
+    const bool in_mailbox = call.kind == Kind::call && run.from != nullptr && (call.flags & wire::kParts) == 0;
+    here.payload_read = in_mailbox ? &run.payload_read : nullptr;
+    if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
     const auto let_out = [&](const std::string& what) {
         if (here.ended) return;
         (void)reply_error(call, Error(ErrorCode::failed,
@@ -343,6 +499,8 @@ bool NodeCore::park(PeerState* from, const wire::Frame& frame, const code::Funct
     if (!parked) parked = Parked{.since = Clock::now()};
     if (function != nullptr)
         parked->function = function->id;
+    else if ((frame.header.flags & wire::kEither) != 0)
+        std::memcpy(&parked->function, frame.extra.data() + offsetof(wire::Either, shipped), sizeof parked->function);
     else if ((frame.header.flags & wire::kNamed) != 0)
         parked->function = named_function(frame);
     parked->handle = frame.header.handle;
@@ -359,15 +517,28 @@ void NodeCore::on_reply(const PeerState* from, const wire::Frame& frame) {
     if (!mine) return route_frame(frame);
     CallSlot* slot = calls_.flying({header.call, header.generation});
     if (slot == nullptr) return;  // forgotten, or failed when a node on the way went: the late reply is dropped
+    if (from != nullptr && is_client(from->id) && slot->peer != from) return;  // clients answer what they were asked
     if ((header.flags & wire::kError) != 0) {
-        slot->end(Error(static_cast<ErrorCode>(header.status), std::string(as_text(frame.payload))));
+        std::string_view message = as_text(frame.payload), type;
+        if (const std::size_t zero = message.find('\0');
+            (header.flags & wire::kThrown) != 0 && zero != std::string_view::npos) {
+            type = message.substr(0, zero);
+            message.remove_prefix(zero + 1);
+        }
+        slot->end(
+            Error::told(static_cast<ErrorCode>(header.status), std::string(message), header.handle, std::string(type)));
+    } else if ((header.flags & wire::kParts) != 0) {
+        slot->node = header.handle;
+        slot->ran = static_cast<code::Ran>(header.status);
+        slot->hops = header.hops;
+        slot->end_gathered();
     } else {
         slot->node = header.handle;
         slot->ran = static_cast<code::Ran>(header.status);
         slot->hops = header.hops;
         slot->end(frame.payload);
     }
-    call_ended();
+    call_ended(*slot);
 }
 
 // With kNamed: "your handle, which I used and you no longer know, meant this function".

@@ -2,6 +2,7 @@
 
 #include "node/core.hpp"
 #include "node/log.hpp"
+#include "rove/edge.h"
 
 using rove::Bytes;
 using rove::ErrorCode;
@@ -30,7 +31,7 @@ int end(rove_here* here, const Status& status) {
 
 extern "C" {
 
-int rove_reply(rove_here* here, const void* data, size_t size) {
+int rove_reply(rove_here* here, const void* data, size_t size) noexcept {
     if (here->ended || (data == nullptr && size > 0)) return ROVE_INVALID;
     if ((here->call.flags & rove::wire::kNoReply) != 0 && size <= rove::wire::kPayloadBytesMax) {
         here->ended = true;  // nobody waits for it
@@ -39,20 +40,21 @@ int rove_reply(rove_here* here, const void* data, size_t size) {
     return end(here, here->core->reply(here->call, here->ran, bytes_of(data, size)));
 }
 
-int rove_fail(rove_here* here, const char* message) {
+int rove_fail(rove_here* here, const char* message) noexcept {
     if (here->ended) return ROVE_INVALID;
     return end(here,
                here->core->reply_error(here->call, rove::Error(ErrorCode::failed, message != nullptr ? message : "")));
 }
 
-int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) {
+int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) noexcept {
     if (here->ended || (payload == nullptr && size > 0) || here->call.hops == rove::wire::kHopsMax) return ROVE_INVALID;
     rove::wire::FrameHeader header = here->call;
+    header.flags &= rove::wire::kNoReply;  // how this one's name and payload came says nothing of the next one's
     ++header.hops;
     return end(here, here->core->send_on({node, here->function->id, bytes_of(payload, size), header}));
 }
 
-int rove_find(rove_here* here, const char* name, rove_function* out) {
+int rove_find(rove_here* here, const char* name, rove_function* out) noexcept {
     if (name == nullptr || out == nullptr) return ROVE_INVALID;
     const std::optional<std::uint64_t> function = here->core->find_function(name);
     if (!function) return ROVE_INVALID;
@@ -60,7 +62,7 @@ int rove_find(rove_here* here, const char* name, rove_function* out) {
     return ROVE_OK;
 }
 
-int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload, size_t size) {
+int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload, size_t size) noexcept {
     const std::optional<rove::FunctionId> id = here->core->function_of(function);
     if (!id || (payload == nullptr && size > 0)) return ROVE_INVALID;
     const rove::wire::FrameHeader header{
@@ -68,16 +70,16 @@ int rove_post(rove_here* here, rove_node_id node, rove_function function, const 
     return code_of(here->core->send_on({node, *id, bytes_of(payload, size), header}), here);
 }
 
-rove_node_id rove_node(rove_here* here) {
+rove_node_id rove_node(rove_here* here) noexcept {
     return here->core->id();
 }
-rove_node_id rove_origin(rove_here* here) {
+rove_node_id rove_origin(rove_here* here) noexcept {
     return here->call.node;
 }
-uint32_t rove_node_count(rove_here* here) {
+uint32_t rove_node_count(rove_here* here) noexcept {
     return here->core->node_count();
 }
-void* rove_host_object(rove_here* here) {
+void* rove_host_object(rove_here* here) noexcept {
     return here->core->options().host_object;
 }
 
@@ -97,7 +99,28 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("rove_node", &rove_node),
             symbol("rove_origin", &rove_origin),
             symbol("rove_node_count", &rove_node_count),
-            symbol("rove_host_object", &rove_host_object)};
+            symbol("rove_host_object", &rove_host_object),
+            symbol("rove_last_failure", &rove_last_failure),
+            symbol("rove_fail_caught", &rove_fail_caught),
+            symbol("rove_fail_as", &rove_fail_as),
+            symbol("rove_object", &rove_object),
+            symbol("rove_buffer_at", &rove_buffer_at),
+            symbol("rove_payload_read", &rove_payload_read),
+            symbol("rove_payload_keep", &rove_payload_keep),
+            symbol("rove_hand_over", &rove_hand_over),
+            symbol("rove_keep", &rove_keep),
+            symbol("rove_release", &rove_release),
+            symbol("rove_here_call", &rove_here_call),
+            symbol("rove_pending_done", &rove_pending_done),
+            symbol("rove_pending_wait", &rove_pending_wait),
+            symbol("rove_pending_take", &rove_pending_take),
+            symbol("rove_pending_result", &rove_pending_result),
+            symbol("rove_pending_any", &rove_pending_any),
+            symbol("rove_pending_notify", &rove_pending_notify),
+            symbol("rove_pending_limit", &rove_pending_limit),
+            symbol("rove_pending_cancel", &rove_pending_cancel),
+            symbol("rove_pending_drop", &rove_pending_drop),
+            symbol("rove_drive", &rove_drive)};
 }
 
 }  // namespace rove

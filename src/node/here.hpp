@@ -1,9 +1,12 @@
 // What a running function sees of where it is: the body of rove/rove.h's opaque rove_here, and the node's own symbol table.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <vector>
 
 #include "code/cache.hpp"
+#include "node/memory.hpp"
 #include "wire/frame.hpp"
 
 namespace rove {
@@ -18,4 +21,7 @@ struct rove_here {
     rove::wire::FrameHeader call;  // of the frame that runs
     rove::code::Ran ran;
     bool ended = false;
+    std::vector<std::shared_ptr<rove::Block>> blocks{};  // buffers that it uses
+    std::atomic<bool>* payload_read = nullptr;           // where to note that; null: the payload is not in a mailbox
+    std::unique_ptr<std::byte[]> payload{};              // a copy of it
 };

@@ -7,6 +7,10 @@
 #include "node/core.hpp"
 
 namespace rove {
+
+thread_local NodeCore::InUserCode NodeCore::in_user_code_;
+thread_local unsigned NodeCore::nested_ = 0;
+
 namespace {
 
 // Nothing came while spinning: let others have the core between looks for so long, then sleep.
@@ -70,6 +74,8 @@ unsigned NodeCore::work(Lead& lead) {
         if (fabric_->progress() > 0) handled += 1 + serve_all(lead);
     }
     if (!local_.empty() && !lost(lead)) handled += serve_local(lead);
+    if (calls_.first_deadline() && !lost(lead)) handled += end_late_calls();
+    if (!ready_.empty() && !lost(lead)) handled += tell_of_ends(lead);
     if (--housekeeping_in_ == 0 && !lost(lead)) {
         housekeeping_in_ = kHousekeepingSteps;
         if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
@@ -78,6 +84,47 @@ unsigned NodeCore::work(Lead& lead) {
         }
     }
     return handled;
+}
+
+unsigned NodeCore::end_late_calls() {
+    unsigned ended = 0;
+    const TimePoint now = Clock::now();
+    while (calls_.first_deadline() && *calls_.first_deadline() <= now) {
+        CallSlot* slot = calls_.flying(calls_.take_first());
+        if (slot == nullptr) continue;
+        slot->end(Error(ErrorCode::timed_out, "no answer within the time that the call was given; it may have run"));
+        call_ended(*slot);
+        ++ended;
+    }
+    return ended;
+}
+
+unsigned NodeCore::tell_of_ends(Lead& lead) {
+    unsigned told = 0;
+    while (!ready_.empty() && !lost(lead)) {
+        const auto [notify, argument] = ready_.front();
+        ready_.pop_front();
+        const InUserCode outer = std::exchange(in_user_code_, {this, lead.term});
+        lead.lock.unlock();
+        notify(argument);
+        lead.lock.lock();
+        in_user_code_ = outer;
+        ++told;
+    }
+    if (waiting_ > 0) changed_.notify_all();  // some wait for what was done there
+    return told;
+}
+
+// Before a thread waits in a function or in what tell_of_ends() called: it leads no more, and can lead again while it waits. To
+// the function it is as if it ran long.
+void NodeCore::step_aside() {
+    if (in_user_code_.core != this || in_user_code_.term != term_) return;
+    if (running_ != nullptr) {
+        running_->begun = Clock::now();
+        return hand_over(*running_);
+    }
+    ++term_;
+    leading_ = false;
 }
 
 unsigned NodeCore::serve_all(Lead& lead) {
@@ -207,16 +254,19 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
         restless = restless || waits;
         pending = pending || peer->lost || (!waits && peer->link->pending());
     }
+    pending = pending || !ready_.empty();
+    if (const auto first = calls_.first_deadline()) no_later(*first);
     if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
         if (restless) no_later(Clock::now() + kShortSleep);
         idle_ = asleep_ = true;
+        ++sleeping_;
         lead.lock.unlock();
         sleeper_.sleep(deadline);
         lead.lock.lock();
-        if (lost(lead)) {
-            if (asleep_) sleeper_.kick();  // whoever leads now may have been meant by what woke this thread
-            return;
-        }
+        // Others may be asleep, too: the leader, and some that have lost the lead and not woken yet. What woke this thread may
+        // have been meant for them, and it has taken it in.
+        if (--sleeping_ > 0) sleeper_.kick();
+        if (lost(lead)) return;
         idle_ = asleep_ = false;
     }
     fabric_->end_sleep();
@@ -240,8 +290,12 @@ void NodeCore::hand_over(Run& run) {
     run.handed_over = true;
     if (!run.entered) run.entered.emplace(cache_->keep_leading());
     if (run.from != nullptr && run.from->link) {
-        run.link = run.from->link;
-        run.held = run.link->hold(fabric::Traffic::calls);
+        if (run.payload_read.load(std::memory_order_acquire)) {  // partner: rove_payload_read
+            run.from->link->release(fabric::Traffic::calls);
+        } else {
+            run.link = run.from->link;
+            run.held = run.link->hold(fabric::Traffic::calls);
+        }
     }
     running_ = nullptr;
     ++term_;
@@ -270,8 +324,11 @@ void NodeCore::serve_own_thread() {
     Lead lead{.lock = hold.lock(), .own = true};
     while (!stopping_) {
         if (!leading_) {
+            // Who waits for a call leads rather than this one, but leaves functions that run long to it.
+            bool wanted_for_long = std::exchange(offered_for_long_, false);
             take_lead(lead);
-            while (!stopping_ && !lost(lead) && waiting_ == 0) lead_step(lead, std::nullopt);
+            while (!stopping_ && !lost(lead) && (waiting_ == 0 || std::exchange(wanted_for_long, false)))
+                lead_step(lead, std::nullopt);
             if (!lost(lead)) give_lead(lead);
             if (waiting_ == 0) continue;
         }
@@ -360,6 +417,7 @@ Result<CallEnd> NodeCore::finish(CallTable::Id id) {
 // As nearly all results come: through shared memory, while this thread spins, as the next frame from the peer. Then the slot
 // need not hold it. Nothing: it came otherwise, and is to be waited for as ever.
 std::optional<std::size_t> NodeCore::finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into) {
+    if (in_user_code_.core == this) return std::nullopt;
     if (!lead_is_to_be_had() || options_.waiting == Waiting::frugal || fabric_->needs_progress()) return std::nullopt;
     const CallSlot* slot = calls_.flying(id);
     if (slot == nullptr || slot->peer == nullptr || !slot->peer->link) return std::nullopt;
@@ -406,9 +464,58 @@ Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte>
     return size;
 }
 
+Result<Bytes> NodeCore::result(CallTable::Id id) {
+    Hold hold(*this);
+    (void)wait_for(hold.lock(), id, std::nullopt);
+    const CallSlot* slot = calls_.find(id);
+    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->error()) return tl::unexpected<Error>(*slot->error());
+    return slot->data();
+}
+
+std::optional<std::size_t> NodeCore::wait_any(std::span<const CallTable::Id> ids, std::optional<TimePoint> deadline) {
+    Hold hold(*this);
+    std::optional<std::size_t> ended;
+    (void)lead_until(hold.lock(), deadline, [&] {
+        for (std::size_t i = 0; i < ids.size() && !ended; ++i)
+            if (has_ended(ids[i])) ended = i;
+        return ended.has_value();
+    });
+    return ended;
+}
+
+void NodeCore::drive(const std::function<bool()>& done, std::optional<TimePoint> deadline) {
+    Hold hold(*this);
+    (void)lead_until(hold.lock(), deadline, done);
+}
+
+void NodeCore::cancel(CallTable::Id id) {
+    Hold hold(*this);
+    CallSlot* slot = calls_.flying(id);
+    if (slot == nullptr) return;
+    slot->end(Error(ErrorCode::cancelled, "the call was cancelled; it may have run"));
+    call_ended(*slot);
+    if (!ready_.empty()) wake_leader();
+}
+
+void NodeCore::limit(CallTable::Id id, TimePoint deadline) {
+    Hold hold(*this);
+    calls_.limit(id, deadline);
+    wake_leader();  // it may be sleeping for longer
+}
+
+bool NodeCore::notify(CallTable::Id id, void (*notify)(void*), void* argument) {
+    Hold hold(*this);
+    CallSlot* slot = calls_.flying(id);
+    if (slot == nullptr) return false;
+    const bool asked = std::exchange(slot->notify, notify) != nullptr;
+    slot->notify_argument = argument;
+    return notify != nullptr || asked;
+}
+
 void NodeCore::wake_leader() {
     attention_.store(true, std::memory_order_relaxed);
-    if (asleep_) sleeper_.kick();
+    if (sleeping_ > 0) sleeper_.kick();
 }
 
 // What it changes counts as handled: somebody may wait for it, and must not sleep over it.
@@ -465,7 +572,14 @@ void NodeCore::shut_down() {
             }
             give_lead(lead);
         }
-        calls_.fail_all(nullptr, Error(ErrorCode::cancelled, "this node was shut down while the call was in flight"));
+        calls_.fail_all(nullptr, Error(ErrorCode::cancelled, "this node was shut down while the call was in flight"),
+                        [this](CallSlot& slot) { call_ended(slot); });
+        if (!ready_.empty() && !leading_) {
+            Lead lead{.lock = hold.lock(), .own = true};
+            take_lead(lead);
+            (void)tell_of_ends(lead);
+            if (!lost(lead)) give_lead(lead);
+        }
         changed_.notify_all();
     }
     if (control_) control_->stop();

@@ -16,7 +16,7 @@
 #include "base/clock.hpp"
 #include "code/cache.hpp"
 #include "fabric/fabric.hpp"
-#include "rove/rove.hpp"
+#include "rove/node.hpp"
 
 namespace rove {
 
@@ -25,6 +25,9 @@ namespace rove {
 inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
 // Code that is arriving in pieces from one peer: one slice of the largest kind at a time, and as much again.
 inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
+// Payloads that are arriving in parts from one peer: a few threads of it may be sending one at once.
+inline constexpr std::size_t kStagedBytesMax = 8 * wire::kMessageBytesMax;
+inline constexpr std::size_t kStagedMax = 256;  // of them; a thread sends one at a time
 // A function that is sent inline so often, and not meant to be always, is sent by its handle from then on: about where the
 // code's bytes in the frames have cost more than its way ahead of them would have.
 inline constexpr unsigned kInlineSends = 8;
@@ -33,7 +36,7 @@ inline constexpr std::size_t kBindingsMax = 65536;
 
 // The part of a package that is arriving in pieces.
 struct Assembly {
-    Buffer bytes;
+    ByteBuffer bytes;
     std::size_t arrived = 0;
 };
 
@@ -62,13 +65,15 @@ struct PeerState {
     std::string address;     // where to reach it again; empty for a client
     std::string triple;
     std::uint32_t node_count = 1;
+    bool has_residents = false;  // its program has functions of its own: what I call may be there already
+    NodeId back = kNoNode;  // what its frames' origin is called here, where they come from itself: see NodeCore::adopt
 
     std::shared_ptr<fabric::Link> link;  // null: gone
     std::string lane;
     std::optional<Error> lost;      // set by whoever notices; the leader cleans up
     std::function<void()> hang_up;  // closes the control connection
 
-    std::array<std::deque<Buffer>, fabric::kTrafficKinds> outbox;
+    std::array<std::deque<ByteBuffer>, fabric::kTrafficKinds> outbox;
     std::array<std::size_t, fabric::kTrafficKinds> outbox_bytes{};
 
     std::unordered_map<FunctionId, std::uint32_t> bindings;  // the peer's handles for functions that I send
@@ -84,6 +89,9 @@ struct PeerState {
     std::size_t assembly_bytes = 0;
     std::optional<Parked> parked;
     std::deque<Forwarded> forwarded;
+    std::unordered_map<std::uint64_t, Assembly> staged;  // payloads that come in parts
+    std::size_t staged_bytes = 0;
+    std::uint64_t parts_sent = 0;  // payloads that went in parts
     Peer::Counters counters;
     bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …
     std::thread::id frame_opened_by;  // … but not the thread that fills it
@@ -134,6 +142,8 @@ inline void PeerState::forget_meeting() {
     assembly_bytes = 0;
     parked.reset();
     forwarded.clear();
+    staged.clear();
+    staged_bytes = 0;
 }
 
 }  // namespace rove

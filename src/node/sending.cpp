@@ -21,6 +21,11 @@ void fill(std::byte* frame, const wire::FrameHeader& header, Bytes extra, Bytes 
     if (!payload.empty()) std::memcpy(frame + wire::kHeaderBytes + extra.size(), payload.data(), payload.size());
 }
 
+// Known here by another name than by its id.
+bool is_foreign(const PeerState& peer) {
+    return peer.back != peer.id;
+}
+
 // The body only: the header goes with publish, the signal last.
 void fill_body(std::byte* frame, Bytes extra, Bytes payload) {
     if (!extra.empty()) std::memcpy(frame + wire::kHeaderBytes, extra.data(), extra.size());
@@ -48,7 +53,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
     if (outbox_bytes + bytes > kOutboxBytesMax)
         return fail(ErrorCode::overloaded, "peer {} does not take its frames: {} bytes wait for it, the most there may",
                     peer.id, outbox_bytes);
-    Buffer waiting(bytes);
+    ByteBuffer waiting(bytes);
     fill(waiting.data(), header, extra, payload);
     outbox.push_back(std::move(waiting));
     outbox_bytes += bytes;
@@ -61,7 +66,7 @@ unsigned NodeCore::flush(PeerState& peer) {
     for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
         auto& outbox = peer.outbox[index_of(traffic)];
         while (!outbox.empty() && peer.link && !(peer.frame_open && traffic == Traffic::calls)) {
-            const Buffer& waiting = outbox.front();
+            const ByteBuffer& waiting = outbox.front();
             std::byte* frame = peer.link->reserve(traffic, waiting.size());
             if (frame == nullptr) break;
             wire::FrameHeader header;
@@ -100,6 +105,10 @@ PeerState* NodeCore::route(NodeId node) const {
         route_version_ = links_version_;
         return routed_;
     }
+    if ((node & kForeignBit) != 0 && !is_client(node)) {
+        const auto found = foreign_.find(node);
+        return found != foreign_.end() ? found->second : nullptr;
+    }
     const NodeId member = home_of(node);
     return member < members_.size() ? members_[member] : nullptr;
 }
@@ -107,7 +116,12 @@ PeerState* NodeCore::route(NodeId node) const {
 void NodeCore::route_frame(const wire::Frame& frame) {
     PeerState* peer = route(frame.header.node);
     if (peer == nullptr) return;  // its caller is gone; so is the call
-    send_or_cut(*peer, frame.header, frame.extra, frame.payload);
+    wire::FrameHeader header = frame.header;
+    if (is_foreign(*peer)) {
+        header.node = peer->id;
+        if (header.handle == id() && header.kind == Kind::reply) header.handle = peer->my_id;
+    }
+    send_or_cut(*peer, header, frame.extra, frame.payload);
 }
 
 void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
@@ -126,9 +140,9 @@ bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes
     copy_bytes(frame + wire::kHeaderBytes, data.data(), data.size());
     peer->link->publish(Traffic::replies, {.body_bytes = static_cast<std::uint32_t>(data.size()),
                                            .kind = Kind::reply,
-                                           .handle = id(),
+                                           .handle = is_foreign(*peer) ? peer->my_id : id(),
                                            .generation = call.generation,
-                                           .node = call.node,
+                                           .node = is_foreign(*peer) ? peer->id : call.node,
                                            .call = call.call,
                                            .hops = call.hops,
                                            .status = static_cast<std::uint8_t>(ran)});
@@ -136,12 +150,27 @@ bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes
     return true;
 }
 
+// Larger than a frame: in parts, each routed as the reply that follows them.
+void NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data) {
+    for (std::size_t offset = 0; offset < data.size(); offset += wire::kPartBytesMax) {
+        const Bytes piece = data.subspan(offset, std::min(wire::kPartBytesMax, data.size() - offset));
+        const wire::Part part{.offset = static_cast<std::uint32_t>(offset),
+                              .total_bytes = static_cast<std::uint32_t>(data.size())};
+        route_frame({{.kind = Kind::part, .generation = call.generation, .node = call.node, .call = call.call},
+                     std::as_bytes(std::span(&part, 1)),
+                     piece});
+    }
+}
+
 Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data) {
-    if (data.size() > wire::kPayloadBytesMax)
-        return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}", data.size(),
-                    wire::kPayloadBytesMax);
-    if ((call.flags & wire::kNoReply) != 0 || reply_at_once(call, ran, data)) return {};
-    end_call({.handle = id(),
+    if (data.size() > wire::kMessageBytesMax)
+        return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}; leave it in a buffer",
+                    data.size(), wire::kMessageBytesMax);
+    const bool whole = data.size() <= wire::kPayloadBytesMax || call.node == id();
+    if ((call.flags & wire::kNoReply) != 0 || (whole && reply_at_once(call, ran, data))) return {};
+    if (!whole) reply_in_parts(call, std::exchange(data, {}));
+    end_call({.flags = whole ? std::uint8_t{0} : wire::kParts,
+              .handle = id(),
               .generation = call.generation,
               .node = call.node,
               .call = call.call,
@@ -156,8 +185,11 @@ Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& erro
         log().warn("{}: a post from {} failed: {}", name(), call.node, error.message());
         return {};
     }
-    const Bytes message = rove::as_bytes(error.message());
-    end_call({.flags = wire::kError,
+    std::string text;
+    if (!error.exception_type().empty()) text = error.exception_type() + '\0';
+    text += error.message();
+    const Bytes message = rove::as_bytes(text);
+    end_call({.flags = static_cast<std::uint8_t>(wire::kError | (error.exception_type().empty() ? 0 : wire::kThrown)),
               .handle = id(),
               .generation = call.generation,
               .node = call.node,
@@ -202,7 +234,8 @@ Status NodeCore::send_on(const Onward& onward) {
     if (onward.node == id()) return send_to_self(onward);
     PeerState* peer = route(onward.node);
     if (peer == nullptr) return fail(ErrorCode::disconnected, "node {} is gone", onward.node);
-    return send_call(*peer, onward.function, package_with(onward.function), onward.header, onward.payload);
+    const std::shared_ptr<PackageStore> package = package_with(onward.function);
+    return send_call(*peer, {.id = &onward.function, .package = &package}, onward.header, onward.payload);
 }
 
 Status NodeCore::send_to_self(const Onward& onward) {
@@ -212,31 +245,42 @@ Status NodeCore::send_to_self(const Onward& onward) {
         return fail(ErrorCode::overloaded, "{} bytes of calls to itself wait on {}, the most there may", local_bytes_,
                     name());
     header.kind = Kind::call;
-    header.flags |= wire::kNamed;
+    header.flags = static_cast<std::uint8_t>((header.flags & wire::kNoReply) | wire::kNamed);
     header.extra_bytes = sizeof(FunctionId);
     header.body_bytes = static_cast<std::uint32_t>(sizeof(FunctionId) + onward.payload.size());
-    Buffer frame(bytes);
+    ByteBuffer frame(bytes);
     fill(frame.data(), header, onward.function.raw(), onward.payload);
     local_.push_back(std::move(frame));
     local_bytes_ += bytes;
+    wake_leader();
     return {};
 }
 
 // The name and the code the first time, the handle ever after.
-Status NodeCore::send_call(PeerState& peer, const FunctionId& function, const std::shared_ptr<PackageStore>& package,
-                           wire::FrameHeader header, Bytes payload) {
+Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload) {
     header.kind = Kind::call;
-    header.flags &= wire::kNoReply;
-    if (const auto bound = peer.handle_of(function)) {
+    header.flags &= static_cast<std::uint8_t>(wire::kNoReply | wire::kParts);
+    const auto sent_as = [&peer, &payload](std::size_t extra) {
+        peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + extra + payload.size());
+    };
+    if (const auto bound = peer.handle_of(*callee.id)) {
         header.handle = *bound;
-        peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + payload.size());
+        sent_as(0);
         return send(peer, Traffic::calls, header, {}, payload);
     }
     header.flags |= wire::kNamed;
-    peer.counters.frame_bytes_last =
-        static_cast<std::uint32_t>(wire::kHeaderBytes + sizeof(FunctionId) + payload.size());
-    if (!package || peer.code_sent.contains(package->digest()))
-        return send(peer, Traffic::calls, header, function.raw(), payload);
+    wire::Either either{.resident = *callee.id, .shipped = {}, .schema = callee.schema};
+    if (callee.shipped != nullptr) either.shipped = *callee.shipped;
+    Bytes named = callee.id->raw();
+    if (callee.own) {
+        header.flags |= wire::kEither;
+        named = std::as_bytes(std::span(&either, 1));
+    }
+    sent_as(named.size());
+    PackageStore* package = callee.package != nullptr ? callee.package->get() : nullptr;
+    // A program's own functions may be resident there: then its code is not sent before it is asked for.
+    if (package == nullptr || peer.code_sent.contains(package->digest()) || (callee.own && peer.has_residents))
+        return send(peer, Traffic::calls, header, named, payload);
     // Image first, so that the call can start; bitcode behind the call, for the tier that follows.
     const CodeTarget target{peer.id, peer, peer.triple};
     ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
@@ -245,7 +289,7 @@ Status NodeCore::send_call(PeerState& peer, const FunctionId& function, const st
         ROVE_TRY(bitcode_sent, send_code(target, *package, wire::Form::bitcode, true));
     }
     if (image_sent || bitcode_sent) peer.code_sent.insert(package->digest());
-    ROVE_CHECK(send(peer, Traffic::calls, header, function.raw(), payload));
+    ROVE_CHECK(send(peer, Traffic::calls, header, named, payload));
     if (image_sent) (void)send_code(target, *package, wire::Form::bitcode, false);
     return {};
 }
@@ -255,7 +299,7 @@ void NodeCore::fail_forwarded(PeerState& peer) {
                     fmt::format("node {} went while the call was on it; it may have run", peer.id));
     for (const Forwarded& call : std::exchange(peer.forwarded, {}))
         (void)end_with_error({.generation = call.generation, .node = call.origin, .call = call.call}, why);
-    for (const Buffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
+    for (const ByteBuffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
         wire::FrameHeader header;
         std::memcpy(&header, waiting.data(), sizeof header);
         if (header.node != peer.my_id) (void)end_with_error(header, why);
@@ -272,12 +316,16 @@ void NodeCore::clean_up(PeerState& peer) {
     const std::string why = peer.lost ? peer.lost->message() : "the link broke";
     log().info("{}: peer {} is gone: {}", name(), peer.id, why);
     peer.counters = counters_of(peer);
-    calls_.fail_all(&peer, Error(ErrorCode::disconnected,
-                                 fmt::format("node {}{}{} went during the call; it may have run ({})", peer.id,
-                                             peer.address.empty() ? "" : " at ", peer.address, why)));
+    calls_.fail_all(
+        &peer,
+        Error(ErrorCode::disconnected, fmt::format("node {}{}{} went during the call; it may have run ({})", peer.id,
+                                                   peer.address.empty() ? "" : " at ", peer.address, why)),
+        [this](CallSlot& slot) { call_ended(slot); });
     if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) members_[peer.id] = nullptr;
     if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer)
         clients_.erase(found);
+    foreign_.erase(peer.back);
+    memory_.free_all_of(peer.back);
     fail_forwarded(peer);
     if (peer.hang_up) peer.hang_up();
     peer.hang_up = nullptr;
@@ -285,7 +333,7 @@ void NodeCore::clean_up(PeerState& peer) {
     peer.forget_meeting();
     ++links_version_;
     spare_watch_.links.clear();
-    call_ended();
+    if (waiting_ > 0) changed_.notify_all();
 }
 
 Peer::Counters NodeCore::counters_of(const PeerState& peer) const {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <span>
+#include <vector>
 
 namespace rove {
 namespace {
@@ -12,8 +13,8 @@ const unsigned char* raw(Bytes bytes) {
     return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-template <typename Id>
-Id hash(std::initializer_list<Bytes> parts) {
+template <typename Id, typename Parts>
+Id hash_all(const Parts& parts) {
     crypto_generichash_state state;
     crypto_generichash_init(&state, nullptr, 0, sizeof(Id));
     for (const Bytes part : parts) crypto_generichash_update(&state, raw(part), part.size());
@@ -21,8 +22,22 @@ Id hash(std::initializer_list<Bytes> parts) {
     crypto_generichash_final(&state, id.bytes.data(), id.bytes.size());
     return id;
 }
+template <typename Id>
+Id hash(std::initializer_list<Bytes> parts) {
+    return hash_all<Id>(parts);
+}
 
 }  // namespace
+
+FunctionId resident_id(std::initializer_list<std::string_view> parts) {
+    static constexpr std::array<std::byte, 1> kZero{};
+    std::vector<Bytes> all{std::as_bytes(std::span(std::string_view("resident")))};
+    for (const std::string_view& part : parts) {
+        all.emplace_back(kZero);
+        all.push_back(std::as_bytes(std::span(part)));
+    }
+    return hash_all<FunctionId>(all);
+}
 
 Digest digest_of_manifest(Bytes manifest) {
     return hash<Digest>({manifest});

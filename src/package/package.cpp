@@ -74,13 +74,13 @@ Result<std::shared_ptr<PackageStore>> PackageStore::open(const std::filesystem::
     return store;
 }
 
-Buffer PackageStore::serialize(const wire::Manifest& manifest, const std::vector<Buffer>& stored_slices) {
-    const Buffer encoded = wire::encode(manifest);
+ByteBuffer PackageStore::serialize(const wire::Manifest& manifest, const std::vector<ByteBuffer>& stored_slices) {
+    const ByteBuffer encoded = wire::encode(manifest);
     Writer out;
     out.bytes(as_bytes(kMagic));
     out.number(static_cast<std::uint32_t>(encoded.size()));
     out.bytes(encoded);
-    for (const Buffer& slice : stored_slices) out.bytes(slice);
+    for (const ByteBuffer& slice : stored_slices) out.bytes(slice);
     return out.take();
 }
 
@@ -91,7 +91,7 @@ Result<std::size_t> PackageStore::entry(std::string_view name) const {
                 joined(manifest_.entries));
 }
 
-std::shared_ptr<const Buffer> PackageStore::stored_slice(std::size_t index) const {
+std::shared_ptr<const ByteBuffer> PackageStore::stored_slice(std::size_t index) const {
     const std::lock_guard lock(mutex_);
     return index < slices_.size() ? slices_[index] : nullptr;
 }
@@ -102,12 +102,12 @@ std::optional<std::size_t> PackageStore::slice_index(std::string_view triple, wi
     return static_cast<std::size_t>(slice - manifest_.slices.data());
 }
 
-Result<Buffer> PackageStore::raw_slice(std::size_t index) const {
-    const std::shared_ptr<const Buffer> stored = stored_slice(index);
+Result<ByteBuffer> PackageStore::raw_slice(std::size_t index) const {
+    const std::shared_ptr<const ByteBuffer> stored = stored_slice(index);
     if (!stored) return fail(ErrorCode::invalid, "slice {} of package {} is not here", index, manifest_.name);
     const wire::Slice& slice = manifest_.slices[index];
     if (slice.compression == wire::Compression::none) return *stored;
-    Buffer raw(slice.raw_bytes);
+    ByteBuffer raw(slice.raw_bytes);
     const std::size_t size = ZSTD_decompress(raw.data(), raw.size(), stored->data(), stored->size());
     if (ZSTD_isError(size) != 0 || size != raw.size())
         return fail(ErrorCode::invalid, "slice {} of package {} does not decompress to the {} bytes its manifest says",
@@ -125,7 +125,7 @@ Status PackageStore::add_slice(std::size_t index, Bytes stored) {
             ErrorCode::invalid,
             "package {}: its {} for {} was altered: the bytes are not those of its manifest; build or copy it again",
             manifest_.name, wire::to_string(slice.form), slice.triple);
-    auto copy = std::make_shared<const Buffer>(stored.begin(), stored.end());
+    auto copy = std::make_shared<const ByteBuffer>(stored.begin(), stored.end());
     const std::lock_guard lock(mutex_);
     if (!slices_[index]) slices_[index] = std::move(copy);
     return {};

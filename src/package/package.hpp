@@ -26,7 +26,8 @@ public:
     [[nodiscard]] static Result<std::shared_ptr<PackageStore>> from_manifest(Bytes manifest);
 
     // The file's bytes: "ROVEPKG1", manifest size, manifest, every slice in the manifest's order.
-    [[nodiscard]] static Buffer serialize(const wire::Manifest& manifest, const std::vector<Buffer>& stored_slices);
+    [[nodiscard]] static ByteBuffer serialize(const wire::Manifest& manifest,
+                                              const std::vector<ByteBuffer>& stored_slices);
 
     [[nodiscard]] const wire::Manifest& manifest() const { return manifest_; }
     [[nodiscard]] Bytes manifest_bytes() const { return manifest_bytes_; }
@@ -37,11 +38,11 @@ public:
 
     // The stored bytes of slice `index` of the manifest, null when this node does not have them. Shared: an eviction
     // cannot take them away from a sender.
-    [[nodiscard]] std::shared_ptr<const Buffer> stored_slice(std::size_t index) const;
+    [[nodiscard]] std::shared_ptr<const ByteBuffer> stored_slice(std::size_t index) const;
     // Index of the slice for a target, if the manifest lists it (whether or not its bytes are here).
     [[nodiscard]] std::optional<std::size_t> slice_index(std::string_view triple, wire::Form form) const;
     // The raw bytes of a slice that is here: verified on arrival, decompressed now.
-    [[nodiscard]] Result<Buffer> raw_slice(std::size_t index) const;
+    [[nodiscard]] Result<ByteBuffer> raw_slice(std::size_t index) const;
     // Adds a slice that arrived; invalid when its size or hash is not the manifest's.
     [[nodiscard]] Status add_slice(std::size_t index, Bytes stored);
     // Forgets all slices (eviction); the manifest stays.
@@ -52,12 +53,12 @@ public:
 private:
     PackageStore() = default;
 
-    Buffer manifest_bytes_;
+    ByteBuffer manifest_bytes_;
     wire::Manifest manifest_;
     Digest digest_;
     std::vector<FunctionId> function_ids_;
     mutable std::mutex mutex_;  // guards slices_
-    std::vector<std::shared_ptr<const Buffer>> slices_;
+    std::vector<std::shared_ptr<const ByteBuffer>> slices_;
 };
 
 }  // namespace rove

@@ -1,12 +1,10 @@
 #include "toolchain/build.hpp"
 
-#include <zstd.h>
-
 #include <algorithm>
 #include <array>
 
 #include "code/jit/jit.hpp"
-#include "package/digest.hpp"
+#include "package/pack.hpp"
 #include "package/package.hpp"
 #include "rove/rove.h"
 #include "toolchain/compile.hpp"
@@ -56,7 +54,7 @@ Result<Built> build_target(const BuildOptions& options, const std::vector<std::f
                            const std::string& triple, const std::filesystem::path& folder) {
     code::jit::PrepareRequest request{.triple = triple, .modules = {}, .interface = options.interface};
     for (const auto& source : sources) {
-        ROVE_TRY(Buffer module, compile({source, triple, options.compiler_flags, folder}));
+        ROVE_TRY(ByteBuffer module, compile({source, triple, options.compiler_flags, folder}));
         request.modules.push_back(std::move(module));
     }
     ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
@@ -71,31 +69,13 @@ void add_names(std::vector<std::string>& names, const std::vector<std::string>& 
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
-wire::Slice slice_of(const std::string& triple, wire::Form form, Buffer raw, Buffer& stored) {
-    wire::Slice slice{triple, form, wire::Compression::none, static_cast<std::uint32_t>(raw.size()), 0, {}};
-    Buffer packed(ZSTD_compressBound(raw.size()));
-    const std::size_t size = ZSTD_compress(packed.data(), packed.size(), raw.data(), raw.size(), 12);
-    // Images are small, and are to run at once: a gain of less than a quarter is not worth the unpacking.
-    if (ZSTD_isError(size) == 0 && size < raw.size() - raw.size() / 4 &&
-        (form == wire::Form::bitcode || raw.size() > 16 * 1024)) {
-        packed.resize(size);
-        slice.compression = wire::Compression::zstd;
-        stored = std::move(packed);
-    } else {
-        stored = std::move(raw);
-    }
-    slice.stored_bytes = static_cast<std::uint32_t>(stored.size());
-    slice.hash = hash_of_slice(stored);
-    return slice;
-}
-
 Status add_slices(const BuildOptions& options, const Built& built, wire::Manifest& manifest,
-                  std::vector<Buffer>& stored) {
-    const auto add = [&](wire::Form form, Buffer raw) -> Status {
+                  std::vector<ByteBuffer>& stored) {
+    const auto add = [&](wire::Form form, ByteBuffer raw) -> Status {
         if (raw.size() > wire::kSliceBytesMax)
             return fail(ErrorCode::invalid, "the {} for {} has {} bytes, over the limit of {}", wire::to_string(form),
                         built.triple, raw.size(), wire::kSliceBytesMax);
-        manifest.slices.push_back(slice_of(built.triple, form, std::move(raw), stored.emplace_back()));
+        manifest.slices.push_back(make_slice(built.triple, form, std::move(raw), stored.emplace_back()));
         return {};
     };
     if (built.image) {
@@ -142,7 +122,7 @@ Status build(const BuildOptions& options) {
                     "{} exports no name: an interface offers its functions and data that are not static",
                     options.source.string());
 
-    std::vector<Buffer> stored;
+    std::vector<ByteBuffer> stored;
     for (Built& built : all) {
         built.image = built.prepared.image_obstacle.empty()
                           ? link_image({built.prepared.object, folder.path(), manifest.entries, manifest.exports,
@@ -153,7 +133,7 @@ Status build(const BuildOptions& options) {
             return tl::unexpected<Error>(built.image.error());
         ROVE_CHECK(add_slices(options, built, manifest, stored));
     }
-    const Buffer file = PackageStore::serialize(manifest, stored);
+    const ByteBuffer file = PackageStore::serialize(manifest, stored);
     ROVE_TRY(const std::shared_ptr<PackageStore> package,
              PackageStore::parse(file));  // what nobody could open is not written
     ROVE_CHECK(write_file(options.output, file));

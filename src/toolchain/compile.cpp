@@ -74,7 +74,7 @@ bool is_source(const std::filesystem::path& path) {
     return path.extension() == ".c" || is_cpp(path);
 }
 
-Result<Buffer> compile(const CompileOptions& options) {
+Result<ByteBuffer> compile(const CompileOptions& options) {
     const bool cpp = is_cpp(options.source);
     ROVE_TRY(const std::filesystem::path include, include_folder());
     const std::filesystem::path output =

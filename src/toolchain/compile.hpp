@@ -19,6 +19,6 @@ struct CompileOptions {
 
 [[nodiscard]] bool is_source(const std::filesystem::path& path);
 // failed: the compiler's own message; unsupported: no clang, or the target's headers are missing (names the Debian package).
-[[nodiscard]] Result<Buffer> compile(const CompileOptions& options);
+[[nodiscard]] Result<ByteBuffer> compile(const CompileOptions& options);
 
 }  // namespace rove::toolchain

@@ -27,12 +27,12 @@ TemporaryFolder::~TemporaryFolder() {
     if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
-Result<Buffer> read_file(const std::filesystem::path& path) {
+Result<ByteBuffer> read_file(const std::filesystem::path& path) {
     std::ifstream stream(path, std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(stream)), {});
     if (!stream) return fail(ErrorCode::invalid, "cannot read {}", path.string());
     const Bytes bytes = as_bytes(text);
-    return Buffer(bytes.begin(), bytes.end());
+    return ByteBuffer(bytes.begin(), bytes.end());
 }
 
 Status write_file(const std::filesystem::path& path, Bytes bytes) {

@@ -25,7 +25,7 @@ private:
     std::filesystem::path path_;
 };
 
-[[nodiscard]] Result<Buffer> read_file(const std::filesystem::path& path);
+[[nodiscard]] Result<ByteBuffer> read_file(const std::filesystem::path& path);
 // By a temporary beside it and a rename.
 [[nodiscard]] Status write_file(const std::filesystem::path& path, Bytes bytes);
 

@@ -42,7 +42,7 @@ std::string script(std::uint64_t data_address) {
                        kBlockAddress, data_address);
 }
 
-Result<Buffer> link(const ImageRequest& request, std::uint64_t data_address) {
+Result<ByteBuffer> link(const ImageRequest& request, std::uint64_t data_address) {
     const std::filesystem::path object = request.folder / "image.o", linked = request.folder / "image.so",
                                 text = request.folder / "image.ld";
     ROVE_CHECK(write_file(object, request.object));
@@ -266,7 +266,7 @@ private:
 };
 
 Result<wire::Image> link_and_cut(const ImageRequest& request, std::uint64_t data_address) {
-    ROVE_TRY(const Buffer file, link(request, data_address));
+    ROVE_TRY(const ByteBuffer file, link(request, data_address));
     ROVE_TRY(const Elf elf, Elf::parse(file));
     return Cutter(elf, request).cut();
 }

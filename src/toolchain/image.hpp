@@ -11,7 +11,7 @@
 namespace rove::toolchain {
 
 struct ImageRequest {
-    Buffer object;
+    ByteBuffer object;
     std::filesystem::path folder;  // for files on the way
     // What the image's numbers stand for.
     std::vector<std::string> entries, exports, imports;

@@ -29,14 +29,19 @@ enum class Kind : std::uint8_t {
     load = 8,    // extension: LoadPackage; load this package now; answered by a reply
     batch = 9,   // several posts of one function; `generation` bytes of payload each, every one on a multiple of 16
     ping = 10,   // as a call that runs nothing
+    part = 11,   // extension: Part; payload: its bytes; of a payload or a result that is larger than a frame
 };
-inline constexpr std::uint8_t kKindMax = 10;
+inline constexpr std::uint8_t kKindMax = 11;
 
 // Flags of a frame.
 inline constexpr std::uint8_t kNoReply = 1;  // call: a post
 inline constexpr std::uint8_t kNamed = 2;    // call: the extension is a FunctionId and `handle` means nothing
 inline constexpr std::uint8_t kError = 4;    // reply: `status` is an ErrorCode and the payload its message
 inline constexpr std::uint8_t kInline = 8;   // call, with kNamed: behind the FunctionId follow InlineCode and its bytes
+inline constexpr std::uint8_t kEither = 16;  // call, with kNamed: the extension is an Either, not a FunctionId
+inline constexpr std::uint8_t kParts =
+    32;  // call: the payload is a Staged, reply: empty; what it stands for came in parts
+inline constexpr std::uint8_t kThrown = 64;  // reply, with kError: before the message the exception's type, and a zero
 
 // `signal` is stored last, on its own, with release. It is the ring's secret key plus the frame's number in that ring, from
 // 1: no other frame has it, and payload that an earlier lap left has it with a chance of 2^-64 (docs/frames.md).
@@ -62,6 +67,8 @@ inline constexpr std::size_t kHeaderBytes = sizeof(FrameHeader);
 // frames are in flight at once, and one always fits however the ring's end falls.
 inline constexpr std::size_t kPayloadBytesMax = 256 * 1024 - 1024;
 inline constexpr std::size_t kFrameBytesMax = 256 * 1024;
+// What a call or reply may carry in parts: bounds what the receiver puts together. More than this is for a buffer.
+inline constexpr std::size_t kMessageBytesMax = 32 * 1024 * 1024;
 // How often a call may be sent on before it counts as lost in a circle. A walk over a graph of a million nodes that
 // sends itself on at each step would need a wider field: such a walk batches (see examples).
 inline constexpr std::uint8_t kHopsMax = 255;
@@ -115,6 +122,34 @@ struct NeedCode {
     std::array<char, 32> triple{};  // the asker's target, zero-padded
 };
 static_assert(sizeof(NeedCode) == 64);
+
+// Extension of a call to a function of the sender's program, which the receiver's program may have as well: the id that it would
+// have there, else (zero: there is none) the id by which its code travels. Where the schemas of what it takes and gives differ,
+// it is not the same function.
+struct Either {
+    FunctionId resident;
+    FunctionId shipped;
+    std::uint32_t schema = 0;
+    std::array<std::uint32_t, 3> reserved{};
+};
+static_assert(sizeof(Either) == 48);
+
+// Extension of `part`. Parts of one whole come in their order, before the frame that needs them. For a reply the frame's call and
+// generation say which; calls have a number that their sender counts up.
+struct Part {
+    std::uint64_t number = 0;
+    std::uint32_t offset = 0;
+    std::uint32_t total_bytes = 0;
+};
+static_assert(sizeof(Part) == 16);
+inline constexpr std::size_t kPartBytesMax = 64 * 1024;  // the receiver copies one while the next is written
+
+// Payload of a call whose payload came in parts.
+struct Staged {
+    std::uint64_t number = 0;
+    std::uint64_t total_bytes = 0;
+};
+static_assert(sizeof(Staged) == 16);
 
 // In the extension of a call that carries its code: behind this the manifest, one slice as stored, and zeros up to a multiple
 // of 16.

@@ -77,7 +77,7 @@ Status check_places(const Image& image, std::size_t import_count) {
 
 }  // namespace
 
-Buffer encode(const Image& image) {
+ByteBuffer encode(const Image& image) {
     Writer out;
     const std::uint8_t flags = flags_of(image);
     out.number(kMagic);
@@ -153,7 +153,7 @@ Result<Symbol> take_symbol(Reader& in) {
     return each;
 }
 
-Buffer copy(Bytes bytes) {
+ByteBuffer copy(Bytes bytes) {
     return {bytes.begin(), bytes.end()};
 }
 

@@ -39,8 +39,8 @@ struct Symbol {
 };
 
 struct Image {
-    Buffer block;
-    Buffer data;                        // the initialised part of the data segment
+    ByteBuffer block;
+    ByteBuffer data;                    // the initialised part of the data segment
     std::uint32_t data_bytes = 0;       // whole data segment, zero-filled behind `data`
     std::uint32_t data_alignment = 16;  // a power of two, at most 4096
     std::uint32_t eh_frame_offset = 0;  // in the block; eh_frame_bytes 0: none
@@ -63,7 +63,7 @@ inline constexpr std::string_view kStaticPrefix = "rove.static.";
 // an ELF file would begin.
 inline constexpr std::string_view kDsoHandle = "rove.dso_handle";
 
-[[nodiscard]] Buffer encode(const Image& image);
+[[nodiscard]] ByteBuffer encode(const Image& image);
 // Checks every offset against its segment, every import index against import_count, alignment, counts and leftovers.
 [[nodiscard]] Result<Image> decode_image(Bytes bytes, std::size_t import_count);
 

@@ -86,7 +86,7 @@ const Slice* Manifest::find(std::string_view triple, Form form) const {
     return found != slices.end() ? &*found : nullptr;
 }
 
-Buffer encode(const Manifest& manifest) {
+ByteBuffer encode(const Manifest& manifest) {
     Writer out;
     out.bytes(kMagic);
     out.number(manifest.abi);

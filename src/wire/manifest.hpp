@@ -55,7 +55,7 @@ inline constexpr std::size_t kNamesMax = 4096;                   // per list
 inline constexpr std::size_t kNameBytesMax = 1024;               // long enough for mangled template names
 inline constexpr std::size_t kSlicesMax = 64;
 
-[[nodiscard]] Buffer encode(const Manifest& manifest);
+[[nodiscard]] ByteBuffer encode(const Manifest& manifest);
 // Checks every length, count, name (printable, no '/' in dependencies) and that nothing is left over.
 [[nodiscard]] Result<Manifest> decode_manifest(Bytes bytes);
 

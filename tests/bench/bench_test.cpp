@@ -137,5 +137,16 @@ TEST(Bench, LeavesNoProcessBehind) {
     }
 }
 
+TEST(Bench, Api) {
+    const json report = measure({"api"});
+    ASSERT_EQ(report.at("rows").size(), 8U);
+    const json& sync = report.at("rows").at(0);
+    EXPECT_EQ(sync.at("what"), "sync");
+    EXPECT_GT(sync.at("ratio").at("raw_cached_ns").get<double>(), 0);
+    EXPECT_GT(report.at("rows").at(2).at("per_second").get<double>(), 0);
+    EXPECT_GT(report.at("rows").at(3).at("bytes_per_second").get<double>(), 0);
+    EXPECT_EQ(report.at("rows").at(7).at("what"), "first call, taken out on the spot");
+}
+
 }  // namespace
 }  // namespace rove::test

@@ -46,8 +46,8 @@ protected:
     }
 
     // The bitcode of a source, as rove build has clang make it.
-    Buffer bitcode_of(const std::string& name, const std::string& text,
-                      const std::string& triple = "x86_64-linux-gnu") {
+    ByteBuffer bitcode_of(const std::string& name, const std::string& text,
+                          const std::string& triple = "x86_64-linux-gnu") {
         const auto source = folder_.path() / name;
         const auto out = folder_.path() / (name + ".bc");
         EXPECT_TRUE(toolchain::write_file(source, as_bytes("#include <rove/rove.h>\n" + text)));
@@ -60,13 +60,13 @@ protected:
         EXPECT_TRUE(done && done->status == 0) << (done ? done->output : done.error().message());
         auto bytes = toolchain::read_file(out);
         EXPECT_TRUE(bytes) << name;
-        return bytes ? *bytes : Buffer();
+        return bytes ? *bytes : ByteBuffer();
     }
-    Result<Prepared> prepare(std::vector<Buffer> modules, bool interface = false,
+    Result<Prepared> prepare(std::vector<ByteBuffer> modules, bool interface = false,
                              const std::string& triple = "x86_64-linux-gnu") {
         return engine_->prepare({triple, std::move(modules), interface});
     }
-    Result<std::unique_ptr<CompiledModule>> compile(const Buffer& bitcode,
+    Result<std::unique_ptr<CompiledModule>> compile(const ByteBuffer& bitcode,
                                                     const std::function<void*(std::size_t)>& statics = {}) {
         CompileRequest request;
         request.name = "sample";
@@ -245,11 +245,11 @@ TEST_F(JitTest, BitcodeOfAnotherMachineIsRefused) {
 
 TEST_F(JitTest, BrokenBitcodeIsAnError) {
     EXPECT_FALSE(compile({}));
-    EXPECT_FALSE(prepare({Buffer(64, std::byte{0x42})}));
+    EXPECT_FALSE(prepare({ByteBuffer(64, std::byte{0x42})}));
     const auto prepared = prepare({bitcode_of("count.c", kCounter)});
     ASSERT_TRUE(prepared) << prepared.error().message();
     for (std::size_t size = 1; size < prepared->bitcode.size(); size += 97) {
-        const Buffer cut(prepared->bitcode.begin(), prepared->bitcode.begin() + static_cast<std::ptrdiff_t>(size));
+        const ByteBuffer cut(prepared->bitcode.begin(), prepared->bitcode.begin() + static_cast<std::ptrdiff_t>(size));
         EXPECT_FALSE(compile(cut)) << size;
     }
 }

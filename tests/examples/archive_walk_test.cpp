@@ -27,29 +27,29 @@ struct rove_here {
 };
 
 extern "C" {
-int rove_reply(rove_here* here, const void* data, size_t size) {
+int rove_reply(rove_here* here, const void* data, size_t size) noexcept {
     if (here->ended || size > 255 * 1024) return ROVE_INVALID;
     here->ended = true;
     here->bytes.assign(static_cast<const char*>(data), size);
     return ROVE_OK;
 }
-int rove_fail(rove_here* here, const char* message) {
+int rove_fail(rove_here* here, const char* message) noexcept {
     if (here->ended) return ROVE_INVALID;
     here->ended = true;
     here->error = message;
     return ROVE_OK;
 }
-int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) {
+int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) noexcept {
     if (here->ended || node >= here->nodes || here->hops == 255 || size > 255 * 1024) return ROVE_INVALID;
     here->ended = here->forwarded = true;
     here->to = node;
     here->bytes.assign(static_cast<const char*>(payload), size);
     return ROVE_OK;
 }
-rove_node_id rove_node(rove_here* here) {
+rove_node_id rove_node(rove_here* here) noexcept {
     return here->node;
 }
-uint32_t rove_node_count(rove_here* here) {
+uint32_t rove_node_count(rove_here* here) noexcept {
     return here->nodes;
 }
 }

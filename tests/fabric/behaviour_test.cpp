@@ -137,7 +137,7 @@ TEST_P(TwoFabrics, AnOfferThatIsCutShortIsRefused) {
     auto a = fabric_a->open_link();
     auto b = fabric_b->open_link();
     ASSERT_TRUE(a && b);
-    const Buffer& offer = (*b)->offer();
+    const ByteBuffer& offer = (*b)->offer();
     EXPECT_LE(offer.size(), kOfferBytesMax);
     for (std::size_t size = 0; size < offer.size(); ++size) {
         const Status status = (*a)->connect(Bytes(offer).first(size));

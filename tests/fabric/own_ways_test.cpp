@@ -67,7 +67,7 @@ TEST(SharedMemory, AnOfferThatPointsElsewhereIsRefused) {
     const std::size_t at = mine->offer().size() - in.rest().size();
     const auto address = in.number<std::uint64_t>();
     for (const std::int64_t shift : {4096L, -4096L, 1L << 20, -(1L << 40), 8L, 1L << 62}) {
-        Buffer offer = mine->offer();
+        ByteBuffer offer = mine->offer();
         const std::uint64_t wrong = address + static_cast<std::uint64_t>(shift);
         std::memcpy(offer.data() + at, &wrong, sizeof wrong);
         const Status status = other->connect(offer);
@@ -75,7 +75,7 @@ TEST(SharedMemory, AnOfferThatPointsElsewhereIsRefused) {
         EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << shift;
         EXPECT_EQ("none", other->lane());
     }
-    Buffer stranger = mine->offer();
+    ByteBuffer stranger = mine->offer();
     stranger[1 + 36] ^= std::byte{1};  // the token
     EXPECT_FALSE(other->connect(stranger));
 }

@@ -17,7 +17,7 @@ bool meet(Link& link) {
     std::uint32_t size = static_cast<std::uint32_t>(link.offer().size());
     if (write(1, &size, sizeof size) != sizeof size || write(1, link.offer().data(), size) != size) return false;
     if (read(0, &size, sizeof size) != sizeof size || size > kOfferBytesMax) return false;
-    Buffer offer(size);
+    ByteBuffer offer(size);
     for (std::size_t at = 0; at < size;) {
         const ssize_t got = read(0, offer.data() + at, size - at);
         if (got <= 0) return false;

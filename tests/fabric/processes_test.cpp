@@ -46,7 +46,7 @@ public:
             return false;
         std::uint32_t theirs = 0;
         if (!read_all(&theirs, sizeof theirs) || theirs > kOfferBytesMax) return false;
-        Buffer offer(theirs);
+        ByteBuffer offer(theirs);
         return read_all(offer.data(), theirs) && link.connect(offer).has_value();
     }
     void kill_it() {

@@ -58,7 +58,8 @@ TEST_P(Calls, TheSecondFrameIsSmall) {
 }
 
 TEST_P(Calls, CarryPayloadsOfEverySize) {
-    for (const std::size_t size : {0UL, 1UL, 31UL, 32UL, 33UL, 64UL, 1000UL, 65536UL, Peer::payload_bytes_max()}) {
+    for (const std::size_t size : {0UL, 1UL, 31UL, 32UL, 33UL, 64UL, 1000UL, 65536UL, Peer::payload_bytes_max(),
+                                   Peer::payload_bytes_max() + 1, 1'000'001UL, Peer::message_bytes_max()}) {
         std::string payload(size, '\0');
         std::iota(payload.begin(), payload.end(), static_cast<char>(size));
         EXPECT_EQ(text(call("echo", payload).data), payload) << size;
@@ -90,16 +91,16 @@ TEST_P(Calls, FailWithTheFunctionsOwnWords) {
 }
 
 TEST_P(Calls, ManyInFlightAllComeBack) {
-    std::vector<Call> calls;
+    std::vector<RawCall> calls;
     for (int i = 0; i < 3000; ++i) calls.push_back(peer_->call(package_->entry("echo"), bytes(std::to_string(i))));
     for (int i = 0; i < 3000; ++i) EXPECT_EQ(text(calls[static_cast<std::size_t>(i)].get()), std::to_string(i));
 }
 
 TEST_P(Calls, MoreThanTheMailboxHoldsWait) {
     const std::string payload(100'000, 'p');
-    std::vector<Call> calls;
+    std::vector<RawCall> calls;
     for (int i = 0; i < 60; ++i) calls.push_back(peer_->call(package_->entry("echo"), bytes(payload)));
-    for (Call& call : calls) EXPECT_EQ(call.get().size(), payload.size());
+    for (RawCall& call : calls) EXPECT_EQ(call.get().size(), payload.size());
 }
 
 TEST_P(Calls, PostsRunAndCallsFromOnePeerStartInTheirOrder) {
@@ -114,7 +115,7 @@ TEST_P(Calls, ThatAreDroppedDoNotDisturbOthers) {
 
 TEST_P(Calls, CanBeTestedAndAwaitedForATime) {
     const unsigned ms = 80;
-    Call slow = peer_->call(package_->entry("nap"), std::as_bytes(std::span(&ms, 1)));
+    RawCall slow = peer_->call(package_->entry("nap"), std::as_bytes(std::span(&ms, 1)));
     EXPECT_FALSE(slow.done());
     EXPECT_FALSE(slow.wait_for(std::chrono::milliseconds(5)));
     EXPECT_TRUE(slow.wait_for(std::chrono::seconds(10)));
@@ -124,11 +125,11 @@ TEST_P(Calls, CanBeTestedAndAwaitedForATime) {
 
 TEST_P(Calls, APayloadOverTheLimitIsRefusedByName) {
     try {
-        (void)call("echo", std::string(Peer::payload_bytes_max() + 1, 'x'));
+        (void)call("echo", std::string(Peer::message_bytes_max() + 1, 'x'));
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::invalid);
-        EXPECT_NE(std::string(error.what()).find("over the limit of 261120"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("over the limit of 33554432"), std::string::npos) << error.what();
     }
     EXPECT_EQ(text(call("echo", "still here").data), "still here");
 }

@@ -79,7 +79,7 @@ TEST(Code, TwoVersionsOfOneNameAnswerTogether) {
     const Package two = Package::open(package("version.c", {"-DVERSION=2"}));
     ASSERT_EQ(one.name(), two.name());
     ASSERT_NE(one.entry("version").id(), two.entry("version").id());
-    std::vector<Call> calls;
+    std::vector<RawCall> calls;
     for (int i = 0; i < 50; ++i) {
         calls.push_back(peer.call(one.entry("version")));
         calls.push_back(peer.call(two.entry("version")));
@@ -118,7 +118,7 @@ TEST_P(Budget, PipelinedCallsToEvictedCodeKeepTheirOrder) {
     const Peer peer = node.connect(server.address());
     const Package basics = Package::open(package("basics.c"));
     const Package one = Package::open(package("version.c", {"-DVERSION=1"}));
-    std::vector<Call> calls;
+    std::vector<RawCall> calls;
     for (int i = 0; i < 100; ++i) {
         calls.push_back(peer.call(basics.entry("count")));
         calls.push_back(peer.call(one.entry("version")));
@@ -147,7 +147,7 @@ TEST(Code, HandlesThatTheNodeHasForgottenAreToldAgain) {
     for (int round = 0; round < 10; ++round)
         for (int i = 0; i < 4; ++i)
             ASSERT_EQ(as<int>(peer.call(packages[static_cast<std::size_t>(i)].entry("plain")).get()), i) << round;
-    std::vector<Call> calls;
+    std::vector<RawCall> calls;
     for (int i = 0; i < 200; ++i) calls.push_back(peer.call(packages[static_cast<std::size_t>(i % 4)].entry("plain")));
     for (int i = 0; i < 200; ++i) EXPECT_EQ(as<int>(calls[static_cast<std::size_t>(i)].get()), i % 4);
 }

@@ -46,7 +46,7 @@ TEST_P(HotPath, AFrameIsFilledInPlace) {
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(frame.payload().data()) % 16, 0U);
         std::ranges::copy(bytes("hello"), frame.payload().begin());
         std::byte reply[8];
-        Call call = frame.call();
+        RawCall call = frame.call();
         EXPECT_EQ(call.get_into(reply), 5U);
         EXPECT_EQ(text({reply, reply + 5}), "hello");
         EXPECT_THROW(frame.post(), Error);
@@ -180,7 +180,7 @@ TEST_P(HotPath, ALongFunctionHoldsUpNobodyElse) {
     const unsigned long_ms = 400;
     EXPECT_EQ(count(), 1);
     EXPECT_EQ(as<long>(second.call(entry("count")).get()), 2);
-    Call nap = peer_->call(entry("nap"), bytes_of(long_ms));
+    RawCall nap = peer_->call(entry("nap"), bytes_of(long_ms));
     node_->poll();
     std::this_thread::sleep_for(milliseconds(20));
     const auto begin = Clock::now();
@@ -194,8 +194,8 @@ TEST_P(HotPath, CallsOfOnePeerOverlap) {
     const unsigned long_ms = 300;
     for (int round = 0; round < 3; ++round) {  // the second time it is known to be long
         const auto begin = Clock::now();
-        Call first = peer_->call(entry("nap"), bytes_of(long_ms));
-        Call second = peer_->call(entry("nap"), bytes_of(long_ms));
+        RawCall first = peer_->call(entry("nap"), bytes_of(long_ms));
+        RawCall second = peer_->call(entry("nap"), bytes_of(long_ms));
         for (int i = 0; i < 20; ++i) EXPECT_EQ(text(peer_->call(entry("echo"), bytes("short")).get()), "short");
         EXPECT_EQ(as<unsigned>(first.get()), long_ms);
         EXPECT_EQ(as<unsigned>(second.get()), long_ms);
@@ -205,10 +205,10 @@ TEST_P(HotPath, CallsOfOnePeerOverlap) {
 
 TEST_P(HotPath, MoreLongFunctionsThanThreadsAllEnd) {
     const unsigned long_ms = 30;
-    std::vector<Call> naps;
+    std::vector<RawCall> naps;
     naps.reserve(20);
     for (int i = 0; i < 20; ++i) naps.push_back(peer_->call(entry("nap"), bytes_of(long_ms)));
-    for (Call& nap : naps) EXPECT_EQ(as<unsigned>(nap.get()), long_ms);
+    for (RawCall& nap : naps) EXPECT_EQ(as<unsigned>(nap.get()), long_ms);
     EXPECT_EQ(count(), 1);
 }
 
@@ -217,8 +217,8 @@ TEST_P(HotPath, WithOneThreadFunctionsRunOneAfterTheOther) {
     const Peer peer = node_->connect(single.address());
     const unsigned long_ms = 50;
     const auto begin = Clock::now();
-    Call first = peer.call(entry("nap"), bytes_of(long_ms));
-    Call second = peer.call(entry("nap"), bytes_of(long_ms));
+    RawCall first = peer.call(entry("nap"), bytes_of(long_ms));
+    RawCall second = peer.call(entry("nap"), bytes_of(long_ms));
     (void)first.get();
     (void)second.get();
     EXPECT_GE(Clock::now() - begin, milliseconds(2 * long_ms));
@@ -254,9 +254,9 @@ TEST_P(HotPath, ThreadsOfOneClientShareItsLead) {
     EXPECT_EQ(wrong, 0);
 }
 
-// A Call keeps what it points to, whatever goes first.
+// A RawCall keeps what it points to, whatever goes first.
 TEST_P(HotPath, ACallMayOutliveItsNode) {
-    std::optional<Call> call;
+    std::optional<RawCall> call;
     {
         Node client(options_);
         call.emplace(client.connect(server_->address()).call(entry("nap"), bytes_of(50U)));

@@ -31,10 +31,10 @@ TEST(ManyNodes, EightOnTwoCoresAllGetOn) {
             const Peer peer = client.connect(node.address());
             const Entry count = basics.entry("count");
             for (int round = 0; round < 200; ++round) {
-                std::vector<Call> window;
+                std::vector<RawCall> window;
                 window.reserve(32);
                 for (int i = 0; i < 32; ++i) window.push_back(peer.call(count));
-                for (Call& call : window) done += call.get().empty() ? 0 : 1;
+                for (RawCall& call : window) done += call.get().empty() ? 0 : 1;
             }
         });
     for (std::thread& client : clients) client.join();

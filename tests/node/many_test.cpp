@@ -123,12 +123,25 @@ TEST_P(Many, ForwardingToNowhereIsTheFunctionsError) {
     }
 }
 
+// What came in parts, or was named in two ways, does not go on as if it did.
+TEST_P(Many, ALargeCallIsSentOnAsASmallOne) {
+    start(2);
+    const Peer peer = node_->connect(nodes_[0].address());
+    for (const char node : {'\0', '\1'}) {
+        const std::string payload(300'000, node);
+        const std::vector<std::byte> reply = peer.call(basics_.entry("shorten"), bytes(payload)).get();
+        ASSERT_EQ(reply.size(), 1U);
+        EXPECT_EQ(std::to_integer<int>(reply[0]), 16);
+    }
+    EXPECT_EQ(visit(peer, "\x01"s), "\x00\x01"s);  // the links are whole
+}
+
 TEST_P(Many, ACallThatWasSentOnFailsWhenItsNodeDies) {
     start(3);
     const Peer peer = node_->connect(nodes_[0].address());
     EXPECT_EQ(visit(peer, "\x01"s), "\x00\x01"s);
     nodes_[1].stop();
-    Call call = peer.call(basics_.entry("visit"), bytes("\x01\x01."s));
+    RawCall call = peer.call(basics_.entry("visit"), bytes("\x01\x01."s));
     EXPECT_FALSE(call.wait_for(std::chrono::milliseconds(100)));
     nodes_[1].kill_now();
     const auto killed = std::chrono::steady_clock::now();

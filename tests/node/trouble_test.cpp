@@ -128,7 +128,7 @@ TEST(Command, EndsCleanlyOnSigterm) {
     const Package basics = Package::open(package("basics.c"));
     (void)peer.call(basics.entry("echo")).get();
     const unsigned ms = 300;
-    Call running = peer.call(basics.entry("nap"), std::as_bytes(std::span(&ms, 1)));
+    RawCall running = peer.call(basics.entry("nap"), std::as_bytes(std::span(&ms, 1)));
     EXPECT_FALSE(running.wait_for(std::chrono::milliseconds(100)));
     server.signal(SIGTERM);
     EXPECT_EQ(as<unsigned>(running.get()), ms) << "what runs is finished";
@@ -157,7 +157,7 @@ TEST(Trouble, ANodeThatDiesDuringACallIsADisconnectedCallAndTheClientLivesOn) {
     const Peer peer = node.connect(server.address());
     const Package basics = Package::open(package("basics.c"));
     (void)peer.call(basics.entry("echo")).get();
-    Call dying = peer.call(basics.entry("die"));
+    RawCall dying = peer.call(basics.entry("die"));
     const auto begin = std::chrono::steady_clock::now();
     try {
         (void)dying.get();

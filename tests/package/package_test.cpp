@@ -9,7 +9,7 @@
 namespace rove {
 namespace {
 
-Buffer sample_image() {
+ByteBuffer sample_image() {
     wire::Image image;
     for (const int value : {0, 0, 0, 0, 0, 0, 0, 0, 0x48, 0x8b, 0x05, 0xf1, 0xff, 0xff, 0xff, 0x48, 0xff, 0x00, 0xc3})
         image.block.push_back(static_cast<std::byte>(value));
@@ -32,12 +32,12 @@ wire::Manifest sample_manifest(Bytes image) {
     return manifest;
 }
 
-Buffer sample_file() {
+ByteBuffer sample_file() {
     return PackageStore::serialize(sample_manifest(sample_image()), {sample_image()});
 }
 
 TEST(PackageFormat, IsTheWorkedExample) {
-    const Buffer file = sample_file();
+    const ByteBuffer file = sample_file();
     ASSERT_EQ(file.size(), 178U);
     EXPECT_EQ(as_text(Bytes(file).first(8)), "ROVEPKG1");
     EXPECT_EQ(file[8], std::byte{0x5c});
@@ -51,12 +51,12 @@ TEST(PackageFormat, IsTheWorkedExample) {
 }
 
 TEST(PackageFormat, RefusesEveryTruncationAndEveryFlippedByte) {
-    const Buffer file = sample_file();
+    const ByteBuffer file = sample_file();
     for (std::size_t size = 0; size < file.size(); ++size)
         EXPECT_FALSE(PackageStore::parse(Bytes(file).first(size))) << size;
     const Digest digest = (*PackageStore::parse(file))->digest();
     for (std::size_t i = 0; i < file.size(); ++i) {
-        Buffer altered = file;
+        ByteBuffer altered = file;
         altered[i] ^= std::byte{0x41};
         const auto package = PackageStore::parse(altered);
         // A name that was altered makes another package, which nobody asked for; all else is refused.
@@ -74,11 +74,11 @@ TEST(PackageFormat, AnotherAbiIsRefusedByName) {
 }
 
 TEST(Package, ASliceAloneIsVerified) {
-    const Buffer image = sample_image();
+    const ByteBuffer image = sample_image();
     const auto package = PackageStore::from_manifest(wire::encode(sample_manifest(image)));
     ASSERT_TRUE(package);
     EXPECT_EQ((*package)->stored_slice(0), nullptr);
-    Buffer altered = image;
+    ByteBuffer altered = image;
     altered.back() ^= std::byte{1};
     EXPECT_FALSE((*package)->add_slice(0, altered));
     EXPECT_FALSE((*package)->add_slice(1, image));
@@ -90,8 +90,8 @@ TEST(Package, ASliceAloneIsVerified) {
 }
 
 TEST(Package, DecompressionStopsAtTheSizeTheManifestSays) {
-    const Buffer zeros(1 << 20);
-    Buffer stored(ZSTD_compressBound(zeros.size()));
+    const ByteBuffer zeros(1 << 20);
+    ByteBuffer stored(ZSTD_compressBound(zeros.size()));
     stored.resize(ZSTD_compress(stored.data(), stored.size(), zeros.data(), zeros.size(), 3));
     for (const std::uint32_t claimed : {std::uint32_t{1} << 20, std::uint32_t{4096}, std::uint32_t{2} << 20}) {
         wire::Manifest manifest = sample_manifest(sample_image());

@@ -113,3 +113,13 @@ ROVE_ENTRY void die(rove_here* here, const void* payload, size_t size) {
     (void)here, (void)payload, (void)size;
     kill(getpid(), 9);
 }
+
+// Payload: a node, and more. Sends sixteen bytes of it there, and replies there with how many came.
+ROVE_ENTRY void shorten(rove_here* here, const void* payload, size_t size) {
+    if (size > 16) {
+        if (rove_forward(here, *(const unsigned char*)payload, payload, 16) != 0) rove_fail(here, "not forwarded");
+        return;
+    }
+    const unsigned char came = (unsigned char)size;
+    rove_reply(here, &came, 1);
+}

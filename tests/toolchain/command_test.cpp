@@ -69,7 +69,7 @@ TEST_F(CommandTest, WrongUsageIsTwoAndErrorsAreOne) {
 
 TEST_F(CommandTest, AnAlteredPackageIsRefused) {
     ASSERT_EQ(rove({"build", source_, "-o", output_}).status, 0);
-    Buffer file = *read_file(output_);
+    ByteBuffer file = *read_file(output_);
     file.back() ^= std::byte{1};
     ASSERT_TRUE(write_file(output_, file));
     const Finished altered = rove({"inspect", output_});

@@ -7,8 +7,8 @@
 namespace rove::wire {
 namespace {
 
-Buffer bytes(std::initializer_list<int> values) {
-    Buffer buffer;
+ByteBuffer bytes(std::initializer_list<int> values) {
+    ByteBuffer buffer;
     for (const int value : values) buffer.push_back(static_cast<std::byte>(value));
     return buffer;
 }
@@ -69,16 +69,16 @@ TEST(ImageFormat, ComesBackAsItWas) {
 }
 
 TEST(ImageFormat, RefusesEveryTruncation) {
-    const Buffer whole = encode(everything());
+    const ByteBuffer whole = encode(everything());
     for (std::size_t size = 0; size < whole.size(); ++size)
         EXPECT_FALSE(decode_image(Bytes(whole).first(size), 2)) << size;
 }
 
 TEST(ImageFormat, AFlippedByteIsRefusedOrStaysInBounds) {
-    const Buffer whole = encode(everything());
+    const ByteBuffer whole = encode(everything());
     for (std::size_t i = 0; i < whole.size(); ++i) {
         for (const int bit : {0, 3, 7}) {
-            Buffer altered = whole;
+            ByteBuffer altered = whole;
             altered[i] ^= static_cast<std::byte>(1 << bit);
             const auto decoded = decode_image(altered, 2);
             if (!decoded) continue;
@@ -110,7 +110,7 @@ TEST(ImageFormat, RefusesWhatPointsOutside) {
 }
 
 TEST(ImageFormat, HasOneSpelling) {
-    Buffer spelled = encode(counter());
+    ByteBuffer spelled = encode(counter());
     spelled[14] |= std::byte{4};  // arrays, and then none: at the place of the 16 bytes between statics and relocations
     spelled.insert(spelled.begin() + 16 + 19 + 12, 16, std::byte{0});
     EXPECT_FALSE(decode_image(spelled, 2));
@@ -123,7 +123,7 @@ TEST(ManifestFormat, ComesBackAsItWas) {
 }
 
 TEST(ManifestFormat, RefusesEveryTruncationAndTail) {
-    Buffer whole = encode(manifest());
+    ByteBuffer whole = encode(manifest());
     for (std::size_t size = 0; size < whole.size(); ++size)
         EXPECT_FALSE(decode_manifest(Bytes(whole).first(size))) << size;
     whole.push_back(std::byte{0});

@@ -24,7 +24,8 @@ struct Arguments {
 
 const std::map<std::string, std::function<void(const Settings&, Report&, Progress&)>> kShapes{
     {"latency", bench::measure_latency}, {"rate", bench::measure_rate},   {"bandwidth", bench::measure_bandwidth},
-    {"arrival", bench::measure_arrival}, {"crowd", bench::measure_crowd}, {"wake", bench::measure_wake}};
+    {"arrival", bench::measure_arrival}, {"crowd", bench::measure_crowd}, {"wake", bench::measure_wake},
+    {"api", bench::measure_api}};
 
 // All that docs/performance.md speaks of.
 void measure_tables(Settings settings, Report& report, Progress& progress) {
@@ -48,6 +49,7 @@ void measure_tables(Settings settings, Report& report, Progress& progress) {
     bench::measure_rate(set("tcp", "increment", {"cached"}, {8}), report, progress);
     bench::measure_wake(set("shm", "increment", {"cached"}, {8}), report, progress);
     bench::measure_crowd(settings, report, progress);
+    bench::measure_api(set("shm", "", {}, {}), report, progress);
 }
 
 void write(const std::string& path, const std::string& text) {
@@ -91,10 +93,11 @@ void add_bench(CLI::App& app) {
         ->add_option(
             "SHAPE", arguments->shape,
             "latency: half a round trip; rate: posts, run; bandwidth: the same with large payloads; arrival: first "
-            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; tables: all of "
+            "calls; wake: calls to a sleeping node; crowd: eight nodes on two cores; api: typed calls and buffers; "
+            "tables: all of "
             "docs/performance.md")
         ->required()
-        ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "tables"}));
+        ->check(CLI::IsMember({"latency", "rate", "bandwidth", "arrival", "wake", "crowd", "api", "tables"}));
     command
         ->add_option(
             "--mode", settings.modes,

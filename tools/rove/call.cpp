@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "rove/rove.hpp"
+#include "rove/node.hpp"
 
 namespace rove::tools {
 namespace {
@@ -78,7 +78,7 @@ void print_reply(std::span<const std::byte> data) {
 }
 
 Reply one_call(const Peer& peer, const Entry& entry, std::span<const std::byte> payload, double timeout_s) {
-    Call call = peer.call(entry, payload);
+    RawCall call = peer.call(entry, payload);
     if (timeout_s > 0 && !call.wait_for(std::chrono::milliseconds(static_cast<long>(timeout_s * 1000))))
         throw Error(ErrorCode::timed_out, entry.name() + " at " + peer.address() + " did not answer in " +
                                               std::to_string(timeout_s) + " s; it may have run");
@@ -131,7 +131,7 @@ void add_call(CLI::App& app) {
         {"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
     auto arguments = std::make_shared<Arguments>();
     arguments->options.own_thread = false;
-    CLI::App* command = app.add_subcommand("call", "Call a function of a package on a node and print its reply");
+    CLI::App* command = app.add_subcommand("call", "RawCall a function of a package on a node and print its reply");
     command->add_option("ADDR", arguments->address, "the node: host:port, [v6]:port or unix:PATH")->required();
     command->add_option("PKG:ENTRY", arguments->function, "a package file and one of its entries, as sum.rove:sum")
         ->required();

@@ -6,6 +6,8 @@
 namespace rove::tools {
 
 void add_build(CLI::App& app);
+void add_bundle(CLI::App& app);
+void add_functions(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_node(CLI::App& app);
 void add_call(CLI::App& app);

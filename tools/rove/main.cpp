@@ -17,9 +17,11 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     app.failure_message(CLI::FailureMessage::simple);
     rove::tools::add_build(app);
+    rove::tools::add_bundle(app);
     rove::tools::add_inspect(app);
     rove::tools::add_node(app);
     rove::tools::add_call(app);
+    rove::tools::add_functions(app);
     rove::tools::add_bench(app);
     app.footer("`rove VERB --help` tells more of each.");
     try {

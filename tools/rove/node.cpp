@@ -1,4 +1,6 @@
 // rove node: a process that serves, and knows nothing of any program.
+#include "rove/node.hpp"
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -8,7 +10,6 @@
 #include <map>
 
 #include "commands.hpp"
-#include "rove/rove.hpp"
 
 namespace rove::tools {
 namespace {

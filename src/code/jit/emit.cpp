@@ -30,7 +30,7 @@ void initialise_targets() {
     });
 }
 
-Buffer to_buffer(llvm::StringRef text) {
+ByteBuffer to_buffer(llvm::StringRef text) {
     const Bytes bytes = as_bytes(std::string_view(text.data(), text.size()));
     return {bytes.begin(), bytes.end()};
 }
@@ -77,14 +77,14 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
     builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
-Buffer write_bitcode(const llvm::Module& module) {
+ByteBuffer write_bitcode(const llvm::Module& module) {
     llvm::SmallVector<char, 0> text;
     llvm::raw_svector_ostream out(text);
     llvm::WriteBitcodeToFile(module, out);
     return to_buffer({text.data(), text.size()});
 }
 
-Result<Buffer> write_object(llvm::Module& module, llvm::TargetMachine& machine) {
+Result<ByteBuffer> write_object(llvm::Module& module, llvm::TargetMachine& machine) {
     llvm::SmallVector<char, 0> text;
     llvm::raw_svector_ostream out(text);
     llvm::legacy::PassManager passes;

@@ -16,9 +16,9 @@ namespace rove::code::jit {
 // Of a generic CPU, for position-independent code.
 [[nodiscard]] Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& triple);
 void optimise(llvm::Module& module, llvm::TargetMachine& machine);
-[[nodiscard]] Buffer write_bitcode(const llvm::Module& module);
+[[nodiscard]] ByteBuffer write_bitcode(const llvm::Module& module);
 // Leaves the module unfit for anything else.
-[[nodiscard]] Result<Buffer> write_object(llvm::Module& module, llvm::TargetMachine& machine);
+[[nodiscard]] Result<ByteBuffer> write_object(llvm::Module& module, llvm::TargetMachine& machine);
 // What an object needs from elsewhere, sorted: the library calls of code generation (memcpy) too.
 [[nodiscard]] Result<std::vector<std::string>> undefined_names(Bytes object);
 

@@ -1,5 +1,11 @@
 // The one thing that librove-jit.so exports.
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Host.h>
+
 #include "code/jit/compile.hpp"
+#include "code/jit/emit.hpp"
+#include "code/jit/extract.hpp"
 #include "code/jit/jit.hpp"
 #include "code/jit/prepare.hpp"
 
@@ -12,6 +18,24 @@ public:
         return jit::compile(request);
     }
     Result<Prepared> prepare(const PrepareRequest& request) override { return jit::prepare(request); }
+    void warm_up() override {
+        llvm::LLVMContext context;
+        llvm::Module module("warm", context);
+        module.setTargetTriple(llvm::sys::getDefaultTargetTriple());
+        auto* number = llvm::Type::getInt32Ty(context);
+        auto* function = llvm::Function::Create(llvm::FunctionType::get(number, {number}, false),
+                                                llvm::Function::ExternalLinkage, "warm", module);
+        llvm::IRBuilder<> code(llvm::BasicBlock::Create(context, "", function));
+        code.CreateRet(code.CreateAdd(function->getArg(0), code.getInt32(1)));
+        const Result<Prepared> prepared = prepare({.triple = module.getTargetTriple(),
+                                                   .modules = {write_bitcode(module)},
+                                                   .interface = false,
+                                                   .entries = {"warm"},
+                                                   .object = false});
+        if (prepared)
+            (void)compile({.name = "warm", .bitcode = prepared->bitcode, .resolve = {}, .static_address = {}});
+    }
+    Result<std::vector<Extracted>> extract(const ExtractRequest& request) override { return jit::extract(request); }
 };
 
 }  // namespace

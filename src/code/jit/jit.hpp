@@ -41,12 +41,32 @@ struct CompileRequest {
 // bitcode to ship and an object file for the image.
 struct PrepareRequest {
     std::string triple;
-    std::vector<Buffer> modules;  // bitcode of each source, compiled with -Xclang -disable-llvm-passes at -O2
+    std::vector<ByteBuffer> modules;  // bitcode of each source, compiled with -Xclang -disable-llvm-passes at -O2
     bool interface = false;
+    std::vector<std::string> entries;  // empty: those that are marked ROVE_ENTRY
+    bool object = true;                // false: bitcode alone is wanted, soon
 };
+
+// A function of a program, with all that it reaches, out of the bitcode that the program carries of itself (clang's
+// -fembed-bitcode=all: section .llvmbc, one module per object file).
+struct ExtractRequest {
+    std::string program;  // for messages
+    Bytes bitcode;        // the section; with `only` it must live, unchanged, as long as the process
+    std::string
+        only;  // a key (package/bundle.hpp); empty: all functions that the program can send; kNothing: none, for now
+};
+inline constexpr std::string_view kNothing = "-";
+struct Extracted {
+    std::string key;
+    std::string name;                  // for people
+    std::string obstacle;              // why it cannot travel; empty: it can
+    ByteBuffer bitcode;                // not optimised yet: for prepare()
+    std::vector<std::string> entries;  // its own, and those of functions that it sends
+};
+
 struct Prepared {
-    Buffer bitcode;
-    Buffer object;                     // ELF relocatable, for the image's linker script
+    ByteBuffer bitcode;
+    ByteBuffer object;                 // ELF relocatable, for the image's linker script
     std::vector<std::string> entries;  // in source order
     std::vector<std::string> exports;
     std::vector<std::string> imports;
@@ -61,6 +81,10 @@ public:
     // Compiles for the CPU that is there. Thread-safe.
     [[nodiscard]] virtual Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) = 0;
     [[nodiscard]] virtual Result<Prepared> prepare(const PrepareRequest& request) = 0;
+    // Does some of all that once, so that the next time finds LLVM's code in memory: a cold one takes several milliseconds longer.
+    virtual void warm_up() = 0;
+    // unsupported: the program carries no bitcode of what is asked for.
+    [[nodiscard]] virtual Result<std::vector<Extracted>> extract(const ExtractRequest& request) = 0;
 };
 
 // The engine, loaded on first use and kept. unsupported: librove-jit.so (or LLVM) is not on this machine; the message

@@ -20,7 +20,7 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
     llvm::Linker linker(*joined);
     const auto arch = llvm::Triple(joined->getTargetTriple()).getArch();
     std::size_t number = 0;
-    for (const Buffer& source : request.modules) {
+    for (const ByteBuffer& source : request.modules) {
         const std::string name = fmt::format("module {}", number++);
         ROVE_TRY(auto module, read_module(context, source, name));
         if (llvm::Triple(module->getTargetTriple()).getArch() != arch)
@@ -50,6 +50,7 @@ Result<Prepared> prepare(const PrepareRequest& request) {
 
     Prepared prepared;
     ROVE_TRY(prepared.entries, take_entries(*module));
+    if (!request.entries.empty()) prepared.entries = request.entries;
     if (prepared.entries.empty() && !request.interface)
         return fail(
             ErrorCode::invalid,
@@ -66,6 +67,12 @@ Result<Prepared> prepare(const PrepareRequest& request) {
     llvm::raw_string_ostream out(why);
     if (llvm::verifyModule(*module, &out)) return fail(ErrorCode::internal, "the prepared module is broken: {}", why);
     prepared.bitcode = write_bitcode(*module);
+    if (!request.object) {
+        for (const llvm::GlobalObject& object : module->global_objects())
+            if (object.isDeclaration() && !object.getName().starts_with("llvm."))
+                prepared.imports.push_back(object.getName().str());
+        return prepared;
+    }
     ROVE_TRY(prepared.object, write_object(*module, *machine));  // last: code generation changes the module
     if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
     ROVE_TRY(prepared.imports, undefined_names(prepared.object));

@@ -56,7 +56,7 @@ public:
     LoopbackLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Bell> bell, std::vector<LoopbackLink*>& links);
     ~LoopbackLink() override;
 
-    [[nodiscard]] const Buffer& offer() const override { return offer_; }
+    [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
     [[nodiscard]] std::string_view lane() const override { return remote_ ? "direct" : "none"; }
     void announce_sleep(bool asleep);
@@ -74,7 +74,7 @@ private:
     std::shared_ptr<Exchange> exchange_;
     std::vector<LoopbackLink*>& links_;  // of its fabric, which outlives it
     std::uint64_t id_ = 0;
-    Buffer offer_;
+    ByteBuffer offer_;
 };
 
 class LoopbackFabric : public Fabric {

@@ -33,7 +33,7 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<UcxLink>> open(UcxFabric& fabric);
     ~UcxLink() override;
 
-    [[nodiscard]] const Buffer& offer() const override { return offer_; }
+    [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
     [[nodiscard]] std::string_view lane() const override {
         return remote_ != nullptr ? "direct" : mirror_ ? "message" : "none";
@@ -71,7 +71,7 @@ private:
     UcxFabric& fabric_;
     std::uint64_t token_ = 0;
     std::uint64_t peer_token_ = 0;
-    Buffer offer_;
+    ByteBuffer offer_;
     Region* region_ = nullptr;                       // mine, for the peer to write
     ucp_mem_h handle_ = nullptr;                     // of region_, where it is shared
     std::unique_ptr<Region, Unmap> private_region_;  // region_, where it is not

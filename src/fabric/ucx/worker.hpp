@@ -23,7 +23,7 @@ public:
 
     [[nodiscard]] ucp_context_h context() const { return context_; }
     [[nodiscard]] ucp_worker_h worker() const { return worker_; }
-    [[nodiscard]] const Buffer& address() const { return address_; }
+    [[nodiscard]] const ByteBuffer& address() const { return address_; }
     [[nodiscard]] int descriptor() const { return descriptor_; }
     unsigned progress() { return ucp_worker_progress(worker_); }
     // Ready to sleep on descriptor(): false when events are still to be handled.
@@ -41,7 +41,7 @@ private:
     UcxWorker() = default;
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
-    Buffer address_;
+    ByteBuffer address_;
     int descriptor_ = -1;
 };
 

@@ -88,12 +88,12 @@ Result<std::uint64_t> number_field(const Message& message, const char* name, std
     return found->get<std::uint64_t>();
 }
 
-Result<Buffer> bytes_field(const Message& message, const char* name, std::size_t bytes_max) {
+Result<ByteBuffer> bytes_field(const Message& message, const char* name, std::size_t bytes_max) {
     const auto found = message.find(name);
     if (found == message.end() || !found->is_binary() || found->get_binary().size() > bytes_max)
         return fail(ErrorCode::invalid, "control message without bytes '{}' of at most {}", name, bytes_max);
     const auto bytes = std::as_bytes(std::span<const std::uint8_t>(found->get_binary()));
-    return Buffer(bytes.begin(), bytes.end());
+    return ByteBuffer(bytes.begin(), bytes.end());
 }
 
 Message::binary_t binary(Bytes bytes) {

@@ -41,12 +41,12 @@ private:
 // Reads a field of a message; invalid names the field. Ids are byte strings.
 [[nodiscard]] Result<std::string> text_field(const Message& message, const char* name);
 [[nodiscard]] Result<std::uint64_t> number_field(const Message& message, const char* name, std::uint64_t max);
-[[nodiscard]] Result<Buffer> bytes_field(const Message& message, const char* name, std::size_t bytes_max);
+[[nodiscard]] Result<ByteBuffer> bytes_field(const Message& message, const char* name, std::size_t bytes_max);
 [[nodiscard]] Message::binary_t binary(Bytes bytes);
 
 template <typename Id>
 [[nodiscard]] Result<Id> id_field(const Message& message, const char* name) {
-    ROVE_TRY(const Buffer raw, bytes_field(message, name, sizeof(Id)));
+    ROVE_TRY(const ByteBuffer raw, bytes_field(message, name, sizeof(Id)));
     if (raw.size() != sizeof(Id))
         return fail(ErrorCode::invalid, "control message: '{}' is not {} bytes long", name, sizeof(Id));
     return Id::from(std::span<const std::byte, sizeof(Id)>(raw));

@@ -36,7 +36,7 @@ namespace rove::control {
 
 // Meetings under way at once: what someone who only opens connections can hold.
 inline constexpr std::size_t kMeetingsMax = 256;
-inline constexpr unsigned kProtocolVersion = 1;
+inline constexpr unsigned kProtocolVersion = 2;
 
 enum class Role : std::uint8_t { client, join, member };
 

@@ -8,8 +8,10 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 
+#include "code/own_code.hpp"
 #include "node/control/control.hpp"
 #include "node/log.hpp"
+#include "node/residents.hpp"
 
 // Returns the error of a Result from a coroutine, or binds its value.
 #define ROVE_CO_TRY(declaration, expression)                                                  \
@@ -34,6 +36,11 @@ Result<Message> accepted(Result<Message> message) {
     ROVE_TRY(const std::uint64_t code, number_field(*error, "code", static_cast<std::uint64_t>(ErrorCode::internal)));
     ROVE_TRY(const std::string text, text_field(*error, "text"));
     return tl::unexpected<Error>(Error(code == 0 ? ErrorCode::internal : static_cast<ErrorCode>(code), text));
+}
+
+bool says(const Message& message, const char* name) {
+    const auto field = message.find(name);
+    return field != message.end() && field->is_boolean() && field->get<bool>();
 }
 
 Status same_version(const Message& message) {
@@ -154,6 +161,7 @@ asio::awaitable<Result<Control::Met>> Control::meet_over(std::shared_ptr<Channel
                                           {"triple", code::host_triple()},
                                           {"offer", binary(link->offer())},
                                           {"id", core_.id()},
+                                          {"residents", !Residents::none()},
                                           {"listen", address_}}));
     ROVE_CO_TRY(const Message welcome, accepted(co_await channel->receive()));
     if (welcome.contains("redirect")) {
@@ -169,12 +177,13 @@ asio::awaitable<Result<Control::Met>> Control::meet_over(std::shared_ptr<Channel
     ROVE_CO_TRY(meeting.triple, text_field(welcome, "triple"));
     ROVE_CO_TRY(meeting.resident, digests_of(welcome));
     ROVE_CO_TRY(met.members, members_of(welcome));
-    ROVE_CO_TRY(const Buffer offer, bytes_field(welcome, "offer", fabric::kOfferBytesMax));
+    ROVE_CO_TRY(const ByteBuffer offer, bytes_field(welcome, "offer", fabric::kOfferBytesMax));
     if (is_client(static_cast<NodeId>(you)) != (request.role == Role::client))
         co_return fail(ErrorCode::invalid, "it gave an id of the wrong kind");
     meeting.id = static_cast<NodeId>(id);
     meeting.my_id = static_cast<NodeId>(you);
     meeting.node_count = static_cast<std::uint32_t>(count);
+    meeting.has_residents = says(welcome, "residents");
     meeting.member = request.role != Role::client;
     meeting.address = request.old ? request.old->address : request.address;
     meeting.hang_up = [this, weak = std::weak_ptr(channel)] {
@@ -185,6 +194,8 @@ asio::awaitable<Result<Control::Met>> Control::meet_over(std::shared_ptr<Channel
     ROVE_CO_CHECK(core_.connect_link(*link, offer));
     ROVE_CO_CHECK(co_await channel->send({{"connected", true}}));
     ROVE_CO_TRY(const Message connected, accepted(co_await channel->receive()));
+    if (!meeting.has_residents && !Residents::none())
+        code::expect_to_send();  // what this program calls there has to travel
     if (request.role == Role::join) core_.set_identity(meeting.my_id, meeting.node_count);
     Result<std::shared_ptr<PeerState>> peer = core_.adopt(std::move(meeting), link.take(), request.old);
     if (!peer) co_return tl::unexpected<Error>(peer.error());
@@ -262,7 +273,7 @@ asio::awaitable<Status> Control::let_in(std::shared_ptr<Channel> channel, Role r
     }
     NodeCore::Meeting meeting;
     ROVE_CO_TRY(meeting.triple, text_field(request, "triple"));
-    ROVE_CO_TRY(const Buffer offer, bytes_field(request, "offer", fabric::kOfferBytesMax));
+    ROVE_CO_TRY(const ByteBuffer offer, bytes_field(request, "offer", fabric::kOfferBytesMax));
     Result<std::unique_ptr<fabric::Link>> opened = core_.open_link();
     if (!opened) co_return tl::unexpected<Error>(opened.error());
     PendingLink link(core_, std::move(*opened));
@@ -276,6 +287,7 @@ asio::awaitable<Status> Control::let_in(std::shared_ptr<Channel> channel, Role r
                   {"count", core_.node_count()},
                   {"members", member_list()},
                   {"resident", resident},
+                  {"residents", !Residents::none()},
                   {"triple", code::host_triple()},
                   {"offer", binary(link->offer())}};
     Status said = co_await channel->send(std::move(reply));
@@ -287,6 +299,7 @@ asio::awaitable<Status> Control::let_in(std::shared_ptr<Channel> channel, Role r
         co_return prefixed(connected.error(), "it could not open its lane");
     }
     if (role == Role::join) members_[you].state = Member::State::living;
+    meeting.has_residents = says(request, "residents");
     meeting.id = you;
     meeting.my_id = core_.id();
     meeting.member = role != Role::client;

@@ -1,0 +1,120 @@
+// `rove bench api`: what typed calls cost beside raw ones, and remote buffers beside memcpy.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "bench/machine.hpp"
+#include "bench/shapes.hpp"
+#include "bench/sides.hpp"
+#include "bench/yardsticks.hpp"
+#include "rove/error.hpp"
+
+namespace rove::bench {
+namespace {
+
+// HAM-Offload's synchronous empty call over OpenMPI and shared memory on a machine as this: 0.8 to 1.2 us; the lower one.
+constexpr double kHamOffloadNs = 800;
+
+using Figures = std::map<std::string, double>;
+
+Figures measured(const Settings& settings, const Scratch& scratch, const std::string& program,
+                 const std::vector<std::string>& flags, const std::vector<std::string>& arguments) {
+    const Cores cores = choose_cores();
+    const std::string cookie = (scratch.path() / "cookie").string();
+    std::vector<std::string> command{settings.rove, "node", "--listen", "127.0.0.1:0",
+                                     "--cookie",    cookie, "--log",    "off"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    Child node(command, cores.node);
+    const std::string line = node.read_line();
+    if (!line.starts_with("listening ")) throw Error(ErrorCode::disconnected, "the benchmark's node did not start");
+    const std::filesystem::path path = settings.rove.parent_path() / program;
+    if (!std::filesystem::exists(path))
+        throw Error(ErrorCode::invalid, path.string() + " is not there: this shape needs a build of the sources");
+    std::vector<std::string> client{path.string(), arguments.front(), line.substr(10)};
+    client.insert(client.end(), arguments.begin() + 1, arguments.end());
+    const std::filesystem::path cache = scratch.path() / "cache";
+    std::filesystem::remove_all(cache);
+    const std::string errors = (scratch.path() / "client-says").string();
+    Child run(client, cores.client, {"ROVE_COOKIE=" + cookie, "ROVE_CACHE=" + cache.string()}, errors);
+    std::istringstream said(run.read_all());
+    if (const int status = run.wait(); status != 0)
+        throw Error(ErrorCode::failed, fmt::format("{} ended with {}", program, status));
+    Figures figures;
+    std::string name;
+    for (double value = 0; said >> name >> value;) figures[name] = value;
+    return figures;
+}
+
+class Column {
+public:
+    void add(double ours, const std::string& name, double theirs) {
+        ours_.push_back(ours);
+        theirs_[name].push_back(theirs);
+        ratios_[name].push_back(ours / theirs);
+    }
+    [[nodiscard]] double middle() const { return median(ours_); }
+    [[nodiscard]] Row row(const std::string& what, const std::string& function, std::size_t size,
+                          const std::string& fabric) const {
+        Row row{.what = what, .mode = "api", .function = function, .size = size, .fabric = fabric};
+        for (const auto& [name, values] : theirs_) row.against[name] = median(values);
+        for (const auto& [name, values] : ratios_) row.ratio[name] = median(values);
+        return row;
+    }
+
+private:
+    std::vector<double> ours_;
+    std::map<std::string, std::vector<double>> theirs_, ratios_;
+};
+
+OneWay one_way(double round_trip_ns) {
+    const double half = round_trip_ns / 2;
+    return {half, half, half, half};
+}
+
+}  // namespace
+
+void measure_api(const Settings& settings, Report& report, Progress& progress) {
+    const Scratch scratch;
+    Column sync, empty, rate, put, get, image, bitcode, very_first;
+    const std::string ms = settings.quick ? "20" : "500";
+    for (unsigned run = 0; run < settings.runs; ++run) {
+        progress.say(fmt::format("typed calls, run {} of {}", run + 1, settings.runs));
+        const Figures f = measured(settings, scratch, "rove_bench_api", {"--fabric", settings.fabric},
+                                   {"steady", (settings.packages / "increment.rove").string(), settings.fabric, ms});
+        sync.add(f.at("sync_ns") / 2, "raw_cached_ns", f.at("raw_ns") / 2);
+        empty.add(f.at("empty_ns") / 2, "ham_offload_ns", kHamOffloadNs / 2);
+        rate.add(f.at("async_rate"), "raw_cached_per_second", f.at("raw_rate"));
+        constexpr double kBytes = 1 << 20U;
+        put.add(kBytes / f.at("put_ns") * 1e9, "memcpy_bytes_per_second", kBytes / f.at("memcpy_ns") * 1e9);
+        get.add(kBytes / f.at("get_ns") * 1e9, "memcpy_bytes_per_second", kBytes / f.at("memcpy_ns") * 1e9);
+        progress.say(fmt::format("first calls, run {} of {}", run + 1, settings.runs));
+        const Figures packed = measured(settings, scratch, "rove_bench_api", {}, {"first"});
+        image.add(packed.at("first_ns"), "raw_cached_ns", f.at("raw_ns"));
+        very_first.add(packed.at("very_first_ns"), "raw_cached_ns", f.at("raw_ns"));
+        bitcode.add(measured(settings, scratch, "rove_bench_api_bitcode", {}, {"first"}).at("first_ns"),
+                    "raw_cached_ns", f.at("raw_ns"));
+    }
+    const auto add = [&report](Row row, const auto& fill) {
+        fill(row);
+        report.rows.push_back(std::move(row));
+    };
+    const std::string& fabric = settings.fabric;
+    add(sync.row("sync", "add", 8, fabric), [&](Row& row) { row.one_way_ns = one_way(sync.middle() * 2); });
+    add(empty.row("sync", "empty", 0, fabric), [&](Row& row) { row.one_way_ns = one_way(empty.middle() * 2); });
+    add(rate.row("async, 64 in flight", "add", 8, fabric), [&](Row& row) { row.per_second = rate.middle(); });
+    add(put.row("put", "", 1 << 20U, fabric), [&](Row& row) { row.bytes_per_second = put.middle(); });
+    add(get.row("get", "", 1 << 20U, fabric), [&](Row& row) { row.bytes_per_second = get.middle(); });
+    add(image.row("first call, image", "lambda", 4, fabric),
+        [&](Row& row) { row.one_way_ns = one_way(image.middle() * 2); });
+    add(very_first.row("a program's and its node's very first call", "lambda", 4, fabric),
+        [&](Row& row) { row.one_way_ns = one_way(very_first.middle() * 2); });
+    add(bitcode.row("first call, taken out on the spot", "lambda", 4, fabric),
+        [&](Row& row) { row.one_way_ns = one_way(bitcode.middle() * 2); });
+    report.notes.push_back(
+        "sync: half of a round trip; first calls: all of it. ham_offload_ns: half of the lower figure published "
+        "for its synchronous empty call over shared memory (800 ns).");
+}
+
+}  // namespace rove::bench

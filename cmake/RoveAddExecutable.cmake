@@ -1,0 +1,39 @@
+# rove_add_executable(NAME [SHIP images|bitcode|nothing] SOURCE…)
+#
+# A program whose functions can run on nodes that have never seen it. As add_executable(), linked with rove::rove; and
+#   images    (the default) behind the linker `rove bundle` takes every function that the program sends out of its bitcode, and adds
+#             them to the program as packages: their first call takes microseconds, and the program needs no LLVM
+#   bitcode   the program carries its bitcode, and librove-jit.so makes packages of it when a function is sent first
+#   nothing   its functions run where they are resident
+# The first two need clang; with another compiler the functions are resident only.
+function(rove_add_executable name)
+  cmake_parse_arguments(PARSE_ARGV 1 rove "" "SHIP" "")
+  if(NOT rove_SHIP)
+    set(rove_SHIP images)
+  endif()
+  if(NOT rove_SHIP MATCHES "^(images|bitcode|nothing)$")
+    message(FATAL_ERROR "rove_add_executable(${name}): SHIP '${rove_SHIP}'; there are images, bitcode and nothing")
+  endif()
+  add_executable(${name} ${rove_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE rove::rove)
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  # Names are bound at the start, not on the way of the first call.
+  target_link_options(${name} PRIVATE -Wl,-z,now)
+  if(rove_SHIP STREQUAL "nothing")
+    return()
+  endif()
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(STATUS "${name}: only clang can embed bitcode; its functions run where they are resident")
+    return()
+  endif()
+  # -Xclang: the driver's own flag refuses others that are common.
+  target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fembed-bitcode=all>")
+  if(rove_SHIP STREQUAL "images")
+    add_custom_command(TARGET ${name} POST_BUILD
+      COMMAND rove::command bundle $<TARGET_FILE:${name}>
+      COMMENT "Packing the functions of ${name}" VERBATIM)
+    if(TARGET rove AND NOT rove_IMPORTED)
+      add_dependencies(${name} rove)
+    endif()
+  endif()
+endfunction()

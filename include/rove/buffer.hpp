@@ -1,0 +1,161 @@
+// Buffer<T>: typed memory on another node.
+//
+//   auto a = peer.allocate<double>(n).get();      // zeros
+//   peer.put(host, a).get();                      // host: anything that a std::span<const double> can be made of
+//   double c = peer.sync(rove::fn<inner_product>, a, b, n);     // there a and b are std::span<double>
+//
+// A Buffer is shared by its copies and by what `+` and subspan make of it; the memory is freed with the last of them, or when
+// this process ends. Where the node is on the same machine, put and get copy straight to and from its memory. They may be called
+// from any thread; that two transfers do not overlap is for the caller to see to, as is that nobody uses what he overwrites.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <ranges>
+#include <span>
+
+#include "rove/call.hpp"
+#include "rove/node.hpp"
+#include "rove/offload.hpp"
+
+namespace rove {
+
+namespace detail {
+
+// An allocation on another node, and how to reach it. (librove, buffer.cpp)
+class Memory {
+public:
+    // Begins an allocation, and makes sense of its result.
+    static rove_pending allocate(const Peer& peer, std::uint64_t bytes);
+    static std::shared_ptr<Memory> adopt(const Peer& peer, const void* result, std::size_t size);
+    ~Memory();
+    Memory(const Memory&) = delete;
+
+    [[nodiscard]] Call<> put(std::uint64_t offset, std::span<const std::byte> from) const;
+    [[nodiscard]] Call<> get(std::uint64_t offset, std::span<std::byte> into) const;
+    static Call<> copy(const Memory& from, std::uint64_t from_offset, const Memory& to, std::uint64_t to_offset,
+                       std::uint64_t bytes);
+    [[nodiscard]] const Peer& peer() const { return peer_; }
+    [[nodiscard]] std::uint64_t key() const { return key_; }
+    [[nodiscard]] bool is_mapped() const { return mapped_ != nullptr; }
+
+private:
+    Memory(Peer peer, std::uint64_t key, std::uint64_t bytes) : peer_(std::move(peer)), key_(key), bytes_(bytes) {}
+    Peer peer_;
+    std::uint64_t key_;
+    std::uint64_t bytes_;
+    std::byte* mapped_ = nullptr;  // the same memory, here
+};
+
+}  // namespace detail
+
+template <typename T>
+class Buffer {
+    static_assert(travel::Bitwise<T>, "rove: a buffer holds what can be copied bytewise");
+
+public:
+    Buffer() = default;  // of nothing
+    [[nodiscard]] std::uint32_t node() const { return memory().peer().node(); }
+    [[nodiscard]] std::size_t size() const noexcept { return count_; }
+    // The rest of it from there on, and a part of it; they keep all of it alive. invalid: beyond its end.
+    [[nodiscard]] Buffer operator+(std::size_t index) const {
+        return subspan(index, index <= count_ ? count_ - index : 0);
+    }
+    [[nodiscard]] Buffer subspan(std::size_t index, std::size_t count) const {
+        if (index > count_ || count > count_ - index)
+            throw Error(ErrorCode::invalid, "elements " + std::to_string(index) + " and " + std::to_string(count) +
+                                                " behind are not in a buffer of " + std::to_string(count_));
+        return Buffer(memory_, first_ + index, count);
+    }
+
+    // For rove's own templates.
+    Buffer(std::shared_ptr<detail::Memory> memory, std::size_t first, std::size_t count)
+        : memory_(std::move(memory)), first_(first), count_(count) {}
+    [[nodiscard]] detail::Memory& memory() const {
+        if (!memory_) throw Error(ErrorCode::invalid, "this buffer was never allocated");
+        return *memory_;
+    }
+    [[nodiscard]] std::uint64_t offset_bytes() const { return first_ * sizeof(T); }
+
+private:
+    std::shared_ptr<detail::Memory> memory_;
+    std::size_t first_ = 0;
+    std::size_t count_ = 0;
+};
+
+// An allocation in flight.
+template <typename T>
+class [[nodiscard]] Call<Buffer<T>> {
+public:
+    using Value = Buffer<T>;
+    Call(rove_pending pending, Peer peer, std::size_t count)
+        : pending_(pending), peer_(std::move(peer)), count_(count) {}
+    [[nodiscard]] bool done() const { return rove_pending_done(&pending_.raw()) != 0; }
+    template <typename Rep, typename Period>
+    bool wait_for(std::chrono::duration<Rep, Period> time) const {
+        return rove_pending_wait(&pending_.raw(), detail::ns_of(time)) == ROVE_OK;
+    }
+    Buffer<T> get() {
+        const detail::Dropping dropping{pending_};
+        const void* data = nullptr;
+        std::size_t size = 0;
+        detail::check(rove_pending_result(&pending_.raw(), &data, &size));
+        return Buffer<T>(detail::Memory::adopt(peer_, data, size), 0, count_);
+    }
+    void cancel() { rove_pending_cancel(&pending_.raw()); }
+    [[nodiscard]] bool await_ready() const { return done(); }
+    template <typename Promise>
+    bool await_suspend(std::coroutine_handle<Promise> waiting) {
+        detail::note_node(waiting, pending_.raw().node);
+        return rove_pending_notify(&pending_.raw(), &detail::resume, waiting.address()) != 0;
+    }
+    Buffer<T> await_resume() { return get(); }
+    [[nodiscard]] const rove_pending* raw() const { return &pending_.raw(); }
+
+private:
+    detail::Pending pending_;
+    Peer peer_;
+    std::size_t count_;
+};
+
+namespace detail {
+
+template <typename T>
+ViewHead view_of(const Buffer<T>& buffer) {
+    return {.buffer = buffer.memory().key(), .offset = buffer.offset_bytes(), .count = buffer.size()};
+}
+inline void check_sizes(std::size_t from, std::size_t to) {
+    if (from > to)
+        throw Error(ErrorCode::invalid, std::to_string(from) + " elements do not fit into " + std::to_string(to));
+}
+
+}  // namespace detail
+
+// From any node to any other: from node to node where those two know each other, else through this process. invalid: `to` is smaller.
+template <typename T>
+Call<> copy(const Buffer<T>& from, const Buffer<T>& to) {
+    detail::check_sizes(from.size(), to.size());
+    return detail::Memory::copy(from.memory(), from.offset_bytes(), to.memory(), to.offset_bytes(),
+                                from.size() * sizeof(T));
+}
+
+template <typename T>
+Call<Buffer<T>> Peer::allocate(std::size_t count) const {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
+        throw Error(ErrorCode::invalid, "a buffer of " + std::to_string(count) + " elements is larger than any memory");
+    return Call<Buffer<T>>(detail::Memory::allocate(*this, count * sizeof(T)), *this, count);
+}
+template <typename Range, typename T>
+Call<> Peer::put(const Range& from, const Buffer<T>& to) const {
+    const std::span<const T> host(from);
+    detail::check_sizes(host.size(), to.size());
+    return to.memory().put(to.offset_bytes(), std::as_bytes(host));
+}
+template <typename T, typename Range>
+Call<> Peer::get(const Buffer<T>& from, Range&& into) const {
+    const std::span<T> host(into);
+    detail::check_sizes(from.size(), host.size());
+    return from.memory().get(from.offset_bytes(), std::as_writable_bytes(host.first(from.size())));
+}
+
+}  // namespace rove

@@ -1,0 +1,81 @@
+/* What the templates of rove/rove.hpp call: plain C, so that a function that travels calls the same as one that stays at home.
+ * For programs there is rove/rove.hpp, or rove/rove.h. Threads: any, but for what takes a rove_here, which is as in rove/rove.h.
+ */
+#ifndef ROVE_EDGE_H
+#define ROVE_EDGE_H
+
+#include "rove/rove.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The body of a function, as Rove runs it. */
+typedef void (*rove_code)(rove_here* here, const void* payload, size_t size);
+
+/* One call in flight; node NULL: none. Who has it drops it, once. */
+typedef struct rove_pending {
+    void* node;
+    uint32_t slot;
+    uint32_t generation;
+} rove_pending;
+
+/* What went wrong on this thread last; valid until the next failure. `type` is "" unless a function threw. */
+typedef struct rove_failure {
+    int error; /* enum rove_error */
+    rove_node_id node;
+    const char* type;
+    const char* message;
+} rove_failure;
+const rove_failure* rove_last_failure(void) ROVE_NOTHROW;
+
+/* ---- within a function */
+
+/* Ends the call with the exception that is being handled: to be called in a catch clause. */
+int rove_fail_caught(rove_here* here) ROVE_NOTHROW;
+/* Ends the call with an error of that kind. */
+int rove_fail_as(rove_here* here, int error, const char* message) ROVE_NOTHROW;
+/* What the host shared under this name, of that type (as typeid names it); NULL: rove_last_failure says why. */
+void* rove_object(rove_here* here, const char* name, const char* type) ROVE_NOTHROW;
+/* `bytes` of a buffer of this node's, kept until the function returns. */
+int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t bytes, void** out) ROVE_NOTHROW;
+/* The payload has been read, and is not looked at any more: its place in the mailbox is free while the function waits for calls. */
+void rove_payload_read(rove_here* here) ROVE_NOTHROW;
+/* A copy of the payload, or the payload itself where it is not in a mailbox, that lasts until the function returns; for the same. */
+const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) ROVE_NOTHROW;
+/* Lets another thread of the node serve meanwhile: for a function that is known to run long. */
+int rove_hand_over(rove_here* here) ROVE_NOTHROW;
+/* A rove_here that stays valid when the function returns, so that its call can be ended later and elsewhere; release ends the
+ * call, if nobody did, and frees it. The first one means nothing afterwards. */
+rove_here* rove_keep(rove_here* here) ROVE_NOTHROW;
+void rove_release(rove_here* kept) ROVE_NOTHROW;
+/* Calls (out NULL: posts) a function of this package or program, by its code, on another node, or the one that called. */
+int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const void* payload, size_t size,
+                   rove_pending* out) ROVE_NOTHROW;
+
+/* ---- calls in flight: times are in ns, negative: for ever */
+
+int rove_pending_done(const rove_pending* pending)
+    ROVE_NOTHROW; /* 1 or 0; polls where the node has no thread of its own */
+int rove_pending_wait(const rove_pending* pending,
+                      int64_t timeout_ns) ROVE_NOTHROW; /* ROVE_OK, or ROVE_TIMED_OUT: still in flight */
+/* Waits, copies the result, and drops the call, whatever it gives. ROVE_INVALID: it is larger than `room`. */
+int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* size) ROVE_NOTHROW;
+/* Waits, and shows the result in place: valid until the call is dropped. */
+int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) ROVE_NOTHROW;
+/* Which of them ended first, or ROVE_TIMED_OUT. All of one node. */
+int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) ROVE_NOTHROW;
+/* notify(argument) runs once when the call has ended, in the thread that leads the node. 0: it has ended already. NULL: takes back
+ * what was asked for; 1: it will not run. */
+int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) ROVE_NOTHROW;
+void rove_pending_limit(const rove_pending* pending, int64_t timeout_ns) ROVE_NOTHROW;
+void rove_pending_cancel(const rove_pending* pending) ROVE_NOTHROW;
+void rove_pending_drop(rove_pending* pending) ROVE_NOTHROW;
+/* Serves the node, or waits while another thread does, until done(argument) gives non-zero. */
+int rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) ROVE_NOTHROW;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ROVE_EDGE_H */

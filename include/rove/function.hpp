@@ -1,0 +1,530 @@
+// Functions as things that can be sent: what rove::fn, a lambda, rove::bind and the others become.
+//
+//   rove::fn<f>               a free, static or member function (whose object is its first argument)
+//   a lambda or functor       with captures whose bytes can be copied
+//   rove::bind(f, values…)    f with its first arguments; they may be anything that travels
+//   rove::named<"id">(f)      f under an id of your own, the same whatever it is called and wherever it stands
+//   rove::on_worker(f)        f as one that runs long: another thread serves the node meanwhile
+//   rove::run_by<Policy>(f)   f as Policy::run(rove::Work) has it run
+//
+// Each becomes an Offload<…>: code that takes the bytes of a call, calls the function and replies. Where the same source is
+// compiled into the node's program, that code is there already (*resident*): its id is made of the mangled name of the Offload,
+// which compilers agree upon, and of what it takes and gives; of its source file, where its name is known in one file only; and
+// for lambdas, whose names mean nothing elsewhere, of the program's build as well. Else it travels (rove_add_executable).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+#include "rove/edge.h"
+#include "rove/here.hpp"
+#include "rove/schema.hpp"
+#include "rove/travel.hpp"
+
+namespace rove {
+
+class Work;
+template <typename T>
+class Buffer;
+
+// ---- wrappers
+
+template <auto kFunction>
+struct Fn {
+    template <typename... Args>
+    decltype(auto) operator()(Args&&... args) const {
+        return std::invoke(kFunction, std::forward<Args>(args)...);
+    }
+};
+template <auto kFunction>
+inline constexpr Fn<kFunction> fn{};
+
+template <typename F, typename... Values>
+struct Bound {
+    F function;
+    std::tuple<Values...> values;
+};
+template <typename F, typename... Values>
+[[nodiscard]] auto bind(F function, Values&&... values) {
+    return Bound<F, std::decay_t<Values>...>{std::move(function), {std::forward<Values>(values)...}};
+}
+
+template <std::size_t kBytes>
+struct FixedText {
+    char text[kBytes];
+    constexpr FixedText(const char (&from)[kBytes]) {  // NOLINT: to be written as a literal
+        for (std::size_t i = 0; i < kBytes; ++i) text[i] = from[i];
+    }
+};
+template <FixedText kName, typename F>
+struct Named {
+    F function;
+};
+template <FixedText kName, typename F>
+[[nodiscard]] constexpr Named<kName, F> named(F function) {
+    return {std::move(function)};
+}
+
+// How a function is run where it arrives.
+struct InPlace {};   // by the thread that found its frame; the default
+struct OnWorker {};  // by that thread, too, but another one serves the node from then on
+template <typename Policy, typename F>
+struct RunBy {
+    F function;
+};
+template <typename Policy, typename F>
+[[nodiscard]] constexpr RunBy<Policy, F> run_by(F function) {
+    return {std::move(function)};
+}
+template <typename F>
+[[nodiscard]] constexpr RunBy<OnWorker, F> on_worker(F function) {
+    return {std::move(function)};
+}
+
+namespace detail {
+
+// ---- what a program says of its functions (librove, resident.cpp)
+
+struct TypeFacts {
+    const std::type_info* type;
+    std::size_t bytes, alignment;
+    std::uint32_t schema;
+};
+struct FunctionFacts {
+    const std::type_info* tag;  // of the Offload
+    const std::type_info* function;
+    const char* name;    // by rove::named, or null
+    const char* source;  // file
+    rove_code code;
+    const TypeFacts* types;  // the result's, then the arguments'
+    std::size_t type_count;
+};
+struct Callable;  // librove's own record of a function
+// Called before main(). Ends the process where two functions have one id.
+const Callable& enroll(const FunctionFacts& facts);
+
+// ---- what a function takes
+
+template <typename T>
+struct IsBuffer : std::false_type {};
+template <typename T>
+struct IsBuffer<Buffer<T>> : std::true_type {
+    using Value = T;
+};
+template <typename T>
+struct IsSpan : std::false_type {};
+template <typename T>
+struct IsSpan<std::span<T, std::dynamic_extent>> : std::true_type {
+    using Value = T;
+};
+template <typename T>
+inline constexpr bool kIsWritableSpan = false;
+template <typename T>
+inline constexpr bool kIsWritableSpan<std::span<T>> = !std::is_const_v<T>;
+template <typename T>
+inline constexpr bool kIsView = IsSpan<T>::value || std::is_same_v<T, std::string_view>;
+
+// How a view begins: where what it shows is.
+struct ViewHead {
+    std::uint64_t buffer = 0;  // 0: it follows
+    std::uint64_t offset = 0;  // bytes into the buffer
+    std::uint64_t count = 0;   // of elements
+};
+
+template <typename... Ts>
+struct List {};
+
+template <typename F>
+struct CallOf;  // of a function type: its result and parameters
+template <typename R, typename... Ps>
+struct CallOf<R(Ps...)> {
+    using Result = R;
+    using Parameters = List<Ps...>;
+};
+#define ROVE_CALL_OF_MEMBER(qualifiers)                            \
+    template <typename C, typename R, typename... Ps>              \
+    struct CallOf<R (C::*)(Ps...) qualifiers> : CallOf<R(Ps...)> { \
+        using Object = C;                                          \
+    };
+ROVE_CALL_OF_MEMBER()
+ROVE_CALL_OF_MEMBER(const)
+ROVE_CALL_OF_MEMBER(noexcept)
+ROVE_CALL_OF_MEMBER(const noexcept)
+ROVE_CALL_OF_MEMBER(&)
+ROVE_CALL_OF_MEMBER(const&)
+ROVE_CALL_OF_MEMBER(& noexcept)
+ROVE_CALL_OF_MEMBER(const& noexcept)
+#undef ROVE_CALL_OF_MEMBER
+template <typename R, typename... Ps>
+struct CallOf<R (*)(Ps...)> : CallOf<R(Ps...)> {};
+template <typename R, typename... Ps>
+struct CallOf<R (*)(Ps...) noexcept> : CallOf<R(Ps...)> {};
+
+// What a generic parameter takes of an argument.
+template <typename A>
+struct Taken {
+    using type = A;
+};
+template <>
+struct Taken<const char*> {
+    using type = std::string;
+};
+template <>
+struct Taken<char*> {
+    using type = std::string;
+};
+template <typename T>
+struct Taken<Buffer<T>> {
+    using type = std::span<T>;
+};
+template <typename T>
+struct Taken<std::span<T>> {
+    using type = std::span<const T>;
+};
+
+template <typename F>
+struct IsFn : std::false_type {};
+template <auto kFunction>
+struct IsFn<Fn<kFunction>> : std::true_type {
+    static constexpr bool kMember = std::is_member_function_pointer_v<decltype(kFunction)>;
+    using Call = CallOf<decltype(kFunction)>;
+};
+template <typename Member>
+struct WithObject {  // the object goes first
+    template <typename... Ps>
+    static List<typename Member::Object, Ps...> list(List<Ps...>);
+    using Result = typename Member::Result;
+    using Parameters = decltype(list(typename Member::Parameters{}));
+};
+template <typename F, typename... As>
+struct Generic {
+    using Result = std::invoke_result_t<F&, As...>;
+    using Parameters = List<As...>;
+};
+template <typename F, typename... Args>
+constexpr auto signature_of() {
+    if constexpr (IsFn<F>::value) {
+        if constexpr (IsFn<F>::kMember)
+            return std::type_identity<WithObject<typename IsFn<F>::Call>>{};
+        else
+            return std::type_identity<typename IsFn<F>::Call>{};
+    } else if constexpr (requires { &F::operator(); }) {
+        return std::type_identity<CallOf<decltype(&F::operator())>>{};
+    } else if constexpr (std::is_invocable_v<F&, Here&, typename Taken<std::decay_t<Args>>::type...>) {
+        return std::type_identity<Generic<F, Here&, typename Taken<std::decay_t<Args>>::type...>>{};
+    } else {
+        static_assert(std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>,
+                      "rove: this function cannot be called with these arguments");
+        return std::type_identity<Generic<F, typename Taken<std::decay_t<Args>>::type...>>{};
+    }
+}
+
+template <typename P>
+constexpr bool is_lost_reference() {
+    return std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
+}
+
+// One parameter's type, looked at: the messages are part of the API.
+template <typename P>
+struct Parameter {
+    using Value = std::remove_cvref_t<P>;
+    static_assert(
+        !is_lost_reference<P>(),
+        "rove: a parameter that is a reference to something that can be changed: the change would be lost on the "
+        "other node; take it by value and return it, or take a std::span of a rove::Buffer");
+    static_assert(!std::is_pointer_v<Value> && !std::is_member_pointer_v<Value>,
+                  "rove: a pointer means nothing on another node; pass the value, a std::span, or a rove::Buffer");
+    static_assert(!IsBuffer<Value>::value,
+                  "rove: a function takes a rove::Buffer<T> as std::span<T>, on the node that owns it");
+    static_assert(std::is_pointer_v<Value> || std::is_member_pointer_v<Value> || IsBuffer<Value>::value ||
+                      kIsView<Value> || travel::Travels<Value>,
+                  "rove: an argument of this type cannot travel; give it a cereal serialize(), or specialise "
+                  "rove::migratable for it");
+};
+template <typename R>
+struct ResultType {
+    using Value = std::remove_cvref_t<R>;
+    static_assert(
+        !std::is_pointer_v<Value> && !kIsView<Value>,
+        "rove: a result that points or refers to something on the other node means nothing here; return the value");
+    static_assert(
+        std::is_void_v<Value> || std::is_pointer_v<Value> || kIsView<Value> || travel::Travels<Value>,
+        "rove: a result of this type cannot travel; give it a cereal serialize(), or specialise rove::migratable "
+        "for it");
+};
+
+// A function's own bytes: a lambda's captures, a functor's members.
+template <typename F>
+struct Closure {
+    static constexpr bool kEmpty = std::is_empty_v<F>;
+    static constexpr bool kSerialised = !std::is_trivially_copyable_v<F> && travel::can_travel<F>();
+    static_assert(
+        kEmpty || kSerialised || std::is_trivially_copyable_v<F>,
+        "rove: this lambda captures something whose bytes cannot be copied (a std::string, say); pass it as an "
+        "argument instead: rove::bind(lambda, values…)");
+    static_assert(
+        kEmpty || kSerialised || !std::is_trivially_copyable_v<F> || travel::Bitwise<F>,
+        "rove: this lambda captures a pointer, a reference or `this`, which means nothing on another node; capture "
+        "by value what it needs, or pass it: rove::bind(lambda, values…)");
+};
+
+// Its size is known without its value.
+template <typename V>
+constexpr bool is_fixed() {
+    return !kIsView<V> && travel::Bitwise<V>;
+}
+
+// ---- reading
+
+template <typename T>
+std::span<T> read_view(rove_here* here, travel::Input& in) {
+    static_assert(alignof(T) <= 16, "rove: what a std::span shows there may be aligned to 16 bytes at most");
+    const auto head = travel::read<ViewHead>(in);
+    if (head.buffer != 0) {
+        void* at = nullptr;
+        if (head.count > SIZE_MAX / sizeof(T) || head.offset % alignof(T) != 0) travel::cut_short();
+        if (rove_buffer_at(here, head.buffer, head.offset, head.count * sizeof(T), &at) != ROVE_OK) {
+            const rove_failure* why = rove_last_failure();
+            throw Error(static_cast<ErrorCode>(why->error), why->message);
+        }
+        return {static_cast<T*>(at), static_cast<std::size_t>(head.count)};
+    }
+    if constexpr (std::is_const_v<T>) {
+        in.align(alignof(T));
+        if (head.count > in.left() / sizeof(T)) travel::cut_short();
+        return {reinterpret_cast<T*>(in.take(head.count * sizeof(T))), static_cast<std::size_t>(head.count)};
+    } else {
+        throw Error(ErrorCode::invalid, "a function that changes a span needs a buffer of the node that it runs on");
+    }
+}
+
+template <typename V>
+V read_argument(rove_here* here, travel::Input& in) {
+    if constexpr (IsSpan<V>::value) {
+        return read_view<typename IsSpan<V>::Value>(here, in);
+    } else if constexpr (std::is_same_v<V, std::string_view>) {
+        const std::span<const char> text = read_view<const char>(here, in);
+        return {text.data(), text.size()};
+    } else {
+        return travel::read<V>(in);
+    }
+}
+
+template <typename F>
+struct Storage {  // for a function that need not be one that can be made of nothing
+    alignas(F) std::byte raw[sizeof(F)];
+    [[nodiscard]] F& function() { return *std::launder(reinterpret_cast<F*>(raw)); }
+};
+
+template <typename... Ps>
+struct Parameters {
+    static constexpr bool kHere = false;
+    using Values = List<std::remove_cvref_t<Ps>...>;
+    using Passed = List<Ps...>;
+};
+template <typename P, typename... Ps>
+    requires std::is_same_v<std::remove_cvref_t<P>, Here>
+struct Parameters<P, Ps...> {
+    static constexpr bool kHere = true;
+    using Values = List<std::remove_cvref_t<Ps>...>;
+    using Passed = List<Ps...>;
+};
+
+// Ends the call with what the exception says.
+template <typename Body>
+void guarded(rove_here* here, Body&& body) {
+    try {
+        body();
+    } catch (...) {
+        (void)rove_fail_caught(here);
+    }
+}
+
+template <typename R>
+void reply_with(rove_here* here, const R& result) {
+    int error = ROVE_OK;
+    if constexpr (travel::Bitwise<R>) {
+        error = rove_reply(here, &result, sizeof result);
+    } else {
+        std::vector<std::byte> bytes;
+        travel::Output out(bytes);
+        travel::write(out, result);
+        error = rove_reply(here, bytes.data(), bytes.size());
+    }
+    if (error != ROVE_OK)
+        (void)rove_fail_as(here, error, "the result is larger than a reply may be; leave it in a rove::Buffer");
+}
+
+}  // namespace detail
+
+// A call that has arrived, for execution policies: run it once, in any thread, at any time before the node ends. One that is
+// dropped fails its caller.
+class Work {
+public:
+    using Body = void (*)(rove_here*, const void*, std::size_t);
+    Work(rove_here* here, const void* payload, std::size_t size, Body body)
+        : kept_(rove_keep(here)),
+          payload_(static_cast<const std::byte*>(payload), static_cast<const std::byte*>(payload) + size),
+          body_(body) {}
+    Work(Work&& other) noexcept
+        : kept_(std::exchange(other.kept_, nullptr)), payload_(std::move(other.payload_)), body_(other.body_) {}
+    Work& operator=(Work&&) = delete;
+    ~Work() {
+        if (kept_ == nullptr) return;
+        (void)rove_fail_as(kept_, ROVE_CANCELLED, "the function's execution policy dropped the call");
+        rove_release(kept_);
+    }
+    void operator()() {
+        rove_here* here = std::exchange(kept_, nullptr);
+        if (here == nullptr) return;
+        detail::guarded(here, [&] { body_(here, payload_.data(), payload_.size()); });
+        rove_release(here);
+    }
+
+private:
+    rove_here* kept_;
+    std::vector<std::byte> payload_;
+    Body body_;
+};
+
+// The code that runs where a call arrives. One per function and what it takes and gives: its name is the same in all programs.
+template <typename F, typename Policy, typename R, typename... Ps>
+struct Offload {
+    // Lets no exception out.
+    [[gnu::used]] static void run(rove_here* here, const void* payload, std::size_t size) {
+        if constexpr (!std::is_same_v<Policy, InPlace> && !std::is_same_v<Policy, OnWorker>) {
+            detail::guarded(here, [&] { Policy::run(Work(here, payload, size, &body)); });
+        } else {
+            if constexpr (std::is_same_v<Policy, OnWorker>) (void)rove_hand_over(here);
+            detail::guarded(here, [&] { body(here, payload, size); });
+        }
+    }
+
+private:
+    using Taken = detail::Parameters<Ps...>;
+
+    template <typename... Vs>
+    static constexpr bool is_fixed(detail::List<Vs...>) {
+        return (detail::is_fixed<Vs>() && ...) && (std::is_empty_v<F> || travel::Bitwise<F>);
+    }
+    template <typename... Vs>
+    static constexpr bool has_views(detail::List<Vs...>) {
+        return (detail::kIsView<Vs> || ...);
+    }
+    template <typename... Vs>
+    static constexpr std::size_t fixed_bytes(detail::List<Vs...>) {
+        return (std::size_t{0} + ... + sizeof(Vs)) + (std::is_empty_v<F> ? 0 : sizeof(F));
+    }
+
+    static void body(rove_here* here, const void* payload, std::size_t size) {
+        // Nothing in here throws then but the function itself: without one that does, no unwind tables need travel.
+        if constexpr (is_fixed(typename Taken::Values{})) {
+            if (size != fixed_bytes(typename Taken::Values{})) {
+                (void)rove_fail_as(here, ROVE_INVALID,
+                                   "the arguments have another size than the function's parameters");
+                return;
+            }
+        }
+        // A function that may wait for calls of its own does not keep the mailbox meanwhile.
+        if constexpr (Taken::kHere && has_views(typename Taken::Values{}))
+            payload = rove_payload_keep(here, payload, size);
+        travel::Input in(payload, size);
+        if constexpr (std::is_empty_v<F>) {
+            detail::Storage<F> storage{};
+            call(here, in, storage.function(), typename Taken::Values{}, typename Taken::Passed{});
+        } else if constexpr (travel::Bitwise<F>) {
+            detail::Storage<F> storage;
+            if constexpr (is_fixed(typename Taken::Values{}))
+                std::memcpy(storage.raw, in.take_unchecked(sizeof(F)), sizeof(F));
+            else
+                in.read(storage.raw, sizeof(F));
+            call(here, in, storage.function(), typename Taken::Values{}, typename Taken::Passed{});
+        } else {
+            F function = travel::read<F>(in);
+            call(here, in, function, typename Taken::Values{}, typename Taken::Passed{});
+        }
+    }
+
+    template <typename... Vs, typename... Passed>
+    static void call(rove_here* here, travel::Input& in, F& function, detail::List<Vs...>, detail::List<Passed...>) {
+        std::tuple<Vs...> values{read_one<Vs>(here, in)...};  // braces: in their order
+        const auto invoke = [&](auto&&... first) -> decltype(auto) {
+            return std::apply(
+                [&](Vs&... each) -> decltype(auto) {
+                    return std::invoke(function, first..., static_cast<Passed&&>(each)...);
+                },
+                values);
+        };
+        if constexpr (Taken::kHere) {
+            if constexpr (!has_views(typename Taken::Values{})) rove_payload_read(here);
+            Here at(here);
+            finish(here, [&]() -> decltype(auto) { return invoke(at); });
+        } else {
+            finish(here, [&]() -> decltype(auto) { return invoke(); });
+        }
+    }
+
+    template <typename V>
+    static V read_one(rove_here* here, travel::Input& in) {
+        if constexpr (detail::is_fixed<V>()) {
+            alignas(V) std::byte raw[sizeof(V)];
+            if constexpr (is_fixed(typename Taken::Values{}))
+                std::memcpy(raw, in.take_unchecked(sizeof raw), sizeof raw);
+            else
+                in.read(raw, sizeof raw);
+            return *std::launder(reinterpret_cast<V*>(raw));
+        } else {
+            return detail::read_argument<V>(here, in);
+        }
+    }
+
+    template <typename Invoke>
+    static void finish(rove_here* here, const Invoke& invoke) {
+        if constexpr (std::is_void_v<R>) {
+            invoke();
+            (void)rove_reply(here, nullptr, 0);
+        } else {
+            detail::reply_with<std::remove_cvref_t<R>>(here, invoke());
+        }
+    }
+};
+
+namespace detail {
+
+// What a program says of an Offload, once, before main().
+template <typename O, typename F, typename R, typename... Vs>
+struct Enrolled {
+    static const Callable& make(const char* name, const char* source) {
+        const TypeFacts types[] = {facts_of<std::remove_cvref_t<R>>(), facts_of<Vs>()...};
+        return enroll({&typeid(O), &typeid(F), name, source, &O::run, types, 1 + sizeof...(Vs)});
+    }
+    template <typename T>
+    static TypeFacts facts_of() {
+        if constexpr (std::is_void_v<T>)
+            return {&typeid(void), 0, 0, 0};
+        else
+            return {&typeid(T), sizeof(T), alignof(T), schema_of<T>()};
+    }
+};
+template <typename O, typename F, typename R, typename Values>
+struct Enrolment;
+template <typename O, typename F, typename R, typename... Vs>
+struct Enrolment<O, F, R, List<Vs...>> {
+    // Functions that are known in one file only have a table of their own in each, so the file is theirs.
+    static inline const Callable& callable = Enrolled<O, F, R, Vs...>::make(nullptr, __BASE_FILE__);
+};
+// Under a name of its own.
+template <FixedText kName, typename O, typename F, typename R, typename Values>
+struct NamedEnrolment;
+template <FixedText kName, typename O, typename F, typename R, typename... Vs>
+struct NamedEnrolment<kName, O, F, R, List<Vs...>> {
+    static inline const Callable& callable = Enrolled<O, F, R, Vs...>::make(kName.text, __BASE_FILE__);
+};
+
+}  // namespace detail
+}  // namespace rove

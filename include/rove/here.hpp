@@ -1,0 +1,65 @@
+// Here: what a running function knows of where it is. A function asks for it as its first parameter:
+//
+//   std::size_t count(rove::Here& here, int limit) { return here.object<Table>("t").below(limit); }
+//
+// Valid until the function returns, in its thread. Functions that travel may use all of it: it calls rove/rove.h and rove/edge.h only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+
+#include "rove/edge.h"
+#include "rove/error.hpp"
+
+namespace rove {
+
+class Here;
+
+// Another node, as a function on this one sees it.
+class HerePeer {
+public:
+    [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
+    // As of rove::Peer. A function that waits lets its thread run what comes meanwhile.
+    template <typename F, typename... Args>
+    auto async(const F& function, const Args&... args) const;
+    template <typename F, typename... Args>
+    auto sync(const F& function, const Args&... args) const;
+    template <typename F, typename... Args>
+    void post(const F& function, const Args&... args) const;
+
+private:
+    friend class Here;
+    HerePeer(rove_here* here, std::uint32_t node) : here_(here), node_(node) {}
+    rove_here* here_;
+    std::uint32_t node_;
+};
+
+class Here {
+public:
+    explicit Here(rove_here* here) : here_(here) {}
+    Here(const Here&) = delete;
+
+    [[nodiscard]] std::uint32_t node() const { return rove_node(here_); }  // this one's id
+    [[nodiscard]] std::uint32_t node_count() const { return rove_node_count(here_); }
+    [[nodiscard]] HerePeer peer(std::uint32_t node) const { return {here_, node}; }  // any, this one included
+    [[nodiscard]] HerePeer caller() const { return {here_, rove_origin(here_)}; }    // who made the call
+    // What the node's program shared under this name (rove::Node::share). invalid: no such object, or of another type.
+    template <typename T>
+    [[nodiscard]] T& object(std::string_view name) const {
+        void* found = rove_object(here_, std::string(name).c_str(), typeid(T).name());
+        if (found == nullptr) {
+            const rove_failure* why = rove_last_failure();
+            throw Error(static_cast<ErrorCode>(why->error), why->message);
+        }
+        return *static_cast<T*>(found);
+    }
+    [[nodiscard]] void* host_object() const { return rove_host_object(here_); }
+    [[nodiscard]] rove_here* raw() const noexcept { return here_; }
+
+private:
+    rove_here* here_;
+};
+
+}  // namespace rove

@@ -1,0 +1,215 @@
+// Sending functions: what Peer::async, Here's peers and PeerGroup share.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "rove/call.hpp"
+#include "rove/function.hpp"
+#include "rove/here.hpp"
+
+namespace rove::detail {
+
+// Of buffers (rove/buffer.hpp): what an argument says of one.
+template <typename T>
+ViewHead view_of(const Buffer<T>& buffer);
+
+template <typename V, typename A>
+constexpr bool fits() {
+    if constexpr (IsBuffer<A>::value)
+        return IsSpan<V>::value &&
+               std::is_same_v<std::remove_const_t<typename IsSpan<V>::Value>, typename IsBuffer<A>::Value>;
+    else if constexpr (IsSpan<V>::value)
+        return !kIsWritableSpan<V> && std::is_convertible_v<const A&, V>;
+    else
+        return std::is_same_v<V, A> || std::is_convertible_v<const A&, V>;
+}
+
+template <typename V, typename A>
+struct Argument {
+    static_assert(!kIsWritableSpan<V> || IsBuffer<A>::value,
+                  "rove: a std::span<T> that can be written to is memory on the node where the function runs: pass a "
+                  "rove::Buffer<T>, or take a std::span<const T>");
+    static_assert(!IsBuffer<A>::value || IsSpan<V>::value,
+                  "rove: a rove::Buffer<T> is passed to a function that takes a std::span<T>");
+    static_assert(fits<V, A>(), "rove: an argument of this type does not fit the function's parameter");
+};
+
+template <typename V, typename A>
+void write_argument(travel::Output& out, const A& argument) {
+    if constexpr (IsBuffer<A>::value) {
+        travel::write(out, view_of(argument));
+    } else if constexpr (kIsView<V>) {
+        const V view = argument;
+        using T = typename V::value_type;
+        travel::write(out, ViewHead{.count = view.size()});
+        out.align(alignof(T));
+        out.write(view.data(), view.size() * sizeof(T));
+    } else if constexpr (std::is_same_v<V, A>) {
+        travel::write(out, argument);
+    } else {
+        travel::write(out, static_cast<V>(argument));
+    }
+}
+
+template <typename V, typename A>
+void put_fixed(std::byte*& at, const A& argument) {
+    if constexpr (std::is_same_v<V, A>) {
+        std::memcpy(at, &argument, sizeof(V));
+    } else {
+        const V value = static_cast<V>(argument);
+        std::memcpy(at, &value, sizeof(V));
+    }
+    at += sizeof(V);
+}
+
+// What is written onto the stack, at most; more goes to the heap.
+inline constexpr std::size_t kStackBytesMax = 1024;
+
+template <typename... Vs>
+struct Values {
+    static constexpr bool kFixed = (is_fixed<Vs>() && ...);
+    static constexpr std::size_t kBytes = [] {
+        if constexpr (kFixed)
+            return (std::size_t{0} + ... + sizeof(Vs));
+        else
+            return std::size_t{0};
+    }();
+};
+
+template <typename F, typename... Vs, typename... Args, typename Send>
+auto with_payload(List<Vs...> /*values*/, const Send& send, const F& function, const Args&... args) {
+    static_assert(sizeof...(Vs) == sizeof...(Args), "rove: the function takes another number of arguments");
+    static_assert(sizeof(Closure<F>) > 0);
+    if constexpr (sizeof...(Vs) == sizeof...(Args)) {
+        static_assert(((sizeof(Argument<Vs, Args>) > 0) && ...));
+        constexpr bool kEmpty = std::is_empty_v<F>;
+        constexpr std::size_t kBytes = Values<Vs...>::kBytes + (kEmpty ? 0 : sizeof(F));
+        if constexpr (Values<Vs...>::kFixed && (kEmpty || travel::Bitwise<F>) && kBytes <= kStackBytesMax) {
+            std::array<std::byte, kBytes == 0 ? 1 : kBytes> bytes;
+            std::byte* at = bytes.data();
+            if constexpr (!kEmpty) put_fixed<F>(at, function);
+            (put_fixed<Vs>(at, args), ...);
+            return send(bytes.data(), kBytes);
+        } else {
+            std::vector<std::byte> bytes;
+            travel::Output out(bytes);
+            if constexpr (!kEmpty) travel::write(out, function);
+            (write_argument<Vs>(out, args), ...);
+            return send(bytes.data(), bytes.size());
+        }
+    }
+}
+
+template <typename Ps>
+struct ValuesOf;
+template <typename... Ps>
+struct ValuesOf<List<Ps...>> {
+    using type = List<std::remove_cvref_t<Ps>...>;
+    static_assert(((sizeof(Parameter<Ps>) > 0) && ...));
+    template <typename F, typename Policy, typename R>
+    using Code = Offload<F, Policy, R, Ps...>;
+};
+template <typename P, typename... Ps>
+    requires std::is_same_v<std::remove_cvref_t<P>, Here>
+struct ValuesOf<List<P, Ps...>> {
+    using type = List<std::remove_cvref_t<Ps>...>;
+    static_assert(((sizeof(Parameter<Ps>) > 0) && ...));
+    template <typename F, typename Policy, typename R>
+    using Code = Offload<F, Policy, R, P, Ps...>;
+};
+
+template <FixedText kName, typename O, typename F, typename R, typename Values>
+const Callable& callable() {
+    if constexpr (sizeof(kName.text) > 1)
+        return NamedEnrolment<kName, O, F, R, Values>::callable;
+    else
+        return Enrolment<O, F, R, Values>::callable;
+}
+
+template <typename F>
+struct Wrapping {
+    static constexpr int kKind = 0;
+};
+template <typename P, typename F>
+struct Wrapping<RunBy<P, F>> {
+    static constexpr int kKind = 1;
+    using Policy = P;
+};
+template <FixedText kText, typename F>
+struct Wrapping<Named<kText, F>> {
+    static constexpr int kKind = 2;
+    static constexpr auto kName = kText;
+};
+template <typename F, typename... Values>
+struct Wrapping<Bound<F, Values...>> {
+    static constexpr int kKind = 3;
+};
+
+// To: begin<O>(callable, payload, size) gives what async gives for a result of type R.
+template <typename Policy, FixedText kName, typename To, typename F, typename... Args>
+auto offload(const To& to, const F& function, const Args&... args) {
+    using W = Wrapping<F>;
+    if constexpr (W::kKind == 1) {
+        return offload<typename W::Policy, kName>(to, function.function, args...);
+    } else if constexpr (W::kKind == 2) {
+        return offload<Policy, W::kName>(to, function.function, args...);
+    } else if constexpr (W::kKind == 3) {
+        return std::apply(
+            [&](const auto&... values) { return offload<Policy, kName>(to, function.function, values..., args...); },
+            function.values);
+    } else {
+        static_assert(!std::is_pointer_v<F> && !std::is_function_v<F> && !std::is_member_pointer_v<F>,
+                      "rove: the address of a function means nothing on another node; write rove::fn<f>");
+        if constexpr (!std::is_pointer_v<F> && !std::is_function_v<F> && !std::is_member_pointer_v<F>) {
+            using Signature = typename decltype(signature_of<F, Args...>())::type;
+            using R = typename Signature::Result;
+            static_assert(sizeof(ResultType<R>) > 0);
+            using Shape = ValuesOf<typename Signature::Parameters>;
+            using O = typename Shape::template Code<F, Policy, R>;
+            using Vs = typename Shape::type;
+            return with_payload(
+                Vs{},
+                [&](const std::byte* payload, std::size_t size) {
+                    return to.template begin<O, std::remove_cvref_t<R>>([] { return &callable<kName, O, F, R, Vs>(); },
+                                                                        payload, size);
+                },
+                function, args...);
+        }
+    }
+}
+
+// From within a function: by its code, which the node knows.
+struct FromHere {
+    rove_here* here;
+    std::uint32_t node;
+    bool reply;
+    template <typename O, typename R, typename Find>
+    auto begin(const Find& find, const std::byte* payload, std::size_t size) const {
+        // Named so that it is enrolled where this is compiled into a program; what travels takes no part of it along.
+        (void)sizeof(find());
+        rove_pending pending{};
+        check(rove_here_call(here, node, &O::run, payload, size, reply ? &pending : nullptr));
+        return Call<R>(pending);
+    }
+};
+
+}  // namespace rove::detail
+
+namespace rove {
+
+template <typename F, typename... Args>
+auto HerePeer::async(const F& function, const Args&... args) const {
+    return detail::offload<InPlace, "">(detail::FromHere{here_, node_, true}, function, args...);
+}
+template <typename F, typename... Args>
+auto HerePeer::sync(const F& function, const Args&... args) const {
+    return async(function, args...).get();
+}
+template <typename F, typename... Args>
+void HerePeer::post(const F& function, const Args&... args) const {
+    rove_here* const here = here_;
+    (void)detail::offload<InPlace, "">(detail::FromHere{here, node_, false}, function, args...);
+}
+
+}  // namespace rove

@@ -1,0 +1,93 @@
+// A number made of what a type is made of: sizes, alignments, the members that a `serialize` names. Two programs whose numbers for
+// a function differ mean different things by its name; the first call of it finds that out before anything runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "rove/travel.hpp"
+
+namespace rove::detail {
+
+constexpr std::uint32_t mix(std::uint32_t schema, std::uint64_t value) {
+    for (int i = 0; i < 8; ++i) schema = (schema ^ static_cast<std::uint8_t>(value >> (8 * i))) * 16777619U;  // FNV-1a
+    return schema;
+}
+
+template <typename T>
+std::uint32_t schema_of();
+
+// Sees the members that a type's `serialize` names.
+struct SchemaArchive {
+    std::uint32_t schema = 2166136261U;
+    template <typename... Ts>
+    SchemaArchive& operator()(Ts&&... members) {
+        ((schema = mix(schema, schema_of<std::remove_cvref_t<Ts>>())), ...);
+        (static_cast<void>(members), ...);
+        return *this;
+    }
+    template <typename T>
+    SchemaArchive& operator&(T&& member) {
+        return (*this)(std::forward<T>(member));
+    }
+};
+template <typename T>
+concept HasSerialize = std::is_default_constructible_v<T> &&
+                       requires(T value, SchemaArchive archive) { cereal::access::member_serialize(archive, value); };
+
+template <typename... Ts>
+std::uint32_t schemas(std::uint64_t kind) {
+    std::uint32_t schema = mix(2166136261U, kind);
+    ((schema = mix(schema, schema_of<std::remove_cvref_t<Ts>>())), ...);
+    return schema;
+}
+template <typename T>
+struct SchemaOfMembers {
+    static std::uint32_t get() { return mix(mix(1, sizeof(T)), alignof(T)); }
+};
+template <template <typename...> typename C, typename... Ts>
+struct SchemaOfMembers<C<Ts...>> {
+    static std::uint32_t get() {  // containers: what they are of; their own layout does not travel
+        if constexpr (requires { typename C<Ts...>::mapped_type; })
+            return schemas<typename C<Ts...>::key_type, typename C<Ts...>::mapped_type>(2);
+        else if constexpr (requires { typename C<Ts...>::value_type; })
+            return schemas<typename C<Ts...>::value_type>(3);
+        else if constexpr (requires { typename C<Ts...>::element_type; })
+            return schemas<typename C<Ts...>::element_type>(4);
+        else
+            return schemas<Ts...>(5);
+    }
+};
+
+template <typename T>
+std::uint32_t schema_of() {
+    if constexpr (std::is_void_v<T>) {
+        return 0;
+    } else if constexpr (std::is_enum_v<T>) {
+        return mix(schema_of<std::underlying_type_t<T>>(), 9);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+        return mix(mix(6, sizeof(T)), (std::is_floating_point_v<T> ? 2U : 0U) + (std::is_signed_v<T> ? 1U : 0U));
+    } else if constexpr (travel::TravelsAsAnother<T>) {
+        return mix(schema_of<typename migratable<T>::wire>(), 8);
+    } else if constexpr (requires {
+                             { migratable<T>::schema } -> std::convertible_to<std::uint32_t>;
+                         }) {
+        return migratable<T>::schema;
+    } else if constexpr (travel::Bitwise<T>) {
+        return mix(mix(10, sizeof(T)), alignof(T));
+    } else if constexpr (HasSerialize<T>) {
+        static bool within = false;  // a type may hold itself
+        if (std::exchange(within, true)) return 11;
+        T value{};
+        SchemaArchive archive;
+        cereal::access::member_serialize(archive, value);
+        within = false;
+        return archive.schema;
+    } else {
+        return SchemaOfMembers<T>::get();
+    }
+}
+
+}  // namespace rove::detail

@@ -1,0 +1,177 @@
+// Enough of coroutines to use Calls in them: a lazy Task, and sync_wait, which runs one to its end. No scheduler: a coroutine goes
+// on in the thread that serves the node of the call that it waited for; while sync_wait waits, that is its own where it can be.
+//
+//   rove::Task<double> walk(rove::Peer peer) {
+//       const auto next = co_await peer.async(rove::fn<step>, 1);
+//       co_return co_await peer.async(rove::fn<weight>, next);
+//   }
+//   double w = rove::sync_wait(walk(peer));
+#pragma once
+
+#include <atomic>
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "rove/call.hpp"
+
+namespace rove {
+
+template <typename T = void>
+class Task;
+
+namespace detail {
+
+// What sync_wait knows of the task it runs.
+struct Driver {
+    std::atomic<void*> node{nullptr};  // that the task, or what it waits for, was last seen waiting for
+    std::atomic<bool> done{false};
+};
+
+struct PromiseBase {
+    std::coroutine_handle<> continuation = std::noop_coroutine();
+    std::exception_ptr error;
+    Driver* driver = nullptr;
+
+    struct Final {
+        [[nodiscard]] bool await_ready() const noexcept { return false; }
+        template <typename Promise>
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) noexcept {
+            return ended.promise().continuation;
+        }
+        void await_resume() const noexcept {}
+    };
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    Final final_suspend() noexcept { return {}; }
+    void unhandled_exception() noexcept { error = std::current_exception(); }
+    void waits_for(void* node) noexcept {
+        if (driver != nullptr) driver->node.store(node);
+    }
+};
+template <typename T>
+struct Promise : PromiseBase {
+    std::optional<T> value;
+    Task<T> get_return_object();
+    template <typename U>
+    void return_value(U&& result) {
+        value.emplace(std::forward<U>(result));
+    }
+    T take() {
+        if (error) std::rethrow_exception(error);
+        return std::move(*value);
+    }
+};
+template <>
+struct Promise<void> : PromiseBase {
+    Task<void> get_return_object();
+    void return_void() noexcept {}
+    void take() const {
+        if (error) std::rethrow_exception(error);
+    }
+};
+
+}  // namespace detail
+
+template <typename T>
+class [[nodiscard]] Task {
+public:
+    using promise_type = detail::Promise<T>;
+    Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    Task& operator=(Task&&) = delete;
+    ~Task() {
+        if (handle_) handle_.destroy();
+    }
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <typename Parent>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Parent> parent) {
+        handle_.promise().continuation = parent;
+        if constexpr (requires { parent.promise().driver; }) handle_.promise().driver = parent.promise().driver;
+        return handle_;
+    }
+    T await_resume() { return handle_.promise().take(); }
+
+private:
+    friend promise_type;
+    explicit Task(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+    std::coroutine_handle<promise_type> handle_;
+};
+
+namespace detail {
+
+template <typename T>
+Task<T> Promise<T>::get_return_object() {
+    return Task<T>(std::coroutine_handle<Promise>::from_promise(*this));
+}
+inline Task<void> Promise<void>::get_return_object() {
+    return Task<void>(std::coroutine_handle<Promise>::from_promise(*this));
+}
+
+// Runs something awaitable, and says when it has ended.
+template <typename T>
+struct Runner {
+    struct promise_type : PromiseBase {
+        std::conditional_t<std::is_void_v<T>, std::monostate, std::optional<T>> value;
+        Runner get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+        // The last thing that this coroutine does: whoever sees it may destroy it.
+        struct Finished {
+            [[nodiscard]] bool await_ready() const noexcept { return false; }
+            void await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
+                ended.promise().driver->done.store(true);
+            }
+            void await_resume() const noexcept {}
+        };
+        Finished final_suspend() noexcept { return {}; }
+        void return_void() noexcept {}
+    };
+    std::coroutine_handle<promise_type> handle;
+};
+struct PromiseOf {  // gives a coroutine its own promise
+    PromiseBase* promise = nullptr;
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <typename P>
+    bool await_suspend(std::coroutine_handle<P> self) noexcept {
+        promise = &self.promise();
+        return false;
+    }
+    [[nodiscard]] PromiseBase* await_resume() const noexcept { return promise; }
+};
+template <typename T, typename Awaitable>
+Runner<T> run(Awaitable& awaitable) {
+    auto* self = static_cast<typename Runner<T>::promise_type*>(co_await PromiseOf{});
+    if constexpr (std::is_void_v<T>)
+        co_await awaitable;
+    else
+        self->value.emplace(co_await awaitable);
+}
+
+}  // namespace detail
+
+// Runs a Task (or anything that can be awaited) to its end in this thread, and gives its result or throws what it threw.
+template <typename Awaitable>
+auto sync_wait(Awaitable&& awaitable) -> decltype(awaitable.await_resume()) {
+    using T = decltype(awaitable.await_resume());
+    detail::Driver driver;
+    const auto runner = detail::run<T>(awaitable);
+    struct Destroy {
+        std::coroutine_handle<> handle;
+        ~Destroy() { handle.destroy(); }
+    } const destroy{runner.handle};
+    runner.handle.promise().driver = &driver;
+    runner.handle.resume();
+    constexpr std::int64_t kSliceNs = 10'000'000;  // it may have begun to wait for another node meanwhile
+    while (!driver.done.load()) {
+        if (void* node = driver.node.load())
+            (void)rove_drive(
+                node, [](void* of) { return static_cast<detail::Driver*>(of)->done.load() ? 1 : 0; }, &driver,
+                kSliceNs);
+        else
+            std::this_thread::yield();
+    }
+    auto& promise = runner.handle.promise();
+    if (promise.error) std::rethrow_exception(promise.error);
+    if constexpr (!std::is_void_v<T>) return std::move(*promise.value);
+}
+
+}  // namespace rove

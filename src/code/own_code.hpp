@@ -1,0 +1,26 @@
+// The functions of a program out of the bitcode that it carries of itself, as packages: for programs that were built without
+// finished ones. Needs librove-jit.so.
+//
+// Threads: any.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "code/jit/jit.hpp"
+#include "package/package.hpp"
+
+namespace rove::code {
+
+// Whether the running program carries bitcode of itself.
+[[nodiscard]] bool has_own_bitcode();
+// The package of one of its functions, by the key of package/bundle.hpp: its entry is the first. unsupported: why it cannot travel.
+[[nodiscard]] Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key);
+
+// Opens LLVM and reads the bitcode in the background, once, for a first call to come: where the program has nothing else.
+void expect_to_send();
+
+// What all packages of extracted functions share: a manifest without slices.
+[[nodiscard]] wire::Manifest manifest_of(const jit::Extracted& extracted, const jit::Prepared& prepared);
+
+}  // namespace rove::code

@@ -1,0 +1,172 @@
+// The caller's side of rove::Buffer, and what else is asked of every node.
+#include "rove/buffer.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/memory.hpp"
+#include "node/offload.hpp"
+#include "node/residents.hpp"
+
+namespace rove {
+namespace detail {
+
+rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, Bytes payload) {
+    NodeCore& core = *Edge::core(peer);
+    const NodeCore::Callee callee{.id = &id, .name = name, .own = true};
+    return pending_of(core, value_or_throw(core.call(Edge::state(peer), {callee, payload, true})));
+}
+
+void post_built_in(const Peer& peer, const FunctionId& id, Bytes payload) noexcept {
+    const NodeCore::Callee callee{.id = &id, .own = true};
+    (void)Edge::core(peer)->call(Edge::state(peer),
+                                 {callee, payload, false});  // to a node that is gone: so is what it was about
+}
+
+namespace {
+
+template <typename T>
+Bytes raw(const T& value) {
+    return std::as_bytes(std::span(&value, 1));
+}
+
+// Memory of another process of this machine and user, recognised by its inode; null where it cannot be had.
+std::byte* map_place(const MemoryTable::Place& place) {
+    const std::string path = "/proc/" + std::to_string(place.pid) + "/fd/" + std::to_string(place.file);
+    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (file < 0) return nullptr;
+    struct stat facts{};
+    void* memory = MAP_FAILED;
+    if (fstat(file, &facts) == 0 && facts.st_dev == place.device && facts.st_ino == place.inode &&
+        facts.st_size == static_cast<off_t>(place.bytes) && (fcntl(file, F_GET_SEALS) & F_SEAL_SHRINK) != 0)
+        memory = mmap(nullptr, place.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED) return nullptr;
+    constexpr std::size_t kPopulateBytesMax = 64UL * 1024 * 1024;
+#ifdef MADV_POPULATE_WRITE
+    if (place.bytes <= kPopulateBytesMax) (void)madvise(memory, place.bytes, MADV_POPULATE_WRITE);
+#endif
+    return static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
+rove_pending Memory::allocate(const Peer& peer, std::uint64_t bytes) {
+    return call_built_in(peer, memory_calls().allocate, "allocate", raw(bytes));
+}
+
+std::shared_ptr<Memory> Memory::adopt(const Peer& peer, const void* result, std::size_t size) {
+    MemoryTable::Place place;
+    if (size != sizeof place) throw Error(ErrorCode::internal, "an allocation came back in an unknown form");
+    std::memcpy(&place, result, sizeof place);
+    std::shared_ptr<Memory> memory(new Memory(peer, place.key, place.bytes));
+    if (place.pid == 0) return memory;
+    if (peer.lane() == "direct") memory->mapped_ = map_place(place);
+    post_built_in(peer, memory_calls().mapped, raw(place.key));
+    return memory;
+}
+
+Memory::~Memory() {
+    if (mapped_ != nullptr) munmap(mapped_, bytes_);
+    post_built_in(peer_, memory_calls().free, raw(key_));
+}
+
+Call<> Memory::put(std::uint64_t offset, std::span<const std::byte> from) const {
+    if (mapped_ != nullptr) {  // before any frame that this thread sends from here on
+        if (!from.empty()) std::memcpy(mapped_ + offset, from.data(), from.size());
+        return {};
+    }
+    Call<> last;
+    for (std::size_t done = 0; done < from.size(); done += kTransferBytesMax) {
+        const auto piece = from.subspan(done, std::min(kTransferBytesMax, from.size() - done));
+        const MemoryPart head{key_, offset + done, piece.size()};
+        ByteBuffer message(sizeof head + piece.size());
+        std::memcpy(message.data(), &head, sizeof head);
+        std::memcpy(message.data() + sizeof head, piece.data(), piece.size());
+        if (done > 0) last.get();
+        last = Call<>(call_built_in(peer_, memory_calls().put, "put", message));
+    }
+    return last;
+}
+
+Call<> Memory::get(std::uint64_t offset, std::span<std::byte> into) const {
+    if (mapped_ != nullptr) {  // after any reply that this thread has seen
+        if (!into.empty()) std::memcpy(into.data(), mapped_ + offset, into.size());
+        return {};
+    }
+    Call<> last;
+    for (std::size_t done = 0; done < into.size(); done += kTransferBytesMax) {
+        const auto piece = into.subspan(done, std::min(kTransferBytesMax, into.size() - done));
+        const MemoryPart part{key_, offset + done, piece.size()};
+        if (done > 0) last.get();
+        last = Call<>(call_built_in(peer_, memory_calls().get, "get", raw(part)), piece);
+    }
+    return last;
+}
+
+Call<> Memory::copy(const Memory& from, std::uint64_t from_offset, const Memory& to, std::uint64_t to_offset,
+                    std::uint64_t bytes) {
+    const std::uint64_t to_node = to.peer_.node();
+    bool direct = Edge::state(from.peer_) == Edge::state(to.peer_);
+    if (!direct) {
+        const std::string& address = to.peer_.address();
+        ByteBuffer question(sizeof to_node + address.size());
+        std::memcpy(question.data(), &to_node, sizeof to_node);
+        std::memcpy(question.data() + sizeof to_node, address.data(), address.size());
+        direct = Call<bool>(call_built_in(from.peer_, memory_calls().knows, "knows", question)).get();
+    }
+    if (direct) {
+        const MemoryCopy request{{from.key_, from_offset, bytes}, to.key_, to_offset, to_node};
+        return Call<>(call_built_in(from.peer_, memory_calls().copy, "copy", raw(request)));
+    }
+    Call<> last;
+    std::vector<std::byte> piece(std::min<std::size_t>(bytes, kTransferBytesMax));
+    for (std::uint64_t done = 0; done < bytes; done += piece.size()) {
+        const auto part = std::span(piece).first(std::min<std::size_t>(piece.size(), bytes - done));
+        from.get(from_offset + done, part).get();
+        if (done > 0) last.get();
+        last = to.put(to_offset + done, part);
+    }
+    return last;
+}
+
+}  // namespace detail
+
+std::vector<FunctionDescription> Peer::functions() const {
+    const rove_pending pending = detail::call_built_in(*this, memory_calls().functions, "functions", {});
+    const std::vector<char> text = [&] {
+        detail::Pending held(pending);
+        const void* data = nullptr;
+        std::size_t size = 0;
+        detail::check(rove_pending_result(&held.raw(), &data, &size));
+        const auto* first = static_cast<const char*>(data);
+        return std::vector<char>(first, first + size);
+    }();
+    std::vector<FunctionDescription> list;
+    std::string_view rest(text.data(), text.size());
+    const auto until = [&rest](char end) {
+        const std::size_t at = std::min(rest.find(end), rest.size());
+        std::string part(rest.substr(0, at));
+        rest.remove_prefix(std::min(at + 1, rest.size()));
+        return part;
+    };
+    while (!rest.empty()) {
+        FunctionDescription each;
+        each.id = until('\t');
+        each.name = until('\t');
+        each.signature = until('\n');
+        list.push_back(std::move(each));
+    }
+    return list;
+}
+
+std::vector<FunctionDescription> Node::functions() {
+    std::vector<FunctionDescription> list;
+    for (const Resident& each : Residents::all())
+        if (!each.built_in) list.push_back({each.id.hex(), each.name, each.signature});
+    return list;
+}
+
+}  // namespace rove

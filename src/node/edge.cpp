@@ -1,0 +1,222 @@
+// rove/edge.h: what the templates of rove/rove.hpp call, at home and where they have travelled to.
+#include "rove/edge.h"
+
+#include <cxxabi.h>
+
+#include <cstring>
+
+#include "base/demangle.hpp"
+#include "node/core.hpp"
+#include "node/here.hpp"
+#include "node/residents.hpp"
+
+namespace {
+
+using rove::Error;
+using rove::ErrorCode;
+using rove::NodeCore;
+
+struct LastFailure {
+    rove_failure told{};
+    std::string type, message;
+};
+thread_local LastFailure last_failure;  // NOLINT: one a thread is the contract
+
+int failed(const Error& error) {
+    last_failure.type = error.exception_type();
+    last_failure.message = error.message();
+    last_failure.told = {static_cast<int>(error.code()), error.node(), last_failure.type.c_str(),
+                         last_failure.message.c_str()};
+    return last_failure.told.error;
+}
+int failed(ErrorCode code, std::string message) {
+    return failed(Error(code, std::move(message)));
+}
+
+NodeCore& core_of(const rove_pending& pending) {
+    return *static_cast<NodeCore*>(pending.node);
+}
+rove::CallTable::Id id_of(const rove_pending& pending) {
+    return {static_cast<std::uint16_t>(pending.slot), pending.generation};
+}
+std::optional<rove::TimePoint> deadline_in(std::int64_t ns) {
+    // A century is for ever, and does not overflow.
+    constexpr std::int64_t kEver = 3'000'000'000'000'000'000;
+    if (ns < 0 || ns > kEver) return std::nullopt;
+    return rove::Clock::now() + std::chrono::nanoseconds(ns);
+}
+
+int end(rove_here* here, const Error& error) {
+    if (here->ended) return ROVE_INVALID;
+    (void)here->core->reply_error(here->call, error);
+    here->ended = true;
+    return ROVE_OK;
+}
+
+// The rove_here of a call that is ended later.
+struct Kept : rove_here {
+    explicit Kept(const rove_here& from)
+        : rove_here{from.core, from.function, from.call, from.ran, from.ended, from.blocks, nullptr, nullptr},
+          node(from.core->shared_from_this()),
+          code(from.core->hold_code(*from.function)) {}
+    const std::shared_ptr<NodeCore> node;
+    const std::optional<rove::code::Entered> code;  // it is not evicted meanwhile
+};
+
+}  // namespace
+
+extern "C" {
+
+const rove_failure* rove_last_failure(void) noexcept {
+    return &last_failure.told;
+}
+
+int rove_fail_caught(rove_here* here) noexcept {
+    try {
+        throw;
+    } catch (const rove::RemoteError& error) {  // of a call that the function made: passed on as it is
+        return end(here, Error::told(error.code(), error.message(), error.node(), error.type()));
+    } catch (const Error& error) {
+        return end(here, Error::told(error.code(), error.message(), here->core->id(), "rove::Error"));
+    } catch (const std::exception& error) {
+        return end(here, Error::told(ErrorCode::failed, error.what(), here->core->id(),
+                                     rove::demangled(typeid(error).name())));
+    } catch (...) {
+        const std::type_info* type = abi::__cxa_current_exception_type();
+        return end(here, Error::told(ErrorCode::failed, "an exception that is no std::exception", here->core->id(),
+                                     type != nullptr ? rove::demangled(type->name()) : "unknown"));
+    }
+}
+
+int rove_fail_as(rove_here* here, int error, const char* message) noexcept {
+    const bool known = error > ROVE_OK && error <= ROVE_INTERNAL;
+    return end(here,
+               Error(known ? static_cast<ErrorCode>(error) : ErrorCode::failed, message != nullptr ? message : ""));
+}
+
+void* rove_object(rove_here* here, const char* name, const char* type) noexcept {
+    const rove::Result<void*> object = here->core->shared_object(name, type);
+    if (object) return *object;
+    (void)failed(object.error());
+    return nullptr;
+}
+
+int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t bytes, void** out) noexcept {
+    std::shared_ptr<rove::Block> block = here->core->memory().find(key);
+    if (!block || offset > block->bytes().size() || bytes > block->bytes().size() - offset)
+        return failed(
+            ErrorCode::invalid,
+            fmt::format("a buffer of {} bytes is not on {}: it belongs to another node, was freed, or is smaller",
+                        bytes, here->core->name()));
+    *out = block->bytes().data() + offset;
+    here->blocks.push_back(std::move(block));
+    return ROVE_OK;
+}
+
+void rove_payload_read(rove_here* here) noexcept {
+    if (here->payload_read != nullptr)
+        here->payload_read->store(true, std::memory_order_release);  // partner: hand_over
+}
+
+const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) noexcept {
+    if (here->payload_read == nullptr || size == 0) return payload;
+    here->payload.reset(new std::byte[size]);
+    std::memcpy(here->payload.get(), payload, size);
+    rove_payload_read(here);
+    return here->payload.get();
+}
+
+int rove_hand_over(rove_here* here) noexcept {
+    here->core->hand_over_here();
+    return ROVE_OK;
+}
+
+rove_here* rove_keep(rove_here* here) noexcept {
+    auto* kept = new Kept(*here);
+    here->ended = true;  // by the other one
+    return kept;
+}
+
+void rove_release(rove_here* kept) noexcept {
+    if (kept == nullptr) return;
+    if (!kept->ended) (void)rove_reply(kept, nullptr, 0);
+    delete static_cast<Kept*>(kept);
+}
+
+int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const void* payload, size_t size,
+                   rove_pending* out) noexcept {
+    if (payload == nullptr && size > 0) return failed(ErrorCode::invalid, "rove_here_call: payload is NULL");
+    const rove::Bytes bytes(static_cast<const std::byte*>(payload), size);
+    const rove::Result<rove::CallTable::Id> id =
+        here->core->call_from_here(to, reinterpret_cast<rove::code::EntryPoint>(function), bytes, out != nullptr);
+    if (!id) return failed(id.error());
+    if (out != nullptr) *out = {here->core, id->slot, id->generation};
+    return ROVE_OK;
+}
+
+int rove_pending_done(const rove_pending* pending) noexcept {
+    return core_of(*pending).test(id_of(*pending)) ? 1 : 0;
+}
+
+int rove_pending_wait(const rove_pending* pending, int64_t timeout_ns) noexcept {
+    if (core_of(*pending).wait(id_of(*pending), deadline_in(timeout_ns))) return ROVE_OK;
+    return failed(ErrorCode::timed_out, "the call has not ended in that time; it is still in flight");
+}
+
+int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* size) noexcept {
+    NodeCore& core = core_of(*pending);
+    const rove::CallTable::Id id = id_of(*pending);
+    pending->node = nullptr;
+    const rove::Result<std::size_t> taken = core.finish_into(id, {static_cast<std::byte*>(into), room});
+    if (!taken) return failed(taken.error());
+    *size = *taken;
+    return ROVE_OK;
+}
+
+int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) noexcept {
+    const rove::Result<rove::Bytes> bytes = core_of(*pending).result(id_of(*pending));
+    if (!bytes) return failed(bytes.error());
+    *data = bytes->data();
+    *size = bytes->size();
+    return ROVE_OK;
+}
+
+int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) noexcept {
+    if (count == 0) return failed(ErrorCode::invalid, "there are no calls to wait for");
+    std::vector<rove::CallTable::Id> ids;
+    for (size_t i = 0; i < count; ++i) {
+        if (pendings[i].node != pendings[0].node)
+            return failed(ErrorCode::invalid, "calls of different nodes of one process cannot be waited for together");
+        ids.push_back(id_of(pendings[i]));
+    }
+    const auto ended = core_of(pendings[0]).wait_any(ids, deadline_in(timeout_ns));
+    if (!ended) return failed(ErrorCode::timed_out, "none of the calls has ended in that time");
+    *which = *ended;
+    return ROVE_OK;
+}
+
+int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) noexcept {
+    return core_of(*pending).notify(id_of(*pending), notify, argument) ? 1 : 0;
+}
+
+void rove_pending_limit(const rove_pending* pending, int64_t timeout_ns) noexcept {
+    if (const auto deadline = deadline_in(timeout_ns)) core_of(*pending).limit(id_of(*pending), *deadline);
+}
+
+void rove_pending_cancel(const rove_pending* pending) noexcept {
+    core_of(*pending).cancel(id_of(*pending));
+}
+
+void rove_pending_drop(rove_pending* pending) noexcept {
+    if (pending->node == nullptr) return;
+    NodeCore& core = core_of(*pending);
+    pending->node = nullptr;
+    core.forget(id_of(*pending));
+}
+
+int rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) noexcept {
+    static_cast<NodeCore*>(node)->drive([done, argument] { return done(argument) != 0; }, deadline_in(timeout_ns));
+    return ROVE_OK;
+}
+
+}  // extern "C"

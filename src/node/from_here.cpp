@@ -1,0 +1,116 @@
+// What a running function may ask of its node beyond an answer: calls of its own, objects, time.
+#include "node/core.hpp"
+#include "node/offload.hpp"
+#include "node/residents.hpp"
+
+namespace rove {
+
+Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint function, Bytes payload, bool wants_reply) {
+    Callee callee{.id = nullptr};
+    FunctionId id;
+    std::shared_ptr<PackageStore> package;
+    std::string name;
+    if (const Resident* own = Residents::find(function)) {
+        callee = {.id = &own->id, .name = own->name, .own = true, .schema = own->schema};
+        if (const detail::Callable* callable = detail::callable_of(function)) detail::complete(callee, *callable);
+        if (to == this->id()) {
+            Hold hold(*this);
+            ROVE_TRY(const code::Function* known, cache_->add_resident(own->id, own->name, own->entry));
+            (void)known;
+        }
+    } else {
+        Hold hold(*this);
+        const code::Function* known = cache_->find(function);
+        if (known == nullptr)
+            return fail(ErrorCode::invalid,
+                        "a function on {} calls code that is neither of this node's program nor of a package",
+                        this->name());
+        id = known->id;
+        name = known->name;
+        package = cache_->package_of(*known);
+        callee = {.id = &id, .package = &package, .name = name};
+    }
+    if (to == this->id() && payload.size() > wire::kMessageBytesMax)
+        return fail(ErrorCode::invalid, "{}: {} bytes of arguments are over the limit of {}", callee.name,
+                    payload.size(), wire::kMessageBytesMax);
+    if (to == this->id()) {
+        Hold hold(*this);
+        CallTable::Id call{0, 0};
+        if (wants_reply) {
+            ROVE_TRY(call, calls_.begin(nullptr));
+        }
+        const Status sent = send_to_self({to, *callee.id, payload,
+                                          wire::FrameHeader{.flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                                                            .generation = call.generation,
+                                                            .node = to,
+                                                            .call = call.slot}});
+        if (sent) return call;
+        if (wants_reply) calls_.release(call);
+        return tl::unexpected<Error>(sent.error());
+    }
+    std::shared_ptr<PeerState> peer;
+    {
+        Hold hold(*this);
+        const PeerState* found = route(to);
+        for (const auto& each : peers_)
+            if (each.get() == found && each->back == to) peer = each;
+        if (!peer && is_client(to))
+            return fail(ErrorCode::invalid,
+                        "{} has no link to client {:x}: only the node that a client met can call it", this->name(), to);
+        if (!peer) return fail(ErrorCode::invalid, "{} knows no node {}: there are {}", this->name(), to, node_count());
+    }
+    return call(peer, {callee, payload, wants_reply});
+}
+
+// As of a function that is known to run long.
+void NodeCore::hand_over_here() {
+    Hold hold(*this);
+    if (in_user_code_.core != this || in_user_code_.term != term_ || running_ == nullptr || followers_ == 0 ||
+        options_.threads < 2)
+        return;
+    running_->begun = Clock::now();
+    hand_over(*running_);
+    offer_lead();
+}
+
+std::optional<code::Entered> NodeCore::hold_code(const code::Function& function) {
+    auto entered = cache_->enter(const_cast<code::Function&>(function));
+    if (auto* held = std::get_if<code::Entered>(&entered)) return std::move(*held);
+    return std::nullopt;
+}
+
+Status NodeCore::share(const std::string& name, void* object, std::string_view type) {
+    const std::lock_guard lock(shared_mutex_);
+    if (!shared_.try_emplace(name, Shared{object, std::string(type)}).second)
+        return fail(ErrorCode::invalid, "{} shares another object as '{}' already", this->name(), name);
+    return {};
+}
+
+void NodeCore::unshare(const std::string& name) {
+    const std::lock_guard lock(shared_mutex_);
+    shared_.erase(name);
+}
+
+Result<void*> NodeCore::shared_object(std::string_view name, std::string_view type) const {
+    const std::lock_guard lock(shared_mutex_);
+    const auto found = shared_.find(name);
+    if (found == shared_.end()) {
+        std::string names;
+        for (const auto& [each, object] : shared_) names += (names.empty() ? "" : ", ") + each;
+        return fail(ErrorCode::invalid, "{} shares no object '{}'; {}{}", this->name(), name,
+                    names.empty() ? "it shares none" : "there are: ", names);
+    }
+    if (found->second.type != type)
+        return fail(ErrorCode::invalid, "{} shares '{}' as another type ({}) than it is asked for ({})", this->name(),
+                    name, found->second.type, type);
+    return found->second.object;
+}
+
+bool NodeCore::reaches(NodeId node, std::string_view address) {
+    Hold hold(*this);
+    if (node == id()) return address == address_;
+    const PeerState* peer = node < members_.size() ? members_[node] : nullptr;
+    return peer != nullptr && peer->address == address;
+}
+
+}  // namespace rove

@@ -1,0 +1,254 @@
+#include "node/memory.hpp"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/core.hpp"
+#include "node/here.hpp"
+#include "node/residents.hpp"
+#include "package/digest.hpp"
+#include "rove/edge.h"
+
+namespace rove {
+namespace {
+
+// From here on memory is a file's, so that a peer can map it: that costs two system calls and a page at least.
+constexpr std::size_t kMappedBytesMin = 16 * 1024;
+// Pages are made when memory is allocated, up to here: a fault takes longer than to fill the page.
+constexpr std::size_t kPopulateBytesMax = 64UL * 1024 * 1024;
+
+}  // namespace
+
+Block::~Block() {
+    if (!heap_ && bytes_.data() != nullptr) munmap(bytes_.data(), bytes_.size());
+    if (file_ >= 0) close(file_);
+}
+
+Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId owner) {
+    std::shared_ptr<Block> block(new Block);
+    block->owner_ = owner;
+    Place place{.bytes = bytes};
+    {
+        const std::lock_guard lock(mutex_);
+        if (bytes > bytes_max_ - bytes_ || blocks_.size() >= kBlocksMax)
+            return fail(ErrorCode::overloaded, "{} bytes: peers hold {} of the {} bytes in {} buffers that they may",
+                        bytes, bytes_, bytes_max_, blocks_.size());
+        bytes_ += bytes;
+    }
+    const auto give_back = [&] {
+        const std::lock_guard lock(mutex_);
+        bytes_ -= bytes;
+        return fail(ErrorCode::overloaded, "{} bytes: this machine has no memory for them", bytes);
+    };
+    if (bytes >= kMappedBytesMin) {
+        block->file_ = memfd_create("rove-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        // Sealed: a peer that shortened it would end this process where it touches what is gone.
+        struct stat facts{};
+        if (block->file_ >= 0 && ftruncate(block->file_, static_cast<off_t>(bytes)) == 0 &&
+            fcntl(block->file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
+            fstat(block->file_, &facts) == 0) {
+            const int populate = bytes <= kPopulateBytesMax ? MAP_POPULATE : 0;
+            void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, block->file_, 0);
+            if (memory == MAP_FAILED) return give_back();
+            block->bytes_ = {static_cast<std::byte*>(memory), bytes};
+            place.pid = getpid();
+            place.file = block->file_;
+            place.device = facts.st_dev;
+            place.inode = facts.st_ino;
+        }
+    }
+    if (block->bytes_.data() == nullptr) {
+        block->heap_.reset(new (std::nothrow) std::byte[std::max<std::size_t>(bytes, 1)]());
+        if (!block->heap_) return give_back();
+        block->bytes_ = {block->heap_.get(), bytes};
+    }
+    const std::lock_guard lock(mutex_);
+    do {
+        randombytes_buf(&place.key, sizeof place.key);
+    } while (place.key == 0 || blocks_.contains(place.key));
+    blocks_[place.key] = std::move(block);
+    return place;
+}
+
+void MemoryTable::free(std::uint64_t key) {
+    std::shared_ptr<Block> last;  // goes after the lock
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(key);
+    if (found == blocks_.end()) return;
+    last = std::move(found->second);
+    bytes_ -= last->bytes_.size();
+    blocks_.erase(found);
+}
+
+void MemoryTable::free_all_of(NodeId owner) {
+    std::vector<std::shared_ptr<Block>> last;
+    const std::lock_guard lock(mutex_);
+    for (auto each = blocks_.begin(); each != blocks_.end();) {
+        if (each->second->owner_ != owner) {
+            ++each;
+            continue;
+        }
+        bytes_ -= each->second->bytes_.size();
+        last.push_back(std::move(each->second));
+        each = blocks_.erase(each);
+    }
+}
+
+void MemoryTable::mapped(std::uint64_t key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(key);
+    if (found != blocks_.end() && found->second->file_ >= 0) close(std::exchange(found->second->file_, -1));
+}
+
+std::shared_ptr<Block> MemoryTable::find(std::uint64_t key) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(key);
+    return found != blocks_.end() ? found->second : nullptr;
+}
+
+// ---- what peers call
+
+namespace {
+
+Bytes bytes_of(const void* data, std::size_t size) {
+    return {static_cast<const std::byte*>(data), size};
+}
+
+// What is at the payload's beginning; nothing, and the call has failed, where that is too short.
+template <typename T>
+std::optional<T> head_of(rove_here* here, Bytes payload) {
+    if (payload.size() < sizeof(T)) {
+        (void)here->core->reply_error(here->call, Error(ErrorCode::invalid, "a request for memory is too short"));
+        here->ended = true;
+        return std::nullopt;
+    }
+    T head;
+    std::memcpy(&head, payload.data(), sizeof head);
+    return head;
+}
+
+void end_with(rove_here* here, const Error& error) {
+    (void)here->core->reply_error(here->call, error);
+    here->ended = true;
+}
+
+Error no_such(const rove_here* here, std::uint64_t bytes) {
+    return {ErrorCode::invalid,
+            fmt::format("{} bytes of a buffer are not on {}: it belongs to another node, was freed, or "
+                        "is smaller",
+                        bytes, here->core->name())};
+}
+
+// A part of a block, which is kept in `kept`; empty, with the call failed, where there is none.
+std::optional<std::span<std::byte>> part_of(rove_here* here, const MemoryPart& part, std::shared_ptr<Block>& kept) {
+    kept = here->core->memory().find(part.key);
+    if (kept && part.offset <= kept->bytes().size() && part.bytes <= kept->bytes().size() - part.offset)
+        return kept->bytes().subspan(part.offset, part.bytes);
+    end_with(here, no_such(here, part.bytes));
+    return std::nullopt;
+}
+
+void allocate(rove_here* here, const void* payload, std::size_t size) {
+    const auto bytes = head_of<std::uint64_t>(here, bytes_of(payload, size));
+    if (!bytes) return;
+    const Result<MemoryTable::Place> place = here->core->memory().allocate(*bytes, here->call.node);
+    if (!place) return end_with(here, Error(place.error().code(), here->core->name() + ": " + place.error().message()));
+    (void)rove_reply(here, &*place, sizeof *place);
+}
+
+void free_block(rove_here* here, const void* payload, std::size_t size) {
+    if (const auto key = head_of<std::uint64_t>(here, bytes_of(payload, size))) here->core->memory().free(*key);
+}
+
+void mapped(rove_here* here, const void* payload, std::size_t size) {
+    if (const auto key = head_of<std::uint64_t>(here, bytes_of(payload, size))) here->core->memory().mapped(*key);
+}
+
+void put(rove_here* here, const void* payload, std::size_t size) {
+    auto part = head_of<MemoryPart>(here, bytes_of(payload, size));
+    if (!part) return;
+    const Bytes data = bytes_of(payload, size).subspan(sizeof *part);
+    part->bytes = data.size();
+    std::shared_ptr<Block> kept;
+    const auto to = part_of(here, *part, kept);
+    if (to && !data.empty()) std::memcpy(to->data(), data.data(), data.size());
+}
+
+void get(rove_here* here, const void* payload, std::size_t size) {
+    const auto part = head_of<MemoryPart>(here, bytes_of(payload, size));
+    if (!part) return;
+    std::shared_ptr<Block> kept;
+    if (const auto from = part_of(here, *part, kept)) (void)rove_reply(here, from->data(), from->size());
+}
+
+// To another node that this one knows, piece by piece; or within this one.
+void copy(rove_here* here, const void* payload, std::size_t size) {
+    const auto which = head_of<MemoryCopy>(here, bytes_of(payload, size));
+    if (!which) return;
+    std::shared_ptr<Block> kept, kept_to;
+    const auto from = part_of(here, which->from, kept);
+    if (!from) return;
+    const auto to_node = static_cast<NodeId>(which->to_node);
+    if (to_node == here->core->id()) {
+        const auto to = part_of(here, {which->to_key, which->to_offset, which->from.bytes}, kept_to);
+        if (to && !from->empty()) std::memmove(to->data(), from->data(), from->size());
+        return;
+    }
+    (void)rove_hand_over(here);
+    for (std::size_t done = 0; done < from->size(); done += kTransferBytesMax) {
+        const auto piece = from->subspan(done, std::min(kTransferBytesMax, from->size() - done));
+        const MemoryPart head{which->to_key, which->to_offset + done, piece.size()};
+        ByteBuffer message(sizeof head + piece.size());
+        std::memcpy(message.data(), &head, sizeof head);
+        std::memcpy(message.data() + sizeof head, piece.data(), piece.size());
+        rove_pending pending{};
+        std::size_t nothing = 0;
+        int error = rove_here_call(here, to_node, &put, message.data(), message.size(), &pending);
+        if (error == ROVE_OK) error = rove_pending_take(&pending, nullptr, 0, &nothing);
+        if (error != ROVE_OK) return end_with(here, Error(static_cast<ErrorCode>(error), rove_last_failure()->message));
+    }
+}
+
+// Whether this node reaches the node of that id at that address.
+void knows(rove_here* here, const void* payload, std::size_t size) {
+    const auto node = head_of<std::uint64_t>(here, bytes_of(payload, size));
+    if (!node) return;
+    const std::string_view address = as_text(bytes_of(payload, size).subspan(sizeof *node));
+    const bool known = here->core->reaches(static_cast<NodeId>(*node), address);
+    (void)rove_reply(here, &known, 1);
+}
+
+void list_functions(rove_here* here, const void*, std::size_t) {
+    std::string list;
+    for (const Resident& each : Residents::all())
+        if (!each.built_in) list += each.id.hex() + '\t' + each.name + '\t' + each.signature + '\n';
+    (void)rove_reply(here, list.data(), list.size());
+}
+
+FunctionId built_in(std::string_view name, code::EntryPoint entry) {
+    return Residents::add({.id = resident_id({"built in", name}),
+                           .name = "rove:" + std::string(name),
+                           .signature = {},
+                           .entry = entry,
+                           .built_in = true})
+        .id;
+}
+
+}  // namespace
+
+const MemoryCalls& memory_calls() {
+    static const MemoryCalls calls{.allocate = built_in("allocate", &allocate),
+                                   .free = built_in("free", &free_block),
+                                   .mapped = built_in("mapped", &mapped),
+                                   .put = built_in("put", &put),
+                                   .get = built_in("get", &get),
+                                   .copy = built_in("copy", &copy),
+                                   .knows = built_in("knows", &knows),
+                                   .functions = built_in("functions", &list_functions)};
+    return calls;
+}
+
+}  // namespace rove

@@ -1,0 +1,80 @@
+// Memory that peers have allocated on this node: what stands behind rove::Buffer.
+//
+// Threads: every member may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+#include "rove/rove.h"
+
+namespace rove {
+
+// One allocation. Lives as long as anybody uses it.
+class Block {
+public:
+    ~Block();
+    Block(const Block&) = delete;
+    [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+
+private:
+    friend class MemoryTable;
+    Block() = default;
+    std::span<std::byte> bytes_;
+    std::unique_ptr<std::byte[]> heap_;  // where it is not a mapping of …
+    int file_ = -1;                      // … this, which peers on the same machine map, too
+    NodeId owner_ = kNoNode;
+};
+
+class MemoryTable {
+public:
+    // Allocations at once. Small ones cost some 200 bytes of the table.
+    static constexpr std::size_t kBlocksMax = 1UL << 20U;
+
+    explicit MemoryTable(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+
+    // How a peer on the same machine finds and recognises the memory.
+    struct Place {
+        std::uint64_t key = 0;  // unguessable
+        std::uint64_t bytes = 0;
+        std::int64_t pid = 0;  // 0: it cannot be mapped
+        std::int64_t file = -1;
+        std::uint64_t device = 0, inode = 0;
+    };
+    [[nodiscard]] Result<Place> allocate(std::uint64_t bytes, NodeId owner);  // zeroed; overloaded
+    void free(std::uint64_t key);
+    void free_all_of(NodeId owner);
+    void mapped(std::uint64_t key);  // the peer has it: the file is not needed any more
+    [[nodiscard]] std::shared_ptr<Block> find(std::uint64_t key) const;
+
+private:
+    mutable std::mutex mutex_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Block>> blocks_;
+    std::size_t bytes_ = 0;
+    const std::size_t bytes_max_;
+};
+
+// What peers call for it; `ids` are those of residents that are built in.
+struct MemoryCalls {
+    FunctionId allocate, free, mapped, put, get, copy, knows, functions;
+};
+[[nodiscard]] const MemoryCalls& memory_calls();
+
+// Their payloads; the data of a put and a get's reply follow.
+struct MemoryPart {
+    std::uint64_t key = 0, offset = 0, bytes = 0;
+};
+struct MemoryCopy {
+    MemoryPart from;
+    std::uint64_t to_key = 0, to_offset = 0;
+    std::uint64_t to_node = 0;
+};
+// In one call.
+inline constexpr std::size_t kTransferBytesMax = 16UL * 1024 * 1024;
+
+}  // namespace rove

@@ -1,0 +1,207 @@
+#include "node/offload.hpp"
+
+#include <elf.h>
+#include <link.h>
+
+#include <cstring>
+#include <fstream>
+#include <unordered_map>
+
+#include "base/demangle.hpp"
+#include "code/own_code.hpp"
+#include "node/residents.hpp"
+#include "package/bundle.hpp"
+#include "package/digest.hpp"
+
+namespace rove::detail {
+namespace {
+
+// As it is written in a source, mostly.
+std::string readable(const std::type_info& type) {
+    std::string text = demangled(type.name());
+    const auto replace = [&text](std::string_view what, std::string_view with) {
+        for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at))
+            text.replace(at, what.size(), with);
+    };
+    replace("std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string");
+    replace("std::basic_string_view<char, std::char_traits<char> >", "std::string_view");
+    replace(", 18446744073709551615ul>", ">");  // std::dynamic_extent
+    for (std::size_t at = text.find(", std::allocator<"); at != std::string::npos;
+         at = text.find(", std::allocator<")) {
+        std::size_t end = at + 17;
+        for (int depth = 1; end < text.size() && depth > 0; ++end)
+            depth += text[end] == '<' ? 1 : text[end] == '>' ? -1 : 0;
+        text.erase(at, end - at);
+    }
+    replace(" >", ">");
+    return text;
+}
+
+std::string signature_of_types(const FunctionFacts& facts) {
+    std::string text = readable(*facts.types[0].type) + " (";
+    for (std::size_t i = 1; i < facts.type_count; ++i) text += (i > 1 ? ", " : "") + readable(*facts.types[i].type);
+    return text + ")";
+}
+
+// "UliE_", "UlvE0_", or clang's "$_0": the name of a closure type, or of what one converts to.
+bool is_lambdas(std::string_view mangled) {
+    if (mangled.find("$_") != std::string_view::npos) return true;
+    for (std::size_t at = mangled.find("Ul"); at != std::string_view::npos; at = mangled.find("Ul", at + 1)) {
+        std::size_t end = mangled.find('E', at);
+        if (end == std::string_view::npos) return false;
+        ++end;
+        while (end < mangled.size() && mangled[end] >= '0' && mangled[end] <= '9') ++end;
+        if (end < mangled.size() && mangled[end] == '_') return true;
+    }
+    return false;
+}
+
+// Known in one source file only: `static`, or in an unnamed namespace. ("L" before a name, and not a literal's type.)
+bool is_internal(std::string_view mangled) {
+    if (mangled.find("_GLOBAL__N_") != std::string_view::npos) return true;
+    for (std::size_t at = mangled.find('L'); at != std::string_view::npos && at + 1 < mangled.size();
+         at = mangled.find('L', at + 1))
+        if (mangled[at + 1] >= '0' && mangled[at + 1] <= '9') return true;
+    return false;
+}
+
+// The identity of the program or library that holds an address: its build id, or else all of its bytes.
+std::string build_of(const void* address) {
+    struct Search {
+        std::uintptr_t address;
+        std::string build, path;
+        bool found = false;
+    } search{reinterpret_cast<std::uintptr_t>(address), {}, {}};
+    dl_iterate_phdr(
+        [](dl_phdr_info* module, std::size_t, void* argument) {
+            auto& wanted = *static_cast<Search*>(argument);
+            bool holds = false;
+            for (int i = 0; i < module->dlpi_phnum; ++i) {
+                const ElfW(Phdr)& part = module->dlpi_phdr[i];
+                const std::uintptr_t begin = module->dlpi_addr + part.p_vaddr;
+                holds = holds ||
+                        (part.p_type == PT_LOAD && wanted.address >= begin && wanted.address < begin + part.p_memsz);
+            }
+            if (!holds) return 0;
+            wanted.found = true;
+            wanted.path =
+                module->dlpi_name != nullptr && *module->dlpi_name != '\0' ? module->dlpi_name : "/proc/self/exe";
+            for (int i = 0; i < module->dlpi_phnum; ++i) {
+                const ElfW(Phdr)& part = module->dlpi_phdr[i];
+                if (part.p_type != PT_NOTE) continue;
+                const auto* at = reinterpret_cast<const char*>(module->dlpi_addr + part.p_vaddr);
+                const char* end = at + part.p_memsz;
+                while (at + sizeof(ElfW(Nhdr)) <= end) {
+                    const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
+                    const char* name = at + sizeof *note;
+                    const char* content = name + round_up(note->n_namesz, 4);
+                    if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
+                        wanted.build.assign(content, note->n_descsz);
+                    at = content + round_up(note->n_descsz, 4);
+                }
+            }
+            return 1;
+        },
+        &search);
+    if (!search.build.empty() || !search.found) return search.build;
+    std::ifstream file(search.path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    return digest_of_manifest(as_bytes(bytes)).hex();
+}
+
+struct Callables {
+    std::mutex mutex;
+    std::unordered_map<code::EntryPoint, const Callable*> by_code;
+    std::unordered_map<std::string, const Resident*> by_entry;
+};
+Callables& callables() {
+    static Callables* const kept = new Callables;  // nodes may outlive what is destroyed at the end
+    return *kept;
+}
+
+// Finds out, once, whether the program carries the function's code.
+void look_up(const Callable& callable) {
+    std::call_once(callable.looked, [&callable] {
+        const Bundle::Found found = Bundle::of_program().find(callable.key);
+        callable.package = found.package;
+        callable.why_not = found.why_not;
+        if (!callable.package && callable.why_not.empty() && !code::has_own_bitcode())
+            callable.why_not = "its program carries no code that could travel; build it with rove_add_executable()";
+        if (!callable.package && callable.why_not.empty()) {
+            Result<std::shared_ptr<PackageStore>> taken = code::package_of_own(callable.key);
+            if (taken)
+                callable.package = std::move(*taken);
+            else
+                callable.why_not = taken.error().message();
+        }
+        if (callable.package) callable.shipped = callable.package->function_ids().front();
+        callable.known.store(true, std::memory_order_release);
+    });
+}
+
+}  // namespace
+
+const Callable& enroll(const FunctionFacts& facts) {
+    auto* callable = new Callable;  // as long as the program
+    const char* function = facts.function->name();
+    const bool lambda = facts.name == nullptr && is_lambdas(function);
+    const bool in_file = lambda || is_internal(function);
+    callable->name = facts.name != nullptr ? facts.name : Bundle::name_of(demangled(facts.function->name()));
+    callable->key = Bundle::key_of(facts.tag->name(), in_file ? facts.source : "");
+    std::string types;
+    for (std::size_t i = 0; i < facts.type_count; ++i) {
+        types += std::string(facts.types[i].type->name()) + ' ';
+        callable->schema =
+            mix(mix(mix(callable->schema, facts.types[i].bytes), facts.types[i].alignment), facts.types[i].schema);
+    }
+    callable->resident =
+        facts.name != nullptr
+            ? resident_id({"named", facts.name, types})
+            : resident_id({facts.tag->name(), types, in_file ? Bundle::file_of(facts.source) : "",
+                           lambda ? build_of(reinterpret_cast<const void*>(facts.code)) : std::string()});
+    const Resident& resident = Residents::add({.id = callable->resident,
+                                               .name = callable->name,
+                                               .signature = signature_of_types(facts),
+                                               .schema = callable->schema,
+                                               .entry = facts.code});
+    Callables& all = callables();
+    const std::lock_guard lock(all.mutex);
+    all.by_code[facts.code] = callable;
+    all.by_entry[Bundle::entry_of(callable->key)] = &resident;
+    return *callable;
+}
+
+const Callable* callable_of(code::EntryPoint code) {
+    Callables& all = callables();
+    const std::lock_guard lock(all.mutex);
+    const auto found = all.by_code.find(code);
+    return found != all.by_code.end() ? found->second : nullptr;
+}
+
+const Resident* resident_of_entry(std::string_view entry) {
+    Callables& all = callables();
+    const std::lock_guard lock(all.mutex);
+    const auto found = all.by_entry.find(std::string(entry));
+    return found != all.by_entry.end() ? found->second : nullptr;
+}
+
+void complete(NodeCore::Callee& callee, const Callable& callable) {
+    if (!callable.known.load(std::memory_order_acquire)) look_up(callable);
+    if (!callable.package) return;
+    callee.package = &callable.package;
+    callee.shipped = &callable.shipped;
+}
+
+rove_pending begin_call(const Peer& peer, const Callable& callable, const std::byte* payload, std::size_t size,
+                        bool reply) {
+    NodeCore::Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
+    complete(callee, callable);
+    NodeCore& core = *Edge::core(peer);
+    // Nothing that the peer's program could have instead: no need to ask.
+    if (callee.shipped == nullptr && !callable.why_not.empty() && !Edge::state(peer)->has_residents)
+        throw Error(ErrorCode::unsupported,
+                    callable.name + " cannot be sent to node " + std::to_string(peer.node()) + ": " + callable.why_not);
+    return pending_of(core, value_or_throw(core.call(Edge::state(peer), {callee, {payload, size}, reply})));
+}
+
+}  // namespace rove::detail

@@ -1,0 +1,47 @@
+// A function of this program, as the templates of rove/function.hpp have enrolled it, and the way to its package.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "node/core.hpp"
+#include "node/residents.hpp"
+#include "rove/rove.hpp"
+
+namespace rove::detail {
+
+struct Callable {
+    FunctionId resident;
+    std::string name;
+    std::string key;  // by which the program's own packages name it: see package/bundle.hpp
+    std::uint32_t schema = 0;
+
+    // Where its code is, found at its first call.
+    mutable std::once_flag looked;
+    mutable std::atomic<bool> known{false};
+    mutable FunctionId shipped;
+    mutable std::shared_ptr<PackageStore> package;  // null: it does not travel …
+    mutable std::string why_not;                    // … because
+};
+
+// Access to what a Peer is.
+struct Edge {
+    static const std::shared_ptr<NodeCore>& core(const Peer& peer) { return peer.core_; }
+    static const std::shared_ptr<PeerState>& state(const Peer& peer) { return peer.state_; }
+};
+
+[[nodiscard]] const Callable* callable_of(code::EntryPoint code);         // null: none of this program's
+[[nodiscard]] const Resident* resident_of_entry(std::string_view entry);  // by the name it has in packages; null: none
+// Adds what is known of the code that travels; looks for it the first time.
+void complete(NodeCore::Callee& callee, const Callable& callable);
+
+inline rove_pending pending_of(NodeCore& core, CallTable::Id id) {
+    return {&core, id.slot, id.generation};
+}
+// A call of what is built into every node.
+[[nodiscard]] rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, Bytes payload);
+void post_built_in(const Peer& peer, const FunctionId& id, Bytes payload) noexcept;
+
+}  // namespace rove::detail

@@ -1,0 +1,36 @@
+// The functions that this process's own program offers: compiled into it, enrolled before main() by the templates of
+// rove/offload.hpp, or built into Rove. One table for all nodes of the process.
+//
+// Threads: every member may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "code/cache.hpp"
+
+namespace rove {
+
+struct Resident {
+    FunctionId id;
+    std::string name;       // for people: "inner_product(…)"
+    std::string signature;  // "double (std::span<double>, …)"
+    std::uint32_t schema = 0;
+    code::EntryPoint entry = nullptr;
+    bool built_in = false;  // of Rove itself
+};
+
+class Residents {
+public:
+    // Ends the process where another function has this id already: calls could not tell them apart.
+    static const Resident& add(Resident resident);
+    [[nodiscard]] static const Resident* find(const FunctionId& id);
+    [[nodiscard]] static const Resident* find(code::EntryPoint entry);
+    // True: this program has no functions of its own.
+    [[nodiscard]] static bool none();
+    [[nodiscard]] static std::vector<Resident> all();
+};
+
+}  // namespace rove

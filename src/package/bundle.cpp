@@ -1,0 +1,160 @@
+#include "package/bundle.hpp"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "package/digest.hpp"
+
+namespace rove {
+namespace {
+
+constexpr std::string_view kMagic = "ROVEBND1";
+constexpr std::string_view kRun = "3runEP9rove_herePKvm";  // ::run(rove_here*, void const*, unsigned long)
+constexpr std::size_t kEntriesMax = 65536;
+constexpr std::size_t kKeyBytesMax = 60000;  // C++ names can be long; a key's length has 16 bits
+
+constexpr std::size_t kNameBytesMax = 200;
+
+template <typename T>
+bool read_at(std::ifstream& file, std::uint64_t offset, T* into, std::size_t count = 1) {
+    file.seekg(static_cast<std::streamoff>(offset));
+    return static_cast<bool>(file.read(reinterpret_cast<char*>(into), static_cast<std::streamsize>(count * sizeof(T))));
+}
+
+}  // namespace
+
+Result<ByteBuffer> read_section(const std::string& path, std::string_view section) {
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    if (!file) return fail(ErrorCode::invalid, "{} cannot be read", path);
+    const auto size = static_cast<std::uint64_t>(file.tellg());
+    Elf64_Ehdr header{};
+    if (!read_at(file, 0, &header) || std::string_view(reinterpret_cast<char*>(header.e_ident), SELFMAG) != ELFMAG ||
+        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shentsize != sizeof(Elf64_Shdr))
+        return fail(ErrorCode::invalid, "{} is no 64-bit ELF file", path);
+    std::vector<Elf64_Shdr> sections(header.e_shnum);
+    if (header.e_shnum == 0) return ByteBuffer{};
+    if (header.e_shstrndx >= header.e_shnum || !read_at(file, header.e_shoff, sections.data(), sections.size()))
+        return fail(ErrorCode::invalid, "{}: its section headers are not there", path);
+    const Elf64_Shdr& strings = sections[header.e_shstrndx];
+    if (strings.sh_offset > size || strings.sh_size > size - strings.sh_offset)
+        return fail(ErrorCode::invalid, "{}: its section names are not there", path);
+    std::string names(strings.sh_size, '\0');
+    if (!read_at(file, strings.sh_offset, names.data(), names.size()))
+        return fail(ErrorCode::invalid, "{}: its section names cannot be read", path);
+    for (const Elf64_Shdr& each : sections) {
+        if (each.sh_name >= names.size() || each.sh_type == SHT_NOBITS || section != names.c_str() + each.sh_name)
+            continue;
+        if (each.sh_offset > size || each.sh_size > size - each.sh_offset)
+            return fail(ErrorCode::invalid, "{}: its section {} is not there", path, section);
+        ByteBuffer bytes(each.sh_size);
+        if (!read_at(file, each.sh_offset, bytes.data(), bytes.size()))
+            return fail(ErrorCode::invalid, "{}: its section {} cannot be read", path, section);
+        return bytes;
+    }
+    return ByteBuffer{};
+}
+
+std::string Bundle::file_of(std::string_view path) {
+    const std::size_t last = path.rfind('/');
+    if (last == std::string_view::npos || last == 0) return std::string(path);
+    const std::size_t before = path.rfind('/', last - 1);
+    return std::string(before == std::string_view::npos ? path : path.substr(before + 1));
+}
+
+std::string Bundle::name_of(std::string name) {
+    const std::string_view prefix = "rove::Fn<";
+    if (!name.starts_with(prefix)) return name.substr(0, kNameBytesMax);
+    name = name.substr(prefix.size(), name.size() - prefix.size() - 1);
+    const std::size_t begin = name.find_first_not_of("&(");
+    if (begin == std::string::npos) return name;
+    name.erase(0, begin);
+    int angles = 0;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+        if (name[i] == '<') ++angles;
+        if (name[i] == '>') --angles;
+        if (name[i] == '(' && angles == 0 && i > 0 && name.compare(i, 21, "(anonymous namespace)") != 0)
+            return name.substr(0, i);
+    }
+    while (!name.empty() && name.back() == ')') name.pop_back();
+    return name;
+}
+
+std::string Bundle::key_of(std::string_view offload_type, std::string_view source) {
+    std::string key = "_Z" + std::string(offload_type);
+    if (key.ends_with('E')) key.pop_back();
+    key += kRun;
+    return source.empty() ? key : key + '@' + file_of(source);
+}
+
+std::string Bundle::key_of_code(std::string_view symbol, std::string_view source, bool internal) {
+    const std::size_t suffix = symbol.find('.');  // .__uniq.123, .llvm.456
+    std::string key(symbol.substr(0, suffix));
+    return internal ? key + '@' + file_of(source) : key;
+}
+
+std::string Bundle::entry_of(std::string_view key) {
+    return "f" + resident_id({"entry", key}).hex().substr(0, 16);
+}
+
+ByteBuffer Bundle::encode(const std::vector<Entry>& entries) {
+    Writer out;
+    out.bytes(as_bytes(kMagic));
+    out.number(static_cast<std::uint32_t>(entries.size()));
+    for (const Entry& entry : entries) {
+        out.text(entry.key);
+        out.text(std::string_view(entry.why_not).substr(0, 4096));
+        out.number(static_cast<std::uint32_t>(entry.package.size()));
+    }
+    for (const Entry& entry : entries) out.bytes(entry.package);
+    return out.take();
+}
+
+Result<std::vector<Bundle::Entry>> Bundle::decode(Bytes bytes) {
+    Reader in(bytes);
+    if (as_text(in.take(kMagic.size())) != kMagic)
+        return fail(ErrorCode::invalid, "not a bundle of packages, or of another version of Rove");
+    const auto count = in.number<std::uint32_t>();
+    if (!in.ok() || count > kEntriesMax)
+        return fail(ErrorCode::invalid, "a bundle of {} packages is over the limit", count);
+    std::vector<Entry> entries;
+    std::vector<std::uint32_t> sizes;
+    for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
+        Entry entry;
+        entry.key = in.text();
+        entry.why_not = in.text();
+        sizes.push_back(in.number<std::uint32_t>());
+        if (entry.key.size() > kKeyBytesMax) in.fail();
+        entries.push_back(std::move(entry));
+    }
+    for (std::size_t i = 0; i < entries.size() && in.ok(); ++i) {
+        const Bytes package = in.take(sizes[i]);
+        entries[i].package.assign(package.begin(), package.end());
+    }
+    if (!in.done()) return fail(ErrorCode::invalid, "a bundle of packages that is cut short, or has more behind it");
+    return entries;
+}
+
+const Bundle& Bundle::of_program() {
+    static const Bundle bundle = [] {
+        Bundle read;
+        const Result<ByteBuffer> section = read_section("/proc/self/exe", kSection);
+        if (!section || section->empty()) return read;
+        if (Result<std::vector<Entry>> entries = decode(*section)) read.entries_ = std::move(*entries);
+        return read;
+    }();
+    return bundle;
+}
+
+Bundle::Found Bundle::find(std::string_view key) const {
+    const auto entry =
+        std::find_if(entries_.begin(), entries_.end(), [key](const Entry& each) { return each.key == key; });
+    if (entry == entries_.end()) return {};
+    if (entry->package.empty()) return {nullptr, entry->why_not, 0};
+    const Result<std::shared_ptr<PackageStore>> package = PackageStore::parse(entry->package);
+    if (!package) return {nullptr, package.error().message(), 0};
+    return {*package, {}, 0};
+}
+
+}  // namespace rove

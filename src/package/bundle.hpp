@@ -1,0 +1,61 @@
+// Bundle: the packages of a program's own functions, in a section of its file that rove_add_executable() has added. A program
+// needs no toolchain and no LLVM to send them. docs/bundle-format.md shows the bytes.
+//
+// Threads: of_program() and find() may be called from any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "package/package.hpp"
+
+namespace rove {
+
+class Bundle {
+public:
+    // The section's name.
+    static constexpr std::string_view kSection = ".rove";
+
+    // By which a function's code is found: the mangled name of its rove::Offload<…>::run, from that of the type, and where such names
+    // are known in one source file only, '@' and that file.
+    [[nodiscard]] static std::string key_of(std::string_view offload_type, std::string_view source);
+    // The same from the name of the function.
+    [[nodiscard]] static std::string key_of_code(std::string_view symbol, std::string_view source, bool internal);
+    // The entry's name in a package: the same for a function wherever it is packed, alone or along with one that sends it.
+    [[nodiscard]] static std::string entry_of(std::string_view key);
+    // What is kept of a file's path: its last two parts, for the rest differs from machine to machine.
+    [[nodiscard]] static std::string file_of(std::string_view path);
+
+    // For people: "square" of a function type that is written "rove::Fn<&(square(int))>"; a lambda's stays as it is.
+    [[nodiscard]] static std::string name_of(std::string function_type);
+
+    struct Entry {
+        std::string key;
+        ByteBuffer package;   // a package file; empty: it does not travel …
+        std::string why_not;  // … because
+        friend bool operator==(const Entry&, const Entry&) = default;
+    };
+    [[nodiscard]] static ByteBuffer encode(const std::vector<Entry>& entries);
+    // Checks every length. The packages are checked when they are used.
+    [[nodiscard]] static Result<std::vector<Entry>> decode(Bytes bytes);
+
+    // That of the program that runs; empty where it has none.
+    [[nodiscard]] static const Bundle& of_program();
+    [[nodiscard]] bool empty() const { return entries_.empty(); }
+    struct Found {
+        std::shared_ptr<PackageStore> package;  // null: it does not travel …
+        std::string why_not;                    // … because; empty: nothing is known of it
+        std::size_t entry = 0;
+    };
+    [[nodiscard]] Found find(std::string_view key) const;
+
+private:
+    std::vector<Entry> entries_;
+};
+
+// A section of a program's or library's file; empty: it has none.
+[[nodiscard]] Result<ByteBuffer> read_section(const std::string& path, std::string_view section);
+
+}  // namespace rove

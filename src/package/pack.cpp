@@ -1,0 +1,89 @@
+#include "package/pack.hpp"
+
+#include <unistd.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "package/digest.hpp"
+
+namespace rove {
+
+wire::Slice make_slice(const std::string& triple, wire::Form form, ByteBuffer raw, ByteBuffer& stored, bool soon) {
+    wire::Slice slice{triple, form, wire::Compression::none, static_cast<std::uint32_t>(raw.size()), 0, {}};
+    ByteBuffer packed(ZSTD_compressBound(raw.size()));
+    constexpr int kThorough = 12, kFast = 1;
+    const std::size_t size =
+        ZSTD_compress(packed.data(), packed.size(), raw.data(), raw.size(), soon ? kFast : kThorough);
+    // Images are small, and are to run at once: a gain of less than a quarter is not worth the unpacking.
+    if (ZSTD_isError(size) == 0 && size < raw.size() - raw.size() / 4 &&
+        (form == wire::Form::bitcode || raw.size() > 16 * 1024)) {
+        packed.resize(size);
+        slice.compression = wire::Compression::zstd;
+        stored = std::move(packed);
+    } else {
+        stored = std::move(raw);
+    }
+    slice.stored_bytes = static_cast<std::uint32_t>(stored.size());
+    slice.hash = hash_of_slice(stored);
+    return slice;
+}
+
+PackageCache::PackageCache() {
+    const auto from = [](const char* name) {
+        const char* value = std::getenv(name);
+        return std::filesystem::path(value != nullptr ? value : "");
+    };
+    if (const auto own = from("ROVE_CACHE"); !own.empty())
+        folder_ = own;
+    else if (const auto cache = from("XDG_CACHE_HOME"); !cache.empty())
+        folder_ = cache / "rove";
+    else if (const auto home = from("HOME"); !home.empty())
+        folder_ = home / ".cache" / "rove";
+}
+
+Digest PackageCache::key_of(std::initializer_list<std::string_view> made_of) {
+    Writer all;
+    for (const std::string_view part : made_of) {
+        all.number(static_cast<std::uint64_t>(part.size()));
+        all.bytes(as_bytes(part));
+    }
+    return digest_of_manifest(all.take());
+}
+
+ByteBuffer PackageCache::find(const Digest& key) const {
+    if (folder_.empty()) return {};
+    std::ifstream file(file_of(key), std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const Bytes bytes = as_bytes(text);
+    if (text.empty() || !PackageStore::parse(bytes)) return {};
+    return {bytes.begin(), bytes.end()};
+}
+
+void PackageCache::keep(const Digest& key, Bytes package) const {
+    if (folder_.empty()) return;
+    std::error_code failed;
+    std::filesystem::create_directories(folder_, failed);
+    // Whole or not at all: another process may look for it.
+    const std::filesystem::path temporary = folder_ / (key.hex() + "." + std::to_string(getpid()));
+    {
+        std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+        if (!file.write(reinterpret_cast<const char*>(package.data()), static_cast<std::streamsize>(package.size()))) {
+            file.close();
+            std::filesystem::remove(temporary, failed);
+            return;
+        }
+    }
+    std::filesystem::rename(temporary, file_of(key), failed);
+    if (failed) std::filesystem::remove(temporary, failed);
+    std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> all;
+    for (const auto& each : std::filesystem::directory_iterator(folder_, failed))
+        if (each.path().extension() == ".rove") all.emplace_back(each.last_write_time(failed), each.path());
+    if (all.size() <= kPackagesMax) return;
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < all.size() / 4; ++i) std::filesystem::remove(all[i].second, failed);
+}
+
+}  // namespace rove

@@ -1,0 +1,26 @@
+// rove bundle: the packages of all functions that a program can send, taken out of its own bitcode and added to its file.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace rove::toolchain {
+
+struct BundleOptions {
+    std::filesystem::path program;  // changed in place
+    bool keep_bitcode = false;      // else the section that the packages were made of goes: it is large, and has served
+    std::function<void(std::string_view)> warn;  // of functions that cannot travel; may be empty
+};
+struct BundleReport {
+    std::size_t functions = 0;   // that travel
+    std::size_t stay = 0;        // that cannot
+    std::size_t with_image = 0;  // whose first call needs no compiler
+    std::size_t from_cache = 0;
+};
+// invalid: no such program, or it carries no bitcode of itself; unsupported: no objcopy, or no linker.
+[[nodiscard]] Result<BundleReport> bundle(const BundleOptions& options);
+
+}  // namespace rove::toolchain

@@ -1,0 +1,334 @@
+// async, sync, post; what comes back, and what goes wrong.
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <thread>
+
+#include "nodes.hpp"
+
+namespace rove::test {
+
+int add(int a, int b) {
+    return a + b;
+}
+static int internal(int a) {
+    return a + 1;
+}
+namespace {
+int unnamed(int a) {
+    return a + 2;
+}
+}  // namespace
+int without_throwing(int a) noexcept {
+    return -a;
+}
+std::string join(const std::string& a, std::string b) {
+    return a + b;
+}
+template <typename T>
+T doubled(T value) {
+    return value + value;
+}
+struct Counter {
+    int from = 10;
+    static int twice(int n) { return 2 * n; }
+    [[nodiscard]] int plus(int n) const { return from + n; }
+    int operator()(int n) const { return from * n; }
+};
+struct Words {  // a functor that serialises itself
+    std::vector<std::string> words;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(words);
+    }
+    std::size_t operator()(std::size_t index) const { return words.at(index).size(); }
+};
+void set_in_table(Here& here, int index, int value) {
+    here.object<Table>("table").values.at(static_cast<std::size_t>(index)) = value;
+}
+std::atomic<int> naps_begun{0};
+int nap(int ms) {
+    ++naps_begun;
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    return ms;
+}
+struct Refusal : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+int refuse(int kind) {
+    if (kind == 0) throw Refusal("no");
+    if (kind == 1) throw 7;
+    throw Error(ErrorCode::overloaded, "too much");
+}
+
+class Api : public OnFabrics {};
+ROVE_ON_FABRICS(Api);
+
+TEST_P(Api, FunctionsOfEveryKind) {
+    EXPECT_EQ(peer().sync(fn<add>, 1, 2), 3);
+    EXPECT_EQ(peer().sync(fn<&add>, 1, 2), 3);
+    EXPECT_EQ(peer().sync(fn<internal>, 1), 2);
+    EXPECT_EQ(peer().sync(fn<unnamed>, 1), 3);
+    EXPECT_EQ(peer().sync(fn<without_throwing>, 5), -5);
+    EXPECT_EQ(peer().sync(fn<join>, "a", std::string("b")), "ab");
+    EXPECT_EQ(peer().sync(fn<doubled<double>>, 1.5), 3.0);
+    EXPECT_EQ(peer().sync(fn<&Counter::twice>, 4), 8);
+    EXPECT_EQ(peer().sync(fn<&Counter::plus>, Counter{5}, 4), 9);
+    EXPECT_EQ(peer().sync(Counter{3}, 4), 12);
+    EXPECT_EQ(peer().sync(Words{{"one", "three"}}, 1), 5U);
+}
+
+TEST_P(Api, Lambdas) {
+    int limit = 3;
+    double scale = 0.5;
+    EXPECT_EQ(peer().sync([](int x) { return x * x; }, 5), 25);
+    EXPECT_EQ(peer().sync([limit, scale](int x) { return (x + limit) * scale; }, 5), 4.0);
+    EXPECT_EQ(peer().sync([=](auto x, auto y) { return x + y + limit; }, 5, 1L), 9L);
+    EXPECT_EQ(peer().sync([=](Here& here) {
+        const auto& values = here.object<Table>("table").values;
+        return std::count_if(values.begin(), values.end(), [=](int v) { return v > limit; });
+    }),
+              4);
+    EXPECT_EQ(peer().sync([](Here& here, auto x) { return here.node() + x; }, 5U), server_->id() + 5);
+    int calls = 0;
+    EXPECT_EQ(peer().sync([calls]() mutable { return ++calls; }), 1);
+    EXPECT_EQ(calls, 0);
+}
+
+TEST_P(Api, Bind) {
+    const std::string prefix = "pre";
+    const std::map<std::string, int> weights{{"a", 1}, {"b", 2}};
+    const auto bound = rove::bind([](const std::string& p, const std::map<std::string, int>& w,
+                                     const std::string& key) { return p + std::to_string(w.at(key)); },
+                                  prefix, weights);
+    EXPECT_EQ(peer().sync(bound, "b"), "pre2");
+    EXPECT_EQ(peer().sync(rove::bind(fn<add>, 40), 2), 42);
+}
+
+TEST_P(Api, NamedAndRunElsewhere) {
+    EXPECT_EQ(peer().sync(named<"tests.sum">(fn<add>), 20, 22), 42);
+    EXPECT_EQ(peer().sync(on_worker(fn<add>), 20, 22), 42);
+    EXPECT_EQ(peer().sync(named<"tests.worker">(on_worker([](int x) { return x; })), 3), 3);
+}
+
+TEST_P(Api, PostsRun) {
+    peer().post(fn<set_in_table>, 2, 99);
+    EXPECT_EQ(peer().sync([](Here& here) { return here.object<Table>("table").values[2]; }), 99);  // behind it
+}
+
+TEST_P(Api, ExceptionsComeBack) {
+    try {
+        (void)peer().sync(fn<refuse>, 0);
+        FAIL();
+    } catch (const RemoteError& error) {
+        EXPECT_EQ(error.type(), "rove::test::Refusal");
+        EXPECT_STREQ(error.what(), "no");
+        EXPECT_EQ(error.node(), server_->id());
+        EXPECT_EQ(error.code(), ErrorCode::failed);
+    }
+    try {
+        (void)peer().sync(fn<refuse>, 1);
+        FAIL();
+    } catch (const RemoteError& error) {
+        EXPECT_EQ(error.type(), "int");
+    }
+    const Error thrown = error_of([&] { (void)peer().sync(fn<refuse>, 2); });
+    EXPECT_EQ(thrown.code(), ErrorCode::overloaded);
+    EXPECT_EQ(thrown.message(), "too much");
+    EXPECT_EQ(peer().sync(fn<add>, 1, 1), 2);
+}
+
+TEST_P(Api, ObjectsAreFoundByNameAndType) {
+    const Error none =
+        error_of([&] { (void)peer().sync([](Here& here) { return here.object<Table>("tabel").values[0]; }); });
+    EXPECT_EQ(none.code(), ErrorCode::invalid);
+    EXPECT_NE(none.message().find("no object 'tabel'"), std::string::npos) << none.message();
+    EXPECT_NE(none.message().find("table"), std::string::npos) << none.message();
+    const Error other = error_of([&] { (void)peer().sync([](Here& here) { return here.object<int>("table"); }); });
+    EXPECT_NE(other.message().find("another type"), std::string::npos) << other.message();
+    EXPECT_EQ(error_of([&] { server_->share("table", table_); }).code(), ErrorCode::invalid);
+    server_->unshare("table");
+    server_->share("table", table_);
+}
+
+TEST_P(Api, WaitForAndDone) {
+    Call<int> slow = peer().async(fn<nap>, 60);
+    EXPECT_FALSE(slow.wait_for(std::chrono::milliseconds(5)));
+    EXPECT_TRUE(slow.wait_for(std::chrono::seconds(20)));
+    EXPECT_TRUE(slow.done());
+    EXPECT_EQ(slow.get(), 60);
+    EXPECT_EQ(error_of([&] { (void)slow.get(); }).code(), ErrorCode::invalid);
+}
+
+TEST_P(Api, ADroppedCallDoesNotBlock) {
+    const auto begin = std::chrono::steady_clock::now();
+    {
+        const Call<int> dropped = peer().async(fn<nap>, 300);
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(250));
+    EXPECT_EQ(peer().sync(fn<add>, 1, 1), 2);
+}
+
+TEST_P(Api, Cancel) {
+    Call<int> slow = peer().async(fn<nap>, 50);
+    slow.cancel();
+    EXPECT_TRUE(slow.done());
+    EXPECT_EQ(error_of([&] { (void)slow.get(); }).code(), ErrorCode::cancelled);
+    // The slot is used again, and the late reply is not taken for its new call's.
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(peer().sync(fn<add>, i, 1), i + 1);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    Call<int> ended = peer().async(fn<add>, 1, 2);
+    (void)ended.wait_for(std::chrono::seconds(20));
+    ended.cancel();  // too late, and no harm
+    EXPECT_EQ(ended.get(), 3);
+}
+
+TEST_P(Api, Deadlines) {
+    using namespace std::chrono_literals;
+    EXPECT_EQ(peer().async(within(20s), fn<add>, 1, 2).get(), 3);
+    const auto begin = std::chrono::steady_clock::now();
+    Call<int> late = peer().async(within(5ms), fn<nap>, 400);
+    const Error error = error_of([&] { (void)late.get(); });
+    EXPECT_EQ(error.code(), ErrorCode::timed_out);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 300ms);
+    // Several, which end in the order of their times.
+    Call<int> second = peer().async(within(60ms), fn<nap>, 400);
+    Call<int> first = peer().async(within(20ms), fn<nap>, 400);
+    EXPECT_EQ(when_any(second, first).get(), 1U);
+    EXPECT_EQ(error_of([&] { (void)second.get(); }).code(), ErrorCode::timed_out);
+}
+
+TEST_P(Api, WhenAllAndAny) {
+    Call<int> a = peer().async(fn<add>, 1, 2);
+    auto [x, y, none] = when_all(a, peer().async(fn<join>, "x", "y"), peer().async(fn<set_in_table>, 0, 1)).get();
+    EXPECT_EQ(x, 3);
+    EXPECT_EQ(y, "xy");
+    static_assert(std::is_same_v<decltype(none), std::monostate>);
+    std::vector<Call<int>> many;
+    for (int i = 0; i < 100; ++i) many.push_back(peer().async(fn<add>, i, i));
+    const std::vector<int> results = when_all(std::move(many)).get();
+    ASSERT_EQ(results.size(), 100U);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(results[static_cast<std::size_t>(i)], 2 * i);
+    std::vector<Call<int>> race;
+    race.push_back(peer().async(fn<nap>, 300));
+    race.push_back(peer().async(fn<add>, 1, 1));
+    EXPECT_EQ(when_any(race).get(), 1U);
+    EXPECT_EQ(error_of([] { (void)when_any(std::vector<Call<int>>{}).get(); }).code(), ErrorCode::invalid);
+}
+
+TEST_P(Api, Then) {
+    std::atomic<int> value{0};
+    peer().async(fn<add>, 20, 22).then([&value](Call<int> ended) { value = ended.get(); });
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (value == 0 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    EXPECT_EQ(value, 42);
+    std::atomic<ErrorCode> code{ErrorCode::ok};
+    Call<int> refused = peer().async(fn<refuse>, 2);
+    (void)refused.wait_for(std::chrono::seconds(20));  // ended already: called at once
+    refused.then([&code](Call<int> ended) { code = error_of([&] { (void)ended.get(); }).code(); });
+    EXPECT_EQ(code, ErrorCode::overloaded);
+}
+
+Task<int> sum_of_squares(Peer peer, int count) {
+    int sum = 0;
+    for (int i = 0; i < count; ++i) sum += co_await peer.async([](int x) { return x * x; }, i);
+    co_return sum;
+}
+Task<std::string> nested(Peer peer) {
+    const int sum = co_await sum_of_squares(peer, 10);
+    auto [a, b] = co_await when_all(peer.async(fn<add>, sum, 1), peer.async(fn<join>, "a", "b"));
+    co_return std::to_string(a) + b;
+}
+Task<> failing(Peer peer) {
+    (void)co_await peer.async(fn<refuse>, 0);
+}
+Task<std::size_t> racing(Peer peer) {
+    Call<int> slow = peer.async(fn<nap>, 200);
+    Call<int> fast = peer.async(fn<add>, 1, 2);
+    co_return co_await when_any(slow, fast);
+}
+
+Task<std::size_t> close_race(Peer peer) {  // some end while they are being asked
+    Call<int> a = peer.async(fn<add>, 1, 2), b = peer.async(fn<add>, 3, 4), c = peer.async(fn<add>, 5, 6);
+    const std::size_t index = co_await when_any(a, b, c);
+    co_await when_all(a, b, c);
+    co_return index;
+}
+
+TEST_P(Api, Coroutines) {
+    EXPECT_EQ(sync_wait(sum_of_squares(peer(), 100)), 328350);
+    EXPECT_EQ(sync_wait(nested(peer())), "286ab");
+    EXPECT_THROW(sync_wait(failing(peer())), RemoteError);
+    EXPECT_EQ(sync_wait(racing(peer())), 1U);
+    for (int i = 0; i < 300; ++i) EXPECT_LT(sync_wait(close_race(peer())), 3U);
+    EXPECT_EQ(sync_wait(peer().async(fn<add>, 1, 2)), 3);  // without a Task
+}
+
+TEST_P(Api, GroupsOfPeers) {
+    Node second(options(true));
+    const PeerGroup group = node_->connect({server_->address(), second.address()});
+    ASSERT_EQ(group.size(), 2U);
+    EXPECT_EQ(group[0].address(), server_->address());
+    EXPECT_EQ(group.broadcast(fn<add>, 1, 2).get(), (std::vector<int>{3, 3}));
+    EXPECT_EQ(group.reduce(fn<add>, std::plus<>(), 1, 2).get(), 6);
+    EXPECT_EQ(sync_wait(group.reduce([](int x) { return x; }, [](int a, int b) { return 10 * a + b; }, 4)), 44);
+    group.broadcast([](Here& here) { return here.node(); }).get();
+    EXPECT_THROW(group.broadcast(fn<refuse>, 0).get(), RemoteError);
+    EXPECT_EQ(error_of([] { (void)PeerGroup().reduce(fn<add>, std::plus<>(), 1, 2); }).code(), ErrorCode::invalid);
+    std::vector<std::string> addresses{second.address()};
+    EXPECT_EQ(node_->connect(addresses).size(), 1U);
+}
+
+TEST_P(Api, WithoutThreadsOfItsOwn) {
+    NodeOptions single = options();
+    single.own_thread = false;
+    Node node(single);
+    const Peer peer = node.connect(server_->address());
+    EXPECT_EQ(peer.sync(fn<add>, 1, 2), 3);
+    EXPECT_EQ(sync_wait(nested(peer)), "286ab");
+    EXPECT_EQ(error_of([&] { (void)peer.async(within(std::chrono::milliseconds(5)), fn<nap>, 100).get(); }).code(),
+              ErrorCode::timed_out);
+}
+
+TEST_P(Api, ManyThreadsCallAtOnce) {
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 500; ++i) wrong += peer().sync(fn<add>, t, i) == t + i ? 0 : 1;
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(Api, ANodeThatGoesFailsItsCalls) {
+    const int before = naps_begun;
+    Call<int> slow = peer().async(fn<nap>, 100);
+    while (naps_begun == before) std::this_thread::yield();
+    server_.reset();  // finishes what runs
+    EXPECT_EQ(slow.get(), 100);
+    EXPECT_EQ(error_of([&] { (void)peer().sync(fn<add>, 1, 2); }).code(), ErrorCode::disconnected);
+}
+
+TEST_P(Api, FunctionsAreListed) {
+    const auto has = [](const std::vector<FunctionDescription>& list) {
+        return std::any_of(list.begin(), list.end(), [](const FunctionDescription& each) {
+            return each.name == "rove::test::add" && each.signature == "int (int, int)" && each.id.size() == 32;
+        });
+    };
+    EXPECT_TRUE(has(peer().functions()));
+    EXPECT_TRUE(has(Node::functions()));
+    EXPECT_EQ(peer().description().node, server_->id());
+    EXPECT_EQ(peer().description().address, server_->address());
+}
+
+// What a caller says of its schema is compared before anything runs.
+TEST_P(Api, IdsAreMadeOfNamesAndTypes) {
+    std::map<std::string, std::string> names;
+    for (const FunctionDescription& each : Node::functions())
+        EXPECT_TRUE(names.emplace(each.id, each.name).second) << each.name;
+}
+
+}  // namespace rove::test

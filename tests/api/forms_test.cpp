@@ -1,0 +1,173 @@
+// One program in all forms: resident in one binary, resident in another compiler's, and travelling to a plain node.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../node/process.hpp"
+
+namespace rove::test {
+namespace {
+
+std::string program(const std::string& name) {
+    return std::string(std::getenv("ROVE_BUILD_DIR")) + "/bin/" + name;
+}
+
+// `program serve`, ended with the object.
+class Server {
+public:
+    explicit Server(const std::string& path) {
+        (void)scratch();
+        int in[2] = {}, out[2] = {};
+        if (pipe(in) != 0 || pipe(out) != 0) return;
+        pid_ = fork();
+        if (pid_ == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            dup2(in[0], 0);
+            dup2(out[1], 1);
+            for (const int each : {in[0], in[1], out[0], out[1]}) close(each);
+            execl(path.c_str(), path.c_str(), "serve", nullptr);
+            _exit(127);
+        }
+        close(in[0]);
+        close(out[1]);
+        stdin_ = in[1];
+        std::string line;
+        for (char c = 0; read(out[0], &c, 1) == 1 && c != '\n';) line += c;
+        close(out[0]);
+        EXPECT_EQ(line.substr(0, 10), "listening ") << path;
+        if (line.size() > 10) address_ = line.substr(10);
+    }
+    ~Server() {
+        close(stdin_);
+        int status = 0;
+        waitpid(pid_, &status, 0);
+        EXPECT_EQ(status, 0);
+    }
+    Server(const Server&) = delete;
+    [[nodiscard]] const std::string& address() const { return address_; }
+
+private:
+    pid_t pid_ = -1;
+    int stdin_ = -1;
+    std::string address_;
+};
+
+void expect_all_is_well(const Ran& ran) {
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("all is well"), std::string::npos) << ran.out << ran.err;
+}
+
+TEST(Forms, OneBinaryEverywhere) {
+    const Server server(program("api_program"));
+    expect_all_is_well(run({program("api_program"), "call", server.address(), "resident"}));
+}
+
+TEST(Forms, FunctionsAreListed) {
+    const Server server(program("api_program"));
+    const Ran listed = run({rove(), "functions", server.address()});
+    EXPECT_EQ(listed.status, 0) << listed.err;
+    EXPECT_NE(listed.out.find("forms::square: int (int)\n"), std::string::npos) << listed.out;
+    EXPECT_NE(listed.out.find("forms::greet: std::string (std::string)\n"), std::string::npos) << listed.out;
+    const Ran json = run({rove(), "functions", server.address(), "--json"});
+    const std::string square = R"--("name":"forms::square","signature":"int (int)")--";
+    EXPECT_NE(json.out.find(square), std::string::npos) << json.out;
+    const NodeProcess plain;
+    EXPECT_EQ(run({rove(), "functions", plain.address()}).out, "");
+}
+
+TEST(Forms, TravellingAsImagesToAPlainNode) {
+    const NodeProcess node({"--log", "error"});
+    expect_all_is_well(run({program("api_program"), "call", node.address(), "shipped"}));
+    expect_all_is_well(run({program("api_program"), "call", node.address(), "shipped"}));  // it is known there by now
+}
+
+TEST(Forms, AProgramWithFinishedPackagesNeverLoadsLlvm) {
+    const NodeProcess node;
+    const auto loads = [&node](const std::string& name) {
+        const Ran ran = run({"env", "LD_DEBUG=files", "ROVE_CACHE=" + (scratch() / "llvm").string(), program(name),
+                             "call", node.address(), "shipped"});
+        EXPECT_EQ(ran.status, 0) << ran.out;
+        return ran.err.find("librove-jit.so") != std::string::npos;
+    };
+    EXPECT_FALSE(loads("api_program"));
+    EXPECT_TRUE(loads("api_program_bitcode"));
+}
+
+TEST(Forms, TravellingAsImagesOnly) {
+    const NodeProcess node({"--forms", "image"});
+    expect_all_is_well(run({program("api_program"), "call", node.address(), "shipped"}));
+}
+
+TEST(Forms, TravellingToANodeWithOneThreadOverTcp) {
+    const NodeProcess node({"--threads", "1", "--fabric", "tcp"});
+    expect_all_is_well(run({program("api_program"), "call", node.address(), "shipped"}));
+}
+
+TEST(Forms, TravellingFromAStrippedProgram) {
+    const std::string stripped = (scratch() / "stripped").string();
+    std::filesystem::copy_file(program("api_program"), stripped);
+    ASSERT_EQ(run({"strip", stripped}).status, 0);
+    const NodeProcess node;
+    expect_all_is_well(run({stripped, "call", node.address(), "shipped"}));
+}
+
+TEST(Forms, TakenOutOfTheBitcodeOnTheSpot) {
+    const std::string cache = (scratch() / "cache").string();
+    const NodeProcess node;
+    for (int i = 0; i < 2; ++i)  // the second time out of the cache
+        expect_all_is_well(
+            run({"env", "ROVE_CACHE=" + cache, program("api_program_bitcode"), "call", node.address(), "shipped"}));
+    EXPECT_FALSE(std::filesystem::is_empty(cache));
+}
+
+TEST(Forms, LambdasOfAnotherProgramTravel) {
+    const Server server(program("api_program_resident"));  // has the functions, but is another build
+    const Ran ran = run({program("api_program"), "call", server.address(), "shipped"});
+    expect_all_is_well(ran);
+}
+
+TEST(Forms, WhatCannotTravelSaysWhy) {
+    const NodeProcess node;
+    const Ran ran = run({program("api_stays"), node.address()});
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("unsupported"), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find("it reaches the variable counter"), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find("thread-local variable"), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find("own statics 1 2 3"), std::string::npos) << ran.out;
+}
+
+TEST(Forms, OtherTypesAreFoundOutBeforeAnythingRuns) {
+    const Server server(program("api_program"));
+    const Ran resident = run({program("api_other_types_resident"), server.address()});
+    EXPECT_EQ(resident.out.substr(0, 8), "invalid:") << resident.out << resident.err;
+    EXPECT_NE(resident.out.find("schema"), std::string::npos) << resident.out;
+    // What carries its code is not held up by it: its own is run.
+    const Ran shipped = run({program("api_other_types"), server.address()});
+    EXPECT_EQ(shipped.out, "pear 1 2\n") << shipped.err;
+}
+
+TEST(Forms, TwoFunctionsWithOneIdEndTheProgram) {
+    const Ran ran = run({program("api_twice")});
+    EXPECT_EQ(ran.status, 128 + SIGABRT);
+    EXPECT_NE(ran.err.find("two functions of this program have one id"), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find("rove::named"), std::string::npos) << ran.err;
+}
+
+#ifdef ROVE_HAS_GXX_PROGRAM
+TEST(Forms, ResidentInAProgramOfAnotherCompiler) {
+    const Server server(program("api_program_gxx"));
+    expect_all_is_well(run({program("api_program_resident"), "call", server.address(), "no-lambdas"}));
+    expect_all_is_well(run({program("api_program_gxx"), "call", server.address(), "resident"}));
+}
+
+TEST(Forms, TheOtherWayRound) {
+    const Server server(program("api_program"));
+    expect_all_is_well(run({program("api_program_gxx"), "call", server.address(), "no-lambdas"}));
+}
+#endif
+
+}  // namespace
+}  // namespace rove::test

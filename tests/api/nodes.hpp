@@ -1,0 +1,61 @@
+// Two nodes in this process, one of which serves: for tests of the typed API on each fabric.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "../node/process.hpp"
+#include "rove/rove.hpp"
+
+namespace rove::test {
+
+struct Table {
+    std::vector<int> values{1, 2, 3, 4, 5, 6, 7};
+};
+
+class OnFabrics : public testing::TestWithParam<FabricChoice> {
+protected:
+    [[nodiscard]] NodeOptions options(bool listens = false) const {
+        (void)scratch();  // the tests' own cookie
+        NodeOptions options;
+        options.fabric = GetParam();
+        options.log = "error";
+        if (listens) options.listen = "127.0.0.1:0";
+        return options;
+    }
+    void SetUp() override {
+        server_ = std::make_unique<Node>(options(true));
+        server_->share("table", table_);
+        node_ = std::make_unique<Node>(options());
+        peer_ = std::make_unique<Peer>(node_->connect(server_->address()));
+    }
+    void TearDown() override {
+        peer_.reset();
+        node_.reset();
+        server_.reset();
+    }
+    [[nodiscard]] const Peer& peer() const { return *peer_; }
+
+    Table table_;
+    std::unique_ptr<Node> server_, node_;
+    std::unique_ptr<Peer> peer_;
+};
+
+inline std::string fabric_name(const testing::TestParamInfo<FabricChoice>& info) {
+    return info.param == FabricChoice::shm ? "shm" : "tcp";
+}
+#define ROVE_ON_FABRICS(suite) \
+    INSTANTIATE_TEST_SUITE_P(Fabrics, suite, testing::Values(FabricChoice::shm, FabricChoice::tcp), fabric_name)
+
+// The error of a call, or a failed test.
+template <typename Work>
+Error error_of(Work&& work) {
+    try {
+        work();
+    } catch (const Error& error) {
+        return error;
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {ErrorCode::internal, "nothing was thrown"};
+}
+
+}  // namespace rove::test

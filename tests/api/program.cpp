@@ -1,0 +1,101 @@
+// One program for all forms:
+//   program serve                      a node that has its functions resident; prints its address, ends when stdin does
+//   program call ADDRESS [FLAG…]       calls them, checks each, prints what ran how, and `all is well`
+// Flags: resident (functions must be there, lambdas too), no-lambdas, shipped (must have travelled).
+#include "program.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <set>
+
+namespace {
+
+int failures = 0;
+void check(const char* what, bool right) {
+    std::printf("%s %s\n", right ? "ok  " : "WRONG", what);
+    if (!right) ++failures;
+}
+
+int internal(int x) {
+    return x + 1;
+}
+
+int serve() {
+    rove::offer(rove::fn<forms::square>, rove::fn<forms::inner_product>, rove::fn<forms::greet>,
+                rove::fn<forms::cheaper>, rove::fn<forms::refuse>, rove::fn<forms::ping_pong>,
+                rove::fn<forms::largest<int>>, forms::Accumulator{}, rove::fn<internal>);
+    rove::NodeOptions options;
+    options.listen = "127.0.0.1:0";
+    rove::Node node(options);
+    forms::Inventory inventory;
+    node.share("inventory", inventory);
+    std::printf("listening %s\n", node.address().c_str());
+    std::fflush(stdout);
+    char byte = 0;
+    while (read(0, &byte, 1) > 0) {
+    }
+    return 0;
+}
+
+int call(const char* address, const std::set<std::string>& flags) {
+    rove::Node node;
+    const rove::Peer peer = node.connect(address);
+    check("a function", peer.sync(rove::fn<forms::square>, 42) == 1764);
+    check("again", peer.sync(rove::fn<forms::square>, 5) == 25);
+    check("an internal function", peer.sync(rove::fn<internal>, 1) == 2);
+    check("one of that name in another file", forms::from_another_file(peer, 1) == 101);
+    check("a template", peer.sync(rove::fn<forms::largest<int>>, std::vector<int>{3, 9, 4}) == 9);
+    check("a functor", peer.sync(forms::Accumulator{0.5}, std::vector<double>{1, 2}) == 3.5);
+    check("strings", peer.sync(rove::fn<forms::greet>, "you") == "hello you");
+    const std::vector<double> a(1000, 2.0), b(1000, 3.0);
+    check("spans", peer.sync(rove::fn<forms::inner_product>, a, b) == 6000);
+    const auto there = peer.allocate<double>(1000).get();
+    peer.put(a, there).get();
+    check("a buffer", peer.sync(rove::fn<forms::inner_product>, there, b) == 6000);
+    const forms::Item item = peer.sync(rove::fn<forms::cheaper>, forms::Item{"pear", {1, 2}}, 0.5);
+    check("a type that serialises itself", item.name == "pear" && item.prices == std::vector<double>{0.5, 1});
+    try {
+        (void)peer.sync(rove::fn<forms::refuse>, 3);
+        check("an exception", false);
+    } catch (const rove::RemoteError& error) {
+        check("an exception", error.type() == "std::out_of_range" && !std::strcmp(error.what(), "too large"));
+    }
+    check("back and forth", peer.sync(rove::fn<forms::ping_pong>, 6) == 6);
+    std::vector<rove::Call<int>> calls;
+    for (int i = 0; i < 200; ++i) calls.push_back(peer.async(rove::fn<forms::square>, i));
+    const std::vector<int> squares = rove::when_all(std::move(calls)).get();
+    check("two hundred at once", std::accumulate(squares.begin(), squares.end(), 0) == 2'646'700);
+    const int limit = 3;
+    const auto lambda = [limit](const std::vector<int>& values) {
+        return std::count_if(values.begin(), values.end(), [=](int v) { return v > limit; });
+    };
+    if (!flags.contains("no-lambdas")) {
+        check("a lambda with a capture", peer.sync(lambda, std::vector<int>{1, 4, 5}) == 2);
+        check("a generic lambda", peer.sync([](auto x, auto y) { return x + y; }, 1, 2.5) == 3.5);
+    } else {
+        try {
+            (void)peer.sync(lambda, std::vector<int>{1});
+            check("a lambda is not resident in another program", false);
+        } catch (const rove::Error& error) {
+            std::printf("%s\n", error.what());
+            check("a lambda is not resident in another program", error.code() == rove::ErrorCode::unsupported);
+        }
+    }
+    check("code travelled or not", (peer.counters().code_bytes_sent > 0) == flags.contains("shipped"));
+    if (failures == 0) std::printf("all is well\n");
+    return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+    if (count == 2 && !std::strcmp(arguments[1], "serve")) return serve();
+    if (count >= 3 && !std::strcmp(arguments[1], "call"))
+        return call(arguments[2], std::set<std::string>(arguments + 3, arguments + count));
+    return std::fprintf(stderr, "usage: program serve | call ADDRESS\n"), 2;
+} catch (const rove::Error& error) {
+    return std::fprintf(stderr, "program: %s\n", error.what()), 1;
+}

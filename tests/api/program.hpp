@@ -1,0 +1,42 @@
+// What the programs of forms_test share: functions in a header, as two programs of one project would have them.
+#pragma once
+
+#include <numeric>
+#include <stdexcept>
+
+#include "rove/rove.hpp"
+
+namespace forms {
+
+struct Inventory {
+    int pieces = 7;
+};
+struct Item {
+    std::string name;
+    std::vector<double> prices;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(name, prices);
+    }
+};
+
+int square(int x);
+double inner_product(std::span<const double> a, std::span<const double> b);
+std::string greet(const std::string& name);
+Item cheaper(Item item, double factor);
+int refuse(int x);
+int ping_pong(rove::Here& here, int depth);
+// Calls a function and a lambda that bear the same internal names as ones of program.cpp.
+int from_another_file(const rove::Peer& peer, int x);
+template <typename T>
+T largest(const std::vector<T>& values) {
+    return *std::max_element(values.begin(), values.end());
+}
+struct Accumulator {
+    double start;
+    double operator()(const std::vector<double>& values) const {
+        return std::accumulate(values.begin(), values.end(), start);
+    }
+};
+
+}  // namespace forms

@@ -1,0 +1,46 @@
+#include <algorithm>
+
+#include "program.hpp"
+
+namespace forms {
+namespace {
+const double kEpsilon = 1e-12;
+double clipped(double value) {
+    return value < kEpsilon ? 0 : value;
+}
+}  // namespace
+}  // namespace forms
+
+namespace {
+int internal(int x) {
+    return x + 100;
+}
+}  // namespace
+
+namespace forms {
+
+int from_another_file(const rove::Peer& peer, int x) {
+    return peer.sync(rove::fn<::internal>, x);
+}
+int square(int x) {
+    return x * x;
+}
+double inner_product(std::span<const double> a, std::span<const double> b) {
+    return clipped(std::inner_product(a.begin(), a.end(), b.begin(), 0.0));
+}
+std::string greet(const std::string& name) {
+    return "hello " + name;
+}
+Item cheaper(Item item, double factor) {
+    for (double& price : item.prices) price *= factor;
+    return item;
+}
+int refuse(int x) {
+    if (x > 2) throw std::out_of_range("too large");
+    return x;
+}
+int ping_pong(rove::Here& here, int depth) {
+    return depth == 0 ? 0 : 1 + here.caller().sync(rove::fn<ping_pong>, depth - 1);
+}
+
+}  // namespace forms

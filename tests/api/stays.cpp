@@ -1,0 +1,37 @@
+// Functions that cannot travel, and one that keeps a static of its own and can.
+#include <cstdio>
+
+#include "rove/rove.hpp"
+
+int counter = 0;
+thread_local int of_this_thread = 0;
+
+int count() {
+    return ++counter;
+}
+int count_in_thread() {
+    return ++of_this_thread;
+}
+int count_there() {
+    static int calls = 0;  // the node's own, wherever that is
+    return ++calls;
+}
+
+template <typename F>
+void try_it(const rove::Peer& peer, F function) {
+    try {
+        std::printf("%d\n", peer.sync(function));
+    } catch (const rove::Error& error) {
+        std::printf("%s: %s\n", rove::to_string(error.code()).data(), error.what());
+    }
+}
+
+int main(int, char** arguments) {
+    rove::Node node;
+    const rove::Peer peer = node.connect(arguments[1]);
+    try_it(peer, rove::fn<count>);
+    try_it(peer, rove::fn<count_in_thread>);
+    std::printf("own statics");
+    for (int i = 0; i < 3; ++i) std::printf(" %d", peer.sync(rove::fn<count_there>));
+    std::printf("\n");
+}

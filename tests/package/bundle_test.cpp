@@ -1,0 +1,99 @@
+#include "package/bundle.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "package/pack.hpp"
+
+namespace rove {
+namespace {
+
+TEST(Bundle, IsWrittenAsDocumented) {
+    const ByteBuffer bytes = Bundle::encode({{.key = "k", .package = {}, .why_not = "no"}});
+    constexpr unsigned char kExpected[] = {0x52, 0x4f, 0x56, 0x45, 0x42, 0x4e, 0x44, 0x31, 1, 0, 0, 0,
+                                           1,    0,    0x6b, 2,    0,    0x6e, 0x6f, 0,    0, 0, 0};
+    ASSERT_EQ(bytes.size(), sizeof kExpected);
+    EXPECT_EQ(std::memcmp(bytes.data(), kExpected, sizeof kExpected), 0);
+}
+
+TEST(Bundle, ComesBackAsItWas) {
+    const std::vector<Bundle::Entry> entries{
+        {.key = "one", .package = ByteBuffer(100, std::byte{1}), .why_not = ""},
+        {.key = "two", .package = {}, .why_not = "because"},
+        {.key = "three@a/b.cpp", .package = ByteBuffer(5, std::byte{2}), .why_not = ""}};
+    const ByteBuffer bytes = Bundle::encode(entries);
+    const auto back = Bundle::decode(bytes);
+    ASSERT_TRUE(back);
+    EXPECT_EQ(*back, entries);
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+        EXPECT_FALSE(Bundle::decode(Bytes(bytes).first(size))) << size;
+    ByteBuffer longer = bytes;
+    longer.push_back(std::byte{0});
+    EXPECT_FALSE(Bundle::decode(longer));
+}
+
+TEST(Bundle, ChangedBytesAreRefusedOrRead) {
+    const ByteBuffer bytes = Bundle::encode({{.key = "key", .package = ByteBuffer(20, std::byte{1}), .why_not = "x"}});
+    for (std::size_t at = 0; at < bytes.size(); ++at)
+        for (const int bit : {0, 3, 7}) {
+            ByteBuffer changed = bytes;
+            changed[at] ^= static_cast<std::byte>(1U << static_cast<unsigned>(bit));
+            (void)Bundle::decode(changed);  // under the sanitizers: nothing outside is touched
+        }
+}
+
+TEST(Bundle, KeysAreThoseOfTheCode) {
+    const std::string type = "N4rove7OffloadINS_2FnIXadL_Z6squareiEEEENS_7InPlaceEiJiEEE";
+    const std::string code = "_ZN4rove7OffloadINS_2FnIXadL_Z6squareiEEEENS_7InPlaceEiJiEE3runEP9rove_herePKvm";
+    EXPECT_EQ(Bundle::key_of(type, ""), code);
+    EXPECT_EQ(Bundle::key_of_code(code, "/x/y/z.cpp", false), code);
+    EXPECT_EQ(Bundle::key_of(type, "/a/y/z.cpp"), Bundle::key_of_code(code + ".__uniq.1234", "/b/c/y/z.cpp", true));
+    EXPECT_EQ(Bundle::file_of("z.cpp"), "z.cpp");
+    EXPECT_EQ(Bundle::file_of("y/z.cpp"), "y/z.cpp");
+    EXPECT_EQ(Bundle::file_of("/z.cpp"), "/z.cpp");
+    EXPECT_EQ(Bundle::name_of("rove::Fn<&(square(int))>"), "square");
+    EXPECT_EQ(Bundle::name_of("rove::Fn<&(a::largest<int>(std::vector<int> const&))>"), "a::largest<int>");
+    EXPECT_EQ(Bundle::name_of("main::$_0"), "main::$_0");
+}
+
+TEST(Bundle, SectionsOfWhatIsNoProgram) {
+    EXPECT_FALSE(read_section("/nowhere", ".rove"));
+    EXPECT_FALSE(read_section("/proc/self/maps", ".rove"));
+    const auto own = read_section("/proc/self/exe", ".rodata");
+    ASSERT_TRUE(own);
+    EXPECT_FALSE(own->empty());
+    const auto none = read_section("/proc/self/exe", ".nothing");
+    ASSERT_TRUE(none);
+    EXPECT_TRUE(none->empty());
+}
+
+TEST(PackageCache, KeepsWholePackagesOnly) {
+    std::string folder = (std::filesystem::temp_directory_path() / "rove-cache-XXXXXX").string();
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    const PackageCache cache(std::filesystem::path(folder) / "made");
+    const Digest key = PackageCache::key_of({"a", "b"});
+    EXPECT_NE(key, PackageCache::key_of({"ab", ""}));
+    EXPECT_TRUE(cache.find(key).empty());
+    wire::Manifest manifest;
+    manifest.name = "kept";
+    manifest.abi = 1;
+    manifest.entries = {"run"};
+    std::vector<ByteBuffer> stored(1);
+    manifest.slices.push_back(
+        make_slice("x86_64-linux-gnu", wire::Form::bitcode, ByteBuffer(64, std::byte{3}), stored[0]));
+    const ByteBuffer package = PackageStore::serialize(manifest, stored);
+    cache.keep(key, package);
+    EXPECT_EQ(cache.find(key), package);
+    const std::filesystem::path file = std::filesystem::path(folder) / "made" / (key.hex() + ".rove");
+    std::filesystem::resize_file(file, package.size() - 1);
+    EXPECT_TRUE(cache.find(key).empty());
+    cache.keep(key, package);
+    EXPECT_EQ(cache.find(key), package);
+    PackageCache("/proc/nowhere").keep(key, package);  // cannot be written: no harm
+    std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace rove

@@ -1,0 +1,46 @@
+// rove bundle: what rove_add_executable() runs behind the linker.
+#include "toolchain/bundle.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/result.hpp"
+#include "commands.hpp"
+
+namespace rove::tools {
+
+void add_bundle(CLI::App& app) {
+    struct Arguments {
+        toolchain::BundleOptions options;
+        bool json = false;
+        bool quiet = false;
+    };
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* command = app.add_subcommand("bundle", "Add to a program the packages of the functions that it can send");
+    command->add_option("PROGRAM", arguments->options.program, "compiled by clang with -Xclang -fembed-bitcode=all")
+        ->required()
+        ->check(CLI::ExistingFile);
+    command->add_flag("--keep-bitcode", arguments->options.keep_bitcode,
+                      "leave the bitcode that the packages are made of in the program");
+    command->add_flag("--quiet", arguments->quiet,
+                      "say nothing of functions that cannot travel: they are resident ones");
+    command->add_flag("--json", arguments->json, "print what was done as JSON");
+    command->footer("Packages are kept by what they were made of under $ROVE_CACHE (default: ~/.cache/rove).");
+    command->callback([arguments] {
+        if (!arguments->quiet)
+            arguments->options.warn = [](std::string_view line) {
+                std::fprintf(stderr, "rove: %.*s\n", static_cast<int>(line.size()), line.data());
+            };
+        const toolchain::BundleReport report = value_or_throw(toolchain::bundle(arguments->options));
+        if (arguments->json)
+            std::printf("%s\n", nlohmann::json({{"functions", report.functions},
+                                                {"stay", report.stay},
+                                                {"with_image", report.with_image},
+                                                {"from_cache", report.from_cache}})
+                                    .dump()
+                                    .c_str());
+    });
+}
+
+}  // namespace rove::tools
