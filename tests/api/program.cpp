@@ -23,10 +23,24 @@ int internal(int x) {
     return x + 1;
 }
 
+}  // namespace
+
+// As in another file, where all know them; here nobody does.
+static int step(int x) {
+    return x + 1000;
+}
+int forms::interpreted(int x) {
+    const std::unique_ptr<Machine> plain = std::make_unique<Machine>("++-");
+    const std::unique_ptr<Machine> doubling = std::make_unique<Doubling>("+");
+    return ::step(0) + plain->run(x) + doubling->run(x);
+}
+
+namespace {
+
 int serve() {
     rove::offer(rove::fn<forms::square>, rove::fn<forms::inner_product>, rove::fn<forms::greet>,
                 rove::fn<forms::cheaper>, rove::fn<forms::refuse>, rove::fn<forms::ping_pong>,
-                rove::fn<forms::largest<int>>, forms::Accumulator{}, rove::fn<internal>);
+                rove::fn<forms::largest<int>>, forms::Accumulator{}, rove::fn<internal>, rove::fn<forms::interpreted>);
     rove::NodeOptions options;
     options.listen = "127.0.0.1:0";
     rove::Node node(options);
@@ -47,6 +61,8 @@ int call(const char* address, const std::set<std::string>& flags) {
     check("again", peer.sync(rove::fn<forms::square>, 5) == 25);
     check("an internal function", peer.sync(rove::fn<internal>, 1) == 2);
     check("one of that name in another file", forms::from_another_file(peer, 1) == 101);
+    check("virtual functions and a table of labels, of another file",
+          peer.sync(rove::fn<forms::interpreted>, 5) == 1005);
     check("a template", peer.sync(rove::fn<forms::largest<int>>, std::vector<int>{3, 9, 4}) == 9);
     check("a functor", peer.sync(forms::Accumulator{0.5}, std::vector<double>{1, 2}) == 3.5);
     check("strings", peer.sync(rove::fn<forms::greet>, "you") == "hello you");

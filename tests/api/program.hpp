@@ -28,6 +28,23 @@ int refuse(int x);
 int ping_pong(rove::Here& here, int depth);
 // Calls a function and a lambda that bear the same internal names as ones of program.cpp.
 int from_another_file(const rove::Peer& peer, int x);
+// What reaches across files: a class made and used there, its virtual functions, and a name that is internal here.
+class Machine {
+public:
+    explicit Machine(std::string code);
+    virtual ~Machine();
+    virtual int run(int x) const;
+
+protected:
+    std::string code_;
+};
+class Doubling : public Machine {
+public:
+    explicit Doubling(std::string code);
+    int run(int x) const override;
+};
+int step(int x);
+int interpreted(int x);
 template <typename T>
 T largest(const std::vector<T>& values) {
     return *std::max_element(values.begin(), values.end());

@@ -39,6 +39,30 @@ int refuse(int x) {
     if (x > 2) throw std::out_of_range("too large");
     return x;
 }
+
+Machine::Machine(std::string code) : code_(std::move(code)) {}
+Machine::~Machine() = default;
+Doubling::Doubling(std::string code) : Machine(std::move(code)) {}
+int Machine::run(int x) const {
+    static const void* const targets[] = {&&add, &&negate, &&end};  // of labels of its own
+    std::size_t at = 0;
+next:
+    goto* targets[at == code_.size() ? 2 : code_[at++] == '+' ? 0 : 1];
+add:
+    x = step(x);
+    goto next;
+negate:
+    x = -x;
+    goto next;
+end:
+    return x;
+}
+int Doubling::run(int x) const {
+    return 2 * Machine::run(x);
+}
+int step(int x) {
+    return x + 1;
+}
 int ping_pong(rove::Here& here, int depth) {
     return depth == 0 ? 0 : 1 + here.caller().sync(rove::fn<ping_pong>, depth - 1);
 }

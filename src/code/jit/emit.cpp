@@ -7,6 +7,7 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
 
 #include <mutex>
 #include <set>
@@ -29,6 +30,35 @@ void initialise_targets() {
         LLVMInitializeAArch64AsmParser();
     });
 }
+
+// Instructions, as they come from the compiler: one that is called once is not doubled, but may swell its caller.
+constexpr unsigned kTiny = 15, kCalledOnce = 500;
+
+bool goes_into_callers(const llvm::Function& function) {
+    if (function.isDeclaration() || !function.hasLocalLinkage() || function.isVarArg()) return false;
+    for (const auto attribute : {llvm::Attribute::NoInline, llvm::Attribute::OptimizeNone, llvm::Attribute::Cold})
+        if (function.hasFnAttribute(attribute)) return false;
+    const bool only_called = std::all_of(function.use_begin(), function.use_end(), [](const llvm::Use& use) {
+        const auto* call = llvm::dyn_cast<llvm::CallBase>(use.getUser());
+        return call != nullptr && call->isCallee(&use);
+    });
+    return only_called && function.getInstructionCount() <= (function.hasOneUse() ? kCalledOnce : kTiny);
+}
+
+// The analyses of one module; they outlive the passes that use them.
+struct Analyses {
+    explicit Analyses(llvm::PassBuilder& builder) {
+        builder.registerModuleAnalyses(modules);
+        builder.registerCGSCCAnalyses(components);
+        builder.registerFunctionAnalyses(functions);
+        builder.registerLoopAnalyses(loops);
+        builder.crossRegisterProxies(loops, functions, components, modules);
+    }
+    llvm::LoopAnalysisManager loops;
+    llvm::FunctionAnalysisManager functions;
+    llvm::CGSCCAnalysisManager components;
+    llvm::ModuleAnalysisManager modules;
+};
 
 ByteBuffer to_buffer(llvm::StringRef text) {
     const Bytes bytes = as_bytes(std::string_view(text.data(), text.size()));
@@ -60,21 +90,31 @@ Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& t
     return machine;
 }
 
+void inline_early(llvm::Module& module) {
+    bool any = false;
+    for (llvm::Function& function : module) {
+        if (!goes_into_callers(function)) continue;
+        function.addFnAttr(llvm::Attribute::AlwaysInline);
+        function.removeFnAttr(llvm::Attribute::InlineHint);
+        any = true;
+    }
+    if (!any) return;
+    llvm::PassBuilder builder;
+    Analyses analyses(builder);
+    llvm::ModulePassManager passes;
+    passes.addPass(llvm::AlwaysInlinerPass());
+    passes.run(module, analyses.modules);
+    // What it could not do, and recursion, is for the optimiser to decide.
+    for (llvm::Function& function : module) function.removeFnAttr(llvm::Attribute::AlwaysInline);
+}
+
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
     llvm::PipelineTuningOptions tuning;
     tuning.LoopVectorization = true;
     tuning.SLPVectorization = true;
     llvm::PassBuilder builder(&machine, tuning);
-    llvm::LoopAnalysisManager loops;
-    llvm::FunctionAnalysisManager functions;
-    llvm::CGSCCAnalysisManager components;
-    llvm::ModuleAnalysisManager modules;
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(components);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, components, modules);
-    builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+    Analyses analyses(builder);
+    builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, analyses.modules);
 }
 
 ByteBuffer write_bitcode(const llvm::Module& module) {

@@ -3,12 +3,12 @@
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DebugInfo.h>
-#include <llvm/Linker/IRMover.h>
-#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/ValueMapper.h>
 
+#include <deque>
 #include <map>
 #include <mutex>
-#include <set>
 #include <unordered_map>
 
 #include "code/jit/emit.hpp"
@@ -55,15 +55,178 @@ std::vector<Bytes> cut_apart(Bytes section) {
     return modules;
 }
 
+// The modules of a program, with bodies unread until they are wanted, in one context; they stay, for reading what a module begins with
+// takes longer than all else. Threads: one at a time.
+class Modules {
+public:
+    Modules(std::string path, Bytes section) : path_(std::move(path)), bitcode_(cut_apart(section)) {
+        collect_diagnostics(context_, diagnostics_);
+        modules_.resize(bitcode_.size());
+    }
+    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] std::size_t count() const { return modules_.size(); }
+    [[nodiscard]] llvm::LLVMContext& context() { return context_; }
+
+    Result<llvm::Module*> get(std::size_t index) {
+        std::unique_ptr<llvm::Module>& module = modules_[index];
+        if (module) return module.get();
+        const std::string_view text = as_text(bitcode_[index]);
+        auto read = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(llvm::StringRef(text.data(), text.size()), path_),
+                                               context_, true);
+        if (!read) return unreadable(read.takeError());
+        // What is said of types names functions, and would bring them along. What is materialised later comes without it, too.
+        if (llvm::Error failed = (*read)->materializeMetadata()) return unreadable(std::move(failed));
+        llvm::StripDebugInfo(**read);
+        module = std::move(*read);
+        return module.get();
+    }
+    void drop(std::size_t index) { modules_[index].reset(); }
+    [[nodiscard]] tl::unexpected<Error> unreadable(llvm::Error why) const {
+        return fail(ErrorCode::invalid, "{}: its bitcode cannot be read: {} {}", path_, llvm::toString(std::move(why)),
+                    diagnostics_);
+    }
+
+private:
+    const std::string path_;
+    const std::vector<Bytes> bitcode_;
+    std::string diagnostics_;
+    llvm::LLVMContext context_;
+    std::vector<std::unique_ptr<llvm::Module>> modules_;  // destroyed before their context
+};
+
+// By name: in which module what others may refer to is defined.
+using Definitions = std::unordered_map<std::string, std::size_t>;
+
+// Copies a function, and all that it reaches, into a module of its own.
+class Copy final : llvm::ValueMaterializer {
+public:
+    Copy(Modules& from, const Definitions& defined_in, llvm::Module& into)
+        : from_(from), defined_in_(defined_in), into_(into) {}
+
+    Result<llvm::Function*> take(llvm::Function& function) {
+        auto* taken = llvm::cast<llvm::Function>(materialize(&function));
+        // Bodies before values: a table of labels is a value that needs its function's body.
+        while (!failed_ && !(bodies_.empty() && values_.empty())) {
+            if (bodies_.empty()) {
+                const llvm::GlobalValue* value = values_.front();
+                values_.pop_front();
+                copy_value(*value);
+            } else {
+                llvm::Function* body = bodies_.front();
+                bodies_.pop_front();
+                copy_body(*body);
+            }
+        }
+        if (failed_) return tl::unexpected<Error>(*failed_);
+        return taken;
+    }
+
+private:
+    // What is met for the first time: its twin, empty still.
+    llvm::Value* materialize(llvm::Value* value) override {
+        auto* met = llvm::dyn_cast<llvm::GlobalValue>(value);
+        if (met == nullptr || met->getParent() == &into_) return nullptr;
+        const llvm::GlobalValue* source = definition_of(*met);
+        llvm::GlobalValue*& twin = twins_[source];
+        if (twin == nullptr) twin = declare(*source);
+        return map_[value] = twin;
+    }
+
+    // In its own module, or in that which defines it for the whole program.
+    const llvm::GlobalValue* definition_of(const llvm::GlobalValue& met) {
+        if (met.hasLocalLinkage() || (!met.isDeclaration() && !met.isInterposable())) return &met;
+        const auto known = defined_in_.find(met.getName().str());
+        if (known == defined_in_.end()) return &met;
+        const Result<llvm::Module*> module = from_.get(known->second);
+        if (!module) {
+            failed_ = module.error();
+            return &met;
+        }
+        const llvm::GlobalValue* defined = (*module)->getNamedValue(met.getName());
+        return defined != nullptr && !defined->isDeclaration() && !defined->hasLocalLinkage() ? defined : &met;
+    }
+
+    llvm::GlobalValue* declare(const llvm::GlobalValue& source) {
+        const llvm::StringRef name = source.getName();
+        // Names that are known in one file only make way.
+        if (llvm::GlobalValue* other = into_.getNamedValue(name); other != nullptr && !name.empty()) {
+            if (!source.hasLocalLinkage() && !other->hasLocalLinkage()) return other;
+            if (!source.hasLocalLinkage()) other->setName(name + ".other");
+        }
+        const bool defined = !source.isDeclaration();
+        const auto linkage = source.getLinkage();
+        const unsigned space = source.getAddressSpace();
+        if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(&source)) {
+            auto* twin = new llvm::GlobalVariable(into_, source.getValueType(), variable->isConstant(), linkage,
+                                                  nullptr, name, nullptr, source.getThreadLocalMode(), space);
+            twin->copyAttributesFrom(variable);
+            if (defined) values_.push_back(&source);
+            return twin;
+        }
+        if (const auto* alias = llvm::dyn_cast<llvm::GlobalAlias>(&source)) {
+            auto* twin = llvm::GlobalAlias::create(source.getValueType(), space, linkage, name, &into_);
+            twin->copyAttributesFrom(alias);
+            values_.push_back(&source);
+            return twin;
+        }
+        const auto* function = llvm::dyn_cast<llvm::Function>(&source);
+        auto* type = function != nullptr ? function->getFunctionType()
+                                         : llvm::cast<llvm::FunctionType>(source.getValueType());  // an ifunc
+        auto* twin = llvm::Function::Create(type, function != nullptr ? linkage : llvm::GlobalValue::ExternalLinkage,
+                                            space, name, &into_);
+        if (function == nullptr) return twin;
+        twin->copyAttributesFrom(function);
+        if (defined) bodies_.push_back(const_cast<llvm::Function*>(function));  // its body is read now
+        return twin;
+    }
+
+    void copy_body(llvm::Function& source) {
+        if (llvm::Error failed = source.materialize()) {
+            failed_ = from_.unreadable(std::move(failed)).value();
+            return;
+        }
+        auto* twin = llvm::cast<llvm::Function>(twins_[&source]);
+        auto parameter = twin->arg_begin();
+        for (const llvm::Argument& each : source.args()) {
+            parameter->setName(each.getName());
+            map_[&each] = &*parameter++;
+        }
+        llvm::SmallVector<llvm::ReturnInst*, 8> returns;
+        llvm::CloneFunctionInto(twin, &source, map_, llvm::CloneFunctionChangeType::ClonedModule, returns, "", nullptr,
+                                nullptr, this);
+        if (source.hasPersonalityFn()) twin->setPersonalityFn(mapped(*source.getPersonalityFn()));
+    }
+
+    void copy_value(const llvm::GlobalValue& source) {
+        llvm::GlobalValue* twin = twins_[&source];
+        if (const auto* alias = llvm::dyn_cast<llvm::GlobalAlias>(&source))
+            llvm::cast<llvm::GlobalAlias>(twin)->setAliasee(mapped(*alias->getAliasee()));
+        else if (const auto* variable = llvm::cast<llvm::GlobalVariable>(&source); variable->hasInitializer())
+            llvm::cast<llvm::GlobalVariable>(twin)->setInitializer(mapped(*variable->getInitializer()));
+    }
+    llvm::Constant* mapped(const llvm::Constant& constant) {
+        return llvm::MapValue(&constant, map_, llvm::RF_None, nullptr, this);
+    }
+
+    Modules& from_;
+    const Definitions& defined_in_;
+    llvm::Module& into_;
+    llvm::ValueToValueMapTy map_;
+    std::unordered_map<const llvm::GlobalValue*, llvm::GlobalValue*> twins_;
+    std::deque<llvm::Function*> bodies_;           // to be copied
+    std::deque<const llvm::GlobalValue*> values_;  // variables and aliases to be given their values
+    std::optional<Error> failed_;
+};
+
+// Threads: one at a time.
 class Program {
 public:
-    explicit Program(std::string path) : path_(std::move(path)) {}
+    Program(std::string path, Bytes section) : modules_(std::move(path), section) {}
 
-    Status read(Bytes section) {
-        modules_ = cut_apart(section);
-        for (std::size_t i = 0; i < modules_.size(); ++i) {
-            llvm::LLVMContext context;
-            ROVE_TRY(const auto module, load(context, i));
+    Status read() {
+        for (std::size_t i = 0; i < modules_.count(); ++i) {
+            ROVE_TRY(const llvm::Module* module, modules_.get(i));
+            const std::size_t known_offloads = offloads_.size();
             for (const llvm::GlobalValue& value : module->global_values()) {
                 if (value.isDeclaration() || value.hasLocalLinkage() || value.hasAvailableExternallyLinkage()) continue;
                 const auto [known, added] = defined_in_.try_emplace(value.getName().str(), i);
@@ -75,6 +238,7 @@ public:
                         to_view(function.getName()), to_view(module->getSourceFileName()), function.hasLocalLinkage());
                     offloads_.try_emplace(std::move(key), i, function.getName().str());
                 }
+            if (offloads_.size() == known_offloads) modules_.drop(i);  // not likely to be needed
         }
         return {};
     }
@@ -85,31 +249,21 @@ public:
         return keys;
     }
 
-    Result<Extracted> extract(const std::string& key) const {
+    Result<Extracted> extract(const std::string& key) {
         Extracted extracted{.key = key};
         const auto found = offloads_.find(key);
-        if (found == offloads_.end()) return fail(ErrorCode::unsupported, "{} carries no bitcode of it", path_);
+        if (found == offloads_.end())
+            return fail(ErrorCode::unsupported, "{} carries no bitcode of it", modules_.path());
         const auto& [index, symbol] = found->second;
-        llvm::LLVMContext context;
-        std::string diagnostics;
-        collect_diagnostics(context, diagnostics);
-        llvm::Module taken("rove", context);
-        std::map<std::size_t, std::set<std::string>> wanted{{index, {symbol}}};
-        std::set<std::string> asked{symbol};
-        while (!wanted.empty()) {
-            const auto [from, names] = *wanted.begin();
-            wanted.erase(wanted.begin());
-            ROVE_CHECK(move(taken, context, from, names, diagnostics));
-            for (const llvm::GlobalValue& value : taken.global_values()) {
-                if (!value.isDeclaration() || asked.contains(value.getName().str())) continue;
-                const auto where = defined_in_.find(value.getName().str());
-                if (where == defined_in_.end()) continue;
-                asked.insert(where->first);
-                wanted[where->second].insert(where->first);
-            }
-        }
-        llvm::Function* run = taken.getFunction(symbol);
-        if (run == nullptr) return fail(ErrorCode::internal, "{} was lost while it was taken out", symbol);
+        ROVE_TRY(llvm::Module* const module, modules_.get(index));
+        llvm::Module taken("rove", modules_.context());
+        taken.setTargetTriple(module->getTargetTriple());
+        taken.setDataLayout(module->getDataLayout());
+        const llvm::NamedMDNode* flags = module->getModuleFlagsMetadata();
+        for (unsigned i = 0; flags != nullptr && i < flags->getNumOperands(); ++i)
+            taken.getOrInsertModuleFlagsMetadata()->addOperand(flags->getOperand(i));
+        Copy copy(modules_, defined_in_, taken);
+        ROVE_TRY(llvm::Function* const run, copy.take(*module->getFunction(symbol)));
         extracted.name = name_of(symbol);
         extracted.obstacle = obstacle(taken);
         prepare_bodies(taken);
@@ -133,45 +287,6 @@ private:
         function.setName(name);
     }
     static std::string_view to_view(llvm::StringRef text) { return {text.data(), text.size()}; }
-
-    // With bodies still unread.
-    Result<std::unique_ptr<llvm::Module>> load(llvm::LLVMContext& context, std::size_t index) const {
-        const std::string_view text = as_text(modules_[index]);
-        auto module = llvm::getLazyBitcodeModule(
-            llvm::MemoryBufferRef(llvm::StringRef(text.data(), text.size()), path_), context, true);
-        if (!module)
-            return fail(ErrorCode::invalid, "{}: its bitcode cannot be read: {}", path_,
-                        llvm::toString(module.takeError()));
-        // What is said of types names functions, and would bring them along. What is materialised later comes without it, too.
-        if (llvm::Error failed = (*module)->materializeMetadata())
-            return fail(ErrorCode::invalid, "{}: its bitcode cannot be read: {}", path_,
-                        llvm::toString(std::move(failed)));
-        llvm::StripDebugInfo(**module);
-        return std::move(*module);
-    }
-
-    Status move(llvm::Module& into, llvm::LLVMContext& context, std::size_t from, const std::set<std::string>& names,
-                const std::string& diagnostics) const {
-        ROVE_TRY(auto module, load(context, from));
-        if (into.getTargetTriple().empty()) {
-            into.setTargetTriple(module->getTargetTriple());
-            into.setDataLayout(module->getDataLayout());
-        }
-        std::vector<llvm::GlobalValue*> values;
-        for (const std::string& name : names)
-            if (llvm::GlobalValue* value = module->getNamedValue(name)) values.push_back(value);
-        llvm::IRMover mover(into);
-        llvm::Error failed = mover.move(
-            std::move(module), values,
-            [](llvm::GlobalValue& value, const llvm::IRMover::ValueAdder& add) {
-                if (!value.isDeclaration()) add(value);
-            },
-            false);
-        if (failed)
-            return fail(ErrorCode::invalid, "{}: its bitcode cannot be taken apart: {} {}", path_,
-                        llvm::toString(std::move(failed)), diagnostics);
-        return {};
-    }
 
     static std::string name_of(const std::string& symbol) {
         // rove::Offload<F, …>::run(…)
@@ -223,9 +338,8 @@ private:
         }
     }
 
-    const std::string path_;
-    std::vector<Bytes> modules_;
-    std::unordered_map<std::string, std::size_t> defined_in_;
+    Modules modules_;
+    Definitions defined_in_;
     std::map<std::string, std::pair<std::size_t, std::string>> offloads_;  // by key: in which module, under which name
 };
 
@@ -234,32 +348,31 @@ private:
 namespace {
 
 // What a process takes out of itself, function by function, is read once.
-Result<const Program*> own_program(const ExtractRequest& request) {
+Result<std::vector<Extracted>> extract_own(const ExtractRequest& request) {
     static std::mutex mutex;
     static std::unique_ptr<Program> kept;
     static const std::byte* kept_of = nullptr;
     const std::lock_guard lock(mutex);
-    if (kept_of == request.bitcode.data()) return kept.get();
-    auto program = std::make_unique<Program>(request.program);
-    ROVE_CHECK(program->read(request.bitcode));
-    kept = std::move(program);
-    kept_of = request.bitcode.data();
-    return kept.get();
+    if (kept_of != request.bitcode.data()) {
+        auto program = std::make_unique<Program>(request.program, request.bitcode);
+        ROVE_CHECK(program->read());
+        kept = std::move(program);
+        kept_of = request.bitcode.data();
+    }
+    std::vector<Extracted> all;
+    if (request.only == kNothing) return all;
+    ROVE_TRY(Extracted extracted, kept->extract(request.only));
+    all.push_back(std::move(extracted));
+    return all;
 }
 
 }  // namespace
 
 Result<std::vector<Extracted>> extract(const ExtractRequest& request) {
+    if (!request.only.empty()) return extract_own(request);
+    Program program(request.program, request.bitcode);
+    ROVE_CHECK(program.read());
     std::vector<Extracted> all;
-    if (!request.only.empty()) {
-        ROVE_TRY(const Program* own, own_program(request));
-        if (request.only == kNothing) return all;
-        ROVE_TRY(Extracted extracted, own->extract(request.only));
-        all.push_back(std::move(extracted));
-        return all;
-    }
-    Program program(request.program);
-    ROVE_CHECK(program.read(request.bitcode));
     for (const std::string& key : program.keys()) {
         ROVE_TRY(Extracted extracted, program.extract(key));
         all.push_back(std::move(extracted));

@@ -14,11 +14,9 @@ namespace {
 // One module out of all sources, for the request's triple.
 Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::LLVMContext& context,
                                            const llvm::TargetMachine& machine, const std::string& diagnostics) {
-    auto joined = std::make_unique<llvm::Module>("rove", context);
-    joined->setTargetTriple(llvm::Triple::normalize(request.triple));
-    joined->setDataLayout(machine.createDataLayout());
-    llvm::Linker linker(*joined);
-    const auto arch = llvm::Triple(joined->getTargetTriple()).getArch();
+    const std::string triple = llvm::Triple::normalize(request.triple);
+    const auto arch = llvm::Triple(triple).getArch();
+    std::unique_ptr<llvm::Module> joined;
     std::size_t number = 0;
     for (const ByteBuffer& source : request.modules) {
         const std::string name = fmt::format("module {}", number++);
@@ -27,14 +25,19 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
             return fail(ErrorCode::invalid, "{} is for {}, not for {}", name, module->getTargetTriple(),
                         request.triple);
         // Spellings of one triple (pc or unknown) would only make the linker warn.
-        module->setTargetTriple(joined->getTargetTriple());
-        module->setDataLayout(joined->getDataLayout());
+        module->setTargetTriple(triple);
+        module->setDataLayout(machine.createDataLayout());
         // Before joining, as these would be joined into strange names otherwise.
         llvm::StripDebugInfo(*module);
         if (auto* ident = module->getNamedMetadata("llvm.ident")) ident->eraseFromParent();
-        if (linker.linkInModule(std::move(module)))
+        if (!joined)
+            joined = std::move(module);
+        else if (llvm::Linker::linkModules(*joined, std::move(module)))
             return fail(ErrorCode::invalid, "{} does not link with those before it: {}", name, diagnostics);
     }
+    // Neither says anything to who receives the code, and paths differ from machine to machine.
+    joined->setModuleIdentifier("rove");
+    joined->setSourceFileName("rove");
     return joined;
 }
 
@@ -57,6 +60,7 @@ Result<Prepared> prepare(const PrepareRequest& request) {
             "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     generalise_cpu(*module);
+    inline_early(*module);
     optimise(*module, *machine);
     free_statics(*module, prepared.exports, prepared.statics);
     reach_through_got(*module);
