@@ -63,7 +63,7 @@ Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<Packa
         if (code.store == package) return code.store;
         for (std::size_t i = 0; i < package->manifest().slices.size(); ++i)
             if (const auto slice = package->stored_slice(i)) ROVE_CHECK(code.store->add_slice(i, *slice));
-        state_->recount();
+        state_->count(code);
         return code.store;
     }
     if (state_->packages.size() >= state_->options.packages_max && !state_->forget_one())
@@ -76,8 +76,8 @@ Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<Packa
     ROVE_CHECK(state_->number_functions(*code));
     for (const auto& function : code->functions) state_->functions[function->id] = function.get();
     state_->newest[package->manifest().name] = code.get();
+    state_->count(*code);
     state_->packages.emplace(package->digest(), std::move(code));
-    state_->recount();
     return package;
 }
 
@@ -158,6 +158,7 @@ bool CodeCache::State::forget_one() {
 }
 
 void CodeCache::State::forget(PackageCode& package) {
+    code_bytes -= package.counted_bytes;
     free_numbers(package);
     for (const auto& function : package.functions) functions.erase(function->id);
     if (const auto named = newest.find(package.store->manifest().name);
@@ -192,7 +193,7 @@ void CodeCache::slices_added(const Digest& digest) {
     PackageCode& package = *known->second;
     // Bitcode that follows an image which runs already.
     if (package.image && state_->options.tiers == Tiers::both) state_->queue_compile(package);
-    state_->recount();
+    state_->count(package);
 }
 
 Function* CodeCache::by_handle(std::uint32_t handle) const {
@@ -239,7 +240,8 @@ void prepare_process() {
 
 void CodeCache::warm_up() {
     const std::lock_guard lock(state_->mutex);
-    (void)state_->pool.allocate(1);  // its first memory, as well; an error comes again, where it matters
+    state_->warm_image = LoadedImage::rehearse(state_->pool);
+    (void)PackageStore::from_manifest(wire::encode(wire::Manifest{.name = "nothing", .abi = ROVE_ABI_VERSION}));
     if (state_->options.tiers == Tiers::image || state_->compile_thread.joinable()) return;
     state_->compile_thread = std::thread([this] {
         if (const Result<jit::Engine*> engine = jit::engine())

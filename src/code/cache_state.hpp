@@ -43,7 +43,7 @@ struct CodeCache::State {
     [[nodiscard]] std::string why_no_symbol(const PackageCode& package, const std::string& names) const;
 
     // ---- eviction (loading.cpp)
-    void recount();
+    void count(PackageCode& package);  // after anything of it has come or gone
     void trim();
     [[nodiscard]] bool evict(PackageCode& package);
     [[nodiscard]] bool is_running(const PackageCode& package) const;
@@ -53,7 +53,8 @@ struct CodeCache::State {
     CodeCache& cache;
     CodeOptions options;
     Symbols symbols;
-    CodePool pool;  // outlives the packages below
+    CodePool pool;                            // outlives the packages below
+    std::unique_ptr<LoadedImage> warm_image;  // of warm_up; kept, for its page would be cold again
     mutable std::mutex mutex;
     std::unordered_map<Digest, std::unique_ptr<PackageCode>> packages;
     std::unordered_map<FunctionId, Function*> functions;

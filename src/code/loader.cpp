@@ -77,6 +77,28 @@ Result<std::unique_ptr<LoadedImage>> LoadedImage::load(CodePool& pool, const wir
     return self;
 }
 
+std::unique_ptr<LoadedImage> LoadedImage::rehearse(CodePool& pool) {
+    constexpr std::size_t kCode = 16, kCommon = 24,
+                          kFunction = 20;  // bytes of code, and of the two entries that tell of it
+    wire::Image image;
+    image.block.resize(kCode + kCommon + kFunction + 4);  // a zero word ends the table
+    std::byte* table = image.block.data() + kCode;
+    // What is common to functions: version 1, addresses relative to themselves in 4 bytes, the frame's address by register 7 (DWARF's
+    // .eh_frame; it is entered into a table, and never unwound by).
+    constexpr std::uint8_t kCommonBytes[kCommon] = {kCommon - 4, 0, 0,  0, 0,  0,  0, 0, 1, 'z', 'R', 0,
+                                                    1,           8, 16, 1, 27, 12, 7, 8, 0, 0,   0,   0};
+    std::memcpy(table, kCommonBytes, kCommon);
+    const std::int32_t function[kFunction / 4] = {kFunction - 4, kCommon + 4, -std::int32_t{kCode + kCommon + 8}, kCode,
+                                                  0};
+    std::memcpy(table + kCommon, function, sizeof function);
+    image.eh_frame_offset = kCode;
+    image.eh_frame_bytes = static_cast<std::uint32_t>(image.block.size() - kCode);
+    const Result<wire::Image> decoded = wire::decode_image(wire::encode(image), 0);
+    if (!decoded) return nullptr;
+    Result<std::unique_ptr<LoadedImage>> loaded = load(pool, *decoded, nullptr, {});
+    return loaded ? std::move(*loaded) : nullptr;
+}
+
 LoadedImage::~LoadedImage() {
     if (eh_frame_ != nullptr) __deregister_frame(eh_frame_);
 }

@@ -34,6 +34,9 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<LoadedImage>> load(
         CodePool& pool, const wire::Image& image, std::shared_ptr<DataSegment> data,
         const std::function<void*(std::size_t)>& import_address);
+    // Loads an image that does nothing, as large as it must be to take every step of that: the page faults of a process's first
+    // image are five times what the image itself takes. Null where it does not load.
+    [[nodiscard]] static std::unique_ptr<LoadedImage> rehearse(CodePool& pool);
     ~LoadedImage();
     LoadedImage(const LoadedImage&) = delete;
 

@@ -208,7 +208,7 @@ Status CodeCache::State::load_image(PackageCode& package, std::size_t slice) {
     }
     ++loads;
     publish(package);
-    recount();
+    count(package);
     return {};
 }
 
@@ -309,12 +309,12 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
     package.module = std::move(*module);
     ++loads;
     publish(package);
-    recount();
+    count(package);
 }
 
-void CodeCache::State::recount() {
-    code_bytes = 0;
-    for (const auto& [digest, package] : packages) code_bytes += package->store->bytes_held() + package->loaded_bytes();
+void CodeCache::State::count(PackageCode& package) {
+    const std::size_t bytes = package.bytes();
+    code_bytes += bytes - std::exchange(package.counted_bytes, bytes);
     over_budget.store(code_bytes > options.code_bytes_max, std::memory_order_relaxed);
 }
 
@@ -329,7 +329,7 @@ void CodeCache::State::trim() {
               [](const PackageCode* a, const PackageCode* b) { return a->last_used.load() < b->last_used.load(); });
     for (PackageCode* package : candidates) {
         if (code_bytes <= options.code_bytes_max) break;
-        if (evict(*package)) recount();
+        if (evict(*package)) count(*package);
     }
 }
 

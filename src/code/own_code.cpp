@@ -35,8 +35,8 @@ void expect_to_send() {
     static Reading reading;
     static std::once_flag once;
     std::call_once(once, [] {
-        if (!Bundle::of_program().empty() || !has_own_bitcode()) return;
         reading.thread = std::thread([] {
+            if (!Bundle::of_program().empty() || !has_own_bitcode()) return;
             const Result<jit::Engine*> engine = jit::engine();
             if (!engine) return;
             (void)(*engine)->extract(

@@ -17,7 +17,8 @@ namespace rove::code {
 // The package of one of its functions, by the key of package/bundle.hpp: its entry is the first. unsupported: why it cannot travel.
 [[nodiscard]] Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key);
 
-// Opens LLVM and reads the bitcode in the background, once, for a first call to come: where the program has nothing else.
+// Reads the program's packages in the background, once, for a first call to come; where it has none, opens LLVM and reads its
+// bitcode.
 void expect_to_send();
 
 // What all packages of extracted functions share: a manifest without slices.

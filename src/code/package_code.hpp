@@ -31,6 +31,9 @@ public:
     [[nodiscard]] std::size_t loaded_bytes() const {
         return (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
     }
+    // All of what it holds, and how much of that the cache has counted.
+    [[nodiscard]] std::size_t bytes() const { return store->bytes_held() + loaded_bytes(); }
+    std::size_t counted_bytes = 0;
     // Whether its code may be taken away and brought back later without anybody noticing.
     [[nodiscard]] bool evictable() const {
         return !resident && !interface && !pinned && compile != Compile::queued && !awaited;

@@ -85,9 +85,8 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
     if (whole) {
         if (const auto sent = send_at_once(*peer, outgoing)) return *sent;  // there is room by now
     }
-    if (callee.package != nullptr && *callee.package && !peer->handle_of(*callee.id))
-        ROVE_CHECK(offer(*peer, *callee.package));
-    if (callee.shipped != nullptr) shipped_as_[*callee.id] = *callee.shipped;
+    const bool strange = callee.package != nullptr && *callee.package && !peer->handle_of(*callee.id);
+    if (strange) ROVE_CHECK(check_forms(*peer, **callee.package));
     CallTable::Id id{0, 0};
     if (outgoing.wants_reply) {
         ROVE_TRY(id, calls_.begin(peer.get()));
@@ -100,6 +99,9 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
         if (outgoing.wants_reply) calls_.release(id);
         return tl::unexpected<Error>(sent.error());
     }
+    // The call is on its way meanwhile.
+    if (strange) keep_within_reach(*callee.package);
+    if (callee.shipped != nullptr) shipped_as_[*callee.id] = *callee.shipped;
     return id;
 }
 
@@ -265,7 +267,8 @@ Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
                                      const std::shared_ptr<PackageStore>& package) {
     Hold hold(*this);
     ROVE_CHECK(make_alive(peer, hold.lock()));
-    ROVE_CHECK(offer(*peer, package));
+    ROVE_CHECK(check_forms(*peer, *package));
+    keep_within_reach(package);
     const CodeTarget target{peer->id, *peer, peer->triple};
     ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
     ROVE_TRY(const bool bitcode_sent, send_code(target, *package, wire::Form::bitcode, !image_sent));
@@ -278,20 +281,25 @@ Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
     return id;
 }
 
-// Keeps the program's package within reach of nodes that ask for its code later, and refuses one that the peer cannot run.
-Status NodeCore::offer(PeerState& peer, const std::shared_ptr<PackageStore>& package) {
-    if (!own_functions_.contains(package->function_ids().empty() ? FunctionId{} : package->function_ids().front()))
-        for (const FunctionId& function : package->function_ids()) own_functions_[function] = package;
-    if (peer.code_sent.contains(package->digest())) return {};
-    const bool fits = (may_send(wire::Form::image) && package->slice_index(peer.triple, wire::Form::image)) ||
-                      (may_send(wire::Form::bitcode) && package->slice_index(peer.triple, wire::Form::bitcode));
+// For nodes that ask for the code of one of this program's functions later.
+void NodeCore::keep_within_reach(const std::shared_ptr<PackageStore>& package) {
+    const std::vector<FunctionId>& functions = package->function_ids();
+    if (functions.empty() || own_functions_.contains(functions.front())) return;
+    for (const FunctionId& function : functions) own_functions_[function] = package;
+}
+
+// Refuses a package that the peer cannot run.
+Status NodeCore::check_forms(const PeerState& peer, const PackageStore& package) const {
+    if (peer.code_sent.contains(package.digest())) return {};
+    const bool fits = (may_send(wire::Form::image) && package.slice_index(peer.triple, wire::Form::image)) ||
+                      (may_send(wire::Form::bitcode) && package.slice_index(peer.triple, wire::Form::bitcode));
     if (fits) return {};
     std::string targets;
-    for (const wire::Slice& slice : package->manifest().slices)
+    for (const wire::Slice& slice : package.manifest().slices)
         targets += fmt::format(" {} ({})", slice.triple, wire::to_string(slice.form));
     return fail(ErrorCode::unsupported,
                 "package {} has no form for {}, the target of node {}; it has{}; build it with --target {}",
-                package->manifest().name, peer.triple, peer.id, targets, peer.triple);
+                package.manifest().name, peer.triple, peer.id, targets, peer.triple);
 }
 
 Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, std::size_t bytes) {

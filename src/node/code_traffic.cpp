@@ -43,24 +43,26 @@ std::shared_ptr<PackageStore> NodeCore::package_with(const FunctionId& function)
     return known != nullptr ? cache_->package_of(*known) : nullptr;
 }
 
-Result<bool> NodeCore::send_code(const CodeTarget& to, PackageStore& package, Form form, bool with_manifest) {
+Result<bool> NodeCore::send_code(const CodeTarget& to, PackageStore& package, Form form, bool with_manifest,
+                                 Traffic among) {
     const auto index = package.slice_index(to.triple, form);
     if (!may_send(form) || !index) return false;
     const std::shared_ptr<const ByteBuffer> slice = package.stored_slice(*index);
     if (!slice) return false;
-    if (with_manifest) ROVE_CHECK(send_part(to, package.digest(), 0, package.manifest_bytes()));
-    ROVE_CHECK(send_part(to, package.digest(), static_cast<std::uint32_t>(*index + 1), *slice));
+    if (with_manifest) ROVE_CHECK(send_part(to, among, package.digest(), 0, package.manifest_bytes()));
+    ROVE_CHECK(send_part(to, among, package.digest(), static_cast<std::uint32_t>(*index + 1), *slice));
     return true;
 }
 
-Status NodeCore::send_part(const CodeTarget& to, const Digest& package, std::uint32_t part, Bytes bytes) {
+Status NodeCore::send_part(const CodeTarget& to, Traffic among, const Digest& package, std::uint32_t part,
+                           Bytes bytes) {
     for (std::size_t offset = 0; offset < bytes.size();) {
         const Bytes piece = bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset));
         const wire::CodeChunk chunk{.package = package,
                                     .part = part,
                                     .offset = static_cast<std::uint32_t>(offset),
                                     .total_bytes = static_cast<std::uint32_t>(bytes.size())};
-        ROVE_CHECK(send(to.via, Traffic::replies, {.kind = Kind::code, .node = to.node}, raw(chunk), piece));
+        ROVE_CHECK(send(to.via, among, {.kind = Kind::code, .node = to.node}, raw(chunk), piece));
         to.via.counters.code_bytes_sent += piece.size();
         offset += piece.size();
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/own_code_pages.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
 #include "node/control/control.hpp"
 #include "node/here.hpp"
@@ -38,6 +39,7 @@ Status NodeCore::start() {
     log().set_level(spdlog::level::from_str(options_.log));
     if (!options_.join.empty() && options_.listen.empty())
         return fail(ErrorCode::invalid, "to join {} a node must listen: give it an address of its own", options_.join);
+    touch_own_code_pages();
     if (!options_.listen.empty()) code::prepare_process();
     ROVE_TRY(fabric_, fabric::open_ucx_fabric(
                           {.shm = options_.fabric != FabricChoice::tcp, .tcp = options_.fabric != FabricChoice::shm}));

@@ -295,10 +295,11 @@ private:
         PeerState& via;  // the link it goes over
         std::string_view triple;
     };
-    // Sends the manifest and every form that this process has for the target, `first` form first; which ones were sent?
+    // Sends one form of a package, where this process has it for the target. False: it was not sent.
     [[nodiscard]] Result<bool> send_code(const CodeTarget& to, PackageStore& package, wire::Form form,
-                                         bool with_manifest);
-    [[nodiscard]] Status send_part(const CodeTarget& to, const Digest& package, std::uint32_t part, Bytes bytes);
+                                         bool with_manifest, fabric::Traffic among = fabric::Traffic::replies);
+    [[nodiscard]] Status send_part(const CodeTarget& to, fabric::Traffic among, const Digest& package,
+                                   std::uint32_t part, Bytes bytes);
     [[nodiscard]] Status part_arrived(PeerState& from, const Digest& package, std::uint32_t part, Bytes bytes);
     [[nodiscard]] bool may_send(wire::Form form) const;
     void give_up(const wire::NeedCode& need, std::string_view why);
@@ -313,7 +314,8 @@ private:
     unsigned flush(PeerState& peer);  // frames sent
     static void remember_forwarded(PeerState& peer, const wire::FrameHeader& header);
     [[nodiscard]] Status send_to_self(const Onward& onward);
-    [[nodiscard]] Status offer(PeerState& peer, const std::shared_ptr<PackageStore>& package);
+    [[nodiscard]] Status check_forms(const PeerState& peer, const PackageStore& package) const;
+    void keep_within_reach(const std::shared_ptr<PackageStore>& package);
     [[nodiscard]] Peer::Counters counters_of(const PeerState& peer) const;
     [[nodiscard]] PeerState* route(NodeId node) const;
     void bury(std::shared_ptr<fabric::Link> link);

@@ -145,6 +145,13 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
                 peer.link->release(Traffic::calls);
                 continue;
             }
+            if (!wrong && kind == Kind::code) {  // of the tier that follows
+                on_code(peer, frame);
+                if (!peer.link) break;
+                peer.link->release(Traffic::calls);
+                ++handled;
+                continue;
+            }
             if (!wrong && kind != Kind::call && kind != Kind::batch && kind != Kind::ping)
                 wrong =
                     Error(ErrorCode::invalid, fmt::format("peer {} sent a frame among calls that is none", peer.id));

@@ -281,7 +281,8 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
     // A program's own functions may be resident there: then its code is not sent before it is asked for.
     if (package == nullptr || peer.code_sent.contains(package->digest()) || (callee.own && peer.has_residents))
         return send(peer, Traffic::calls, header, named, payload);
-    // Image first, so that the call can start; bitcode behind the call, for the tier that follows.
+    // Image first, so that the call can start; bitcode behind the call, for the tier that follows. Among the calls, for else it
+    // would overtake this one.
     const CodeTarget target{peer.id, peer, peer.triple};
     ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
     bool bitcode_sent = false;
@@ -290,7 +291,7 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
     }
     if (image_sent || bitcode_sent) peer.code_sent.insert(package->digest());
     ROVE_CHECK(send(peer, Traffic::calls, header, named, payload));
-    if (image_sent) (void)send_code(target, *package, wire::Form::bitcode, false);
+    if (image_sent) (void)send_code(target, *package, wire::Form::bitcode, false, Traffic::calls);
     return {};
 }
 

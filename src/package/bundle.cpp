@@ -141,20 +141,26 @@ const Bundle& Bundle::of_program() {
         Bundle read;
         const Result<ByteBuffer> section = read_section("/proc/self/exe", kSection);
         if (!section || section->empty()) return read;
-        if (Result<std::vector<Entry>> entries = decode(*section)) read.entries_ = std::move(*entries);
+        Result<std::vector<Entry>> entries = decode(*section);
+        if (!entries) return read;
+        for (Entry& entry : *entries) {
+            Found& found = read.found_[std::move(entry.key)];
+            found.why_not = std::move(entry.why_not);
+            if (entry.package.empty()) continue;
+            Result<std::shared_ptr<PackageStore>> package = PackageStore::parse(entry.package);
+            if (package)
+                found.package = std::move(*package);
+            else
+                found.why_not = package.error().message();
+        }
         return read;
     }();
     return bundle;
 }
 
-Bundle::Found Bundle::find(std::string_view key) const {
-    const auto entry =
-        std::find_if(entries_.begin(), entries_.end(), [key](const Entry& each) { return each.key == key; });
-    if (entry == entries_.end()) return {};
-    if (entry->package.empty()) return {nullptr, entry->why_not, 0};
-    const Result<std::shared_ptr<PackageStore>> package = PackageStore::parse(entry->package);
-    if (!package) return {nullptr, package.error().message(), 0};
-    return {*package, {}, 0};
+Bundle::Found Bundle::find(const std::string& key) const {
+    const auto found = found_.find(key);
+    return found != found_.end() ? found->second : Found{};
 }
 
 }  // namespace rove

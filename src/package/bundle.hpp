@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "package/package.hpp"
@@ -41,18 +42,18 @@ public:
     // Checks every length. The packages are checked when they are used.
     [[nodiscard]] static Result<std::vector<Entry>> decode(Bytes bytes);
 
-    // That of the program that runs; empty where it has none.
+    // That of the program that runs; empty where it has none. The first call reads it, with all its packages (some 10 us each), so
+    // that no call of a function waits for that: code::expect_to_send makes it in time.
     [[nodiscard]] static const Bundle& of_program();
-    [[nodiscard]] bool empty() const { return entries_.empty(); }
+    [[nodiscard]] bool empty() const { return found_.empty(); }
     struct Found {
         std::shared_ptr<PackageStore> package;  // null: it does not travel …
         std::string why_not;                    // … because; empty: nothing is known of it
-        std::size_t entry = 0;
     };
-    [[nodiscard]] Found find(std::string_view key) const;
+    [[nodiscard]] Found find(const std::string& key) const;
 
 private:
-    std::vector<Entry> entries_;
+    std::unordered_map<std::string, Found> found_;
 };
 
 // A section of a program's or library's file; empty: it has none.
