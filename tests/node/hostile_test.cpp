@@ -1,0 +1,203 @@
+// Frames that no honest peer sends: who gets one ends that link, and serves everybody else.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "../api/nodes.hpp"
+#include "node/here.hpp"
+#include "node/offload.hpp"
+#include "wire/frame.hpp"
+
+namespace rove::test {
+namespace {
+
+using fabric::Traffic;
+using wire::Kind;
+
+int add(int a, int b) {
+    return a + b;
+}
+
+template <typename T>
+Bytes raw(const T& value) {
+    return std::as_bytes(std::span(&value, 1));
+}
+
+// As a peer may that writes into the mailbox whatever it likes. Only for nodes without a thread of their own, between calls.
+void send(const Peer& peer, Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload = {}) {
+    PeerState& state = *detail::Edge::state(peer);
+    if (header.node == kNoNode) header.node = state.my_id;
+    header.extra_bytes = static_cast<std::uint16_t>(extra.size());
+    header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
+    std::byte* frame = state.link->reserve(traffic, wire::kHeaderBytes + header.body_bytes);
+    ASSERT_NE(frame, nullptr);
+    std::copy(extra.begin(), extra.end(), frame + wire::kHeaderBytes);
+    std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes + extra.size());
+    state.link->publish(traffic, header);
+}
+void send_part(const Peer& peer, const wire::Part& part, std::size_t bytes) {
+    send(peer, Traffic::calls, {.kind = Kind::part}, raw(part), ByteBuffer(bytes));
+}
+
+class Hostile : public OnFabrics {
+protected:
+    void SetUp() override {
+        OnFabrics::SetUp();
+        NodeOptions own = options();
+        own.own_thread = false;
+        enemy_ = std::make_unique<Node>(own);
+        link_ = std::make_unique<Peer>(enemy_->connect(server_->address()));
+        ASSERT_EQ(link_->sync(fn<add>, 1, 2), 3);
+    }
+    void TearDown() override {
+        link_.reset();
+        enemy_.reset();
+        OnFabrics::TearDown();
+    }
+    // After frames that are wrong: their sender's next call fails, the others' go on, and a new meeting is as good as any.
+    template <typename Send>
+    void is_cut_off(const std::string& what, const Send& send_it) {
+        SCOPED_TRACE(what);
+        send_it();
+        Call<void> next = link_->async(within(std::chrono::seconds(20)), fn<&Hostile::nothing>);
+        EXPECT_EQ(error_of([&] { next.get(); }).code(), ErrorCode::disconnected);
+        EXPECT_EQ(peer().sync(fn<add>, 2, 2), 4);
+        EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+    }
+    // The server's handle for `add`.
+    [[nodiscard]] std::uint32_t handle() const { return detail::Edge::state(*link_)->bindings.begin()->second; }
+
+    static void nothing() {}
+    std::unique_ptr<Node> enemy_;
+    std::unique_ptr<Peer> link_;
+};
+ROVE_ON_FABRICS(Hostile);
+
+TEST_P(Hostile, CallsThatContradictThemselves) {
+    const wire::Either either{};
+    is_cut_off("either, but not by name",
+               [&] { send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither}, raw(either)); });
+    is_cut_off("either, and with its code inline", [&] {
+        send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither | wire::kNamed | wire::kInline},
+             raw(either));
+    });
+    is_cut_off("either, with half the ids", [&] {
+        send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither | wire::kNamed},
+             raw(either).first(16));
+    });
+    is_cut_off("in parts, without saying which", [&] {
+        send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kParts, .handle = handle()}, {},
+             ByteBuffer(3));
+    });
+    is_cut_off("in parts that did not come", [&] {
+        const wire::Staged which{.number = 7, .total_bytes = 100};
+        send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kParts, .handle = handle()}, {}, raw(which));
+    });
+    is_cut_off("of another caller", [&] {
+        send(*link_, Traffic::calls, {.kind = Kind::call, .handle = handle(), .node = kNoNode - 1}, {}, ByteBuffer(8));
+    });
+}
+
+TEST_P(Hostile, PartsThatDoNotFit) {
+    is_cut_off("of more than a payload may have",
+               [&] { send_part(*link_, {.number = 1, .total_bytes = wire::kMessageBytesMax + 1}, 10); });
+    is_cut_off("of what has not begun",
+               [&] { send_part(*link_, {.number = 1, .offset = 10, .total_bytes = 100}, 10); });
+    is_cut_off("that begin twice", [&] {
+        send_part(*link_, {.number = 1, .total_bytes = 100}, 10);
+        send_part(*link_, {.number = 1, .total_bytes = 100}, 10);
+    });
+    is_cut_off("out of order", [&] {
+        send_part(*link_, {.number = 1, .total_bytes = 100}, 10);
+        send_part(*link_, {.number = 1, .offset = 20, .total_bytes = 100}, 10);
+    });
+    is_cut_off("of another size than it began with", [&] {
+        send_part(*link_, {.number = 1, .total_bytes = 100}, 10);
+        send_part(*link_, {.number = 1, .offset = 10, .total_bytes = 1000}, 10);
+    });
+    is_cut_off("that are longer than the whole", [&] { send_part(*link_, {.number = 1, .total_bytes = 10}, 11); });
+    is_cut_off("with nothing in them", [&] { send_part(*link_, {.number = 1, .total_bytes = 10}, 0); });
+    is_cut_off("with half an extension", [&] {
+        send(*link_, Traffic::calls, {.kind = Kind::part}, raw(wire::Part{.total_bytes = 10}).first(0), ByteBuffer(8));
+    });
+}
+
+TEST_P(Hostile, MoreBegunThanMayArriveAtOnce) {
+    is_cut_off("payloads", [&] {
+        for (std::uint64_t number = 0; number <= kStagedMax; ++number)
+            send_part(*link_, {.number = number, .total_bytes = 100}, 1);
+    });
+    is_cut_off("bytes", [&] {
+        for (std::uint64_t number = 0; number <= kStagedBytesMax / wire::kMessageBytesMax; ++number)
+            send_part(*link_, {.number = number, .total_bytes = wire::kMessageBytesMax}, 1);
+    });
+}
+
+TEST_P(Hostile, WhatStandsOnTheWrongRing) {
+    is_cut_off("a reply among calls", [&] { send(*link_, Traffic::calls, {.kind = Kind::reply}, {}); });
+    is_cut_off("a call among replies",
+               [&] { send(*link_, Traffic::replies, {.kind = Kind::call, .handle = handle()}, {}, ByteBuffer(8)); });
+    is_cut_off("code among calls that lies outside its part", [&] {
+        const wire::CodeChunk chunk{.part = 1, .offset = 90, .total_bytes = 100};
+        send(*link_, Traffic::calls, {.kind = Kind::code}, raw(chunk), ByteBuffer(11));
+    });
+    is_cut_off("code among calls with half an extension", [&] {
+        send(*link_, Traffic::calls, {.kind = Kind::code}, raw(wire::CodeChunk{}).first(16), ByteBuffer(16));
+    });
+}
+
+// Code that nobody has asked for and that belongs to nothing is passed over; so is a part of a result that nobody waits for.
+TEST_P(Hostile, WhatMeansNothingIsPassedOver) {
+    const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
+    send(*link_, Traffic::calls, {.kind = Kind::code}, raw(chunk), ByteBuffer(16));
+    const wire::Part part{.total_bytes = 16};
+    send(*link_, Traffic::replies, {.kind = Kind::part, .generation = 1, .call = 1}, raw(part), ByteBuffer(16));
+    EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+}
+
+// Runs with the enemy: answers the call that it is in as it likes.
+const Peer* enemys_link = nullptr;
+struct PieceOfResult {
+    std::uint32_t offset, total_bytes, bytes;
+};
+void answer(Here& here, const std::vector<PieceOfResult>& pieces, bool ends) {
+    const wire::FrameHeader& call = here.raw()->call;
+    const wire::FrameHeader reply{
+        .generation = call.generation, .node = detail::Edge::state(*enemys_link)->id, .call = call.call};
+    for (const PieceOfResult& each : pieces) {
+        wire::FrameHeader header = reply;
+        header.kind = Kind::part;
+        send(*enemys_link, Traffic::replies, header,
+             raw(wire::Part{.offset = each.offset, .total_bytes = each.total_bytes}), ByteBuffer(each.bytes));
+    }
+    wire::FrameHeader header = reply;
+    header.kind = Kind::reply;
+    header.flags = wire::kParts;
+    if (ends) send(*enemys_link, Traffic::replies, header, {});
+}
+// Runs with the honest one.
+void ask_back(Here& here, const std::vector<PieceOfResult>& pieces, bool ends) {
+    here.caller().sync(fn<answer>, pieces, ends);
+}
+
+TEST_P(Hostile, ResultsInPartsThatDoNotFit) {
+    enemys_link = link_.get();
+    const auto ends = [&](const char* what, const std::vector<PieceOfResult>& pieces) {
+        SCOPED_TRACE(what);
+        EXPECT_EQ(error_of([&] { link_->sync(fn<ask_back>, pieces, false); }).code(), ErrorCode::disconnected);
+        EXPECT_EQ(peer().sync(fn<add>, 2, 2), 4);
+        EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+    };
+    ends("of more than a result may have", {{0, wire::kMessageBytesMax + 1, 10}});
+    ends("that do not begin at the beginning", {{10, 100, 10}});
+    ends("out of order", {{0, 100, 10}, {20, 100, 10}});
+    ends("that are longer than the whole", {{0, 10, 11}});
+    ends("of another size than they began with", {{0, 100, 10}, {10, 200, 10}});
+    // The end before all parts have come is an error of that call alone.
+    const Error short_of = error_of([&] { link_->sync(fn<ask_back>, std::vector<PieceOfResult>{{0, 100, 10}}, true); });
+    EXPECT_NE(std::string(short_of.what()).find("parts did not come"), std::string::npos) << short_of.what();
+    EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+}
+
+}  // namespace
+}  // namespace rove::test
