@@ -1,8 +1,4 @@
 // Memory on other nodes.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <filesystem>
 #include <numeric>
 
 #include "nodes.hpp"
@@ -78,25 +74,6 @@ TEST_P(Buffers, WrongUsesAreErrors) {
         error_of([&] { (void)elsewhere.sync([](std::span<const int> s) { return s.size(); }, buffer); });
     EXPECT_EQ(error.code(), ErrorCode::invalid);
     EXPECT_NE(error.message().find("another node"), std::string::npos) << error.message();
-}
-
-// A file in memory that could be made shorter would end whoever touches it next.
-TEST_P(Buffers, KeepTheirSizeWhateverAPeerDoes) {
-    const auto buffer = peer().allocate<char>(1 << 20U).get();
-    unsigned tried = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        std::error_code error;
-        const std::string target = std::filesystem::read_symlink(entry.path(), error).string();
-        if (!target.starts_with("/memfd:rove-buffer")) continue;
-        ++tried;
-        const int file = open(entry.path().c_str(), O_RDWR | O_CLOEXEC);  // as a peer does that maps it
-        ASSERT_GE(file, 0);
-        EXPECT_EQ(ftruncate(file, 0), -1);
-        EXPECT_EQ(ftruncate(file, 1 << 24U), -1);
-        close(file);
-    }
-    EXPECT_GE(tried, 1U) << "the test looks for the wrong name";
-    peer().put(std::string(1 << 20U, 'x'), buffer).get();
 }
 
 TEST_P(Buffers, AreFreedByTheLastWhoHasThem) {

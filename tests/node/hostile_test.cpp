@@ -1,10 +1,13 @@
 // Frames that no honest peer sends: who gets one ends that link, and serves everybody else.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 
 #include "../api/nodes.hpp"
 #include "node/here.hpp"
+#include "node/memory.hpp"
 #include "node/offload.hpp"
 #include "wire/frame.hpp"
 
@@ -197,6 +200,22 @@ TEST_P(Hostile, ResultsInPartsThatDoNotFit) {
     const Error short_of = error_of([&] { link_->sync(fn<ask_back>, std::vector<PieceOfResult>{{0, 100, 10}}, true); });
     EXPECT_NE(std::string(short_of.what()).find("parts did not come"), std::string::npos) << short_of.what();
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+}
+
+// The file of a buffer, as a peer on the same machine opens it: one that could be made shorter would end whoever touches it next.
+TEST(HostileToBuffers, TheirFilesKeepTheirSize) {
+    MemoryTable table(1 << 24U);
+    const auto place = table.allocate(1 << 20U, 1);
+    ASSERT_TRUE(place);
+    ASSERT_EQ(place->pid, getpid());
+    const int file = open(fmt::format("/proc/{}/fd/{}", place->pid, place->file).c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(file, 0);
+    EXPECT_EQ(ftruncate(file, 0), -1);
+    EXPECT_EQ(ftruncate(file, 1 << 24U), -1);
+    EXPECT_EQ(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    close(file);
+    const std::shared_ptr<Block> block = table.find(place->key);
+    std::memset(block->bytes().data(), 1, block->bytes().size());
 }
 
 }  // namespace
