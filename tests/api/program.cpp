@@ -32,7 +32,8 @@ static int step(int x) {
 int forms::interpreted(int x) {
     const std::unique_ptr<Machine> plain = std::make_unique<Machine>("++-");
     const std::unique_ptr<Machine> doubling = std::make_unique<Doubling>("+");
-    return ::step(0) + plain->run(x) + doubling->run(x);
+    const int counted = static_cast<int>(Counted<long>{2}.sum({1, 2, 3}) + Counted<long>{2}.sum({3, 1}));  // 12 - 6
+    return ::step(0) + plain->run(x) + doubling->run(x) + counted;
 }
 
 namespace {
@@ -61,8 +62,8 @@ int call(const char* address, const std::set<std::string>& flags) {
     check("again", peer.sync(rove::fn<forms::square>, 5) == 25);
     check("an internal function", peer.sync(rove::fn<internal>, 1) == 2);
     check("one of that name in another file", forms::from_another_file(peer, 1) == 101);
-    check("virtual functions and a table of labels, of another file",
-          peer.sync(rove::fn<forms::interpreted>, 5) == 1005);
+    check("virtual functions, a table of labels and a template, of another file",
+          peer.sync(rove::fn<forms::interpreted>, 5) == 1011);
     check("a template", peer.sync(rove::fn<forms::largest<int>>, std::vector<int>{3, 9, 4}) == 9);
     check("a functor", peer.sync(forms::Accumulator{0.5}, std::vector<double>{1, 2}) == 3.5);
     check("strings", peer.sync(rove::fn<forms::greet>, "you") == "hello you");

@@ -43,6 +43,23 @@ public:
     explicit Doubling(std::string code);
     int run(int x) const override;
 };
+template <typename T>
+struct Counted {  // instantiated in one file only; what other files see of it is for inlining
+    T sum(const std::vector<T>& values) const {
+        T sum{};
+        for (const T& value : values) sum += value * factor;
+        for (std::size_t i = 1; i < values.size(); ++i)
+            if (values[i] < values[i - 1]) return descends(values, values.size());
+        return sum;
+    }
+    T descends(const std::vector<T>& values, std::size_t depth) const;
+    T factor{1};
+};
+template <typename T>
+T Counted<T>::descends(const std::vector<T>& values, std::size_t depth) const {  // too deep to be inlined away
+    return depth < 2 ? -values.front() : descends(values, depth - 1) + descends(values, depth - 2);
+}
+extern template struct Counted<long>;
 int step(int x);
 int interpreted(int x);
 template <typename T>

@@ -60,6 +60,7 @@ end:
 int Doubling::run(int x) const {
     return 2 * Machine::run(x);
 }
+template struct Counted<long>;
 int step(int x) {
     return x + 1;
 }

@@ -134,7 +134,9 @@ private:
 
     // In its own module, or in that which defines it for the whole program.
     const llvm::GlobalValue* definition_of(const llvm::GlobalValue& met) {
-        if (met.hasLocalLinkage() || (!met.isDeclaration() && !met.isInterposable())) return &met;
+        // Bodies that are there for inlining only (of extern templates) are no definitions.
+        const bool defined = !met.isDeclaration() && !met.hasAvailableExternallyLinkage();
+        if (met.hasLocalLinkage() || (defined && !met.isInterposable())) return &met;
         const auto known = defined_in_.find(met.getName().str());
         if (known == defined_in_.end()) return &met;
         const Result<llvm::Module*> module = from_.get(known->second);
@@ -142,8 +144,8 @@ private:
             failed_ = module.error();
             return &met;
         }
-        const llvm::GlobalValue* defined = (*module)->getNamedValue(met.getName());
-        return defined != nullptr && !defined->isDeclaration() && !defined->hasLocalLinkage() ? defined : &met;
+        const llvm::GlobalValue* there = (*module)->getNamedValue(met.getName());
+        return there != nullptr && !there->isDeclaration() && !there->hasLocalLinkage() ? there : &met;
     }
 
     llvm::GlobalValue* declare(const llvm::GlobalValue& source) {
