@@ -179,7 +179,8 @@ OneWay middle_of(const std::vector<OneWay>& runs) {
 }
 
 std::vector<std::size_t> sizes_or(const Settings& settings, std::vector<std::size_t> others) {
-    return settings.sizes.empty() ? std::move(others) : settings.sizes;
+    if (settings.sizes.empty()) return others;
+    return settings.sizes;
 }
 
 // Seconds until `frames` posts have been made and run.

@@ -224,7 +224,7 @@ auto value_of(Call<T>& call) {
 
 // Suspends until all have ended; false: they had.
 template <typename Promise>
-bool await_all(std::vector<const rove_pending*> pendings, Countdown& countdown,
+bool await_all(const std::vector<const rove_pending*>& pendings, Countdown& countdown,
                std::coroutine_handle<Promise> waiting) {
     countdown.left = 1;  // this one is counted until all have been asked
     countdown.waiting = waiting.address();

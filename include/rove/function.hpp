@@ -229,9 +229,10 @@ constexpr bool is_lost_reference() {
     return std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
 }
 
-// One parameter's type, looked at: the messages are part of the API.
+// One parameter's type, looked at: the messages are part of the API. To ask for kChecked, here and below, makes the compiler look.
 template <typename P>
 struct Parameter {
+    static constexpr bool kChecked = true;
     using Value = std::remove_cvref_t<P>;
     static_assert(
         !is_lost_reference<P>(),
@@ -248,6 +249,7 @@ struct Parameter {
 };
 template <typename R>
 struct ResultType {
+    static constexpr bool kChecked = true;
     using Value = std::remove_cvref_t<R>;
     static_assert(
         !std::is_pointer_v<Value> && !kIsView<Value>,
@@ -261,6 +263,7 @@ struct ResultType {
 // A function's own bytes: a lambda's captures, a functor's members.
 template <typename F>
 struct Closure {
+    static constexpr bool kChecked = true;
     static constexpr bool kEmpty = std::is_empty_v<F>;
     static constexpr bool kSerialised = !std::is_trivially_copyable_v<F> && travel::can_travel<F>();
     static_assert(

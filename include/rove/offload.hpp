@@ -27,6 +27,7 @@ constexpr bool fits() {
 
 template <typename V, typename A>
 struct Argument {
+    static constexpr bool kChecked = true;
     static_assert(!kIsWritableSpan<V> || IsBuffer<A>::value,
                   "rove: a std::span<T> that can be written to is memory on the node where the function runs: pass a "
                   "rove::Buffer<T>, or take a std::span<const T>");
@@ -80,9 +81,9 @@ struct Values {
 template <typename F, typename... Vs, typename... Args, typename Send>
 auto with_payload(List<Vs...> /*values*/, const Send& send, const F& function, const Args&... args) {
     static_assert(sizeof...(Vs) == sizeof...(Args), "rove: the function takes another number of arguments");
-    static_assert(sizeof(Closure<F>) > 0);
+    static_assert(Closure<F>::kChecked);
     if constexpr (sizeof...(Vs) == sizeof...(Args)) {
-        static_assert(((sizeof(Argument<Vs, Args>) > 0) && ...));
+        static_assert((Argument<Vs, Args>::kChecked && ...));
         constexpr bool kEmpty = std::is_empty_v<F>;
         constexpr std::size_t kBytes = Values<Vs...>::kBytes + (kEmpty ? 0 : sizeof(F));
         if constexpr (Values<Vs...>::kFixed && (kEmpty || travel::Bitwise<F>) && kBytes <= kStackBytesMax) {
@@ -106,7 +107,7 @@ struct ValuesOf;
 template <typename... Ps>
 struct ValuesOf<List<Ps...>> {
     using type = List<std::remove_cvref_t<Ps>...>;
-    static_assert(((sizeof(Parameter<Ps>) > 0) && ...));
+    static_assert((Parameter<Ps>::kChecked && ...));
     template <typename F, typename Policy, typename R>
     using Code = Offload<F, Policy, R, Ps...>;
 };
@@ -114,7 +115,7 @@ template <typename P, typename... Ps>
     requires std::is_same_v<std::remove_cvref_t<P>, Here>
 struct ValuesOf<List<P, Ps...>> {
     using type = List<std::remove_cvref_t<Ps>...>;
-    static_assert(((sizeof(Parameter<Ps>) > 0) && ...));
+    static_assert((Parameter<Ps>::kChecked && ...));
     template <typename F, typename Policy, typename R>
     using Code = Offload<F, Policy, R, P, Ps...>;
 };
@@ -164,7 +165,7 @@ auto offload(const To& to, const F& function, const Args&... args) {
         if constexpr (!std::is_pointer_v<F> && !std::is_function_v<F> && !std::is_member_pointer_v<F>) {
             using Signature = typename decltype(signature_of<F, Args...>())::type;
             using R = typename Signature::Result;
-            static_assert(sizeof(ResultType<R>) > 0);
+            static_assert(ResultType<R>::kChecked);
             using Shape = ValuesOf<typename Signature::Parameters>;
             using O = typename Shape::template Code<F, Policy, R>;
             using Vs = typename Shape::type;

@@ -38,7 +38,7 @@ const Callable& enrol() {
     } else {
         using Signature = typename decltype(signature_of<F>())::type;
         using R = typename Signature::Result;
-        static_assert(sizeof(ResultType<R>) > 0);
+        static_assert(ResultType<R>::kChecked);
         using Shape = ValuesOf<typename Signature::Parameters>;
         return callable<kName, typename Shape::template Code<F, Policy, R>, F, R, typename Shape::type>();
     }

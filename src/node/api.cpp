@@ -1,5 +1,6 @@
 // The public C++ edge: Results become exceptions here, and nowhere else.
 #include "node/core.hpp"
+#include "node/log.hpp"
 #include "package/package.hpp"
 #include "rove/node.hpp"
 #include "rove/peer_group.hpp"
@@ -151,7 +152,8 @@ Batch::Batch(Batch&&) noexcept = default;
 Batch::~Batch() {
     try {
         if (gathered_) post();
-    } catch (const Error&) {
+    } catch (const Error& error) {
+        log().warn("the posts of a batch were dropped: {}", error.what());
     }
 }
 

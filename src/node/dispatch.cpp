@@ -120,7 +120,7 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
         if (lost(lead) || links_version_ != version) return handled;
     }
     handled += serve_calls(peer, lead);
-    if (lost(lead) || links_version_ != version || peer.link.get() != link) return handled;
+    if (lost(lead) || links_version_ != version || link == nullptr || peer.link.get() != link) return handled;
     if (link->broken() != nullptr && !peer.lost) {
         log().warn("{}: the link to peer {} ends: {}", name(), peer.id, link->broken()->message());
         peer.lost = Error(ErrorCode::disconnected, link->broken()->message());

@@ -6,7 +6,6 @@
 
 using rove::Bytes;
 using rove::ErrorCode;
-using rove::NodeCore;
 using rove::Status;
 
 namespace {
