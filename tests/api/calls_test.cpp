@@ -22,7 +22,7 @@ int unnamed(int a) {
 int without_throwing(int a) noexcept {
     return -a;
 }
-std::string join(const std::string& a, std::string b) {
+std::string join(const std::string& a, std::string b) {  // NOLINT(performance-unnecessary-value-param): to be passed so
     return a + b;
 }
 template <typename T>

@@ -11,10 +11,6 @@
 namespace rove::test {
 namespace {
 
-std::string program(const std::string& name) {
-    return std::string(std::getenv("ROVE_BUILD_DIR")) + "/bin/" + name;
-}
-
 // `program serve`, ended with the object.
 class Server {
 public:
@@ -61,12 +57,12 @@ void expect_all_is_well(const Ran& ran) {
 }
 
 TEST(Forms, OneBinaryEverywhere) {
-    const Server server(program("api_program"));
-    expect_all_is_well(run({program("api_program"), "call", server.address(), "resident"}));
+    const Server server(built("api_program"));
+    expect_all_is_well(run({built("api_program"), "call", server.address(), "resident"}));
 }
 
 TEST(Forms, FunctionsAreListed) {
-    const Server server(program("api_program"));
+    const Server server(built("api_program"));
     const Ran listed = run({rove(), "functions", server.address()});
     EXPECT_EQ(listed.status, 0) << listed.err;
     EXPECT_NE(listed.out.find("forms::square: int (int)\n"), std::string::npos) << listed.out;
@@ -80,14 +76,14 @@ TEST(Forms, FunctionsAreListed) {
 
 TEST(Forms, TravellingAsImagesToAPlainNode) {
     const NodeProcess node({"--log", "error"});
-    expect_all_is_well(run({program("api_program"), "call", node.address(), "shipped"}));
-    expect_all_is_well(run({program("api_program"), "call", node.address(), "shipped"}));  // it is known there by now
+    expect_all_is_well(run({built("api_program"), "call", node.address(), "shipped"}));
+    expect_all_is_well(run({built("api_program"), "call", node.address(), "shipped"}));  // it is known there by now
 }
 
 TEST(Forms, AProgramWithFinishedPackagesNeverLoadsLlvm) {
     const NodeProcess node;
     const auto loads = [&node](const std::string& name) {
-        const Ran ran = run({"env", "LD_DEBUG=files", "ROVE_CACHE=" + (scratch() / "llvm").string(), program(name),
+        const Ran ran = run({"env", "LD_DEBUG=files", "ROVE_CACHE=" + (scratch() / "llvm").string(), built(name),
                              "call", node.address(), "shipped"});
         EXPECT_EQ(ran.status, 0) << ran.out;
         return ran.err.find("librove-jit.so") != std::string::npos;
@@ -98,17 +94,17 @@ TEST(Forms, AProgramWithFinishedPackagesNeverLoadsLlvm) {
 
 TEST(Forms, TravellingAsImagesOnly) {
     const NodeProcess node({"--forms", "image"});
-    expect_all_is_well(run({program("api_program"), "call", node.address(), "shipped"}));
+    expect_all_is_well(run({built("api_program"), "call", node.address(), "shipped"}));
 }
 
 TEST(Forms, TravellingToANodeWithOneThreadOverTcp) {
     const NodeProcess node({"--threads", "1", "--fabric", "tcp"});
-    expect_all_is_well(run({program("api_program"), "call", node.address(), "shipped"}));
+    expect_all_is_well(run({built("api_program"), "call", node.address(), "shipped"}));
 }
 
 TEST(Forms, TravellingFromAStrippedProgram) {
     const std::string stripped = (scratch() / "stripped").string();
-    std::filesystem::copy_file(program("api_program"), stripped);
+    std::filesystem::copy_file(built("api_program"), stripped);
     ASSERT_EQ(run({"strip", stripped}).status, 0);
     const NodeProcess node;
     expect_all_is_well(run({stripped, "call", node.address(), "shipped"}));
@@ -119,19 +115,19 @@ TEST(Forms, TakenOutOfTheBitcodeOnTheSpot) {
     const NodeProcess node;
     for (int i = 0; i < 2; ++i)  // the second time out of the cache
         expect_all_is_well(
-            run({"env", "ROVE_CACHE=" + cache, program("api_program_bitcode"), "call", node.address(), "shipped"}));
+            run({"env", "ROVE_CACHE=" + cache, built("api_program_bitcode"), "call", node.address(), "shipped"}));
     EXPECT_FALSE(std::filesystem::is_empty(cache));
 }
 
 TEST(Forms, LambdasOfAnotherProgramTravel) {
-    const Server server(program("api_program_resident"));  // has the functions, but is another build
-    const Ran ran = run({program("api_program"), "call", server.address(), "shipped"});
+    const Server server(built("api_program_resident"));  // has the functions, but is another build
+    const Ran ran = run({built("api_program"), "call", server.address(), "shipped"});
     expect_all_is_well(ran);
 }
 
 TEST(Forms, WhatCannotTravelSaysWhy) {
     const NodeProcess node;
-    const Ran ran = run({program("api_stays"), node.address()});
+    const Ran ran = run({built("api_stays"), node.address()});
     EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
     EXPECT_NE(ran.out.find("unsupported"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("it reaches the variable counter"), std::string::npos) << ran.out;
@@ -140,17 +136,17 @@ TEST(Forms, WhatCannotTravelSaysWhy) {
 }
 
 TEST(Forms, OtherTypesAreFoundOutBeforeAnythingRuns) {
-    const Server server(program("api_program"));
-    const Ran resident = run({program("api_other_types_resident"), server.address()});
+    const Server server(built("api_program"));
+    const Ran resident = run({built("api_other_types_resident"), server.address()});
     EXPECT_EQ(resident.out.substr(0, 8), "invalid:") << resident.out << resident.err;
     EXPECT_NE(resident.out.find("schema"), std::string::npos) << resident.out;
     // What carries its code is not held up by it: its own is run.
-    const Ran shipped = run({program("api_other_types"), server.address()});
+    const Ran shipped = run({built("api_other_types"), server.address()});
     EXPECT_EQ(shipped.out, "pear 1 2\n") << shipped.err;
 }
 
 TEST(Forms, TwoFunctionsWithOneIdEndTheProgram) {
-    const Ran ran = run({program("api_twice")});
+    const Ran ran = run({built("api_twice")});
     EXPECT_EQ(ran.status, 128 + SIGABRT);
     EXPECT_NE(ran.err.find("two functions of this program have one id"), std::string::npos) << ran.err;
     EXPECT_NE(ran.err.find("rove::named"), std::string::npos) << ran.err;
@@ -158,14 +154,14 @@ TEST(Forms, TwoFunctionsWithOneIdEndTheProgram) {
 
 #ifdef ROVE_HAS_GXX_PROGRAM
 TEST(Forms, ResidentInAProgramOfAnotherCompiler) {
-    const Server server(program("api_program_gxx"));
-    expect_all_is_well(run({program("api_program_resident"), "call", server.address(), "no-lambdas"}));
-    expect_all_is_well(run({program("api_program_gxx"), "call", server.address(), "resident"}));
+    const Server server(built("api_program_gxx"));
+    expect_all_is_well(run({built("api_program_resident"), "call", server.address(), "no-lambdas"}));
+    expect_all_is_well(run({built("api_program_gxx"), "call", server.address(), "resident"}));
 }
 
 TEST(Forms, TheOtherWayRound) {
-    const Server server(program("api_program"));
-    expect_all_is_well(run({program("api_program_gxx"), "call", server.address(), "no-lambdas"}));
+    const Server server(built("api_program"));
+    expect_all_is_well(run({built("api_program_gxx"), "call", server.address(), "no-lambdas"}));
 }
 #endif
 

@@ -37,6 +37,6 @@ int main(int, char** arguments) {
         const forms::Item item = peer.sync(rove::fn<forms::cheaper>, forms::Item{{2, 4}, "pear"}, 0.5);
         std::printf("%s %g %g\n", item.name.c_str(), item.prices[0], item.prices[1]);
     } catch (const rove::Error& error) {
-        std::printf("%s: %s\n", rove::to_string(error.code()).data(), error.what());
+        std::printf("%s: %s\n", std::string(rove::to_string(error.code())).c_str(), error.what());
     }
 }

@@ -22,7 +22,7 @@ void try_it(const rove::Peer& peer, F function) {
     try {
         std::printf("%d\n", peer.sync(function));
     } catch (const rove::Error& error) {
-        std::printf("%s: %s\n", rove::to_string(error.code()).data(), error.what());
+        std::printf("%s: %s\n", std::string(rove::to_string(error.code())).c_str(), error.what());
     }
 }
 

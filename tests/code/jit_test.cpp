@@ -52,10 +52,11 @@ protected:
         const auto out = folder_.path() / (name + ".bc");
         EXPECT_TRUE(toolchain::write_file(source, as_bytes("#include <rove/rove.h>\n" + text)));
         const bool cpp = name.ends_with(".cpp");
+        const char* tree = std::getenv("ROVE_SOURCE_DIR");
         const auto done = toolchain::run(
             {cpp ? "clang++-19" : "clang-19", "-target", triple, "-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm",
-             "-c", "-fPIC", "-fno-plt", "-I" + std::string(std::getenv("ROVE_SOURCE_DIR")) + "/include",
-             source.string(), "-o", out.string()},
+             "-c", "-fPIC", "-fno-plt", "-I" + std::string(tree != nullptr ? tree : ".") + "/include", source.string(),
+             "-o", out.string()},
             cpp ? "clang++-19" : "clang-19");
         EXPECT_TRUE(done && done->status == 0) << (done ? done->output : done.error().message());
         auto bytes = toolchain::read_file(out);

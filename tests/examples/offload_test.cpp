@@ -9,7 +9,7 @@ namespace rove::test {
 namespace {
 
 Ran example(const std::string& name, const std::vector<std::string>& arguments) {
-    std::vector<std::string> command{std::string(std::getenv("ROVE_BUILD_DIR")) + "/bin/" + name};
+    std::vector<std::string> command{built(name)};
     command.insert(command.end(), arguments.begin(), arguments.end());
     return run(command);
 }

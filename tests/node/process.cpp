@@ -73,8 +73,11 @@ int reap(int pid, std::chrono::milliseconds limit) {
 
 }  // namespace
 
+std::string built(const std::string& program) {
+    return from_environment("ROVE_BUILD_DIR", "build/release") + "/bin/" + program;
+}
 std::string rove() {
-    return from_environment("ROVE_BUILD_DIR", "build/dev") + "/bin/rove";
+    return built("rove");
 }
 std::filesystem::path source_folder() {
     return from_environment("ROVE_SOURCE_DIR", ".");

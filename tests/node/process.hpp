@@ -9,7 +9,8 @@
 
 namespace rove::test {
 
-[[nodiscard]] std::string rove();  // the command's path
+[[nodiscard]] std::string built(const std::string& program);  // a path in this build
+[[nodiscard]] std::string rove();                             // the command's
 [[nodiscard]] std::filesystem::path source_folder();
 [[nodiscard]] const std::filesystem::path& scratch();  // a folder of this test program's own, removed at its end
 
