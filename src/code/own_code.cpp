@@ -12,11 +12,11 @@ namespace rove::code {
 namespace {
 
 const ByteBuffer& own_bitcode() {
-    static const ByteBuffer bitcode = [] {
+    static const auto* const bitcode = [] {  // kept to the very end, for expect_to_send()
         Result<ByteBuffer> section = read_section("/proc/self/exe", ".llvmbc");
-        return section ? std::move(*section) : ByteBuffer{};
+        return new ByteBuffer(section ? std::move(*section) : ByteBuffer{});
     }();
-    return bitcode;
+    return *bitcode;
 }
 
 }  // namespace

@@ -137,12 +137,14 @@ Result<std::vector<Bundle::Entry>> Bundle::decode(Bytes bytes) {
 }
 
 const Bundle& Bundle::of_program() {
-    static const Bundle bundle = [] {
-        Bundle read;
+    // Kept to the very end: the thread that reads it ahead may still be at it when a program returns from main().
+    static const Bundle* const bundle = [] {
+        auto* const kept = new Bundle;
+        Bundle& read = *kept;
         const Result<ByteBuffer> section = read_section("/proc/self/exe", kSection);
-        if (!section || section->empty()) return read;
+        if (!section || section->empty()) return kept;
         Result<std::vector<Entry>> entries = decode(*section);
-        if (!entries) return read;
+        if (!entries) return kept;
         for (Entry& entry : *entries) {
             Found& found = read.found_[std::move(entry.key)];
             found.why_not = std::move(entry.why_not);
@@ -153,9 +155,9 @@ const Bundle& Bundle::of_program() {
             else
                 found.why_not = package.error().message();
         }
-        return read;
+        return kept;
     }();
-    return bundle;
+    return *bundle;
 }
 
 Bundle::Found Bundle::find(const std::string& key) const {

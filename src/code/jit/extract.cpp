@@ -351,19 +351,22 @@ namespace {
 
 // What a process takes out of itself, function by function, is read once.
 Result<std::vector<Extracted>> extract_own(const ExtractRequest& request) {
-    static std::mutex mutex;
-    static std::unique_ptr<Program> kept;
-    static const std::byte* kept_of = nullptr;
-    const std::lock_guard lock(mutex);
-    if (kept_of != request.bitcode.data()) {
+    struct Own {
+        std::mutex mutex;
+        std::unique_ptr<Program> program;
+        const std::byte* of = nullptr;
+    };
+    static Own& own = *new Own;  // threads may be here when the process ends
+    const std::lock_guard lock(own.mutex);
+    if (own.of != request.bitcode.data()) {
         auto program = std::make_unique<Program>(request.program, request.bitcode);
         ROVE_CHECK(program->read());
-        kept = std::move(program);
-        kept_of = request.bitcode.data();
+        own.program = std::move(program);
+        own.of = request.bitcode.data();
     }
     std::vector<Extracted> all;
     if (request.only == kNothing) return all;
-    ROVE_TRY(Extracted extracted, kept->extract(request.only));
+    ROVE_TRY(Extracted extracted, own.program->extract(request.only));
     all.push_back(std::move(extracted));
     return all;
 }
