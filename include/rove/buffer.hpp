@@ -27,7 +27,7 @@ class Memory {
 public:
     // Begins an allocation, and makes sense of its result.
     static rove_pending allocate(const Peer& peer, std::uint64_t bytes);
-    static std::shared_ptr<Memory> adopt(const Peer& peer, const void* result, std::size_t size);
+    static std::shared_ptr<Memory> adopt(const Peer& peer, std::uint64_t bytes, const void* result, std::size_t size);
     ~Memory();
     Memory(const Memory&) = delete;
 
@@ -100,7 +100,7 @@ public:
         const void* data = nullptr;
         std::size_t size = 0;
         detail::check(rove_pending_result(&pending_.raw(), &data, &size));
-        return Buffer<T>(detail::Memory::adopt(peer_, data, size), 0, count_);
+        return Buffer<T>(detail::Memory::adopt(peer_, count_ * sizeof(T), data, size), 0, count_);
     }
     void cancel() { rove_pending_cancel(&pending_.raw()); }
     [[nodiscard]] bool await_ready() const { return done(); }

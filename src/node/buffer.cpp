@@ -32,6 +32,12 @@ Bytes raw(const T& value) {
     return std::as_bytes(std::span(&value, 1));
 }
 
+// Nobody can make it shorter. (-1 for what is no file in memory: all bits are set in that.)
+bool is_sealed(int file) {
+    const int seals = fcntl(file, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+}
+
 // Memory of another process of this machine and user, recognised by its inode; null where it cannot be had.
 std::byte* map_place(const MemoryTable::Place& place) {
     const std::string path = "/proc/" + std::to_string(place.pid) + "/fd/" + std::to_string(place.file);
@@ -40,7 +46,7 @@ std::byte* map_place(const MemoryTable::Place& place) {
     struct stat facts{};
     void* memory = MAP_FAILED;
     if (fstat(file, &facts) == 0 && facts.st_dev == place.device && facts.st_ino == place.inode &&
-        facts.st_size == static_cast<off_t>(place.bytes) && (fcntl(file, F_GET_SEALS) & F_SEAL_SHRINK) != 0)
+        facts.st_size == static_cast<off_t>(place.bytes) && is_sealed(file))
         memory = mmap(nullptr, place.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (memory == MAP_FAILED) return nullptr;
@@ -57,10 +63,13 @@ rove_pending Memory::allocate(const Peer& peer, std::uint64_t bytes) {
     return call_built_in(peer, memory_calls().allocate, "allocate", raw(bytes));
 }
 
-std::shared_ptr<Memory> Memory::adopt(const Peer& peer, const void* result, std::size_t size) {
+std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t bytes, const void* result, std::size_t size) {
     MemoryTable::Place place;
     if (size != sizeof place) throw Error(ErrorCode::internal, "an allocation came back in an unknown form");
     std::memcpy(&place, result, sizeof place);
+    if (place.bytes != bytes)
+        throw Error(ErrorCode::invalid, "node " + std::to_string(peer.node()) + " gave " + std::to_string(place.bytes) +
+                                            " bytes of memory where " + std::to_string(bytes) + " were asked for");
     std::shared_ptr<Memory> memory(new Memory(peer, place.key, place.bytes));
     if (place.pid == 0) return memory;
     if (peer.lane() == "direct") memory->mapped_ = map_place(place);

@@ -59,6 +59,8 @@ std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame
             if (header.node != from.id && (is_client(from.id) || is_client(from.my_id) || !known(header.node)))
                 return wrong("calls that name another caller");
             if (!frame.extra.empty()) return wrong("calls with an extension");
+            // Every other mark tells of an extension or a payload that these have not.
+            if ((header.flags & ~wire::kNoReply) != 0) return wrong("calls with marks that are not theirs");
             if (header.kind == Kind::batch && (header.flags & wire::kNoReply) == 0)
                 return wrong("a batch with replies");
             return std::nullopt;

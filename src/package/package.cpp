@@ -26,13 +26,13 @@ std::string joined(const std::vector<std::string>& names) {
 
 Result<std::shared_ptr<PackageStore>> PackageStore::from_manifest(Bytes manifest) {
     std::shared_ptr<PackageStore> store(new PackageStore());
-    ROVE_TRY(store->manifest_, wire::decode_manifest(manifest));
+    store->manifest_bytes_.assign(manifest.begin(), manifest.end());  // first: a peer can change what lies in a mailbox
+    ROVE_TRY(store->manifest_, wire::decode_manifest(store->manifest_bytes_));
     if (store->manifest_.abi != ROVE_ABI_VERSION)
         return fail(ErrorCode::unsupported,
                     "package {} was built for abi {} of Rove, this is abi {}; build it again with this rove",
                     store->manifest_.name, store->manifest_.abi, ROVE_ABI_VERSION);
-    store->manifest_bytes_.assign(manifest.begin(), manifest.end());
-    store->digest_ = digest_of_manifest(manifest);
+    store->digest_ = digest_of_manifest(store->manifest_bytes_);
     for (const std::string& entry : store->manifest_.entries)
         store->function_ids_.push_back(function_id(store->digest_, entry));
     store->slices_.resize(store->manifest_.slices.size());
@@ -120,12 +120,16 @@ Status PackageStore::add_slice(std::size_t index, Bytes stored) {
         return fail(ErrorCode::invalid, "package {} has {} slices, none numbered {}", manifest_.name,
                     manifest_.slices.size(), index);
     const wire::Slice& slice = manifest_.slices[index];
-    if (stored.size() != slice.stored_bytes || hash_of_slice(stored) != slice.hash)
+    if (stored.size() > wire::kSliceBytesMax)
+        return fail(ErrorCode::invalid, "package {}: a slice of {} bytes; the limit is {}", manifest_.name,
+                    stored.size(), wire::kSliceBytesMax);
+    // The copy is what is checked: a peer can change what lies in a mailbox.
+    auto copy = std::make_shared<const ByteBuffer>(stored.begin(), stored.end());
+    if (copy->size() != slice.stored_bytes || hash_of_slice(*copy) != slice.hash)
         return fail(
             ErrorCode::invalid,
             "package {}: its {} for {} was altered: the bytes are not those of its manifest; build or copy it again",
             manifest_.name, wire::to_string(slice.form), slice.triple);
-    auto copy = std::make_shared<const ByteBuffer>(stored.begin(), stored.end());
     const std::lock_guard lock(mutex_);
     if (!slices_[index]) slices_[index] = std::move(copy);
     return {};

@@ -1,6 +1,7 @@
 // Frames that no honest peer sends: who gets one ends that link, and serves everybody else.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -105,6 +106,13 @@ TEST_P(Hostile, CallsThatContradictThemselves) {
         const wire::Staged which{.number = 7, .total_bytes = 100};
         send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kParts, .handle = handle()}, {}, raw(which));
     });
+    for (const unsigned marks : {unsigned{wire::kNamed}, unsigned{wire::kNamed | wire::kEither},
+                                 unsigned{wire::kNamed | wire::kInline}, unsigned{wire::kParts}})
+        is_cut_off("a batch that says it has what it has not", [&] {
+            const auto flags = static_cast<std::uint8_t>(wire::kNoReply | marks);
+            send(*link_, Traffic::calls, {.kind = Kind::batch, .flags = flags, .handle = handle(), .generation = 8}, {},
+                 ByteBuffer(8));
+        });
     is_cut_off("of another caller", [&] {
         send(*link_, Traffic::calls, {.kind = Kind::call, .handle = handle(), .node = kNoNode - 1}, {}, ByteBuffer(8));
     });
@@ -209,6 +217,24 @@ TEST_P(Hostile, ResultsInPartsThatDoNotFit) {
     const Error short_of = error_of([&] { link_->sync(fn<ask_back>, std::vector<PieceOfResult>{{0, 100, 10}}, true); });
     EXPECT_NE(std::string(short_of.what()).find("parts did not come"), std::string::npos) << short_of.what();
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+}
+
+// What a node says of memory that it has allocated.
+TEST_P(Hostile, MemoryThatIsNotWhatItSays) {
+    const std::string path = (scratch() / "precious").string();
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_EQ(ftruncate(file, 4096), 0);
+    struct stat facts{};
+    ASSERT_EQ(fstat(file, &facts), 0);
+    MemoryTable::Place place{
+        .key = 1, .bytes = 4096, .pid = getpid(), .file = file, .device = facts.st_dev, .inode = facts.st_ino};
+    // A file that can be made shorter: it is left alone, and the bytes go by message, to a buffer that there is none of.
+    const auto memory = detail::Memory::adopt(*link_, 4096, &place, sizeof place);
+    EXPECT_FALSE(memory->is_mapped());
+    place.bytes = 1024;
+    EXPECT_EQ(error_of([&] { (void)detail::Memory::adopt(*link_, 4096, &place, sizeof place); }).code(),
+              ErrorCode::invalid);
+    close(file);
 }
 
 // The file of a buffer, as a peer on the same machine opens it: one that could be made shorter would end whoever touches it next.
