@@ -1,5 +1,7 @@
 #include "fabric/fabric.hpp"
 
+#include <unistd.h>
+
 namespace rove::fabric {
 namespace {
 constexpr std::size_t index_of(Traffic traffic) {
@@ -42,6 +44,11 @@ void Link::await(std::vector<AwaitedSignal>& signals, bool calls_too) const {
 
 void Link::break_with(Error why) {
     if (!broken_) broken_ = std::move(why);
+}
+
+Result<std::unique_ptr<Link>> Fabric::open_stream(int socket, const StreamKeys&) {
+    close(socket);
+    return fail(ErrorCode::unsupported, "the fabric {} has no lanes over sockets", name());
 }
 
 std::uint64_t Link::lines_credited(Traffic traffic) {

@@ -158,12 +158,21 @@ private:
 };
 inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // two UCX worker addresses (~1 KiB each) and two keys
 
+// The keys of a stream lane's rings (ring.hpp), random numbers that both ends know: one for what this end receives, one for
+// what it sends.
+struct StreamKeys {
+    std::uint64_t incoming = 0, outgoing = 0;
+};
+
 class Fabric {
 public:
     virtual ~Fabric() = default;
     [[nodiscard]] virtual std::string_view name() const = 0;
-    // Allocates the incoming mailboxes.
+    // Allocates the incoming mailboxes of a link that offers connect. unsupported: this fabric has none of that kind.
     [[nodiscard]] virtual Result<std::unique_ptr<Link>> open_link() = 0;
+    // A link over a stream socket that is connected already, by which the two ends proved who they are. Takes the socket,
+    // also where it fails. unsupported: this fabric has no such lane.
+    [[nodiscard]] virtual Result<std::unique_ptr<Link>> open_stream(int socket, const StreamKeys& keys);
     // Moves what needs moving (messages, credits, doorbells). Returns how many events it handled.
     virtual unsigned progress() = 0;
     // Whether frames arrive only while somebody calls progress().

@@ -110,6 +110,11 @@ Result<std::unique_ptr<fabric::Link>> NodeCore::open_link() {
     return fabric_->open_link();
 }
 
+Result<std::unique_ptr<fabric::Link>> NodeCore::open_stream(int socket, const fabric::StreamKeys& keys) {
+    Hold hold(*this);
+    return fabric_->open_stream(socket, keys);
+}
+
 Status NodeCore::connect_link(fabric::Link& link, Bytes offer) {
     Hold hold(*this);
     return link.connect(offer);

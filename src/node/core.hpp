@@ -147,6 +147,7 @@ public:
 
     // ---- for the control thread; each takes the lock
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link();
+    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_stream(int socket, const fabric::StreamKeys& keys);
     [[nodiscard]] Status connect_link(fabric::Link& link, Bytes offer);
     void drop_link(std::unique_ptr<fabric::Link> link);
     struct Meeting {
