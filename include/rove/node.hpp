@@ -78,8 +78,8 @@ struct NodeOptions {
     // True: threads of the node's own serve. False: poll() does, and every wait on a RawCall; nothing moves without them, and a
     // post that shares a message with others (TCP) leaves with the next of them.
     bool own_thread = true;
-    // Threads of the node's own, where it has any: one drains the mailboxes, the others are for functions that run long. 1:
-    // each function runs to its end before the next begins.
+    // Functions that run long at once, where the node has threads of its own; more of them wait in their mailboxes, and all others are
+    // served meanwhile. Two more threads see to that. 1: each function runs to its end before the next begins.
     unsigned threads = 4;
     Waiting waiting = Waiting::balanced;
     // What rove_host_object gives to functions that run on this node. Not owned.
@@ -98,6 +98,9 @@ struct NodeOptions {
     std::filesystem::path cookie;
     // What is written to stderr: trace, debug, info, warn, error or off. One setting for the process: the last node's.
     std::string log = "warn";
+    // How long the end of a node may take. Functions that wait for calls are told so (`cancelled`) after four fifths of it; one that
+    // has not returned by then is left to itself, in a thread that nobody waits for.
+    std::chrono::milliseconds grace{5000};
     // How long connect() and a join may take.
     std::chrono::milliseconds connect_timeout{5000};
 };

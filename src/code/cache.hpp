@@ -61,7 +61,8 @@ struct Function {
     PackageCode* package = nullptr;           // null: of the process's own program
     std::atomic<EntryPoint> target{nullptr};  // null: not loaded
     std::atomic<Ran> ran{Ran::image};
-    std::atomic<bool> is_long{false};  // it kept the node's mailboxes waiting: for the node to use
+    std::atomic<bool> is_long{false};   // it kept the node's mailboxes waiting: for the node to use
+    std::atomic<bool> is_short{false};  // it has run, and did not: for the node, too
     EntryPoint image = nullptr;        // the cache's own: where its image has it, while that is loaded
 };
 

@@ -37,7 +37,7 @@ struct AwaitedSignal {
 enum class Traffic : std::uint8_t { calls = 0, replies = 1 };
 inline constexpr std::size_t kTrafficKinds = 2;
 
-class Link {
+class Link : public std::enable_shared_from_this<Link> {
 public:
     virtual ~Link() = default;
 
@@ -102,7 +102,9 @@ public:
     [[nodiscard]] std::uint64_t hold(Traffic traffic);
     void let_go(Traffic traffic, std::uint64_t held);
     // Is there anything to deliver? Cheap; for the last look before sleep.
-    [[nodiscard]] bool pending() const { return !broken_ && (incoming_[0].pending() || incoming_[1].pending()); }
+    [[nodiscard]] bool pending(bool calls_too = true) const {
+        return !broken_ && ((calls_too && incoming_[0].pending()) || incoming_[1].pending());
+    }
     // Adds the next frames' signals: for a look that needs no lock, as long as the link lives.
     void await(std::vector<AwaitedSignal>& signals, bool calls_too) const;
 

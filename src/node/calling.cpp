@@ -3,6 +3,7 @@
 
 #include "node/control/control.hpp"
 #include "node/core.hpp"
+#include "node/names.hpp"
 
 namespace rove {
 
@@ -11,6 +12,8 @@ using wire::Kind;
 
 namespace {
 
+// How often a call meets a peer again that goes at once.
+constexpr unsigned kMeetingsPerCall = 3;
 // Extensions kept ready: at 64 KiB at most, 64 MiB.
 constexpr std::size_t kInlineCodesMax = 1024;
 
@@ -27,15 +30,16 @@ Error too_large_in_parts(std::string_view name, std::size_t bytes) {
 
 }  // namespace
 
-Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes) {
+Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes,
+                               Deadline deadline) {
     // The frame and what may have to go with it: a name, or code that is not too large to be inlined.
     const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + payload_bytes;
     if (peer->clear_way() && peer->link->has_room(Traffic::calls, bytes)) return {};
     if (peer->frame_open && peer->frame_opened_by == std::this_thread::get_id())
         return fail(ErrorCode::invalid, "a frame for node {} that this thread has begun is neither posted nor dropped",
                     peer->id);
-    ROVE_CHECK(make_alive(peer, lock));
-    return wait_for_room(*peer, lock, bytes);
+    ROVE_CHECK(make_alive(peer, lock, deadline));
+    return wait_for_room(*peer, lock, Traffic::calls, bytes, deadline, false);
 }
 
 // As nearly all calls go: the peer knows the function, and there is room.
@@ -69,15 +73,28 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
     if (outgoing.payload.size() > wire::kMessageBytesMax)
         return tl::unexpected<Error>(too_large_in_parts(outgoing.callee.name, outgoing.payload.size()));
     Hold hold(*this);
-    const Callee& callee = outgoing.callee;
     const bool whole = outgoing.payload.size() <= wire::kPayloadBytesMax;
     if (outgoing.sending != Sending::always_inlined && whole) {
         if (const auto sent = send_at_once(*peer, outgoing)) return *sent;
     }
     wire::Staged staged;
-    if (!whole) ROVE_CHECK(send_in_parts(peer, hold.lock(), outgoing.payload, staged));
-    const Bytes payload = whole ? outgoing.payload : std::as_bytes(std::span(&staged, 1));
-    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size()));
+    if (!whole) ROVE_CHECK(send_in_parts(peer, hold.lock(), outgoing.payload, staged, outgoing.deadline));
+    const fabric::Link* const link = peer->link.get();
+    Result<CallTable::Id> sent = call_whole(peer, hold.lock(), outgoing, whole ? nullptr : &staged);
+    if (!sent && !whole) take_back_parts(*peer, link, staged);
+    return sent;
+}
+
+// With the payload, or with the number of one that has been sent in parts.
+Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& peer, Lock& lock, const Outgoing& outgoing,
+                                           const wire::Staged* staged) {
+    const Callee& callee = outgoing.callee;
+    const bool whole = staged == nullptr;
+    const Bytes payload = whole ? outgoing.payload : std::as_bytes(std::span(staged, 1));
+    const fabric::Link* const link = peer->link.get();
+    ROVE_CHECK(ready_to_send(peer, lock, payload.size(), outgoing.deadline));
+    if (!whole && peer->link.get() != link)
+        return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(*peer));
     if (whole && (outgoing.sending == Sending::always_inlined ||
                   (outgoing.sending == Sending::inlined && !peer->handle_of(*callee.id) &&
                    peer->sent_inline[*callee.id]++ < kInlineSends)))
@@ -107,22 +124,58 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
 
 // What is larger than a frame goes ahead of its call, in parts; the receiver puts them together.
 Status NodeCore::send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, Bytes payload,
-                               wire::Staged& staged) {
-    ROVE_CHECK(make_alive(peer, lock));
-    const fabric::Link* link = peer->link.get();
+                               wire::Staged& staged, Deadline deadline) {
+    ROVE_CHECK(make_alive(peer, lock, deadline));
+    ROVE_CHECK(begin_large(*peer, lock, deadline));
+    const fabric::Link* const link = peer->link.get();
     staged = {.number = ++peer->parts_sent, .total_bytes = payload.size()};
-    for (std::size_t offset = 0; offset < payload.size(); offset += wire::kPartBytesMax) {
-        const Bytes piece = payload.subspan(offset, std::min(wire::kPartBytesMax, payload.size() - offset));
-        ROVE_CHECK(ready_to_send(peer, lock, piece.size()));
-        if (peer->link.get() != link)
-            return fail(ErrorCode::disconnected, "node {} went while a call's arguments were on their way", peer->id);
-        const wire::Part part{.number = staged.number,
-                              .offset = static_cast<std::uint32_t>(offset),
-                              .total_bytes = static_cast<std::uint32_t>(payload.size())};
-        ROVE_CHECK(send(*peer, Traffic::calls, {.kind = Kind::part, .node = peer->my_id},
-                        std::as_bytes(std::span(&part, 1)), piece));
-    }
+    const auto send_all = [&]() -> Status {
+        for (std::size_t offset = 0; offset < payload.size(); offset += wire::kPartBytesMax) {
+            const Bytes piece = payload.subspan(offset, std::min(wire::kPartBytesMax, payload.size() - offset));
+            ROVE_CHECK(ready_to_send(peer, lock, piece.size(), deadline));
+            if (peer->link.get() != link)
+                return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(*peer));
+            const wire::Part part{.number = staged.number,
+                                  .offset = static_cast<std::uint32_t>(offset),
+                                  .total_bytes = static_cast<std::uint32_t>(payload.size())};
+            ROVE_CHECK(send(*peer, Traffic::calls, {.kind = Kind::part, .node = peer->my_id},
+                            std::as_bytes(std::span(&part, 1)), piece));
+        }
+        return {};
+    };
+    Status sent = send_all();
+    end_large(*peer);
+    if (!sent) take_back_parts(*peer, link, staged);
+    return sent;
+}
+
+// Payloads go to a peer in parts one after the other: two that were on their way at once would hold twice the memory there, and
+// be there no earlier. But a function that sends one while another waits beneath it in the same thread cannot wait for that.
+Status NodeCore::begin_large(PeerState& peer, Lock& lock, Deadline deadline) {
+    const std::thread::id self = std::this_thread::get_id();
+    const auto free = [&] { return ending_ || peer.larges.empty() || peer.larges.back() == self; };
+    if (!free() && !lead_until(lock, deadline, free))
+        return fail(ErrorCode::timed_out,
+                    "{}: other large payloads were on their way there for as long as the call was given; it was not sent",
+                    who(peer));
+    if (ending_) return tl::unexpected<Error>(stopped());
+    if (peer.larges.size() >= kLargesMax)
+        return fail(ErrorCode::overloaded, "{} functions, one within the other, send large payloads to {}",
+                    peer.larges.size(), who(peer));
+    peer.larges.push_back(self);
     return {};
+}
+
+void NodeCore::end_large(PeerState& peer) {
+    peer.larges.pop_back();
+    if (waiting_ > 0) changed_.notify_all();
+}
+
+// Tells the peer that it need not keep what has come of a payload: its call will not come.
+void NodeCore::take_back_parts(PeerState& peer, const fabric::Link* link, const wire::Staged& staged) {
+    if (link == nullptr || peer.link.get() != link) return;  // it has forgotten them already
+    const wire::Part part{.number = staged.number};
+    (void)send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id}, std::as_bytes(std::span(&part, 1)), {});
 }
 
 // The code goes with the call; it is compared there with what came before, so that it is loaded once.
@@ -180,7 +233,7 @@ Result<NodeCore::Begun> NodeCore::begin(const std::shared_ptr<PeerState>& peer, 
     if (payload_bytes > wire::kPayloadBytesMax)
         return tl::unexpected<Error>(too_large(outgoing.callee.name, payload_bytes));
     Hold hold(*this);
-    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload_bytes));
+    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload_bytes, outgoing.deadline));
     const auto handle = peer->handle_of(*outgoing.callee.id);
     if (!handle || !peer->clear_way()) return Begun{};
     std::byte* frame = peer->link->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
@@ -224,7 +277,7 @@ Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoi
     const std::size_t stride = wire::batch_stride(payload_bytes);
     {
         Hold hold(*this);
-        ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size()));
+        ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size(), outgoing.deadline));
         if (const auto handle = peer->handle_of(*outgoing.callee.id))
             return send(*peer, Traffic::calls,
                         {.kind = Kind::batch,
@@ -246,7 +299,7 @@ Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoi
 Result<CallTable::Id> NodeCore::ping(const std::shared_ptr<PeerState>& peer, Bytes payload, bool wants_reply) {
     if (payload.size() > wire::kPayloadBytesMax) return tl::unexpected<Error>(too_large("ping", payload.size()));
     Hold hold(*this);
-    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size()));
+    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size(), std::nullopt));
     CallTable::Id id{0, 0};
     if (wants_reply) {
         ROVE_TRY(id, calls_.begin(peer.get()));
@@ -266,7 +319,7 @@ Result<CallTable::Id> NodeCore::ping(const std::shared_ptr<PeerState>& peer, Byt
 Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
                                      const std::shared_ptr<PackageStore>& package) {
     Hold hold(*this);
-    ROVE_CHECK(make_alive(peer, hold.lock()));
+    ROVE_CHECK(make_alive(peer, hold.lock(), std::nullopt));
     ROVE_CHECK(check_forms(*peer, *package));
     keep_within_reach(package);
     const CodeTarget target{peer->id, *peer, peer->triple};
@@ -302,31 +355,67 @@ Status NodeCore::check_forms(const PeerState& peer, const PackageStore& package)
                 package.manifest().name, peer.triple, peer.id, targets, peer.triple);
 }
 
-Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, std::size_t bytes) {
-    const auto room = [&peer, bytes] {
-        return !peer.link || (peer.outbox[0].empty() && !peer.frame_open && peer.link->has_room(Traffic::calls, bytes));
-    };
-    if (room()) return {};
-    ++waiting_for_room_;
-    crowded_steps_ = 0;
-    (void)lead_until(lock, std::nullopt, room);
-    --waiting_for_room_;
-    if (!peer.link)
-        return fail(ErrorCode::disconnected, "node {} at {} went while a call waited for room", peer.id, peer.address);
+bool NodeCore::RoomWait::has_room() const {
+    if (!peer.link || peer.lost) return true;  // it will not come: whoever waits is told
+    const bool free = traffic == Traffic::replies || !peer.frame_open;
+    return free && peer.outbox[static_cast<std::size_t>(traffic)].empty() && peer.link->has_room(traffic, bytes);
+}
+
+// Credit wakes nobody by itself: whoever leads looks for those that wait for it.
+unsigned NodeCore::tell_of_room() {
+    unsigned told = 0;
+    for (RoomWait* wait : room_waits_)
+        if (!wait->told && wait->has_room()) {
+            wait->told = true;
+            ++told;
+        }
+    if (told > 0) changed_.notify_all();
+    return told;
+}
+
+Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std::size_t bytes, Deadline deadline,
+                               bool quiet) {
+    RoomWait wait{peer, traffic, bytes};
+    if (!wait.has_room()) {
+        room_waits_.push_back(&wait);
+        crowded_steps_ = 0;
+        const bool room = lead_until(
+            lock, deadline,
+            [&wait] {
+                wait.told = false;  // it is looking itself
+                return wait.has_room();
+            },
+            quiet);
+        std::erase(room_waits_, &wait);
+        if (!room && ending_) return tl::unexpected<Error>(stopped());
+        if (!room)
+            return fail(ErrorCode::timed_out,
+                        "the mailbox of {} had no room for as long as the call was given: it is stopped, or busy; the "
+                        "call was not sent",
+                        who(peer));
+    }
+    if (!peer.link || peer.lost) return fail(ErrorCode::disconnected, "{} went while a call waited for room", who(peer));
     return {};
 }
 
 // The next call after a peer was lost reaches for its address again.
-Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock) {
-    if (peer->link && !peer->lost && peer->link->broken() == nullptr) return {};
-    if (peer->link) clean_up(*peer);
-    if (peer->address.empty()) return fail(ErrorCode::disconnected, "peer {} is gone", peer->id);
-    const std::string address = peer->address;
-    lock.unlock();
-    Result<std::shared_ptr<PeerState>> met = control_->connect(address, peer);
-    lock.lock();
-    if (!met) return tl::unexpected<Error>(met.error());
-    return {};
+Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, Deadline deadline) {
+    if (shut_down_ || ending_) return tl::unexpected<Error>(stopped());
+    for (unsigned meetings = 0; meetings < kMeetingsPerCall; ++meetings) {
+        if (peer->link && !peer->lost && peer->link->broken() == nullptr) return {};
+        if (peer->link) clean_up(*peer);
+        if (peer->address.empty()) return fail(ErrorCode::disconnected, "{} is gone{}", who(*peer), because(peer->gone));
+        const std::string address = peer->address;
+        lock.unlock();
+        Result<std::shared_ptr<PeerState>> met = control_->connect(address, peer);
+        lock.lock();
+        if (!met) return tl::unexpected<Error>(met.error());
+        if (deadline && Clock::now() >= *deadline)
+            return fail(ErrorCode::timed_out, "{} was met again too late; the call was not sent", who(*peer));
+    }
+    if (peer->link && !peer->lost) return {};
+    return fail(ErrorCode::disconnected, "{} was met again {} times, and went each time{}", who(*peer), kMeetingsPerCall,
+                because(peer->gone));
 }
 
 }  // namespace rove

@@ -60,8 +60,13 @@ Status NodeCore::start() {
     control_ = std::make_unique<control::Control>(*this);
     ROVE_TRY(address_, control_->listen(options_.listen));
     // The lead is taken before others are met: they may call at once.
-    for (unsigned i = 0; options_.own_thread && i < std::max(1U, options_.threads); ++i)
-        threads_.emplace_back([this] { serve_own_thread(); });
+    // Beside the threads for functions that run long there are one that serves the mailboxes and one that watches it; with one
+    // thread each function runs to its end.
+    if (options_.own_thread) own_threads_ = own_live_ = options_.threads < 2 ? 1 : options_.threads + 2;
+    for (unsigned i = 0; i < own_threads_; ++i) {
+        OwnThread& own = threads_.emplace_back();
+        own.thread = std::thread([this, &own] { serve_own_thread(own); });
+    }
     if (!options_.join.empty()) return control_->join(options_.join);
     if (!options_.listen.empty()) set_identity(0, 1);
     control_->identity_known();
@@ -160,6 +165,7 @@ Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_
     if (peer->member) {
         if (members_.size() <= peer->id) members_.resize(peer->id + 1, nullptr);
         members_[peer->id] = peer.get();
+        absent_.erase(peer->id);
     } else if (is_client(peer->id)) {
         clients_[peer->id] = peer.get();
     }

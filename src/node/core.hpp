@@ -7,7 +7,8 @@
 //   - to a thread that waits for a call, at once where the leader is a thread of the node's own that has nothing to do: a
 //     reply is then seen by the thread that wants it;
 //   - to a follower, where a function runs long: before it is run when it is known for that, else as soon as the follower
-//     that keeps watch sees it. The function goes on where it is; its frame is held in the mailbox until it ends.
+//     that keeps watch sees it. The function goes on where it is; its frame is held in the mailbox until it ends. Long functions
+//     beyond NodeOptions::threads wait in their mailboxes.
 // The control thread (meeting, membership, a peer's death) takes the lock for short steps.
 #pragma once
 
@@ -70,6 +71,8 @@ public:
         Bytes payload;
         bool wants_reply = true;
         Sending sending = Sending::cached;
+        // Until when it may wait for a link and for room: timed_out after that, and nothing was sent.
+        std::optional<TimePoint> deadline{};
     };
     [[nodiscard]] Result<CallTable::Id> call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
     // A frame that the caller fills in place.
@@ -187,45 +190,60 @@ private:
         std::unique_lock<NodeLock> lock_;
     };
     using Lock = std::unique_lock<NodeLock>;
+    using Deadline = std::optional<TimePoint>;
 
     // One thread's turn at the lead.
     struct Lead {
         Lock& lock;
         bool own;                // a thread of the node's own
+        bool quiet = false;      // it takes replies only, and runs nothing
         std::uint64_t term = 0;  // which turn; another thread leads when the node's is another
         std::uint64_t runs = 0;  // functions begun before
-        Watch watch;             // what it spins on
+        Watch watch{};           // what it spins on
     };
-    // A function that runs in the leader's thread.
+    // A function, or a callback of a call that ended, that runs in the leader's thread.
     struct Run {
-        code::Function& function;
-        code::EntryPoint entry;
-        code::Ran ran;
-        PeerState* from;                         // whose frame it runs on; null: this node's own
+        code::Function* function = nullptr;  // null: a callback
+        code::EntryPoint entry = nullptr;
+        code::Ran ran = code::Ran::resident;
+        fabric::Link* link = nullptr;            // that its frame came by; null: this node's own frame, or none
         std::optional<code::Entered> entered{};  // nothing: by CodeCache::enter_leading
         std::atomic<bool> payload_read{false};   // its frame is not needed any more
         // Where another thread leads meanwhile:
         bool handed_over = false;
+        bool warned = false;
+        const code::Function* nested_in = nullptr;  // the function that waits beneath it in the same thread
         TimePoint begun{};
-        std::shared_ptr<fabric::Link> link{};  // that the frame came by …
-        std::uint64_t held = 0;                // … and where it is held in the mailbox
+        std::shared_ptr<fabric::Link> holds{};  // `link`, where …
+        std::uint64_t held = 0;                 // … the frame is held in its mailbox
+    };
+    // What became of a call's frame.
+    enum class Taken : std::uint8_t {
+        parked,  // nothing: it stays at the head of its mailbox, and is looked at again
+        done,    // whoever took it from the mailbox gives it back, now
+        held,    // its function runs on in another thread's time, which gives it back when that ends; the lead was lost
     };
 
     // What this thread has begun without the lock, and as whose leader: where it waits for a call there, it steps aside.
     struct InUserCode {
         NodeCore* core = nullptr;
         std::uint64_t term = 0;
+        Run* run = nullptr;
     };
     // Initial-exec: a plain load beside the thread pointer, also from librove.so.
     static thread_local InUserCode in_user_code_ [[gnu::tls_model("initial-exec")]];
     static thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]];  // waits within functions, on this thread
+    static thread_local unsigned no_nesting_ [[gnu::tls_model("initial-exec")]];  // scopes in which this thread waits quietly
 
     // ---- leading (lead.cpp)
     void take_lead(Lead& lead);
     void give_lead(Lead& lead);
     [[nodiscard]] bool lost(const Lead& lead) const { return term_ != lead.term; }
-    // For a thread that waits for a call. What is offered is for a follower, who is on his way.
-    [[nodiscard]] bool lead_is_to_be_had() const { return leading_ ? idle_ && own_leads_ : !offered_; }
+    // For a thread that waits. What is offered is for a follower, who is on his way. A quiet one leads only where nobody else can.
+    [[nodiscard]] bool lead_is_to_be_had(bool quiet = false) const {
+        if (quiet) return !leading_ && !offered_ && followers_ == 0 && waiting_ == quiet_;
+        return leading_ ? idle_ && yields_ : !offered_;
+    }
     void offer_lead();
     unsigned lead_step(Lead& lead, std::optional<TimePoint> deadline);
     unsigned work(Lead& lead);
@@ -237,16 +255,22 @@ private:
     [[nodiscard]] bool wanted() const {
         return attention_.load(std::memory_order_relaxed) || wanting_.load(std::memory_order_relaxed) > 0;
     }
-    void await_frames(Watch& watch);
+    void await_frames(Lead& lead);
     void sleep(Lead& lead, std::optional<TimePoint> deadline);
-    void serve_own_thread();
+    struct OwnThread {
+        std::thread thread;
+        bool ended = false;
+    };
+    void serve_own_thread(OwnThread& self);
+    void warn_of_deadlocks();
     void keep_watch(Lead& lead);
     void hand_over(Run& run);
     void begin_run(Run& run);
     void end_run(Run& run);
     void make_way(Lead& lead);
+    // `quiet`: this thread takes replies meanwhile, and runs no function on top of the one that it is in.
     template <typename Done>
-    bool lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done);
+    bool lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done, bool quiet = false);
     unsigned housekeep(Lead& lead);
     void call_ended(CallSlot& slot) {
         if (slot.notify != nullptr) ready_.emplace_back(std::exchange(slot.notify, nullptr), slot.notify_argument);
@@ -255,6 +279,7 @@ private:
     unsigned tell_of_ends(Lead& lead);
     unsigned end_late_calls();
     void step_aside();
+    void look_once(Lock& lock);
     [[nodiscard]] bool has_ended(CallTable::Id id);
     [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into);
     // Gives this node itself where that was the last call that it had stayed for: to be dropped when the lock is.
@@ -264,8 +289,8 @@ private:
     // ---- arrivals (dispatch.cpp)
     unsigned serve(PeerState& peer, Lead& lead);
     unsigned serve_local(Lead& lead);
-    [[nodiscard]] bool on_call(PeerState* from, const wire::Frame& frame, Lead& lead);  // false: it stays, parked
-    [[nodiscard]] bool on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead);
+    [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead& lead);
+    [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead);
     void bind(PeerState& peer, const FunctionId& named, const code::Function& function);
     [[nodiscard]] code::Function* unpack_inline(PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead& lead);
@@ -275,16 +300,22 @@ private:
     void on_reply(const PeerState* from, const wire::Frame& frame);
     void on_bind(PeerState& from, const wire::Frame& frame);
     void on_load(const wire::Frame& frame);
-    void run(Run& run, const wire::Frame& frame, Lead& lead);
+    Taken run(Run& run, const wire::Frame& frame, Lead& lead);
     [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload);
     [[nodiscard]] bool is_plain_call(const PeerState& from, const wire::Frame& frame) const;
+    [[nodiscard]] static bool is_plain_reply(const PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool take_part(PeerState& from, const wire::Frame& frame);
+    void forget_parts(PeerState& from, std::uint64_t number);
+    [[nodiscard]] bool wait_to_stage(PeerState& from);
     [[nodiscard]] Result<code::Function*> either_function(const wire::Either& either);
-    bool refuse(PeerState* from, const wire::Frame& frame, const Error& why);
+    Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why);
+    [[nodiscard]] bool must_wait_for_thread(const code::Function& function) const;
     [[nodiscard]] code::Function* own_shipped(const FunctionId& function);
     void on_reply_part(PeerState& from, const wire::Frame& frame);
-    [[nodiscard]] bool park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask);
-    [[nodiscard]] std::optional<Error> checked(PeerState& from, const wire::Frame& frame) const;
+    Taken park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask);
+    [[nodiscard]] std::optional<Error> checked(const PeerState& from, const wire::Frame& frame,
+                                               fabric::Traffic among) const;
+    [[nodiscard]] bool takes_code(const PeerState& from) const;
 
     // ---- code (code_traffic.cpp)
     void on_code(PeerState& from, const wire::Frame& frame);
@@ -319,23 +350,41 @@ private:
     void keep_within_reach(const std::shared_ptr<PackageStore>& package);
     [[nodiscard]] Peer::Counters counters_of(const PeerState& peer) const;
     [[nodiscard]] PeerState* route(NodeId node) const;
+    [[nodiscard]] Error absent(NodeId node) const;
     void bury(std::shared_ptr<fabric::Link> link);
     void route_frame(const wire::Frame& frame);
     [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload);
     [[nodiscard]] Status send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, Bytes payload,
-                                       wire::Staged& staged);
-    void reply_in_parts(const wire::FrameHeader& call, Bytes data);
-    [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data);
+                                       wire::Staged& staged, Deadline deadline);
+    void take_back_parts(PeerState& peer, const fabric::Link* link, const wire::Staged& staged);
+    void reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& lock);
+    [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data, Lock* lock);
     [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
     void end_call(wire::FrameHeader reply, Bytes payload);
     [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const Outgoing& outgoing);
+    [[nodiscard]] Result<CallTable::Id> call_whole(const std::shared_ptr<PeerState>& peer, Lock& lock,
+                                                   const Outgoing& outgoing, const wire::Staged* staged);
     [[nodiscard]] Result<CallTable::Id> call_inline(PeerState& peer, const Outgoing& outgoing);
     [[nodiscard]] Result<const ByteBuffer*> inline_code(PeerState& peer, const FunctionId& function,
                                                         const PackageStore& package);
-    [[nodiscard]] Status ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes);
-    [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock);
-    [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock, std::size_t bytes);
+    [[nodiscard]] Status ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes,
+                                       Deadline deadline);
+    [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, Deadline deadline);
+    // A thread that waits for room in a mailbox.
+    struct RoomWait {
+        PeerState& peer;
+        fabric::Traffic traffic;
+        std::size_t bytes;  // of the frame
+        bool told = false;
+        [[nodiscard]] bool has_room() const;
+    };
+    [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock, fabric::Traffic traffic, std::size_t bytes,
+                                       Deadline deadline, bool quiet);
+    unsigned tell_of_room();
+    [[nodiscard]] Status begin_large(PeerState& peer, Lock& lock, Deadline deadline);
+    void end_large(PeerState& peer);
+    [[nodiscard]] Error stopped() const;
     void clean_up(PeerState& peer);
     void fail_forwarded(PeerState& peer);
     void wake_leader();
@@ -349,23 +398,30 @@ private:
     std::atomic<int> wanting_{0};         // threads that want the lock: a busy leader lets go when it is not 0
     std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
     bool leading_ = false;
-    bool own_leads_ = false;         // the leader is a thread of the node's own
+    bool yields_ = false;            // the leader leaves the lead to a thread that waits: a thread of the node's own, or a quiet one
+    bool quiet_leads_ = false;       // the leader takes replies only
     bool offered_ = false;           // nobody leads, and a follower is on its way to
     bool offered_for_long_ = false;  // there is a function for it that runs long
     std::uint64_t term_ = 0;         // counts the turns at the lead
     bool idle_ = false;    // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
     bool asleep_ = false;  // it sleeps
     int sleeping_ = 0;     // threads asleep: it, and some that were woken because they lost the lead
-    bool stopping_ = false;
+    bool stopping_ = false;  // nothing new begins
+    bool ending_ = false;    // whatever still waits is told so: it has had its time
     Run* running_ = nullptr;                         // the function that the leader runs
     std::uint64_t runs_ = 0;                         // functions begun
-    int waiting_ = 0;                                // threads that wait for a call and do not lead
+    unsigned busy_ = 0;                              // that have not returned, callbacks included
+    unsigned long_runs_ = 0;                         // of these: run beside the leader, and do not wait for a call
+    std::vector<Run*> long_run_list_;                // run beside the leader
+    unsigned own_threads_ = 0;                       // of the node's own; constant once it has started
+    int waiting_ = 0;                                // threads that wait and do not lead …
+    int quiet_ = 0;                                  // … of these: for replies only
     std::uint64_t waits_ = 0;                        // calls waited for, ever
     int followers_ = 0;                              // threads of the node's own that wait for the lead
     bool watched_ = false;                           // one of them keeps watch
     std::condition_variable_any changed_;            // for those: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
-    int waiting_for_room_ = 0;                       // threads
+    std::vector<RoomWait*> room_waits_;              // threads that wait for room
     unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
     Watch spare_watch_;                              // of whoever led last
     unsigned spin_turns_ = kSpinTurnsMax;
@@ -384,6 +440,7 @@ private:
     std::vector<std::shared_ptr<fabric::Link>>
         buried_;                       // links that ended: a function may still run on a frame of theirs
     std::vector<PeerState*> members_;  // by dense id; null: gone, or myself
+    std::unordered_map<NodeId, std::string> absent_;  // members without a link, and why; one line each
     std::unordered_map<NodeId, PeerState*> clients_;
     std::unordered_map<NodeId, PeerState*> foreign_;  // nodes of which this one is a mere client, by PeerState::back
     NodeId foreign_count_ = 0;
@@ -405,6 +462,8 @@ private:
     std::unordered_map<FunctionId, ByteBuffer> inline_codes_;  // extensions, ready to be sent
     std::deque<ByteBuffer> local_;                             // frames this node sends to itself
     std::size_t local_bytes_ = 0;
+    std::size_t staged_bytes_ = 0;  // of payloads that come in parts, from all peers
+    std::size_t outbox_bytes_ = 0;  // of frames that wait for room, to all peers
     std::optional<Parked> local_parked_;
 
     MemoryTable memory_;
@@ -416,37 +475,57 @@ private:
     std::map<std::string, Shared, std::less<>> shared_;
 
     std::unique_ptr<control::Control> control_;
-    std::vector<std::thread> threads_;
+    std::deque<OwnThread> threads_;
+    unsigned own_live_ = 0;         // of them that have not ended
+    std::uint64_t idle_steps_ = 0;  // in which a leader found nothing to do
+    bool shut_down_ = false;
+    std::shared_ptr<NodeCore> abandoned_;  // itself, where a function did not end with the node
     std::shared_ptr<NodeCore> self_;  // while Calls outlive the Node
 };
 
-// Leads, or waits for a leader, until it is done or late. False: late.
+// Leads, or waits for a leader, until it is done or late, or the node is at its end. Gives done().
 template <typename Done>
-bool NodeCore::lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done) {
+bool NodeCore::lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done, bool quiet) {
     if (done()) return true;
+    const auto late = [&] { return ending_ || (deadline && Clock::now() >= *deadline); };
+    if (late()) {
+        if (!ending_) look_once(lock);
+        return done();
+    }
     step_aside();
-    const unsigned inside = in_user_code_.core == this ? 1 : 0;
-    nested_ += inside;
-    Lead lead{.lock = lock, .own = false};
-    const auto late = [&deadline] { return deadline && Clock::now() >= *deadline; };
+    const InUserCode here = in_user_code_.core == this ? in_user_code_ : InUserCode{};
+    const bool run_waits = here.run != nullptr && here.run->handed_over;
+    if (run_waits) --long_runs_;
+    nested_ += here.core != nullptr ? 1 : 0;
+    quiet = quiet || no_nesting_ > 0;
+    Lead lead{.lock = lock, .own = false, .quiet = quiet};
     ++waits_;
-    bool in_time = true;
-    while (!done() && (in_time = !late())) {
-        if (lead_is_to_be_had()) {
+    bool is_done = false;
+    while (!(is_done = done()) && !late()) {
+        if (lead_is_to_be_had(quiet)) {
             take_lead(lead);
-            while (!lost(lead) && !done() && !late()) lead_step(lead, deadline);
+            while (!lost(lead) && !(is_done = done()) && !late()) lead_step(lead, deadline);
             if (!lost(lead)) give_lead(lead);
             continue;
         }
+        if (!leading_ && !offered_) {  // a quiet one leaves the lead to those that take calls as well
+            if (followers_ > 0)
+                offer_lead();
+            else
+                changed_.notify_all();
+        }
         ++waiting_;
+        if (quiet) ++quiet_;
         if (deadline)
             changed_.wait_until(lock, *deadline);
         else
             changed_.wait(lock);
+        if (quiet) --quiet_;
         --waiting_;
     }
-    nested_ -= inside;
-    return in_time;
+    nested_ -= here.core != nullptr ? 1 : 0;
+    if (run_waits) ++long_runs_;
+    return is_done;
 }
 
 }  // namespace rove

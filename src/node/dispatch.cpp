@@ -4,8 +4,10 @@
 #include "node/core.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
+#include "node/names.hpp"
 #include "node/offload.hpp"
 #include "node/residents.hpp"
+#include "wire/kinds.hpp"
 
 namespace rove {
 
@@ -25,106 +27,82 @@ Error takes_no_code(const std::string& node) {
 
 }  // namespace
 
-// What is wrong with a frame from this peer, if anything: wire::is_well_formed has looked at its shape, this looks at its meaning.
-std::optional<Error> NodeCore::checked(PeerState& from, const wire::Frame& frame) const {
+// What is wrong with a frame from this peer, if anything: its shape (wire/kinds.hpp), and whether this peer may say it. Peers speak
+// for themselves; members also for the callers of calls that they send on, and for those that answer them.
+std::optional<Error> NodeCore::checked(const PeerState& from, const wire::Frame& frame, Traffic among) const {
     const wire::FrameHeader& header = frame.header;
-    const auto wrong = [&from](std::string_view what) {
-        return Error(ErrorCode::invalid, fmt::format("peer {} sent {}", from.id, what));
+    const auto wrong = [&](std::string_view what) {
+        const auto index = static_cast<std::size_t>(header.kind);
+        return Error(ErrorCode::invalid,
+                     fmt::format("{} sent {} {}", who(from),
+                                 index < wire::kKindRules.size() ? wire::kKindRules[index].name : "a frame", what));
     };
-    const auto known = [this](NodeId node) { return home_of(node) < std::max(1U, node_count()); };
+    if (const std::string_view shape = wire::wrong_shape(frame, among == Traffic::calls); !shape.empty())
+        return wrong(shape);
+    const bool fellow = from.member && !is_client(from.my_id);  // both joined the same nodes
+    const bool known = home_of(header.node) < std::max(1U, node_count());
     switch (header.kind) {
-        case Kind::call: {
-            if (header.node != from.id && (is_client(from.id) || is_client(from.my_id) || !known(header.node)))
-                return wrong("a call that names another caller");
-            std::size_t extra = (header.flags & wire::kNamed) == 0    ? 0
-                                : (header.flags & wire::kEither) != 0 ? sizeof(wire::Either)
-                                                                      : sizeof(FunctionId);
-            if ((header.flags & wire::kEither) != 0 && (header.flags & (wire::kNamed | wire::kInline)) != wire::kNamed)
-                return wrong("a call that is named in two ways");
-            if ((header.flags & wire::kParts) != 0 && frame.payload.size() != sizeof(wire::Staged))
-                return wrong("a call that does not say which parts it is made of");
-            if ((header.flags & wire::kInline) != 0) {
-                if (extra == 0 || frame.extra.size() < extra + sizeof(wire::InlineCode))
-                    return wrong("a call with half its code");
-                wire::InlineCode code;
-                std::memcpy(&code, frame.extra.data() + extra, sizeof code);
-                extra = wire::inline_extension_bytes(code);
-            }
-            if (frame.extra.size() != extra) return wrong("a call with an extension of the wrong size");
-            if (frame.payload.size() > wire::kPayloadBytesMax) return wrong("a payload over the limit");
-            return std::nullopt;
-        }
+        case Kind::call:
         case Kind::batch:
         case Kind::ping:
-            if (header.node != from.id && (is_client(from.id) || is_client(from.my_id) || !known(header.node)))
-                return wrong("calls that name another caller");
-            if (!frame.extra.empty()) return wrong("calls with an extension");
-            // Every other mark tells of an extension or a payload that these have not.
-            if ((header.flags & ~wire::kNoReply) != 0) return wrong("calls with marks that are not theirs");
-            if (header.kind == Kind::batch && (header.flags & wire::kNoReply) == 0)
-                return wrong("a batch with replies");
-            return std::nullopt;
-        case Kind::part:
-            return frame.extra.size() == sizeof(wire::Part) && !frame.payload.empty()
-                       ? std::nullopt
-                       : std::optional(wrong("a malformed part of a payload"));
+            if (header.node != from.id && !(fellow && known)) return wrong("that names another caller");
+            break;
         case Kind::reply:
-            if (!frame.extra.empty()) return wrong("a reply with an extension");
-            return std::nullopt;
-        case Kind::bind:
-            return frame.extra.size() == sizeof(FunctionId) ? std::nullopt : std::optional(wrong("a malformed bind"));
-        case Kind::code:
-            return frame.extra.size() == sizeof(wire::CodeChunk) ? std::nullopt
-                                                                 : std::optional(wrong("a malformed code chunk"));
-        case Kind::need:
-        case Kind::lack:
-            return frame.extra.size() == sizeof(wire::NeedCode) ? std::nullopt
-                                                                : std::optional(wrong("a malformed request for code"));
-        case Kind::load:
-            if (is_client(from.my_id)) return wrong("a package to load, but this is a client");
-            return frame.extra.size() == sizeof(wire::LoadPackage) ? std::nullopt
-                                                                   : std::optional(wrong("a malformed load"));
-        case Kind::none:
-        case Kind::filler: break;
+        case Kind::part:
+            if (among == Traffic::replies && header.node != from.my_id && !fellow) return wrong("to somebody else's call");
+            break;
+        default: break;
     }
-    return wrong("a frame of no known kind");
+    const bool brings_code = header.kind == Kind::code || header.kind == Kind::load ||
+                             (header.kind == Kind::call && (header.flags & wire::kInline) != 0);
+    if (brings_code && !takes_code(from)) return wrong("but a client takes none");
+    return std::nullopt;
+}
+
+// A client runs what its own program has; so does a node on a link by which it is a client of others.
+bool NodeCore::takes_code(const PeerState& from) const {
+    return !options_.listen.empty() && !is_client(from.my_id);
 }
 
 // What nearly all calls are: from a client that names itself, or from a member that may pass on others' calls; by handle.
 bool NodeCore::is_plain_call(const PeerState& from, const wire::Frame& frame) const {
     const wire::FrameHeader& header = frame.header;
-    return header.kind == Kind::call && header.extra_bytes == 0 && (header.flags & wire::kNamed) == 0 &&
-           header.node == from.id && (header.flags & (wire::kParts | wire::kEither)) == 0 &&
+    return header.kind == Kind::call && header.extra_bytes == 0 && (header.flags & ~wire::kNoReply) == 0 &&
+           header.node == from.id && frame.payload.size() <= wire::kPayloadBytesMax;
+}
+
+// What nearly all replies are: to a call that was sent to this peer.
+bool NodeCore::is_plain_reply(const PeerState& from, const wire::Frame& frame) {
+    const wire::FrameHeader& header = frame.header;
+    return header.kind == Kind::reply && (header.extra_bytes | header.flags) == 0 && header.node == from.my_id &&
            frame.payload.size() <= wire::kPayloadBytesMax;
 }
 
-// While a function runs the lock is free: the peer may be cleaned up, and the lead be lost. Then nothing of the peer is
-// touched any more.
+// While a function runs the lock is free: the peer may be met again, and then it has another link. Its old link stays mapped
+// until nothing runs (`buried_`). Where the lead was lost, another thread has the peer, and nothing of it is touched any more.
 unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
-    const fabric::Link* link = peer.link.get();
-    const std::uint64_t version = links_version_;
+    fabric::Link* const link = peer.link.get();
     unsigned handled = peer.outbox[0].empty() && peer.outbox[1].empty() ? 0 : flush(peer);
     wire::Frame frame;
     // Replies first: code travels with them, and is sent before the call that needs it.
-    while (handled < kBatchMax && peer.link->next(Traffic::replies, frame)) {
-        const bool plain = frame.header.kind == Kind::reply && frame.header.extra_bytes == 0;
-        if (!plain) {
-            if (const auto wrong = checked(peer, frame)) {
-                peer.link->break_with(*wrong);
+    while (handled < kBatchMax && link->next(Traffic::replies, frame)) {
+        if (!is_plain_reply(peer, frame)) {
+            if (const auto wrong = checked(peer, frame, Traffic::replies)) {
+                link->break_with(*wrong);
                 break;
             }
         }
         on_reply_traffic(peer, frame);
-        peer.link->release(Traffic::replies);
+        link->release(Traffic::replies);
         ++handled;
         if (frame.header.kind != Kind::code) continue;
         run_parked(lead);
-        if (lost(lead) || links_version_ != version) return handled;
+        if (lost(lead) || peer.link.get() != link) return handled;
     }
-    handled += serve_calls(peer, lead);
-    if (lost(lead) || links_version_ != version || link == nullptr || peer.link.get() != link) return handled;
+    if (!lead.quiet) handled += serve_calls(peer, lead);
+    if (lost(lead) || peer.link.get() != link) return handled;
     if (link->broken() != nullptr && !peer.lost) {
-        log().warn("{}: the link to peer {} ends: {}", name(), peer.id, link->broken()->message());
+        log().warn("{}: the link to {} ends: {}", name(), who(peer), link->broken()->message());
         peer.lost = Error(ErrorCode::disconnected, link->broken()->message());
         if (peer.hang_up) peer.hang_up();
         housekeeping_due_ = {};
@@ -133,40 +111,35 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
     return handled;
 }
 
+// At most once: a frame is given back to the link that it was taken from, by this loop, as soon as its function has returned and
+// whatever else has happened; or it is held by the function's run, which gives it back. There is no third way.
 unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
     unsigned handled = 0;
     wire::Frame frame;
-    const std::uint64_t version = links_version_;
-    while (handled < kBatchMax && peer.link && peer.link->next(Traffic::calls, frame)) {
+    fabric::Link* const link = peer.link.get();
+    while (link != nullptr && peer.link.get() == link && handled < kBatchMax && link->next(Traffic::calls, frame)) {
         if (!is_plain_call(peer, frame)) {
-            std::optional<Error> wrong = checked(peer, frame);
-            const Kind kind = frame.header.kind;
-            if (!wrong && kind == Kind::part) {
-                if (!take_part(peer, frame)) break;
-                ++handled;
-                peer.link->release(Traffic::calls);
-                continue;
-            }
-            if (!wrong && kind == Kind::code) {  // of the tier that follows
-                on_code(peer, frame);
-                if (!peer.link) break;
-                peer.link->release(Traffic::calls);
-                ++handled;
-                continue;
-            }
-            if (!wrong && kind != Kind::call && kind != Kind::batch && kind != Kind::ping)
-                wrong =
-                    Error(ErrorCode::invalid, fmt::format("peer {} sent a frame among calls that is none", peer.id));
-            if (wrong) {
-                peer.link->break_with(*wrong);
+            if (const auto wrong = checked(peer, frame, Traffic::calls)) {
+                link->break_with(*wrong);
                 break;
+            }
+            const Kind kind = frame.header.kind;
+            if (kind == Kind::part || kind == Kind::code) {  // code: of the tier that follows
+                if (kind == Kind::code)
+                    on_code(peer, frame);
+                else if (!take_part(peer, frame))
+                    break;
+                link->release(Traffic::calls);
+                ++handled;
+                continue;
             }
         }
         if (frame.header.node == peer.id) frame.header.node = peer.back;
-        if (!on_call(&peer, frame, lead)) break;
+        const Taken taken = on_call(&peer, frame, lead);
+        if (taken == Taken::parked) break;
         ++handled;
-        if (lost(lead) || links_version_ != version) break;
-        peer.link->release(Traffic::calls);
+        if (taken == Taken::held) break;  // another thread leads
+        link->release(Traffic::calls);
     }
     return handled;
 }
@@ -180,13 +153,13 @@ void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
         case Kind::need: return on_need(from, frame);
         case Kind::lack: return on_lack(from, frame);
         case Kind::load: return on_load(frame);
-        default:
-            from.link->break_with(Error(ErrorCode::invalid, fmt::format("peer {} sent a call among replies", from.id)));
+        default: break;  // none of them passes the check
     }
 }
 
 // As soon as code has arrived, before other code can push it out again.
 void NodeCore::run_parked(Lead& lead) {
+    if (lead.quiet) return;
     for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
         const std::shared_ptr<PeerState> peer = peers_[i];
         if (peer->parked) (void)serve_calls(*peer, lead);
@@ -206,7 +179,7 @@ unsigned NodeCore::serve_local(Lead& lead) {
         frame.extra = body.first(frame.header.extra_bytes);
         frame.payload = body.subspan(frame.header.extra_bytes);
         local_bytes_ -= bytes.size();
-        if (!on_call(nullptr, frame, lead)) {
+        if (on_call(nullptr, frame, lead) == Taken::parked) {
             local_bytes_ += bytes.size();
             local_.push_front(bytes);
             return handled;
@@ -217,10 +190,10 @@ unsigned NodeCore::serve_local(Lead& lead) {
     return handled;
 }
 
-bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
+NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
     if (frame.header.kind == Kind::ping) {
-        (void)end_with_reply(frame.header, code::Ran::resident, {});
-        return true;
+        (void)end_with_reply(frame.header, code::Ran::resident, {}, nullptr);
+        return Taken::done;
     }
     if (nested_ > kNestedMax)
         return refuse(from, frame,
@@ -232,11 +205,14 @@ bool NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
     if (plain && !parked && (from == nullptr || from->aliases.empty())) {
         // As nearly all frames come: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
-            if (leave_to_follower(*function, lead)) return false;
+            if (leave_to_follower(*function, lead)) return Taken::parked;
+            if (must_wait_for_thread(*function)) return on_rare_call(from, frame, lead);
             if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
-                Run begun{*function, entry, function->ran.load(std::memory_order_relaxed), from};
-                run(begun, frame, lead);
-                return true;
+                Run begun{.function = function,
+                          .entry = entry,
+                          .ran = function->ran.load(std::memory_order_relaxed),
+                          .link = from != nullptr ? from->link.get() : nullptr};
+                return run(begun, frame, lead);
             }
         }
     }
@@ -265,7 +241,7 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
     std::memcpy(&code, bytes.data() + sizeof id, sizeof code);
     const Bytes rest = Bytes(bytes).subspan(sizeof id + sizeof code);
     const auto wrong = [&from](const std::string& what) {
-        from.link->break_with(Error(ErrorCode::invalid, fmt::format("peer {} sent inline code {}", from.id, what)));
+        from.link->break_with(Error(ErrorCode::invalid, fmt::format("{} sent inline code {}", who(from), what)));
         return nullptr;
     };
     if (std::size_t{code.manifest_bytes} + code.slice_bytes > rest.size()) return wrong("that was changed on its way");
@@ -295,18 +271,30 @@ bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
     return true;
 }
 
+// As many functions run long already as there are threads for them. One that is not known yet is begun while there is a thread that
+// could serve the mailboxes in this one's place.
+bool NodeCore::must_wait_for_thread(const code::Function& function) const {
+    if (long_runs_ < options_.threads || own_threads_ < 2) return false;
+    if (function.is_long.load(std::memory_order_relaxed)) return true;
+    return followers_ == 0 && !function.is_short.load(std::memory_order_relaxed);
+}
+
 // A call by name, one that waited for its code, or one whose code is not loaded.
-bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
+NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
     const bool named = (frame.header.flags & wire::kNamed) != 0;
     code::Function* function = nullptr;
     if (from != nullptr && !parked && (frame.header.flags & wire::kInline) != 0) {
         function = unpack_inline(*from, frame);
-        if (function == nullptr) return false;
-        if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
-            Run begun{*function, entry, function->ran.load(std::memory_order_relaxed), from};
-            run(begun, frame, lead);
-            return true;
+        if (function == nullptr) return Taken::parked;  // the link is broken
+        if (!must_wait_for_thread(*function)) {
+            if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
+                Run begun{.function = function,
+                          .entry = entry,
+                          .ran = function->ran.load(std::memory_order_relaxed),
+                          .link = from->link.get()};
+                return run(begun, frame, lead);
+            }
         }
     } else if (named && (frame.header.flags & wire::kEither) != 0) {
         wire::Either either;
@@ -335,6 +323,11 @@ bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lea
     }
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, takes_no_code(name()));
     if (function == nullptr) return park(from, frame, nullptr, true);
+    if (must_wait_for_thread(*function)) {
+        const Taken taken = park(from, frame, function, false);
+        parked->for_thread = true;
+        return taken;
+    }
     auto entered = cache_->enter(*function);
     if (const auto* waiting = std::get_if<code::Waiting>(&entered))
         return park(from, frame, function, *waiting == code::Waiting::for_code);
@@ -343,11 +336,12 @@ bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lea
     if (named && from != nullptr && (frame.header.flags & wire::kInline) == 0)
         bind(*from, named_function(frame), *function);
     auto& held = std::get<code::Entered>(entered);
-    Run begun{*function, held.entry(), held.ran(), from, std::move(held)};
-    if ((frame.header.flags & wire::kParts) == 0) {
-        run(begun, frame, lead);
-        return true;
-    }
+    Run begun{.function = function,
+              .entry = held.entry(),
+              .ran = held.ran(),
+              .link = from != nullptr ? from->link.get() : nullptr,
+              .entered = std::move(held)};
+    if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, lead);
     wire::Staged which;
     std::memcpy(&which, frame.payload.data(), sizeof which);
     const auto staged = from != nullptr ? from->staged.find(which.number) : decltype(from->staged.end()){};
@@ -355,16 +349,16 @@ bool NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lea
         staged->second.arrived != which.total_bytes) {
         if (from != nullptr)
             from->link->break_with(
-                Error(ErrorCode::invalid, fmt::format("peer {} sent a call without its parts", from->id)));
-        return false;
+                Error(ErrorCode::invalid, who(*from) + " sent a call without its parts"));
+        return Taken::parked;
     }
     const ByteBuffer payload = std::move(staged->second.bytes);
     from->staged_bytes -= payload.size();
+    staged_bytes_ -= payload.size();
     from->staged.erase(staged);
     wire::Frame whole = frame;
     whole.payload = payload;
-    run(begun, whole, lead);
-    return true;
+    return run(begun, whole, lead);
 }
 
 // A function of the caller's program: this program's own, where it has it and means the same by it; else the one that travels.
@@ -395,18 +389,15 @@ Result<code::Function*> NodeCore::either_function(const wire::Either& either) {
     return cache_->find(either.shipped);
 }
 
-// Ends a call that is not run, and forgets what came in parts for it. True: the frame is done with.
-bool NodeCore::refuse(PeerState* from, const wire::Frame& frame, const Error& why) {
+// Ends a call that is not run, and forgets what came in parts for it.
+NodeCore::Taken NodeCore::refuse(PeerState* from, const wire::Frame& frame, const Error& why) {
     if (from != nullptr && (frame.header.flags & wire::kParts) != 0) {
         wire::Staged which;
         std::memcpy(&which, frame.payload.data(), sizeof which);
-        if (const auto staged = from->staged.find(which.number); staged != from->staged.end()) {
-            from->staged_bytes -= staged->second.bytes.size();
-            from->staged.erase(staged);
-        }
+        forget_parts(*from, which.number);
     }
     (void)end_with_error(frame.header, why);
-    return true;
+    return Taken::done;
 }
 
 // A function of this very program, called by the id under which this program has sent it out: it comes back.
@@ -421,22 +412,31 @@ code::Function* NodeCore::own_shipped(const FunctionId& function) {
     return added ? *added : nullptr;
 }
 
-// False: it does not fit, and the link is broken.
+// A payload's parts are put together apart from the mailbox. False: the frame stays, for there is no room for the payload yet; or
+// it does not fit, and the link is broken.
 bool NodeCore::take_part(PeerState& from, const wire::Frame& frame) {
     wire::Part part;
     std::memcpy(&part, frame.extra.data(), sizeof part);
     const auto wrong = [&from](std::string_view what) {
-        from.link->break_with(Error(ErrorCode::invalid, fmt::format("peer {} sent a part {}", from.id, what)));
+        from.link->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
         return false;
     };
     if (part.total_bytes > wire::kMessageBytesMax) return wrong("of a payload over the limit");
+    if (part.total_bytes == 0) {
+        forget_parts(from, part.number);
+        return true;
+    }
     if (part.offset == 0) {
         if (from.staged.contains(part.number)) return wrong("of a payload that has begun already");
         if (from.staged_bytes + part.total_bytes > kStagedBytesMax || from.staged.size() >= kStagedMax)
             return wrong("beyond what may arrive at once");
+        if (staged_bytes_ + part.total_bytes > kAllStagedBytesMax) return wait_to_stage(from);
+        from.waits_to_stage.reset();
         from.staged_bytes += part.total_bytes;
+        staged_bytes_ += part.total_bytes;
         from.staged[part.number].bytes.resize(part.total_bytes);
     }
+    from.staged_at = Clock::now();
     const auto found = from.staged.find(part.number);
     if (found == from.staged.end()) return wrong("of no payload that has begun");
     Assembly& whole = found->second;
@@ -446,6 +446,27 @@ bool NodeCore::take_part(PeerState& from, const wire::Frame& frame) {
     std::memcpy(whole.bytes.data() + whole.arrived, frame.payload.data(), frame.payload.size());
     whole.arrived += frame.payload.size();
     return true;
+}
+
+void NodeCore::forget_parts(PeerState& from, std::uint64_t number) {
+    const auto staged = from.staged.find(number);
+    if (staged == from.staged.end()) return;
+    from.staged_bytes -= staged->second.bytes.size();
+    staged_bytes_ -= staged->second.bytes.size();
+    from.staged.erase(staged);
+}
+
+// All peers together have as many payloads on their way here as may be: this one waits in its mailbox. Somebody who has begun one
+// and does not go on with it must not keep the others waiting for ever.
+bool NodeCore::wait_to_stage(PeerState& from) {
+    const TimePoint now = Clock::now();
+    if (!from.waits_to_stage) from.waits_to_stage = now;
+    if (now - *from.waits_to_stage < kStagingStalledFor) return false;
+    for (const auto& peer : peers_)
+        if (peer->link && peer.get() != &from && peer->staged_bytes > 0 && now - peer->staged_at > kStagingStalledFor)
+            peer->link->break_with(
+                Error(ErrorCode::overloaded, who(*peer) + " began to send a payload and did not go on with it"));
+    return false;
 }
 
 // A piece of a result that is larger than a frame.
@@ -458,12 +479,12 @@ void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
     if (part.total_bytes > wire::kMessageBytesMax ||
         !calls_.gather(*slot, part.offset, part.total_bytes, frame.payload))
         from.link->break_with(
-            Error(ErrorCode::invalid, fmt::format("peer {} sent a part of a result out of its order", from.id)));
+            Error(ErrorCode::invalid, who(from) + " sent a part of a result out of its order"));
 }
 
-void NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
+NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     begin_run(run);
-    const InUserCode outer = std::exchange(in_user_code_, {this, lead.term});
+    const InUserCode outer = std::exchange(in_user_code_, {this, lead.term, &run});
     lead.lock.unlock();
     bool ended = true;
     if (frame.header.kind != Kind::batch) {
@@ -477,19 +498,20 @@ void NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     lead.lock.lock();
     in_user_code_ = outer;
     end_run(run);
-    if (!ended) (void)end_with_reply(frame.header, run.ran, {});
+    if (!ended) (void)end_with_reply(frame.header, run.ran, {}, nullptr);
+    return run.handed_over ? Taken::held : Taken::done;
 }
 
 // Without the lock. True: the call has ended, or nobody waits for its end.
 bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload) {
-    rove_here here{this, &run.function, call, run.ran};
-    const bool in_mailbox = call.kind == Kind::call && run.from != nullptr && (call.flags & wire::kParts) == 0;
+    rove_here here{this, run.function, call, run.ran};
+    const bool in_mailbox = call.kind == Kind::call && run.link != nullptr && (call.flags & wire::kParts) == 0;
     here.payload_read = in_mailbox ? &run.payload_read : nullptr;
     if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
     const auto let_out = [&](const std::string& what) {
         if (here.ended) return;
         (void)reply_error(call, Error(ErrorCode::failed,
-                                      fmt::format("{} on {} let an exception out{}", run.function.name, name(), what)));
+                                      fmt::format("{} on {} let an exception out{}", run.function->name, name(), what)));
         here.ended = true;
     };
     try {
@@ -503,9 +525,10 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload) {
 }
 
 // Leaves the frame where it is; the ones behind it wait as well. Asks for the code once.
-bool NodeCore::park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask) {
+NodeCore::Taken NodeCore::park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask) {
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
     if (!parked) parked = Parked{.since = Clock::now()};
+    parked->for_thread = false;
     if (function != nullptr)
         parked->function = function->id;
     else if ((frame.header.flags & wire::kEither) != 0)
@@ -517,7 +540,7 @@ bool NodeCore::park(PeerState* from, const wire::Frame& frame, const code::Funct
         parked->asked = true;
         ask_for_code(from, *parked, frame.header.node);
     }
-    return false;
+    return Taken::parked;
 }
 
 void NodeCore::on_reply(const PeerState* from, const wire::Frame& frame) {
@@ -574,7 +597,7 @@ void NodeCore::on_load(const wire::Frame& frame) {
     }
     if (!package->manifest().interface) {
         const Status loaded = cache_->load(package);
-        (void)(loaded ? end_with_reply(to, code::Ran::image, {}) : end_with_error(to, loaded.error()));
+        (void)(loaded ? end_with_reply(to, code::Ran::image, {}, nullptr) : end_with_error(to, loaded.error()));
         return;
     }
     Result<code::LoadReport> report = cache_->load_interface(package);
@@ -589,7 +612,7 @@ void NodeCore::on_load(const wire::Frame& frame) {
         lines += replaced + '\n';
     }
     (void)end_with_reply(to, code::Ran::image,
-                         rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax)));
+                         rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax)), nullptr);
 }
 
 }  // namespace rove

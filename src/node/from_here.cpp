@@ -57,6 +57,7 @@ Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint funct
         if (!peer && is_client(to))
             return fail(ErrorCode::invalid,
                         "{} has no link to client {:x}: only the node that a client met can call it", this->name(), to);
+        if (!peer && to < node_count()) return tl::unexpected<Error>(absent(to));
         if (!peer) return fail(ErrorCode::invalid, "{} knows no node {}: there are {}", this->name(), to, node_count());
     }
     return call(peer, {callee, payload, wants_reply});

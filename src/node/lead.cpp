@@ -5,11 +5,13 @@
 
 #include "node/control/control.hpp"
 #include "node/core.hpp"
+#include "node/log.hpp"
 
 namespace rove {
 
 thread_local NodeCore::InUserCode NodeCore::in_user_code_;
 thread_local unsigned NodeCore::nested_ = 0;
+thread_local unsigned NodeCore::no_nesting_ = 0;
 
 namespace {
 
@@ -31,6 +33,11 @@ constexpr unsigned kProgressSteps = 64;
 // How often the follower on watch looks at the leader. A function is long when it is seen at two looks, so after one to two
 // of these. 2,000 looks a second cost 0.5 % of a core, and a spinning leader is pushed aside for 3 us at most of them.
 constexpr auto kWatchEvery = std::chrono::microseconds(500);
+// What runs for so long on top of a function that waits is worth a warning.
+constexpr auto kDeadlockAfter = std::chrono::seconds(5);
+// For how long a node that ends serves what has arrived, and how often it looks whether that is done.
+constexpr auto kDrainFor = std::chrono::seconds(1);
+constexpr auto kShutDownLook = std::chrono::milliseconds(1);
 // While the leader sleeps. To be woken with it would cost the call that wakes it; this costs 0.1 % of a core.
 constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
 
@@ -45,7 +52,8 @@ void NodeCore::take_lead(Lead& lead) {
     lead.runs = runs_;
     lead.watch = std::exchange(spare_watch_, {});
     leading_ = true;
-    own_leads_ = lead.own;
+    yields_ = lead.own || lead.quiet;
+    quiet_leads_ = lead.quiet;
     idle_ = asleep_ = offered_ = false;
 }
 
@@ -73,9 +81,10 @@ unsigned NodeCore::work(Lead& lead) {
         progress_in_ = kProgressSteps;
         if (fabric_->progress() > 0) handled += 1 + serve_all(lead);
     }
-    if (!local_.empty() && !lost(lead)) handled += serve_local(lead);
+    if (!local_.empty() && !lost(lead) && !lead.quiet) handled += serve_local(lead);
     if (calls_.first_deadline() && !lost(lead)) handled += end_late_calls();
-    if (!ready_.empty() && !lost(lead)) handled += tell_of_ends(lead);
+    if (!room_waits_.empty() && !lost(lead)) handled += tell_of_room();
+    if (!ready_.empty() && !lost(lead) && !lead.quiet) handled += tell_of_ends(lead);
     if (--housekeeping_in_ == 0 && !lost(lead)) {
         housekeeping_in_ = kHousekeepingSteps;
         if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
@@ -104,11 +113,14 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
     while (!ready_.empty() && !lost(lead)) {
         const auto [notify, argument] = ready_.front();
         ready_.pop_front();
-        const InUserCode outer = std::exchange(in_user_code_, {this, lead.term});
+        Run callback;
+        begin_run(callback);
+        const InUserCode outer = std::exchange(in_user_code_, {this, lead.term, &callback});
         lead.lock.unlock();
         notify(argument);
         lead.lock.lock();
         in_user_code_ = outer;
+        end_run(callback);
         ++told;
     }
     if (waiting_ > 0) changed_.notify_all();  // some wait for what was done there
@@ -116,15 +128,24 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
 }
 
 // Before a thread waits in a function or in what tell_of_ends() called: it leads no more, and can lead again while it waits. To
-// the function it is as if it ran long.
+// the function it is as if it ran long. Whoever calls this sees to it that somebody leads: see lead_until and look_once.
 void NodeCore::step_aside() {
-    if (in_user_code_.core != this || in_user_code_.term != term_) return;
-    if (running_ != nullptr) {
-        running_->begun = Clock::now();
-        return hand_over(*running_);
-    }
-    ++term_;
-    leading_ = false;
+    if (in_user_code_.core != this || in_user_code_.term != term_ || running_ == nullptr) return;
+    running_->begun = Clock::now();
+    hand_over(*running_);
+}
+
+// For a thread that asks whether its call has ended and does not wait. Outside of functions nothing need be done for it: the node's
+// threads serve. A function that asks again and again must not keep the lead meanwhile.
+void NodeCore::look_once(Lock& lock) {
+    if (in_user_code_.core != this && own_threads_ > 0) return;
+    step_aside();
+    if (leading_ || offered_) return;
+    if (followers_ > 0) return offer_lead();
+    Lead lead{.lock = lock, .own = false, .quiet = no_nesting_ > 0};
+    take_lead(lead);
+    (void)work(lead);
+    if (!lost(lead)) give_lead(lead);
 }
 
 unsigned NodeCore::serve_all(Lead& lead) {
@@ -137,9 +158,10 @@ unsigned NodeCore::serve_all(Lead& lead) {
 
 unsigned NodeCore::lead_step(Lead& lead, std::optional<TimePoint> deadline) {
     const unsigned handled = work(lead);
+    idle_steps_ += handled == 0 ? 1 : 0;
     if (handled > 0)
         crowded_steps_ = 0;
-    else if (!lost(lead))
+    else if (!lost(lead) && !(deadline && Clock::now() >= *deadline))
         idle(lead, deadline);
     if (!lost(lead)) make_way(lead);
     return handled;
@@ -159,7 +181,7 @@ void NodeCore::make_way(Lead& lead) {
 // the core, for then the one that is waited for runs on another: where the yields that followed let somebody else run, the
 // next spin is half as long; where they did not, it may be longer.
 void NodeCore::idle(Lead& lead, std::optional<TimePoint> deadline) {
-    await_frames(lead.watch);
+    await_frames(lead);
     if (wait_for_credit(lead)) return;
     const bool arrived = spin_idle(lead);
     if (lost(lead) || arrived || options_.waiting == Waiting::latency) return;
@@ -186,7 +208,7 @@ bool NodeCore::wait_for_credit(Lead& lead) {
         return peer->link && (!peer->outbox[0].empty() || !peer->outbox[1].empty());
     };
     if (crowded_steps_ >= 2 * kCrowdedSteps ||
-        (waiting_for_room_ == 0 && std::none_of(peers_.begin(), peers_.end(), waits)))
+        (room_waits_.empty() && std::none_of(peers_.begin(), peers_.end(), waits)))
         return false;
     if (++crowded_steps_ > kCrowdedSteps) {
         (void)yield_idle(lead);
@@ -230,7 +252,8 @@ bool NodeCore::yield_idle(Lead& lead) {
     return arrived || (fabric_->needs_progress() && fabric_->progress() > 0);
 }
 
-void NodeCore::await_frames(Watch& watch) {
+void NodeCore::await_frames(Lead& lead) {
+    Watch& watch = lead.watch;
     if (watch.version != links_version_) {
         watch.version = links_version_;
         watch.links.clear();
@@ -240,21 +263,22 @@ void NodeCore::await_frames(Watch& watch) {
     watch.signals.clear();
     for (const auto& peer :
          peers_)  // a parked call is there already: what it waits for comes among replies, or by attention_
-        if (peer->link) peer->link->await(watch.signals, !peer->parked);
+        if (peer->link) peer->link->await(watch.signals, !peer->parked && !lead.quiet);
 }
 
 void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     const auto no_later = [&deadline](TimePoint limit) { deadline = deadline ? std::min(*deadline, limit) : limit; };
-    bool restless = local_parked_.has_value() || waiting_for_room_ > 0;
-    bool pending = !local_.empty() && !restless;
+    bool restless = (local_parked_ && !local_parked_->for_thread) || !room_waits_.empty();
+    bool pending = !local_.empty() && !local_parked_ && !lead.quiet;
     const bool quiet = fabric_->announce_sleep();
     for (const auto& peer : peers_) {
         if (!peer->link) continue;
-        const bool waits = peer->parked || !peer->outbox[0].empty() || !peer->outbox[1].empty();
-        restless = restless || waits;
-        pending = pending || peer->lost || (!waits && peer->link->pending());
+        const bool sends = !peer->outbox[0].empty() || !peer->outbox[1].empty();
+        restless = restless || sends || (peer->parked && !peer->parked->for_thread);
+        const bool takes_calls = !peer->parked && !lead.quiet;
+        pending = pending || peer->lost || peer->link->pending(takes_calls);
     }
-    pending = pending || !ready_.empty();
+    pending = pending || (!ready_.empty() && !lead.quiet);
     if (const auto first = calls_.first_deadline()) no_later(*first);
     if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
         if (restless) no_later(Clock::now() + kShortSleep);
@@ -277,10 +301,13 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
 
 void NodeCore::begin_run(Run& run) {
     ++runs_;
+    ++busy_;
     running_ = &run;
+    if (in_user_code_.core == this && in_user_code_.run != nullptr) run.nested_in = in_user_code_.run->function;
     if (followers_ == 0) return;
     // Known to be long: somebody else leads from here on. The function starts now all the same, in its peer's order.
-    if (!run.function.is_long.load(std::memory_order_relaxed) || options_.threads < 2) return;
+    if (run.function == nullptr || !run.function->is_long.load(std::memory_order_relaxed) || options_.threads < 2)
+        return;
     run.begun = Clock::now();
     hand_over(run);
     offer_lead();
@@ -288,12 +315,15 @@ void NodeCore::begin_run(Run& run) {
 
 void NodeCore::hand_over(Run& run) {
     run.handed_over = true;
-    if (!run.entered) run.entered.emplace(cache_->keep_leading());
-    if (run.from != nullptr && run.from->link) {
+    ++long_runs_;
+    long_run_list_.push_back(&run);
+    if (run.function != nullptr && !run.entered) run.entered.emplace(cache_->keep_leading());
+    if (run.link != nullptr) {
+        // The link that the frame came by: its peer may have been met again, and have another one by now.
         if (run.payload_read.load(std::memory_order_acquire)) {  // partner: rove_payload_read
-            run.from->link->release(fabric::Traffic::calls);
+            run.link->release(fabric::Traffic::calls);
         } else {
-            run.link = run.from->link;
+            run.holds = run.link->shared_from_this();
             run.held = run.link->hold(fabric::Traffic::calls);
         }
     }
@@ -303,34 +333,41 @@ void NodeCore::hand_over(Run& run) {
 }
 
 void NodeCore::end_run(Run& run) {
+    --busy_;
     if (!run.handed_over) {
         running_ = nullptr;
+        if (run.function == nullptr) return;
+        if (!run.function->is_short.load(std::memory_order_relaxed))
+            run.function->is_short.store(true, std::memory_order_relaxed);
         if (run.entered)
             run.entered.reset();
         else
             cache_->leave_leading();
         return;
     }
+    std::erase(long_run_list_, &run);
+    if (long_runs_-- >= options_.threads) wake_leader();  // another one may begin
     run.entered.reset();
-    if (run.link) run.link->let_go(fabric::Traffic::calls, run.held);
-    run.link.reset();  // under the lock, for it may be the last to hold it
+    if (run.holds) run.holds->let_go(fabric::Traffic::calls, run.held);
+    run.holds.reset();  // under the lock, for it may be the last to hold it
     // It may have been long once only, or its core been taken away from it.
-    if (Clock::now() - run.begun < kWatchEvery) run.function.is_long.store(false, std::memory_order_relaxed);
+    if (run.function != nullptr && Clock::now() - run.begun < kWatchEvery)
+        run.function->is_long.store(false, std::memory_order_relaxed);
 }
 
 // The node's own threads: one leads whenever nobody who waits for a call does, one keeps watch, the others wait.
-void NodeCore::serve_own_thread() {
+void NodeCore::serve_own_thread(OwnThread& self) {
     Hold hold(*this);
     Lead lead{.lock = hold.lock(), .own = true};
     while (!stopping_) {
-        if (!leading_) {
+        if (!leading_ || (idle_ && yields_ && quiet_leads_)) {
             // Who waits for a call leads rather than this one, but leaves functions that run long to it.
             bool wanted_for_long = std::exchange(offered_for_long_, false);
             take_lead(lead);
-            while (!stopping_ && !lost(lead) && (waiting_ == 0 || std::exchange(wanted_for_long, false)))
+            while (!stopping_ && !lost(lead) && (waiting_ == quiet_ || std::exchange(wanted_for_long, false)))
                 lead_step(lead, std::nullopt);
             if (!lost(lead)) give_lead(lead);
-            if (waiting_ == 0) continue;
+            if (waiting_ == quiet_) continue;
         }
         ++followers_;
         if (watched_) {
@@ -343,6 +380,10 @@ void NodeCore::serve_own_thread() {
         }
         --followers_;
     }
+    self.ended = true;
+    --own_live_;
+    offered_ = false;  // it may have been for this one
+    if (waiting_ > 0) changed_.notify_all();
 }
 
 // Until there is a lead to take: the leader has been in one function for too long, or a thread that led has gone for good.
@@ -351,12 +392,16 @@ void NodeCore::keep_watch(Lead& lead) {
     while (!stopping_) {
         followers_changed_.wait_for(lead.lock, leading_ && asleep_ ? kWatchAsleepEvery : kWatchEvery);
         if (!leading_) {
-            if (offered_ || (waiting_ == 0 && waits_ == waits_seen)) return;
+            if (offered_ || (waiting_ == quiet_ && waits_ == waits_seen)) return;
             waits_seen = waits_;
             continue;
         }
+        if (quiet_leads_ && idle_) return;  // it takes replies only: this thread takes calls as well
         if (running_ != nullptr && runs_ == run_seen && options_.threads > 1) {
-            running_->function.is_long.store(true, std::memory_order_relaxed);
+            if (running_->function != nullptr) {
+                running_->function->is_long.store(true, std::memory_order_relaxed);
+                running_->function->is_short.store(false, std::memory_order_relaxed);
+            }
             running_->begun = Clock::now() - kWatchEvery;
             hand_over(*running_);
             return;
@@ -404,6 +449,7 @@ Result<CallEnd> NodeCore::finish(CallTable::Id id) {
     (void)wait_for(hold.lock(), id, std::nullopt);
     CallSlot* slot = calls_.find(id);
     if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->state == CallSlot::State::flying) slot->end(stopped());
     if (slot->error()) {
         Error error = *slot->error();
         last = free_slot(id);
@@ -418,13 +464,13 @@ Result<CallEnd> NodeCore::finish(CallTable::Id id) {
 // need not hold it. Nothing: it came otherwise, and is to be waited for as ever.
 std::optional<std::size_t> NodeCore::finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into) {
     if (in_user_code_.core == this) return std::nullopt;
-    if (!lead_is_to_be_had() || options_.waiting == Waiting::frugal || fabric_->needs_progress()) return std::nullopt;
+    if (no_nesting_ > 0 || !lead_is_to_be_had() || options_.waiting == Waiting::frugal || fabric_->needs_progress()) return std::nullopt;
     const CallSlot* slot = calls_.flying(id);
     if (slot == nullptr || slot->peer == nullptr || !slot->peer->link) return std::nullopt;
     Lead lead{.lock = lock, .own = false};
     ++waits_;
     take_lead(lead);
-    await_frames(lead.watch);
+    await_frames(lead);
     (void)spin_idle(lead);
     if (lost(lead)) return std::nullopt;
     std::optional<std::size_t> size;
@@ -453,6 +499,7 @@ Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte>
     (void)wait_for(hold.lock(), id, std::nullopt);
     CallSlot* slot = calls_.find(id);
     if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->state == CallSlot::State::flying) slot->end(stopped());
     Result<std::size_t> size = slot->data().size();
     if (slot->error())
         size = tl::unexpected<Error>(*slot->error());
@@ -467,8 +514,9 @@ Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte>
 Result<Bytes> NodeCore::result(CallTable::Id id) {
     Hold hold(*this);
     (void)wait_for(hold.lock(), id, std::nullopt);
-    const CallSlot* slot = calls_.find(id);
+    CallSlot* slot = calls_.find(id);
     if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->state == CallSlot::State::flying) slot->end(stopped());
     if (slot->error()) return tl::unexpected<Error>(*slot->error());
     return slot->data();
 }
@@ -529,18 +577,22 @@ unsigned NodeCore::housekeep(Lead& lead) {
         ++changed;
     };
     expire(local_parked_);
+    warn_of_deadlocks();
     if (running_ == nullptr) buried_.clear();  // those that run beside the leader hold theirs
     for (std::size_t i = 0; i < peers_.size();) {
         const std::shared_ptr<PeerState> peer = peers_[i];
         expire(peer->parked);
         if (peer->lost && peer->link) {
+            const fabric::Link* const gone = peer->link.get();
             (void)serve(*peer, lead);  // what it sent before it went still counts
             if (lost(lead)) return changed;
-            clean_up(*peer);
+            // It may have been met again while a function ran.
+            if (peer->link.get() == gone && peer->lost) clean_up(*peer);
             ++changed;
         }
-        // A client that comes back is a new one; any other peer has an address and can be reached again.
-        if (!peer->link && is_client(peer->id))
+        // One that nobody has a handle of is not needed: a client that comes back is a new one, and the others are met again by
+        // their addresses.
+        if (!peer->link && (is_client(peer->id) || peer.use_count() == 2))
             peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(i));
         else
             ++i;
@@ -548,44 +600,91 @@ unsigned NodeCore::housekeep(Lead& lead) {
     return changed;
 }
 
+// A function that waits for a call runs others on top of itself. One of those that then takes long may be waiting for a lock
+// that the function beneath it holds: neither will ever end, so it is said where both are known.
+void NodeCore::warn_of_deadlocks() {
+    const TimePoint now = Clock::now();
+    for (Run* run : long_run_list_) {
+        if (run->nested_in == nullptr || run->warned || run->function == nullptr || now - run->begun < kDeadlockAfter)
+            continue;
+        run->warned = true;
+        log().warn(
+            "{}: {} has run for {} s on top of {}, which waits for a call in the same thread. If both take one lock, "
+            "neither will end: wait in the outer one under a rove::NoNesting",
+            name(), run->function->name, std::chrono::duration_cast<std::chrono::seconds>(kDeadlockAfter).count(),
+            run->nested_in->name);
+    }
+}
+
+Error NodeCore::stopped() const {
+    return {ErrorCode::cancelled, name() + " was shut down"};
+}
+
+// The end of a node, in phases. The thread that ends it runs none of its functions where the node has threads for that, so that
+// none can keep it for ever.
 void NodeCore::shut_down() {
+    const TimePoint begun = Clock::now();
+    const unsigned mine = in_user_code_.core == this ? nested_ + 1 : 0;  // functions that this thread is in
+    std::vector<std::thread> ended;
+    // 1. Nobody new is met.
     if (control_) control_->stop_accepting();
     {
         Hold hold(*this);
-        stopping_ = true;
-        wake_leader();
-        changed_.notify_all();
-        followers_changed_.notify_all();
-    }
-    for (std::thread& thread : threads_)
-        if (thread.joinable()) thread.join();
-    {
-        Hold hold(*this);
-        if (fabric_ && !leading_) {
-            // What has arrived is run and answered; what arrives from now on may find nobody.
-            const TimePoint limit = Clock::now() + std::chrono::seconds(1);
+        if (std::exchange(shut_down_, true)) return;
+        const auto until = [&](TimePoint limit, const auto& done) {
+            while (!done() && Clock::now() < limit) {
+                wake_leader();
+                changed_.wait_for(hold.lock(), kShutDownLook);
+            }
+        };
+        // 2. What has arrived is run and answered.
+        if (own_threads_ > 0) {
+            const std::uint64_t quiet = idle_steps_ + 3;
+            until(begun + kDrainFor, [&] { return busy_ <= mine && idle_steps_ >= quiet; });
+        } else if (fabric_ && !leading_ && mine == 0) {
             Lead lead{.lock = hold.lock(), .own = true};
             take_lead(lead);
-            for (unsigned quiet = 0; quiet < 100 && Clock::now() < limit;) {
+            for (unsigned nothing = 0; !lost(lead) && nothing < 100 && Clock::now() < begun + kDrainFor;) {
                 progress_in_ = 1;
-                quiet = work(lead) > 0 ? 0 : quiet + 1;
+                nothing = work(lead) > 0 ? 0 : nothing + 1;
             }
-            give_lead(lead);
+            if (!lost(lead)) give_lead(lead);
         }
-        calls_.fail_all(nullptr, Error(ErrorCode::cancelled, "this node was shut down while the call was in flight"),
+        // 3. Threads end when they have nothing to run. Functions that wait go on waiting for most of the grace …
+        stopping_ = true;
+        followers_changed_.notify_all();
+        until(begun + options_.grace * 4 / 5, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
+        // 4. … and are told then that nothing comes any more.
+        ending_ = true;
+        calls_.fail_all(nullptr, Error(ErrorCode::cancelled, name() + " was shut down while the call was in flight"),
                         [this](CallSlot& slot) { call_ended(slot); });
+        changed_.notify_all();
         if (!ready_.empty() && !leading_) {
             Lead lead{.lock = hold.lock(), .own = true};
             take_lead(lead);
             (void)tell_of_ends(lead);
             if (!lost(lead)) give_lead(lead);
         }
-        changed_.notify_all();
+        until(begun + options_.grace, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
+        // 5. Functions that still run are left to themselves, with all that they use.
+        if (running_ != nullptr && own_live_ > 0) hand_over(*running_);
+        for (const Run* run : long_run_list_)
+            log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
+                        run->function != nullptr ? run->function->name : "a callback", options_.grace.count());
+        for (OwnThread& each : threads_) {
+            if (each.ended) {
+                ended.push_back(std::move(each.thread));
+                continue;
+            }
+            each.thread.detach();
+            abandoned_ = shared_from_this();
+        }
     }
+    for (std::thread& each : ended) each.join();
     if (control_) control_->stop();
     Hold hold(*this);
     for (const auto& peer : peers_) peer->forget_meeting();
-    buried_.clear();
+    if (!abandoned_) buried_.clear();
     spare_watch_ = {};
 }
 

@@ -28,6 +28,14 @@ inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
 // Payloads that are arriving in parts from one peer: a few threads of it may be sending one at once.
 inline constexpr std::size_t kStagedBytesMax = 8 * wire::kMessageBytesMax;
 inline constexpr std::size_t kStagedMax = 256;  // of them; a thread sends one at a time
+// From all peers together: 32 of the largest, so four peers may use all that one may. What does not fit waits in its mailbox.
+inline constexpr std::size_t kAllStagedBytesMax = 4 * kStagedBytesMax;
+// While some wait for that: a peer that does not go on with a payload for so long is cut off.
+inline constexpr auto kStagingStalledFor = std::chrono::seconds(10);
+// Frames that wait for room, to all peers together: 16 that use all that one may.
+inline constexpr std::size_t kAllOutboxBytesMax = 16 * kOutboxBytesMax;
+// Of them from one thread, for functions that it runs one within the other: fewer than the receiver takes.
+inline constexpr std::size_t kLargesMax = kStagedBytesMax / wire::kMessageBytesMax - 1;
 // A function that is sent inline so often, and not meant to be always, is sent by its handle from then on: about where the
 // code's bytes in the frames have cost more than its way ahead of them would have.
 inline constexpr unsigned kInlineSends = 8;
@@ -45,6 +53,7 @@ struct Assembly {
 struct Parked {
     TimePoint since;
     bool asked = false;             // `need` was sent
+    bool for_thread = false;        // the code is there: too many functions run long, and the end of one will tell
     std::optional<Error> hopeless;  // nobody has the code
     FunctionId function;            // all zero: known by handle only
     std::uint32_t handle = 0;
@@ -58,7 +67,7 @@ struct Forwarded {
     std::uint32_t generation;
 };
 
-struct PeerState {
+struct PeerState : std::enable_shared_from_this<PeerState> {
     NodeId id = kNoNode;     // the peer's
     NodeId my_id = kNoNode;  // mine, as the peer knows me
     bool member = false;     // it joined: calls may be sent on to it
@@ -71,6 +80,7 @@ struct PeerState {
     std::shared_ptr<fabric::Link> link;  // null: gone
     std::string lane;
     std::optional<Error> lost;      // set by whoever notices; the leader cleans up
+    std::string gone;               // why there is no link: what was said when the last one ended
     std::function<void()> hang_up;  // closes the control connection
 
     std::array<std::deque<ByteBuffer>, fabric::kTrafficKinds> outbox;
@@ -91,7 +101,10 @@ struct PeerState {
     std::deque<Forwarded> forwarded;
     std::unordered_map<std::uint64_t, Assembly> staged;  // payloads that come in parts
     std::size_t staged_bytes = 0;
+    TimePoint staged_at{};                     // when the last part came
+    std::optional<TimePoint> waits_to_stage;  // since when the next one waits for others' payloads
     std::uint64_t parts_sent = 0;  // payloads that went in parts
+    std::vector<std::thread::id> larges;  // threads that send one: more than one only where they are one thread, nested
     Peer::Counters counters;
     bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …
     std::thread::id frame_opened_by;  // … but not the thread that fills it

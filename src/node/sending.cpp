@@ -3,6 +3,7 @@
 #include "node/control/control.hpp"
 #include "node/core.hpp"
 #include "node/log.hpp"
+#include "node/names.hpp"
 
 namespace rove {
 
@@ -10,6 +11,9 @@ using fabric::Traffic;
 using wire::Kind;
 
 namespace {
+
+// A peer that takes nothing of a large result for so long is stopped, or means ill.
+constexpr auto kUntakenReplyFor = std::chrono::seconds(20);
 
 constexpr std::size_t index_of(Traffic traffic) {
     return static_cast<std::size_t>(traffic);
@@ -35,7 +39,9 @@ void fill_body(std::byte* frame, Bytes extra, Bytes payload) {
 }  // namespace
 
 Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload) {
-    if (!peer.link || peer.lost) return fail(ErrorCode::disconnected, "peer {} is gone", peer.id);
+    if (!peer.link || peer.lost)
+        return fail(ErrorCode::disconnected, "{} is gone{}", who(peer),
+                    because(peer.lost ? peer.lost->message() : peer.gone));
     header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
     const std::size_t bytes = wire::kHeaderBytes + header.body_bytes;
@@ -50,13 +56,14 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
             return {};
         }
     }
-    if (outbox_bytes + bytes > kOutboxBytesMax)
-        return fail(ErrorCode::overloaded, "peer {} does not take its frames: {} bytes wait for it, the most there may",
-                    peer.id, outbox_bytes);
+    if (outbox_bytes + bytes > kOutboxBytesMax || outbox_bytes_ + bytes > kAllOutboxBytesMax)
+        return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
+                    who(peer), outbox_bytes);
     ByteBuffer waiting(bytes);
     fill(waiting.data(), header, extra, payload);
     outbox.push_back(std::move(waiting));
     outbox_bytes += bytes;
+    outbox_bytes_ += bytes;
     wake_leader();
     return {};
 }
@@ -75,6 +82,7 @@ unsigned NodeCore::flush(PeerState& peer) {
             peer.link->publish(traffic, header);
             if (header.kind == Kind::call) remember_forwarded(peer, header);
             peer.outbox_bytes[index_of(traffic)] -= waiting.size();
+            outbox_bytes_ -= waiting.size();
             outbox.pop_front();
             ++sent;
         }
@@ -150,10 +158,21 @@ bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes
     return true;
 }
 
-// Larger than a frame: in parts, each routed as the reply that follows them.
-void NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data) {
+// Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who
+// is slow to take large results is not cut off for it; one who takes nothing at all is.
+void NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& lock) {
     for (std::size_t offset = 0; offset < data.size(); offset += wire::kPartBytesMax) {
         const Bytes piece = data.subspan(offset, std::min(wire::kPartBytesMax, data.size() - offset));
+        PeerState* const peer = call.node != id() ? route(call.node) : nullptr;
+        if (peer != nullptr) {
+            const std::shared_ptr<PeerState> kept = peer->shared_from_this();
+            const std::size_t bytes = wire::kHeaderBytes + sizeof(wire::Part) + piece.size();
+            const Status room =
+                wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, true);
+            if (!room && room.error().code() == ErrorCode::timed_out && kept->link)
+                kept->link->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
+            if (!room) return;  // its calls end as disconnected
+        }
         const wire::Part part{.offset = static_cast<std::uint32_t>(offset),
                               .total_bytes = static_cast<std::uint32_t>(data.size())};
         route_frame({{.kind = Kind::part, .generation = call.generation, .node = call.node, .call = call.call},
@@ -162,13 +181,13 @@ void NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data) {
     }
 }
 
-Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data) {
+Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data, Lock* lock) {
     if (data.size() > wire::kMessageBytesMax)
         return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}; leave it in a buffer",
                     data.size(), wire::kMessageBytesMax);
-    const bool whole = data.size() <= wire::kPayloadBytesMax || call.node == id();
+    const bool whole = data.size() <= wire::kPayloadBytesMax || call.node == id() || lock == nullptr;
     if ((call.flags & wire::kNoReply) != 0 || (whole && reply_at_once(call, ran, data))) return {};
-    if (!whole) reply_in_parts(call, std::exchange(data, {}));
+    if (!whole) reply_in_parts(call, std::exchange(data, {}), *lock);
     end_call({.flags = whole ? std::uint8_t{0} : wire::kParts,
               .handle = id(),
               .generation = call.generation,
@@ -202,7 +221,7 @@ Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& erro
 
 Status NodeCore::reply(const wire::FrameHeader& to, code::Ran ran, Bytes data) {
     Hold hold(*this);
-    return end_with_reply(to, ran, data);
+    return end_with_reply(to, ran, data, &hold.lock());
 }
 
 Status NodeCore::reply_error(const wire::FrameHeader& to, const Error& error) {
@@ -233,7 +252,7 @@ Status NodeCore::send_on(const Onward& onward) {
         return fail(ErrorCode::invalid, "there is no node {}: there are {}", onward.node, node_count());
     if (onward.node == id()) return send_to_self(onward);
     PeerState* peer = route(onward.node);
-    if (peer == nullptr) return fail(ErrorCode::disconnected, "node {} is gone", onward.node);
+    if (peer == nullptr) return tl::unexpected<Error>(absent(onward.node));
     const std::shared_ptr<PackageStore> package = package_with(onward.function);
     return send_call(*peer, {.id = &onward.function, .package = &package}, onward.header, onward.payload);
 }
@@ -296,8 +315,8 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
 }
 
 void NodeCore::fail_forwarded(PeerState& peer) {
-    const Error why(ErrorCode::disconnected,
-                    fmt::format("node {} went while the call was on it; it may have run", peer.id));
+    const Error why(ErrorCode::disconnected, fmt::format("{} went while the call was on it; it may have run{}",
+                                                         who(peer), because(peer.gone)));
     for (const Forwarded& call : std::exchange(peer.forwarded, {}))
         (void)end_with_error({.generation = call.generation, .node = call.origin, .call = call.call}, why);
     for (const ByteBuffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
@@ -314,15 +333,19 @@ void NodeCore::bury(std::shared_ptr<fabric::Link> link) {
 }
 
 void NodeCore::clean_up(PeerState& peer) {
-    const std::string why = peer.lost ? peer.lost->message() : "the link broke";
-    log().info("{}: peer {} is gone: {}", name(), peer.id, why);
+    peer.gone = peer.lost                                    ? peer.lost->message()
+                : peer.link && peer.link->broken() != nullptr ? peer.link->broken()->message()
+                                                              : "the link broke";
+    log().info("{}: {} is gone: {}", name(), who(peer), peer.gone);
     peer.counters = counters_of(peer);
-    calls_.fail_all(
-        &peer,
-        Error(ErrorCode::disconnected, fmt::format("node {}{}{} went during the call; it may have run ({})", peer.id,
-                                                   peer.address.empty() ? "" : " at ", peer.address, why)),
-        [this](CallSlot& slot) { call_ended(slot); });
-    if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) members_[peer.id] = nullptr;
+    calls_.fail_all(&peer,
+                    Error(ErrorCode::disconnected, fmt::format("{} went during the call; it may have run ({})",
+                                                               who(peer), peer.gone)),
+                    [this](CallSlot& slot) { call_ended(slot); });
+    if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) {
+        members_[peer.id] = nullptr;
+        absent_[peer.id] = who(peer) + " cannot be reached" + because(peer.gone);
+    }
     if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer)
         clients_.erase(found);
     foreign_.erase(peer.back);
@@ -331,10 +354,20 @@ void NodeCore::clean_up(PeerState& peer) {
     if (peer.hang_up) peer.hang_up();
     peer.hang_up = nullptr;
     bury(std::move(peer.link));
+    staged_bytes_ -= peer.staged_bytes;
+    outbox_bytes_ -= peer.outbox_bytes[0] + peer.outbox_bytes[1];
     peer.forget_meeting();
     ++links_version_;
     spare_watch_.links.clear();
     if (waiting_ > 0) changed_.notify_all();
+}
+
+// Why a member cannot be reached.
+Error NodeCore::absent(NodeId node) const {
+    const auto known = absent_.find(node);
+    return {ErrorCode::disconnected, known != absent_.end()
+                                         ? known->second
+                                         : fmt::format("node {} has not been met, or has left", node)};
 }
 
 Peer::Counters NodeCore::counters_of(const PeerState& peer) const {

@@ -1,0 +1,78 @@
+// What a frame of each kind may look like: one row a kind. Every check of a frame's shape derives from this table; who may send
+// it, and what its numbers mean, is the node's to check (src/node/dispatch.cpp).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "wire/frame.hpp"
+
+namespace rove::wire {
+
+struct KindRule {
+    Kind kind;
+    std::string_view name;
+    bool among_calls, among_replies;  // the rings that it may come by
+    std::uint8_t flags;               // that it may have
+    std::size_t extra_bytes;          // of its extension; a call's goes by its flags: see extension_bytes()
+    std::size_t payload_bytes_max;
+};
+
+inline constexpr std::size_t kNoPayload = 0;
+inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
+    {Kind::none, "no frame", false, false, 0, 0, kNoPayload},
+    {Kind::filler, "a filler", false, false, 0, 0, kNoPayload},  // the ring passes over them
+    {Kind::call, "a call", true, false, kNoReply | kNamed | kInline | kEither | kParts, 0, kPayloadBytesMax},
+    {Kind::reply, "a reply", false, true, kError | kParts | kThrown, 0, kPayloadBytesMax},
+    {Kind::bind, "a bind", false, true, kNamed, sizeof(FunctionId), kNoPayload},
+    {Kind::code, "a piece of code", true, true, 0, sizeof(CodeChunk), kFrameBytesMax},
+    {Kind::need, "a question for code", false, true, 0, sizeof(NeedCode), kNoPayload},
+    {Kind::lack, "an answer that code is lacking", false, true, 0, sizeof(NeedCode), kNoPayload},
+    {Kind::load, "a package to load", false, true, 0, sizeof(LoadPackage), kNoPayload},
+    {Kind::batch, "a batch", true, false, kNoReply, 0, kFrameBytesMax},
+    {Kind::ping, "a ping", true, false, kNoReply, 0, kPayloadBytesMax},
+    {Kind::part, "a part", true, true, 0, sizeof(Part), kPartBytesMax},
+}};
+
+// The size of the extension that a call says it has. Nothing: its flags contradict one another, or it is too short to say.
+[[nodiscard]] inline std::optional<std::size_t> extension_bytes(const Frame& call) {
+    switch (call.header.flags & (kNamed | kEither | kInline)) {
+        case 0: return 0;
+        case kNamed: return sizeof(FunctionId);
+        case kNamed | kEither: return sizeof(Either);
+        case kNamed | kInline: {
+            if (call.extra.size() < sizeof(FunctionId) + sizeof(InlineCode)) return std::nullopt;
+            InlineCode code;
+            std::memcpy(&code, call.extra.data() + sizeof(FunctionId), sizeof code);
+            return inline_extension_bytes(code);
+        }
+        default: return std::nullopt;
+    }
+}
+
+// What is wrong with a frame's shape, if anything; "" where nothing is. `among_calls`: the ring that it came by.
+[[nodiscard]] inline std::string_view wrong_shape(const Frame& frame, bool among_calls) {
+    const FrameHeader& header = frame.header;
+    const auto index = static_cast<std::size_t>(header.kind);
+    if (index >= kKindRules.size()) return "of no known kind";
+    const KindRule& rule = kKindRules[index];
+    if (!(among_calls ? rule.among_calls : rule.among_replies)) return "in the other kind of mailbox";
+    if ((header.flags & ~rule.flags) != 0) return "with marks that are not its own";
+    if (header.kind == Kind::batch && (header.flags & kNoReply) == 0) return "that wants replies";
+    const std::optional<std::size_t> extra = header.kind == Kind::call ? extension_bytes(frame) : rule.extra_bytes;
+    if (!extra) return "that is named in two ways, or with half its code";
+    if (frame.extra.size() != *extra) return "with an extension of the wrong size";
+    if (frame.payload.size() > rule.payload_bytes_max) return "with a payload over the limit";
+    if (header.kind == Kind::call && (header.flags & kParts) != 0 && frame.payload.size() != sizeof(Staged))
+        return "that does not say which parts it is made of";
+    if (header.kind == Kind::part && among_calls) {
+        Part part;
+        std::memcpy(&part, frame.extra.data(), sizeof part);
+        // Without bytes, of nothing: what has come of that payload is given up.
+        if (frame.payload.empty() != (part.total_bytes == 0)) return "of nothing";
+    }
+    return {};
+}
+
+}  // namespace rove::wire
