@@ -122,62 +122,6 @@ Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& pee
     return id;
 }
 
-// What is larger than a frame goes ahead of its call, in parts; the receiver puts them together.
-Status NodeCore::send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, Bytes payload,
-                               wire::Staged& staged, Deadline deadline) {
-    ROVE_CHECK(make_alive(peer, lock, deadline));
-    ROVE_CHECK(begin_large(*peer, lock, deadline));
-    const fabric::Link* const link = peer->link.get();
-    staged = {.number = ++peer->parts_sent, .total_bytes = payload.size()};
-    const auto send_all = [&]() -> Status {
-        for (std::size_t offset = 0; offset < payload.size(); offset += wire::kPartBytesMax) {
-            const Bytes piece = payload.subspan(offset, std::min(wire::kPartBytesMax, payload.size() - offset));
-            ROVE_CHECK(ready_to_send(peer, lock, piece.size(), deadline));
-            if (peer->link.get() != link)
-                return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(*peer));
-            const wire::Part part{.number = staged.number,
-                                  .offset = static_cast<std::uint32_t>(offset),
-                                  .total_bytes = static_cast<std::uint32_t>(payload.size())};
-            ROVE_CHECK(send(*peer, Traffic::calls, {.kind = Kind::part, .node = peer->my_id},
-                            std::as_bytes(std::span(&part, 1)), piece));
-        }
-        return {};
-    };
-    Status sent = send_all();
-    end_large(*peer);
-    if (!sent) take_back_parts(*peer, link, staged);
-    return sent;
-}
-
-// Payloads go to a peer in parts one after the other: two that were on their way at once would hold twice the memory there, and
-// be there no earlier. But a function that sends one while another waits beneath it in the same thread cannot wait for that.
-Status NodeCore::begin_large(PeerState& peer, Lock& lock, Deadline deadline) {
-    const std::thread::id self = std::this_thread::get_id();
-    const auto free = [&] { return ending_ || peer.larges.empty() || peer.larges.back() == self; };
-    if (!free() && !lead_until(lock, deadline, free))
-        return fail(ErrorCode::timed_out,
-                    "{}: other large payloads were on their way there for as long as the call was given; it was not sent",
-                    who(peer));
-    if (ending_) return tl::unexpected<Error>(stopped());
-    if (peer.larges.size() >= kLargesMax)
-        return fail(ErrorCode::overloaded, "{} functions, one within the other, send large payloads to {}",
-                    peer.larges.size(), who(peer));
-    peer.larges.push_back(self);
-    return {};
-}
-
-void NodeCore::end_large(PeerState& peer) {
-    peer.larges.pop_back();
-    if (waiting_ > 0) changed_.notify_all();
-}
-
-// Tells the peer that it need not keep what has come of a payload: its call will not come.
-void NodeCore::take_back_parts(PeerState& peer, const fabric::Link* link, const wire::Staged& staged) {
-    if (link == nullptr || peer.link.get() != link) return;  // it has forgotten them already
-    const wire::Part part{.number = staged.number};
-    (void)send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id}, std::as_bytes(std::span(&part, 1)), {});
-}
-
 // The code goes with the call; it is compared there with what came before, so that it is loaded once.
 Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const Outgoing& outgoing) {
     ROVE_TRY(const ByteBuffer* code, inline_code(peer, *outgoing.callee.id, **outgoing.callee.package));
@@ -394,7 +338,8 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
                         "call was not sent",
                         who(peer));
     }
-    if (!peer.link || peer.lost) return fail(ErrorCode::disconnected, "{} went while a call waited for room", who(peer));
+    if (!peer.link || peer.lost)
+        return fail(ErrorCode::disconnected, "{} went while a call waited for room", who(peer));
     return {};
 }
 
@@ -404,7 +349,8 @@ Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, 
     for (unsigned meetings = 0; meetings < kMeetingsPerCall; ++meetings) {
         if (peer->link && !peer->lost && peer->link->broken() == nullptr) return {};
         if (peer->link) clean_up(*peer);
-        if (peer->address.empty()) return fail(ErrorCode::disconnected, "{} is gone{}", who(*peer), because(peer->gone));
+        if (peer->address.empty())
+            return fail(ErrorCode::disconnected, "{} is gone{}", who(*peer), because(peer->gone));
         const std::string address = peer->address;
         lock.unlock();
         Result<std::shared_ptr<PeerState>> met = control_->connect(address, peer);
@@ -414,8 +360,8 @@ Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, 
             return fail(ErrorCode::timed_out, "{} was met again too late; the call was not sent", who(*peer));
     }
     if (peer->link && !peer->lost) return {};
-    return fail(ErrorCode::disconnected, "{} was met again {} times, and went each time{}", who(*peer), kMeetingsPerCall,
-                because(peer->gone));
+    return fail(ErrorCode::disconnected, "{} was met again {} times, and went each time{}", who(*peer),
+                kMeetingsPerCall, because(peer->gone));
 }
 
 }  // namespace rove

@@ -233,7 +233,8 @@ private:
     // Initial-exec: a plain load beside the thread pointer, also from librove.so.
     static thread_local InUserCode in_user_code_ [[gnu::tls_model("initial-exec")]];
     static thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]];  // waits within functions, on this thread
-    static thread_local unsigned no_nesting_ [[gnu::tls_model("initial-exec")]];  // scopes in which this thread waits quietly
+    static thread_local unsigned no_nesting_
+        [[gnu::tls_model("initial-exec")]];  // scopes in which this thread waits quietly
 
     // ---- leading (lead.cpp)
     void take_lead(Lead& lead);
@@ -398,20 +399,21 @@ private:
     std::atomic<int> wanting_{0};         // threads that want the lock: a busy leader lets go when it is not 0
     std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
     bool leading_ = false;
-    bool yields_ = false;            // the leader leaves the lead to a thread that waits: a thread of the node's own, or a quiet one
+    bool yields_ =
+        false;  // the leader leaves the lead to a thread that waits: a thread of the node's own, or a quiet one
     bool quiet_leads_ = false;       // the leader takes replies only
     bool offered_ = false;           // nobody leads, and a follower is on its way to
     bool offered_for_long_ = false;  // there is a function for it that runs long
     std::uint64_t term_ = 0;         // counts the turns at the lead
-    bool idle_ = false;    // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
-    bool asleep_ = false;  // it sleeps
-    int sleeping_ = 0;     // threads asleep: it, and some that were woken because they lost the lead
-    bool stopping_ = false;  // nothing new begins
-    bool ending_ = false;    // whatever still waits is told so: it has had its time
-    Run* running_ = nullptr;                         // the function that the leader runs
-    std::uint64_t runs_ = 0;                         // functions begun
-    unsigned busy_ = 0;                              // that have not returned, callbacks included
-    unsigned long_runs_ = 0;                         // of these: run beside the leader, and do not wait for a call
+    bool idle_ = false;       // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
+    bool asleep_ = false;     // it sleeps
+    int sleeping_ = 0;        // threads asleep: it, and some that were woken because they lost the lead
+    bool stopping_ = false;   // nothing new begins
+    bool ending_ = false;     // whatever still waits is told so: it has had its time
+    Run* running_ = nullptr;  // the function that the leader runs
+    std::uint64_t runs_ = 0;  // functions begun
+    unsigned busy_ = 0;       // that have not returned, callbacks included
+    unsigned long_runs_ = 0;  // of these: run beside the leader, and do not wait for a call
     std::vector<Run*> long_run_list_;                // run beside the leader
     unsigned own_threads_ = 0;                       // of the node's own; constant once it has started
     int waiting_ = 0;                                // threads that wait and do not lead …
@@ -438,8 +440,8 @@ private:
     std::deque<std::pair<void (*)(void*), void*>> ready_;  // ends that somebody wants to be told of
     std::vector<std::shared_ptr<PeerState>> peers_;        // only the leader takes any away
     std::vector<std::shared_ptr<fabric::Link>>
-        buried_;                       // links that ended: a function may still run on a frame of theirs
-    std::vector<PeerState*> members_;  // by dense id; null: gone, or myself
+        buried_;                                      // links that ended: a function may still run on a frame of theirs
+    std::vector<PeerState*> members_;                 // by dense id; null: gone, or myself
     std::unordered_map<NodeId, std::string> absent_;  // members without a link, and why; one line each
     std::unordered_map<NodeId, PeerState*> clients_;
     std::unordered_map<NodeId, PeerState*> foreign_;  // nodes of which this one is a mere client, by PeerState::back
@@ -480,7 +482,7 @@ private:
     std::uint64_t idle_steps_ = 0;  // in which a leader found nothing to do
     bool shut_down_ = false;
     std::shared_ptr<NodeCore> abandoned_;  // itself, where a function did not end with the node
-    std::shared_ptr<NodeCore> self_;  // while Calls outlive the Node
+    std::shared_ptr<NodeCore> self_;       // while Calls outlive the Node
 };
 
 // Leads, or waits for a leader, until it is done or late, or the node is at its end. Gives done().

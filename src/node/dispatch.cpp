@@ -49,7 +49,8 @@ std::optional<Error> NodeCore::checked(const PeerState& from, const wire::Frame&
             break;
         case Kind::reply:
         case Kind::part:
-            if (among == Traffic::replies && header.node != from.my_id && !fellow) return wrong("to somebody else's call");
+            if (among == Traffic::replies && header.node != from.my_id && !fellow)
+                return wrong("to somebody else's call");
             break;
         default: break;
     }
@@ -348,8 +349,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     if (from == nullptr || staged == from->staged.end() || staged->second.bytes.size() != which.total_bytes ||
         staged->second.arrived != which.total_bytes) {
         if (from != nullptr)
-            from->link->break_with(
-                Error(ErrorCode::invalid, who(*from) + " sent a call without its parts"));
+            from->link->break_with(Error(ErrorCode::invalid, who(*from) + " sent a call without its parts"));
         return Taken::parked;
     }
     const ByteBuffer payload = std::move(staged->second.bytes);
@@ -412,76 +412,6 @@ code::Function* NodeCore::own_shipped(const FunctionId& function) {
     return added ? *added : nullptr;
 }
 
-// A payload's parts are put together apart from the mailbox. False: the frame stays, for there is no room for the payload yet; or
-// it does not fit, and the link is broken.
-bool NodeCore::take_part(PeerState& from, const wire::Frame& frame) {
-    wire::Part part;
-    std::memcpy(&part, frame.extra.data(), sizeof part);
-    const auto wrong = [&from](std::string_view what) {
-        from.link->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
-        return false;
-    };
-    if (part.total_bytes > wire::kMessageBytesMax) return wrong("of a payload over the limit");
-    if (part.total_bytes == 0) {
-        forget_parts(from, part.number);
-        return true;
-    }
-    if (part.offset == 0) {
-        if (from.staged.contains(part.number)) return wrong("of a payload that has begun already");
-        if (from.staged_bytes + part.total_bytes > kStagedBytesMax || from.staged.size() >= kStagedMax)
-            return wrong("beyond what may arrive at once");
-        if (staged_bytes_ + part.total_bytes > kAllStagedBytesMax) return wait_to_stage(from);
-        from.waits_to_stage.reset();
-        from.staged_bytes += part.total_bytes;
-        staged_bytes_ += part.total_bytes;
-        from.staged[part.number].bytes.resize(part.total_bytes);
-    }
-    from.staged_at = Clock::now();
-    const auto found = from.staged.find(part.number);
-    if (found == from.staged.end()) return wrong("of no payload that has begun");
-    Assembly& whole = found->second;
-    if (part.offset != whole.arrived || part.total_bytes != whole.bytes.size() ||
-        frame.payload.size() > whole.bytes.size() - whole.arrived)
-        return wrong("out of its order");
-    std::memcpy(whole.bytes.data() + whole.arrived, frame.payload.data(), frame.payload.size());
-    whole.arrived += frame.payload.size();
-    return true;
-}
-
-void NodeCore::forget_parts(PeerState& from, std::uint64_t number) {
-    const auto staged = from.staged.find(number);
-    if (staged == from.staged.end()) return;
-    from.staged_bytes -= staged->second.bytes.size();
-    staged_bytes_ -= staged->second.bytes.size();
-    from.staged.erase(staged);
-}
-
-// All peers together have as many payloads on their way here as may be: this one waits in its mailbox. Somebody who has begun one
-// and does not go on with it must not keep the others waiting for ever.
-bool NodeCore::wait_to_stage(PeerState& from) {
-    const TimePoint now = Clock::now();
-    if (!from.waits_to_stage) from.waits_to_stage = now;
-    if (now - *from.waits_to_stage < kStagingStalledFor) return false;
-    for (const auto& peer : peers_)
-        if (peer->link && peer.get() != &from && peer->staged_bytes > 0 && now - peer->staged_at > kStagingStalledFor)
-            peer->link->break_with(
-                Error(ErrorCode::overloaded, who(*peer) + " began to send a payload and did not go on with it"));
-    return false;
-}
-
-// A piece of a result that is larger than a frame.
-void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
-    if (frame.header.node != from.my_id) return route_frame(frame);
-    CallSlot* slot = calls_.flying({frame.header.call, frame.header.generation});
-    if (slot == nullptr || (is_client(from.id) && slot->peer != &from)) return;  // late
-    wire::Part part;
-    std::memcpy(&part, frame.extra.data(), sizeof part);
-    if (part.total_bytes > wire::kMessageBytesMax ||
-        !calls_.gather(*slot, part.offset, part.total_bytes, frame.payload))
-        from.link->break_with(
-            Error(ErrorCode::invalid, who(from) + " sent a part of a result out of its order"));
-}
-
 NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     begin_run(run);
     const InUserCode outer = std::exchange(in_user_code_, {this, lead.term, &run});
@@ -510,8 +440,8 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload) {
     if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
     const auto let_out = [&](const std::string& what) {
         if (here.ended) return;
-        (void)reply_error(call, Error(ErrorCode::failed,
-                                      fmt::format("{} on {} let an exception out{}", run.function->name, name(), what)));
+        (void)reply_error(call, Error(ErrorCode::failed, fmt::format("{} on {} let an exception out{}",
+                                                                     run.function->name, name(), what)));
         here.ended = true;
     };
     try {

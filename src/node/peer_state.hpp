@@ -101,9 +101,9 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::deque<Forwarded> forwarded;
     std::unordered_map<std::uint64_t, Assembly> staged;  // payloads that come in parts
     std::size_t staged_bytes = 0;
-    TimePoint staged_at{};                     // when the last part came
+    TimePoint staged_at{};                    // when the last part came
     std::optional<TimePoint> waits_to_stage;  // since when the next one waits for others' payloads
-    std::uint64_t parts_sent = 0;  // payloads that went in parts
+    std::uint64_t parts_sent = 0;             // payloads that went in parts
     std::vector<std::thread::id> larges;  // threads that send one: more than one only where they are one thread, nested
     Peer::Counters counters;
     bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …

@@ -12,9 +12,6 @@ using wire::Kind;
 
 namespace {
 
-// A peer that takes nothing of a large result for so long is stopped, or means ill.
-constexpr auto kUntakenReplyFor = std::chrono::seconds(20);
-
 constexpr std::size_t index_of(Traffic traffic) {
     return static_cast<std::size_t>(traffic);
 }
@@ -158,29 +155,6 @@ bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes
     return true;
 }
 
-// Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who
-// is slow to take large results is not cut off for it; one who takes nothing at all is.
-void NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& lock) {
-    for (std::size_t offset = 0; offset < data.size(); offset += wire::kPartBytesMax) {
-        const Bytes piece = data.subspan(offset, std::min(wire::kPartBytesMax, data.size() - offset));
-        PeerState* const peer = call.node != id() ? route(call.node) : nullptr;
-        if (peer != nullptr) {
-            const std::shared_ptr<PeerState> kept = peer->shared_from_this();
-            const std::size_t bytes = wire::kHeaderBytes + sizeof(wire::Part) + piece.size();
-            const Status room =
-                wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, true);
-            if (!room && room.error().code() == ErrorCode::timed_out && kept->link)
-                kept->link->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
-            if (!room) return;  // its calls end as disconnected
-        }
-        const wire::Part part{.offset = static_cast<std::uint32_t>(offset),
-                              .total_bytes = static_cast<std::uint32_t>(data.size())};
-        route_frame({{.kind = Kind::part, .generation = call.generation, .node = call.node, .call = call.call},
-                     std::as_bytes(std::span(&part, 1)),
-                     piece});
-    }
-}
-
 Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data, Lock* lock) {
     if (data.size() > wire::kMessageBytesMax)
         return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}; leave it in a buffer",
@@ -315,8 +289,8 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
 }
 
 void NodeCore::fail_forwarded(PeerState& peer) {
-    const Error why(ErrorCode::disconnected, fmt::format("{} went while the call was on it; it may have run{}",
-                                                         who(peer), because(peer.gone)));
+    const Error why(ErrorCode::disconnected,
+                    fmt::format("{} went while the call was on it; it may have run{}", who(peer), because(peer.gone)));
     for (const Forwarded& call : std::exchange(peer.forwarded, {}))
         (void)end_with_error({.generation = call.generation, .node = call.origin, .call = call.call}, why);
     for (const ByteBuffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
@@ -333,14 +307,14 @@ void NodeCore::bury(std::shared_ptr<fabric::Link> link) {
 }
 
 void NodeCore::clean_up(PeerState& peer) {
-    peer.gone = peer.lost                                    ? peer.lost->message()
+    peer.gone = peer.lost                                     ? peer.lost->message()
                 : peer.link && peer.link->broken() != nullptr ? peer.link->broken()->message()
                                                               : "the link broke";
     log().info("{}: {} is gone: {}", name(), who(peer), peer.gone);
     peer.counters = counters_of(peer);
     calls_.fail_all(&peer,
-                    Error(ErrorCode::disconnected, fmt::format("{} went during the call; it may have run ({})",
-                                                               who(peer), peer.gone)),
+                    Error(ErrorCode::disconnected,
+                          fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone)),
                     [this](CallSlot& slot) { call_ended(slot); });
     if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) {
         members_[peer.id] = nullptr;
@@ -365,9 +339,8 @@ void NodeCore::clean_up(PeerState& peer) {
 // Why a member cannot be reached.
 Error NodeCore::absent(NodeId node) const {
     const auto known = absent_.find(node);
-    return {ErrorCode::disconnected, known != absent_.end()
-                                         ? known->second
-                                         : fmt::format("node {} has not been met, or has left", node)};
+    return {ErrorCode::disconnected,
+            known != absent_.end() ? known->second : fmt::format("node {} has not been met, or has left", node)};
 }
 
 Peer::Counters NodeCore::counters_of(const PeerState& peer) const {

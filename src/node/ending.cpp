@@ -1,0 +1,105 @@
+// How a node ends, and what it says of functions that may never do so.
+#include "node/control/control.hpp"
+#include "node/core.hpp"
+#include "node/log.hpp"
+
+namespace rove {
+namespace {
+
+// What runs for so long on top of a function that waits is worth a warning.
+constexpr auto kDeadlockAfter = std::chrono::seconds(5);
+// For how long a node that ends serves what has arrived, and how often it looks whether that is done.
+constexpr auto kDrainFor = std::chrono::seconds(1);
+constexpr auto kShutDownLook = std::chrono::milliseconds(1);
+
+}  // namespace
+
+// A function that waits for a call runs others on top of itself. One of those that then takes long may be waiting for a lock
+// that the function beneath it holds: neither will ever end, so it is said where both are known.
+void NodeCore::warn_of_deadlocks() {
+    const TimePoint now = Clock::now();
+    for (Run* run : long_run_list_) {
+        if (run->nested_in == nullptr || run->warned || run->function == nullptr || now - run->begun < kDeadlockAfter)
+            continue;
+        run->warned = true;
+        log().warn(
+            "{}: {} has run for {} s on top of {}, which waits for a call in the same thread. If both take one lock, "
+            "neither will end: wait in the outer one under a rove::NoNesting",
+            name(), run->function->name, std::chrono::duration_cast<std::chrono::seconds>(kDeadlockAfter).count(),
+            run->nested_in->name);
+    }
+}
+
+Error NodeCore::stopped() const {
+    return {ErrorCode::cancelled, name() + " was shut down"};
+}
+
+// The end of a node, in phases. The thread that ends it runs none of its functions where the node has threads for that, so that
+// none can keep it for ever.
+void NodeCore::shut_down() {
+    const TimePoint begun = Clock::now();
+    const unsigned mine = in_user_code_.core == this ? nested_ + 1 : 0;  // functions that this thread is in
+    std::vector<std::thread> ended;
+    // 1. Nobody new is met.
+    if (control_) control_->stop_accepting();
+    {
+        Hold hold(*this);
+        if (std::exchange(shut_down_, true)) return;
+        const auto until = [&](TimePoint limit, const auto& done) {
+            while (!done() && Clock::now() < limit) {
+                wake_leader();
+                changed_.wait_for(hold.lock(), kShutDownLook);
+            }
+        };
+        // 2. What has arrived is run and answered.
+        if (own_threads_ > 0) {
+            const std::uint64_t quiet = idle_steps_ + 3;
+            until(begun + kDrainFor, [&] { return busy_ <= mine && idle_steps_ >= quiet; });
+        } else if (fabric_ && !leading_ && mine == 0) {
+            Lead lead{.lock = hold.lock(), .own = true};
+            take_lead(lead);
+            for (unsigned nothing = 0; !lost(lead) && nothing < 100 && Clock::now() < begun + kDrainFor;) {
+                progress_in_ = 1;
+                nothing = work(lead) > 0 ? 0 : nothing + 1;
+            }
+            if (!lost(lead)) give_lead(lead);
+        }
+        // 3. Threads end when they have nothing to run. Functions that wait go on waiting for most of the grace …
+        stopping_ = true;
+        followers_changed_.notify_all();
+        until(begun + options_.grace * 4 / 5, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
+        // 4. … and are told then that nothing comes any more.
+        ending_ = true;
+        calls_.fail_all(nullptr, Error(ErrorCode::cancelled, name() + " was shut down while the call was in flight"),
+                        [this](CallSlot& slot) { call_ended(slot); });
+        changed_.notify_all();
+        if (!ready_.empty() && !leading_) {
+            Lead lead{.lock = hold.lock(), .own = true};
+            take_lead(lead);
+            (void)tell_of_ends(lead);
+            if (!lost(lead)) give_lead(lead);
+        }
+        until(begun + options_.grace, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
+        // 5. Functions that still run are left to themselves, with all that they use.
+        if (running_ != nullptr && own_live_ > 0) hand_over(*running_);
+        for (const Run* run : long_run_list_)
+            log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
+                        run->function != nullptr ? run->function->name : "a callback", options_.grace.count());
+        for (OwnThread& each : threads_) {
+            if (each.ended) {
+                ended.push_back(std::move(each.thread));
+                continue;
+            }
+            each.thread.detach();
+            abandoned_ = shared_from_this();
+        }
+    }
+    for (std::thread& each : ended) each.join();
+    if (control_) control_->stop();
+    Hold hold(*this);
+    for (const auto& peer : peers_) peer->forget_meeting();
+    if (!abandoned_) buried_.clear();
+    spare_watch_ = {};
+}
+
+}  // namespace rove

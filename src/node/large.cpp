@@ -1,0 +1,172 @@
+// Payloads and results that are larger than a frame: they travel in parts, and their receiver puts them together.
+#include "node/core.hpp"
+#include "node/names.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+namespace {
+
+// A peer that takes nothing of a large result for so long is stopped, or means ill.
+constexpr auto kUntakenReplyFor = std::chrono::seconds(20);
+
+}  // namespace
+
+// ---- payloads, sent
+
+// What is larger than a frame goes ahead of its call, in parts; the receiver puts them together.
+Status NodeCore::send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, Bytes payload, wire::Staged& staged,
+                               Deadline deadline) {
+    ROVE_CHECK(make_alive(peer, lock, deadline));
+    ROVE_CHECK(begin_large(*peer, lock, deadline));
+    const fabric::Link* const link = peer->link.get();
+    staged = {.number = ++peer->parts_sent, .total_bytes = payload.size()};
+    const auto send_all = [&]() -> Status {
+        for (std::size_t offset = 0; offset < payload.size(); offset += wire::kPartBytesMax) {
+            const Bytes piece = payload.subspan(offset, std::min(wire::kPartBytesMax, payload.size() - offset));
+            ROVE_CHECK(ready_to_send(peer, lock, piece.size(), deadline));
+            if (peer->link.get() != link)
+                return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(*peer));
+            const wire::Part part{.number = staged.number,
+                                  .offset = static_cast<std::uint32_t>(offset),
+                                  .total_bytes = static_cast<std::uint32_t>(payload.size())};
+            ROVE_CHECK(send(*peer, Traffic::calls, {.kind = Kind::part, .node = peer->my_id},
+                            std::as_bytes(std::span(&part, 1)), piece));
+        }
+        return {};
+    };
+    Status sent = send_all();
+    end_large(*peer);
+    if (!sent) take_back_parts(*peer, link, staged);
+    return sent;
+}
+
+// Payloads go to a peer in parts one after the other: two that were on their way at once would hold twice the memory there, and
+// be there no earlier. But a function that sends one while another waits beneath it in the same thread cannot wait for that.
+Status NodeCore::begin_large(PeerState& peer, Lock& lock, Deadline deadline) {
+    const std::thread::id self = std::this_thread::get_id();
+    const auto free = [&] { return ending_ || peer.larges.empty() || peer.larges.back() == self; };
+    if (!free() && !lead_until(lock, deadline, free))
+        return fail(
+            ErrorCode::timed_out,
+            "{}: other large payloads were on their way there for as long as the call was given; it was not sent",
+            who(peer));
+    if (ending_) return tl::unexpected<Error>(stopped());
+    if (peer.larges.size() >= kLargesMax)
+        return fail(ErrorCode::overloaded, "{} functions, one within the other, send large payloads to {}",
+                    peer.larges.size(), who(peer));
+    peer.larges.push_back(self);
+    return {};
+}
+
+void NodeCore::end_large(PeerState& peer) {
+    peer.larges.pop_back();
+    if (waiting_ > 0) changed_.notify_all();
+}
+
+// Tells the peer that it need not keep what has come of a payload: its call will not come.
+void NodeCore::take_back_parts(PeerState& peer, const fabric::Link* link, const wire::Staged& staged) {
+    if (link == nullptr || peer.link.get() != link) return;  // it has forgotten them already
+    const wire::Part part{.number = staged.number};
+    (void)send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id}, std::as_bytes(std::span(&part, 1)), {});
+}
+
+// ---- payloads, received
+
+// A payload's parts are put together apart from the mailbox. False: the frame stays, for there is no room for the payload yet; or
+// it does not fit, and the link is broken.
+bool NodeCore::take_part(PeerState& from, const wire::Frame& frame) {
+    wire::Part part;
+    std::memcpy(&part, frame.extra.data(), sizeof part);
+    const auto wrong = [&from](std::string_view what) {
+        from.link->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
+        return false;
+    };
+    if (part.total_bytes > wire::kMessageBytesMax) return wrong("of a payload over the limit");
+    if (part.total_bytes == 0) {
+        forget_parts(from, part.number);
+        return true;
+    }
+    if (part.offset == 0) {
+        if (from.staged.contains(part.number)) return wrong("of a payload that has begun already");
+        if (from.staged_bytes + part.total_bytes > kStagedBytesMax || from.staged.size() >= kStagedMax)
+            return wrong("beyond what may arrive at once");
+        if (staged_bytes_ + part.total_bytes > kAllStagedBytesMax) return wait_to_stage(from);
+        from.waits_to_stage.reset();
+        from.staged_bytes += part.total_bytes;
+        staged_bytes_ += part.total_bytes;
+        from.staged[part.number].bytes.resize(part.total_bytes);
+    }
+    from.staged_at = Clock::now();
+    const auto found = from.staged.find(part.number);
+    if (found == from.staged.end()) return wrong("of no payload that has begun");
+    Assembly& whole = found->second;
+    if (part.offset != whole.arrived || part.total_bytes != whole.bytes.size() ||
+        frame.payload.size() > whole.bytes.size() - whole.arrived)
+        return wrong("out of its order");
+    std::memcpy(whole.bytes.data() + whole.arrived, frame.payload.data(), frame.payload.size());
+    whole.arrived += frame.payload.size();
+    return true;
+}
+
+void NodeCore::forget_parts(PeerState& from, std::uint64_t number) {
+    const auto staged = from.staged.find(number);
+    if (staged == from.staged.end()) return;
+    from.staged_bytes -= staged->second.bytes.size();
+    staged_bytes_ -= staged->second.bytes.size();
+    from.staged.erase(staged);
+}
+
+// All peers together have as many payloads on their way here as may be: this one waits in its mailbox. Somebody who has begun one
+// and does not go on with it must not keep the others waiting for ever.
+bool NodeCore::wait_to_stage(PeerState& from) {
+    const TimePoint now = Clock::now();
+    if (!from.waits_to_stage) from.waits_to_stage = now;
+    if (now - *from.waits_to_stage < kStagingStalledFor) return false;
+    for (const auto& peer : peers_)
+        if (peer->link && peer.get() != &from && peer->staged_bytes > 0 && now - peer->staged_at > kStagingStalledFor)
+            peer->link->break_with(
+                Error(ErrorCode::overloaded, who(*peer) + " began to send a payload and did not go on with it"));
+    return false;
+}
+
+// ---- results
+
+// A piece of a result that is larger than a frame.
+void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
+    if (frame.header.node != from.my_id) return route_frame(frame);
+    CallSlot* slot = calls_.flying({frame.header.call, frame.header.generation});
+    if (slot == nullptr || (is_client(from.id) && slot->peer != &from)) return;  // late
+    wire::Part part;
+    std::memcpy(&part, frame.extra.data(), sizeof part);
+    if (part.total_bytes > wire::kMessageBytesMax ||
+        !calls_.gather(*slot, part.offset, part.total_bytes, frame.payload))
+        from.link->break_with(Error(ErrorCode::invalid, who(from) + " sent a part of a result out of its order"));
+}
+
+// Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who
+// is slow to take large results is not cut off for it; one who takes nothing at all is.
+void NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& lock) {
+    for (std::size_t offset = 0; offset < data.size(); offset += wire::kPartBytesMax) {
+        const Bytes piece = data.subspan(offset, std::min(wire::kPartBytesMax, data.size() - offset));
+        PeerState* const peer = call.node != id() ? route(call.node) : nullptr;
+        if (peer != nullptr) {
+            const std::shared_ptr<PeerState> kept = peer->shared_from_this();
+            const std::size_t bytes = wire::kHeaderBytes + sizeof(wire::Part) + piece.size();
+            const Status room =
+                wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, true);
+            if (!room && room.error().code() == ErrorCode::timed_out && kept->link)
+                kept->link->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
+            if (!room) return;  // its calls end as disconnected
+        }
+        const wire::Part part{.offset = static_cast<std::uint32_t>(offset),
+                              .total_bytes = static_cast<std::uint32_t>(data.size())};
+        route_frame({{.kind = Kind::part, .generation = call.generation, .node = call.node, .call = call.call},
+                     std::as_bytes(std::span(&part, 1)),
+                     piece});
+    }
+}
+
+}  // namespace rove
