@@ -13,9 +13,9 @@ namespace rove {
 
 namespace detail {
 
-// From a program's own node (librove, offload.cpp).
+// From a program's own node (librove, offload.cpp). A limit in ns bounds the sending, too; negative: none.
 rove_pending begin_call(const Peer& peer, const Callable& callable, const std::byte* payload, std::size_t size,
-                        bool reply);
+                        bool reply, std::int64_t limit_ns);
 
 struct FromProgram {
     const Peer& peer;
@@ -23,8 +23,7 @@ struct FromProgram {
     std::int64_t limit_ns = -1;
     template <typename O, typename R, typename Find>
     auto begin(const Find& find, const std::byte* payload, std::size_t size) const {
-        const rove_pending pending = begin_call(peer, *find(), payload, size, reply);
-        if (limit_ns >= 0) rove_pending_limit(&pending, limit_ns);
+        const rove_pending pending = begin_call(peer, *find(), payload, size, reply, limit_ns);
         return Call<R>(pending);
     }
 };

@@ -323,6 +323,7 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
     if (!wait.has_room()) {
         room_waits_.push_back(&wait);
         crowded_steps_ = 0;
+        wake_leader();  // who may be sleeping until a frame comes
         const bool room = lead_until(
             lock, deadline,
             [&wait] {

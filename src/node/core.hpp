@@ -115,6 +115,7 @@ public:
     void wake() noexcept;
     void shut_down();
     [[nodiscard]] Peer::Counters counters(PeerState& peer);
+    [[nodiscard]] std::size_t peers_known();  // with a link, or that somebody has a handle of
 
     [[nodiscard]] const NodeOptions& options() const { return options_; }
     [[nodiscard]] const std::string& address() const { return address_; }

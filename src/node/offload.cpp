@@ -193,7 +193,7 @@ void complete(NodeCore::Callee& callee, const Callable& callable) {
 }
 
 rove_pending begin_call(const Peer& peer, const Callable& callable, const std::byte* payload, std::size_t size,
-                        bool reply) {
+                        bool reply, std::int64_t limit_ns) {
     NodeCore::Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
     complete(callee, callable);
     NodeCore& core = *Edge::core(peer);
@@ -201,7 +201,11 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, const std::b
     if (callee.shipped == nullptr && !callable.why_not.empty() && !Edge::state(peer)->has_residents)
         throw Error(ErrorCode::unsupported,
                     callable.name + " cannot be sent to node " + std::to_string(peer.node()) + ": " + callable.why_not);
-    return pending_of(core, value_or_throw(core.call(Edge::state(peer), {callee, {payload, size}, reply})));
+    NodeCore::Outgoing outgoing{callee, {payload, size}, reply};
+    if (limit_ns >= 0) outgoing.deadline = Clock::now() + std::chrono::nanoseconds(limit_ns);
+    const CallTable::Id id = value_or_throw(core.call(Edge::state(peer), outgoing));
+    if (outgoing.deadline && reply) core.limit(id, *outgoing.deadline);
+    return pending_of(core, id);
 }
 
 }  // namespace rove::detail

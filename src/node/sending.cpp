@@ -354,6 +354,11 @@ Peer::Counters NodeCore::counters_of(const PeerState& peer) const {
     return sum;
 }
 
+std::size_t NodeCore::peers_known() {
+    Hold hold(*this);
+    return peers_.size();
+}
+
 Peer::Counters NodeCore::counters(PeerState& peer) {
     Hold hold(*this);
     return counters_of(peer);

@@ -1,0 +1,312 @@
+// Calls run once, links outlive what runs on their frames, somebody always leads, and nobody waits for ever: what used to break
+// when several things happened at once.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <numeric>
+#include <thread>
+
+#include "../api/nodes.hpp"
+#include "node/core.hpp"
+#include "node/offload.hpp"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+std::atomic<int> runs{0}, begun{0};
+std::atomic<bool> go_on{false};
+
+int add(int a, int b) {
+    return a + b;
+}
+int count_up(int microseconds) {
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+    return ++runs;
+}
+std::size_t take(const std::vector<char>& bytes) {
+    return bytes.size();
+}
+std::vector<char> make(std::uint64_t bytes) {
+    return std::vector<char>(bytes, 'x');
+}
+// Sums its bytes only once it is told to.
+std::uint64_t sum_late(std::span<const char> bytes) {
+    ++begun;
+    while (!go_on) std::this_thread::sleep_for(1ms);
+    return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+}
+void wait_until_told() {
+    ++begun;
+    while (!go_on) std::this_thread::sleep_for(1ms);
+}
+std::string echo(const std::string& text) {
+    return text;
+}
+
+std::shared_ptr<PeerState> state(const Peer& peer) {
+    return detail::Edge::state(peer);
+}
+// As if the connection had been cut, seen from this side.
+void cut(const Peer& peer) {
+    detail::Edge::core(peer)->lose(state(peer), Error(ErrorCode::disconnected, "cut by the test"));
+}
+
+template <typename Done>
+bool soon(const Done& done, std::chrono::milliseconds patience = 20s) {
+    for (const auto until = Clock::now() + patience; Clock::now() < until; std::this_thread::sleep_for(1ms))
+        if (done()) return true;
+    return done();
+}
+
+class Dependable : public OnFabrics {
+protected:
+    void SetUp() override {
+        runs = begun = 0;
+        go_on = false;
+        OnFabrics::SetUp();
+    }
+    void TearDown() override {
+        go_on = true;
+        OnFabrics::TearDown();
+    }
+    // Others meet the server and leave, for as long as the work takes.
+    template <typename Work>
+    void while_others_come_and_go(const Work& work) {
+        std::atomic<bool> stop{false};
+        std::atomic<int> met{0};
+        std::thread others([&] {
+            while (!stop) {
+                Node other(options());
+                if (other.connect(server_->address()).sync(fn<add>, 1, 1) == 2) ++met;
+            }
+        });
+        ASSERT_TRUE(soon([&] { return met > 0; }));
+        work();
+        stop = true;
+        others.join();
+    }
+};
+ROVE_ON_FABRICS(Dependable);
+
+TEST_P(Dependable, ACallRunsOnceWhoeverComesAndGoes) {
+    while_others_come_and_go([&] {
+        for (int i = 0; i < 50; ++i) EXPECT_EQ(peer().sync(fn<count_up>, 5000), i + 1);
+    });
+    EXPECT_EQ(runs, 50);
+}
+
+TEST_P(Dependable, CallsInPartsRunOnceWhoeverComesAndGoes) {
+    const std::vector<char> bytes(1 << 20);
+    while_others_come_and_go([&] {
+        for (int i = 0; i < 100; ++i) EXPECT_EQ(peer().sync(fn<take>, bytes), bytes.size());
+    });
+}
+
+// The function goes on with its payload where the link that brought it was lost and its peer met again.
+TEST_P(Dependable, AFrameOutlivesTheLinkThatBroughtIt) {
+    const std::vector<char> bytes(100'000, 1);
+    auto late = peer().async(fn<sum_late>, std::span<const char>(bytes));
+    ASSERT_TRUE(soon([] { return begun == 1; }));
+    cut(peer());
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(peer().sync(fn<echo>, std::string(100'000, 'y')).size(), 100'000U);
+    go_on = true;
+    EXPECT_EQ(error_of([&] { late.get(); }).code(), ErrorCode::disconnected);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(peer().sync(fn<add>, i, 1), i + 1);
+}
+
+// A function that waits for a call back is handed over after its peer was met again: the new link's mailbox is not its own.
+int call_back_when_told(Here& here) {
+    ++begun;
+    while (!go_on) std::this_thread::sleep_for(1ms);
+    return here.caller().sync(fn<add>, 1, 1);
+}
+TEST_P(Dependable, AHandOverTouchesNoOtherLink) {
+    NodeOptions lone = options(true);
+    lone.threads = 1;  // nobody takes the lead before the function waits
+    Node server(lone);
+    Node client(options());
+    const Peer link = client.connect(server.address());
+    EXPECT_EQ(link.sync(fn<add>, 1, 2), 3);
+    auto outer = link.async(fn<call_back_when_told>);
+    ASSERT_TRUE(soon([] { return begun == 1; }));
+    cut(link);
+    auto other = link.async(fn<add>, 3, 4);
+    go_on = true;
+    EXPECT_EQ(other.get(), 7);
+    EXPECT_EQ(error_of([&] { outer.get(); }).code(), ErrorCode::disconnected);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(link.sync(fn<add>, i, 1), i + 1);
+}
+
+TEST_P(Dependable, ThreadsThatFindALinkGoneShareOneMeeting) {
+    for (int round = 0; round < 5; ++round) {
+        EXPECT_EQ(peer().sync(fn<add>, 1, 2), 3);
+        cut(peer());
+        std::atomic<int> failed{0};
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 8; ++i)
+            threads.emplace_back([&] {
+                for (int call = 0; call < 20; ++call) try {
+                        (void)peer().sync(fn<add>, call, 1);
+                    } catch (const Error&) {
+                        ++failed;
+                    }
+            });
+        for (std::thread& each : threads) each.join();
+        EXPECT_LE(failed, 1) << "only what was sent on the link that was cut may fail";
+    }
+}
+
+TEST_P(Dependable, LargeResultsWaitForTheirCaller) {
+    std::vector<Call<std::vector<char>>> calls;
+    for (int i = 0; i < 4; ++i) calls.push_back(peer().async(fn<make>, std::uint64_t{20} << 20U));
+    for (auto& call : calls) EXPECT_EQ(call.get().size(), std::size_t{20} << 20U);
+}
+
+TEST_P(Dependable, LargeArgumentsOfManyThreadsWaitForOneAnother) {
+    const std::vector<char> bytes(31 << 20);
+    std::vector<std::thread> threads;
+    std::atomic<int> good{0};
+    for (int i = 0; i < 12; ++i)
+        threads.emplace_back([&] { good += peer().sync(fn<take>, bytes) == bytes.size() ? 1 : 0; });
+    for (std::thread& each : threads) each.join();
+    EXPECT_EQ(good, 12);
+}
+
+// A function that asks again and again whether its call has ended, and does nothing else.
+bool poll_a_call(Here& here) {
+    auto call = here.caller().async(fn<add>, 1, 1);
+    for (const auto until = Clock::now() + 20s; Clock::now() < until;)
+        if (call.wait_for(0ms)) return call.get() == 2;
+    return false;
+}
+TEST_P(Dependable, AFunctionThatPollsKeepsNobodyOut) {
+    for (const unsigned threads : {1U, 4U}) {
+        NodeOptions listening = options(true);
+        listening.threads = threads;
+        Node server(listening);
+        Node client(options());
+        const Peer link = client.connect(server.address());
+        auto polling = link.async(fn<poll_a_call>);
+        EXPECT_EQ(client.connect(server.address()).sync(fn<add>, 2, 3), 5);
+        EXPECT_TRUE(polling.get());
+    }
+}
+
+TEST_P(Dependable, LongPostsLeaveTheMailboxesServed) {
+    for (int i = 0; i < 12; ++i) peer().post(fn<wait_until_told>);
+    Node other(options());
+    const Peer link = other.connect(server_->address());
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(link.sync(fn<add>, i, 1), i + 1);
+    go_on = true;
+    EXPECT_TRUE(soon([] { return begun == 12; }));
+    EXPECT_EQ(peer().sync(fn<add>, 1, 1), 2);
+}
+
+TEST_P(Dependable, ALongCallbackKeepsNobodyOut) {
+    std::promise<void> entered;
+    std::promise<int> ended;
+    peer().async(fn<add>, 1, 1).then([&](Call<int> call) {
+        entered.set_value();
+        while (!go_on) std::this_thread::sleep_for(1ms);
+        ended.set_value(call.get());
+    });
+    entered.get_future().wait();
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(peer().sync(fn<add>, i, 1), i + 1);
+    go_on = true;
+    EXPECT_EQ(ended.get_future().get(), 2);
+}
+
+// One thread waits for a long call and leads; another one's large argument needs room again and again meanwhile.
+TEST_P(Dependable, WhoWaitsForRoomIsWokenByRoom) {
+    auto long_call = peer().async(fn<wait_until_told>);
+    std::thread waiting([&] { long_call.get(); });
+    const std::string text(4 << 20, 'x');
+    EXPECT_EQ(peer().sync(fn<echo>, text).size(), text.size());
+    EXPECT_FALSE(go_on) << "the large call has not waited for the long one";
+    go_on = true;
+    waiting.join();
+}
+
+TEST_P(Dependable, AMessageNamesTheAddressAndTheReason) {
+    auto lost = peer().async(fn<wait_until_told>);
+    ASSERT_TRUE(soon([] { return begun == 1; }));
+    cut(peer());
+    const Error error = error_of([&] { lost.get(); });
+    EXPECT_EQ(error.code(), ErrorCode::disconnected);
+    EXPECT_NE(std::string(error.what()).find(server_->address()), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("cut by the test"), std::string::npos) << error.what();
+}
+
+// Functions that wait for what never comes do not keep their node.
+int wait_for_ever(Here& here) {
+    ++begun;
+    return here.caller().sync(fn<sum_late>, std::span<const char>()) != 0 ? 1 : 0;
+}
+TEST_P(Dependable, ANodeEndsWithinItsGraceWhateverItsFunctionsWaitFor) {
+    for (const unsigned threads : {1U, 4U}) {
+        begun = 0;
+        NodeOptions listening = options(true);
+        listening.threads = threads;
+        listening.grace = 1s;
+        auto server = std::make_unique<Node>(listening);
+        Node client(options());
+        const Peer link = client.connect(server->address());
+        auto waiting = link.async(fn<wait_for_ever>);
+        ASSERT_TRUE(soon([] { return begun == 2; }));  // here and there
+        const auto begin = Clock::now();
+        server.reset();
+        EXPECT_LT(Clock::now() - begin, 5s);
+        const Error error = error_of([&] { waiting.get(); });
+        EXPECT_TRUE(error.code() == ErrorCode::disconnected || error.code() == ErrorCode::cancelled) << error.what();
+        go_on = true;
+    }
+}
+
+TEST_P(Dependable, ANodeEndsWithoutAFunctionThatDoesNotReturn) {
+    NodeOptions listening = options(true);
+    listening.grace = 500ms;
+    listening.log = "off";
+    auto server = std::make_unique<Node>(listening);
+    Node client(options());
+    const Peer link = client.connect(server->address());
+    link.post(fn<wait_until_told>);
+    ASSERT_TRUE(soon([] { return begun == 1; }));
+    const auto begin = Clock::now();
+    server.reset();
+    EXPECT_LT(Clock::now() - begin, 5s);
+}
+
+TEST_P(Dependable, TimeLimitsBoundSendingToo) {
+    // A peer that takes nothing: its only thread is in a function.
+    NodeOptions lone = options(true);
+    lone.threads = 1;
+    Node server(lone);
+    Node client(options());
+    const Peer link = client.connect(server.address());
+    EXPECT_EQ(link.sync(fn<add>, 1, 1), 2);
+    link.post(fn<wait_until_told>);
+    ASSERT_TRUE(soon([] { return begun == 1; }));
+    const auto begin = Clock::now();
+    const std::string text(8 << 20, 'x');  // more than the mailbox holds
+    EXPECT_EQ(error_of([&] { (void)link.async(within(100ms), fn<echo>, text).get(); }).code(), ErrorCode::timed_out);
+    EXPECT_LT(Clock::now() - begin, 5s);
+    go_on = true;
+    // What had come of it is given up there.
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(link.sync(fn<echo>, text).size(), text.size());
+}
+
+TEST_P(Dependable, APeerThatNobodyKeepsIsForgotten) {
+    NodeCore& core = *detail::Edge::core(peer());
+    for (int i = 0; i < 20; ++i) {
+        Node once(options(true));
+        EXPECT_EQ(node_->connect(once.address()).sync(fn<add>, i, 1), i + 1);
+    }
+    EXPECT_TRUE(soon([&] { return core.peers_known() <= 2; })) << core.peers_known();
+}
+
+}  // namespace
+}  // namespace rove::test
