@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "fabric/local.hpp"
 #include "fabric/loopback/chaos.hpp"
 #include "fabric/loopback/loopback.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
@@ -52,8 +53,9 @@ const std::vector<TestFabric>& test_fabrics() {
         chaos("chaos", 0, {}),
         chaos("chaos_slow", 1, {.piece_bytes_max = 512, .pieces_per_turn_max = 16, .credit_turns_max = 100}),
         chaos("chaos_pieces", 2, {.piece_bytes_max = 65536, .pieces_per_turn_max = 4}),
-        ucx("shm", {.shm = true, .tcp = false}),
-        ucx("tcp", {.shm = false, .tcp = true}),
+        two("direct", [](const auto&) { return open_local_fabric({}); }),
+        ucx("ucx_shm", {.shm = true, .tcp = false}),
+        ucx("ucx_tcp", {.shm = false, .tcp = true}),
     };
     return fabrics;
 }

@@ -55,7 +55,7 @@ TEST(Chaos, CutsTheLinkAfterSoManyFrames) {
 }
 
 // The address in an offer is the peer's word: it must lead to the peer's mailbox and nowhere else.
-TEST(SharedMemory, AnOfferThatPointsElsewhereIsRefused) {
+TEST(UcxSharedMemory, AnOfferThatPointsElsewhereIsRefused) {
     auto a = std::move(*open_ucx_fabric({.shm = true, .tcp = false}));
     auto b = std::move(*open_ucx_fabric({.shm = true, .tcp = false}));
     const auto mine = std::move(*a->open_link());

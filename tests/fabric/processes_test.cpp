@@ -10,8 +10,8 @@
 #include <chrono>
 #include <filesystem>
 
-#include "fabric/ucx/ucx_fabric.hpp"
 #include "fabrics.hpp"
+#include "open_fabric.hpp"
 
 namespace rove::fabric {
 namespace {
@@ -81,8 +81,7 @@ private:
 class Processes : public testing::TestWithParam<const char*> {
 protected:
     [[nodiscard]] std::unique_ptr<Fabric> open() {
-        const bool shm = std::string_view(GetParam()) == "shm";
-        auto opened = open_ucx_fabric({.shm = shm, .tcp = !shm});
+        auto opened = open_fabric(GetParam());
         if (!opened) throw std::runtime_error(opened.error().message());
         return std::move(*opened);
     }
@@ -101,7 +100,7 @@ protected:
     std::unique_ptr<Link> link = std::move(*fabric->open_link());
 };
 
-INSTANTIATE_TEST_SUITE_P(On, Processes, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(On, Processes, testing::Values("direct", "ucx_shm", "ucx_tcp"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Processes, CallsOfEverySizeAreAnswered) {
@@ -129,7 +128,7 @@ TEST_P(Processes, APeerThatIsKilledHurtsNobody) {
         for (unsigned turn = round; turn > 0; --turn) fabric->progress();
         peer.kill_it();
         // A message lane notices; memory does not (that is the control connection's business).
-        const bool tcp = std::string_view(GetParam()) == "tcp";
+        const bool tcp = std::string_view(GetParam()) == "ucx_tcp";
         const auto limit = Time::now() + (tcp ? std::chrono::milliseconds(10'000) : std::chrono::milliseconds(20));
         for (; Time::now() < limit && link->broken() == nullptr; ++number) {
             (void)send(*link, Traffic::calls, number, 5000);
