@@ -134,6 +134,7 @@ TEST_P(TwoFabrics, AMalformedFrameBreaksItsLinkOnly) {
 }
 
 TEST_P(TwoFabrics, AnOfferThatIsCutShortIsRefused) {
+    if (GetParam().connect) GTEST_SKIP() << "its links make no offers";
     auto a = fabric_a->open_link();
     auto b = fabric_b->open_link();
     ASSERT_TRUE(a && b);

@@ -15,4 +15,10 @@ namespace rove::fabric {
     return open_local_fabric({});
 }
 
+// Where the peer process of a stream finds its socket.
+inline constexpr int kStreamDescriptor = 3;
+// The keys of one end, and of the other.
+inline constexpr StreamKeys kTestKeys{.incoming = 0x1122334455667700, .outgoing = 0x8877665544332200};
+inline constexpr StreamKeys kOtherTestKeys{.incoming = kTestKeys.outgoing, .outgoing = kTestKeys.incoming};
+
 }  // namespace rove::fabric

@@ -1,5 +1,5 @@
 // The other process of processes_test: meets over its standard input and output, then answers each call by a reply with
-// the same bytes until its input ends or it is killed.  test_fabric_peer direct|ucx_shm|ucx_tcp
+// the same bytes until its input ends or it is killed.  test_fabric_peer direct|stream_unix|stream_tcp|ucx_shm|ucx_tcp
 #include <poll.h>
 #include <unistd.h>
 
@@ -45,8 +45,9 @@ void answer(Link& link, const wire::Frame& call) {
 int main(int, char** arguments) {
     auto fabric = open_fabric(arguments[1]);
     if (!fabric) return 2;
-    auto link = (*fabric)->open_link();
-    if (!link || !meet(**link)) return 3;
+    const bool stream = std::string_view(arguments[1]).starts_with("stream");
+    auto link = stream ? (*fabric)->open_stream(kStreamDescriptor, kOtherTestKeys) : (*fabric)->open_link();
+    if (!link || (!stream && !meet(**link))) return 3;
     for (unsigned turn = 1;; ++turn) {
         (*fabric)->progress();
         wire::Frame call;
@@ -54,6 +55,7 @@ int main(int, char** arguments) {
             answer(**link, call);
             (*link)->release(Traffic::calls);
         }
+        if ((*link)->broken() != nullptr) return 0;
         if (turn % 1024 == 0 && input_ended()) return 0;
     }
 }
