@@ -14,7 +14,10 @@ public:
     [[nodiscard]] std::string_view name() const override { return "local"; }
     [[nodiscard]] Result<std::unique_ptr<Link>> open_link() override {
         if (direct_) return direct_->open_link();
-        return fail(ErrorCode::unsupported, "shared memory is switched off on this end; does it have --fabric tcp?");
+        return fail(
+            ErrorCode::unsupported,
+            "no transport reaches the peer through memory: that is switched off on this end; are both ends started "
+            "with the same --fabric?");
     }
     [[nodiscard]] Result<std::unique_ptr<Link>> open_stream(int socket, const StreamKeys& keys) override {
         if (streams_) return streams_->open_stream(socket, keys);

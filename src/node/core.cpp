@@ -18,8 +18,7 @@ namespace {
 
 Result<std::unique_ptr<fabric::Fabric>> open_fabric(FabricChoice choice) {
     if (choice == FabricChoice::ucx) return fabric::open_ucx_fabric({});
-    if (choice == FabricChoice::tcp) return fabric::open_ucx_fabric({.shm = false});
-    return fabric::open_local_fabric({.stream = choice == FabricChoice::best});
+    return fabric::open_local_fabric({.direct = choice != FabricChoice::tcp, .stream = choice != FabricChoice::shm});
 }
 
 }  // namespace
