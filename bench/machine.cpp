@@ -61,7 +61,8 @@ std::string kernel_name() {
 }
 
 std::string ucx_version() {
-    return std::string(fabric::ucx_version());
+    const Result<std::string_view> version = fabric::ucx_version();
+    return version ? std::string(*version) : "none";
 }
 
 double percentile(std::vector<double>& values, double fraction) {

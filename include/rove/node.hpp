@@ -60,8 +60,13 @@ enum class RanAs : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
 // Which forms of a package are sent, and which a node compiles: an image at once and bitcode behind it, or one pinned.
 enum class Forms : std::uint8_t { both, image, bitcode };
 
-// Which transport a node may use: shared memory where both ends are on one machine, else TCP; or one pinned.
-enum class FabricChoice : std::uint8_t { best, shm, tcp };
+// Which transport a node may use.
+//   best  shared memory where both ends are on one machine, else a stream over sockets
+//   shm   shared memory only
+//   tcp   streams only
+//   ucx   UCX's transports (librove-ucx.so), for networks where everybody who can reach a port of this process is trusted with
+//         the process: UCX writes where a message says. Both ends must choose it
+enum class FabricChoice : std::uint8_t { best, shm, tcp, ucx };
 
 // How a node waits when nothing comes. All of them see a frame that comes at once equally fast.
 //   latency   spins for ever: for nodes that have a core each

@@ -47,6 +47,8 @@ public:
     [[nodiscard]] virtual const ByteBuffer& offer() const = 0;
     // Opens the way to the peer. unsupported: no transport reaches it.
     [[nodiscard]] virtual Status connect(Bytes peer_offer) = 0;
+    // Both ends have connected: what was kept for the peer to connect by is given up.
+    virtual void settled() {}
     // "direct" or "message" once connected; for people.
     [[nodiscard]] virtual std::string_view lane() const = 0;
 
@@ -158,7 +160,7 @@ private:
     [[nodiscard]] std::byte* reserve_rarely(Traffic traffic, std::size_t frame_bytes);
     void break_with_malformed();
 };
-inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // two UCX worker addresses (~1 KiB each) and two keys
+inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // UCX: two worker addresses (~1 KiB each) and two keys
 
 // The keys of a stream lane's rings (ring.hpp), random numbers that both ends know: one for what this end receives, one for
 // what it sends.

@@ -67,8 +67,10 @@ rove::NodeOptions options_of(const rove_node_options* options) {
         result.fabric = rove::FabricChoice::shm;
     else if (fabric == "tcp")
         result.fabric = rove::FabricChoice::tcp;
+    else if (fabric == "ucx")
+        result.fabric = rove::FabricChoice::ucx;
     else if (!fabric.empty())
-        throw rove::Error(rove::ErrorCode::invalid, "fabric '" + fabric + "': there are shm and tcp");
+        throw rove::Error(rove::ErrorCode::invalid, "fabric '" + fabric + "': there are shm, tcp and ucx");
     return result;
 }
 

@@ -6,12 +6,22 @@
 #include <algorithm>
 
 #include "base/own_code_pages.hpp"
+#include "fabric/local.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
 #include "node/control/control.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
 
 namespace rove {
+
+namespace {
+
+Result<std::unique_ptr<fabric::Fabric>> open_fabric(FabricChoice choice) {
+    if (choice == FabricChoice::ucx) return fabric::open_ucx_fabric({});
+    return fabric::open_local_fabric({.direct = choice != FabricChoice::tcp, .stream = choice != FabricChoice::shm});
+}
+
+}  // namespace
 
 NodeCore::NodeCore(NodeOptions options)
     : options_(std::move(options)), calls_(randombytes_random()), memory_(options_.buffer_bytes_max) {}
@@ -41,8 +51,7 @@ Status NodeCore::start() {
         return fail(ErrorCode::invalid, "to join {} a node must listen: give it an address of its own", options_.join);
     touch_own_code_pages();
     if (!options_.listen.empty()) code::prepare_process();
-    ROVE_TRY(fabric_, fabric::open_ucx_fabric(
-                          {.shm = options_.fabric != FabricChoice::tcp, .tcp = options_.fabric != FabricChoice::shm}));
+    ROVE_TRY(fabric_, open_fabric(options_.fabric));
     ROVE_CHECK(sleeper_.open(fabric_->descriptors()));
     code::CodeOptions code;
     code.node = options_.listen.empty() ? "this client" : "the node at " + options_.listen;
@@ -156,6 +165,7 @@ Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_
     else if (peer->back == kNoNode)
         peer->back = kForeignBit | foreign_count_++;
     if (foreign) foreign_[peer->back] = peer.get();
+    link->settled();
     peer->lane = link->lane();
     peer->link = std::move(link);
     ++links_version_;

@@ -1,9 +1,15 @@
 #include "fabrics.hpp"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 
+#include "fabric/descriptor.hpp"
+#include "fabric/local.hpp"
 #include "fabric/loopback/chaos.hpp"
 #include "fabric/loopback/loopback.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
@@ -31,6 +37,12 @@ TestFabric ucx(std::string name, UcxOptions options) {
     return two(std::move(name), [options](const auto&) { return open_ucx_fabric(options); });
 }
 
+TestFabric stream(std::string name, std::function<std::array<int, 2>()> connect) {
+    TestFabric fabric = two(std::move(name), [](const auto&) { return open_local_fabric({.direct = false}); });
+    fabric.connect = std::move(connect);
+    return fabric;
+}
+
 constexpr std::uint64_t mixed(std::uint64_t number, std::size_t word) {
     std::uint64_t x = number * 0x9E3779B97F4A7C15U + word;
     x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9U;
@@ -52,8 +64,11 @@ const std::vector<TestFabric>& test_fabrics() {
         chaos("chaos", 0, {}),
         chaos("chaos_slow", 1, {.piece_bytes_max = 512, .pieces_per_turn_max = 16, .credit_turns_max = 100}),
         chaos("chaos_pieces", 2, {.piece_bytes_max = 65536, .pieces_per_turn_max = 4}),
-        ucx("shm", {.shm = true, .tcp = false}),
-        ucx("tcp", {.shm = false, .tcp = true}),
+        two("direct", [](const auto&) { return open_local_fabric({}); }),
+        stream("stream_unix", &socket_pair),
+        stream("stream_tcp", &tcp_pair),
+        ucx("ucx_shm", {.shm = true, .tcp = false}),
+        ucx("ucx_tcp", {.shm = false, .tcp = true}),
     };
     return fabrics;
 }
@@ -87,7 +102,36 @@ void TwoFabrics::SetUp() {
     std::tie(fabric_a, fabric_b) = GetParam().open();
 }
 
+std::array<int, 2> socket_pair() {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0)
+        throw std::runtime_error("no socket pair");
+    return ends;
+}
+
+std::array<int, 2> tcp_pair() {
+    const Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Descriptor caller(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    if (bind(listener.number(), any, size) != 0 || listen(listener.number(), 1) != 0 ||
+        getsockname(listener.number(), any, &size) != 0 || connect(caller.number(), any, size) != 0)
+        throw std::runtime_error("no TCP connection");
+    const int accepted = accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    fcntl(caller.number(), F_SETFL, O_NONBLOCK);
+    const int calling = fcntl(caller.number(), F_DUPFD_CLOEXEC, 0);
+    return {calling, accepted};
+}
+
 Joined TwoFabrics::join() {
+    if (GetParam().connect) {
+        const auto [first, second] = GetParam().connect();
+        auto a = fabric_a->open_stream(first, kTestKeys);
+        auto b = fabric_b->open_stream(second, kOtherTestKeys);
+        if (!a || !b) throw std::runtime_error("no stream");
+        return {std::move(*a), std::move(*b)};
+    }
     auto a = fabric_a->open_link();
     auto b = fabric_b->open_link();
     if (!a || !b) throw std::runtime_error("no link");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <random>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "open_fabric.hpp"
 
 namespace rove::fabric {
 
@@ -17,12 +19,18 @@ struct TestFabric {
     std::string name;
     // Two fabrics whose links can meet.
     std::function<std::pair<std::unique_ptr<Fabric>, std::unique_ptr<Fabric>>()> open;
+    // The two ends of a connected socket, where links are opened over one; else links are opened and exchange offers.
+    std::function<std::array<int, 2>()> connect = nullptr;
 };
 [[nodiscard]] const std::vector<TestFabric>& test_fabrics();
 
 inline void PrintTo(const TestFabric& fabric, std::ostream* out) {
     *out << fabric.name;
 }
+
+// Both ends are non-blocking.
+[[nodiscard]] std::array<int, 2> socket_pair();
+[[nodiscard]] std::array<int, 2> tcp_pair();
 
 // The seed of this run: ROVE_TEST_SEED, or a new one, which is printed.
 [[nodiscard]] std::uint64_t test_seed();

@@ -1,12 +1,12 @@
 // The other process of processes_test: meets over its standard input and output, then answers each call by a reply with
-// the same bytes until its input ends or it is killed.  test_fabric_peer shm|tcp
+// the same bytes until its input ends or it is killed.  test_fabric_peer direct|stream_unix|stream_tcp|ucx_shm|ucx_tcp
 #include <poll.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <string_view>
 
-#include "fabric/ucx/ucx_fabric.hpp"
+#include "open_fabric.hpp"
 
 namespace {
 
@@ -43,11 +43,11 @@ void answer(Link& link, const wire::Frame& call) {
 }  // namespace
 
 int main(int, char** arguments) {
-    const bool shm = std::string_view(arguments[1]) == "shm";
-    auto fabric = open_ucx_fabric({.shm = shm, .tcp = !shm});
+    auto fabric = open_fabric(arguments[1]);
     if (!fabric) return 2;
-    auto link = (*fabric)->open_link();
-    if (!link || !meet(**link)) return 3;
+    const bool stream = std::string_view(arguments[1]).starts_with("stream");
+    auto link = stream ? (*fabric)->open_stream(kStreamDescriptor, kOtherTestKeys) : (*fabric)->open_link();
+    if (!link || (!stream && !meet(**link))) return 3;
     for (unsigned turn = 1;; ++turn) {
         (*fabric)->progress();
         wire::Frame call;
@@ -55,6 +55,7 @@ int main(int, char** arguments) {
             answer(**link, call);
             (*link)->release(Traffic::calls);
         }
+        if ((*link)->broken() != nullptr) return 0;
         if (turn % 1024 == 0 && input_ended()) return 0;
     }
 }

@@ -198,6 +198,21 @@ TEST_F(Ring, AHeldFrameKeepsItsLines) {
     EXPECT_EQ(reader.tail(), reader.given_back());
 }
 
+// What lies behind a held frame is given back with it: the second of two that ends first gives nothing.
+TEST_F(Ring, OfTwoHeldFramesTheFirstKeepsBoth) {
+    ASSERT_TRUE(send(8) && send(8) && send(8));
+    ASSERT_EQ(RingReader::Arrival::frame, reader.next(taken));
+    const std::uint64_t first = reader.hold();
+    ASSERT_EQ(RingReader::Arrival::frame, reader.next(taken));
+    const std::uint64_t second = reader.hold();
+    ASSERT_TRUE(take());
+    reader.let_go(second);
+    EXPECT_EQ(0U, reader.given_back());
+    EXPECT_FALSE(reader.credit_due());
+    reader.let_go(first);
+    EXPECT_EQ(3U, reader.given_back());
+}
+
 TEST_F(Ring, CreditMayOnlyGrowAndNotBeyondWhatWasSent) {
     while (send(1000)) {
     }

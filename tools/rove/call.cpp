@@ -125,8 +125,10 @@ void run_call(const Arguments& arguments) {
 }  // namespace
 
 void add_call(CLI::App& app) {
-    static const std::map<std::string, FabricChoice> fabrics{
-        {"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}};
+    static const std::map<std::string, FabricChoice> fabrics{{"best", FabricChoice::best},
+                                                             {"shm", FabricChoice::shm},
+                                                             {"tcp", FabricChoice::tcp},
+                                                             {"ucx", FabricChoice::ucx}};
     static const std::map<std::string, Forms> forms{
         {"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
     auto arguments = std::make_shared<Arguments>();
@@ -147,9 +149,11 @@ void add_call(CLI::App& app) {
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
     command
-        ->add_option("--fabric", arguments->options.fabric, "shared memory where it reaches, else TCP; or one pinned")
+        ->add_option("--fabric", arguments->options.fabric,
+                     "shared memory where it reaches, else a stream over sockets; or one pinned; or UCX, for networks "
+                     "where everybody who can reach a port is trusted with the process")
         ->transform(CLI::CheckedTransformer(fabrics))
-        ->option_text("best|shm|tcp");
+        ->option_text("best|shm|tcp|ucx");
     command->add_option("--forms", arguments->options.forms, "which forms of the package to send")
         ->transform(CLI::CheckedTransformer(forms))
         ->option_text("both|image|bitcode");

@@ -20,7 +20,7 @@ struct Arguments {
 };
 
 const std::map<std::string, FabricChoice> kFabrics{
-    {"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}};
+    {"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}, {"ucx", FabricChoice::ucx}};
 const std::map<std::string, Waiting> kWaiting{
     {"latency", Waiting::latency}, {"balanced", Waiting::balanced}, {"frugal", Waiting::frugal}};
 const std::map<std::string, Forms> kForms{{"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
@@ -54,9 +54,11 @@ void add_node(CLI::App& app) {
     command->add_option("--packages", arguments->options.packages,
                         "a directory of .rove files whose functions are resident from the start");
     command
-        ->add_option("--fabric", arguments->options.fabric, "shared memory where it reaches, else TCP; or one pinned")
+        ->add_option("--fabric", arguments->options.fabric,
+                     "shared memory where it reaches, else a stream over sockets; or one pinned; or UCX, for networks "
+                     "where everybody who can reach a port is trusted with the process")
         ->transform(CLI::CheckedTransformer(kFabrics))
-        ->option_text("best|shm|tcp");
+        ->option_text("best|shm|tcp|ucx");
     command->add_option("--forms", arguments->options.forms, "an image at once and bitcode behind it; or one pinned")
         ->transform(CLI::CheckedTransformer(kForms))
         ->option_text("both|image|bitcode");

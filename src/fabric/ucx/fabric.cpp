@@ -1,9 +1,5 @@
 #include "fabric/ucx/fabric.hpp"
 
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "fabric/ucx/ucx_fabric.hpp"
 
 namespace rove::fabric {
@@ -37,20 +33,10 @@ ucs_status_t on_ring(void*, const void*, std::size_t, void*, std::size_t, const 
     return UCS_OK;
 }
 
-bool membarrier(int command) {
-    return syscall(SYS_membarrier, command, 0, 0) == 0;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<UcxFabric>> UcxFabric::open(bool shm, bool tcp) {
     auto fabric = std::make_unique<UcxFabric>();
-    // Takes the kernel 10 ms, so beside the start; until it is done senders fence for themselves. From a second thread and
-    // not before there is one: for a single-threaded process the kernel marks only the core that it runs on then, and a
-    // barrier could pass a thread by that is started on another.
-    fabric->registrar_ = std::thread([self = fabric.get()] {
-        self->barrier_.store(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED), std::memory_order_release);
-    });
     Status why = fail(ErrorCode::unsupported, "UCX_TLS leaves no transport that Rove uses (posix, tcp)");
     for (const Transport transport : {Transport::shm, Transport::tcp}) {
         if (!(transport == Transport::shm ? shm : tcp) || !allowed_by_environment(transport)) continue;
@@ -66,10 +52,6 @@ Result<std::unique_ptr<UcxFabric>> UcxFabric::open(bool shm, bool tcp) {
     }
     if (!fabric->workers_[0] && !fabric->workers_[1]) return tl::unexpected<Error>(why.error());
     return fabric;
-}
-
-UcxFabric::~UcxFabric() {
-    if (registrar_.joinable()) registrar_.join();
 }
 
 Result<std::unique_ptr<Link>> UcxFabric::open_link() {
@@ -98,13 +80,9 @@ std::vector<int> UcxFabric::descriptors() const {
     return descriptors;
 }
 
-// A sender stores its signal and then looks at the flag; the sleeper sets the flag and then looks at the signals. One of
-// them must see the other. The sleeper pays for both fences: its membarrier interrupts every sender that runs (they have
-// registered), so the hot path has none.
 bool UcxFabric::announce_sleep() {
     for (const auto& [token, link] : links_) link->announce_sleep(true);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // for senders that fence for themselves
-    (void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);    // for those that do not
+    fence_.pay();
     for (const auto& worker : workers_)
         if (worker && !worker->arm()) return false;
     // Arming may have taken in the doorbell of a sender that saw the flag of an earlier sleep, or this one's, and has cleared it:
@@ -118,13 +96,23 @@ void UcxFabric::end_sleep() {
     for (const auto& [token, link] : links_) link->announce_sleep(false);
 }
 
-Result<std::unique_ptr<Fabric>> open_ucx_fabric(const UcxOptions& options) {
+namespace {
+
+Result<std::unique_ptr<Fabric>> open_fabric(const UcxOptions& options) {
     ROVE_TRY(std::unique_ptr<UcxFabric> fabric, UcxFabric::open(options.shm, options.tcp));
     return std::unique_ptr<Fabric>(std::move(fabric));
 }
 
-std::string_view ucx_version() {
+std::string_view version() {
     return ucp_get_version_string();
 }
 
+}  // namespace
+
 }  // namespace rove::fabric
+
+extern "C" __attribute__((visibility("default"))) const rove::fabric::UcxLibrary* rove_ucx_library() {
+    static constexpr rove::fabric::UcxLibrary kLibrary{.open = &rove::fabric::open_fabric,
+                                                       .version = &rove::fabric::version};
+    return &kLibrary;
+}

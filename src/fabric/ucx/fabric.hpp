@@ -2,13 +2,12 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <memory>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "fabric/sleep_fence.hpp"
 #include "fabric/ucx/link.hpp"
 #include "fabric/ucx/worker.hpp"
 
@@ -21,7 +20,6 @@ inline constexpr unsigned kRingMessage = 3;
 
 class UcxFabric final : public Fabric {
 public:
-    ~UcxFabric() override;
     [[nodiscard]] static Result<std::unique_ptr<UcxFabric>> open(bool shm, bool tcp);
 
     [[nodiscard]] std::string_view name() const override { return "ucx"; }
@@ -38,7 +36,7 @@ public:
         return workers_[static_cast<std::size_t>(transport)].get();
     }
     // Without membarrier both sides fence for themselves.
-    [[nodiscard]] const std::atomic<bool>& sleeper_pays() const { return barrier_; }
+    [[nodiscard]] const std::atomic<bool>& sleeper_pays() const { return fence_.sleeper_pays(); }
     [[nodiscard]] UcxLink* find(std::uint64_t token) const;
     void add(UcxLink& link) { links_[link.token()] = &link; }
     void remove(UcxLink& link) { links_.erase(link.token()); }
@@ -47,8 +45,7 @@ private:
     std::array<std::unique_ptr<UcxWorker>, 2> workers_;
     std::unordered_map<std::uint64_t, UcxLink*> links_;
     int message_links_ = 0;
-    std::atomic<bool> barrier_{false};  // registered for membarrier(GLOBAL_EXPEDITED)
-    std::thread registrar_;
+    SleepFence fence_;
 };
 
 }  // namespace rove::fabric

@@ -1,7 +1,6 @@
 #include "fabric/ucx/link.hpp"
 
 #include <sodium.h>
-#include <sys/mman.h>
 
 #include <cstdio>
 #include <fstream>
@@ -24,20 +23,6 @@ const std::string& boot_id() {
         return text;
     }();
     return id;
-}
-
-Region* map_region() {
-    void* memory = mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory != MAP_FAILED ? static_cast<Region*>(memory) : nullptr;
-}
-
-// Page faults now, and not on the way of the first frames. Where the kernel cannot (before 5.14), they come then.
-void populate(Region* region) {
-#ifdef MADV_POPULATE_WRITE
-    (void)madvise(region, sizeof(Region), MADV_POPULATE_WRITE);
-#else
-    (void)region;
-#endif
 }
 
 // Whether all of a region at `at` lies in one mapping that is shared and writable.
@@ -64,10 +49,6 @@ Bytes raw(const T& value) {
 }
 
 }  // namespace
-
-void UcxLink::Unmap::operator()(Region* region) const {
-    munmap(region, sizeof(Region));
-}
 
 Result<std::unique_ptr<UcxLink>> UcxLink::open(UcxFabric& fabric) {
     std::unique_ptr<UcxLink> link(new UcxLink(fabric));
@@ -104,9 +85,10 @@ Status UcxLink::make_region() {
         offer.text(as_text(shm->address()));
         offer.text({static_cast<const char*>(key), key_bytes});
         offer.number(reinterpret_cast<std::uint64_t>(region_));
+        key_bytes_ = key_bytes;
         ucp_rkey_buffer_release(key);
     } else {
-        private_region_.reset(map_region());
+        private_region_ = map_private_region();
         region_ = private_region_.get();
         if (region_ == nullptr)
             return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
@@ -116,7 +98,7 @@ Status UcxLink::make_region() {
     }
     if (reinterpret_cast<std::uintptr_t>(region_) % alignof(Region) != 0)
         return fail(ErrorCode::internal, "UCX allocated a mailbox that is not aligned to a page");
-    populate(region_);
+    populate(region_, sizeof(Region));
     region_->owner = token_;
     UcxWorker* tcp = fabric_.worker(Transport::tcp);
     offer.text(tcp != nullptr ? as_text(tcp->address()) : std::string_view());
@@ -133,8 +115,12 @@ Status UcxLink::connect(Bytes peer_offer) {
     const std::string_view key = in.text();
     const auto region = in.number<std::uint64_t>();
     const std::string_view tcp_address = in.text();
-    if (!in.done() || version != kOfferVersion)
-        return fail(ErrorCode::invalid, "the peer's offer is malformed, or of another version of Rove");
+    if (!peer_offer.empty() && version != kOfferVersion)
+        return fail(ErrorCode::unsupported,
+                    "no transport reaches the peer: its offer is of another kind; are both ends started with the same "
+                    "--fabric and one version of Rove?");
+    if (!in.done())
+        return fail(ErrorCode::invalid, "the peer's offer is malformed: it has {} bytes", peer_offer.size());
     Status direct = fail(ErrorCode::unsupported, "the two ends share no memory");
     if (fabric_.worker(Transport::shm) != nullptr && !shm_address.empty() && !key.empty() && boot == boot_id()) {
         direct = connect_direct(as_bytes(shm_address), as_bytes(key), region);
@@ -150,6 +136,8 @@ Status UcxLink::connect(Bytes peer_offer) {
 
 Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
     UcxWorker& shm = *fabric_.worker(Transport::shm);
+    // UCX reads a key without knowing where it ends; those of one kind of memory are of one size.
+    if (key.size() != key_bytes_) return fail(ErrorCode::unsupported, "the peer's key has {} bytes", key.size());
     ROVE_TRY(shm_endpoint_, shm.connect(address));
     void* pointer = nullptr;
     if (region % alignof(Region) != 0 || ucp_ep_rkey_unpack(shm_endpoint_, key.data(), &key_) != UCS_OK ||
@@ -161,7 +149,7 @@ Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
         std::atomic_ref(static_cast<Region*>(pointer)->owner).load(std::memory_order_relaxed) != peer_token_)
         return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
     remote_ = static_cast<Region*>(pointer);
-    populate(remote_);
+    populate(remote_, sizeof(Region));
     asleep_ = &remote_->asleep;
     sleeper_pays_ = &fabric_.sleeper_pays();
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
@@ -170,7 +158,7 @@ Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
 }
 
 Status UcxLink::connect_message(Bytes address) {
-    mirror_.reset(map_region());
+    mirror_ = map_private_region();
     if (!mirror_) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
     ROVE_TRY(tcp_endpoint_, fabric_.worker(Transport::tcp)->connect(address));
     fabric_.count_message_link(1);

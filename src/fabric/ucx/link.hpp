@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/mapped_region.hpp"
 #include "fabric/ucx/worker.hpp"
 
 namespace rove::fabric {
@@ -64,23 +65,20 @@ private:
     void drop_direct();
     void send_gathered(Traffic traffic);
 
-    struct Unmap {
-        void operator()(Region* region) const;
-    };
-
     UcxFabric& fabric_;
     std::uint64_t token_ = 0;
     std::uint64_t peer_token_ = 0;
     ByteBuffer offer_;
-    Region* region_ = nullptr;                       // mine, for the peer to write
-    ucp_mem_h handle_ = nullptr;                     // of region_, where it is shared
-    std::unique_ptr<Region, Unmap> private_region_;  // region_, where it is not
+    Region* region_ = nullptr;     // this end's, for the peer to write
+    ucp_mem_h handle_ = nullptr;   // of region_, where it is shared
+    MappedRegion private_region_;  // region_, where it is not
+    std::size_t key_bytes_ = 0;    // of the key to region_
 
     Region* remote_ = nullptr;  // direct: the peer's
     ucp_ep_h shm_endpoint_ = nullptr;
     ucp_rkey_h key_ = nullptr;
 
-    std::unique_ptr<Region, Unmap> mirror_;  // message: what the peer's rings will hold
+    MappedRegion mirror_;  // message: what the peer's rings will hold
     ucp_ep_h tcp_endpoint_ = nullptr;
     struct Gathered {
         std::uint64_t position = 0;  // of the first frame

@@ -107,6 +107,10 @@ bool UcxWorker::arm() {
 // first, and where the peer closes or dies among them one of its assertions ends this process (seen: wireup_ep.c,
 // pending_count; ucp_ep.inl, remote_ep_id). Without it, sends to a peer that has gone fail, and nothing else happens.
 Result<ucp_ep_h> UcxWorker::connect(Bytes address) {
+    // UCX reads an address without knowing where it ends, and some junk makes it end this process. What tells an address of
+    // this version's is looked at: its first byte (version and flags), and that it is about as long as this worker's own.
+    if (address.size() < address_.size() / 2 || address.size() > 2 * address_.size() || address[0] != address_[0])
+        return fail(ErrorCode::unsupported, "the peer's offer holds no address of this version of UCX");
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
     params.address = reinterpret_cast<const ucp_address_t*>(address.data());

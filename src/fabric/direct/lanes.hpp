@@ -1,0 +1,35 @@
+// What the direct links of one fabric share: the doorbell, the fence, and the announcement that this process sleeps.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fabric/direct/doorbell.hpp"
+#include "fabric/direct/link.hpp"
+#include "fabric/sleep_fence.hpp"
+
+namespace rove::fabric {
+
+class DirectLanes {
+public:
+    // unsupported: /proc is not mounted; overloaded: no more descriptors.
+    [[nodiscard]] static Result<std::unique_ptr<DirectLanes>> open();
+
+    [[nodiscard]] Result<std::unique_ptr<Link>> open_link();
+    void announce_sleep();
+    void end_sleep();
+
+    // For the links.
+    [[nodiscard]] const Doorbell& bell() const { return bell_; }
+    [[nodiscard]] const SleepFence& fence() const { return fence_; }
+    void add(DirectLink& link) { links_.push_back(&link); }
+    void remove(DirectLink& link) { std::erase(links_, &link); }
+
+private:
+    explicit DirectLanes(Doorbell bell) : bell_(std::move(bell)) {}
+    Doorbell bell_;
+    SleepFence fence_;
+    std::vector<DirectLink*> links_;
+};
+
+}  // namespace rove::fabric

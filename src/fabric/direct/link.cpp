@@ -1,0 +1,133 @@
+#include "fabric/direct/link.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "fabric/direct/lanes.hpp"
+
+namespace rove::fabric {
+namespace {
+
+constexpr std::uint8_t kOfferVersion = 3;
+constexpr std::size_t kBootIdBytes = 36;
+// A file that can neither shrink nor be unsealed: touching what a peer cut off would be SIGBUS.
+constexpr int kSealsWanted = F_SEAL_SHRINK | F_SEAL_SEAL;
+
+// Identifies the running kernel: process numbers and memory files mean nothing on another.
+const std::string& boot_id() {
+    static const std::string id = [] {
+        std::ifstream file("/proc/sys/kernel/random/boot_id");
+        std::string text;
+        std::getline(file, text);
+        text.resize(kBootIdBytes);
+        return text;
+    }();
+    return id;
+}
+
+// A memory file of the right size, sealed. Pages of 4 KiB only: those of hugetlbfs come from a pool, and a hole punched into
+// such a file is SIGBUS where the pool is empty.
+Status is_mailbox_file(int file) {
+    struct stat facts{};
+    struct statfs system{};
+    const int seals = fcntl(file, F_GET_SEALS);
+    if (fstat(file, &facts) == 0 && facts.st_size == sizeof(Region) && fstatfs(file, &system) == 0 &&
+        system.f_type == TMPFS_MAGIC && seals >= 0 && (seals & kSealsWanted) == kSealsWanted)
+        return {};
+    return fail(ErrorCode::unsupported, "the peer's mailbox is not a sealed memory file of {} bytes", sizeof(Region));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DirectLink>> DirectLink::open(DirectLanes& lanes) {
+    std::unique_ptr<DirectLink> link(new DirectLink(lanes));
+    ROVE_CHECK(link->make_region());
+    lanes.add(*link);
+    return link;
+}
+
+DirectLink::~DirectLink() {
+    lanes_.remove(*this);
+}
+
+Status DirectLink::make_region() {
+    file_ = Descriptor(memfd_create("rove-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!file_.is_open())
+        return fail(ErrorCode::overloaded, "no memory file for a mailbox ({}); raise the limit (ulimit -n)",
+                    strerror(errno));
+    if (ftruncate(file_.number(), sizeof(Region)) == 0 &&
+        fcntl(file_.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        region_ = map_region(MAP_SHARED, file_.number());
+    if (!region_)
+        return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes ({})", sizeof(Region), strerror(errno));
+    populate(region_.get(), sizeof(Region));
+    randombytes_buf(&token_, sizeof token_);
+    region_->owner = token_;
+    for (std::size_t i = 0; i < kTrafficKinds; ++i) incoming_[i] = RingReader(region_->rings[i], token_);
+    ROVE_TRY(const ProcFile mailbox, ProcFile::of(file_.number()));
+    ROVE_TRY(const ProcFile bell, ProcFile::of(lanes_.bell().descriptor()));
+    Writer offer;
+    offer.number(kOfferVersion);
+    offer.bytes(as_bytes(boot_id()));
+    offer.number(static_cast<std::uint32_t>(getpid()));
+    offer.number(token_);
+    mailbox.write_to(offer);
+    bell.write_to(offer);
+    offer_ = offer.take();
+    return {};
+}
+
+Status DirectLink::connect(Bytes peer_offer) {
+    Reader in(peer_offer);
+    const auto version = in.number<std::uint8_t>();
+    const std::string_view boot = as_text(in.take(kBootIdBytes));
+    const auto pid = in.number<std::uint32_t>();
+    const auto token = in.number<std::uint64_t>();
+    const ProcFile mailbox = ProcFile::read_from(in);
+    const ProcFile bell = ProcFile::read_from(in);
+    if (!peer_offer.empty() && version != kOfferVersion)
+        return fail(ErrorCode::unsupported,
+                    "no transport reaches the peer: its offer is of another kind; are both ends started with the same "
+                    "--fabric and one version of Rove?");
+    if (!in.done())
+        return fail(ErrorCode::invalid, "the peer's offer is malformed: it has {} bytes", peer_offer.size());
+    if (boot != boot_id())
+        return fail(ErrorCode::unsupported, "the two ends share no memory: they run on different machines");
+    ROVE_TRY(const Descriptor file, mailbox.open(pid, S_IFREG));
+    ROVE_CHECK(is_mailbox_file(file.number()));
+    MappedRegion remote = map_region(MAP_SHARED, file.number());
+    if (!remote) return fail(ErrorCode::unsupported, "the peer's mailbox cannot be mapped ({})", strerror(errno));
+    if (token == token_ || std::atomic_ref(remote->owner).load(std::memory_order_relaxed) != token)
+        return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
+    ROVE_TRY(peers_bell_, Doorbell::open_peers(pid, bell));
+    populate(remote.get(), sizeof(Region));
+    remote_ = std::move(remote);
+    asleep_ = &remote_->asleep;
+    sleeper_pays_ = &lanes_.fence().sleeper_pays();
+    for (std::size_t i = 0; i < kTrafficKinds; ++i)
+        outgoing_[i] = RingWriter(remote_->rings[i], &region_->credits[i], token);
+    return {};
+}
+
+void DirectLink::transmit_credit(Traffic traffic) {
+    if (!remote_) return;
+    const auto i = static_cast<std::size_t>(traffic);  // partner: RingWriter::load_credit
+    std::atomic_ref(remote_->credits[i]).store(incoming_[i].given_back(), std::memory_order_release);
+}
+
+void DirectLink::announce_sleep(bool asleep) {
+    std::atomic_ref(region_->asleep).store(asleep ? 1 : 0, std::memory_order_relaxed);
+}
+
+void DirectLink::ring() {
+    if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) != 0) peers_bell_.ring();
+}
+
+}  // namespace rove::fabric

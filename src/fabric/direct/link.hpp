@@ -1,0 +1,43 @@
+// DirectLink: a Link between two processes of one user on one machine. Each end owns a Region in a sealed memory file, which
+// the other end maps; docs/frames.md has the offer. It keeps one descriptor: the peer's doorbell.
+#pragma once
+
+#include "fabric/direct/doorbell.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/mapped_region.hpp"
+
+namespace rove::fabric {
+
+class DirectLanes;
+
+class DirectLink final : public Link {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<DirectLink>> open(DirectLanes& lanes);
+    ~DirectLink() override;
+
+    [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
+    [[nodiscard]] Status connect(Bytes peer_offer) override;
+    void settled() override { file_.close(); }
+    [[nodiscard]] std::string_view lane() const override { return remote_ ? "direct" : "none"; }
+
+    void announce_sleep(bool asleep);
+
+protected:
+    void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is there already
+    void transmit_credit(Traffic traffic) override;
+    void ring() override;
+
+private:
+    explicit DirectLink(DirectLanes& lanes) : lanes_(lanes) {}
+    [[nodiscard]] Status make_region();
+
+    DirectLanes& lanes_;       // outlive it
+    std::uint64_t token_ = 0;  // this end's: the key of its rings, which marks its region
+    ByteBuffer offer_;
+    Descriptor file_;      // of region_, until the peer has mapped it
+    MappedRegion region_;  // this end's, for the peer to write
+    MappedRegion remote_;  // the peer's
+    Doorbell peers_bell_;
+};
+
+}  // namespace rove::fabric

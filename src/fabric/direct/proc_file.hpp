@@ -1,0 +1,28 @@
+// A file of this process that another process of the same user opens through /proc/PID/fd, and the checks that it is that file.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+#include "fabric/descriptor.hpp"
+
+namespace rove::fabric {
+
+// What an offer says of one file. 20 bytes.
+struct ProcFile {
+    std::uint32_t descriptor = 0;
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+
+    [[nodiscard]] static Result<ProcFile> of(int descriptor);
+    void write_to(Writer& out) const;
+    static ProcFile read_from(Reader& in);
+    // Opens the file for reading and writing, without waiting. unsupported: process `pid` has no such file of this user's, or
+    // it is not of the kind wanted (S_IFREG, S_IFIFO). A file of another kind is looked at and never opened.
+    [[nodiscard]] Result<Descriptor> open(std::uint32_t pid, mode_t kind) const;
+};
+
+}  // namespace rove::fabric

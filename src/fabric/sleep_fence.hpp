@@ -1,0 +1,29 @@
+// The fence between a sender that stores a signal and then looks whether its peer sleeps, and a sleeper that announces its
+// sleep and then looks at the signals: one of them must see the other. The sleeper pays for both, because its membarrier
+// interrupts every sender that runs (they have registered), so the way of a call has no fence.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+namespace rove::fabric {
+
+class SleepFence {
+public:
+    // Registers this process with the kernel, in a thread.
+    SleepFence();
+    ~SleepFence();
+    SleepFence(const SleepFence&) = delete;
+
+    // For senders: whether this process is registered. Until then, and where the kernel has no membarrier, they fence for
+    // themselves.
+    [[nodiscard]] const std::atomic<bool>& sleeper_pays() const { return registered_; }
+    // For the sleeper: between announcing its sleep and its last look at the signals.
+    void pay() const;
+
+private:
+    std::atomic<bool> registered_{false};
+    std::thread registrar_;
+};
+
+}  // namespace rove::fabric

@@ -1,0 +1,345 @@
+#include "fabric/stream/link.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "fabric/stream/lanes.hpp"
+
+namespace rove::fabric {
+namespace {
+
+// Frames share a message when the one before them left less than so long ago: about what a message costs, so that the lane is
+// never idle in between. They leave with the next progress() at the latest, or when there are this many bytes of them.
+constexpr auto kGatherFor = std::chrono::microseconds(5);
+// Of a peer that sends without end, one progress() takes this many reads: each the rest of one frame and the lanes' scratch.
+constexpr unsigned kReadsMax = 2;
+// Pages of each ring that are made when the link is opened. The others come with the first lap, because most links never get
+// there: two regions of 2 MiB a link.
+constexpr std::size_t kPopulatedBytes = 64 * 1024;
+constexpr std::size_t kSignalBytes = sizeof(wire::FrameHeader::signal);
+
+constexpr std::size_t index_of(Traffic traffic) {
+    return static_cast<std::size_t>(traffic);
+}
+constexpr bool is_credit(StreamKind kind) {
+    return kind == StreamKind::credit_of_calls || kind == StreamKind::credit_of_replies;
+}
+// Precondition: the kind is one of the four.
+constexpr std::size_t index_of(StreamKind kind) {
+    return kind == StreamKind::replies || kind == StreamKind::credit_of_replies ? 1 : 0;
+}
+static_assert(index_of(Traffic::replies) == index_of(StreamKind::replies));
+
+}  // namespace
+
+// ---- opening
+
+Result<std::unique_ptr<StreamLink>> StreamLink::open(StreamLanes& lanes, Descriptor socket, const StreamKeys& keys) {
+    int type = 0;
+    socklen_t size = sizeof type;
+    if (getsockopt(socket.number(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
+        return fail(ErrorCode::invalid, "descriptor {} is no stream socket", socket.number());
+    const int on = 1;
+    (void)setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // a Unix socket has no such option
+    std::unique_ptr<StreamLink> link(new StreamLink(lanes, std::move(socket)));
+    link->region_ = map_private_region();
+    link->mirror_ = map_private_region();
+    if (!link->region_ || !link->mirror_)
+        return fail(ErrorCode::overloaded, "no memory for mailboxes of {} bytes", sizeof(Region));
+    link->by_messages_ = true;
+    for (std::size_t i = 0; i < kTrafficKinds; ++i) {
+        populate(link->region_->rings[i], kPopulatedBytes);
+        populate(link->mirror_->rings[i], kPopulatedBytes);
+        link->incoming_[i] = RingReader(link->region_->rings[i], keys.incoming);
+        link->outgoing_[i] = RingWriter(link->mirror_->rings[i], &link->region_->credits[i], keys.outgoing);
+    }
+    ROVE_CHECK(lanes.add(*link));
+    return link;
+}
+
+StreamLink::~StreamLink() {
+    if (broken() == nullptr) flush();
+    lanes_.remove(*this);
+}
+
+Status StreamLink::connect(Bytes peer_offer) {
+    if (peer_offer.empty()) return {};
+    return fail(ErrorCode::invalid, "a stream needs no offer, and the peer made one of {} bytes", peer_offer.size());
+}
+
+void StreamLink::lose(std::string_view why) {
+    break_with(Error(ErrorCode::disconnected, fmt::format("the stream to the peer ended ({})", why)));
+    ++messages_ended_;
+}
+
+// ---- sending
+
+// Messages for one system call: the unfinished one first.
+class StreamLink::Batch {
+public:
+    static constexpr std::size_t kMost = 8;
+
+    [[nodiscard]] bool is_full() const { return count_ == kMost; }
+    void add(const Outgoing& message, std::size_t at = 0) {
+        messages_[count_++] = message;
+        const auto* header = reinterpret_cast<const std::byte*>(&messages_[count_ - 1].header);
+        if (at < sizeof message.header) add_part(header + at, sizeof message.header - at);
+        const std::size_t body_at = std::max(at, sizeof message.header) - sizeof message.header;
+        if (body_at < message.header.bytes) add_part(message.body + body_at, message.header.bytes - body_at);
+    }
+    [[nodiscard]] std::span<const Outgoing> messages() const { return {messages_.data(), count_}; }
+    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+    [[nodiscard]] ssize_t send_to(int socket) {
+        msghdr message{};
+        message.msg_iov = parts_.data();
+        message.msg_iovlen = parts_count_;
+        return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+
+private:
+    void add_part(const std::byte* at, std::size_t bytes) {
+        parts_[parts_count_++] = {const_cast<std::byte*>(at), bytes};
+        bytes_ += bytes;
+    }
+
+    std::array<Outgoing, kMost> messages_;
+    std::array<iovec, 2 * kMost> parts_;
+    std::size_t count_ = 0, parts_count_ = 0, bytes_ = 0;
+};
+
+void StreamLink::transmit(Traffic, std::uint64_t, std::size_t) {
+    if (blocked_) return;  // it leaves when the socket takes more
+    std::uint64_t lines = 0;
+    for (std::size_t i = 0; i < kTrafficKinds; ++i) lines += outgoing_[i].head() - sending_[i].next;
+    if (lines < kStreamGatherBytes / wire::kLineBytes / 2 && Clock::now() - sent_at_ <= kGatherFor) {
+        if (!std::exchange(gathering_, true)) lanes_.flush_later(*this);
+        return;
+    }
+    flush();
+    sent_at_ = Clock::now();
+}
+
+void StreamLink::flush_gathered() {
+    gathering_ = false;
+    flush();
+}
+
+void StreamLink::transmit_credit(Traffic traffic) {
+    sending_[index_of(traffic)].credit_due = true;
+    if (!blocked_) flush();
+}
+
+// The frames from a line on that go in one message: as they follow one another in the mirror, up to the ring's end. The last
+// one is cut off behind its used bytes.
+StreamLink::Outgoing StreamLink::cut(Traffic traffic, std::uint64_t from) const {
+    const RingWriter& ring = outgoing_[index_of(traffic)];
+    const std::byte* const begin = ring.memory() + from % kRingLines * wire::kLineBytes;
+    std::uint64_t lines = 0;
+    std::size_t bytes = 0;
+    while (from + lines < ring.head() && (lines == 0 || (from + lines) % kRingLines != 0)) {
+        const std::size_t offset = lines * wire::kLineBytes;
+        wire::FrameHeader frame;
+        std::memcpy(&frame, begin + offset, sizeof frame);
+        const std::size_t used =
+            frame.kind == wire::Kind::filler ? wire::kHeaderBytes : round_up(wire::kHeaderBytes + frame.body_bytes, 8);
+        if (lines > 0 && offset + used > kStreamGatherBytes) break;
+        bytes = offset + used;
+        lines += wire::lines_of(frame);
+    }
+    Outgoing message;
+    message.header.bytes = static_cast<std::uint32_t>(bytes);
+    message.header.kind = traffic == Traffic::replies ? StreamKind::replies : StreamKind::calls;
+    message.header.position = from;
+    message.body = begin;
+    message.end = from + lines;
+    return message;
+}
+
+// Replies before calls: code is there when the call that needs it comes.
+void StreamLink::collect(Batch& batch) const {
+    if (unfinished_at_ > 0) batch.add(unfinished_, unfinished_at_);
+    for (const Traffic traffic : {Traffic::calls, Traffic::replies}) {
+        if (!sending_[index_of(traffic)].credit_due || batch.is_full()) continue;
+        Outgoing credit;
+        credit.header.kind = traffic == Traffic::replies ? StreamKind::credit_of_replies : StreamKind::credit_of_calls;
+        credit.header.position = incoming_[index_of(traffic)].given_back();
+        batch.add(credit);
+    }
+    for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
+        std::uint64_t from = sending_[index_of(traffic)].next;
+        while (from < outgoing_[index_of(traffic)].head() && !batch.is_full()) {
+            const Outgoing message = cut(traffic, from);
+            batch.add(message);
+            from = message.end;
+        }
+    }
+}
+
+void StreamLink::begun(const Outgoing& message) {
+    Sending& sending = sending_[index_of(message.header.kind)];
+    if (is_credit(message.header.kind))
+        sending.credit_due = false;
+    else
+        sending.next = message.end;
+}
+
+void StreamLink::ended(const Outgoing& message) {
+    if (!is_credit(message.header.kind)) sending_[index_of(message.header.kind)].transmitted = message.end;
+}
+
+void StreamLink::account(const Batch& batch, std::size_t sent) {
+    for (const Outgoing& message : batch.messages()) {
+        const std::size_t left = message.bytes() - unfinished_at_;  // of the first message; of the others all
+        if (sent == 0) return;
+        if (unfinished_at_ == 0) begun(message);
+        if (sent < left) {
+            unfinished_ = message;
+            unfinished_at_ += sent;
+            return;
+        }
+        ended(message);
+        unfinished_at_ = 0;
+        sent -= left;
+    }
+}
+
+void StreamLink::flush() {
+    while (broken() == nullptr) {
+        Batch batch;
+        collect(batch);
+        if (batch.messages().empty()) return set_blocked(false);
+        const ssize_t sent = batch.send_to(socket_.number());
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0 && errno != EAGAIN) return lose(strerror(errno));
+        if (sent > 0) account(batch, static_cast<std::size_t>(sent));
+        if (sent < static_cast<ssize_t>(batch.bytes())) return set_blocked(true);
+    }
+}
+
+void StreamLink::set_blocked(bool blocked) {
+    if (std::exchange(blocked_, blocked) != blocked) lanes_.watch_room(*this, blocked);
+}
+
+// ---- receiving
+
+unsigned StreamLink::receive(std::span<std::byte> scratch) {
+    messages_ended_ = 0;
+    for (unsigned reads = 0; reads < kReadsMax && broken() == nullptr; ++reads) {
+        // First the rest of the message that has begun, in its place; what follows it through the scratch memory.
+        std::memcpy(scratch.data(), head_.data(), head_bytes_);
+        std::array<iovec, 2> parts{iovec{body_at_, body_left_},
+                                   iovec{scratch.data() + head_bytes_, scratch.size() - head_bytes_}};
+        const std::size_t room = parts[0].iov_len + parts[1].iov_len;
+        const bool in_body = body_left_ > 0;
+        msghdr message{};
+        message.msg_iov = parts.data();
+        message.msg_iovlen = parts.size();
+        const ssize_t got = in_body ? recvmsg(socket_.number(), &message, MSG_DONTWAIT)
+                                    : recv(socket_.number(), parts[1].iov_base, parts[1].iov_len, MSG_DONTWAIT);
+        if (got == 0) {
+            lose("its other end was closed");
+        } else if (got < 0) {
+            if (errno == EAGAIN) break;
+            if (errno != EINTR) lose(strerror(errno));
+        } else {
+            const std::size_t in_place = std::min(static_cast<std::size_t>(got), body_left_);
+            take_body(in_place);
+            const std::size_t head = std::exchange(head_bytes_, 0);
+            if (const std::size_t more = head + static_cast<std::size_t>(got) - in_place; more > 0)
+                take_in(scratch.first(more));
+            if (static_cast<std::size_t>(got) < room) break;
+        }
+    }
+    return messages_ended_;
+}
+
+// Bytes in the order in which they were sent.
+void StreamLink::take_in(Bytes bytes) {
+    while (!bytes.empty() && broken() == nullptr) {
+        if (body_left_ > 0) {
+            const std::size_t size = std::min(bytes.size(), body_left_);
+            std::memcpy(body_at_, bytes.data(), size);
+            take_body(size);
+            bytes = bytes.subspan(size);
+            continue;
+        }
+        StreamHeader header;
+        const bool whole = bytes.size() >= sizeof header;
+        if (whole) {
+            std::memcpy(&header, bytes.data(), sizeof header);
+            if (!is_expected(header)) return break_as_malformed(header);
+        }
+        if (whole && is_credit(header.kind)) {
+            credit_arrived(header);
+            bytes = bytes.subspan(sizeof header);
+        } else if (bytes.size() >= head_.size()) {
+            begin_message(header, bytes.subspan(sizeof header, kSignalBytes));
+            bytes = bytes.subspan(head_.size());
+        } else {  // the rest comes later
+            std::memcpy(head_.data(), bytes.data(), bytes.size());
+            head_bytes_ = bytes.size();
+            return;
+        }
+    }
+}
+
+// The one place where a header is checked: nothing of it is used before.
+bool StreamLink::is_expected(const StreamHeader& header) const {
+    for (const std::uint8_t byte : header.reserved)
+        if (byte != 0) return false;
+    if (header.kind == StreamKind::none || header.kind > StreamKind::credit_of_replies) return false;
+    const std::size_t i = index_of(header.kind);
+    if (is_credit(header.kind))  // it may only grow, and not beyond what was sent
+        return header.bytes == 0 && header.position >= sending_[i].credited &&
+               header.position <= sending_[i].transmitted;
+    const std::uint64_t behind_filler = round_up(arrived_[i], kRingLines);
+    const std::uint64_t lines = wire::lines_of(header.bytes);
+    return header.bytes >= wire::kHeaderBytes && header.bytes <= kStreamMessageBytesMax &&
+           (header.position == arrived_[i] || header.position == behind_filler) &&
+           header.position % kRingLines + lines <= kRingLines &&
+           header.position + lines - incoming_[i].given_back() <= kRingLines;
+}
+
+void StreamLink::credit_arrived(const StreamHeader& header) {
+    const std::size_t i = index_of(header.kind);
+    sending_[i].credited = header.position;
+    std::atomic_ref(region_->credits[i]).store(header.position, std::memory_order_release);
+    ++messages_ended_;
+}
+
+void StreamLink::begin_message(const StreamHeader& header, Bytes signal) {
+    incoming_header_ = header;
+    std::memcpy(&incoming_signal_, signal.data(), sizeof incoming_signal_);
+    body_at_ = region_->rings[index_of(header.kind)] + header.position % kRingLines * wire::kLineBytes + kSignalBytes;
+    body_left_ = header.bytes - kSignalBytes;
+}
+
+void StreamLink::take_body(std::size_t bytes) {
+    if (bytes == 0) return;
+    body_at_ += bytes;
+    body_left_ -= bytes;
+    if (body_left_ == 0) end_message();
+}
+
+// A thread that has just lost the lead may still be looking at the first signal: it is stored last and on its own.
+void StreamLink::end_message() {
+    const std::size_t i = index_of(incoming_header_.kind);
+    std::byte* at = region_->rings[i] + incoming_header_.position % kRingLines * wire::kLineBytes;
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(incoming_signal_, std::memory_order_release);
+    arrived_[i] = incoming_header_.position + wire::lines_of(incoming_header_.bytes);
+    ++messages_ended_;
+}
+
+void StreamLink::break_as_malformed(const StreamHeader& header) {
+    break_with(
+        Error(ErrorCode::invalid, fmt::format("the peer sent a malformed message (kind {}, {} bytes, position {})",
+                                              static_cast<unsigned>(header.kind), header.bytes, header.position)));
+    ++messages_ended_;
+}
+
+}  // namespace rove::fabric

@@ -1,0 +1,29 @@
+// What stands before each message of a stream lane. docs/frames.md has a worked example.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "wire/frame.hpp"
+
+namespace rove::fabric {
+
+enum class StreamKind : std::uint8_t { none = 0, calls = 1, replies = 2, credit_of_calls = 3, credit_of_replies = 4 };
+
+struct StreamHeader {
+    std::uint32_t bytes = 0;  // of frames that follow; a credit has none
+    StreamKind kind = StreamKind::none;
+    std::uint8_t reserved[3] = {};  // zeros
+    std::uint64_t position = 0;     // the line of the first frame; of a credit: lines given back
+};
+static_assert(sizeof(StreamHeader) == 16, "a call of 8 bytes has 56 on the wire");
+static_assert(offsetof(StreamHeader, bytes) == 0 && offsetof(StreamHeader, kind) == 4 &&
+              offsetof(StreamHeader, reserved) == 5 && offsetof(StreamHeader, position) == 8);
+
+// Frames that follow one another in a ring share a message up to here; a larger frame has one of its own. The receiver sees none
+// of a message's frames before it has all of them, so larger messages would only make it wait.
+inline constexpr std::size_t kStreamGatherBytes = 64 * 1024;
+inline constexpr std::size_t kStreamMessageBytesMax = wire::kFrameBytesMax;
+static_assert(kStreamGatherBytes <= kStreamMessageBytesMax);
+
+}  // namespace rove::fabric

@@ -1,0 +1,268 @@
+// What direct lanes promise beyond the common list: what a peer offers is checked, and nothing that it does costs memory.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "fabric/descriptor.hpp"
+#include "fabric/direct/proc_file.hpp"
+#include "fabric/mapped_region.hpp"
+#include "fabrics.hpp"
+
+namespace rove::fabric {
+namespace {
+
+// The offer of docs/frames.md, field by field.
+struct Offer {
+    std::uint8_t version = 0;
+    std::string boot_id;
+    std::uint32_t pid = 0;
+    std::uint64_t token = 0;
+    ProcFile mailbox, bell;
+
+    static Offer of(const ByteBuffer& bytes) {
+        Reader in(bytes);
+        Offer offer;
+        offer.version = in.number<std::uint8_t>();
+        offer.boot_id = as_text(in.take(36));
+        offer.pid = in.number<std::uint32_t>();
+        offer.token = in.number<std::uint64_t>();
+        offer.mailbox = ProcFile::read_from(in);
+        offer.bell = ProcFile::read_from(in);
+        EXPECT_TRUE(in.done());
+        return offer;
+    }
+    [[nodiscard]] ByteBuffer bytes() const {
+        Writer out;
+        out.number(version);
+        out.bytes(as_bytes(boot_id));
+        out.number(pid);
+        out.number(token);
+        mailbox.write_to(out);
+        bell.write_to(out);
+        return out.take();
+    }
+};
+
+class Direct : public testing::Test {
+protected:
+    std::unique_ptr<Fabric> fabric_a = std::move(*open_local_fabric({.stream = false}));
+    std::unique_ptr<Fabric> fabric_b = std::move(*open_local_fabric({.stream = false}));
+    std::unique_ptr<Link> a = std::move(*fabric_a->open_link());
+    std::unique_ptr<Link> b = std::move(*fabric_b->open_link());
+
+    void expect_refused(const Offer& offer, const std::string& what) {
+        const Status status = b->connect(offer.bytes());
+        ASSERT_FALSE(status) << what;
+        EXPECT_EQ(ErrorCode::unsupported, status.error().code()) << what << ": " << status.error().message();
+        EXPECT_EQ("none", b->lane()) << what;
+        EXPECT_EQ(nullptr, b->reserve(Traffic::calls, wire::kHeaderBytes)) << what;
+    }
+    // An offer that names this process's file instead of the mailbox.
+    Offer with_mailbox(int file) {
+        Offer offer = Offer::of(a->offer());
+        offer.mailbox = *ProcFile::of(file);
+        return offer;
+    }
+};
+
+// A memory file that is all that a mailbox should be, but for what the caller leaves out.
+Descriptor memory_file(std::size_t bytes, int seals, std::uint64_t owner) {
+    Descriptor file(memfd_create("rove-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    EXPECT_EQ(0, ftruncate(file.number(), static_cast<off_t>(bytes)));
+    EXPECT_EQ(8, pwrite(file.number(), &owner, sizeof owner, offsetof(Region, owner)));
+    if (seals != 0) {
+        EXPECT_EQ(0, fcntl(file.number(), F_ADD_SEALS, seals));
+    }
+    return file;
+}
+
+TEST_F(Direct, AnOfferIsTakenAsItIsDocumented) {
+    const Offer offer = Offer::of(a->offer());
+    EXPECT_EQ(89U, a->offer().size());
+    EXPECT_EQ(3U, offer.version);
+    EXPECT_EQ(static_cast<std::uint32_t>(getpid()), offer.pid);
+    EXPECT_EQ(a->offer(), offer.bytes());
+    EXPECT_TRUE(b->connect(offer.bytes()));
+    EXPECT_EQ("direct", b->lane());
+}
+
+TEST_F(Direct, OffersOfAnythingElseAreRefused) {
+    const auto wrong = [this](const std::string& what, auto spoil) {
+        Offer offer = Offer::of(a->offer());
+        spoil(offer);
+        expect_refused(offer, what);
+    };
+    wrong("another version", [](Offer& offer) { ++offer.version; });
+    wrong("another machine", [](Offer& offer) { offer.boot_id[5] ^= 1; });
+    wrong("another process", [](Offer& offer) { offer.pid = 1; });
+    wrong("no process", [](Offer& offer) { offer.pid = 0x7FFF'FFFF; });
+    wrong("another token", [](Offer& offer) { offer.token ^= 1; });
+    wrong("another descriptor", [](Offer& offer) { offer.mailbox.descriptor = 0; });
+    wrong("no descriptor", [](Offer& offer) { offer.mailbox.descriptor = UINT32_MAX; });
+    wrong("another inode", [](Offer& offer) { ++offer.mailbox.inode; });
+    wrong("another device", [](Offer& offer) { ++offer.mailbox.device; });
+    wrong("another doorbell", [](Offer& offer) { ++offer.bell.inode; });
+    wrong("a doorbell that is a file", [](Offer& offer) { offer.bell = offer.mailbox; });
+    wrong("a mailbox that is a pipe", [](Offer& offer) { offer.mailbox = offer.bell; });
+    // What this end sends must not come back as what it receives.
+    expect_refused(Offer::of(b->offer()), "its own mailbox");
+    EXPECT_TRUE(b->connect(a->offer())) << "the link is as good as new";
+}
+
+TEST_F(Direct, AMailboxThatIsNoSealedMemoryFileOfTheRightSizeIsRefused) {
+    constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    const std::uint64_t token = Offer::of(a->offer()).token;
+    const Descriptor right = memory_file(sizeof(Region), kSeals, token);
+    ASSERT_TRUE(b->connect(with_mailbox(right.number()).bytes()));
+    b = std::move(*fabric_b->open_link());
+    const struct {
+        const char* what;
+        std::size_t bytes;
+        int seals;
+    } wrongs[] = {{"not sealed", sizeof(Region), 0},
+                  {"free to shrink", sizeof(Region), F_SEAL_GROW | F_SEAL_SEAL},
+                  {"too short", sizeof(Region) - 4096, kSeals},
+                  {"too long", sizeof(Region) + 4096, kSeals},
+                  {"not to be written", sizeof(Region), kSeals | F_SEAL_WRITE}};
+    for (const auto& wrong : wrongs) {
+        const Descriptor file = memory_file(wrong.bytes, wrong.seals, token);
+        expect_refused(with_mailbox(file.number()), wrong.what);
+    }
+    std::string path = std::filesystem::temp_directory_path() / "rove-test-XXXXXX";
+    const Descriptor on_disk(mkstemp(path.data()));
+    unlink(path.c_str());
+    ASSERT_EQ(0, ftruncate(on_disk.number(), sizeof(Region)));
+    expect_refused(with_mailbox(on_disk.number()), "a file on a disk");
+}
+
+// Touching what the peer has cut off would be SIGBUS.
+TEST_F(Direct, APeerCannotCutAMailboxOff) {
+    const Offer offer = Offer::of(a->offer());
+    const auto file = offer.mailbox.open(offer.pid, S_IFREG);
+    ASSERT_TRUE(file) << file.error().message();
+    EXPECT_NE(0, ftruncate(file->number(), 0));
+    EXPECT_NE(0, ftruncate(file->number(), 2 * sizeof(Region)));
+    EXPECT_NE(0, fcntl(file->number(), F_ADD_SEALS, F_SEAL_WRITE));
+}
+
+std::size_t count_lines(const char* file) {
+    std::ifstream in(file);
+    return static_cast<std::size_t>(
+        std::count(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>(), '\n'));
+}
+std::size_t count_descriptors() {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST_F(Direct, TheMailboxFileIsClosedOnceThePeerHasMappedIt) {
+    const std::size_t before = count_descriptors();
+    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
+    EXPECT_EQ(before + 2, count_descriptors());  // each has the other's doorbell
+    a->settled();
+    b->settled();
+    EXPECT_EQ(before, count_descriptors());
+    ASSERT_TRUE(send(*a, Traffic::calls, 1, 100));
+    EXPECT_TRUE(take(*b, Traffic::calls, 1));
+}
+
+TEST_F(Direct, TwoThousandLinksLeaveNothingBehind) {
+    const std::size_t mappings = count_lines("/proc/self/maps"), descriptors = count_descriptors();
+    for (unsigned i = 0; i < 2000; ++i) {
+        auto first = fabric_a->open_link();
+        auto second = fabric_b->open_link();
+        ASSERT_TRUE(first && second) << i;
+        if (i % 4 == 0) continue;  // never connected
+        ASSERT_TRUE((*first)->connect((*second)->offer())) << i;
+        if (i % 4 == 1) continue;  // at one end only
+        ASSERT_TRUE((*second)->connect((*first)->offer())) << i;
+        if (i % 4 == 2) (*first)->settled();
+        ASSERT_TRUE(send(**first, Traffic::calls, i, 100)) << i;
+    }
+    // The allocator may keep a mapping or two of its own.
+    EXPECT_LE(count_lines("/proc/self/maps"), mappings + 8);
+    EXPECT_EQ(descriptors, count_descriptors());
+}
+
+// The peer is in this process: its region is the one mapping of that file here that `b` did not make.
+class OfPeer {
+public:
+    explicit OfPeer(const ByteBuffer& offer) {
+        const Offer read = Offer::of(offer);
+        const auto file = read.mailbox.open(read.pid, S_IFREG);
+        if (file) region_ = map_region(MAP_SHARED, file->number());
+    }
+    Region* operator->() { return region_.get(); }
+
+private:
+    MappedRegion region_;
+};
+
+int bells_in(int descriptor) {
+    std::array<char, 8192> bells{};
+    return static_cast<int>(read(descriptor, bells.data(), bells.size()));
+}
+
+TEST_F(Direct, PublishTwiceIsOneBell) {
+    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
+    ASSERT_TRUE(fabric_a->announce_sleep());
+    for (std::uint64_t number = 0; number < 2; ++number) ASSERT_TRUE(send(*b, Traffic::calls, number, 8));
+    EXPECT_EQ(1, bells_in(fabric_a->descriptors().front()));
+    fabric_a->end_sleep();
+    ASSERT_TRUE(send(*b, Traffic::calls, 2, 8));
+    EXPECT_EQ(-1, bells_in(fabric_a->descriptors().front())) << "it does not sleep";
+    for (std::uint64_t number = 0; number < 3; ++number) EXPECT_TRUE(take(*a, Traffic::calls, number));
+}
+
+TEST_F(Direct, APeerThatAlwaysClaimsToSleepCostsNoMemory) {
+    ASSERT_TRUE(a->connect(b->offer()) && b->connect(a->offer()));
+    OfPeer peer(a->offer());
+    const auto memory_kb = [] {
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        return usage.ru_maxrss;
+    };
+    const long before = memory_kb();
+    for (std::uint64_t number = 0; number < 200'000; ++number) {
+        std::atomic_ref(peer->asleep).store(1);
+        ASSERT_TRUE(send(*b, Traffic::calls, number, 8));  // blocks nowhere, although nobody hears the bell
+        ASSERT_TRUE(take(*a, Traffic::calls, number));
+    }
+    EXPECT_LE(bells_in(fabric_a->descriptors().front()), 4096) << "one page of bells";
+    EXPECT_LT(memory_kb() - before, 8 * 1024);
+}
+
+// SIGPIPE would end this process.
+TEST_F(Direct, ABellOfAPeerThatIsGoneIsSilent) {
+    ASSERT_TRUE(b->connect(a->offer()));
+    OfPeer peer(a->offer());
+    a.reset();
+    fabric_a.reset();
+    for (std::uint64_t number = 0; number < 10'000; ++number) {
+        std::atomic_ref(peer->asleep).store(1);
+        if (!send(*b, Traffic::calls, number, 8)) break;
+    }
+    EXPECT_EQ(nullptr, b->broken());
+}
+
+TEST(LocalFabric, WhatIsSwitchedOffIsUnsupported) {
+    const auto streams = std::move(*open_local_fabric({.direct = false}));
+    EXPECT_EQ(ErrorCode::unsupported, streams->open_link().error().code());
+    const auto direct = std::move(*open_local_fabric({.stream = false}));
+    const auto [one, other] = socket_pair();
+    EXPECT_EQ(ErrorCode::unsupported, direct->open_stream(one, kTestKeys).error().code());
+    char byte = 0;
+    EXPECT_EQ(0, read(other, &byte, 1)) << "the socket is closed";
+    close(other);
+}
+
+}  // namespace
+}  // namespace rove::fabric
