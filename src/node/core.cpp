@@ -2,6 +2,7 @@
 #include "node/core.hpp"
 
 #include <sodium.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -66,7 +67,7 @@ Status NodeCore::start() {
     cache_ = std::make_unique<code::CodeCache>(std::move(code));
     if (!options_.listen.empty()) cache_->warm_up();
     ROVE_CHECK(preload());
-    control_ = std::make_unique<control::Control>(*this);
+    ROVE_TRY(control_, control::Control::create(*this));
     ROVE_TRY(address_, control_->listen(options_.listen));
     // The lead is taken before others are met: they may call at once.
     // Beside the threads for functions that run long there are one that serves the mailboxes and one that watches it; with one
@@ -126,6 +127,10 @@ Result<std::unique_ptr<fabric::Link>> NodeCore::open_link() {
 
 Result<std::unique_ptr<fabric::Link>> NodeCore::open_stream(int socket, const fabric::StreamKeys& keys) {
     Hold hold(*this);
+    if (peers_.size() >= kPeersMax) {
+        close(socket);
+        return fail(ErrorCode::overloaded, "{} has {} peers, the most a node has at once", name(), kPeersMax);
+    }
     return fabric_->open_stream(socket, keys);
 }
 
@@ -139,13 +144,18 @@ void NodeCore::drop_link(std::unique_ptr<fabric::Link> link) {
     link.reset();
 }
 
-Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
-                                                   std::shared_ptr<PeerState> old) {
+Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
+                                          std::shared_ptr<PeerState> old) {
     Hold hold(*this);
     std::shared_ptr<PeerState> peer = std::move(old);
     for (std::size_t i = 0; !peer && meeting.member && i < peers_.size(); ++i)  // a member that came back
         if (peers_[i]->member && peers_[i]->id == meeting.id && !peers_[i]->link) peer = peers_[i];
     if (!peer) peer = std::make_shared<PeerState>();
+    if (peer->link && !peer->lost && peer->link->broken() == nullptr && !meeting.replace) {
+        link.reset();  // under the lock
+        return Adopted{peer, peer->meeting, false};
+    }
+    if (peer->link && !peer->lost) peer->lost = Error(ErrorCode::disconnected, "it was met again");
     if (peer->link) clean_up(*peer);
     if (meeting.member && meeting.id < members_.size() && members_[meeting.id] != nullptr) {
         PeerState& former = *members_[meeting.id];  // its process was replaced before its end was seen
@@ -170,6 +180,7 @@ Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_
     peer->link = std::move(link);
     ++links_version_;
     peer->lost.reset();
+    peer->meeting = ++meetings_;
     peer->hang_up = std::move(meeting.hang_up);
     peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
     if (peer->member) {
@@ -182,12 +193,17 @@ Result<std::shared_ptr<PeerState>> NodeCore::adopt(Meeting meeting, std::unique_
     if (std::find(peers_.begin(), peers_.end(), peer) == peers_.end()) peers_.push_back(peer);
     log().info("{}: met {} {} ({} lane)", name(), is_client(peer->id) ? "client" : "node", peer->id, peer->lane);
     wake_leader();
-    return peer;
+    return Adopted{peer, peer->meeting, true};
 }
 
-void NodeCore::lose(const std::shared_ptr<PeerState>& peer, const Error& why) {
+bool NodeCore::linked(const PeerState& peer) {
     Hold hold(*this);
-    if (!peer->link || peer->lost) return;
+    return peer.link && !peer.lost && peer.link->broken() == nullptr;
+}
+
+void NodeCore::lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, const Error& why) {
+    Hold hold(*this);
+    if (!peer->link || peer->lost || peer->meeting != meeting) return;
     peer->lost = why;
     housekeeping_due_ = {};
     housekeeping_in_ = 1;

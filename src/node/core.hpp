@@ -161,12 +161,20 @@ public:
         std::uint32_t node_count;
         std::vector<Digest> resident;
         bool has_residents = false;
-        std::function<void()> hang_up;
+        bool replace = false;  // a link that the peer still has is no good: the other end says so
+        std::function<void(const Error&)> hang_up;
+    };
+    struct Adopted {
+        std::shared_ptr<PeerState> peer;
+        std::uint64_t meeting = 0;  // its number, for lose()
+        bool taken = false;         // false: the peer has a good link already, and this one was dropped
     };
     // Makes a peer of a link that is connected, or brings an old one back to life.
-    [[nodiscard]] Result<std::shared_ptr<PeerState>> adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
-                                                           std::shared_ptr<PeerState> old);
-    void lose(const std::shared_ptr<PeerState>& peer, const Error& why);
+    [[nodiscard]] Result<Adopted> adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
+                                        std::shared_ptr<PeerState> old);
+    // The connection of that meeting has ended. Nothing happens where the peer was met again since.
+    void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, const Error& why);
+    [[nodiscard]] bool linked(const PeerState& peer);  // there is a link, and nothing is known against it
     void set_identity(NodeId id, std::uint32_t node_count);
     void set_node_count(std::uint32_t node_count);
     [[nodiscard]] std::vector<Digest> resident_digests();
@@ -445,6 +453,7 @@ private:
     std::vector<PeerState*> members_;                 // by dense id; null: gone, or myself
     std::unordered_map<NodeId, std::string> absent_;  // members without a link, and why; one line each
     std::unordered_map<NodeId, PeerState*> clients_;
+    std::uint64_t meetings_ = 0;                      // ever, with whomever
     std::unordered_map<NodeId, PeerState*> foreign_;  // nodes of which this one is a mere client, by PeerState::back
     NodeId foreign_count_ = 0;
     mutable PeerState* routed_ = nullptr;      // the client that a frame was routed to last …

@@ -105,7 +105,7 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
     if (link->broken() != nullptr && !peer.lost) {
         log().warn("{}: the link to {} ends: {}", name(), who(peer), link->broken()->message());
         peer.lost = Error(ErrorCode::disconnected, link->broken()->message());
-        if (peer.hang_up) peer.hang_up();
+        if (peer.hang_up) peer.hang_up(*peer.lost);
         housekeeping_due_ = {};
         housekeeping_in_ = 1;
     }

@@ -79,9 +79,10 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
 
     std::shared_ptr<fabric::Link> link;  // null: gone
     std::string lane;
-    std::optional<Error> lost;      // set by whoever notices; the leader cleans up
-    std::string gone;               // why there is no link: what was said when the last one ended
-    std::function<void()> hang_up;  // closes the control connection
+    std::optional<Error> lost;                  // set by whoever notices; the leader cleans up
+    std::string gone;                           // why there is no link: what was said when the last one ended
+    std::function<void(const Error&)> hang_up;  // ends the control connection, and tells the other end why
+    std::uint64_t meeting = 0;                  // counts the node's meetings: by which this link came
 
     std::array<std::deque<ByteBuffer>, fabric::kTrafficKinds> outbox;
     std::array<std::size_t, fabric::kTrafficKinds> outbox_bytes{};

@@ -325,7 +325,7 @@ void NodeCore::clean_up(PeerState& peer) {
     foreign_.erase(peer.back);
     memory_.free_all_of(peer.back);
     fail_forwarded(peer);
-    if (peer.hang_up) peer.hang_up();
+    if (peer.hang_up) peer.hang_up(Error(ErrorCode::disconnected, peer.gone));
     peer.hang_up = nullptr;
     bury(std::move(peer.link));
     staged_bytes_ -= peer.staged_bytes;

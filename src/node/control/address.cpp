@@ -7,7 +7,9 @@
 #include <asio/ip/address.hpp>
 #include <asio/local/stream_protocol.hpp>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 namespace rove::control {
@@ -57,7 +59,7 @@ Result<Address> parse_address(std::string_view text) {
     return address;
 }
 
-Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Address& address) {
+Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Address& address, bool numeric) {
     std::vector<asio::generic::stream_protocol::endpoint> endpoints;
     if (address.is_unix()) {
         endpoints.emplace_back(asio::local::stream_protocol::endpoint(address.path));
@@ -65,7 +67,7 @@ Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Addr
     }
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICSERV;
+    hints.ai_flags = AI_NUMERICSERV | (numeric ? AI_NUMERICHOST : 0);
     addrinfo* found = nullptr;
     if (const int error = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
         error != 0)
@@ -88,6 +90,17 @@ Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Addr
     if (endpoints.empty())
         return fail(ErrorCode::invalid, "address '{}': host '{}' has no address", address.to_string(), address.host);
     return endpoints;
+}
+
+std::string canonical(const asio::generic::stream_protocol::endpoint& endpoint) {
+    if (std::string text = endpoint_text(endpoint); text != "unix") return text;
+    const auto* address = reinterpret_cast<const sockaddr_un*>(endpoint.data());
+    const std::size_t begin = offsetof(sockaddr_un, sun_path);
+    if (endpoint.size() <= begin) return "unix:";
+    const std::string path(address->sun_path, strnlen(address->sun_path, endpoint.size() - begin));
+    std::error_code error;
+    const auto real = std::filesystem::canonical(path, error);
+    return "unix:" + (error ? path : real.string());
 }
 
 std::string endpoint_text(const asio::generic::stream_protocol::endpoint& endpoint) {

@@ -25,7 +25,12 @@ struct Address {
 [[nodiscard]] Result<Address> parse_address(std::string_view text);
 
 // The endpoints to listen on or to connect to, at least one. refused: the host means more than this machine's loopback.
-[[nodiscard]] Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Address& address);
+// `numeric`: the address came from a peer, and nobody is asked what a name means.
+[[nodiscard]] Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Address& address,
+                                                                                    bool numeric = false);
+
+// The same for all spellings of an endpoint: "ip:port", or "unix:" and the path as the file system has it.
+[[nodiscard]] std::string canonical(const asio::generic::stream_protocol::endpoint& endpoint);
 
 // "ip:port" of a TCP endpoint as both of its ends see it; "unix" for a Unix socket.
 [[nodiscard]] std::string endpoint_text(const asio::generic::stream_protocol::endpoint& endpoint);

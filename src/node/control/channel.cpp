@@ -3,12 +3,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
 #include <asio/experimental/as_tuple.hpp>
 #include <asio/read.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
 
-#include "base/bytes.hpp"
 #include "node/control/address.hpp"
 
 namespace rove::control {
@@ -22,28 +23,66 @@ tl::unexpected<Error> gone(const asio::error_code& error) {
 
 }  // namespace
 
-asio::awaitable<Result<Message>> Channel::receive() {
+Error Farewell::error() const {
+    using Reason = wire::control::Goodbye::Reason;
+    switch (goodbye.reason) {
+        case Reason::left: return {ErrorCode::disconnected, "it left"};
+        case Reason::cut: return {ErrorCode::disconnected, "it cut the link: " + goodbye.text};
+        default: break;
+    }
+    return {goodbye.code == ErrorCode::ok ? ErrorCode::refused : goodbye.code, goodbye.text};
+}
+
+asio::awaitable<Result<ByteBuffer>> Channel::receive(std::size_t bytes_max) {
     std::uint32_t size = 0;
     if (auto [error, count] = co_await asio::async_read(socket_, asio::buffer(&size, sizeof size), kAwait); error)
         co_return gone(error);
-    if (size > kMessageBytesMax)
-        co_return fail(ErrorCode::invalid, "control message of {} bytes, over the limit of {}", size, kMessageBytesMax);
-    std::vector<std::uint8_t> raw(size);
-    if (auto [error, count] = co_await asio::async_read(socket_, asio::buffer(raw), kAwait); error)
+    if (size == 0 || size > bytes_max)
+        co_return fail(ErrorCode::invalid, "its control message has {} bytes, where 1 to {} may come", size, bytes_max);
+    ByteBuffer body(size);
+    if (auto [error, count] = co_await asio::async_read(socket_, asio::buffer(body), kAwait); error)
         co_return gone(error);
-    Message message = Message::from_cbor(raw, true, false);  // no exceptions: a bad one is "discarded"
-    if (message.is_discarded() || !message.is_object())
-        co_return fail(ErrorCode::invalid, "control message of {} bytes is not a CBOR map", size);
-    co_return message;
+    co_return body;
 }
 
-asio::awaitable<Status> Channel::send(Message message) {
-    const std::vector<std::uint8_t> body = Message::to_cbor(message);
-    const auto size = static_cast<std::uint32_t>(body.size());
-    const std::array<asio::const_buffer, 2> parts{asio::buffer(&size, sizeof size), asio::buffer(body)};
-    auto [error, count] = co_await asio::async_write(socket_, parts, kAwait);
+Status Channel::heed_goodbye(Bytes body) {
+    if (wire::control::kind_of(body) != wire::control::Kind::goodbye) return {};
+    ROVE_TRY(wire::control::Goodbye goodbye, wire::control::decode<wire::control::Goodbye>(body));
+    farewell_ = Farewell{std::move(goodbye)};
+    return tl::unexpected<Error>(farewell_->error());
+}
+
+asio::awaitable<Status> Channel::send(ByteBuffer message) {
+    auto [error, count] = co_await asio::async_write(socket_, asio::buffer(message), kAwait);
     if (error) co_return gone(error);
     co_return Status();
+}
+
+// What the kernel takes without waiting.
+std::size_t Channel::write_now(Bytes bytes) {
+    if (!socket_.is_open()) return 0;
+    const ssize_t written = ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return written > 0 ? static_cast<std::size_t>(written) : 0;
+}
+
+void Channel::say(ByteBuffer message) {
+    if (!socket_.is_open()) return;
+    const std::size_t written = unsent_.empty() && !writing_ ? write_now(message) : 0;
+    if (written == message.size()) return;
+    if (unsent_.size() + message.size() > kUnsentBytesMax) return close();
+    unsent_.insert(unsent_.end(), message.begin() + static_cast<std::ptrdiff_t>(written), message.end());
+    if (std::exchange(writing_, true)) return;
+    auto write = [](std::shared_ptr<Channel> self) -> asio::awaitable<void> { co_await self->write_unsent(); };
+    asio::co_spawn(socket_.get_executor(), write(shared_from_this()), asio::detached);
+}
+
+asio::awaitable<void> Channel::write_unsent() {
+    while (!unsent_.empty()) {
+        const ByteBuffer now = std::exchange(unsent_, {});
+        auto [error, count] = co_await asio::async_write(socket_, asio::buffer(now), kAwait);
+        if (error) break;  // whoever receives learns of it, too
+    }
+    writing_ = false;
 }
 
 void Channel::close() {
@@ -52,8 +91,23 @@ void Channel::close() {
     socket_.close(ignored);
 }
 
+void Channel::close(const wire::control::Goodbye& goodbye) {
+    // In the middle of another message it would not be understood.
+    if (unsent_.empty() && !writing_) (void)write_now(encode(goodbye));
+    close();
+}
+
+int Channel::release() {
+    asio::error_code error;
+    const int descriptor = socket_.is_open() ? socket_.release(error) : -1;
+    return error ? -1 : descriptor;
+}
+
 Result<bool> Channel::same_user() const {
-    if (endpoint_text(socket_.local_endpoint()) != "unix") return false;
+    asio::error_code error;
+    const auto local = socket_.local_endpoint(error);
+    if (error) return gone(error);
+    if (endpoint_text(local) != "unix") return false;
     ucred other{};
     socklen_t size = sizeof other;
     // native_handle() is not const although it changes nothing
@@ -66,39 +120,21 @@ Result<bool> Channel::same_user() const {
 }
 
 std::string Channel::local_endpoint() const {
-    asio::error_code ignored;
-    return endpoint_text(socket_.local_endpoint(ignored));
+    asio::error_code error;
+    const auto endpoint = socket_.local_endpoint(error);
+    return error ? std::string("nowhere") : endpoint_text(endpoint);
 }
 std::string Channel::remote_endpoint() const {
-    asio::error_code ignored;
-    return endpoint_text(socket_.remote_endpoint(ignored));
+    asio::error_code error;
+    const auto endpoint = socket_.remote_endpoint(error);
+    return error ? std::string("nowhere") : endpoint_text(endpoint);
 }
 
-Result<std::string> text_field(const Message& message, const char* name) {
-    const auto found = message.find(name);
-    if (found == message.end() || !found->is_string())
-        return fail(ErrorCode::invalid, "control message without text '{}'", name);
-    return found->get<std::string>();
-}
-
-Result<std::uint64_t> number_field(const Message& message, const char* name, std::uint64_t max) {
-    const auto found = message.find(name);
-    if (found == message.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() > max)
-        return fail(ErrorCode::invalid, "control message without number '{}' of at most {}", name, max);
-    return found->get<std::uint64_t>();
-}
-
-Result<ByteBuffer> bytes_field(const Message& message, const char* name, std::size_t bytes_max) {
-    const auto found = message.find(name);
-    if (found == message.end() || !found->is_binary() || found->get_binary().size() > bytes_max)
-        return fail(ErrorCode::invalid, "control message without bytes '{}' of at most {}", name, bytes_max);
-    const auto bytes = std::as_bytes(std::span<const std::uint8_t>(found->get_binary()));
-    return ByteBuffer(bytes.begin(), bytes.end());
-}
-
-Message::binary_t binary(Bytes bytes) {
-    const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    return Message::binary_t(std::vector<std::uint8_t>(first, first + bytes.size()));
+Result<asio::generic::stream_protocol::endpoint> Channel::remote() const {
+    asio::error_code error;
+    const auto endpoint = socket_.remote_endpoint(error);
+    if (error) return gone(error);
+    return endpoint;
 }
 
 }  // namespace rove::control

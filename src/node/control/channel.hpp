@@ -1,55 +1,79 @@
-// A control connection: CBOR messages, each behind its length (4 bytes, little-endian), over a loopback TCP or Unix socket.
-// Its end tells that the process at the other end is gone, within microseconds of its death.
+// A control connection: messages (wire/control.hpp) over a loopback TCP or Unix socket. Its end tells that the process at
+// the other end is gone, within microseconds of its death.
 //
 // Threads: all of it on the control thread (the io_context's).
 #pragma once
 
 #include <asio/awaitable.hpp>
 #include <asio/generic/stream_protocol.hpp>
-#include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
-#include "node/control/cookie.hpp"
+#include "wire/control.hpp"
 
 namespace rove::control {
 
 using Socket = asio::generic::stream_protocol::socket;
-using Message = nlohmann::json;
 
-// The largest control message: a welcome that lists 32767 members at 32 bytes each would pass it, 4000 fit.
-inline constexpr std::size_t kMessageBytesMax = 256 * 1024;
+// Bytes that were said and not taken by the other end yet. Lists of members, 1024 of them at most twice, are all that there
+// is to be said unasked: 2 x 171 KiB, and as much again.
+inline constexpr std::size_t kUnsentBytesMax = 768UL * 1024;
 
-class Channel {
+// The other end said goodbye: as an error for people, and as what it was.
+struct Farewell {
+    wire::control::Goodbye goodbye;
+    [[nodiscard]] Error error() const;
+};
+
+class Channel : public std::enable_shared_from_this<Channel> {
 public:
-    explicit Channel(Socket socket) : socket_(std::move(socket)) {}
+    // Is in `open` for as long as it lives, which is no longer than the set.
+    Channel(Socket socket, std::set<Channel*>& open) : socket_(std::move(socket)), open_(open) { open_.insert(this); }
+    ~Channel() { open_.erase(this); }
+    Channel(const Channel&) = delete;
 
-    [[nodiscard]] asio::awaitable<Result<Message>> receive();  // disconnected; invalid: not CBOR, too large
-    [[nodiscard]] asio::awaitable<Status> send(Message message);
+    // The next message's body, of 1 to `bytes_max` bytes. disconnected: the connection ended; invalid: of another size.
+    [[nodiscard]] asio::awaitable<Result<ByteBuffer>> receive(std::size_t bytes_max);
+    // The next message, which must be of that kind. A goodbye instead is the error it says, and kept in farewell().
+    template <typename Message>
+    [[nodiscard]] asio::awaitable<Result<Message>> receive() {
+        constexpr std::size_t kMost = std::max(Message::kBytesMax, wire::control::Goodbye::kBytesMax);
+        const Result<ByteBuffer> body = co_await receive(kMost);
+        if (!body) co_return tl::unexpected<Error>(body.error());
+        if (const Status said = heed_goodbye(*body); !said) co_return tl::unexpected<Error>(said.error());
+        co_return wire::control::decode<Message>(*body);
+    }
+    // The goodbye's error where the message is one.
+    [[nodiscard]] Status heed_goodbye(Bytes body);
+    [[nodiscard]] const std::optional<Farewell>& farewell() const { return farewell_; }
+
+    // While they meet: waits until it is written.
+    [[nodiscard]] asio::awaitable<Status> send(ByteBuffer message);
+    // Afterwards: written when the other end takes it. One that does not is hung up on.
+    void say(ByteBuffer message);
     void close();
+    // Says why first, where that can be written at once.
+    void close(const wire::control::Goodbye& goodbye);
+    // The socket's descriptor, non-blocking: the channel has none any more. Negative: it was closed.
+    [[nodiscard]] int release();
 
     // refused where the kernel says that the other end is another user. True: it said the same user, so no cookie is needed.
     [[nodiscard]] Result<bool> same_user() const;
     // What both ends know the connection by: the node's own "ip:port".
     [[nodiscard]] std::string local_endpoint() const;
     [[nodiscard]] std::string remote_endpoint() const;
+    [[nodiscard]] Result<asio::generic::stream_protocol::endpoint> remote() const;
 
 private:
+    [[nodiscard]] asio::awaitable<void> write_unsent();
+    [[nodiscard]] std::size_t write_now(Bytes bytes);
+
     Socket socket_;
+    std::set<Channel*>& open_;
+    ByteBuffer unsent_;
+    bool writing_ = false;
+    std::optional<Farewell> farewell_;
 };
-
-// Reads a field of a message; invalid names the field. Ids are byte strings.
-[[nodiscard]] Result<std::string> text_field(const Message& message, const char* name);
-[[nodiscard]] Result<std::uint64_t> number_field(const Message& message, const char* name, std::uint64_t max);
-[[nodiscard]] Result<ByteBuffer> bytes_field(const Message& message, const char* name, std::size_t bytes_max);
-[[nodiscard]] Message::binary_t binary(Bytes bytes);
-
-template <typename Id>
-[[nodiscard]] Result<Id> id_field(const Message& message, const char* name) {
-    ROVE_TRY(const ByteBuffer raw, bytes_field(message, name, sizeof(Id)));
-    if (raw.size() != sizeof(Id))
-        return fail(ErrorCode::invalid, "control message: '{}' is not {} bytes long", name, sizeof(Id));
-    return Id::from(std::span<const std::byte, sizeof(Id)>(raw));
-}
 
 }  // namespace rove::control

@@ -3,16 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <asio/bind_executor.hpp>
 #include <asio/co_spawn.hpp>
-#include <asio/connect.hpp>
-#include <asio/detached.hpp>
 #include <asio/experimental/as_tuple.hpp>
 #include <asio/local/stream_protocol.hpp>
 #include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
-#include <asio/use_future.hpp>
+#include <future>
 
 #include "node/log.hpp"
 
@@ -32,10 +28,45 @@ void remove_dead_socket(const std::string& path) {
     if (error == asio::error::connection_refused) unlink(path.c_str());
 }
 
+// Libraries below throw where descriptors, threads or memory have run out: nothing else is left to go wrong there.
+template <typename Work>
+auto without_exceptions(const std::string& what, Work&& work) -> decltype(work()) {
+    try {
+        return work();
+    } catch (const std::exception& error) {
+        return fail(ErrorCode::overloaded, "{}: {}", what, error.what());
+    }
+}
+
+Error ending() {
+    return {ErrorCode::cancelled, "this node is ending: it meets nobody any more"};
+}
+
 }  // namespace
 
-Control::Control(NodeCore& core) : core_(core) {
-    thread_ = std::thread([this] { io_.run(); });
+Result<std::unique_ptr<Control>> Control::create(NodeCore& core) {
+    return without_exceptions("a node's control thread cannot be started", [&]() -> Result<std::unique_ptr<Control>> {
+        std::unique_ptr<Control> control(new Control(core));
+        control->start_thread();
+        return control;
+    });
+}
+
+Control::Control(NodeCore& core) : core_(core), io_(std::make_unique<asio::io_context>(1)) {
+    keep_.emplace(io_->get_executor());
+    identity_.emplace(*io_, asio::steady_timer::time_point::max());
+}
+
+void Control::start_thread() {
+    thread_ = std::thread([this] {
+        for (;;) try {
+                io_->run();
+                return;
+            } catch (const std::exception& error) {  // out of memory, in a handler: the others go on
+                log().error("{}: the control thread: {}", core_.name(), error.what());
+            }
+    });
+    gate_->io = io_.get();
 }
 
 Control::~Control() {
@@ -44,36 +75,41 @@ Control::~Control() {
 
 Result<std::string> Control::listen(const std::string& text) {
     if (text.empty()) return std::string();
-    ROVE_TRY(Address address, parse_address(text));
-    ROVE_TRY(const auto endpoints, resolve(address));
-    const auto& endpoint = endpoints.front();
-    if (address.is_unix()) remove_dead_socket(address.path);
-    asio::error_code error;
-    acceptor_.emplace(io_);
-    acceptor_->open(endpoint.protocol(), error);
-    if (!error && !address.is_unix()) acceptor_->set_option(asio::socket_base::reuse_address(true), error);
-    if (!error) acceptor_->bind(endpoint, error);
-    if (!error) acceptor_->listen(asio::socket_base::max_listen_connections, error);
-    if (error == asio::error::address_in_use)
-        return fail(ErrorCode::invalid, "cannot listen on {}: another process does; choose another{}", text,
-                    address.is_unix() ? " path" : " port, or port 0 for a free one");
-    if (error) return fail(ErrorCode::invalid, "cannot listen on {}: {}", text, error.message());
-    if (address.is_unix()) {
-        chmod(address.path.c_str(), 0600);
-        socket_path_ = address.path;
-    } else {
-        ROVE_CHECK(cookie());  // before anybody comes, and with an error that the one who starts the node sees
-        address = *parse_address(endpoint_text(acceptor_->local_endpoint()));
-    }
-    address_ = address.to_string();
-    asio::co_spawn(io_, accept_all(), asio::detached);
-    return address_;
+    return without_exceptions("cannot listen on " + text, [&]() -> Result<std::string> {
+        ROVE_TRY(Address address, parse_address(text));
+        ROVE_TRY(const auto endpoints, resolve(address));
+        const auto& endpoint = endpoints.front();
+        if (address.is_unix()) remove_dead_socket(address.path);
+        asio::error_code error;
+        acceptor_.emplace(*io_);
+        acceptor_->open(endpoint.protocol(), error);
+        if (!error && !address.is_unix()) acceptor_->set_option(asio::socket_base::reuse_address(true), error);
+        if (!error) acceptor_->bind(endpoint, error);
+        if (!error) acceptor_->listen(asio::socket_base::max_listen_connections, error);
+        if (error == asio::error::address_in_use)
+            return fail(ErrorCode::invalid, "cannot listen on {}: another process does; choose another{}", text,
+                        address.is_unix() ? " path" : " port, or port 0 for a free one");
+        if (error) return fail(ErrorCode::invalid, "cannot listen on {}: {}", text, error.message());
+        if (address.is_unix()) {
+            chmod(address.path.c_str(), 0600);
+            socket_path_ = address.path;
+        } else {
+            ROVE_CHECK(cookie());  // before anybody comes, and with an error that the one who starts the node sees
+            address = *parse_address(endpoint_text(acceptor_->local_endpoint()));
+        }
+        address_ = address.to_string();
+        spawn(accept_all(), "accepting connections");
+        return address_;
+    });
 }
 
 void Control::identity_known() {
-    asio::post(io_, [this] {
-        identity_known_ = true;
-        if (!address_.empty()) note_member(core_.id(), address_, Member::State::living);
+    asio::post(*io_, [this] {
+        if (!address_.empty()) {  // the first node of a cluster
+            cluster_ = random_id<wire::control::Cluster>();
+            i_am(core_.id(), 1);
+            certificate_ = certify(core_.id());
+        }
     });
 }
 
@@ -84,139 +120,156 @@ Result<Cookie> Control::cookie() {
     return read;
 }
 
+bool Control::has_streams() const {
+    switch (core_.options().fabric) {
+        case FabricChoice::best:
+        case FabricChoice::tcp: return true;
+        default: return false;
+    }
+}
+
+// An end by an exception (memory has run out) is the end of that one conversation: what it had taken is given back by the
+// destructors of its frame.
+void Control::spawn(asio::awaitable<void> work, const char* what) {
+    asio::co_spawn(*io_, std::move(work), [this, what](std::exception_ptr failed) {
+        if (!failed) return;
+        try {
+            std::rethrow_exception(failed);
+        } catch (const std::exception& error) {
+            log().error("{}: {}: {}", core_.name(), what, error.what());
+        } catch (...) {
+            log().error("{}: {}: unknown exception", core_.name(), what);
+        }
+    });
+}
+
+asio::awaitable<void> Control::pause(std::chrono::milliseconds time) {
+    asio::steady_timer timer(*io_, time);
+    (void)co_await timer.async_wait(kAwait);
+}
+
+// Strangers cannot fill the log: ten lines a second, the rest in silence.
+void Control::complain(const std::string& text) {
+    const TimePoint now = Clock::now();
+    if (now - complaints_since_ > std::chrono::seconds(1)) {
+        complaints_since_ = now;
+        complaints_ = 0;
+    }
+    if (++complaints_ <= 10)
+        log().warn("{}: {}", core_.name(), text);
+    else
+        log().debug("{}: {}", core_.name(), text);
+}
+
 asio::awaitable<void> Control::accept_all() {
     for (;;) {
-        auto [error, socket] = co_await acceptor_->async_accept(io_, kAwait);
+        auto [error, socket] = co_await acceptor_->async_accept(*io_, kAwait);
         if (error == asio::error::operation_aborted || !acceptor_->is_open()) co_return;
         if (error) {  // out of descriptors, say: others may be freed
-            asio::steady_timer timer(io_, std::chrono::milliseconds(100));
-            (void)co_await timer.async_wait(kAwait);
+            co_await pause(std::chrono::milliseconds(100));
             continue;
         }
-        if (meetings_ >= kMeetingsMax) continue;  // dropped: the other end sees the connection close
-        auto channel = std::make_shared<Channel>(std::move(socket));
-        asio::co_spawn(io_, receive_one(channel), asio::detached);
+        auto channel = std::make_shared<Channel>(std::move(socket), channels_);
+        spawn(receive_one(std::move(channel)), "a meeting");
     }
 }
 
-// Follows a connection from its acceptance to the end of the meeting; what comes after is watch()'s.
-asio::awaitable<void> Control::receive_one(std::shared_ptr<Channel> channel) {
-    ++meetings_;
-    channels_.push_back(channel);
-    asio::steady_timer deadline(io_, core_.options().connect_timeout);
-    deadline.async_wait([channel](asio::error_code error) {
-        if (!error) channel->close();
-    });
-    const Status met = co_await welcome(channel);
-    deadline.cancel();
-    --meetings_;
-    if (met) co_return;
-    log().warn("{}: a meeting failed: {}", core_.name(), met.error().message());
-    Message refusal;
-    refusal["error"] = {{"code", static_cast<unsigned>(met.error().code())}, {"text", met.error().message()}};
-    (void)co_await channel->send(std::move(refusal));
-    channel->close();
+// Any thread may hang up; who does it says why, and the other end is told.
+std::function<void(const Error&)> Control::hang_up_of(const std::shared_ptr<Channel>& channel) {
+    return [gate = gate_, weak = std::weak_ptr(channel)](const Error& why) {
+        const std::lock_guard lock(gate->mutex);
+        if (gate->io == nullptr) return;
+        Goodbye goodbye{.reason = Goodbye::Reason::cut, .code = why.code(), .text = why.message()};
+        asio::post(*gate->io, [weak, goodbye = std::move(goodbye)] {
+            if (const auto open = weak.lock()) open->close(goodbye);
+        });
+    };
 }
 
-// The connection's remaining task: to tell that the peer is gone, and how many nodes there are.
-asio::awaitable<void> Control::watch(std::shared_ptr<Channel> channel, std::shared_ptr<PeerState> peer) {
-    const NodeId id = peer->id;
-    for (;;) {
-        const Result<Message> message = co_await channel->receive();
-        if (!message) {
-            core_.lose(peer, message.error());
-            break;
-        }
-        core_.lose(peer, Error(ErrorCode::invalid, "it sent a control message that nobody asked for"));
-        break;
-    }
-    channel->close();
-    if (is_client(id) && home_of(id) == core_.id()) clients_[id & 0xFFFFU] = false;
-    if (!is_client(id) && id < members_.size() && members_[id].state == Member::State::living && peer->member)
-        members_[id].state = Member::State::gone;
-}
-
-NodeId Control::coordinator() const {
-    for (NodeId id = 0; id < members_.size(); ++id)
-        if (members_[id].state == Member::State::living) return id;
-    return core_.id();
-}
-
-void Control::note_member(NodeId id, const std::string& address, Member::State state) {
-    if (members_.size() <= id) members_.resize(id + 1);
-    members_[id] = {address, state};
-    core_.set_node_count(static_cast<std::uint32_t>(members_.size()));
-}
-
-Message Control::member_list() const {
-    Message list = Message::array();
-    for (NodeId id = 0; id < members_.size(); ++id)
-        if (members_[id].state == Member::State::living || members_[id].state == Member::State::joining)
-            list.push_back({{"id", id}, {"address", members_[id].address}});
-    return list;
+Result<std::shared_ptr<PeerState>> Control::run_and_wait(asio::awaitable<Result<std::shared_ptr<PeerState>>> work) {
+    using Ended = std::optional<Result<std::shared_ptr<PeerState>>>;
+    const auto result = std::make_shared<Ended>();
+    std::unique_lock lock(waiting_mutex_);
+    if (stopped_) return tl::unexpected<Error>(ending());
+    asio::co_spawn(*io_, std::move(work),
+                   [this, result](std::exception_ptr failed, Result<std::shared_ptr<PeerState>> value) {
+                       const std::lock_guard guard(waiting_mutex_);
+                       *result = failed ? Result<std::shared_ptr<PeerState>>(
+                                              fail(ErrorCode::overloaded, "a meeting failed: memory ran out"))
+                                        : std::move(value);
+                       ended_.notify_all();
+                   });
+    ++waiting_;
+    ended_.wait(lock, [&] { return result->has_value() || stopped_; });
+    --waiting_;
+    ended_.notify_all();
+    if (!*result) return tl::unexpected<Error>(ending());
+    return **result;
 }
 
 Status Control::join(const std::string& address) {
-    auto work = [](Control& self, std::string at) -> asio::awaitable<Status> {
-        co_return co_await self.join_all(std::move(at));
-    };
-    std::future<Status> future = asio::co_spawn(io_, work(*this, address), asio::use_future);
-    return future.get();
+    return without_exceptions("joining the node at " + address, [&]() -> Status {
+        ROVE_TRY(const Address parsed, parse_address(address));
+        ROVE_TRY(Endpoints endpoints, resolve(parsed));
+        ROVE_CHECK(run_and_wait(join_all(address, std::move(endpoints))));
+        return {};
+    });
 }
 
 Result<std::shared_ptr<PeerState>> Control::connect(const std::string& address, std::shared_ptr<PeerState> old) {
-    const Role role = old && old->member ? Role::member : Role::client;
-    std::future<Result<Met>> future = asio::co_spawn(io_, meet({address, role, std::move(old)}), asio::use_future);
-    ROVE_TRY(const Met met, future.get());
-    return met.peer;
-}
-
-asio::awaitable<Status> Control::join_all(std::string address) {
-    constexpr unsigned kRedirectsMax = 8;
-    Met met;
-    for (unsigned redirects = 0;; ++redirects) {
-        Result<Met> asked = co_await meet({address, Role::join, nullptr});
-        if (!asked) co_return tl::unexpected<Error>(asked.error());
-        met = std::move(*asked);
-        if (met.peer) break;
-        if (redirects == kRedirectsMax)
-            co_return fail(ErrorCode::internal, "cannot join: the nodes at {} send on from one to the other", address);
-        address = met.redirect;
-    }
-    identity_known_ = true;
-    for (const auto& [id, at] : met.members)
-        if (id != core_.id()) note_member(id, at, Member::State::living);
-    note_member(core_.id(), address_, Member::State::living);
-    for (const auto& [id, at] : met.members) {
-        if (id == core_.id() || id == met.peer->id) continue;
-        const Result<Met> other = co_await meet({at, Role::member, nullptr});
-        if (other) continue;
-        members_[id].state = Member::State::gone;
-        log().warn("{}: node {} at {} was not met: {}", core_.name(), id, at, other.error().message());
-    }
-    co_return Status();
+    using Connected = Result<std::shared_ptr<PeerState>>;
+    return without_exceptions("meeting the node at " + address, [&]() -> Connected {
+        ROVE_TRY(const Address parsed, parse_address(address));
+        ROVE_TRY(Endpoints endpoints, resolve(parsed));  // by this thread: a name may take time
+        return run_and_wait(reach(address, std::move(endpoints), old));
+    });
 }
 
 void Control::stop_accepting() {
-    asio::post(io_, [this] {
-        if (acceptor_) acceptor_->close();
-    });
+    {
+        const std::lock_guard lock(gate_->mutex);
+        if (gate_->io != nullptr)
+            asio::post(*gate_->io, [this] {
+                asio::error_code ignored;
+                if (acceptor_) acceptor_->close(ignored);
+            });
+    }
     if (!socket_path_.empty()) unlink(std::exchange(socket_path_, {}).c_str());
 }
 
+// 1. nobody begins to wait for a meeting any more, and who does is told; 2. every connection says goodbye and ends, and the
+// thread; 3. the conversations are dropped where they are, which gives back what they had taken.
 void Control::stop() {
     if (!thread_.joinable()) return;
     stop_accepting();
-    asio::post(io_, [this] {
-        for (const auto& each : channels_)
-            if (const auto channel = each.lock()) channel->close();
+    {
+        std::unique_lock lock(waiting_mutex_);
+        stopped_ = true;
+        ended_.notify_all();
+        ended_.wait(lock, [this] { return waiting_ == 0; });
+    }
+    {
+        const std::lock_guard lock(gate_->mutex);
+        gate_->io = nullptr;
+    }
+    asio::post(*io_, [this] {
+        const std::vector<Channel*> open(channels_.begin(), channels_.end());
+        for (Channel* channel : open) channel->close(Goodbye{});
+        io_->stop();
     });
-    keep_.reset();
-    // The coroutines end with their connections; one that waits for something else is dropped with the context.
-    const auto limit = Clock::now() + std::chrono::milliseconds(500);
-    while (!io_.stopped() && Clock::now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    io_.stop();
     thread_.join();
+    acceptor_.reset();
+    attempts_.clear();
+    unproven_.clear();
+    identity_.reset();
+    keep_.reset();
+    io_.reset();
+}
+
+Control::Load Control::load() {
+    std::promise<Load> promise;
+    asio::post(*io_, [&] { promise.set_value({channels_.size(), unproven_.size(), meetings_}); });
+    return promise.get_future().get();
 }
 
 }  // namespace rove::control

@@ -1,18 +1,10 @@
 // The control plane: who is there, and may they come in? It listens, meets other processes, keeps the list of members, and
-// notices a peer's end. One thread; nothing of it is on the way of a call.
+// notices a peer's end. One thread; nothing of it is on the way of a call. docs/meeting.md has the conversation.
 //
-// A meeting, one line a message (CBOR maps; the connection's opener on the left):
-//
-//     {rove, nonce, role}                    ->
-//                                            <-  {rove, nonce, proof}             the node proves the cookie …
-//     {proof, triple, offer, id, listen}     ->                                   … and the opener does
-//                                            <-  {id, you, count, members, resident, triple, offer} | {redirect} | {error}
-//     {connected}                            ->                                   its lane to the node is open
-//                                            <-  {connected}                      and the node's to it
-//
-// On a Unix socket the kernel tells the user, and the proofs are left empty. Membership: whoever is asked by a node that
-// wants to join sends it on to the member with the lowest id that lives, which gives out ids one after the other; the new
-// node then meets every member itself. A node that comes back at the same address gets its old id.
+//     control.cpp      the thread: listening, who waits for a meeting, the end
+//     opening.cpp      a meeting as its opener sees it
+//     receiving.cpp    a meeting as the node sees it that was called on
+//     membership.cpp   joining, members that come and go, links that were cut
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -20,9 +12,14 @@
 #include <asio/executor_work_guard.hpp>
 #include <asio/generic/stream_protocol.hpp>
 #include <asio/io_context.hpp>
-#include <future>
+#include <asio/steady_timer.hpp>
+#include <condition_variable>
+#include <list>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,83 +27,255 @@
 #include "base/result.hpp"
 #include "node/control/address.hpp"
 #include "node/control/channel.hpp"
+#include "node/control/cookie.hpp"
+#include "node/control/identity.hpp"
+#include "node/control/members.hpp"
 #include "node/core.hpp"
 
 namespace rove::control {
 
-// Meetings under way at once: what someone who only opens connections can hold.
+// Connections that have proven nothing yet: one more, and the oldest is dropped. Each costs a descriptor and some 4 KiB (its coroutine,
+// its socket, 71 bytes of message): 256 KiB.
+inline constexpr std::size_t kUnprovenMax = 64;
+// How long such a connection may take for its first message. Loopback brings it in microseconds.
+inline constexpr auto kHelloTimeMax = std::chrono::seconds(1);
+// Proven meetings under way at once. Each costs mailboxes (2 MiB, of which what is written counts) and messages of at most
+// 17 KiB; more of them are refused as overloaded.
 inline constexpr std::size_t kMeetingsMax = 256;
-inline constexpr unsigned kProtocolVersion = 2;
-
-enum class Role : std::uint8_t { client, join, member };
+// Clients of one node, by the 16 bits of their ids.
+inline constexpr std::size_t kClientsMax = 65536;
+inline constexpr unsigned kRedirectsMax = 8;
+// Pauses between the attempts to meet a member again.
+inline constexpr std::chrono::milliseconds kHealPauseMin{50}, kHealPauseMax{5000};
+// The member with the lower id leaves the first attempt to the other one.
+inline constexpr std::chrono::milliseconds kHealDeference{250};
 
 class Control {
 public:
-    explicit Control(NodeCore& core);
+    // overloaded: no descriptors or threads left for it.
+    [[nodiscard]] static Result<std::unique_ptr<Control>> create(NodeCore& core);
     ~Control();
     Control(const Control&) = delete;
+    // In the child of a fork: the thread is not there, and the sockets are the parent's. Leaves everything as it is.
+    static void abandon(std::unique_ptr<Control> control) { (void)control.release(); }
 
     // Listens; gives the address with its real port, or "" for an empty one. Others are met once identity_known() is called.
     [[nodiscard]] Result<std::string> listen(const std::string& address);
     void identity_known();
     // Becomes a member of the nodes of which one is at the address, and meets all of them.
     [[nodiscard]] Status join(const std::string& address);
-    // Meets the node at the address; a peer given as `old` is brought back to life. From any thread but the control thread.
+    // Meets the node at the address, or gives the link that there is; a peer given as `old` is brought back to life. Threads that
+    // ask for one node at once share a meeting. From any thread but the control thread. cancelled: the node is ending.
     [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(const std::string& address,
                                                              std::shared_ptr<PeerState> old);
     void stop_accepting();
-    void stop();  // ends every connection and the thread
+    void stop();  // says goodbye, ends every connection and the thread
+
+    // For tests: connections open, unproven and proven meetings.
+    struct Load {
+        std::size_t channels = 0, unproven = 0, meetings = 0;
+    };
+    [[nodiscard]] Load load();
 
 private:
-    struct Member {
+    using Endpoints = std::vector<asio::generic::stream_protocol::endpoint>;
+    using Goodbye = wire::control::Goodbye;
+    using Role = wire::control::Role;
+
+    // A meeting to open.
+    struct Wanted {
         std::string address;
-        enum class State : std::uint8_t { unused, joining, living, gone } state = State::unused;
-    };
-    struct Request {
-        std::string address;
+        Endpoints endpoints;
         Role role = Role::client;
         std::shared_ptr<PeerState> old;
+        NodeId member = kNoNode;  // whom, as one member meets another
+        bool probe = false;       // only whether that member is there
+        bool replace = false;
     };
     struct Met {
-        std::shared_ptr<PeerState> peer;  // null: redirected
+        std::shared_ptr<PeerState> peer;  // null: redirected, or a probe
+        NodeId id = kNoNode;
         std::string redirect;
-        std::vector<std::pair<NodeId, std::string>> members;
+        std::vector<wire::control::Member> members;
     };
+    // A meeting under way that somebody may wait for.
+    struct Attempt {
+        explicit Attempt(asio::io_context& io) : ended(io, asio::steady_timer::time_point::max()) {}
+        asio::steady_timer ended;
+        std::optional<Result<Met>> result;
+    };
+    // Whom a connection is watched for.
+    struct Watched {
+        std::shared_ptr<PeerState> peer;
+        std::uint64_t meeting = 0;
+        NodeId member = kNoNode;                // as which it is a member
+        std::optional<std::uint16_t> client{};  // as which it is a client of this node
+    };
+    // What the node knows of who called on it.
+    struct Guest {
+        std::shared_ptr<Channel> channel;
+        Role role = Role::client;
+        wire::control::Nonce mine, theirs;
+        Goodbye::Reason reason = Goodbye::Reason::refused;  // to be said if they do not meet
+    };
+    // A stream that is expected.
+    struct ExpectedLane {
+        wire::control::Ticket ticket;
+        asio::steady_timer arrived;
+        int socket = -1;
+    };
+    class Counted;
+    class Unproven;
+    class Deadline;
+    class ClientPlace;
+    class TicketPlace;
 
-    [[nodiscard]] asio::awaitable<Result<Met>> meet(Request request);
-    [[nodiscard]] asio::awaitable<Result<Met>> meet_over(std::shared_ptr<Channel> channel, Request request,
-                                                         const Address& address);
-    [[nodiscard]] asio::awaitable<Status> join_all(std::string address);
-    template <typename T>
-    [[nodiscard]] Result<T> finish(asio::awaitable<Result<T>> work, std::string what);
+    explicit Control(NodeCore& core);
+    void start_thread();
 
+    // ---- control.cpp
+    [[nodiscard]] Result<std::shared_ptr<PeerState>> run_and_wait(
+        asio::awaitable<Result<std::shared_ptr<PeerState>>> work);
+    void spawn(asio::awaitable<void> work, const char* what);
     [[nodiscard]] asio::awaitable<void> accept_all();
-    [[nodiscard]] asio::awaitable<void> receive_one(std::shared_ptr<Channel> channel);
-    [[nodiscard]] asio::awaitable<Status> welcome(std::shared_ptr<Channel> channel);
-    [[nodiscard]] asio::awaitable<Status> let_in(std::shared_ptr<Channel> channel, Role role, const Message& request);
-    [[nodiscard]] Result<NodeId> give_id(Role role, const Message& request);
-    [[nodiscard]] asio::awaitable<void> watch(std::shared_ptr<Channel> channel, std::shared_ptr<PeerState> peer);
-
-    [[nodiscard]] bool cookie_needed(const Channel& channel, bool same_user) const;
+    [[nodiscard]] asio::awaitable<void> pause(std::chrono::milliseconds time);
     [[nodiscard]] Result<Cookie> cookie();
-    [[nodiscard]] NodeId coordinator() const;
-    void note_member(NodeId id, const std::string& address, Member::State state);
-    [[nodiscard]] Message member_list() const;
+    [[nodiscard]] bool has_streams() const;
+    [[nodiscard]] std::function<void(const Error&)> hang_up_of(const std::shared_ptr<Channel>& channel);
+    void complain(const std::string& text);
+
+    // ---- opening.cpp
+    [[nodiscard]] asio::awaitable<Result<std::shared_ptr<PeerState>>> reach(std::string address, Endpoints endpoints,
+                                                                            std::shared_ptr<PeerState> old);
+    [[nodiscard]] asio::awaitable<Result<Met>> share(std::string key, Wanted wanted);
+    [[nodiscard]] asio::awaitable<Result<Met>> meet(Wanted wanted);
+    [[nodiscard]] asio::awaitable<Result<Met>> meet_once(Wanted& wanted, std::shared_ptr<Channel>& channel,
+                                                         bool& heard);
+    [[nodiscard]] asio::awaitable<Result<Met>> converse(std::shared_ptr<Channel> channel, const Wanted& wanted,
+                                                        bool& heard);
+    [[nodiscard]] Status check_welcome(const Wanted& wanted, const wire::control::Welcome& welcome, Bytes statement);
+    [[nodiscard]] asio::awaitable<Result<std::unique_ptr<fabric::Link>>> open_stream(
+        asio::generic::stream_protocol::endpoint endpoint, wire::control::Welcome welcome);
+
+    // ---- receiving.cpp
+    [[nodiscard]] asio::awaitable<void> receive_one(std::shared_ptr<Channel> channel);
+    [[nodiscard]] asio::awaitable<Status> welcome(Guest& guest, Unproven& unproven);
+    [[nodiscard]] asio::awaitable<Status> let_in(Guest& guest, wire::control::Request request);
+    [[nodiscard]] asio::awaitable<Result<NodeId>> id_of_member(Guest& guest, const wire::control::Request& request);
+    [[nodiscard]] Status present(std::shared_ptr<Channel> channel, const wire::control::LaneHello& lane);
+    [[nodiscard]] asio::awaitable<Result<int>> expect_lane(std::shared_ptr<ExpectedLane> lane);
+
+    // ---- membership.cpp
+    [[nodiscard]] asio::awaitable<Result<std::shared_ptr<PeerState>>> join_all(std::string address,
+                                                                               Endpoints endpoints);
+    [[nodiscard]] asio::awaitable<Result<NodeId>> give_id(const wire::control::Request& request);
+    [[nodiscard]] wire::control::Certificate certify(NodeId id) const;
+    [[nodiscard]] asio::awaitable<Result<Met>> meet_member(NodeId id, bool probe);
+    [[nodiscard]] asio::awaitable<void> watch(std::shared_ptr<Channel> channel, Watched who);
+    void member_is_here(NodeId id, const NodeCore::Adopted& adopted, const std::shared_ptr<Channel>& channel);
+    void member_went(NodeId id, std::uint64_t meeting, bool left);
+    void member_is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why);
+    void heard_of(const std::vector<wire::control::Member>& members, NodeId from);
+    void tell(const std::vector<wire::control::Member>& news, NodeId except);
+    void heal(NodeId id, std::chrono::milliseconds pause_first, std::shared_ptr<Attempt> first = nullptr);
+    [[nodiscard]] asio::awaitable<void> meet_again(NodeId id, std::chrono::milliseconds next,
+                                                   std::shared_ptr<Attempt> first);
+    void i_am(NodeId id, std::uint32_t generation);
 
     NodeCore& core_;
-    asio::io_context io_{1};
-    asio::executor_work_guard<asio::io_context::executor_type> keep_{io_.get_executor()};
+    std::unique_ptr<asio::io_context> io_;
+    std::optional<asio::executor_work_guard<asio::io_context::executor_type>> keep_;
+    // By which others reach the thread while there is one; outlives this object.
+    struct Gate {
+        std::mutex mutex;
+        asio::io_context* io = nullptr;
+    };
+    std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
     std::optional<asio::basic_socket_acceptor<asio::generic::stream_protocol>> acceptor_;
     std::string socket_path_;  // unlinked at the end
     std::string address_;
+    const KeyPair keys_;
+
+    // Threads that wait for a meeting.
+    std::mutex waiting_mutex_;
+    std::condition_variable ended_;
+    unsigned waiting_ = 0;
+    bool stopped_ = false;
+
     // From here on: the control thread's only.
     bool identity_known_ = false;
+    std::optional<asio::steady_timer> identity_;  // ends when the identity is known
+    wire::control::Cluster cluster_;
+    wire::control::Certificate certificate_;  // mine
+    std::set<Channel*> channels_;
+    std::list<std::shared_ptr<Channel>> unproven_;  // the oldest first
     std::size_t meetings_ = 0;
-    std::vector<Member> members_;
-    std::vector<bool> clients_;  // indices given out
+    Members members_;
+    std::map<NodeId, std::weak_ptr<Channel>> member_channels_;
+    std::multiset<NodeId> opening_;  // members to which a meeting is being opened
+    std::vector<bool> clients_;      // indices given out …
+    std::size_t next_client_ = 0;    // … one after the other, so that one is not given again at once
+    std::map<std::string, std::shared_ptr<Attempt>> attempts_;
+    std::map<std::string, std::weak_ptr<PeerState>> by_address_;  // nodes of which this one is a client
+    std::vector<std::shared_ptr<ExpectedLane>> expected_lanes_;
     std::optional<Cookie> cookie_;
-    std::vector<std::weak_ptr<Channel>> channels_;
+    TimePoint complaints_since_{};
+    unsigned complaints_ = 0;
     std::thread thread_;
 };
+
+// Counts itself in `count` for as long as it lives.
+class Control::Counted {
+public:
+    explicit Counted(std::size_t& count) : count_(count) { ++count_; }
+    ~Counted() { --count_; }
+    Counted(const Counted&) = delete;
+
+private:
+    std::size_t& count_;
+};
+
+// Closes a channel when the time is up.
+class Control::Deadline {
+public:
+    Deadline(asio::io_context& io, std::shared_ptr<Channel> channel) : timer_(io), channel_(std::move(channel)) {}
+    void set(std::chrono::milliseconds time) {
+        timer_.expires_after(time);
+        timer_.async_wait([channel = channel_, late = late_](asio::error_code error) {
+            if (error) return;
+            *late = true;
+            channel->close();
+        });
+    }
+    [[nodiscard]] bool passed() const { return *late_; }
+
+private:
+    asio::steady_timer timer_;
+    std::shared_ptr<Channel> channel_;
+    std::shared_ptr<bool> late_ = std::make_shared<bool>(false);
+};
+
+// A link that is destroyed under the node's lock if the meeting fails on the way.
+class PendingLink {
+public:
+    explicit PendingLink(NodeCore& core) : core_(core) {}
+    ~PendingLink() { drop(); }
+    PendingLink(const PendingLink&) = delete;
+    void set(std::unique_ptr<fabric::Link> link) { link_ = std::move(link); }
+    void drop() {
+        if (link_) core_.drop_link(std::move(link_));
+    }
+    explicit operator bool() const { return link_ != nullptr; }
+    fabric::Link& operator*() { return *link_; }
+    fabric::Link* operator->() { return link_.get(); }
+    std::unique_ptr<fabric::Link> take() { return std::move(link_); }
+
+private:
+    NodeCore& core_;
+    std::unique_ptr<fabric::Link> link_;
+};
+
+// The keys of a stream's rings, out of what the welcome said.
+[[nodiscard]] fabric::StreamKeys stream_keys(const wire::control::LaneSecret& secret, bool node);
 
 }  // namespace rove::control

@@ -9,13 +9,14 @@
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "wire/control.hpp"
 
 namespace rove::control {
 
 inline constexpr std::size_t kCookieBytes = 32;
 using Cookie = std::array<std::byte, kCookieBytes>;
-using Nonce = OpaqueId<32, struct NonceTag>;
-using Proof = OpaqueId<32, struct ProofTag>;
+using Nonce = wire::control::Nonce;
+using Proof = wire::control::Proof;
 
 // `chosen`, or where the cookie is by default (see NodeOptions::cookie).
 [[nodiscard]] std::filesystem::path cookie_path(const std::filesystem::path& chosen);

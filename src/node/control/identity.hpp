@@ -1,0 +1,31 @@
+// Which process is a member? Each makes a key pair when it starts, and proves that it has it whenever members meet.
+#pragma once
+
+#include "base/bytes.hpp"
+#include "wire/control.hpp"
+
+namespace rove::control {
+
+class KeyPair {
+public:
+    KeyPair();  // random
+    ~KeyPair();
+    KeyPair(const KeyPair&) = delete;
+    [[nodiscard]] const wire::control::PublicKey& key() const { return key_; }
+    [[nodiscard]] wire::control::Signature sign(Bytes statement) const;
+
+private:
+    wire::control::PublicKey key_;
+    std::array<unsigned char, 64> secret_;
+};
+
+[[nodiscard]] bool signed_by(const wire::control::PublicKey& key, Bytes statement,
+                             const wire::control::Signature& signature);
+
+template <typename Id>
+[[nodiscard]] Id random_id();
+extern template wire::control::Cluster random_id();
+extern template wire::control::Ticket random_id();
+extern template wire::control::LaneSecret random_id();
+
+}  // namespace rove::control

@@ -1,0 +1,92 @@
+#include "node/control/members.hpp"
+
+#include <algorithm>
+
+namespace rove::control {
+
+using State = MemberEntry::State;
+
+MemberEntry* Members::find(NodeId id) {
+    return id < entries_.size() && entries_[id].state != State::unused ? &entries_[id] : nullptr;
+}
+
+NodeId Members::at(std::string_view address) const {
+    for (NodeId id = 0; id < entries_.size(); ++id)
+        if ((entries_[id].is_there() || entries_[id].state == State::joining) && entries_[id].address == address)
+            return id;
+    return kNoNode;
+}
+
+NodeId Members::of(const std::shared_ptr<PeerState>& peer) const {
+    for (NodeId id = 0; peer && id < entries_.size(); ++id)
+        if (entries_[id].peer.lock() == peer) return id;
+    return kNoNode;
+}
+
+NodeId Members::lowest() const {
+    for (NodeId id = 0; id < entries_.size(); ++id)
+        if (entries_[id].is_there()) return id;
+    return kNoNode;
+}
+
+NodeId Members::give(const std::string& address, const wire::control::PublicKey& key, NodeId mine) {
+    const auto search = [this, mine](auto&& fits) {
+        for (NodeId id = 0; id < entries_.size(); ++id)
+            if (id != mine && fits(entries_[id])) return id;
+        return kNoNode;
+    };
+    NodeId id = search([&](const MemberEntry& each) { return each.state == State::gone && each.address == address; });
+    if (id == kNoNode) id = search([](const MemberEntry& each) { return each.state == State::unused; });
+    if (id == kNoNode && entries_.size() <= kNodeIdMax) id = static_cast<NodeId>(entries_.size());
+    if (id == kNoNode) id = search([](const MemberEntry& each) { return each.state == State::gone; });
+    if (id == kNoNode) return id;
+    MemberEntry& given = entry(id);
+    given.state = State::joining;
+    if (given.address != address) given.peer.reset();
+    given.address = address;
+    given.key = key;
+    ++given.generation;
+    return id;
+}
+
+void Members::take_back(NodeId id) {
+    MemberEntry& given = entry(id);
+    if (given.state == State::joining) given.state = id < count_ ? State::gone : State::unused;
+}
+
+void Members::set(const wire::control::Member& member, State state) {
+    MemberEntry& known = entry(member.id);
+    known.state = state;
+    known.address = member.address;
+    known.key = member.key;
+    known.generation = std::max(known.generation, member.generation);
+    count_ = std::max(count_, member.id + 1);
+}
+
+bool Members::learn(const wire::control::Member& member) {
+    if (member.id >= count_ + kIdsAheadMax) return false;
+    if (const MemberEntry* known = find(member.id);
+        known != nullptr && (known->state != State::gone || known->generation >= member.generation))
+        return false;
+    MemberEntry& news = entry(member.id);
+    news.state = State::lost;
+    news.address = member.address;
+    news.key = member.key;
+    news.generation = member.generation;
+    return true;
+}
+
+std::vector<wire::control::Member> Members::list(NodeId except) const {
+    std::vector<wire::control::Member> members;
+    for (NodeId id = 0; id < entries_.size() && members.size() < wire::control::kMembersMax; ++id)
+        if (id != except && entries_[id].is_there())
+            members.push_back({id, entries_[id].generation, entries_[id].address, entries_[id].key});
+    return members;
+}
+
+MemberEntry& Members::entry(NodeId id) {
+    if (entries_.size() <= id) entries_.resize(id + 1);
+    return entries_[id];
+}
+
+}  // namespace rove::control

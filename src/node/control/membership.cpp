@@ -1,0 +1,245 @@
+// Joining, members that come and go, and links that were cut.
+#include <sodium.h>
+
+#include <asio/experimental/as_tuple.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include "node/control/co_try.hpp"
+#include "node/control/control.hpp"
+#include "node/log.hpp"
+
+namespace rove::control {
+namespace {
+
+constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
+using State = MemberEntry::State;
+using wire::control::Certificate;
+using wire::control::Member;
+
+}  // namespace
+
+void Control::i_am(NodeId id, std::uint32_t generation) {
+    members_.set({id, generation, address_, keys_.key()}, State::living);
+    core_.set_identity(id, members_.count());
+    identity_known_ = true;
+    identity_->cancel();
+}
+
+asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::join_all(std::string address, Endpoints endpoints) {
+    const TimePoint limit = Clock::now() + core_.options().connect_timeout;
+    Wanted wanted{.address = address, .endpoints = endpoints, .role = Role::join};
+    Met met;
+    for (unsigned redirects = 0;;) {
+        Result<Met> asked = co_await meet(wanted);
+        if (asked && asked->peer) {
+            met = std::move(*asked);
+            break;
+        }
+        if (asked) {
+            if (++redirects > kRedirectsMax || asked->redirect == address_)
+                co_return fail(ErrorCode::invalid, "cannot join: the nodes at {} send on from one to the other",
+                               address);
+            ROVE_CO_TRY(const Address next, parse_address(asked->redirect));
+            ROVE_CO_TRY(Endpoints there, resolve(next, true));
+            wanted = {.address = asked->redirect, .endpoints = std::move(there), .role = Role::join};
+            continue;
+        }
+        // Whom it was sent to has just ended, and the one that sent it there will learn that in a moment.
+        if (redirects == 0 || asked.error().code() != ErrorCode::disconnected || Clock::now() >= limit)
+            co_return tl::unexpected<Error>(asked.error());
+        co_await pause(std::chrono::milliseconds(20));
+        wanted = {.address = address, .endpoints = endpoints, .role = Role::join};
+        redirects = 0;
+    }
+    // All at once: one that is stopped keeps nobody waiting but this node.
+    std::vector<std::shared_ptr<Attempt>> attempts;
+    for (const Member& member : met.members) {
+        if (member.id == core_.id()) continue;
+        if (member.id == met.id) {
+            members_.set(member, State::living);
+            continue;
+        }
+        members_.set(member, State::lost);
+        attempts.push_back(std::make_shared<Attempt>(*io_));
+        heal(member.id, std::chrono::milliseconds(0), attempts.back());
+    }
+    core_.set_node_count(members_.count());
+    for (const auto& attempt : attempts)
+        while (!attempt->result) (void)co_await attempt->ended.async_wait(kAwait);
+    co_return met.peer;
+}
+
+// An id for who joins. At a living member's address nobody can listen but that member, so whoever says that it does speaks
+// for another, or has taken the place of one that is dead: the address tells.
+asio::awaitable<Result<NodeId>> Control::give_id(const wire::control::Request& request) {
+    if (request.address == address_)
+        co_return fail(ErrorCode::invalid, "it says that it listens at {}, where this node does", address_);
+    if (const NodeId former = members_.at(request.address); former != kNoNode) {
+        if (members_.find(former)->state == State::joining)
+            co_return fail(ErrorCode::overloaded, "another process is joining from {}; try again", request.address);
+        const wire::control::PublicKey key = members_.find(former)->key;
+        const Result<Met> there = co_await meet_member(former, members_.find(former)->state == State::living);
+        const MemberEntry* entry = members_.find(former);
+        if (entry->is_there() && entry->key == key)
+            co_return fail(ErrorCode::refused, "node {} at {} lives{}", former, request.address,
+                           there ? "" : ", or does not answer: " + there.error().message());
+    }
+    const NodeId id = members_.give(request.address, request.key, core_.id());
+    if (id == kNoNode)
+        co_return fail(ErrorCode::overloaded, "{} nodes are members, the most there may be", kNodeIdMax + 1);
+    co_return id;
+}
+
+Certificate Control::certify(NodeId id) const {
+    const MemberEntry& entry = *const_cast<Members&>(members_).find(id);
+    Certificate certificate{
+        .id = id, .generation = entry.generation, .issuer = core_.id(), .cluster = cluster_, .signature = {}};
+    certificate.signature = keys_.sign(wire::control::statement(certificate, entry.address, entry.key));
+    return certificate;
+}
+
+asio::awaitable<Result<Control::Met>> Control::meet_member(NodeId id, bool probe) {
+    const MemberEntry* entry = members_.find(id);
+    if (entry == nullptr || entry->state == State::gone)
+        co_return fail(ErrorCode::disconnected, "node {} has left", id);
+    const std::string at = entry->address;
+    ROVE_CO_TRY(const Address address, parse_address(at));
+    ROVE_CO_TRY(Endpoints endpoints, resolve(address, true));
+    co_return co_await share(fmt::format("{}:{}", probe ? "probe" : "member", id), {.address = at,
+                                                                                    .endpoints = std::move(endpoints),
+                                                                                    .role = Role::member,
+                                                                                    .old = entry->peer.lock(),
+                                                                                    .member = id,
+                                                                                    .probe = probe});
+}
+
+// The connection's remaining task: to tell that the peer is gone, and what members say of others.
+asio::awaitable<void> Control::watch(std::shared_ptr<Channel> channel, Watched who) {
+    using wire::control::Members;
+    const std::size_t bytes_max =
+        who.member != kNoNode ? std::max(Members::kBytesMax, Goodbye::kBytesMax) : Goodbye::kBytesMax;
+    Error why(ErrorCode::disconnected, "");
+    bool left = false;
+    try {
+        for (;;) {
+            const Result<ByteBuffer> body = co_await channel->receive(bytes_max);
+            if (!body) {
+                why = body.error().code() == ErrorCode::disconnected
+                          ? Error(ErrorCode::disconnected,
+                                  fmt::format("its process ended, or was cut off: {}", body.error().message()))
+                          : body.error();
+                break;
+            }
+            if (const Status said = channel->heed_goodbye(*body); !said) {
+                why = said.error();
+                left = channel->farewell() && channel->farewell()->goodbye.reason == Goodbye::Reason::left;
+                break;
+            }
+            const Result<Members> members = who.member != kNoNode
+                                                ? wire::control::decode<Members>(*body)
+                                                : fail(ErrorCode::invalid, "it sent a control message that is not due");
+            if (!members) {
+                why = members.error();
+                break;
+            }
+            heard_of(members->members, who.member);
+        }
+    } catch (const std::exception& error) {
+        why = Error(ErrorCode::overloaded, error.what());
+    }
+    core_.lose(who.peer, who.meeting, why);
+    channel->close(Goodbye{.reason = Goodbye::Reason::cut, .code = why.code(), .text = why.message()});
+    if (who.client) clients_[*who.client] = false;
+    if (who.member != kNoNode) member_went(who.member, who.meeting, left);
+}
+
+void Control::member_is_here(NodeId id, const NodeCore::Adopted& adopted, const std::shared_ptr<Channel>& channel) {
+    MemberEntry* entry = members_.find(id);
+    const bool again = entry->meeting != 0;
+    entry->state = State::living;
+    entry->peer = adopted.peer;
+    entry->meeting = adopted.meeting;
+    member_channels_[id] = channel;
+    core_.set_node_count(members_.count());
+    if (!again) return;
+    // Each may have heard of others while the two had no link.
+    std::vector<Member> all = members_.list(id);
+    for (std::size_t begin = 0; begin < all.size(); begin += wire::control::Members::kMost) {
+        const std::size_t end = std::min(all.size(), begin + wire::control::Members::kMost);
+        channel->say(encode(wire::control::Members{.members = {all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                               all.begin() + static_cast<std::ptrdiff_t>(end)}}));
+    }
+}
+
+void Control::member_went(NodeId id, std::uint64_t meeting, bool left) {
+    MemberEntry* entry = members_.find(id);
+    if (entry == nullptr || entry->meeting != meeting || entry->state != State::living) return;
+    entry->state = State::lost;
+    if (left) return member_is_gone(id, entry->key, "it left");
+    heal(id, core_.id() > id ? std::chrono::milliseconds(0) : kHealDeference);
+}
+
+void Control::member_is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why) {
+    MemberEntry* entry = members_.find(id);
+    if (entry == nullptr || !entry->is_there() || entry->key != key || id == core_.id()) return;
+    entry->state = State::gone;
+    log().info("{}: node {} at {} is gone: {}", core_.name(), id, entry->address, why);
+    if (const std::shared_ptr<PeerState> peer = entry->peer.lock())
+        core_.lose(peer, entry->meeting, Error(ErrorCode::disconnected, why));
+    member_channels_.erase(id);
+}
+
+void Control::heard_of(const std::vector<Member>& members, NodeId from) {
+    std::vector<Member> news;
+    for (const Member& member : members) {
+        if (member.id == core_.id() || member.id == from || !members_.learn(member)) continue;
+        news.push_back(member);
+        heal(member.id, core_.id() > member.id ? std::chrono::milliseconds(0) : kHealDeference);
+    }
+    if (!news.empty()) tell(news, from);
+}
+
+// To all members that there is a link to.
+void Control::tell(const std::vector<Member>& news, NodeId except) {
+    const ByteBuffer message = encode(wire::control::Members{.members = news});
+    for (const auto& [id, weak] : member_channels_)
+        if (const auto channel = weak.lock(); channel && id != except) channel->say(message);
+}
+
+// `first` ends with the first attempt.
+void Control::heal(NodeId id, std::chrono::milliseconds pause_first, std::shared_ptr<Attempt> first) {
+    MemberEntry* entry = members_.find(id);
+    if (std::exchange(entry->healing, true)) {
+        if (first) first->result.emplace(Met{});
+        return;
+    }
+    spawn(meet_again(id, pause_first, std::move(first)), "meeting a member again");
+}
+
+asio::awaitable<void> Control::meet_again(NodeId id, std::chrono::milliseconds next, std::shared_ptr<Attempt> first) {
+    const auto is_lost = [this, id] { return members_.find(id)->state == State::lost; };
+    for (;;) {
+        if (next.count() > 0) {
+            const auto jitter = randombytes_uniform(static_cast<std::uint32_t>(next.count() / 4 + 1));
+            co_await pause(next + std::chrono::milliseconds(jitter));
+        }
+        if (!is_lost()) break;
+        const Result<Met> met = co_await meet_member(id, false);
+        if (!met && is_lost())
+            log().warn("{}: node {} at {} was not met: {}", core_.name(), id, members_.find(id)->address,
+                       met.error().message());
+        if (first) {
+            first->result.emplace(Met{});
+            std::exchange(first, nullptr)->ended.cancel();
+        }
+        if (!is_lost()) break;
+        next = std::clamp(next * 2, kHealPauseMin, kHealPauseMax);
+    }
+    members_.find(id)->healing = false;
+    if (first) {
+        first->result.emplace(Met{});
+        first->ended.cancel();
+    }
+}
+
+}  // namespace rove::control

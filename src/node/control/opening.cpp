@@ -1,0 +1,343 @@
+// A meeting as its opener sees it.
+#include <asio/experimental/as_tuple.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include "code/own_code.hpp"
+#include "node/control/co_try.hpp"
+#include "node/control/control.hpp"
+#include "node/log.hpp"
+#include "node/residents.hpp"
+
+namespace rove::control {
+namespace {
+
+constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
+// A connection that the node dropped before it said anything (there were too many): so often it is opened again.
+constexpr unsigned kTriesMax = 4;
+
+using wire::control::Certificate;
+using wire::control::Challenge;
+using wire::control::Connected;
+using wire::control::Hello;
+using wire::control::Lane;
+using wire::control::LaneHello;
+using wire::control::ProofGiven;
+using wire::control::Redirect;
+using wire::control::Settled;
+using wire::control::Welcome;
+
+}  // namespace
+
+fabric::StreamKeys stream_keys(const wire::control::LaneSecret& secret, bool node) {
+    std::uint64_t to_opener = 0;
+    std::uint64_t to_node = 0;
+    std::memcpy(&to_opener, secret.bytes.data(), sizeof to_opener);
+    std::memcpy(&to_node, secret.bytes.data() + sizeof to_opener, sizeof to_node);
+    return node ? fabric::StreamKeys{.incoming = to_node, .outgoing = to_opener}
+                : fabric::StreamKeys{.incoming = to_opener, .outgoing = to_node};
+}
+
+asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::reach(std::string address, Endpoints endpoints,
+                                                                   std::shared_ptr<PeerState> old) {
+    std::shared_ptr<PeerState> known = old;
+    std::string spelling;
+    NodeId member = members_.of(old);
+    for (const auto& endpoint : endpoints) {
+        const std::string each = canonical(endpoint);
+        if (spelling.empty()) spelling = each;
+        if (old) continue;
+        if (member == kNoNode) member = members_.at(each);
+        if (const auto found = by_address_.find(each); !known && found != by_address_.end())
+            known = found->second.lock();
+    }
+    if (member == core_.id() && !address_.empty()) member = kNoNode;
+    if (member != kNoNode && !known) known = members_.find(member)->peer.lock();
+    if (known && core_.linked(*known)) co_return known;
+    Wanted wanted{.address = std::move(address), .endpoints = std::move(endpoints), .old = known};
+    std::string key = "client:" + spelling;
+    if (member != kNoNode) {
+        wanted.role = Role::member;
+        wanted.member = member;
+        key = fmt::format("member:{}", member);
+    } else if (const auto found = by_address_.find(spelling);
+               old && (found == by_address_.end() || found->second.lock() != old)) {
+        key = fmt::format("old:{}", static_cast<const void*>(old.get()));  // not what others would get there
+    }
+    const Result<Met> met = co_await share(std::move(key), std::move(wanted));
+    if (!met) co_return tl::unexpected<Error>(met.error());
+    co_return met->peer;
+}
+
+// One meeting for all who want the same.
+asio::awaitable<Result<Control::Met>> Control::share(std::string key, Wanted wanted) {
+    if (const auto under_way = attempts_.find(key); under_way != attempts_.end()) {
+        const std::shared_ptr<Attempt> attempt = under_way->second;
+        while (!attempt->result) (void)co_await attempt->ended.async_wait(kAwait);
+        co_return *attempt->result;
+    }
+    const auto attempt = std::make_shared<Attempt>(*io_);
+    attempts_[key] = attempt;
+    try {
+        attempt->result.emplace(co_await meet(std::move(wanted)));
+    } catch (const std::exception& error) {  // nobody waits for ever
+        attempt->result.emplace(fail(ErrorCode::overloaded, "a meeting failed: {}", error.what()));
+    }
+    attempts_.erase(key);
+    attempt->ended.cancel();
+    co_return *attempt->result;
+}
+
+asio::awaitable<Result<Control::Met>> Control::meet(Wanted wanted) {
+    const NodeId member = wanted.probe ? kNoNode : wanted.member;
+    const auto linked_to = [this, member]() -> std::optional<Met> {
+        const MemberEntry* entry = member != kNoNode ? members_.find(member) : nullptr;
+        const std::shared_ptr<PeerState> peer = entry != nullptr ? entry->peer.lock() : nullptr;
+        if (!peer || !core_.linked(*peer)) return std::nullopt;
+        return Met{.peer = peer, .id = member};
+    };
+    const TimePoint limit = Clock::now() + core_.options().connect_timeout;
+    for (unsigned tries = 1;; ++tries) {
+        // The member is coming by itself: its meeting is as good.
+        const auto comes = [this, member] {
+            const MemberEntry* entry = member != kNoNode ? members_.find(member) : nullptr;
+            return entry != nullptr && entry->incoming > 0;
+        };
+        while (comes() && Clock::now() < limit) co_await pause(std::chrono::milliseconds(1));
+        if (auto met = linked_to()) co_return std::move(*met);
+        bool heard = false;
+        std::shared_ptr<Channel> channel;
+        Result<Met> met = co_await meet_once(wanted, channel, heard);
+        if (met || Clock::now() >= limit) co_return met;
+        const bool linked =
+            channel && channel->farewell() && channel->farewell()->goodbye.reason == Goodbye::Reason::linked;
+        if (linked && wanted.probe) co_return Met{};
+        if (linked && member != kNoNode) {
+            // Either that link is on its way to this side, or it is dead and the other side does not know.
+            for (unsigned looks = 0; looks < 100 && Clock::now() < limit; ++looks) {
+                if (auto now = linked_to()) co_return std::move(*now);
+                co_await pause(std::chrono::milliseconds(1 + looks / 10));
+            }
+            wanted.replace = true;
+            continue;
+        }
+        if (heard || !channel || tries >= kTriesMax) co_return met;
+    }
+}
+
+asio::awaitable<Result<Control::Met>> Control::meet_once(Wanted& wanted, std::shared_ptr<Channel>& channel,
+                                                         bool& heard) {
+    Socket socket(*io_);
+    asio::error_code failed = asio::error::host_not_found;
+    for (const auto& endpoint : wanted.endpoints) {
+        asio::error_code ignored;
+        socket.close(ignored);
+        auto [error] = co_await socket.async_connect(endpoint, kAwait);
+        failed = error;
+        if (!failed) break;
+    }
+    if (failed) {
+        const bool nobody =
+            failed == asio::error::connection_refused || failed == asio::error_code(ENOENT, asio::system_category());
+        if (const MemberEntry* entry = members_.find(wanted.member); nobody && entry != nullptr)
+            member_is_gone(wanted.member, entry->key, "nobody listens at its address");
+        if (failed == asio::error::no_descriptors)
+            co_return fail(ErrorCode::overloaded,
+                           "the node at {} cannot be met: this process has no descriptors left (ulimit -n)",
+                           wanted.address);
+        co_return fail(ErrorCode::disconnected, "no node answers at {} ({}); is `rove node --listen {}` running?",
+                       wanted.address, failed.message(), wanted.address);
+    }
+    channel = std::make_shared<Channel>(std::move(socket), channels_);
+    Deadline deadline(*io_, channel);
+    deadline.set(core_.options().connect_timeout);
+    // Two members that open at once: see id_of_member().
+    struct Opening {
+        std::multiset<NodeId>& opening;
+        std::multiset<NodeId>::iterator place;
+        ~Opening() { opening.erase(place); }
+    };
+    const Opening opening{opening_, opening_.insert(wanted.probe ? kNoNode : wanted.member)};
+    Result<Met> met = co_await converse(channel, wanted, heard);
+    if (met && met->peer) co_return met;
+    channel->close(Goodbye{.reason = Goodbye::Reason::refused,
+                           .code = met ? ErrorCode::ok : met.error().code(),
+                           .text = met ? std::string() : met.error().message()});
+    if (met) co_return met;
+    if (deadline.passed())
+        co_return fail(ErrorCode::timed_out, "the node at {} did not answer within {} ms", wanted.address,
+                       core_.options().connect_timeout.count());
+    co_return prefixed(met.error(), fmt::format("meeting the node at {}", wanted.address));
+}
+
+// Is it whom this node wanted to meet, and may this node be what it says?
+Status Control::check_welcome(const Wanted& wanted, const Welcome& welcome, Bytes statement) {
+    if (wanted.role == Role::client) {
+        if (!is_client(welcome.you) || home_of(welcome.you) != welcome.id)
+            return fail(ErrorCode::invalid, "it gave an id that is not a client's of its own");
+        return {};
+    }
+    if (is_client(welcome.you) || welcome.you == welcome.id)
+        return fail(ErrorCode::invalid, "it gave an id that is not a member's");
+    if (!signed_by(welcome.key, statement, welcome.signature))
+        return fail(ErrorCode::refused, "it does not have the key that it says it has");
+    if (wanted.role == Role::join) return {};
+    const MemberEntry* entry = members_.find(wanted.member);
+    if (entry == nullptr || welcome.cluster != cluster_ || welcome.id != wanted.member || welcome.key != entry->key) {
+        const Error why(ErrorCode::disconnected, fmt::format("node {} is not there any more: another process is at {}",
+                                                             wanted.member, wanted.address));
+        if (entry != nullptr) member_is_gone(wanted.member, entry->key, "another process is at its address");
+        return tl::unexpected<Error>(why);
+    }
+    if (welcome.you != core_.id()) return fail(ErrorCode::invalid, "it takes this node for another one");
+    return {};
+}
+
+asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel> channel, const Wanted& wanted,
+                                                        bool& heard) {
+    ROVE_CO_TRY(const bool same_user, channel->same_user());
+    const Nonce mine = random_nonce();
+    ROVE_CO_CHECK(co_await channel->send(encode(Hello{.role = wanted.role, .nonce = mine})));
+    const Result<Challenge> challenge = co_await channel->receive<Challenge>();
+    heard = challenge || challenge.error().code() != ErrorCode::disconnected || channel->farewell();
+    if (!challenge) {
+        const MemberEntry* entry = members_.find(wanted.member);
+        if (entry != nullptr && channel->farewell() &&
+            channel->farewell()->goodbye.reason == Goodbye::Reason::not_joined)
+            member_is_gone(wanted.member, entry->key, "another process is at its address");
+        co_return tl::unexpected<Error>(challenge.error());
+    }
+    const Nonce theirs = challenge->nonce;
+    ProofGiven proof;
+    if (!same_user) {
+        ROVE_CO_TRY(const Cookie secret, cookie());
+        if (!same(challenge->proof, prove(secret, "node", theirs, mine, channel->remote_endpoint())))
+            co_return fail(
+                ErrorCode::refused,
+                "it does not know this user's cookie ({}): it belongs to another user, or uses another --cookie",
+                cookie_path(core_.options().cookie).string());
+        proof.proof = prove(secret, "peer", theirs, mine, channel->remote_endpoint());
+    }
+    PendingLink link(core_);
+    Result<std::unique_ptr<fabric::Link>> opened = core_.open_link();
+    if (opened)
+        link.set(std::move(*opened));
+    else if (opened.error().code() != ErrorCode::unsupported || !has_streams())
+        co_return tl::unexpected<Error>(opened.error());
+    wire::control::Request request{.has_residents = !Residents::none(),
+                                   .replace = wanted.replace,
+                                   .triple = std::string(code::host_triple()),
+                                   .address = address_,
+                                   .key = {},
+                                   .signature = {},
+                                   .certificate = {},
+                                   .offer = link ? link->offer() : ByteBuffer()};
+    if (wanted.role != Role::client) {
+        request.key = keys_.key();
+        request.signature = keys_.sign(wire::control::statement("peer", theirs, mine));
+        if (wanted.role == Role::member) request.certificate = certificate_;
+    }
+    ByteBuffer both = encode(proof);
+    const ByteBuffer asked = encode(request);
+    both.insert(both.end(), asked.begin(), asked.end());
+    ROVE_CO_CHECK(co_await channel->send(std::move(both)));
+
+    ROVE_CO_TRY(const ByteBuffer answer, co_await channel->receive(Welcome::kBytesMax));
+    ROVE_CO_CHECK(channel->heed_goodbye(answer));
+    if (wanted.role == Role::join && wire::control::kind_of(answer) == wire::control::Kind::redirect) {
+        ROVE_CO_TRY(Redirect redirect, wire::control::decode<Redirect>(answer));
+        co_return Met{.peer = nullptr, .redirect = std::move(redirect.address)};
+    }
+    ROVE_CO_TRY(const Welcome welcome, wire::control::decode<Welcome>(answer));
+    ROVE_CO_CHECK(check_welcome(wanted, welcome, wire::control::statement("node", theirs, mine)));
+
+    // The lane: direct, else a stream.
+    Error no_lane(ErrorCode::unsupported, "");
+    bool direct = false;
+    if (link && !welcome.offer.empty()) {
+        const Status reached = core_.connect_link(*link, welcome.offer);
+        direct = reached.has_value();
+        if (!reached) no_lane = reached.error();
+        if (!reached && reached.error().code() != ErrorCode::unsupported)
+            co_return tl::unexpected<Error>(reached.error());
+    }
+    if (!direct) {
+        link.drop();
+        if (!welcome.has_ticket || !has_streams())
+            co_return fail(ErrorCode::unsupported,
+                           "there is no lane to it{}{}; are both ends started with the same --fabric?",
+                           no_lane.message().empty() ? "" : ": ", no_lane.message());
+        ROVE_CO_TRY(const auto endpoint, channel->remote());
+        Result<std::unique_ptr<fabric::Link>> stream = co_await open_stream(endpoint, welcome);
+        if (!stream) co_return tl::unexpected<Error>(stream.error());
+        link.set(std::move(*stream));
+    }
+    if (wanted.role == Role::join) {  // from here on others may come and ask for it
+        cluster_ = welcome.cluster;
+        core_.set_identity(welcome.you, welcome.count);
+    }
+    ROVE_CO_CHECK(co_await channel->send(encode(Connected{.lane = direct ? Lane::direct : Lane::stream})));
+    ROVE_CO_TRY(Settled settled, co_await channel->receive<Settled>());
+
+    if (wanted.role == Role::join) {
+        certificate_ = settled.certificate;
+        i_am(welcome.you, certificate_.generation);
+        members_.set({welcome.id, 1, wanted.address, welcome.key}, MemberEntry::State::lost);
+    }
+    if (!welcome.has_residents && !Residents::none())
+        code::expect_to_send();  // what this program calls there has to travel
+    // A link that this side made meanwhile: this one is not needed.
+    const std::string spelling = [&] {
+        const auto endpoint = channel->remote();
+        return endpoint ? canonical(*endpoint) : wanted.address;
+    }();
+    std::shared_ptr<PeerState> old = wanted.old;
+    if (const MemberEntry* entry = members_.find(wanted.member); !old && entry != nullptr) old = entry->peer.lock();
+    if (const auto found = by_address_.find(spelling);
+        !old && wanted.role == Role::client && found != by_address_.end())
+        old = found->second.lock();
+    NodeCore::Meeting meeting{.id = welcome.id,
+                              .my_id = welcome.you,
+                              .member = wanted.role != Role::client,
+                              .address = old ? std::string() : wanted.address,
+                              .triple = welcome.triple,
+                              .node_count = welcome.count,
+                              .resident = welcome.resident,
+                              .has_residents = welcome.has_residents,
+                              .replace = wanted.replace,
+                              .hang_up = hang_up_of(channel)};
+    Result<NodeCore::Adopted> adopted = core_.adopt(std::move(meeting), link.take(), old);
+    if (!adopted) co_return tl::unexpected<Error>(adopted.error());
+    Met met{.peer = adopted->peer, .id = welcome.id, .redirect = {}, .members = std::move(settled.members)};
+    if (!adopted->taken) {
+        channel->close(Goodbye{.reason = Goodbye::Reason::cut, .text = "another link was made meanwhile"});
+        co_return met;
+    }
+    const bool member = wanted.role != Role::client;
+    if (member) {
+        member_is_here(welcome.id, *adopted, channel);
+    } else {
+        std::erase_if(by_address_, [](const auto& each) { return each.second.expired(); });
+        by_address_[spelling] = adopted->peer;
+    }
+    spawn(watch(channel, {.peer = adopted->peer, .meeting = adopted->meeting, .member = member ? welcome.id : kNoNode}),
+          "watching a node");
+    co_return met;
+}
+
+asio::awaitable<Result<std::unique_ptr<fabric::Link>>> Control::open_stream(
+    asio::generic::stream_protocol::endpoint endpoint, Welcome welcome) {
+    Socket socket(*io_);
+    auto [failed] = co_await socket.async_connect(endpoint, kAwait);
+    if (failed)
+        co_return fail(ErrorCode::disconnected, "its second connection, for the lane, failed ({})", failed.message());
+    const auto lane = std::make_shared<Channel>(std::move(socket), channels_);
+    Deadline deadline(*io_, lane);
+    deadline.set(core_.options().connect_timeout);
+    ROVE_CO_CHECK(lane->same_user());
+    ROVE_CO_CHECK(co_await lane->send(encode(LaneHello{.ticket = welcome.ticket})));
+    const int descriptor = lane->release();
+    if (descriptor < 0) co_return fail(ErrorCode::disconnected, "its second connection, for the lane, ended");
+    co_return core_.open_stream(descriptor, stream_keys(welcome.secret, false));
+}
+
+}  // namespace rove::control

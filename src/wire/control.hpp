@@ -1,0 +1,226 @@
+// The messages of a control connection as structs, and as bytes (docs/meeting.md). Each message is 4 bytes of length, one
+// byte that says its kind, and fields in a fixed order. Reading one allocates at most what its kind's kBytesMax says, does
+// not recurse, and throws nothing but std::bad_alloc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::wire::control {
+
+inline constexpr std::uint16_t kVersion = 3;
+inline constexpr std::size_t kLengthBytes = 4;
+
+// Bounds of the fields.
+inline constexpr std::size_t kAddressBytesMax =
+    128;  // "unix:" and a socket's path of 107 bytes; "[v6]:port" is shorter
+inline constexpr std::size_t kTripleBytesMax = 32;
+inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // fabric::kOfferBytesMax
+inline constexpr std::size_t kGoodbyeTextMax = 240;
+inline constexpr std::size_t kResidentMax = 1024;  // packages that a node says it has
+inline constexpr std::size_t kMembersMax = 1024;   // in one list: as many as a node has peers at most
+
+using Nonce = OpaqueId<32, struct NonceTag>;
+using Proof = OpaqueId<32, struct ProofTag>;
+using Ticket = OpaqueId<16, struct TicketTag>;          // presented by who opens a stream lane
+using LaneSecret = OpaqueId<16, struct LaneSecretTag>;  // never presented: the lane's keys come from it
+using Cluster = OpaqueId<16, struct ClusterTag>;        // names the cluster: random, made by its first node
+using PublicKey = OpaqueId<32, struct PublicKeyTag>;    // Ed25519
+using Signature = OpaqueId<64, struct SignatureTag>;
+
+enum class Kind : std::uint8_t {
+    hello = 1,
+    lane = 2,
+    challenge = 3,
+    proof = 4,
+    request = 5,
+    welcome = 6,
+    redirect = 7,
+    connected = 8,
+    settled = 9,
+    members = 10,
+    goodbye = 11
+};
+
+enum class Role : std::uint8_t { client = 0, join = 1, member = 2 };
+enum class Lane : std::uint8_t { direct = 0, stream = 1 };
+
+// The first message of a control connection, from whoever opened it.
+struct Hello {
+    static constexpr Kind kKind = Kind::hello;
+    static constexpr std::string_view kName = "hello";
+    static constexpr std::size_t kBytesMax = 1 + 4 + 2 + 1 + 32;
+    Role role = Role::client;
+    Nonce nonce;
+    friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+// The first and last message of a connection that becomes a stream lane.
+struct LaneHello {
+    static constexpr Kind kKind = Kind::lane;
+    static constexpr std::string_view kName = "lane";
+    static constexpr std::size_t kBytesMax = 1 + 4 + 2 + 16;
+    Ticket ticket;
+    friend bool operator==(const LaneHello&, const LaneHello&) = default;
+};
+
+struct Challenge {
+    static constexpr Kind kKind = Kind::challenge;
+    static constexpr std::string_view kName = "challenge";
+    static constexpr std::size_t kBytesMax = 1 + 4 + 2 + 32 + 32;
+    Nonce nonce;
+    Proof proof;
+    friend bool operator==(const Challenge&, const Challenge&) = default;
+};
+
+// Sent together with the request; read and checked before any byte of that.
+struct ProofGiven {
+    static constexpr Kind kKind = Kind::proof;
+    static constexpr std::string_view kName = "proof";
+    static constexpr std::size_t kBytesMax = 1 + 32;
+    Proof proof;
+    friend bool operator==(const ProofGiven&, const ProofGiven&) = default;
+};
+
+// What a member says against others of its id: another member has signed it.
+struct Certificate {
+    NodeId id = 0;
+    std::uint32_t generation = 0;  // of processes that had the id
+    NodeId issuer = 0;
+    Cluster cluster;
+    Signature signature;
+    friend bool operator==(const Certificate&, const Certificate&) = default;
+};
+
+struct Request {
+    static constexpr Kind kKind = Kind::request;
+    static constexpr std::string_view kName = "request";
+    static constexpr std::size_t kBytesMax =
+        1 + 1 + (2 + kTripleBytesMax) + (2 + kAddressBytesMax) + 32 + 64 + (3 * 4 + 16 + 64) + (2 + kOfferBytesMax);
+    bool has_residents = false;
+    bool replace = false;  // a link that the node believes it has is none to the sender
+    std::string triple;
+    std::string address;  // where it listens; empty for a client
+    PublicKey key;        // a client's is zero, and so are the two that follow
+    Signature signature;
+    Certificate certificate;  // of a member; zero before it has joined
+    ByteBuffer offer;         // empty: no direct lane
+    friend bool operator==(const Request&, const Request&) = default;
+};
+
+struct Welcome {
+    static constexpr Kind kKind = Kind::welcome;
+    static constexpr std::string_view kName = "welcome";
+    static constexpr std::size_t kBytesMax =
+        1 + 1 + 3 * 4 + 16 + 32 + 64 + 16 + 16 + (2 + kTripleBytesMax) + (2 + kResidentMax * 32) + (2 + kOfferBytesMax);
+    bool has_residents = false;
+    bool has_ticket = false;  // the opener may open a stream
+    NodeId id = 0;            // the node's
+    NodeId you = 0;           // the opener's
+    std::uint32_t count = 1;
+    Cluster cluster;
+    PublicKey key;
+    Signature signature;
+    Ticket ticket;
+    LaneSecret secret;
+    std::string triple;
+    std::vector<Digest> resident;
+    ByteBuffer offer;  // empty: no direct lane
+    friend bool operator==(const Welcome&, const Welcome&) = default;
+};
+
+struct Redirect {
+    static constexpr Kind kKind = Kind::redirect;
+    static constexpr std::string_view kName = "redirect";
+    static constexpr std::size_t kBytesMax = 1 + 2 + kAddressBytesMax;
+    std::string address;
+    friend bool operator==(const Redirect&, const Redirect&) = default;
+};
+
+// From the opener: which lane it has opened.
+struct Connected {
+    static constexpr Kind kKind = Kind::connected;
+    static constexpr std::string_view kName = "connected";
+    static constexpr std::size_t kBytesMax = 2;
+    Lane lane = Lane::direct;
+    friend bool operator==(const Connected&, const Connected&) = default;
+};
+
+struct Member {
+    NodeId id = 0;
+    std::uint32_t generation = 0;
+    std::string address;
+    PublicKey key;
+    friend bool operator==(const Member&, const Member&) = default;
+};
+inline constexpr std::size_t kMemberBytesMax = 4 + 4 + (2 + kAddressBytesMax) + 32;
+
+// From the node: the lane is open. For one that joins its certificate, and who else is a member.
+struct Settled {
+    static constexpr Kind kKind = Kind::settled;
+    static constexpr std::string_view kName = "settled";
+    static constexpr std::size_t kBytesMax = 1 + (3 * 4 + 16 + 64) + 2 + kMembersMax * kMemberBytesMax;
+    Certificate certificate;
+    std::vector<Member> members;
+    friend bool operator==(const Settled&, const Settled&) = default;
+};
+
+// Between members, at any time after they met: members that the other one may not know.
+struct Members {
+    static constexpr Kind kKind = Kind::members;
+    static constexpr std::string_view kName = "members";
+    static constexpr std::size_t kMost = 64;
+    static constexpr std::size_t kBytesMax = 1 + 2 + kMost * kMemberBytesMax;
+    std::vector<Member> members;
+    friend bool operator==(const Members&, const Members&) = default;
+};
+
+// The last message of a connection, at any time.
+struct Goodbye {
+    static constexpr Kind kKind = Kind::goodbye;
+    static constexpr std::string_view kName = "goodbye";
+    static constexpr std::size_t kBytesMax = 1 + 1 + 1 + 2 + kGoodbyeTextMax;
+    enum class Reason : std::uint8_t {
+        left = 0,        // it ends in order
+        cut = 1,         // what the other end sent broke the link
+        refused = 2,     // no meeting, for the reason given
+        linked = 3,      // no meeting: the two members have a link, or are about to
+        not_joined = 4,  // no meeting: this process is a member of nothing yet
+    };
+    Reason reason = Reason::left;
+    ErrorCode code = ErrorCode::ok;
+    std::string text;  // longer ones are cut off; anything but printable ASCII is read as '?'
+    friend bool operator==(const Goodbye&, const Goodbye&) = default;
+};
+
+// The whole message, its length included. Precondition: the fields keep their bounds.
+[[nodiscard]] ByteBuffer encode(const Hello& message);
+[[nodiscard]] ByteBuffer encode(const LaneHello& message);
+[[nodiscard]] ByteBuffer encode(const Challenge& message);
+[[nodiscard]] ByteBuffer encode(const ProofGiven& message);
+[[nodiscard]] ByteBuffer encode(const Request& message);
+[[nodiscard]] ByteBuffer encode(const Welcome& message);
+[[nodiscard]] ByteBuffer encode(const Redirect& message);
+[[nodiscard]] ByteBuffer encode(const Connected& message);
+[[nodiscard]] ByteBuffer encode(const Settled& message);
+[[nodiscard]] ByteBuffer encode(const Members& message);
+[[nodiscard]] ByteBuffer encode(const Goodbye& message);
+
+// From the bytes after the length. invalid: of another kind, too short, too long, or a field is out of its bounds;
+// unsupported: of another version.
+template <typename Message>
+[[nodiscard]] Result<Message> decode(Bytes body);
+
+// Of a message of any kind; nothing for one of no kind.
+[[nodiscard]] std::optional<Kind> kind_of(Bytes body);
+
+// What a certificate's signature, and the one that proves a key, are made over.
+[[nodiscard]] ByteBuffer statement(const Certificate& certificate, std::string_view address, const PublicKey& key);
+[[nodiscard]] ByteBuffer statement(std::string_view side, const Nonce& node, const Nonce& peer);
+
+}  // namespace rove::wire::control

@@ -1,0 +1,554 @@
+// Who may come in, what strangers can cost, and what happens when a link is cut.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sodium.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <thread>
+
+#include "../api/nodes.hpp"
+#include "node/control/address.hpp"
+#include "node/control/cookie.hpp"
+#include "node/control/identity.hpp"
+#include "node/control/members.hpp"
+#include "node/core.hpp"
+#include "node/offload.hpp"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace wire::control;
+using control::KeyPair;
+using control::MemberEntry;
+
+constexpr auto kPatience = 20s;
+
+bool soon(const std::function<bool()>& true_now) {
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (!true_now()) {
+        if (std::chrono::steady_clock::now() > until) return false;
+        std::this_thread::sleep_for(2ms);
+    }
+    return true;
+}
+
+NodeOptions options(const std::string& listen = {}, const std::string& join = {}) {
+    (void)scratch();
+    NodeOptions options;
+    options.listen = listen;
+    options.join = join;
+    options.log = "error";
+    options.connect_timeout = 15s;
+    return options;
+}
+std::string unix_address() {
+    static std::atomic<int> number{0};
+    return "unix:" + (scratch() / ("meeting" + std::to_string(number++))).string();
+}
+
+// A socket that speaks, or does not speak, as a test says.
+class Raw {
+public:
+    explicit Raw(int descriptor) : descriptor_(descriptor) { limit(); }
+    explicit Raw(const std::string& address) {
+        const auto endpoint = control::resolve(*control::parse_address(address))->front();
+        descriptor_ = ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (::connect(descriptor_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) {
+            ::close(descriptor_);
+            descriptor_ = -1;
+        }
+        limit();
+    }
+    Raw(Raw&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    ~Raw() {
+        if (descriptor_ >= 0) ::close(descriptor_);
+    }
+    [[nodiscard]] bool open() const { return descriptor_ >= 0; }
+    void send(Bytes bytes) const { (void)::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+    // The next message's body; empty at the end.
+    [[nodiscard]] ByteBuffer receive() const {
+        std::uint32_t size = 0;
+        if (::recv(descriptor_, &size, sizeof size, MSG_WAITALL) != sizeof size || size > 1'000'000) return {};
+        ByteBuffer body(size);
+        if (::recv(descriptor_, body.data(), size, MSG_WAITALL) != static_cast<ssize_t>(size)) return {};
+        return body;
+    }
+    // Reads to the end; whether it came, and what the node said last.
+    [[nodiscard]] std::optional<Goodbye> goodbye() const {
+        std::optional<Goodbye> last;
+        for (ByteBuffer body = receive(); !body.empty(); body = receive())
+            if (const auto said = decode<Goodbye>(body)) last = *said;
+        return last;
+    }
+    [[nodiscard]] bool is_ended() const {
+        char byte = 0;
+        ssize_t count = 0;
+        while ((count = ::recv(descriptor_, &byte, 1, 0)) > 0) {
+        }
+        return count == 0 || errno == ECONNRESET;
+    }
+
+private:
+    void limit() const {
+        const timeval time{15, 0};
+        setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    }
+    int descriptor_ = -1;
+};
+
+// Listens, and does with each that comes what the test says, in a thread.
+class FakeNode {
+public:
+    explicit FakeNode(std::function<void(const Raw&)> serve, bool tcp = false) {
+        if (tcp) {
+            listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            sockaddr_in address{
+                .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+            socklen_t size = sizeof address;
+            EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+            EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+            address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+        } else {
+            address_ = unix_address();
+            listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            sockaddr_un address{};
+            address.sun_family = AF_UNIX;
+            address_.copy(address.sun_path, sizeof address.sun_path - 1, 5);
+            EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+        }
+        EXPECT_EQ(::listen(listener_, 16), 0);
+        thread_ = std::thread([this, serve = std::move(serve)] {
+            for (int one = 0; (one = ::accept(listener_, nullptr, nullptr)) >= 0;) {
+                const Raw guest(one);
+                if (!ended_) serve(guest);
+            }
+        });
+    }
+    ~FakeNode() {
+        ended_ = true;
+        ::shutdown(listener_, SHUT_RDWR);
+        thread_.join();
+        ::close(listener_);
+    }
+    [[nodiscard]] const std::string& address() const { return address_; }
+
+private:
+    int listener_ = -1;
+    std::string address_;
+    std::atomic<bool> ended_ = false;
+    std::thread thread_;
+};
+
+Bytes raw(const std::string& text) {
+    return as_bytes(text);
+}
+std::string length(std::uint32_t size) {
+    return {reinterpret_cast<const char*>(&size), sizeof size};
+}
+
+// ---- strangers
+
+TEST(Strangers, CannotEndANodeOrHoldItsPlaces) {
+    Node node(options(unix_address()));
+    const std::vector<std::string> bad{
+        length(256 * 1024) + std::string(256 * 1024, '\x81'),          // arrays within arrays
+        length(13) + "\x9b\xff\xff\xff\xff\xff\xff\xff\xf0" + "????",  // an array of 2^64 elements
+        length(0xFFFF'FFFF) + "too long",
+        length(0),
+        length(5) + "hello",
+    };
+    for (int round = 0; round < 100; ++round)
+        for (const std::string& each : bad) {
+            const Raw stranger(node.address());
+            ASSERT_TRUE(stranger.open());
+            stranger.send(raw(each));
+            EXPECT_TRUE(stranger.is_ended());
+        }
+    Node client(options());
+    EXPECT_EQ(client.connect(node.address()).node(), 0U);
+}
+
+TEST(Strangers, WhoSayNothingKeepNobodyOut) {
+    Node node(options(unix_address()));
+    std::vector<Raw> idle;
+    for (int i = 0; i < 400; ++i) {
+        idle.emplace_back(node.address());
+        if (i % 40 != 0) continue;
+        Node client(options());
+        EXPECT_EQ(client.connect(node.address()).node(), 0U) << "beside " << i;
+    }
+    EXPECT_TRUE(idle.front().is_ended()) << "the oldest makes room";
+    EXPECT_TRUE(idle.back().is_ended()) << "a hello has to come soon";
+}
+
+TEST(Strangers, GetNothingWithoutTheProof) {
+    Node node(options("127.0.0.1:0"));
+    const Raw stranger(node.address());
+    stranger.send(encode(Hello{}));
+    ASSERT_TRUE(decode<Challenge>(stranger.receive()));
+    stranger.send(encode(ProofGiven{}));
+    stranger.send(encode(Request{.triple = "x86_64-linux-gnu"}));
+    const ByteBuffer answer = stranger.receive();
+    const auto goodbye = decode<Goodbye>(answer);
+    ASSERT_TRUE(goodbye) << "no welcome";
+    EXPECT_EQ(goodbye->code, ErrorCode::refused);
+    EXPECT_NE(goodbye->text.find("cookie"), std::string::npos) << goodbye->text;
+}
+
+TEST(Strangers, ThatPlayTheNodeGetNoOffer) {
+    std::promise<bool> asked;
+    FakeNode fake(
+        [&](const Raw& guest) {
+            (void)guest.receive();
+            Challenge challenge;
+            randombytes_buf(challenge.proof.bytes.data(), challenge.proof.bytes.size());
+            guest.send(encode(challenge));
+            bool request = false;
+            for (ByteBuffer body = guest.receive(); !body.empty(); body = guest.receive())
+                request = request || kind_of(body) != Kind::goodbye;
+            asked.set_value(request);
+        },
+        true);
+    Node client(options());
+    EXPECT_EQ(error_of([&] { (void)client.connect(fake.address()); }).code(), ErrorCode::refused);
+    EXPECT_FALSE(asked.get_future().get());
+}
+
+TEST(Strangers, NoTicketIsGuessed) {
+    Node node(options(unix_address()));
+    const Raw stranger(node.address());
+    stranger.send(encode(LaneHello{}));
+    const auto goodbye = stranger.goodbye();
+    ASSERT_TRUE(goodbye);
+    EXPECT_EQ(goodbye->code, ErrorCode::refused);
+}
+
+// The same the other way round: whoever answers, the client gets an error, in time.
+TEST(HostileNodes, AreErrorsToThoseWhoMeetThem) {
+    const std::vector<std::pair<const char*, std::function<void(const Raw&)>>> ways{
+        {"nested", [](const Raw& guest) { guest.send(raw(length(200'000) + std::string(200'000, '\x81'))); }},
+        {"huge", [](const Raw& guest) { guest.send(raw(length(0xFFFF'FFF0))); }},
+        {"another kind", [](const Raw& guest) { guest.send(encode(Connected{})); }},
+        {"half a message", [](const Raw& guest) { guest.send(Bytes(encode(Challenge{})).first(20)); }},
+        {"a welcome with the wrong id",
+         [](const Raw& guest) {
+             (void)guest.receive();
+             guest.send(encode(Challenge{}));
+             (void)guest.receive();
+             (void)guest.receive();
+             guest.send(encode(Welcome{.id = 0, .you = 3, .triple = "x", .resident = {}, .offer = {}}));
+         }},
+        {"a junk offer",
+         [](const Raw& guest) {
+             (void)guest.receive();
+             guest.send(encode(Challenge{}));
+             (void)guest.receive();
+             (void)guest.receive();
+             guest.send(encode(Welcome{.id = 0,
+                                       .you = client_id(0, 1),
+                                       .triple = "x",
+                                       .resident = {},
+                                       .offer = ByteBuffer(60, std::byte{0xa5})}));
+         }},
+    };
+    Node client(options());
+    for (const auto& [what, way] : ways) {
+        SCOPED_TRACE(what);
+        FakeNode fake(way);
+        EXPECT_NE(error_of([&] { (void)client.connect(fake.address()); }).code(), ErrorCode::internal);
+    }
+    // To join: sent on in a circle.
+    std::string next;
+    FakeNode circle([&](const Raw& guest) {
+        (void)guest.receive();
+        guest.send(encode(Challenge{}));
+        (void)guest.receive();
+        (void)guest.receive();
+        guest.send(encode(Redirect{.address = next}));
+    });
+    next = circle.address();
+    EXPECT_EQ(error_of([&] { Node joins(options(unix_address(), circle.address())); }).code(), ErrorCode::invalid);
+}
+
+// ---- proofs and ids
+
+TEST(Meeting, ProofsDifferByEndpointSideAndNonces) {
+    control::Cookie cookie{};
+    Nonce a, b;
+    b.bytes[0] = 1;
+    const Proof one = control::prove(cookie, "node", a, b, "127.0.0.1:1");
+    EXPECT_TRUE(control::same(one, control::prove(cookie, "node", a, b, "127.0.0.1:1")));
+    EXPECT_FALSE(control::same(one, control::prove(cookie, "peer", a, b, "127.0.0.1:1")));
+    EXPECT_FALSE(control::same(one, control::prove(cookie, "node", a, b, "127.0.0.1:2")));
+    EXPECT_FALSE(control::same(one, control::prove(cookie, "node", b, b, "127.0.0.1:1")));
+    EXPECT_FALSE(control::same(one, control::prove(cookie, "node", a, a, "127.0.0.1:1")));
+    cookie[31] = std::byte{1};
+    EXPECT_FALSE(control::same(one, control::prove(cookie, "node", a, b, "127.0.0.1:1")));
+}
+
+TEST(Meeting, ClientsHaveIdsOfTheirOwnAlsoAfterOthersLeft) {
+    Node node(options(unix_address()));
+    const auto id = [&](Node& client) { return detail::Edge::state(client.connect(node.address()))->my_id; };
+    auto first = std::make_unique<Node>(options());
+    (void)id(*first);
+    first.reset();
+    Node second(options()), third(options());
+    EXPECT_NE(id(second), id(third));
+}
+
+TEST(Meeting, ThreadsThatWantOneNodeGetOneLink) {
+    Node node(options("127.0.0.1:0"));
+    const std::string port = node.address().substr(node.address().rfind(':'));
+    for (int round = 0; round < 5; ++round) {
+        Node client(options());
+        std::vector<std::thread> threads;
+        std::vector<PeerState*> peers(8);
+        for (std::size_t i = 0; i < peers.size(); ++i)
+            threads.emplace_back([&, i] {
+                peers[i] = detail::Edge::state(client.connect(i % 2 == 0 ? node.address() : "localhost" + port)).get();
+            });
+        for (std::thread& thread : threads) thread.join();
+        for (PeerState* const peer : peers) EXPECT_EQ(peer, peers.front());
+        EXPECT_EQ(peers.front()->meeting, 1U);
+    }
+}
+
+// Without an offer the opener gets a ticket for a stream. It is good once.
+TEST(Meeting, AStreamIsMatchedByItsTicket) {
+    Node node(options(unix_address()));
+    const Raw opener(node.address());
+    opener.send(encode(Hello{}));
+    ASSERT_TRUE(decode<Challenge>(opener.receive()));
+    opener.send(encode(ProofGiven{}));
+    opener.send(encode(Request{.triple = "x86_64-linux-gnu", .address = {}, .offer = {}}));
+    const auto welcome = decode<Welcome>(opener.receive());
+    ASSERT_TRUE(welcome);
+    ASSERT_TRUE(welcome->has_ticket);
+    EXPECT_TRUE(welcome->offer.empty());
+    const Raw wrong(node.address());
+    wrong.send(encode(LaneHello{.ticket = {}}));
+    EXPECT_TRUE(wrong.goodbye());
+    const Raw stream(node.address());
+    stream.send(encode(LaneHello{.ticket = welcome->ticket}));
+    const Raw late(node.address());
+    late.send(encode(LaneHello{.ticket = welcome->ticket}));
+    EXPECT_TRUE(late.goodbye()) << "the ticket is used";
+    opener.send(encode(Connected{.lane = Lane::stream}));
+    const ByteBuffer answer = opener.receive();
+    if (const auto goodbye = decode<Goodbye>(answer))
+        EXPECT_EQ(goodbye->code, ErrorCode::unsupported) << goodbye->text;  // of a fabric without streams
+    else
+        EXPECT_TRUE(decode<Settled>(answer));
+}
+
+TEST(Meeting, EndsWithTheNodeThatWaitsForIt) {
+    std::promise<void> met;
+    FakeNode silent([&](const Raw& guest) {
+        met.set_value();
+        (void)guest.is_ended();
+    });
+    const auto core = NodeCore::create(options());
+    ASSERT_TRUE(core);
+    std::promise<ErrorCode> code;
+    std::thread waits([&] { code.set_value((*core)->connect(silent.address()).error().code()); });
+    met.get_future().wait();
+    (*core)->shut_down();
+    waits.join();
+    EXPECT_EQ(code.get_future().get(), ErrorCode::cancelled);
+    EXPECT_EQ((*core)->connect(silent.address()).error().code(), ErrorCode::cancelled);
+}
+
+// ---- members
+
+wire::control::Member member(NodeId id, std::uint32_t generation = 1) {
+    wire::control::Member member{.id = id, .generation = generation, .address = fmt::format("127.0.0.1:{}", id + 1)};
+    member.key.bytes.fill(static_cast<std::uint8_t>(id + 16 * generation));
+    return member;
+}
+
+TEST(MemberList, GivesIdsDenselyAndTheOldOneToWhoComesBack) {
+    control::Members members;
+    members.set(member(0), MemberEntry::State::living);
+    const NodeId one = members.give("a", {}, 0);
+    EXPECT_EQ(one, 1U);
+    members.take_back(one);
+    EXPECT_EQ(members.give("b", {}, 0), 1U) << "the join was not finished";
+    members.set({1, 2, "b", {}}, MemberEntry::State::living);
+    EXPECT_EQ(members.give("c", {}, 0), 2U);
+    members.find(1)->state = MemberEntry::State::gone;
+    const std::uint32_t before = members.find(1)->generation;
+    EXPECT_EQ(members.give("b", {}, 0), 1U);
+    EXPECT_GT(members.find(1)->generation, before);
+    members.take_back(1);
+    EXPECT_EQ(members.find(1)->state, MemberEntry::State::gone);
+    EXPECT_EQ(members.give("d", {}, 0), 3U) << "the id stays that of the address";
+}
+
+TEST(MemberList, TakesNobodysWordAgainstWhoIsThere) {
+    control::Members members;
+    members.set(member(0), MemberEntry::State::living);
+    members.set(member(1), MemberEntry::State::lost);
+    EXPECT_FALSE(members.learn(member(1, 9)));
+    EXPECT_TRUE(members.learn(member(2)));
+    EXPECT_EQ(members.count(), 2U) << "nothing is proven";
+    EXPECT_FALSE(members.learn(member(2 + control::kIdsAheadMax)));
+    members.find(1)->state = MemberEntry::State::gone;
+    EXPECT_FALSE(members.learn(member(1))) << "old news";
+    EXPECT_TRUE(members.learn(member(1, 2)));
+}
+
+// Somebody who has the cookie, and says what it likes.
+struct Impostor {
+    KeyPair keys;
+    std::optional<Goodbye> meets(const std::string& address, Role role, Request request) const {
+        const Raw socket(address);
+        Hello hello{.role = role};
+        randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
+        socket.send(encode(hello));
+        const auto challenge = decode<Challenge>(socket.receive());
+        if (!challenge) return std::nullopt;
+        request.triple = "x86_64-linux-gnu";
+        request.key = keys.key();
+        request.signature = keys.sign(statement("peer", challenge->nonce, hello.nonce));
+        socket.send(encode(ProofGiven{}));
+        socket.send(encode(request));
+        return socket.goodbye();
+    }
+};
+
+TEST(Membership, NobodySpeaksForAnother) {
+    Node first(options(unix_address()));
+    Node second(options(unix_address(), first.address()));
+    ASSERT_EQ(second.id(), 1U);
+    const Impostor impostor;
+    for (const NodeId claimed : {0U, 1U, 2U, 32766U}) {
+        SCOPED_TRACE(claimed);
+        Request request{.triple = {}, .address = unix_address(), .offer = {}};
+        request.certificate = {.id = claimed, .generation = 7, .issuer = 1, .cluster = {}, .signature = {}};
+        request.certificate.signature =
+            impostor.keys.sign(statement(request.certificate, request.address, impostor.keys.key()));
+        const auto answer = impostor.meets(first.address(), Role::member, request);
+        ASSERT_TRUE(answer);
+        EXPECT_EQ(answer->code, ErrorCode::refused) << answer->text;
+    }
+    for (const std::string& taken : {first.address(), second.address()}) {
+        const auto answer = impostor.meets(first.address(), Role::join, {.triple = {}, .address = taken, .offer = {}});
+        ASSERT_TRUE(answer) << taken;
+        EXPECT_NE(answer->code, ErrorCode::ok);
+    }
+    for (const std::string& wrong : {std::string(), std::string("8.8.8.8:1"), std::string("some.host:1")})
+        EXPECT_TRUE(impostor.meets(first.address(), Role::join, {.triple = {}, .address = wrong, .offer = {}}))
+            << wrong;
+    EXPECT_EQ(first.node_count(), 2U);
+    Node third(options(unix_address(), second.address()));
+    EXPECT_EQ(third.id(), 2U);
+    EXPECT_EQ(third.node_count(), 3U);
+}
+
+std::shared_ptr<PeerState> state_of(Node& node, const Node& of) {
+    return detail::Edge::state(node.connect(of.address()));
+}
+
+TEST(Membership, AMemberThatCameBackHasItsId) {
+    Node first(options(unix_address()));
+    const std::string address = unix_address();
+    for (int round = 0; round < 5; ++round) {
+        Node second(options(address, first.address()));
+        EXPECT_EQ(second.id(), 1U);
+        EXPECT_EQ(first.node_count(), 2U);
+    }
+}
+
+TEST(Membership, ManyThatJoinAtOnceAllMeet) {
+    Node first(options(unix_address()));
+    std::vector<std::unique_ptr<Node>> others(4);
+    std::vector<std::thread> threads;
+    for (auto& other : others)
+        threads.emplace_back([&] { other = std::make_unique<Node>(options(unix_address(), first.address())); });
+    for (std::thread& thread : threads) thread.join();
+    std::set<NodeId> ids{first.id()};
+    for (const auto& other : others) ids.insert(other->id());
+    EXPECT_EQ(ids, (std::set<NodeId>{0, 1, 2, 3, 4}));
+    for (const auto& one : others)
+        for (const auto& other : others)
+            if (one != other) EXPECT_TRUE(soon([&] { return state_of(*one, *other)->member; }));
+}
+
+std::atomic<int> waiting = 0;
+std::atomic<bool> go_on = false;
+void wait_for_word() {
+    ++waiting;
+    while (!go_on) std::this_thread::sleep_for(1ms);
+}
+
+// One side cuts the link. Its reason is what the caller on the other side gets; then the two meet again by themselves.
+TEST(Membership, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
+    Node first(options(unix_address()));
+    Node second(options(unix_address(), first.address()));
+    Node third(options(unix_address(), second.address()));
+    for (auto [from, to] : {std::pair{&first, &second}, std::pair{&second, &first}}) {
+        waiting = 0;
+        go_on = false;
+        const Peer peer = from->connect(to->address());
+        ASSERT_TRUE(detail::Edge::state(peer)->member);
+        const std::uint64_t before = state_of(*to, *from)->meeting;
+        Call<void> call = peer.async(fn<wait_for_word>);
+        ASSERT_TRUE(soon([] { return waiting == 1; }));
+        state_of(*to, *from)->hang_up(Error(ErrorCode::invalid, "the test said so"));
+        const Error error = error_of([&] { call.get(); });
+        EXPECT_EQ(error.code(), ErrorCode::disconnected);
+        EXPECT_NE(error.message().find("it cut the link: the test said so"), std::string::npos) << error.message();
+        go_on = true;
+        // No call reaches for it.
+        const std::shared_ptr<PeerState> back = detail::Edge::state(peer);
+        const auto& core = detail::Edge::core(peer);
+        EXPECT_TRUE(soon([&] { return core->linked(*back); }));
+        EXPECT_TRUE(soon([&] { return state_of(*to, *from)->meeting > before; }));
+    }
+    Node fourth(options(unix_address(), first.address()));
+    EXPECT_EQ(fourth.node_count(), 4U);
+}
+
+// The link is cut again and again, and called over from both sides meanwhile: one link each time, and it works at the end.
+TEST(Membership, TwoThatMeetEachOtherAtOnceHaveOneLink) {
+    Node first(options(unix_address()));
+    Node second(options(unix_address(), first.address()));
+    const Peer there = first.connect(second.address()), back = second.connect(first.address());
+    go_on = true;
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> callers;
+    for (const Peer* peer : {&there, &back})
+        callers.emplace_back([&stop, peer] {
+            while (!stop) try {
+                    peer->sync(fn<wait_for_word>);
+                } catch (const Error& error) {
+                    EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.message();
+                }
+        });
+    for (int round = 0; round < 20; ++round) {
+        std::this_thread::sleep_for(10ms);
+        const auto core = detail::Edge::core(there);
+        if (core->linked(*detail::Edge::state(there)))
+            core->lose(detail::Edge::state(there), detail::Edge::state(there)->meeting,
+                       Error(ErrorCode::disconnected, "the test lost it"));
+    }
+    stop = true;
+    for (std::thread& caller : callers) caller.join();
+    const auto both = [&] {
+        return detail::Edge::core(there)->linked(*detail::Edge::state(there)) &&
+               detail::Edge::core(back)->linked(*detail::Edge::state(back));
+    };
+    EXPECT_TRUE(soon(both));
+    there.sync(fn<wait_for_word>);
+    back.sync(fn<wait_for_word>);
+}
+
+}  // namespace
+}  // namespace rove::test
