@@ -327,6 +327,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     if (must_wait_for_thread(*function)) {
         const Taken taken = park(from, frame, function, false);
         parked->for_thread = true;
+        parked->compiling.reset();
         return taken;
     }
     auto entered = cache_->enter(*function);
