@@ -33,15 +33,10 @@ Entered::~Entered() {
     cache.left();
 }
 
-CodeCache::CodeCache(CodeOptions options) : state_(std::make_unique<State>(*this, std::move(options))) {}
+CodeCache::CodeCache(CodeOptions options) : state_(std::make_shared<State>(*this, std::move(options))) {}
 
 CodeCache::~CodeCache() {
-    {
-        const std::lock_guard lock(state_->mutex);
-        state_->stopping = true;
-        state_->compile_changed.notify_all();
-    }
-    if (state_->compile_thread.joinable()) state_->compile_thread.join();
+    stop();
     // Before any code goes, and without the lock, for they may ask the node things: a destructor may call an interface, so
     // those end last, and what was linked to earlier ones before these.
     for (const auto& [digest, package] : state_->packages)
@@ -57,44 +52,65 @@ void CodeCache::left() {
 
 Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<PackageStore>& package, bool resident) {
     const std::lock_guard lock(state_->mutex);
-    if (const auto known = state_->packages.find(package->digest()); known != state_->packages.end()) {
-        PackageCode& code = *known->second;
-        code.resident = code.resident || resident;
-        if (code.store == package) return code.store;
+    const auto known = state_->packages.find(package->digest());
+    if (known == state_->packages.end()) {
+        ROVE_TRY(PackageCode * made, state_->make_known(package, resident));
+        state_->trim(made);
+        return package;
+    }
+    PackageCode& code = *known->second;
+    code.resident = code.resident || resident;
+    if (code.store != package)
         for (std::size_t i = 0; i < package->manifest().slices.size(); ++i)
             if (const auto slice = package->stored_slice(i)) ROVE_CHECK(code.store->add_slice(i, *slice));
-        state_->count(code);
-        return code.store;
-    }
-    if (state_->packages.size() >= state_->options.packages_max && !state_->forget_one())
-        return fail(ErrorCode::overloaded, "{} knows {} packages, the most a node does, and all of them are in use",
-                    state_->options.node, state_->options.packages_max);
-    auto code = std::make_unique<PackageCode>(*this, package);
-    code->resident = resident;
-    code->pinned = package->manifest().pinned;
-    code->scope.destructors = &code->destructors;
-    ROVE_CHECK(state_->number_functions(*code));
-    for (const auto& function : code->functions) state_->functions[function->id] = function.get();
-    state_->newest[package->manifest().name] = code.get();
-    state_->count(*code);
-    state_->packages.emplace(package->digest(), std::move(code));
-    return package;
+    state_->count(code);
+    state_->trim(&code);
+    return code.store;
 }
 
-Result<std::uint32_t> CodeCache::State::free_index() {
-    if (free_indices.empty() && indices_used == kFunctionsMax && !forget_one())
-        return fail(ErrorCode::overloaded, "{} knows {} functions, the most a node does, and all of them are in use",
-                    options.node, kFunctionsMax);
+Result<PackageCode*> CodeCache::State::make_known(const std::shared_ptr<PackageStore>& package, bool resident) {
+    Forgetting forgetting;
+    if (packages.size() >= options.packages_max && !forget_one(forgetting))
+        return fail(ErrorCode::overloaded, "{} knows {} packages, the most a node does, and all of them are in use",
+                    options.node, options.packages_max);
+    auto made = std::make_unique<PackageCode>(cache, package);
+    PackageCode& code = *made;
+    code.resident = resident;
+    code.pinned = package->manifest().pinned;
+    code.number = packages_known++;
+    code.scope.destructors = &code.destructors;
+    const std::size_t bytes = package->manifest_bytes_held() + package->function_ids().size() * kFunctionBytes;
+    while (!resident && manifest_bytes + bytes > manifest_bytes_max())
+        if (!forget_one(forgetting))
+            return fail(ErrorCode::overloaded,
+                        "{} holds {} bytes of manifests, the most that it may are {}, and all of them are in use",
+                        options.node, manifest_bytes, manifest_bytes_max());
+    ROVE_CHECK(number_functions(code, forgetting));
+    for (const auto& function : code.functions) functions[function->id] = function.get();
+    newest[package->manifest().name] = &code;
+    code.last_used.store(epoch.fetch_add(1), std::memory_order_relaxed);  // newer than all that were used
+    packages.emplace(package->digest(), std::move(made));
+    count(code);
+    return &code;
+}
+
+Result<std::uint32_t> CodeCache::State::free_index(Forgetting& forgetting) {
+    while (free_indices.empty() && indices_used == kFunctionsMax)
+        if (!forget_one(forgetting))
+            return fail(ErrorCode::overloaded,
+                        "{} knows {} functions, the most a node does, and all of them are in use", options.node,
+                        kFunctionsMax);
     if (free_indices.empty()) return indices_used++;
-    const std::uint32_t index = free_indices.back();
-    free_indices.pop_back();
+    const std::uint32_t index = free_indices.front();
+    free_indices.pop_front();
     return index;
 }
 
 Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name, EntryPoint entry) {
     const std::lock_guard lock(state_->mutex);
     if (const auto known = state_->functions.find(id); known != state_->functions.end()) return known->second;
-    ROVE_TRY(const std::uint32_t index, state_->free_index());
+    State::Forgetting forgetting;
+    ROVE_TRY(const std::uint32_t index, state_->free_index(forgetting));
     auto function = std::make_unique<Function>();
     function->id = id;
     function->name = std::move(name);
@@ -121,10 +137,10 @@ Function* CodeCache::find(EntryPoint entry) const {
     return nullptr;
 }
 
-Status CodeCache::State::number_functions(PackageCode& package) {
+Status CodeCache::State::number_functions(PackageCode& package, Forgetting& forgetting) {
     const wire::Manifest& manifest = package.store->manifest();
     for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
-        const Result<std::uint32_t> free = free_index();
+        const Result<std::uint32_t> free = free_index(forgetting);
         if (!free) {
             free_numbers(package);  // it is not going to live
             return tl::unexpected<Error>(free.error());
@@ -142,23 +158,21 @@ Status CodeCache::State::number_functions(PackageCode& package) {
     return {};
 }
 
-// Makes room by forgetting the package that has been without code for longest. Its handles mean nothing from then on; a
-// peer that still uses one is asked what it meant.
-bool CodeCache::State::forget_one() {
-    PackageCode* oldest = nullptr;
-    for (const auto& [digest, package] : packages) {
-        if (package->loaded() || package->resident || package->data || package->awaited ||
-            package->compile == PackageCode::Compile::queued || is_running(*package))
-            continue;
-        if (oldest == nullptr || package->last_used.load() < oldest->last_used.load()) oldest = package.get();
-    }
+// Makes room by forgetting the package that has not been used for longest, of those without code and without statics that
+// somebody counts on. Its handles mean nothing from then on; a peer that still uses one is asked what it meant.
+bool CodeCache::State::forget_one(Forgetting& forgetting) {
+    // One barrier serves for all of them: their functions had no code before it, so who enters one later waits for the lock.
+    if (!forgetting.fenced) fence_others();
+    forgetting.fenced = true;
+    PackageCode* oldest =
+        forgettable.oldest(epoch.fetch_add(1), [this](const PackageCode& package) { return is_busy(package); });
     if (oldest == nullptr) return false;
     forget(*oldest);
     return true;
 }
 
 void CodeCache::State::forget(PackageCode& package) {
-    code_bytes -= package.counted_bytes;
+    uncount(package);
     free_numbers(package);
     for (const auto& function : package.functions) functions.erase(function->id);
     if (const auto named = newest.find(package.store->manifest().name);
@@ -171,8 +185,8 @@ void CodeCache::State::free_numbers(PackageCode& package) {
     for (const auto& function : package.functions) {
         const std::uint32_t index = function->handle & 0xFFFFU;
         table[index].store(nullptr, std::memory_order_release);
-        ++generations[index];
-        free_indices.push_back(index);
+        // An index whose generations are used up is not given out again: an old handle never means another function.
+        if (++generations[index] % kGenerationsMax != 0) free_indices.push_back(index);
     }
 }
 
@@ -194,6 +208,7 @@ void CodeCache::slices_added(const Digest& digest) {
     // Bitcode that follows an image which runs already.
     if (package.image && state_->options.tiers == Tiers::both) state_->queue_compile(package);
     state_->count(package);
+    state_->trim(&package);
 }
 
 Function* CodeCache::by_handle(std::uint32_t handle) const {
@@ -230,8 +245,17 @@ std::vector<std::shared_ptr<PackageStore>> CodeCache::packages() const {
 
 CodeCache::Usage CodeCache::usage() const {
     const std::lock_guard lock(state_->mutex);
-    return {state_->code_bytes,       state_->static_bytes, state_->packages.size(),
-            state_->functions.size(), state_->evictions,    state_->loads};
+    const State& state = *state_;
+    std::size_t code_bytes = state.manifest_bytes;
+    for (const std::size_t bytes : state.code_bytes) code_bytes += bytes;
+    return {.code_bytes = code_bytes,
+            .static_bytes = state.static_bytes,
+            .packages = state.packages.size(),
+            .functions = state.functions.size(),
+            .evictions = state.evictions,
+            .loads = state.loads,
+            .pinned_bytes = state.held(Budget::pinned),
+            .manifest_bytes = state.manifest_bytes};
 }
 
 void prepare_process() {
@@ -242,18 +266,14 @@ void CodeCache::warm_up() {
     const std::lock_guard lock(state_->mutex);
     state_->warm_image = LoadedImage::rehearse(state_->pool);
     (void)PackageStore::from_manifest(wire::encode(wire::Manifest{.name = "nothing", .abi = ROVE_ABI_VERSION}));
-    if (state_->options.tiers == Tiers::image || state_->compile_thread.joinable()) return;
-    state_->compile_thread = std::thread([this] {
-        if (const Result<jit::Engine*> engine = jit::engine())
-            (*engine)->warm_up();  // an error comes again, where it matters
-        state_->compile_loop();
-    });
+    if (state_->options.tiers != Tiers::image) state_->start_compile_thread(true);
 }
 
 void CodeCache::wait_for_tiers() {
     std::unique_lock lock(state_->mutex);
-    state_->compile_changed.wait(lock,
-                                 [this] { return state_->compile_queue.empty() && state_->compiling == nullptr; });
+    state_->compile_changed.wait(lock, [this] {
+        return state_->compile_queue.empty() && state_->loads_queue.empty() && state_->compiling == nullptr;
+    });
 }
 
 }  // namespace rove::code

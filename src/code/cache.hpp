@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -30,6 +31,10 @@ enum class Ran : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
 [[nodiscard]] std::string_view to_string(Ran ran);
 
 // Which forms a node uses: an image at once and bitcode compiled behind it, or one of them pinned.
+namespace jit {
+class Engine;
+}
+
 enum class Tiers : std::uint8_t { both, image, bitcode };
 
 struct HostSymbol {
@@ -41,7 +46,12 @@ struct CodeOptions {
     std::string node = "this node";        // for messages
     std::vector<HostSymbol> host_symbols;  // the node's own table: rove_*
     Tiers tiers = Tiers::both;
-    // Loaded code, its package's bytes included. 256 MiB: a few thousand small packages, or four of the largest.
+    // All that is held of packages that came from peers. 256 MiB: a few thousand small packages, or four of the largest.
+    //   1/2 at most (or 1 MiB, if that is more): code that cannot be evicted: pinned packages, interfaces. A package that says
+    //       it is pinned gets a place here or none, and takes none from others.
+    //   1/4 at most (or 1 MiB): manifests of the packages that are known.
+    //   the rest: slices, and code that can be evicted; 1/4 = 64 MiB at least, one slice of the largest.
+    // Preloaded packages are not counted: who starts the node chooses them.
     std::size_t code_bytes_max = 256 * 1024 * 1024;
     // Packages known at once. With manifests of at most 64 KiB, 256 MiB.
     std::size_t packages_max = 4096;
@@ -49,6 +59,8 @@ struct CodeOptions {
     std::size_t static_bytes_max = 256 * 1024 * 1024;
     // Called when code that someone waited for has been compiled, or could not be (enter then gives the error).
     std::function<void(const Digest& package)> on_ready;
+    // Where the compiler is from; nothing: librove-jit.so. Tests give one of their own.
+    std::function<Result<jit::Engine*>()> engine;
 };
 
 class PackageCode;  // the loaded state of one package; private to this folder
@@ -92,12 +104,14 @@ enum class Waiting : std::uint8_t {
 struct LoadReport {
     // Names that were in use and now mean this package's: "name (was of package X)". Functions that arrived before keep theirs.
     std::vector<std::string> replaced;
+    // Names that the process has itself and that go on to mean its own: only a preloaded interface may take those over.
+    std::vector<std::string> kept;
 };
 
 class CodeCache {
 public:
     explicit CodeCache(CodeOptions options);
-    ~CodeCache();  // waits for compiles; runs destructors of shipped statics
+    ~CodeCache();  // stops; runs destructors of shipped statics
     CodeCache(const CodeCache&) = delete;
 
     // Makes a package known and gives the one copy that the cache keeps: the given one, or the one known before with the
@@ -134,6 +148,18 @@ public:
     // Makes a package's code ready ahead of its first call, without running it.
     [[nodiscard]] Status load(const std::shared_ptr<PackageStore>& package);
 
+    // Both of these on the compile thread, which calls `done` when it is loaded (and linked, if it is an interface); not once the
+    // cache has stopped. overloaded: kLoadsMax wait already.
+    [[nodiscard]] Status load_later(std::shared_ptr<PackageStore> package,
+                                    std::function<void(const Result<LoadReport>&)> done);
+    static constexpr std::size_t kLoadsMax = 64;  // each holds its package, of 64 MiB at most
+
+    // Compiles nothing more, and calls neither on_ready nor `done` of load_later from here on. Waits for a compile that is under
+    // way, but no longer than kStopMax: LLVM cannot be interrupted. One that takes longer is abandoned with all that it uses; if
+    // the process ends meanwhile, it ends without destructors of static objects, because the compile uses LLVM's.
+    void stop();
+    static constexpr auto kStopMax = std::chrono::seconds(1);
+
     // Opens the compiler in the background, so that the first bitcode finds it open: loading LLVM takes some 50 ms, and keeps
     // everybody else from looking up symbols meanwhile.
     void warm_up();
@@ -143,6 +169,7 @@ public:
     [[nodiscard]] std::vector<std::shared_ptr<PackageStore>> packages() const;  // the resident ones
     struct Usage {
         std::size_t code_bytes, static_bytes, packages, functions, evictions, loads;
+        std::size_t pinned_bytes, manifest_bytes;  // of code_bytes
     };
     [[nodiscard]] Usage usage() const;
 
@@ -151,7 +178,7 @@ private:
     void left();  // a function was left: evicts, when there is more than fits
 
     struct State;
-    std::unique_ptr<State> state_;
+    std::shared_ptr<State> state_;  // shared with the compile thread alone
 };
 
 // For a process that will run shipped code: to be called early, before there are threads (see CodePool::prepare_process).

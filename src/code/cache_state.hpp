@@ -1,6 +1,7 @@
 // The inside of a CodeCache; see cache.hpp for what it promises.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <deque>
@@ -9,22 +10,35 @@
 #include <unordered_map>
 
 #include "code/package_code.hpp"
+#include "code/recency.hpp"
 
 namespace rove::code {
 
 // Functions known at once: an index fits 16 bits of a handle. Packages that are evicted are forgotten for new ones.
 inline constexpr std::size_t kFunctionsMax = 65536;
+// A handle means one function for as long as the node lives: the other 16 bits count what its index was given to, and an index is
+// given up after its 65,536th. 2^32 functions in all; at a million new ones a second, more than an hour.
+inline constexpr unsigned kGenerationsMax = 65536;
+// The least that pinned code may take, and manifests: a node with a tiny budget runs small programs all the same.
+inline constexpr std::size_t kShareBytesMin = 1024 * 1024;
+// What a function costs beside its package's manifest: its Function, its name, two places in tables.
+inline constexpr std::size_t kFunctionBytes = 256;
 
-struct CodeCache::State {
+struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     State(CodeCache& owner, CodeOptions given)
         : cache(owner), options(std::move(given)), symbols(options.host_symbols), table(kFunctionsMax) {}
 
     using Lock = std::unique_lock<std::mutex>;
 
     // ---- known packages (cache.cpp)
-    [[nodiscard]] Status number_functions(PackageCode& package);
-    [[nodiscard]] Result<std::uint32_t> free_index();
-    [[nodiscard]] bool forget_one();
+    // Forgetting several in one go takes one barrier.
+    struct Forgetting {
+        bool fenced = false;
+    };
+    [[nodiscard]] Result<PackageCode*> make_known(const std::shared_ptr<PackageStore>& package, bool resident);
+    [[nodiscard]] Status number_functions(PackageCode& package, Forgetting& forgetting);
+    [[nodiscard]] Result<std::uint32_t> free_index(Forgetting& forgetting);
+    [[nodiscard]] bool forget_one(Forgetting& forgetting);
     void forget(PackageCode& package);
     void free_numbers(PackageCode& package);
 
@@ -33,22 +47,53 @@ struct CodeCache::State {
     [[nodiscard]] Result<Ready> make_ready(PackageCode& package);
     [[nodiscard]] Status load_image(PackageCode& package, std::size_t slice);
     [[nodiscard]] Status open_libraries(PackageCode& package);
+    [[nodiscard]] Result<std::vector<void*>> find_imports(const PackageCode& package, const wire::Image& image) const;
+    void take_symbols(PackageCode& package, const wire::Image& image);
     void publish(PackageCode& package);
-    void queue_compile(PackageCode& package);
-    void compile_loop();
-    void compile_one(PackageCode& package, Lock& lock);
-    [[nodiscard]] Result<std::unique_ptr<jit::CompiledModule>> compile(PackageCode& package, Lock& lock);
     [[nodiscard]] bool stored(const PackageCode& package, wire::Form form) const;
     void try_again();
     [[nodiscard]] std::string why_no_symbol(const PackageCode& package, const std::string& names) const;
+    [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package, Lock& lock);
 
-    // ---- eviction (loading.cpp)
+    // ---- compiling (compiling.cpp)
+    struct Load {
+        std::shared_ptr<PackageStore> package;
+        std::function<void(const Result<LoadReport>&)> done;
+    };
+    void start_compile_thread(bool warm_up);
+    void queue_compile(PackageCode& package);
+    bool compile_loop();
+    void compile_one(PackageCode& package, Lock& lock);
+    [[nodiscard]] Result<std::unique_ptr<jit::CompiledModule>> compile(PackageCode& package, Lock& lock);
+    [[nodiscard]] Result<LoadReport> load_here(const PackageStore& store, Lock& lock);
+    [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
+
+    // ---- budgets and eviction (eviction.cpp)
     void count(PackageCode& package);  // after anything of it has come or gone
-    void trim();
-    [[nodiscard]] bool evict(PackageCode& package);
-    [[nodiscard]] bool is_running(const PackageCode& package) const;
+    void uncount(PackageCode& package);
+    [[nodiscard]] Status check_pinned(const PackageCode& package, std::size_t more) const;
+    [[nodiscard]] Status check_statics(const PackageCode& package, std::size_t bytes) const;
+    void trim(const PackageCode* newcomer = nullptr);
+    void evict(const std::vector<PackageCode*>& victims);
+    [[nodiscard]] bool is_busy(const PackageCode& package) const;
+    // After a barrier (fence_others): what a leader has begun before is seen.
+    [[nodiscard]] bool is_running(const PackageCode& package) const {
+        return package.running.load(std::memory_order_seq_cst) != 0 ||
+               leader_runs.load(std::memory_order_seq_cst) == &package;
+    }
+    void fence_others() const;
     static bool can_fence_all();
-    static void fence_all();
+    [[nodiscard]] std::size_t& held(Budget budget) { return code_bytes[static_cast<std::size_t>(budget)]; }
+    [[nodiscard]] std::size_t held(Budget budget) const { return code_bytes[static_cast<std::size_t>(budget)]; }
+    [[nodiscard]] std::size_t pinned_bytes_max() const { return std::max(options.code_bytes_max / 2, kShareBytesMin); }
+    [[nodiscard]] std::size_t manifest_bytes_max() const {
+        return std::max(options.code_bytes_max / 4, kShareBytesMin);
+    }
+    [[nodiscard]] bool is_over_budget() const {
+        return held(Budget::evictable) > options.code_bytes_max -
+                                             std::min(held(Budget::pinned), options.code_bytes_max / 2) -
+                                             std::min(manifest_bytes, options.code_bytes_max / 4);
+    }
 
     CodeCache& cache;
     CodeOptions options;
@@ -63,11 +108,18 @@ struct CodeCache::State {
     std::vector<PackageCode*> interfaces;                  // in the order in which they were loaded
     std::vector<std::atomic<Function*>> table;             // by a handle's index; read without the lock
     std::vector<std::uint16_t> generations = std::vector<std::uint16_t>(kFunctionsMax, 0);
-    std::vector<std::uint32_t> free_indices;
+    std::deque<std::uint32_t> free_indices;  // the one that has been free for longest first
     std::uint32_t indices_used = 0;
 
-    std::size_t code_bytes = 0;
+    std::array<std::size_t, kBudgets> code_bytes{};  // slices and loaded code, by Budget
+    std::size_t manifest_bytes = 0;                  // of packages that are not resident
     std::size_t static_bytes = 0;
+    RecencyList with_slices;               // not loaded, and their slices are here
+    RecencyList evictable;                 // loaded
+    RecencyList forgettable;               // not loaded, and nothing of theirs must be kept
+    std::vector<PackageCode*> keepers;     // that have statics
+    std::vector<PackageCode*> pinned;      // that are counted as pinned
+    std::uint64_t packages_known = 0;      // ever
     std::atomic<bool> over_budget{false};  // ~Entered looks at this and nothing else
     std::atomic<std::uint64_t> epoch{1};   // advances with every load: coarse time for last_used
     std::size_t evictions = 0, loads = 0;
@@ -78,7 +130,10 @@ struct CodeCache::State {
     std::deque<PackageCode*> compile_queue;
     PackageCode* compiling = nullptr;
     std::condition_variable compile_changed;
+    std::deque<Load> loads_queue;
     bool stopping = false;
+    bool compile_thread_ended = false, compile_abandoned = false;
+    std::mutex calling_back;     // while on_ready or a Load's `done` runs: stop() waits for it
     std::thread compile_thread;  // started with the first compile
 };
 

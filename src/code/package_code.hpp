@@ -9,12 +9,21 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "code/cache.hpp"
 #include "code/jit/jit.hpp"
 #include "code/loader.hpp"
 #include "code/symbols.hpp"
 
 namespace rove::code {
+
+// How long a package whose call could not run yet is kept for it. The call tries again whenever something has changed; its own
+// limit is shorter (kCodeWaitMax), so this ends only what nobody comes back for.
+inline constexpr auto kAwaitedMax = std::chrono::seconds(10);
+
+// What a package's code is counted as: CodeOptions::code_bytes_max.
+enum class Budget : std::uint8_t { evictable, pinned, resident };
+inline constexpr std::size_t kBudgets = 3;
 
 class PackageCode {
 public:
@@ -31,13 +40,25 @@ public:
     [[nodiscard]] std::size_t loaded_bytes() const {
         return (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
     }
-    // All of what it holds, and how much of that the cache has counted.
-    [[nodiscard]] std::size_t bytes() const { return store->bytes_held() + loaded_bytes(); }
-    std::size_t counted_bytes = 0;
-    // Whether its code may be taken away and brought back later without anybody noticing.
-    [[nodiscard]] bool evictable() const {
-        return !resident && !interface && !pinned && compile != Compile::queued && !awaited;
+    // What the cache has counted of it, and as what.
+    struct Counted {
+        std::size_t manifest = 0, code = 0;
+        Budget budget = Budget::evictable;
+    };
+    Counted counted;
+    [[nodiscard]] Budget budget() const {
+        if (resident) return Budget::resident;
+        return interface || (pinned && loaded()) ? Budget::pinned : Budget::evictable;
     }
+    // A call waits for it to become ready: not the time to evict it.
+    [[nodiscard]] bool awaited() const {
+        return Clock::now().time_since_epoch().count() < awaited_until.load(std::memory_order_relaxed);
+    }
+    void await() {
+        awaited_until.store((Clock::now() + kAwaitedMax).time_since_epoch().count(), std::memory_order_relaxed);
+    }
+    // Whether its statics mean something to somebody: they were used, or constructors may have given their addresses away.
+    [[nodiscard]] bool keeps_statics() const { return data && (called || has_constructors); }
 
     CodeCache& cache;
     const std::shared_ptr<PackageStore> store;
@@ -45,8 +66,10 @@ public:
     bool resident = false;
     bool interface = false;  // loaded as one: others link to it
     bool pinned = false;
-    std::atomic<bool> awaited{false};  // a call waits for it to become ready: not the time to evict it
-    std::optional<Error> error;        // why it cannot run here
+    std::uint64_t number = 0;                    // counts the packages in the order in which they became known
+    std::atomic<bool> called{false};             // ever
+    std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: by nobody
+    std::optional<Error> error;                  // why it cannot run here
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
     // then; who evicts clears the targets first and reads the count then; both in one total order (seq_cst), so one of them
@@ -58,9 +81,10 @@ public:
     bool libraries_open = false;
     Destructors destructors;
     bool constructed = false;
-    std::shared_ptr<DataSegment> data;                // kept over evictions
-    std::vector<void*> statics;                       // address of rove.static.n, once an image told
-    std::unordered_map<std::string, void*> exported;  // an interface's names, once an image told
+    bool has_constructors = false;
+    std::shared_ptr<DataSegment> data;                 // kept over evictions
+    std::unordered_map<std::uint32_t, void*> statics;  // address of rove.static.n, once an image told
+    std::unordered_map<std::string, void*> exported;   // an interface's names, once an image told
     std::unique_ptr<LoadedImage> image;
     std::unique_ptr<jit::CompiledModule> module;
     Compile compile = Compile::none;

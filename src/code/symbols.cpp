@@ -53,6 +53,10 @@ void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
     return dlsym(RTLD_DEFAULT, name.c_str());
 }
 
+bool Symbols::is_of_process(const std::string& name) const {
+    return host_.contains(name) || name == wire::kDsoHandle || dlsym(RTLD_DEFAULT, name.c_str()) != nullptr;
+}
+
 std::vector<std::string> Symbols::add_interface(const std::string& package,
                                                 std::unordered_map<std::string, void*> names) {
     const std::lock_guard lock(mutex_);

@@ -43,6 +43,8 @@ public:
     // Opens a package's libraries. failed: one cannot be opened.
     [[nodiscard]] static Result<std::vector<void*>> open_libraries(const std::vector<std::string>& sonames);
     [[nodiscard]] void* resolve(const std::string& name, const LinkScope& scope) const;
+    // Whether the node's own table or the process (its program, its libraries) has a name.
+    [[nodiscard]] bool is_of_process(const std::string& name) const;
     // Adds an interface's names, ahead of those there are; gives the ones that were in use.
     [[nodiscard]] std::vector<std::string> add_interface(const std::string& package,
                                                          std::unordered_map<std::string, void*> names);

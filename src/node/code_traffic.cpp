@@ -1,5 +1,7 @@
 // Code on its way: attached to a first call, asked for by a node that lacks it, passed on by those in the middle.
 
+#include <algorithm>
+
 #include "node/core.hpp"
 #include "node/log.hpp"
 
@@ -83,26 +85,18 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
     if (frame.payload.size() == chunk.total_bytes) {
         added = part_arrived(from, chunk.package, chunk.part, frame.payload);
     } else {
-        Assembly& assembly = from.assemblies[chunk.package][chunk.part];
-        if (chunk.offset == 0) {  // begins, or begins again
-            from.assembly_bytes = from.assembly_bytes - assembly.bytes.size() + chunk.total_bytes;
-            if (from.assembly_bytes > kAssemblyBytesMax) return wrong("beyond what may arrive at once");
-            assembly = {ByteBuffer(chunk.total_bytes), 0};
+        const CodeArrival::Piece piece{chunk.package, chunk.part, chunk.offset, chunk.total_bytes, frame.payload};
+        switch (from.code_arrival.take(code_arriving_bytes_, piece)) {
+            case CodeArrival::Took::more_to_come: return;
+            case CodeArrival::Took::no_room: return ask_again_later();
+            case CodeArrival::Took::no_meaning: return wrong("out of its order");
+            case CodeArrival::Took::whole: break;
         }
-        if (assembly.arrived != chunk.offset || assembly.bytes.size() != chunk.total_bytes)
-            return wrong("out of its order");
-        std::memcpy(assembly.bytes.data() + chunk.offset, frame.payload.data(), frame.payload.size());
-        assembly.arrived += frame.payload.size();
-        if (assembly.arrived < chunk.total_bytes) return;
-        const ByteBuffer whole = std::move(assembly.bytes);
-        from.assembly_bytes -= whole.size();
-        auto& parts = from.assemblies[chunk.package];
-        parts.erase(chunk.part);
-        if (parts.empty()) from.assemblies.erase(chunk.package);
-        added = part_arrived(from, chunk.package, chunk.part, whole);
+        const CodeAssembly whole = from.code_arrival.taken(piece);
+        added = part_arrived(from, chunk.package, chunk.part, whole.bytes());
     }
     if (!added && added.error().code() == ErrorCode::overloaded)
-        give_up_parked(chunk.package, added.error());
+        give_up_parked(from, chunk.package, added.error());
     else if (!added)
         wrong(added.error().message());
 }
@@ -122,77 +116,152 @@ Status NodeCore::part_arrived(PeerState& from, const Digest& package, std::uint3
     return {};
 }
 
-void NodeCore::ask_for_code(PeerState* from, const Parked& parked, NodeId origin) {
-    wire::NeedCode need{.function = parked.function, .asker = id(), .origin = origin, .handle = parked.handle};
-    const std::string_view triple = code::host_triple();
-    triple.copy(need.triple.data(), need.triple.size() - 1);
+void NodeCore::ask_for_code(PeerState* from, Parked& parked, NodeId origin) {
     // A frame of one's own names its function, so its origin is as good as any to ask.
     PeerState* whom = from != nullptr ? from : route(origin);
-    const NodeId node = from != nullptr ? from->id : origin;
-    if (whom == nullptr) return give_up(need, "nobody is left to ask for its code");
-    send_or_cut(*whom, {.kind = Kind::need, .node = node}, raw(need), {});
+    if (whom == nullptr) {
+        parked.hopeless = Error(ErrorCode::unsupported, "nobody is left to ask for its code");
+        return;
+    }
+    parked.asked_of = whom->back;
+    if (origin == whom->back) origin = whom->id;
+    wire::NeedCode need{.function = parked.function, .asker = whom->my_id, .origin = origin, .handle = parked.handle};
+    const std::string_view triple = code::host_triple();
+    triple.copy(need.triple.data(), need.triple.size() - 1);
+    send_or_cut(*whom, {.kind = Kind::need, .node = from != nullptr ? from->id : origin}, raw(need), {});
+}
+
+// Each peer asks for itself. A member also passes on what others ask; a client has nobody to pass on for.
+bool NodeCore::speaks_for(const PeerState& from, NodeId asker) const {
+    return asker == from.id || (!is_client(from.id) && home_of(asker) < std::max(1U, node_count())) ||
+           is_client(from.my_id);
+}
+
+// Remembers that it did: the answer that nobody has the code is passed back only where there was a question.
+void NodeCore::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
+    if (&from == &to) return;  // in a circle
+    if (passed_on_.size() >= kPassedOnMax) passed_on_.pop_front();
+    passed_on_.push_back({&to, need.asker, need.function, need.handle});
+    send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {});
 }
 
 void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
-    if (frame.header.node != from.my_id && frame.header.node != id()) {
-        if (route(frame.header.node) != nullptr) return route_frame(frame);
-    }
     auto need = read<wire::NeedCode>(frame);
-    PeerState* asker = is_client(from.my_id) ? &from : route(need.asker);
+    if (!speaks_for(from, need.asker)) {
+        from.link->break_with(Error(ErrorCode::invalid,
+                                    fmt::format("peer {} asked for code in the name of node {}", from.id, need.asker)));
+        return;
+    }
+    if (frame.header.node != from.my_id && frame.header.node != id())
+        if (PeerState* to = route(frame.header.node)) return pass_on_need(from, *to, frame.header.node, need);
+    PeerState* asker = is_client(from.my_id) || need.asker == from.id ? &from : route(need.asker);
     if (asker == nullptr) return;  // it is gone
     if (need.function == FunctionId{}) {
         // It gave this handle and forgot it since: tell it what it meant, and name the function from now on.
-        for (auto bound = from.bindings.begin(); bound != from.bindings.end(); ++bound) {
-            if (bound->second != need.handle) continue;
-            const FunctionId named = bound->first;
+        if (const auto bound = from.bound_to.find(need.handle); bound != from.bound_to.end()) {
+            const FunctionId named = bound->second;
             // A resident function is not forgotten: what it gave a handle for had travelled.
             const auto shipped = shipped_as_.find(named);
             need.function = shipped != shipped_as_.end() ? shipped->second : named;
             from.forget_handle(named);
             send_or_cut(from, {.kind = Kind::bind, .flags = wire::kNamed, .handle = need.handle, .node = from.id},
                         need.function.raw(), {});
-            break;
         }
     }
     const std::shared_ptr<PackageStore> package = package_with(need.function);
-    const CodeTarget target{need.asker, *asker, text_of(need.triple)};
-    if (package) {
+    // What is sent to somebody else than who asks is limited: nobody has others flooded.
+    if (package && (need.asker == from.id || from.foreign_code.take(Clock::now(), package->slice_bytes_held()))) {
+        const CodeTarget target{need.asker, *asker, text_of(need.triple)};
         const Result<bool> image = send_code(target, *package, Form::image, true);
         const Result<bool> bitcode = send_code(target, *package, Form::bitcode, !(image && *image));
         if ((image && *image) || (bitcode && *bitcode)) return;
     }
     PeerState* origin = need.origin != from.my_id && need.origin != id() ? route(need.origin) : nullptr;
-    if (origin != nullptr) return send_or_cut(*origin, {.kind = Kind::need, .node = need.origin}, raw(need), {});
-    send_or_cut(*asker, {.kind = Kind::lack, .node = need.asker}, raw(need), {});
+    if (origin != nullptr && origin != &from) return pass_on_need(from, *origin, need.origin, need);
+    // The way that the question came: the asker believes only whom it asked.
+    send_or_cut(from, {.kind = Kind::lack, .node = need.asker}, raw(need), {});
 }
 
 void NodeCore::on_lack(PeerState& from, const wire::Frame& frame) {
-    if (frame.header.node != from.my_id && frame.header.node != id()) return route_frame(frame);
-    give_up(read<wire::NeedCode>(frame),
-            fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
+    const auto need = read<wire::NeedCode>(frame);
+    if (frame.header.node != from.my_id && frame.header.node != id()) {
+        const auto asked = std::find_if(passed_on_.begin(), passed_on_.end(), [&](const PassedOn& each) {
+            return each.to == &from && each.asker == frame.header.node && each.function == need.function &&
+                   each.handle == need.handle;
+        });
+        if (asked == passed_on_.end()) return;  // nobody asked
+        passed_on_.erase(asked);
+        return route_frame(frame);
+    }
+    for (std::optional<Parked>* parked : {&from.parked, &local_parked_})
+        if (*parked && (*parked)->asked && (*parked)->asked_of == from.back &&
+            (*parked)->waits_for(need.function, need.handle))
+            (*parked)->hopeless =
+                Error(ErrorCode::unsupported,
+                      fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
 }
 
-// Those that wait for this code will be told that it does not come.
-void NodeCore::give_up(const wire::NeedCode& need, std::string_view why) {
-    const auto end = [&](std::optional<Parked>& parked) {
-        if (!parked ||
-            !(need.function == FunctionId{} ? parked->handle == need.handle
-                                            : parked->function == need.function ||
-                                                  (parked->function == FunctionId{} && parked->handle == need.handle)))
+// A package was not taken: the calls that wait for it, and that its sender was asked for or sent it ahead of, are told why.
+void NodeCore::give_up_parked(PeerState& from, const Digest& package, const Error& why) {
+    for (std::optional<Parked>* parked : {&from.parked, &local_parked_}) {
+        if (!*parked || (parked != &from.parked && (*parked)->asked_of != from.back)) continue;
+        const auto offered = package_with((*parked)->function);
+        if (!offered || offered->digest() == package) (*parked)->hopeless = why;
+    }
+}
+
+// Code was dropped because too much is arriving at once: who waits asks for it again, when there may be room.
+void NodeCore::ask_again_later() {
+    const TimePoint later = Clock::now() + kAskAgainAfter;
+    const auto mark = [later](std::optional<Parked>& parked) {
+        if (parked && parked->asked) parked->ask_again = later;
+    };
+    mark(local_parked_);
+    for (const auto& peer : peers_) mark(peer->parked);
+}
+
+// With kNamed: "your handle, which I used and you no longer know, meant this function"; believed when it was asked.
+void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
+    const FunctionId function = FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
+    if ((frame.header.flags & wire::kNamed) == 0) return from.learn_handle(function, frame.header.handle);
+    if (!from.parked || !from.parked->asked || from.parked->function != FunctionId{} ||
+        from.parked->handle != frame.header.handle)
+        return;
+    from.parked->function = function;
+    if (from.aliases.size() >= kBindingsMax) from.aliases.clear();
+    from.aliases[frame.header.handle] = function;
+}
+
+// The compile thread loads it and answers: nobody else's calls wait meanwhile.
+void NodeCore::on_load(const wire::Frame& frame) {
+    const Digest digest = Digest::from(frame.extra.first<sizeof(Digest)>());
+    const std::shared_ptr<PackageStore> package = cache_->package(digest);
+    const wire::FrameHeader to = frame.header;
+    if (!package) {
+        (void)end_with_error(
+            to, Error(ErrorCode::invalid, fmt::format("{} has not received package {}", name(), digest.hex())));
+        return;
+    }
+    const Status queued = cache_->load_later(package, [this, to, package](const Result<code::LoadReport>& loaded) {
+        if (!loaded) {
+            (void)reply_error(to, loaded.error());
             return;
-        parked->hopeless = Error(ErrorCode::unsupported, std::string(why));
-    };
-    end(local_parked_);
-    for (const auto& peer : peers_) end(peer->parked);
-}
-
-void NodeCore::give_up_parked(const Digest& package, const Error& why) {
-    const auto end = [&](std::optional<Parked>& parked) {
-        const auto offered = parked ? package_with(parked->function) : nullptr;
-        if (parked && (!offered || offered->digest() == package)) parked->hopeless = why;
-    };
-    end(local_parked_);
-    for (const auto& peer : peers_) end(peer->parked);
+        }
+        const std::string& interface = package->manifest().name;
+        std::string lines;
+        for (const std::string& replaced : loaded->replaced) {
+            log().info("{}: interface {} takes over {}; what arrived before keeps the old one", name(), interface,
+                       replaced);
+            lines += replaced + '\n';
+        }
+        for (const std::string& kept : loaded->kept) {
+            log().info("{}: interface {} does not take over '{}', which is the node's own; preload it for that", name(),
+                       interface, kept);
+            lines += kept + " (stays the node's own; preload the interface to take it over)\n";
+        }
+        (void)reply(to, code::Ran::image, rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax)));
+    });
+    if (!queued) (void)end_with_error(to, queued.error());
 }
 
 }  // namespace rove

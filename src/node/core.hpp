@@ -37,9 +37,6 @@ namespace control {
 class Control;
 }
 
-// How long a parked call waits for its code before it fails. Code comes from a live process over a link that is watched,
-// so this only ends waits for a peer that is stopped.
-inline constexpr auto kCodeWaitMax = std::chrono::seconds(5);
 // Frames taken from one peer before the next one is looked at: a busy peer does not starve the others.
 inline constexpr unsigned kBatchMax = 64;
 // Functions on one thread that wait for calls, one within the other: bounds the stack, and ends circles. At 1 KiB of Rove's own
@@ -331,7 +328,9 @@ private:
     void on_code(PeerState& from, const wire::Frame& frame);
     void on_need(PeerState& from, const wire::Frame& frame);
     void on_lack(PeerState& from, const wire::Frame& frame);
-    void ask_for_code(PeerState* from, const Parked& parked, NodeId origin);
+    void ask_for_code(PeerState* from, Parked& parked, NodeId origin);
+    [[nodiscard]] bool speaks_for(const PeerState& from, NodeId asker) const;
+    void pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need);
     struct CodeTarget {
         NodeId node;     // who gets it
         PeerState& via;  // the link it goes over
@@ -344,8 +343,8 @@ private:
                                    std::uint32_t part, Bytes bytes);
     [[nodiscard]] Status part_arrived(PeerState& from, const Digest& package, std::uint32_t part, Bytes bytes);
     [[nodiscard]] bool may_send(wire::Form form) const;
-    void give_up(const wire::NeedCode& need, std::string_view why);
-    void give_up_parked(const Digest& package, const Error& why);
+    void give_up_parked(PeerState& from, const Digest& package, const Error& why);
+    void ask_again_later();
     [[nodiscard]] std::shared_ptr<PackageStore> package_with(const FunctionId& function) const;
 
     // ---- sending (sending.cpp)
@@ -477,6 +476,14 @@ private:
     std::size_t staged_bytes_ = 0;  // of payloads that come in parts, from all peers
     std::size_t outbox_bytes_ = 0;  // of frames that wait for room, to all peers
     std::optional<Parked> local_parked_;
+    std::size_t code_arriving_bytes_ = 0;  // of all peers: kAssemblyBytesOfAllMax
+    struct PassedOn {
+        const PeerState* to;
+        NodeId asker;
+        FunctionId function;
+        std::uint32_t handle;
+    };
+    std::deque<PassedOn> passed_on_;  // questions for code whose `lack` may pass
 
     MemoryTable memory_;
     struct Shared {

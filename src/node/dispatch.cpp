@@ -327,6 +327,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     if (must_wait_for_thread(*function)) {
         const Taken taken = park(from, frame, function, false);
         parked->for_thread = true;
+        parked->compiling.reset();
         return taken;
     }
     auto entered = cache_->enter(*function);
@@ -466,8 +467,13 @@ NodeCore::Taken NodeCore::park(PeerState* from, const wire::Frame& frame, const 
     else if ((frame.header.flags & wire::kNamed) != 0)
         parked->function = named_function(frame);
     parked->handle = frame.header.handle;
-    if (ask && !parked->asked) {
+    if (ask)
+        parked->compiling.reset();
+    else if (!parked->compiling)
+        parked->compiling = Clock::now();
+    if (ask && (!parked->asked || (parked->ask_again && Clock::now() >= *parked->ask_again))) {
         parked->asked = true;
+        parked->ask_again.reset();
         ask_for_code(from, *parked, frame.header.node);
     }
     return Taken::parked;
@@ -501,48 +507,6 @@ void NodeCore::on_reply(const PeerState* from, const wire::Frame& frame) {
         slot->end(frame.payload);
     }
     call_ended(*slot);
-}
-
-// With kNamed: "your handle, which I used and you no longer know, meant this function".
-void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
-    const FunctionId function = named_function(frame);
-    if ((frame.header.flags & wire::kNamed) != 0) {
-        if (from.aliases.size() >= kBindingsMax) from.aliases.clear();
-        from.aliases[frame.header.handle] = function;
-        return;
-    }
-    if (from.bindings.size() >= kBindingsMax) from.bindings.clear();
-    from.forget_handle(function);
-    from.bindings[function] = frame.header.handle;
-}
-
-void NodeCore::on_load(const wire::Frame& frame) {
-    const Digest digest = Digest::from(frame.extra.first<sizeof(Digest)>());
-    const std::shared_ptr<PackageStore> package = cache_->package(digest);
-    const wire::FrameHeader& to = frame.header;
-    if (!package) {
-        (void)end_with_error(
-            to, Error(ErrorCode::invalid, fmt::format("{} has not received package {}", name(), digest.hex())));
-        return;
-    }
-    if (!package->manifest().interface) {
-        const Status loaded = cache_->load(package);
-        (void)(loaded ? end_with_reply(to, code::Ran::image, {}, nullptr) : end_with_error(to, loaded.error()));
-        return;
-    }
-    Result<code::LoadReport> report = cache_->load_interface(package);
-    if (!report) {
-        (void)end_with_error(to, report.error());
-        return;
-    }
-    std::string lines;
-    for (const std::string& replaced : report->replaced) {
-        log().info("{}: interface {} takes over {}; what arrived before keeps the old one", name(),
-                   package->manifest().name, replaced);
-        lines += replaced + '\n';
-    }
-    (void)end_with_reply(to, code::Ran::image,
-                         rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax)), nullptr);
 }
 
 }  // namespace rove

@@ -96,6 +96,7 @@ void NodeCore::shut_down() {
     }
     for (std::thread& each : ended) each.join();
     if (control_) control_->stop();
+    if (cache_) cache_->stop();  // without the lock: the compile thread answers loads
     Hold hold(*this);
     for (const auto& peer : peers_) peer->forget_meeting();
     if (!abandoned_) buried_.clear();

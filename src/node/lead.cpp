@@ -566,9 +566,9 @@ unsigned NodeCore::housekeep(Lead& lead) {
     unsigned changed = 0;
     const TimePoint now = Clock::now();
     const auto expire = [now, &changed](std::optional<Parked>& parked) {
-        if (!parked || parked->hopeless || !parked->asked || now - parked->since <= kCodeWaitMax) return;
-        parked->hopeless =
-            Error(ErrorCode::timed_out, "its code did not come in time; is the process that has it stopped?");
+        const std::optional<Error> why = parked ? parked->expired(now) : std::nullopt;
+        if (!why) return;
+        parked->hopeless = why;
         ++changed;
     };
     expire(local_parked_);

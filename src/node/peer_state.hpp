@@ -11,11 +11,11 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/clock.hpp"
 #include "code/cache.hpp"
 #include "fabric/fabric.hpp"
+#include "node/code_arrival.hpp"
 #include "rove/node.hpp"
 
 namespace rove {
@@ -23,8 +23,6 @@ namespace rove {
 // Frames that wait for room in the peer's mailbox, per traffic. Calls beyond it are refused as overloaded (or wait, where
 // the caller can). A peer that lets as many bytes of replies pile up does not take them: it is cut off.
 inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
-// Code that is arriving in pieces from one peer: one slice of the largest kind at a time, and as much again.
-inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
 // Payloads that are arriving in parts from one peer: a few threads of it may be sending one at once.
 inline constexpr std::size_t kStagedBytesMax = 8 * wire::kMessageBytesMax;
 inline constexpr std::size_t kStagedMax = 256;  // of them; a thread sends one at a time
@@ -42,21 +40,10 @@ inline constexpr unsigned kInlineSends = 8;
 // Function names a peer has given handles for. A node that uses more of one peer's functions sends names again.
 inline constexpr std::size_t kBindingsMax = 65536;
 
-// The part of a package that is arriving in pieces.
+// A payload that is arriving in parts.
 struct Assembly {
     ByteBuffer bytes;
     std::size_t arrived = 0;
-};
-
-// A call frame at the head of a peer's mailbox that cannot run yet. Calls from one peer start in their order, so those
-// behind it wait in the mailbox too; replies and code pass by on their own ring.
-struct Parked {
-    TimePoint since;
-    bool asked = false;             // `need` was sent
-    bool for_thread = false;        // the code is there: too many functions run long, and the end of one will tell
-    std::optional<Error> hopeless;  // nobody has the code
-    FunctionId function;            // all zero: known by handle only
-    std::uint32_t handle = 0;
 };
 
 // A call that was sent on for someone else, until the peer gives its credit back: if the peer dies before, the caller is told.
@@ -88,6 +75,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::array<std::size_t, fabric::kTrafficKinds> outbox_bytes{};
 
     std::unordered_map<FunctionId, std::uint32_t> bindings;  // the peer's handles for functions that I send
+    std::unordered_map<std::uint32_t, FunctionId> bound_to;  // the same, by handle
     struct Bound {
         FunctionId function;  // all zero: nothing
         std::uint32_t handle = 0;
@@ -95,9 +83,9 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::array<Bound, 64> bound{};                          // some of them, to be found fast
     std::unordered_map<FunctionId, unsigned> sent_inline;   // how often: Sending::inlined
     std::unordered_map<std::uint32_t, FunctionId> aliases;  // what old handles of mine meant, told by the peer
-    std::unordered_set<Digest> code_sent;                   // packages it has had from me, or is known to have
-    std::unordered_map<Digest, std::unordered_map<std::uint32_t, Assembly>> assemblies;
-    std::size_t assembly_bytes = 0;
+    SentPackages code_sent;                                 // packages it has had from me, or is known to have
+    CodeArrival code_arrival;                               // what it sends in pieces
+    ForeignCode foreign_code;                               // what it may have sent to others
     std::optional<Parked> parked;
     std::deque<Forwarded> forwarded;
     std::unordered_map<std::uint64_t, Assembly> staged;  // payloads that come in parts
@@ -115,6 +103,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     }
     // The peer's handle for a function, where it has told one.
     [[nodiscard]] std::optional<std::uint32_t> handle_of(const FunctionId& function);
+    void learn_handle(const FunctionId& function, std::uint32_t handle);
     void forget_handle(const FunctionId& function);
     // Whether a call can be written into the mailbox at once, if there is room.
     [[nodiscard]] bool clear_way() const {
@@ -139,7 +128,22 @@ inline std::optional<std::uint32_t> PeerState::handle_of(const FunctionId& funct
 
 inline void PeerState::forget_handle(const FunctionId& function) {
     bound_place(function) = {};
-    bindings.erase(function);
+    const auto known = bindings.find(function);
+    if (known == bindings.end()) return;
+    if (const auto named = bound_to.find(known->second); named != bound_to.end() && named->second == function)
+        bound_to.erase(named);
+    bindings.erase(known);
+}
+
+inline void PeerState::learn_handle(const FunctionId& function, std::uint32_t handle) {
+    if (bindings.size() >= kBindingsMax) {
+        bindings.clear();
+        bound_to.clear();
+        bound = {};
+    }
+    forget_handle(function);
+    bindings[function] = handle;
+    bound_to[handle] = function;
 }
 
 inline void PeerState::forget_meeting() {
@@ -148,12 +152,13 @@ inline void PeerState::forget_meeting() {
     for (auto& queue : outbox) queue.clear();
     outbox_bytes = {};
     bindings.clear();
+    bound_to.clear();
     bound = {};
     sent_inline.clear();
     aliases.clear();
     code_sent.clear();
-    assemblies.clear();
-    assembly_bytes = 0;
+    code_arrival.clear();
+    foreign_code = {};
     parked.reset();
     forwarded.clear();
     staged.clear();

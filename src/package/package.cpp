@@ -36,6 +36,11 @@ Result<std::shared_ptr<PackageStore>> PackageStore::from_manifest(Bytes manifest
     for (const std::string& entry : store->manifest_.entries)
         store->function_ids_.push_back(function_id(store->digest_, entry));
     store->slices_.resize(store->manifest_.slices.size());
+    const wire::Manifest& read = store->manifest_;
+    const std::size_t names =
+        read.entries.size() + read.exports.size() + read.imports.size() + read.dependencies.size();
+    store->manifest_bytes_held_ = sizeof(PackageStore) + 2 * manifest.size() + names * sizeof(std::string) +
+                                  read.slices.size() * sizeof(wire::Slice) + read.entries.size() * sizeof(FunctionId);
     return store;
 }
 
@@ -140,9 +145,9 @@ void PackageStore::drop_slices() {
     for (auto& slice : slices_) slice.reset();
 }
 
-std::size_t PackageStore::bytes_held() const {
+std::size_t PackageStore::slice_bytes_held() const {
     const std::lock_guard lock(mutex_);
-    std::size_t bytes = manifest_bytes_.size();
+    std::size_t bytes = 0;
     for (const auto& slice : slices_) bytes += slice ? slice->size() : 0;
     return bytes;
 }

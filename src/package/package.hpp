@@ -47,8 +47,10 @@ public:
     [[nodiscard]] Status add_slice(std::size_t index, Bytes stored);
     // Forgets all slices (eviction); the manifest stays.
     void drop_slices();
-    // Manifest and slices held here.
-    [[nodiscard]] std::size_t bytes_held() const;
+    // What the manifest takes in memory, read and unread.
+    [[nodiscard]] std::size_t manifest_bytes_held() const { return manifest_bytes_held_; }
+    // The stored bytes of the slices held here.
+    [[nodiscard]] std::size_t slice_bytes_held() const;
 
 private:
     PackageStore() = default;
@@ -57,6 +59,7 @@ private:
     wire::Manifest manifest_;
     Digest digest_;
     std::vector<FunctionId> function_ids_;
+    std::size_t manifest_bytes_held_ = 0;
     mutable std::mutex mutex_;  // guards slices_
     std::vector<std::shared_ptr<const ByteBuffer>> slices_;
 };

@@ -1,6 +1,9 @@
 #include "wire/image.hpp"
 
+#include <algorithm>
 #include <bit>
+
+#include "wire/unwind.hpp"
 
 namespace rove::wire {
 namespace {
@@ -12,7 +15,10 @@ constexpr std::uint8_t kHasData = 1;
 constexpr std::uint8_t kHasUnwind = 2;
 constexpr std::uint8_t kHasArrays = 4;
 constexpr std::uint8_t kFlagsKnown = kHasData | kHasUnwind | kHasArrays;
-constexpr std::size_t kCountMax = 1U << 20U;  // relocations or symbols; bounded by the slice's size as well
+// What one of them takes at least, as take_relocation and take_symbol read it: a slice has no more than its bytes hold.
+constexpr std::size_t kRelocationBytesMin = 9;      // offset 4, kind 1, target 4
+constexpr std::size_t kSymbolBytes = 9;             // kind 1, index 4, offset 4
+constexpr std::size_t kRelocationsMax = 1U << 20U;  // 32 MiB once they are read
 
 std::uint8_t flags_of(const Image& image) {
     std::uint8_t flags = 0;
@@ -43,14 +49,8 @@ Status check_shape(const Image& image) {
         !array(image.init_array_offset, image.init_array_count) ||
         !array(image.fini_array_offset, image.fini_array_count))
         return fail(ErrorCode::invalid, "image: a table lies outside the code");
-    // The unwinder walks records until one of length 0: it must find it.
-    if (image.eh_frame_bytes != 0) {
-        std::uint32_t last = 1;
-        if (image.eh_frame_bytes >= 4)
-            std::memcpy(&last, image.block.data() + image.eh_frame_offset + image.eh_frame_bytes - 4, sizeof last);
-        if (last != 0) return fail(ErrorCode::invalid, "image: an unwind table without an end");
-    }
-    return {};
+    if (image.eh_frame_bytes == 0) return {};
+    return check_unwind_table({.block = image.block, .offset = image.eh_frame_offset, .bytes = image.eh_frame_bytes});
 }
 
 Status check_places(const Image& image, std::size_t import_count) {
@@ -61,6 +61,10 @@ Status check_places(const Image& image, std::size_t import_count) {
         // A slot in the initialised part or not, it is written before anything runs; it must lie inside its segment.
         if (!inside(each.offset, 8, bytes_of(each.where)))
             return fail(ErrorCode::invalid, "image: a relocation outside its segment");
+        // The unwind table is checked as it is here, so nothing is written into it afterwards.
+        if (each.where == Segment::block && each.offset + std::uint64_t{8} > image.eh_frame_offset &&
+            each.offset < std::uint64_t{image.eh_frame_offset} + image.eh_frame_bytes)
+            return fail(ErrorCode::invalid, "image: a relocation within its unwind table");
         if (each.kind == Relocation::Kind::import && each.import >= import_count)
             return fail(ErrorCode::invalid, "image: a relocation to import {} of {}", each.import, import_count);
         // One past the end is an address that C code may form.
@@ -168,7 +172,7 @@ Result<Image> decode_image(Bytes bytes, std::size_t import_count) {
     const auto relocations = in.number<std::uint32_t>();
     const auto symbols = in.number<std::uint16_t>();
     const auto flags = in.number<std::uint8_t>();
-    if ((flags & ~kFlagsKnown) != 0 || in.number<std::uint8_t>() != 0 || relocations > kCountMax)
+    if ((flags & ~kFlagsKnown) != 0 || in.number<std::uint8_t>() != 0 || relocations > kRelocationsMax)
         return fail(ErrorCode::invalid, "image: a head that this version of Rove does not know");
     image.block = copy(in.take(block_bytes));
     if ((flags & kHasData) != 0) {
@@ -184,6 +188,10 @@ Result<Image> decode_image(Bytes bytes, std::size_t import_count) {
         for (std::uint32_t* number :
              {&image.init_array_offset, &image.init_array_count, &image.fini_array_offset, &image.fini_array_count})
             *number = in.number<std::uint32_t>();
+    if (!in.ok() || relocations * kRelocationBytesMin + symbols * kSymbolBytes > in.rest().size())
+        return fail(ErrorCode::invalid, "image: truncated");
+    image.relocations.reserve(relocations);
+    image.symbols.reserve(symbols);
     for (std::size_t i = 0; i < relocations && in.ok(); ++i) {
         ROVE_TRY(const Relocation each, take_relocation(in));
         image.relocations.push_back(each);

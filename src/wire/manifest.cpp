@@ -1,6 +1,7 @@
 #include "wire/manifest.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace rove::wire {
 namespace {
@@ -20,16 +21,22 @@ bool is_name(std::string_view text) {
            std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F; });
 }
 
-Result<std::vector<std::string>> take_names(Reader& in, std::string_view what) {
+// `left`: names that the manifest may still have.
+Result<std::vector<std::string>> take_names(Reader& in, std::string_view what, std::size_t& left) {
     const auto count = in.number<std::uint16_t>();
-    if (count > kNamesMax)
-        return fail(ErrorCode::invalid, "package manifest: {} {}, over the limit of {}", count, what, kNamesMax);
+    if (count > left)
+        return fail(ErrorCode::invalid, "package manifest: {} {} make it more names than the {} that it may have",
+                    count, what, kNamesMax);
+    left -= count;
     std::vector<std::string> names;
+    names.reserve(count);
+    // The names there were, where the manifest has them: a list is compared with itself in time that grows with it only.
+    std::unordered_set<std::string_view> seen(2 * std::size_t{count});
     for (std::size_t i = 0; i < count && in.ok(); ++i) {
         const std::string_view name = in.text();
         if (in.ok() && !is_name(name))
             return fail(ErrorCode::invalid, "package manifest: one of the {} is no name", what);
-        if (in.ok() && std::find(names.begin(), names.end(), name) != names.end())
+        if (in.ok() && !seen.insert(name).second)
             return fail(ErrorCode::invalid, "package manifest: '{}' stands twice among the {}", name, what);
         names.emplace_back(name);
     }
@@ -125,10 +132,11 @@ Result<Manifest> decode_manifest(Bytes bytes) {
     manifest.interface = (flags & kFlagInterface) != 0;
     manifest.pinned = (flags & kFlagPinned) != 0;
     manifest.name = in.text();
-    ROVE_TRY(manifest.entries, take_names(in, "entries"));
-    ROVE_TRY(manifest.exports, take_names(in, "exports"));
-    ROVE_TRY(manifest.imports, take_names(in, "imports"));
-    ROVE_TRY(manifest.dependencies, take_names(in, "dependencies"));
+    std::size_t names_left = kNamesMax;
+    ROVE_TRY(manifest.entries, take_names(in, "entries", names_left));
+    ROVE_TRY(manifest.exports, take_names(in, "exports", names_left));
+    ROVE_TRY(manifest.imports, take_names(in, "imports", names_left));
+    ROVE_TRY(manifest.dependencies, take_names(in, "dependencies", names_left));
     const auto slices = in.number<std::uint16_t>();
     if (slices > kSlicesMax)
         return fail(ErrorCode::invalid, "package manifest: {} slices, over the limit of {}", slices, kSlicesMax);

@@ -1,106 +1,12 @@
 // The cache without a node around it: forms that come one by one, a budget that nothing fits, interfaces, and ends.
-#include "code/cache.hpp"
-
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <map>
 #include <thread>
 
-#include "toolchain/build.hpp"
-#include "toolchain/files.hpp"
-#include "wire/image.hpp"
+#include "cache_fixture.hpp"
 
 namespace rove::code {
 namespace {
-
-using wire::Form;
-
-std::vector<long> noted;  // what shipped code told this process
-extern "C" void note(long value) {
-    noted.push_back(value);
-}
-
-constexpr const char* kCounter =
-    "ROVE_ENTRY void count(rove_here *h, const void *p, size_t n) { static long c = 40; *(long *)p = ++c; (void)h, "
-    "(void)n; }";
-
-class CacheTest : public testing::Test {
-protected:
-    void SetUp() override {
-        noted.clear();
-        auto made = toolchain::TemporaryFolder::make();
-        ASSERT_TRUE(made);
-        folder_ = std::move(*made);
-    }
-
-    std::shared_ptr<PackageStore> build(const std::string& file, const std::string& text, bool interface = false) {
-        toolchain::BuildOptions options;
-        options.source = folder_.path() / file;
-        options.output = folder_.path() / (file + std::to_string(++built_) + ".rove");
-        options.targets = {std::string(host_triple())};
-        options.interface = interface;
-        EXPECT_TRUE(toolchain::write_file(options.source, as_bytes("#include <rove/rove.h>\n" + text)));
-        const Status done = toolchain::build(options);
-        EXPECT_TRUE(done) << done.error().message();
-        auto package = PackageStore::open(options.output);
-        EXPECT_TRUE(package) << package.error().message();
-        return package ? *package : nullptr;
-    }
-    // As it comes from a peer: the manifest, and the slices of some forms.
-    static std::shared_ptr<PackageStore> arriving(const PackageStore& whole, const std::vector<Form>& forms) {
-        auto package = PackageStore::from_manifest(whole.manifest_bytes());
-        EXPECT_TRUE(package);
-        for (const Form form : forms) {
-            const auto slice = whole.slice_index(host_triple(), form);
-            EXPECT_TRUE(slice) << "no " << wire::to_string(form);
-            if (slice) EXPECT_TRUE((*package)->add_slice(*slice, *whole.stored_slice(*slice)));
-        }
-        return *package;
-    }
-    static CodeOptions options(Tiers tiers = Tiers::both, std::size_t code_bytes_max = 64 * 1024 * 1024) {
-        CodeOptions given;
-        given.node = "node 7";
-        given.host_symbols = {{"note", reinterpret_cast<void*>(&note)}};
-        given.tiers = tiers;
-        given.code_bytes_max = code_bytes_max;
-        return given;
-    }
-    // What the function stores through its payload; waits for a compile, and fails the test for anything else.
-    static long call(CodeCache& cache, Function& function, Ran* ran = nullptr) {
-        long answer = -1;
-        for (;;) {
-            auto entered = cache.enter(function);
-            if (auto* held = std::get_if<Entered>(&entered)) {
-                held->run(nullptr, &answer, sizeof answer);
-                if (ran != nullptr) *ran = held->ran();
-                return answer;
-            }
-            if (auto* error = std::get_if<Error>(&entered)) {
-                ADD_FAILURE() << error->message();
-                return -1;
-            }
-            if (std::get<Waiting>(entered) == Waiting::for_code) {
-                ADD_FAILURE() << "its code is not here";
-                return -1;
-            }
-            cache.wait_for_tiers();
-        }
-    }
-    static std::string error_of(CodeCache& cache, Function& function) {
-        const auto entered = cache.enter(function);
-        const auto* error = std::get_if<Error>(&entered);
-        return error != nullptr ? error->message() : "";
-    }
-    static bool waits_for_code(CodeCache& cache, Function& function) {
-        const auto entered = cache.enter(function);
-        const auto* waiting = std::get_if<Waiting>(&entered);
-        return waiting != nullptr && *waiting == Waiting::for_code;
-    }
-
-    toolchain::TemporaryFolder folder_;
-    int built_ = 0;
-};
 
 TEST_F(CacheTest, AFunctionIsFoundByIdNameAndHandle) {
     CodeCache cache(options());
@@ -168,9 +74,9 @@ TEST_F(CacheTest, RunningCodeIsNotEvicted) {
     const auto counter = build("counter.c", kCounter);
     const auto other = build("other.c", kCounter);
     ASSERT_TRUE(cache.add(counter, false));
-    ASSERT_TRUE(cache.add(other, false));
     auto held = cache.enter(*cache.find("counter:count"));
     ASSERT_TRUE(std::holds_alternative<Entered>(held));
+    ASSERT_TRUE(cache.add(other, false));
     EXPECT_EQ(call(cache, *cache.find("other:count")), 41);  // leaving it evicts what it can
     long answer = 0;
     std::get<Entered>(held).run(nullptr, &answer, sizeof answer);

@@ -1,0 +1,149 @@
+// What code may take: the budgets, and taking away what was not used for longest.
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "code/cache_state.hpp"
+
+namespace rove::code {
+namespace {
+
+// Of the packages that hold a budget, the largest: for a message to who has no place in it.
+constexpr std::size_t kHoldersNamed = 3;
+
+template <typename Bytes>
+std::string largest(std::vector<PackageCode*> holders, const Bytes& bytes_of) {
+    const std::size_t named = std::min(kHoldersNamed, holders.size());
+    std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(named), holders.end(),
+                      [&](PackageCode* a, PackageCode* b) { return bytes_of(*a) > bytes_of(*b); });
+    std::string text;
+    for (std::size_t i = 0; i < named; ++i)
+        text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", holders[i]->store->manifest().name, bytes_of(*holders[i]));
+    if (holders.size() > named) text += fmt::format(" and {} more", holders.size() - named);
+    return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+// Expedited where the process has registered (CodePool::prepare_process), else the slow way, which always works.
+void CodeCache::State::fence_others() const {
+    if (!evictor_fences) return;
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0) return;
+    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+}
+
+bool CodeCache::State::can_fence_all() {
+    const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+    return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL) != 0;
+}
+
+void CodeCache::State::uncount(PackageCode& package) {
+    const PackageCode::Counted was = std::exchange(package.counted, {});
+    manifest_bytes -= was.manifest;
+    held(was.budget) -= was.code;
+    std::erase(pinned, &package);
+    std::erase(keepers, &package);
+    if (package.data) static_bytes -= package.data->bytes();
+    for (RecencyList* list : {&with_slices, &evictable, &forgettable}) list->keep(package, false);
+}
+
+void CodeCache::State::count(PackageCode& package) {
+    const std::size_t slices = package.store->slice_bytes_held();
+    const PackageCode::Counted now{
+        .manifest =
+            package.resident ? 0 : package.store->manifest_bytes_held() + package.functions.size() * kFunctionBytes,
+        .code = slices + package.loaded_bytes(),
+        .budget = package.budget()};
+    const PackageCode::Counted was = std::exchange(package.counted, now);
+    manifest_bytes = manifest_bytes - was.manifest + now.manifest;
+    held(was.budget) -= was.code;
+    held(now.budget) += now.code;
+    if (was.budget != now.budget) {
+        if (was.budget == Budget::pinned) std::erase(pinned, &package);
+        if (now.budget == Budget::pinned) pinned.push_back(&package);
+    }
+    const bool may_go = now.budget == Budget::evictable;
+    with_slices.keep(package, may_go && !package.loaded() && slices > 0);
+    evictable.keep(package, may_go && package.loaded());
+    forgettable.keep(package, may_go && !package.loaded() && !package.keeps_statics());
+    over_budget.store(is_over_budget(), std::memory_order_relaxed);
+}
+
+// A package that cannot be evicted again gets a place that was kept for such, or none: it pushes nobody out.
+Status CodeCache::State::check_pinned(const PackageCode& package, std::size_t more) const {
+    if (package.resident) return {};
+    const std::size_t bytes = package.store->slice_bytes_held() + more;
+    if (package.counted.budget == Budget::pinned || held(Budget::pinned) + bytes <= pinned_bytes_max()) return {};
+    return fail(
+        ErrorCode::overloaded,
+        "package {} takes {} bytes of code that cannot be evicted (it is pinned, or an interface), and {} has {} of at "
+        "most {}: {}; give that node a larger --code-budget",
+        package.store->manifest().name, bytes, options.node, held(Budget::pinned), pinned_bytes_max(),
+        largest(pinned, [](const PackageCode& each) { return each.counted.code; }));
+}
+
+// Statics of a function that was called are its state, and stay for as long as the node.
+Status CodeCache::State::check_statics(const PackageCode& package, std::size_t bytes) const {
+    if (static_bytes + bytes <= options.static_bytes_max) return {};
+    return fail(
+        ErrorCode::overloaded,
+        "package {} has {} bytes of statics, and {} keeps {} of at most {} already: {}; restart that node to drop them",
+        package.store->manifest().name, bytes, options.node, static_bytes, options.static_bytes_max,
+        largest(keepers, [](const PackageCode& each) { return each.data->bytes(); }));
+}
+
+bool CodeCache::State::is_busy(const PackageCode& package) const {
+    return package.compile == PackageCode::Compile::queued || package.awaited() || is_running(package);
+}
+
+// First the slices that came and were not called for longest, then code that was not used for longest, until the rest fits. What
+// is in use stays, and the newcomer, which is about to be called.
+void CodeCache::State::trim(const PackageCode* newcomer) {
+    if (!is_over_budget()) return;
+    const auto stays = [&](const PackageCode& package) { return &package == newcomer || is_busy(package); };
+    const std::uint64_t now = epoch.fetch_add(1);
+    while (is_over_budget()) {
+        PackageCode* oldest = with_slices.oldest(now, stays);
+        if (oldest == nullptr) break;
+        oldest->store->drop_slices();  // nothing of it runs: it is not loaded
+        count(*oldest);
+    }
+    // All that go are chosen first, so that one barrier serves for all. A second round makes up for those that were found running.
+    for (int round = 0; round < 2 && is_over_budget(); ++round) {
+        std::vector<PackageCode*> victims;
+        const std::size_t before = held(Budget::evictable);
+        while (is_over_budget()) {
+            PackageCode* oldest = evictable.oldest(now, stays);
+            if (oldest == nullptr) break;
+            victims.push_back(oldest);
+            evictable.keep(*oldest, false);
+            held(Budget::evictable) -= oldest->counted.code;  // as if it were gone; put right below
+        }
+        held(Budget::evictable) = before;
+        if (victims.empty()) break;
+        evict(victims);
+    }
+}
+
+void CodeCache::State::evict(const std::vector<PackageCode*>& victims) {
+    for (PackageCode* package : victims)
+        for (const auto& function : package->functions) function->target.store(nullptr, std::memory_order_seq_cst);
+    fence_others();
+    for (PackageCode* package : victims) {
+        if (is_running(*package)) {  // partners: CodeCache::enter, enter_leading
+            publish(*package);
+        } else {
+            package->module.reset();
+            package->image.reset();
+            package->exported.clear();
+            package->compile = PackageCode::Compile::none;
+            package->store->drop_slices();
+            ++evictions;
+        }
+        count(*package);
+    }
+}
+
+}  // namespace rove::code

@@ -1,0 +1,22 @@
+// The unwind table (.eh_frame) of an image that arrived. Once it is registered, every exception of the process walks it,
+// so all of it is checked before.
+#pragma once
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::wire {
+
+struct UnwindTable {
+    Bytes block;             // the image's code, which the table is a part of
+    std::size_t offset = 0;  // of the table in the block; it lies inside
+    std::size_t bytes = 0;   // of the table
+};
+
+// Walks all records up to the word of zeros that ends the table: their lengths, the common record that each function's
+// points to, the encodings, and that the code, the personality routine and the exception table of each are inside the
+// block. What the records say of the function's own stack is not interpreted: only exceptions that pass through this
+// code follow it.
+[[nodiscard]] Status check_unwind_table(const UnwindTable& table);
+
+}  // namespace rove::wire

@@ -1,0 +1,260 @@
+// What code may take of a node, whoever sends it: the budgets, who goes first, and what is never taken for something else.
+#include <set>
+
+#include "cache_fixture.hpp"
+#include "package/pack.hpp"
+
+namespace rove::code {
+namespace {
+
+constexpr std::size_t kMiB = 1024 * 1024;
+
+class BudgetTest : public CacheTest {
+protected:
+    void SetUp() override {
+        CacheTest::SetUp();
+        counter_ = build("counter.c", kCounter);
+        abi_ = counter_->manifest().abi;
+    }
+    // A manifest without code.
+    [[nodiscard]] std::shared_ptr<PackageStore> named(const std::string& name, std::size_t functions = 1) const {
+        wire::Manifest manifest;
+        manifest.name = name;
+        manifest.abi = abi_;
+        for (std::size_t i = 0; i < functions; ++i) manifest.entries.push_back("go" + std::to_string(i));
+        return PackageStore::from_manifest(wire::encode(manifest)).value();
+    }
+    // A counter whose image has as many bytes more.
+    [[nodiscard]] std::shared_ptr<PackageStore> large(const std::string& name, std::size_t bytes,
+                                                      bool pinned = false) const {
+        const ByteBuffer small = counter_->raw_slice(*counter_->slice_index(host_triple(), Form::image)).value();
+        wire::Image image = wire::decode_image(small, counter_->manifest().imports.size()).value();
+        auto value = static_cast<unsigned>(std::hash<std::string>()(name));
+        for (std::size_t i = 0; i < bytes; ++i)
+            image.block.push_back(static_cast<std::byte>((value = value * 1664525 + 1013904223) >> 24U));
+        wire::Manifest manifest = counter_->manifest();
+        manifest.name = name;
+        manifest.pinned = pinned;
+        ByteBuffer stored;
+        manifest.slices = {make_slice(std::string(host_triple()), Form::image, wire::encode(image), stored, true)};
+        auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
+        EXPECT_TRUE(package->add_slice(0, stored));
+        return package;
+    }
+    std::shared_ptr<PackageStore> counter_;
+    std::uint16_t abi_ = 0;
+};
+
+TEST_F(BudgetTest, AForgottenPackageIsNotFoundByItsName) {
+    CodeOptions given = options();
+    given.packages_max = 1;
+    CodeCache cache(given);
+    ASSERT_TRUE(cache.add(named("one"), false));
+    ASSERT_NE(cache.find("one:go0"), nullptr);
+    ASSERT_TRUE(cache.add(named("two"), false));
+    EXPECT_EQ(cache.find("one:go0"), nullptr);
+    EXPECT_NE(cache.find("two:go0"), nullptr);
+}
+
+TEST_F(BudgetTest, ThePackageThatWasUnusedForLongestIsForgottenFirst) {
+    CodeOptions given = options();
+    given.packages_max = 50;
+    CodeCache cache(given);
+    const auto name = [](int i) { return "package" + std::to_string(i); };
+    for (int i = 0; i < 200; ++i) {
+        ASSERT_TRUE(cache.add(named(name(i)), false));
+        for (int known = 0; known <= i; ++known)
+            ASSERT_EQ(cache.find(name(known) + ":go0") != nullptr, known > i - 50) << known << " after " << i;
+    }
+}
+
+// A call that waits for a package's code keeps it known, until it has come or the call has given up.
+TEST_F(BudgetTest, WhatACallWaitsForIsNotForgotten) {
+    CodeOptions given = options(Tiers::image);
+    given.packages_max = 3;
+    CodeCache cache(given);
+    const auto counter = build("counter.c", kCounter);
+    ASSERT_TRUE(cache.add(arriving(*counter, {}), false));
+    Function* function = cache.find("counter:count");
+    EXPECT_TRUE(waits_for_code(cache, *function));
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(cache.add(named("package" + std::to_string(i)), false));
+    ASSERT_EQ(cache.find("counter:count"), function);
+    ASSERT_TRUE(cache.add(arriving(*counter, {Form::image}), false));
+    EXPECT_EQ(call(cache, *function), 41);
+}
+
+// More often than a handle's 16 bits of generation can tell apart.
+TEST_F(BudgetTest, AnOldHandleNeverMeansAnotherFunction) {
+    CodeOptions given = options();
+    given.packages_max = 1;
+    CodeCache cache(given);
+    std::set<std::uint32_t> handles;
+    for (int i = 0; i < 66'000; ++i) {
+        const auto package = named("package" + std::to_string(i));
+        ASSERT_TRUE(cache.add(package, false));
+        ASSERT_TRUE(handles.insert(cache.find(package->function_ids().front())->handle).second) << "after " << i;
+    }
+}
+
+TEST_F(BudgetTest, ManifestsAreCountedAndTheOldestForgotten) {
+    CodeCache cache(options(Tiers::image, 8 * kMiB));
+    for (int i = 0; i < 40; ++i) ASSERT_TRUE(cache.add(named("package" + std::to_string(i), 1000), false));
+    EXPECT_LE(cache.usage().manifest_bytes, 2 * kMiB);
+    EXPECT_EQ(cache.find("package0:go0"), nullptr);
+    EXPECT_NE(cache.find("package39:go999"), nullptr);
+}
+
+TEST_F(BudgetTest, SlicesThatNobodyCallsGoFirst) {
+    CodeCache cache(options(Tiers::image, kMiB));
+    ASSERT_TRUE(cache.add(build("counter.c", kCounter), false));
+    EXPECT_EQ(call(cache, *cache.find("counter:count")), 41);
+    for (int i = 0; i < 12; ++i) {
+        ASSERT_TRUE(cache.add(large("large" + std::to_string(i), 200'000), false));
+        EXPECT_LE(cache.usage().code_bytes, kMiB + 300'000) << "the budget and the newcomer";
+    }
+    EXPECT_EQ(cache.usage().evictions, 0U) << "code that was called went before slices that were not";
+    EXPECT_EQ(call(cache, *cache.find("large11:count")), 41) << "what came last is still here";
+    EXPECT_TRUE(waits_for_code(cache, *cache.find("large0:count")));
+    EXPECT_EQ(call(cache, *cache.find("counter:count")), 42);
+}
+
+// Pinned is the package's own word: it buys a place among such packages, and pushes nobody out.
+TEST_F(BudgetTest, PinnedCodeHasABudgetOfItsOwn) {
+    CodeCache cache(options(Tiers::image, 4 * kMiB));
+    ASSERT_TRUE(cache.add(build("counter.c", kCounter), false));
+    Function* counter = cache.find("counter:count");
+    EXPECT_EQ(call(cache, *counter), 41);
+    std::string refused;
+    int taken = 0;
+    for (int i = 0; i < 8; ++i) {
+        const auto package = large("pinned" + std::to_string(i), 300'000, true);
+        ASSERT_TRUE(package->manifest().pinned);
+        ASSERT_TRUE(cache.add(package, false));
+        const auto entered = cache.enter(*cache.find(package->function_ids().front()));
+        if (const auto* error = std::get_if<Error>(&entered)) {
+            EXPECT_EQ(error->code(), ErrorCode::overloaded);
+            refused = error->message();
+        } else {
+            ++taken;
+        }
+    }
+    EXPECT_GE(taken, 2);
+    EXPECT_LT(taken, 8);
+    EXPECT_NE(refused.find("cannot be evicted"), std::string::npos) << refused;
+    EXPECT_NE(refused.find("pinned0"), std::string::npos) << "names who has the place: " << refused;
+    EXPECT_LE(cache.usage().pinned_bytes, 2 * kMiB);
+    const std::size_t loads = cache.usage().loads;
+    for (long i = 42; i < 80; ++i) EXPECT_EQ(call(cache, *counter), i);
+    EXPECT_EQ(cache.usage().loads, loads) << "it was evicted between its calls";
+}
+
+TEST_F(BudgetTest, StaticsSayWhoHoldsTheirBudget) {
+    CodeOptions given = options(Tiers::image);
+    given.static_bytes_max = 100'000;
+    CodeCache cache(given);
+    const auto package = [this](const std::string& name) {
+        return build(name + ".c",
+                     "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { static volatile char room[60000]; "
+                     "room[0]++; *(long *)p = room[0]; (void)h, (void)n; }");
+    };
+    ASSERT_TRUE(cache.add(package("first"), false));
+    EXPECT_EQ(call(cache, *cache.find("first:go")), 1);
+    ASSERT_TRUE(cache.add(package("second"), false));
+    const std::string error = error_of(cache, *cache.find("second:go"));
+    EXPECT_NE(error.find("first (60000)"), std::string::npos) << error;
+    EXPECT_EQ(call(cache, *cache.find("first:go")), 2);
+}
+
+// Loaded ahead of a call that never came: nobody counts on what its statics hold.
+TEST_F(BudgetTest, StaticsOfWhatWasNeverCalledGoWithTheirPackage) {
+    CodeOptions given = options(Tiers::image, 1);
+    given.packages_max = 2;
+    CodeCache cache(given);
+    const auto counter = cache.add(arriving(*counter_, {Form::image}), false);
+    ASSERT_TRUE(counter && cache.load(*counter));
+    EXPECT_EQ(cache.usage().static_bytes, 8U);
+    ASSERT_TRUE(cache.add(large("other", 10), false));  // evicts
+    EXPECT_EQ(cache.usage().static_bytes, 8U);
+    EXPECT_EQ(call(cache, *cache.find("other:count")), 41);
+    ASSERT_TRUE(cache.add(named("third"), false));
+    EXPECT_EQ(cache.find("counter:count"), nullptr);
+    EXPECT_EQ(cache.usage().static_bytes, 8U) << "those of what was called are its state";
+    ASSERT_TRUE(cache.add(named("fourth"), false));
+    EXPECT_NE(cache.find("other:count"), nullptr) << "as they are";
+    ASSERT_TRUE(cache.add(large("other", 10), false));
+    EXPECT_EQ(call(cache, *cache.find("other:count")), 42);
+}
+
+// The budget is one byte, so who leaves a function evicts all that is not in use.
+TEST_F(BudgetTest, WhatTheLeaderRunsIsNotEvicted) {
+    CodeCache cache(options(Tiers::image, 1));
+    ASSERT_TRUE(cache.add(build("one.c", kCounter), false));
+    Function* one = cache.find("one:count");
+    std::optional<EntryPoint> entry;
+    {
+        const auto loaded = cache.enter(*one);
+        ASSERT_TRUE(std::holds_alternative<Entered>(loaded));
+        entry = cache.enter_leading(*one);
+        ASSERT_NE(*entry, nullptr);
+    }
+    ASSERT_TRUE(cache.add(build("two.c", kCounter), false));
+    EXPECT_EQ(call(cache, *cache.find("two:count")), 41);
+    ASSERT_EQ(one->target.load(), *entry) << "evicted while it runs";
+    long answer = 0;
+    (*entry)(nullptr, &answer, sizeof answer);
+    EXPECT_EQ(answer, 41);
+    cache.leave_leading();
+    EXPECT_EQ(one->target.load(), nullptr);
+}
+
+// Each is evicted by the other's call; a table that is left behind is found by the next exception.
+TEST_F(BudgetTest, UnwindTablesGoWithTheirCode) {
+    constexpr const char* kThrower =
+        "ROVE_ENTRY void go(rove_here*, const void* p, size_t n) { try { if (n == sizeof(long)) throw long(SALT); } "
+        "catch (long "
+        "thrown) { *(long*)p = thrown; } }";
+    CodeCache cache(options(Tiers::image, 0));
+    const std::vector<std::shared_ptr<PackageStore>> packages = {
+        build("one.cpp", std::string("#define SALT 1\n") + kThrower),
+        build("two.cpp", std::string("#define SALT 2\nlong rove_pad(long x) { return x * 77 + 3; }\n") + kThrower)};
+    for (int i = 0; i < 200; ++i)
+        for (std::size_t which = 0; which < packages.size(); ++which) {
+            ASSERT_TRUE(cache.add(arriving(*packages[which], {Form::image}), false));
+            ASSERT_EQ(call(cache, *cache.find(packages[which]->function_ids().front())), static_cast<long>(which) + 1);
+        }
+    EXPECT_GE(cache.usage().evictions, 399U);
+}
+
+TEST_F(BudgetTest, PointersBetweenStaticsAreKeptOverEvictions) {
+    CodeCache cache(options(Tiers::image, 0));
+    const auto package =
+        build("pointers.c",
+              "static int a = 1, b = 2, *p = &a;\nROVE_ENTRY void go(rove_here *h, const void *out, size_t n) { "
+              "*(long *)out = *p; p = p == &a ? &b : &a; ++*p; (void)h, (void)n; }");
+    ASSERT_FALSE(package->manifest().pinned);
+    std::vector<long> answers;
+    for (int i = 0; i < 6; ++i) {
+        ASSERT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+        answers.push_back(call(cache, *cache.find("pointers:go")));
+    }
+    EXPECT_EQ(answers, (std::vector<long>{1, 3, 2, 4, 3, 5}));
+    EXPECT_EQ(cache.usage().evictions, 6U);
+}
+
+TEST_F(BudgetTest, DestructorsOfAnImageRunLastFirst) {
+    {
+        CodeCache cache(options(Tiers::image));
+        ASSERT_TRUE(
+            cache.add(build("ends.c",
+                            "void note(long);\n__attribute__((destructor(201))) static void first(void) { note(1); }\n"
+                            "__attribute__((destructor(202))) static void second(void) { note(2); }\n"
+                            "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = 5; (void)h, "
+                            "(void)n; }"),
+                      false));
+        EXPECT_EQ(call(cache, *cache.find("ends:go")), 5);
+    }
+    EXPECT_EQ(noted, (std::vector<long>{2, 1}));
+}
+
+}  // namespace
+}  // namespace rove::code

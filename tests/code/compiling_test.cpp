@@ -1,0 +1,130 @@
+// The compile thread with a compiler that takes as long as the test wants; and which names an interface may take over.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <future>
+#include <thread>
+
+#include "cache_fixture.hpp"
+#include "code/jit/jit.hpp"
+
+namespace rove::code {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPatience = 30s;
+
+// Compiles nothing, and not before it is let go on.
+class SlowEngine final : public jit::Engine {
+public:
+    Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& request) override {
+        begun.set_value();
+        (void)go_on.get_future().wait_for(2 * kPatience);
+        return fail(ErrorCode::failed, "{} was not compiled", request.name);
+    }
+    Result<jit::Prepared> prepare(const jit::PrepareRequest& /*request*/) override {
+        return fail(ErrorCode::internal, "it prepares nothing");
+    }
+    Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& /*request*/) override {
+        return fail(ErrorCode::internal, "it extracts nothing");
+    }
+    void warm_up() override {}
+    std::promise<void> begun, go_on;
+};
+
+class CompilingTest : public CacheTest {
+protected:
+    [[nodiscard]] CodeOptions slow_options() {
+        CodeOptions given = options();
+        given.engine = [this]() -> Result<jit::Engine*> { return &engine_; };
+        return given;
+    }
+    [[nodiscard]] bool has_begun() {
+        return engine_.begun.get_future().wait_for(kPatience) == std::future_status::ready;
+    }
+    SlowEngine engine_;
+};
+
+TEST_F(CompilingTest, LoadingOneKeepsNoOtherFromRunning) {
+    CodeCache cache(slow_options());
+    const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Form::bitcode}), false);
+    ASSERT_TRUE(slow);
+    std::promise<std::string> done;
+    ASSERT_TRUE(cache.load_later(
+        *slow, [&done](const Result<LoadReport>& loaded) { done.set_value(loaded ? "" : loaded.error().message()); }));
+    ASSERT_TRUE(has_begun());
+    ASSERT_TRUE(cache.add(arriving(*build("quick.c", kCounter), {Form::image}), false));
+    EXPECT_EQ(call(cache, *cache.find("quick:count")), 41);
+    engine_.go_on.set_value();
+    std::future<std::string> answer = done.get_future();
+    ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+    EXPECT_NE(answer.get().find("was not compiled"), std::string::npos);
+}
+
+TEST_F(CompilingTest, MoreLoadsThanMayWaitAreRefused) {
+    CodeCache cache(slow_options());
+    const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Form::bitcode}), false);
+    ASSERT_TRUE(slow);
+    ASSERT_TRUE(cache.load_later(*slow, [](const auto&) {}));
+    ASSERT_TRUE(has_begun());
+    for (std::size_t i = 0; i < CodeCache::kLoadsMax; ++i) ASSERT_TRUE(cache.load_later(*slow, [](const auto&) {}));
+    const Status refused = cache.load_later(*slow, [](const auto&) {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
+    engine_.go_on.set_value();
+}
+
+// LLVM cannot be interrupted. In a process of its own, which ends while the compile goes on.
+TEST_F(CompilingTest, ACacheEndsDuringACompile) {
+    EXPECT_EXIT(
+        {
+            {
+                CodeCache cache(slow_options());
+                const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Form::bitcode}), false);
+                if (!slow || !cache.load_later(*slow, [](const auto&) {}) || !has_begun()) _exit(1);
+            }
+            std::exit(7);  // NOLINT(concurrency-mt-unsafe)
+        },
+        testing::ExitedWithCode(7), "");
+}
+
+TEST_F(CompilingTest, WhatIsQueuedAtTheEndIsNotCompiled) {
+    std::promise<void> called_back;
+    {
+        CodeCache cache(slow_options());
+        const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Form::bitcode}), false);
+        const auto next = cache.add(arriving(*build("next.c", kCounter), {Form::bitcode}), false);
+        ASSERT_TRUE(slow && next);
+        ASSERT_TRUE(cache.load_later(*slow, [&](const auto&) { called_back.set_value(); }));
+        ASSERT_TRUE(cache.load_later(*next, [&](const auto&) { called_back.set_value(); }));
+        ASSERT_TRUE(has_begun());
+        std::thread later([this] {
+            std::this_thread::sleep_for(100ms);
+            engine_.go_on.set_value();
+        });
+        cache.stop();
+        later.join();
+    }
+    EXPECT_EQ(called_back.get_future().wait_for(0s), std::future_status::timeout);
+}
+
+TEST_F(CompilingTest, AnInterfaceOfAPeerDoesNotTakeTheNodesOwnNames) {
+    const auto interface = build("names.c", "int getppid(void) { return 7; } int shelf(void) { return 8; }", true);
+    const auto user =
+        build("user.c",
+              "int getppid(void); int shelf(void); ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { "
+              "*(long *)p = getppid() * 100L + shelf(); (void)h, (void)n; }");
+    for (const bool preloaded : {false, true}) {
+        CodeCache cache(options(Tiers::image));
+        const auto names = cache.add(arriving(*interface, {Form::image}), preloaded);
+        ASSERT_TRUE(names);
+        const auto linked = cache.load_interface(*names);
+        ASSERT_TRUE(linked) << linked.error().message();
+        EXPECT_EQ(linked->kept, preloaded ? std::vector<std::string>{} : std::vector<std::string>{"getppid"});
+        ASSERT_TRUE(cache.add(arriving(*user, {Form::image}), false));
+        EXPECT_EQ(call(cache, *cache.find("user:go")), (preloaded ? 7 : getppid()) * 100L + 8);
+    }
+}
+
+}  // namespace
+}  // namespace rove::code

@@ -1,0 +1,226 @@
+// Code that peers ask for, announce and answer as no honest one does: nobody else's calls suffer.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "../api/nodes.hpp"
+#include "bytes.hpp"
+#include "node/code_arrival.hpp"
+#include "node/offload.hpp"
+#include "process.hpp"
+#include "wire/frame.hpp"
+
+namespace rove::test {
+namespace {
+
+using fabric::Traffic;
+using wire::Kind;
+
+int add(int a, int b) {
+    return a + b;
+}
+void nothing() {}
+
+template <typename T>
+Bytes raw(const T& value) {
+    return std::as_bytes(std::span(&value, 1));
+}
+
+// As a peer may that writes into the mailbox whatever it likes. Only for nodes without a thread of their own, between calls.
+void send(const Peer& peer, Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload = {}) {
+    PeerState& state = *detail::Edge::state(peer);
+    if (header.node == kNoNode) header.node = state.my_id;
+    header.extra_bytes = static_cast<std::uint16_t>(extra.size());
+    header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
+    std::byte* frame = state.link->reserve(traffic, wire::kHeaderBytes + header.body_bytes);
+    ASSERT_NE(frame, nullptr);
+    std::copy(extra.begin(), extra.end(), frame + wire::kHeaderBytes);
+    std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes + extra.size());
+    state.link->publish(traffic, header);
+}
+
+class CodeTrouble : public OnFabrics {
+protected:
+    void SetUp() override {
+        OnFabrics::SetUp();
+        NodeOptions own = options();
+        own.own_thread = false;
+        enemy_ = std::make_unique<Node>(own);
+        link_ = std::make_unique<Peer>(enemy_->connect(server_->address()));
+        ASSERT_EQ(link_->sync(fn<add>, 1, 2), 3);
+        victim_ = std::make_unique<Node>(own);
+        honest_ = std::make_unique<Peer>(victim_->connect(server_->address()));
+    }
+    void TearDown() override {
+        link_.reset();
+        honest_.reset();
+        enemy_.reset();
+        victim_.reset();
+        OnFabrics::TearDown();
+    }
+    // What the enemy has sent is handled by now, and it is still connected.
+    void is_served_on() { EXPECT_EQ(link_->sync(fn<add>, 3, 4), 7); }
+    void is_cut_off() {
+        const std::shared_ptr<fabric::Link> cut = detail::Edge::state(*link_)->link;
+        const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (detail::Edge::state(*link_)->link == cut) {
+            ASSERT_LT(std::chrono::steady_clock::now(), patience) << "nobody minds";
+            try {
+                link_->sync(fn<nothing>);
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+            }
+        }
+        EXPECT_EQ(honest_->sync(fn<add>, 2, 2), 4);
+    }
+    std::unique_ptr<Node> enemy_, victim_;
+    std::unique_ptr<Peer> link_, honest_;
+};
+ROVE_ON_FABRICS(CodeTrouble);
+
+// The server has asked the victim, which has not looked yet.
+TEST_P(CodeTrouble, OnlyWhoWasAskedCanLackCode) {
+    const Package basics = Package::open(package("basics.c"));
+    const Entry entry = basics.entry("count");
+    detail::Edge::state(*honest_)->code_sent.insert(PackageStore::open(package("basics.c")).value()->digest());
+    RawCall parked = honest_->call(entry);
+    is_served_on();
+    const auto store = PackageStore::open(package("basics.c")).value();
+    for (const FunctionId& function : store->function_ids())
+        send(*link_, Traffic::replies, {.kind = Kind::lack}, raw(wire::NeedCode{.function = function}));
+    send(*link_, Traffic::replies, {.kind = Kind::lack}, raw(wire::NeedCode{}));
+    is_served_on();
+    EXPECT_EQ(as<long>(parked.get()), 1);
+}
+
+TEST_P(CodeTrouble, AClientAsksForItselfOnly) {
+    send(*link_, Traffic::replies, {.kind = Kind::need},
+         raw(wire::NeedCode{.asker = detail::Edge::state(*honest_)->my_id}));
+    is_cut_off();
+}
+
+// What a handle meant is told by who was asked for it.
+TEST_P(CodeTrouble, AHandleIsNamedOnlyWhereItWasAskedFor) {
+    const std::uint32_t handle = detail::Edge::state(*link_)->bindings.begin()->second;
+    const FunctionId other{};
+    send(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kNamed, .handle = handle}, other.raw());
+    is_served_on();
+    is_served_on();
+}
+
+TEST_P(CodeTrouble, InlineCodeIsThatOfTheFunctionItNames) {
+    const auto named = PackageStore::open(package("basics.c")).value();
+    const auto sent = PackageStore::open(package("plain.c", {"-DANSWER=1"})).value();
+    const auto slice = sent->slice_index(code::host_triple(), wire::Form::image);
+    ASSERT_TRUE(slice);
+    const wire::InlineCode code{.manifest_bytes = static_cast<std::uint32_t>(sent->manifest_bytes().size()),
+                                .slice = static_cast<std::uint32_t>(*slice),
+                                .slice_bytes = static_cast<std::uint32_t>(sent->stored_slice(*slice)->size())};
+    Writer out;
+    out.bytes(named->function_ids().front().raw());
+    out.bytes(raw(code));
+    out.bytes(sent->manifest_bytes());
+    out.bytes(*sent->stored_slice(*slice));
+    ByteBuffer extension = out.take();
+    extension.resize(wire::inline_extension_bytes(code));
+    send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kNamed | wire::kInline | wire::kNoReply},
+         extension);
+    is_cut_off();
+}
+
+// Parts that are begun and not ended, more than there may be: the others find room again, and the sender is not cut off.
+TEST_P(CodeTrouble, BegunPartsAreDroppedBeyondTheirBound) {
+    for (std::uint32_t i = 0; i < 2 * kAssembliesMax; ++i) {
+        wire::CodeChunk chunk{.part = i + 1, .total_bytes = static_cast<std::uint32_t>(wire::kSliceBytesMax)};
+        send(*link_, Traffic::replies, {.kind = Kind::code}, raw(chunk), ByteBuffer(10));
+        chunk.offset = 10;
+        send(*link_, Traffic::replies, {.kind = Kind::code}, raw(chunk), ByteBuffer(10));
+        is_served_on();
+    }
+}
+
+TEST_P(CodeTrouble, ALoadIsAnsweredWhenItIsDone) {
+    const Package basics = Package::open(package("basics.c"));
+    honest_->load(basics);
+    EXPECT_EQ(as<long>(honest_->call(basics.entry("count")).get()), 1);
+}
+
+CodeArrival::Piece piece(std::uint32_t part, std::size_t offset, std::size_t total_bytes, Bytes bytes) {
+    return {.package = {}, .part = part, .offset = offset, .total_bytes = total_bytes, .bytes = bytes};
+}
+
+TEST(CodeArrives, InPiecesThatAreCountedUntilTheyAreWhole) {
+    std::size_t of_all = 0;
+    CodeArrival arrival;
+    const ByteBuffer bytes(100, std::byte{7});
+    for (std::uint32_t part = 0; part < 3 * kAssembliesMax; ++part) {
+        EXPECT_EQ(arrival.take(of_all, piece(part, 0, 200, bytes)), CodeArrival::Took::more_to_come);
+        EXPECT_EQ(arrival.bytes(), 200U);
+        EXPECT_EQ(arrival.take(of_all, piece(part, 100, 200, bytes)), CodeArrival::Took::whole);
+        EXPECT_EQ(arrival.taken(piece(part, 100, 200, bytes)).bytes().size(), 200U);
+        EXPECT_EQ(arrival.bytes(), 0U);
+        EXPECT_EQ(of_all, 0U);
+    }
+}
+
+TEST(CodeArrives, WithinBoundsOfOnePeerAndOfAll) {
+    std::size_t of_all = 0;
+    const ByteBuffer bytes(1);
+    std::vector<CodeArrival> peers(6);
+    std::size_t taken = 0;
+    for (CodeArrival& peer : peers) {
+        for (std::uint32_t part = 0; part < 4; ++part)
+            if (peer.take(of_all, piece(part, 0, wire::kSliceBytesMax, bytes)) == CodeArrival::Took::more_to_come)
+                ++taken;
+        EXPECT_LE(peer.bytes(), kAssemblyBytesMax);
+    }
+    EXPECT_EQ(taken, 8U);
+    EXPECT_EQ(of_all, kAssemblyBytesOfAllMax);
+    EXPECT_EQ(peers[5].take(of_all, piece(0, 1, wire::kSliceBytesMax, bytes)), CodeArrival::Took::no_room);
+    EXPECT_EQ(peers[0].take(of_all, piece(0, 5, wire::kSliceBytesMax, bytes)), CodeArrival::Took::no_meaning);
+    peers[0].clear();
+    EXPECT_EQ(of_all, kAssemblyBytesOfAllMax - kAssemblyBytesMax);
+    for (std::uint32_t part = 0; part < 2 * kAssembliesMax; ++part)
+        (void)peers[0].take(of_all, piece(part, 0, 10, bytes));
+    EXPECT_EQ(peers[0].parts(), kAssembliesMax);
+    peers.clear();
+    EXPECT_EQ(of_all, 0U);
+}
+
+TEST(CodeArrives, ForOthersInMeasure) {
+    ForeignCode others;
+    const TimePoint now = Clock::now();
+    EXPECT_TRUE(others.take(now, wire::kSliceBytesMax)) << "one package, however large";
+    EXPECT_FALSE(others.take(now, 1));
+    EXPECT_FALSE(others.take(now + std::chrono::seconds(10), 1));
+    EXPECT_TRUE(others.take(now + std::chrono::seconds(30), 1));
+    std::size_t small = 0;
+    for (ForeignCode fresh; fresh.take(now, 4096);) ++small;
+    EXPECT_EQ(small, kForeignCodeBytesMax / 4096);
+}
+
+TEST(CodeArrives, OrTheCallSaysWhatItWaitedFor) {
+    const TimePoint now = Clock::now();
+    Parked parked{.since = now, .asked = true};
+    EXPECT_FALSE(parked.expired(now + kCodeWaitMax));
+    ASSERT_TRUE(parked.expired(now + kCodeWaitMax + std::chrono::seconds(1)));
+    EXPECT_NE(parked.expired(now + 2 * kCodeWaitMax)->message().find("its code did not come"), std::string::npos);
+    parked.compiling = now + kCodeWaitMax;
+    EXPECT_FALSE(parked.expired(now + kCompileWaitMax));
+    ASSERT_TRUE(parked.expired(now + kCodeWaitMax + kCompileWaitMax + std::chrono::seconds(1)));
+    EXPECT_NE(parked.expired(now + 2 * kCompileWaitMax)->message().find("not compiled within 60 s"), std::string::npos);
+}
+
+TEST(CodeArrives, AndWhatAPeerHasHadIsRememberedInMeasure) {
+    SentPackages sent;
+    for (std::uint32_t i = 0; i < 3 * kPackagesSentMax; ++i) {
+        Digest digest;
+        std::memcpy(digest.bytes.data(), &i, sizeof i);
+        sent.insert(digest);
+        EXPECT_TRUE(sent.contains(digest));
+        EXPECT_LE(sent.size(), kPackagesSentMax);
+    }
+}
+
+}  // namespace
+}  // namespace rove::test

@@ -1,0 +1,38 @@
+// Images of objects that rove build would not make.
+#include "toolchain/image.hpp"
+
+#include "workshop.hpp"
+
+namespace rove::toolchain {
+namespace {
+
+class ImageTest : public Workshop {
+protected:
+    // Of an object whose one function counts in a static of that visibility.
+    Result<wire::Image> image_of_counter(const std::string& visibility) {
+        const std::filesystem::path source =
+            write(visibility + ".c", "__attribute__((visibility(\"" + visibility +
+                                         "\"))) int counter = 1;\nint go(void) { return ++counter; }\n");
+        const std::filesystem::path object = folder() / (visibility + ".o");
+        const Finished compiled =
+            run_command({"clang-19", "-O2", "-fPIC", "-fdata-sections", "-c", source.string(), "-o", object.string()});
+        EXPECT_EQ(compiled.status, 0) << compiled.output;
+        ROVE_TRY(ByteBuffer bytes, read_file(object));
+        return link_image(
+            {.object = std::move(bytes), .folder = folder(), .entries = {"go"}, .exports = {}, .imports = {}});
+    }
+};
+
+// The loader puts statics anywhere, so code may not count on their distance.
+TEST_F(ImageTest, CodeThatReachesStaticsByTheirDistanceMakesNone) {
+    const auto by_address = image_of_counter("default");
+    ASSERT_TRUE(by_address) << by_address.error().message();
+    EXPECT_EQ(by_address->data_bytes, 4U);
+    const auto by_distance = image_of_counter("hidden");
+    ASSERT_FALSE(by_distance);
+    EXPECT_EQ(by_distance.error().code(), ErrorCode::unsupported);
+    EXPECT_TRUE(mentions(by_distance.error().message(), "by their distance")) << by_distance.error().message();
+}
+
+}  // namespace
+}  // namespace rove::toolchain

@@ -1,0 +1,118 @@
+// Formats that are well spelled and mean harm: cost out of proportion, tables that lead out of the image.
+#include <gtest/gtest.h>
+
+#include <ctime>
+
+#include "wire/image.hpp"
+#include "wire/manifest.hpp"
+
+namespace rove::wire {
+namespace {
+
+// As many names as there may be: what a comparison of each with all others takes longest for.
+Manifest many_names(std::size_t count) {
+    Manifest manifest;
+    manifest.name = "many";
+    manifest.abi = 1;
+    for (std::size_t i = 0; i < count; ++i) manifest.exports.push_back("_ZN4name" + std::to_string(1000 + i));
+    return manifest;
+}
+
+// A tenth of a second of processor time where each name is looked up once, most of a minute where it is compared with all
+// the others.
+TEST(HostileManifest, ManyNamesAreReadInTimeThatGrowsWithTheirNumber) {
+    const ByteBuffer manifest = encode(many_names(kNamesMax));
+    ASSERT_LT(manifest.size(), kManifestBytesMax);
+    const std::clock_t begun = std::clock();
+    for (int i = 0; i < 1000; ++i) ASSERT_TRUE(decode_manifest(manifest));
+    EXPECT_LT(static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC, 10);
+}
+
+TEST(HostileManifest, NamesAreBoundedOverAllLists) {
+    Manifest manifest = many_names(kNamesMax);
+    manifest.imports = {"one"};
+    const auto decoded = decode_manifest(encode(manifest));
+    ASSERT_FALSE(decoded);
+    EXPECT_NE(decoded.error().message().find("more names than the 4096"), std::string::npos)
+        << decoded.error().message();
+}
+
+// The unwind table of a function of 16 bytes at the begin of a block, as compilers write it.
+constexpr std::size_t kCode = 16, kCommon = 24, kFunction = 20;
+Image with_unwind_table() {
+    Image image;
+    image.block.resize(kCode + kCommon + kFunction + 4);
+    const std::uint8_t common[kCommon] = {kCommon - 4, 0, 0, 0, 0,  0, 0,    0,  1, 'z',
+                                          'R',         0, 1, 8, 16, 1, 0x1B, 12, 7, 8};
+    std::memcpy(image.block.data() + kCode, common, sizeof common);
+    const std::int32_t function[kFunction / 4] = {kFunction - 4, kCommon + 4, -std::int32_t{kCode + kCommon + 8}, kCode,
+                                                  0};
+    std::memcpy(image.block.data() + kCode + kCommon, function, sizeof function);
+    image.eh_frame_offset = kCode;
+    image.eh_frame_bytes = static_cast<std::uint32_t>(image.block.size() - kCode);
+    return image;
+}
+std::string refusal(const Image& image) {
+    const auto decoded = decode_image(encode(image), 0);
+    return decoded ? "" : decoded.error().message();
+}
+std::string refusal_with(std::size_t at, std::int32_t word) {
+    Image image = with_unwind_table();
+    std::memcpy(image.block.data() + at, &word, sizeof word);
+    return refusal(image);
+}
+
+TEST(HostileUnwindTable, OnlyAWholeOneIsTaken) {
+    EXPECT_EQ(refusal(with_unwind_table()), "");
+    constexpr std::size_t kCommonAt = kCode, kFunctionAt = kCode + kCommon;
+    const auto says = [](const std::string& message, const char* what) {
+        EXPECT_NE(message.find(what), std::string::npos) << message << " instead of " << what;
+    };
+    says(refusal_with(kCommonAt, 4000), "longer than itself");
+    says(refusal_with(kCommonAt, -1), "longer than itself");
+    says(refusal_with(kCommonAt, 2), "longer than itself");
+    says(refusal_with(kFunctionAt, 1000), "longer than itself");
+    says(refusal_with(kFunctionAt + 4, 8), "no common record");
+    says(refusal_with(kFunctionAt + 4, 0x4000'0000), "no common record");
+    says(refusal_with(kFunctionAt + 4, -28), "no common record");
+    says(refusal_with(kFunctionAt + 8, 4096), "outside the image");
+    says(refusal_with(kFunctionAt + 8, -4096), "outside the image");
+    says(refusal_with(kFunctionAt + 12, 0x7000'0000), "outside the image");
+    says(refusal_with(kCommonAt + 8, 0x0052'7A09), "unknown version");
+    says(refusal_with(kCommonAt + 8, 0x0051'7A01), "unknown mark");
+    says(refusal_with(kCommonAt + 8, 0x0000'5201), "absolute addresses");
+    says(refusal_with(kCommonAt + 16, 0x0807'0C00), "of an unknown kind");
+    says(refusal_with(kCommonAt + 16, 0x0807'0C9B), "of an unknown kind");
+    Image image = with_unwind_table();
+    image.block.back() = std::byte{1};
+    EXPECT_NE(refusal(image), "");
+    image = with_unwind_table();
+    image.relocations = {{Segment::block, Relocation::Kind::block, kFunctionAt + 8, 0, 0}};
+    says(refusal(image), "within its unwind table");
+}
+
+// Every byte changed in several ways: refused, or harmless by the checks above. Under the sanitizers this finds what reads outside.
+TEST(HostileUnwindTable, ChangedBytesLeadNowhere) {
+    const Image whole = with_unwind_table();
+    for (std::size_t i = kCode; i < whole.block.size(); ++i)
+        for (const int value : {0, 1, 0x1B, 0x7F, 0x80, 0xFF}) {
+            Image image = whole;
+            image.block[i] = static_cast<std::byte>(value);
+            (void)refusal(image);
+        }
+}
+
+// A head that promises more than there is costs nothing.
+TEST(HostileImage, CountsAreThoseOfTheBytesThatAreThere) {
+    Image image;
+    image.block.resize(8);
+    ByteBuffer bytes = encode(image);
+    const std::uint32_t relocations = 1U << 20U;
+    std::memcpy(bytes.data() + 8, &relocations, sizeof relocations);
+    const auto decoded = decode_image(bytes, 0);
+    ASSERT_FALSE(decoded);
+    EXPECT_NE(decoded.error().message().find("truncated"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rove::wire
