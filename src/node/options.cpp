@@ -30,6 +30,8 @@ Status check_options(const NodeOptions& options) {
     if (options.connect_timeout.count() <= 0)
         return fail(ErrorCode::invalid, "option connect_timeout is {} ms: it must be more than 0",
                     options.connect_timeout.count());
+    if (options.grace.count() < 0)
+        return fail(ErrorCode::invalid, "option grace is {} ms: it must be 0 or more", options.grace.count());
     if (options.packages_max == 0)
         return fail(ErrorCode::invalid, "option packages_max is 0: a node that runs functions knows at least 1");
     ROVE_CHECK(check_choice("waiting", options.waiting, Waiting::frugal, "latency, balanced, frugal"));

@@ -6,7 +6,7 @@
 
 namespace rove {
 
-// Threads of a node's own: each has a stack of 8 MiB, and more than the machine has cores are of use for functions that wait.
+// Functions that run long at once: each has a thread with a stack of 8 MiB of addresses, 512 MiB together.
 inline constexpr unsigned kThreadsMax = 64;
 
 // invalid: an option is outside its choices or range; the message names both.

@@ -147,6 +147,7 @@ TEST(Options, OutsideTheirChoicesAreInvalidAndTheMessageNamesThose) {
     expect({.packages_max = 0}, {"packages_max"});
     expect({.connect_timeout = std::chrono::milliseconds(0)}, {"connect_timeout", "0 ms"});
     expect({.connect_timeout = std::chrono::milliseconds(-5)}, {"connect_timeout", "-5 ms"});
+    expect({.grace = std::chrono::milliseconds(-1)}, {"grace", "-1 ms"});
     expect({.join = "127.0.0.1:1"}, {"127.0.0.1:1", "listen"});
 }
 

@@ -64,8 +64,9 @@ void add_node(CLI::App& app) {
         ->transform(CLI::CheckedTransformer(kForms))
         ->option_text("both|image|bitcode");
     command
-        ->add_option("--threads", arguments->options.threads,
-                     "1 to 64: one drains the mailboxes, the others are for functions that run long (1: one at a time)")
+        ->add_option(
+            "--threads", arguments->options.threads,
+            "functions that run long at once, 1 to 64 (1: each function runs to its end before the next begins)")
         ->capture_default_str();
     command
         ->add_option("--waiting", arguments->options.waiting,
