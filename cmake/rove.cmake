@@ -25,4 +25,10 @@ function(rove_test name)
                ENVIRONMENT_MODIFICATION "ROVE_SOURCE_DIR=set:${PROJECT_SOURCE_DIR}")
 endfunction()
 
+# rove_exports(TARGET MAP): the library exports the names in the version script MAP and no others.
+function(rove_exports name map)
+  target_link_options(${name} PRIVATE -Wl,--version-script,${map})
+  set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${map})
+endfunction()
+
 set(ROVE_WARNINGS -Wall -Wextra -Wshadow -Wno-missing-field-initializers)

@@ -63,7 +63,7 @@ public:
     }
     [[nodiscard]] Buffer subspan(std::size_t index, std::size_t count) const {
         if (index > count_ || count > count_ - index)
-            throw Error(ErrorCode::invalid, "elements " + std::to_string(index) + " and " + std::to_string(count) +
+            throw_error(ErrorCode::invalid, "elements " + std::to_string(index) + " and " + std::to_string(count) +
                                                 " behind are not in a buffer of " + std::to_string(count_));
         return Buffer(memory_, first_ + index, count);
     }
@@ -72,7 +72,7 @@ public:
     Buffer(std::shared_ptr<detail::Memory> memory, std::size_t first, std::size_t count)
         : memory_(std::move(memory)), first_(first), count_(count) {}
     [[nodiscard]] detail::Memory& memory() const {
-        if (!memory_) throw Error(ErrorCode::invalid, "this buffer was never allocated");
+        if (!memory_) throw_error(ErrorCode::invalid, "this buffer was never allocated");
         return *memory_;
     }
     [[nodiscard]] std::uint64_t offset_bytes() const { return first_ * sizeof(T); }
@@ -103,6 +103,15 @@ public:
         return Buffer<T>(detail::Memory::adopt(peer_, count_ * sizeof(T), data, size), 0, count_);
     }
     void cancel() { rove_pending_cancel(&pending_.raw()); }
+    // As of any other Call.
+    template <typename Callback>
+    void then(Callback callback) && {
+        detail::then(std::move(*this), std::move(callback));
+    }
+    template <typename Callback>
+    void then(Callback callback) & {
+        std::move(*this).then(std::move(callback));
+    }
     [[nodiscard]] bool await_ready() const { return done(); }
     template <typename Promise>
     bool await_suspend(std::coroutine_handle<Promise> waiting) {
@@ -120,13 +129,16 @@ private:
 
 namespace detail {
 
+// Another node as the node that a function runs on knows it. invalid: there is no link to it. (librove, buffer.cpp)
+Peer peer_of(rove_here* here, std::uint32_t node);
+
 template <typename T>
 ViewHead view_of(const Buffer<T>& buffer) {
     return {.buffer = buffer.memory().key(), .offset = buffer.offset_bytes(), .count = buffer.size()};
 }
 inline void check_sizes(std::size_t from, std::size_t to) {
     if (from > to)
-        throw Error(ErrorCode::invalid, std::to_string(from) + " elements do not fit into " + std::to_string(to));
+        throw_error(ErrorCode::invalid, std::to_string(from) + " elements do not fit into " + std::to_string(to));
 }
 
 }  // namespace detail
@@ -142,8 +154,12 @@ Call<> copy(const Buffer<T>& from, const Buffer<T>& to) {
 template <typename T>
 Call<Buffer<T>> Peer::allocate(std::size_t count) const {
     if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
-        throw Error(ErrorCode::invalid, "a buffer of " + std::to_string(count) + " elements is larger than any memory");
+        throw_error(ErrorCode::invalid, "a buffer of " + std::to_string(count) + " elements is larger than any memory");
     return Call<Buffer<T>>(detail::Memory::allocate(*this, count * sizeof(T)), *this, count);
+}
+template <typename T>
+Call<Buffer<T>> HerePeer::allocate(std::size_t count) const {
+    return detail::peer_of(here_, node_).template allocate<T>(count);
 }
 template <typename Range, typename T>
 Call<> Peer::put(const Range& from, const Buffer<T>& to) const {

@@ -58,7 +58,7 @@ public:
 
     [[nodiscard]] bool exists() const { return pending_.node != nullptr; }
     [[nodiscard]] const rove_pending& raw() const {
-        if (pending_.node == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+        if (pending_.node == nullptr) throw_error(ErrorCode::invalid, "the call's result was taken already");
         return pending_;
     }
     [[nodiscard]] rove_pending& raw() { return const_cast<rove_pending&>(std::as_const(*this).raw()); }
@@ -130,7 +130,7 @@ public:
             std::size_t size = 0;
             detail::check(rove_pending_take(&pending_.raw(), raw, sizeof raw, &size));
             if (size != sizeof raw) travel::cut_short();
-            return *std::launder(reinterpret_cast<T*>(raw));
+            return travel::from_raw<T>(raw);
         } else {
             const detail::Dropping dropping{pending_};
             const void* data = nullptr;
@@ -145,6 +145,7 @@ public:
         if (!ended_) rove_pending_cancel(&pending_.raw());
     }
     // callback(Call<T> ended) runs once it has, in the thread that serves the node, or at once here. The Call is gone for the caller.
+    // Nobody waits for the callback: an exception that it lets out is written to the node's log as an error, in either thread.
     template <typename Callback>
     void then(Callback callback) &&;
     template <typename Callback>
@@ -171,21 +172,41 @@ private:
     bool ended_ = false;
 };
 
-template <typename T>
-template <typename Callback>
-void Call<T>::then(Callback callback) && {
+namespace detail {
+
+template <typename C, typename Callback>
+void then(C&& call, Callback&& callback) {
     struct State {
-        Call call;
-        Callback callback;
+        std::remove_cvref_t<C> call;
+        std::remove_cvref_t<Callback> callback;
+        void run() {
+#ifdef __cpp_exceptions
+            try {
+                callback(std::move(call));
+            } catch (...) {
+                rove_report_caught("a callback given to then()");
+            }
+#else
+            callback(std::move(call));
+#endif
+        }
         static void ended(void* self) {
             const std::unique_ptr<State> state(static_cast<State*>(self));
-            state->callback(std::move(state->call));
+            state->run();
         }
     };
-    auto state = std::make_unique<State>(State{std::move(*this), std::move(callback)});
+    auto state = std::make_unique<State>(State{std::forward<C>(call), std::forward<Callback>(callback)});
     const rove_pending* pending = state->call.raw();
     State* given = state.release();
     if (pending == nullptr || rove_pending_notify(pending, &State::ended, given) == 0) State::ended(given);
+}
+
+}  // namespace detail
+
+template <typename T>
+template <typename Callback>
+void Call<T>::then(Callback callback) && {
+    detail::then(std::move(*this), std::move(callback));
 }
 
 namespace detail {
@@ -334,7 +355,7 @@ Calls<T> when_all(std::vector<Call<T>> calls) {
 class [[nodiscard]] AnyOf {
 public:
     explicit AnyOf(std::vector<const rove_pending*> calls) : calls_(std::move(calls)) {
-        if (calls_.empty()) throw Error(ErrorCode::invalid, "when_any of no calls would never end");
+        if (calls_.empty()) throw_error(ErrorCode::invalid, "when_any of no calls would never end");
     }
     std::size_t get() const {
         std::vector<rove_pending> pendings;

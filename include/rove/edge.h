@@ -33,11 +33,14 @@ const rove_failure* rove_last_failure(void) ROVE_NOTHROW;
 
 /* Ends the call with the exception that is being handled: to be called in a catch clause. */
 int rove_fail_caught(rove_here* here) ROVE_NOTHROW;
+/* Writes the exception that is being handled to this process's log, as an error of `where`: to be called in a catch clause, by what
+ * nobody waits for. */
+void rove_report_caught(const char* where) ROVE_NOTHROW;
 /* Ends the call with an error of that kind. */
 int rove_fail_as(rove_here* here, int error, const char* message) ROVE_NOTHROW;
 /* What the host shared under this name, of that type (as typeid names it); NULL: rove_last_failure says why. */
 void* rove_object(rove_here* here, const char* name, const char* type) ROVE_NOTHROW;
-/* `bytes` of a buffer of this node's, kept until the function returns. */
+/* `bytes` of a buffer of this node's, kept until the function returns. ROVE_INVALID: no such buffer here, or it is smaller. */
 int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t bytes, void** out) ROVE_NOTHROW;
 /* The payload has been read, and is not looked at any more: its place in the mailbox is free while the function waits for calls. */
 void rove_payload_read(rove_here* here) ROVE_NOTHROW;
@@ -49,7 +52,9 @@ int rove_hand_over(rove_here* here) ROVE_NOTHROW;
  * call, if nobody did, and frees it. The first one means nothing afterwards. */
 rove_here* rove_keep(rove_here* here) ROVE_NOTHROW;
 void rove_release(rove_here* kept) ROVE_NOTHROW;
-/* Calls (out NULL: posts) a function of this package or program, by its code, on another node, or the one that called. */
+/* Calls (out NULL: posts) a function of this package or program, by its code, on another node, or the one that called.
+ * ROVE_INVALID: unknown code, no link to that node, or a payload over ROVE_MESSAGE_BYTES_MAX; ROVE_UNSUPPORTED: no form for
+ * its target; ROVE_DISCONNECTED: it is gone; ROVE_OVERLOADED: too many calls in flight, or no room. rove_last_failure tells more. */
 int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const void* payload, size_t size,
                    rove_pending* out) ROVE_NOTHROW;
 
@@ -59,11 +64,12 @@ int rove_pending_done(const rove_pending* pending)
     ROVE_NOTHROW; /* 1 or 0; polls where the node has no thread of its own */
 int rove_pending_wait(const rove_pending* pending,
                       int64_t timeout_ns) ROVE_NOTHROW; /* ROVE_OK, or ROVE_TIMED_OUT: still in flight */
-/* Waits, copies the result, and drops the call, whatever it gives. ROVE_INVALID: it is larger than `room`. */
+/* Waits, copies the result, and drops the call, whatever it gives: the call's own error, or ROVE_INVALID where the result is larger
+ * than `room`. */
 int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* size) ROVE_NOTHROW;
-/* Waits, and shows the result in place: valid until the call is dropped. */
+/* Waits, and shows the result in place, valid until the call is dropped; or gives the call's own error. */
 int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) ROVE_NOTHROW;
-/* Which of them ended first, or ROVE_TIMED_OUT. All of one node. */
+/* Which of them ended first, or ROVE_TIMED_OUT. ROVE_INVALID: none are given, or they are of several nodes. */
 int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) ROVE_NOTHROW;
 /* notify(argument) runs once when the call has ended, in the thread that leads the node. 0: it has ended already. NULL: takes back
  * what was asked for; 1: it will not run. */

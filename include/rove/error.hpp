@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -29,9 +31,18 @@ enum class ErrorCode : std::uint8_t {
 // The code's name as it is written in messages ("timed_out"); "unknown" for a value outside the enum.
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
 
+// The code itself where it says that something went wrong; else internal. A peer's number 0 must not read as success.
+[[nodiscard]] constexpr ErrorCode error_code_of(unsigned number) noexcept {
+    return number >= static_cast<unsigned>(ErrorCode::invalid) && number <= static_cast<unsigned>(ErrorCode::internal)
+               ? static_cast<ErrorCode>(number)
+               : ErrorCode::internal;
+}
+
 class Error : public std::exception {
 public:
-    Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
+    // ok, and numbers that are no ErrorCode, become internal.
+    Error(ErrorCode code, std::string message)
+        : code_(error_code_of(static_cast<unsigned>(code))), message_(std::move(message)) {}
 
     [[nodiscard]] ErrorCode code() const noexcept { return code_; }
     // What was tried, on which node, with which function, and what to do. One line, no trailing full stop.
@@ -66,10 +77,24 @@ public:
     [[nodiscard]] const std::string& type() const noexcept { return exception_type(); }
 };
 
-// Throws it as what it is.
+// Throws RemoteError where a function threw, else Error. Without exceptions (-fno-exceptions) it writes the message to stderr
+// and ends the program.
 [[noreturn]] inline void throw_error(Error error) {
+#ifdef __cpp_exceptions
     if (!error.exception_type().empty()) throw RemoteError(std::move(error));
     throw error;
+#else
+    std::fprintf(stderr, "rove: %s: %s\n", to_string(error.code()).data(), error.what());
+    std::abort();
+#endif
+}
+// For headers: an Error of this node's own. A separate throw, so that shipped code need not bring RemoteError along.
+[[noreturn]] inline void throw_error(ErrorCode code, std::string message) {
+#ifdef __cpp_exceptions
+    throw Error(code, std::move(message));
+#else
+    throw_error(Error(code, std::move(message)));
+#endif
 }
 
 }  // namespace rove

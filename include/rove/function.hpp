@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <tuple>
@@ -217,63 +218,111 @@ constexpr auto signature_of() {
         return std::type_identity<CallOf<decltype(&F::operator())>>{};
     } else if constexpr (std::is_invocable_v<F&, Here&, typename Taken<std::decay_t<Args>>::type...>) {
         return std::type_identity<Generic<F, Here&, typename Taken<std::decay_t<Args>>::type...>>{};
+    } else if constexpr (std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>) {
+        return std::type_identity<Generic<F, typename Taken<std::decay_t<Args>>::type...>>{};
     } else {
         static_assert(std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>,
                       "rove: this function cannot be called with these arguments");
-        return std::type_identity<Generic<F, typename Taken<std::decay_t<Args>>::type...>>{};
+        return std::type_identity<void>{};
     }
 }
+
+// Takes the place of a Call of what cannot be called, so that the compiler stops after Rove's own message.
+struct Wrong {
+    using Value = Wrong;
+    [[nodiscard]] Wrong get() const { return {}; }
+    [[nodiscard]] bool done() const { return true; }
+    template <typename Time>
+    bool wait_for(Time /*time*/) const {
+        return true;
+    }
+    void cancel() const {}
+    template <typename Callback>
+    void then(Callback&& /*callback*/) const {}
+    [[nodiscard]] bool await_ready() const { return true; }
+    template <typename Waiting>
+    void await_suspend(Waiting /*waiting*/) const {}
+    [[nodiscard]] Wrong await_resume() const { return {}; }
+    template <typename T>
+    operator T() const;  // NOLINT: into whatever was to be made of the result
+};
 
 template <typename P>
 constexpr bool is_lost_reference() {
     return std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
 }
 
-// One parameter's type, looked at: the messages are part of the API. To ask for kChecked, here and below, makes the compiler look.
+// What is wrong with one parameter's type; with a result's, and with a function's own bytes, below. The messages are part of the API:
+// explain() brings the one for each mistake, and what has one is not compiled any further, or the compiler would go on about it.
 template <typename P>
 struct Parameter {
-    static constexpr bool kChecked = true;
     using Value = std::remove_cvref_t<P>;
-    static_assert(
-        !is_lost_reference<P>(),
-        "rove: a parameter that is a reference to something that can be changed: the change would be lost on the "
-        "other node; take it by value and return it, or take a std::span of a rove::Buffer");
-    static_assert(!std::is_pointer_v<Value> && !std::is_member_pointer_v<Value>,
-                  "rove: a pointer means nothing on another node; pass the value, a std::span, or a rove::Buffer");
-    static_assert(!IsBuffer<Value>::value,
-                  "rove: a function takes a rove::Buffer<T> as std::span<T>, on the node that owns it");
-    static_assert(std::is_pointer_v<Value> || std::is_member_pointer_v<Value> || IsBuffer<Value>::value ||
-                      kIsView<Value> || travel::Travels<Value>,
-                  "rove: an argument of this type cannot travel; give it a cereal serialize(), or specialise "
-                  "rove::migratable for it");
+    static constexpr bool kHere = std::is_same_v<Value, Here>;
+    static constexpr bool kLost = !kHere && is_lost_reference<P>();
+    static constexpr bool kPointer = std::is_pointer_v<Value> || std::is_member_pointer_v<Value>;
+    static constexpr bool kArray = !kLost && std::is_array_v<Value>;
+    static constexpr bool kBuffer = IsBuffer<Value>::value;
+    static constexpr bool kKnown = kHere || kLost || kPointer || kArray || kBuffer;
+    static constexpr bool kFine = [] {
+        if constexpr (kKnown)
+            return false;
+        else
+            return kIsView<Value> || travel::Travels<Value>;
+    }();
+    static constexpr void explain() {
+        static_assert(!kHere,
+                      "rove: a function takes rove::Here as its first parameter, by reference: rove::Here& here");
+        static_assert(
+            !kLost,
+            "rove: a parameter that is a reference to something that can be changed: the change would be lost on the "
+            "other node; take it by value and return it, or take a std::span of a rove::Buffer");
+        static_assert(!kPointer,
+                      "rove: a pointer means nothing on another node; pass the value, a std::span, or a rove::Buffer");
+        static_assert(!kArray, "rove: a C array cannot be a parameter; take a std::array or a std::span<const T>");
+        static_assert(!kBuffer, "rove: a function takes a rove::Buffer<T> as std::span<T>, on the node that owns it");
+        static_assert(kFine || kKnown,
+                      "rove: an argument of this type cannot travel; give it a cereal serialize(), or specialise "
+                      "rove::migratable for it");
+    }
 };
 template <typename R>
 struct ResultType {
-    static constexpr bool kChecked = true;
     using Value = std::remove_cvref_t<R>;
-    static_assert(
-        !std::is_pointer_v<Value> && !kIsView<Value>,
-        "rove: a result that points or refers to something on the other node means nothing here; return the value");
-    static_assert(
-        std::is_void_v<Value> || std::is_pointer_v<Value> || kIsView<Value> || travel::Travels<Value>,
-        "rove: a result of this type cannot travel; give it a cereal serialize(), or specialise rove::migratable "
-        "for it");
+    static constexpr bool kPoints = std::is_pointer_v<Value> || kIsView<Value>;
+    static constexpr bool kFine = [] {
+        if constexpr (kPoints)
+            return false;
+        else
+            return std::is_void_v<Value> || travel::Travels<Value>;
+    }();
+    static constexpr void explain() {
+        static_assert(
+            !kPoints,
+            "rove: a result that points or refers to something on the other node means nothing here; return the value");
+        static_assert(
+            kFine || kPoints,
+            "rove: a result of this type cannot travel; give it a cereal serialize(), or specialise rove::migratable "
+            "for it");
+    }
 };
 
 // A function's own bytes: a lambda's captures, a functor's members.
 template <typename F>
 struct Closure {
-    static constexpr bool kChecked = true;
     static constexpr bool kEmpty = std::is_empty_v<F>;
     static constexpr bool kSerialised = !std::is_trivially_copyable_v<F> && travel::can_travel<F>();
-    static_assert(
-        kEmpty || kSerialised || std::is_trivially_copyable_v<F>,
-        "rove: this lambda captures something whose bytes cannot be copied (a std::string, say); pass it as an "
-        "argument instead: rove::bind(lambda, values…)");
-    static_assert(
-        kEmpty || kSerialised || !std::is_trivially_copyable_v<F> || travel::Bitwise<F>,
-        "rove: this lambda captures a pointer, a reference or `this`, which means nothing on another node; capture "
-        "by value what it needs, or pass it: rove::bind(lambda, values…)");
+    static constexpr bool kCopied = kEmpty || kSerialised || std::is_trivially_copyable_v<F>;
+    static constexpr bool kFine = kEmpty || kSerialised || (kCopied && travel::Bitwise<F>);
+    static constexpr void explain() {
+        static_assert(
+            kCopied,
+            "rove: this lambda captures something whose bytes cannot be copied (a std::string, say); pass it as an "
+            "argument instead: rove::bind(lambda, values…)");
+        static_assert(
+            kFine || !kCopied,
+            "rove: this lambda captures a pointer, a reference or `this`, which means nothing on another node; capture "
+            "by value what it needs, or pass it: rove::bind(lambda, values…)");
+    }
 };
 
 // Its size is known without its value.
@@ -293,7 +342,7 @@ std::span<T> read_view(rove_here* here, travel::Input& in) {
         if (head.count > SIZE_MAX / sizeof(T) || head.offset % alignof(T) != 0) travel::cut_short();
         if (rove_buffer_at(here, head.buffer, head.offset, head.count * sizeof(T), &at) != ROVE_OK) {
             const rove_failure* why = rove_last_failure();
-            throw Error(static_cast<ErrorCode>(why->error), why->message);
+            throw_error(static_cast<ErrorCode>(why->error), why->message);
         }
         return {static_cast<T*>(at), static_cast<std::size_t>(head.count)};
     }
@@ -302,7 +351,7 @@ std::span<T> read_view(rove_here* here, travel::Input& in) {
         if (head.count > in.left() / sizeof(T)) travel::cut_short();
         return {reinterpret_cast<T*>(in.take(head.count * sizeof(T))), static_cast<std::size_t>(head.count)};
     } else {
-        throw Error(ErrorCode::invalid, "a function that changes a span needs a buffer of the node that it runs on");
+        throw_error(ErrorCode::invalid, "a function that changes a span needs a buffer of the node that it runs on");
     }
 }
 
@@ -319,10 +368,14 @@ V read_argument(rove_here* here, travel::Input& in) {
 }
 
 template <typename F>
-struct Storage {  // for a function that need not be one that can be made of nothing
+struct Storage {  // for a function that need not be default-constructible
     alignas(F) std::byte raw[sizeof(F)];
     [[nodiscard]] F& function() { return *std::launder(reinterpret_cast<F*>(raw)); }
 };
+
+// The first parameter of a function that wants to know where it runs.
+template <typename P>
+inline constexpr bool kIsHere = std::is_same_v<P, Here&> || std::is_same_v<P, const Here&>;
 
 template <typename... Ps>
 struct Parameters {
@@ -331,7 +384,7 @@ struct Parameters {
     using Passed = List<Ps...>;
 };
 template <typename P, typename... Ps>
-    requires std::is_same_v<std::remove_cvref_t<P>, Here>
+    requires kIsHere<P>
 struct Parameters<P, Ps...> {
     static constexpr bool kHere = true;
     using Values = List<std::remove_cvref_t<Ps>...>;
@@ -341,26 +394,37 @@ struct Parameters<P, Ps...> {
 // Ends the call with what the exception says.
 template <typename Body>
 void guarded(rove_here* here, Body&& body) {
+#ifdef __cpp_exceptions
     try {
         body();
     } catch (...) {
         (void)rove_fail_caught(here);
     }
+#else
+    (void)here;
+    body();
+#endif
 }
 
 template <typename R>
 void reply_with(rove_here* here, const R& result) {
     int error = ROVE_OK;
+    std::size_t size = sizeof result;
     if constexpr (travel::Bitwise<R>) {
-        error = rove_reply(here, &result, sizeof result);
+        error = rove_reply(here, &result, size);
     } else {
         std::vector<std::byte> bytes;
         travel::Output out(bytes);
         travel::write(out, result);
-        error = rove_reply(here, bytes.data(), bytes.size());
+        size = out.size();
+        error = out.fits() ? rove_reply(here, bytes.data(), size) : static_cast<int>(ROVE_INVALID);
     }
-    if (error != ROVE_OK)
-        (void)rove_fail_as(here, error, "the result is larger than a reply may be; leave it in a rove::Buffer");
+    if (error == ROVE_OK) return;
+    char why[160];  // without std::string: this travels with every function
+    std::snprintf(why, sizeof why,
+                  "a result of %zu bytes cannot be sent (a reply has %zu at most); leave it in a rove::Buffer", size,
+                  static_cast<std::size_t>(ROVE_MESSAGE_BYTES_MAX));
+    (void)rove_fail_as(here, error, why);
 }
 
 }  // namespace detail
@@ -480,7 +544,7 @@ private:
                 std::memcpy(raw, in.take_unchecked(sizeof raw), sizeof raw);
             else
                 in.read(raw, sizeof raw);
-            return *std::launder(reinterpret_cast<V*>(raw));
+            return travel::from_raw<V>(raw);
         } else {
             return detail::read_argument<V>(here, in);
         }

@@ -16,6 +16,10 @@
 namespace rove {
 
 class Here;
+template <typename T>
+class Buffer;
+template <typename T>
+class Call;
 
 // Another node, as a function on this one sees it.
 class HerePeer {
@@ -28,6 +32,10 @@ public:
     auto sync(const F& function, const Args&... args) const;
     template <typename F, typename... Args>
     void post(const F& function, const Args&... args) const;
+    // As of rove::Peer, for a node that this one has a link to: the memory belongs to this node, and may outlive the function. For
+    // functions that are resident, as it needs librove's C++ half; one that travels is refused as unsupported.
+    template <typename T>
+    [[nodiscard]] Call<Buffer<T>> allocate(std::size_t count) const;
 
 private:
     friend class Here;
@@ -51,7 +59,7 @@ public:
         void* found = rove_object(here_, std::string(name).c_str(), typeid(T).name());
         if (found == nullptr) {
             const rove_failure* why = rove_last_failure();
-            throw Error(static_cast<ErrorCode>(why->error), why->message);
+            throw_error(static_cast<ErrorCode>(why->error), why->message);
         }
         return *static_cast<T*>(found);
     }

@@ -57,6 +57,14 @@ using NodeId = std::uint32_t;
 enum class RanAs : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
 [[nodiscard]] std::string_view to_string(RanAs ran) noexcept;
 
+// Where a std::vector crosses into librove.so: with -D_GLIBCXX_DEBUG a vector is another type, so such a program misses these functions
+// when it is linked, instead of being damaged when it runs. All else is usable in one, and get_into() is in place of get().
+#ifdef _GLIBCXX_DEBUG
+#define ROVE_GIVES_VECTOR [[gnu::abi_tag("glibcxx_debug")]]
+#else
+#define ROVE_GIVES_VECTOR
+#endif
+
 // Which forms of a package are sent, and which a node compiles: an image at once and bitcode behind it, or one pinned.
 enum class Forms : std::uint8_t { both, image, bitcode };
 
@@ -84,7 +92,7 @@ struct NodeOptions {
     // post that shares a message with others (TCP) leaves with the next of them.
     bool own_thread = true;
     // Functions that run long at once, where the node has threads of its own; more of them wait in their mailboxes, and all others are
-    // served meanwhile. Two more threads see to that. 1: each function runs to its end before the next begins.
+    // served meanwhile. Two more threads see to that. 1: each function runs to its end before the next begins. 1 to 64.
     unsigned threads = 4;
     Waiting waiting = Waiting::balanced;
     // What rove_host_object gives to functions that run on this node. Not owned.
@@ -148,7 +156,7 @@ public:
     [[nodiscard]] const std::string& name() const;
     [[nodiscard]] std::string digest() const;  // 64 hexadecimal digits
     [[nodiscard]] bool is_interface() const;
-    [[nodiscard]] const std::vector<std::string>& entries() const;
+    ROVE_GIVES_VECTOR [[nodiscard]] const std::vector<std::string>& entries() const;
     // invalid: no such entry; the message lists those there are.
     [[nodiscard]] Entry entry(std::string_view name) const;
 
@@ -179,8 +187,8 @@ public:
     // Waits for the end; false when the time is up and the call still in flight.
     bool wait_for(std::chrono::milliseconds timeout);
     // Waits, and gives the reply's bytes or throws the call's error. Once.
-    [[nodiscard]] std::vector<std::byte> get();
-    [[nodiscard]] Reply reply();  // get() with the circumstances
+    ROVE_GIVES_VECTOR [[nodiscard]] std::vector<std::byte> get();
+    ROVE_GIVES_VECTOR [[nodiscard]] Reply reply();  // get() with the circumstances
     // get() into the caller's memory: nothing is allocated for results of up to 64 bytes. Gives the result's size. invalid: it is
     // larger than `into`.
     std::size_t get_into(std::span<std::byte> into);
@@ -234,7 +242,7 @@ private:
     // Where the mailbox is full, or the peer does not know the function yet:
     std::shared_ptr<Peer> through_;
     std::optional<Entry> entry_;
-    std::vector<std::byte> aside_;
+    std::unique_ptr<std::byte[]> aside_;
 };
 
 // Several posts of one function, with payloads of one size, that share frames. They leave when a frame is full, with post(),
@@ -274,7 +282,7 @@ struct NodeDescription {
     std::uint32_t node_count = 1;
 };
 
-// What has overloads of its own.
+// Types with dedicated Peer overloads.
 template <typename F>
 inline constexpr bool kIsMessage = std::is_same_v<F, Entry> || std::is_same_v<F, Message> || std::is_same_v<F, Within>;
 
@@ -296,6 +304,8 @@ public:
     template <typename F, typename... Args>
         requires(!kIsMessage<F>)
     auto sync(const F& function, const Args&... args) const;
+    template <typename F, typename... Args>
+    auto sync(Within limit, const F& function, const Args&... args) const;
     // Without a reply: nobody is told of its end.
     template <typename F, typename... Args>
         requires(!kIsMessage<F>)
@@ -312,7 +322,7 @@ public:
     Call<void> get(const Buffer<T>& from, Range&& into) const;
 
     // The functions of the node's own program.
-    [[nodiscard]] std::vector<FunctionDescription> functions() const;
+    ROVE_GIVES_VECTOR [[nodiscard]] std::vector<FunctionDescription> functions() const;
     [[nodiscard]] NodeDescription description() const;
 
     // ---- calls of packages' functions
@@ -332,10 +342,10 @@ public:
     // The same without the way back.
     void deliver(std::span<const std::byte> payload) const;
     // Brings a package ahead of its first call and waits. An interface's names link into functions that arrive later.
-    LoadReport load(const Package& package) const;
+    ROVE_GIVES_VECTOR LoadReport load(const Package& package) const;
 
-    [[nodiscard]] NodeId node() const;  // the peer's id
-    [[nodiscard]] const std::string& address() const;
+    [[nodiscard]] NodeId node() const;               // the peer's id
+    [[nodiscard]] std::string address() const;       // that it listens on; empty for a client
     [[nodiscard]] std::string lane() const;          // "direct" (shared memory) or "message" (TCP)
     [[nodiscard]] std::uint32_t node_count() const;  // as the peer said when they met
 
@@ -381,7 +391,7 @@ public:
     }
     void unshare(const std::string& name);
     // The functions of this program.
-    [[nodiscard]] static std::vector<FunctionDescription> functions();
+    ROVE_GIVES_VECTOR [[nodiscard]] static std::vector<FunctionDescription> functions();
     // Does what there is to do and returns how many frames it handled; waits up to `wait` for the first.
     unsigned poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
     // Ends a poll() that waits, from any thread or a signal handler's.

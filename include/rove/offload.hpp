@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "rove/call.hpp"
@@ -27,13 +28,17 @@ constexpr bool fits() {
 
 template <typename V, typename A>
 struct Argument {
-    static constexpr bool kChecked = true;
-    static_assert(!kIsWritableSpan<V> || IsBuffer<A>::value,
-                  "rove: a std::span<T> that can be written to is memory on the node where the function runs: pass a "
-                  "rove::Buffer<T>, or take a std::span<const T>");
-    static_assert(!IsBuffer<A>::value || IsSpan<V>::value,
-                  "rove: a rove::Buffer<T> is passed to a function that takes a std::span<T>");
-    static_assert(fits<V, A>(), "rove: an argument of this type does not fit the function's parameter");
+    static constexpr bool kNoBuffer = kIsWritableSpan<V> && !IsBuffer<A>::value;
+    static constexpr bool kNoSpan = IsBuffer<A>::value && !IsSpan<V>::value;
+    static constexpr bool kFine = !kNoBuffer && !kNoSpan && fits<V, A>();
+    static constexpr void explain() {
+        static_assert(!kNoBuffer,
+                      "rove: a std::span<T> that can be written to is memory on the node where the function runs: pass "
+                      "a rove::Buffer<T>, or take a std::span<const T>");
+        static_assert(!kNoSpan, "rove: a rove::Buffer<T> is passed to a function that takes a std::span<T>");
+        static_assert(kFine || kNoBuffer || kNoSpan,
+                      "rove: an argument of this type does not fit the function's parameter");
+    }
 };
 
 template <typename V, typename A>
@@ -80,25 +85,25 @@ struct Values {
 
 template <typename F, typename... Vs, typename... Args, typename Send>
 auto with_payload(List<Vs...> /*values*/, const Send& send, const F& function, const Args&... args) {
-    static_assert(sizeof...(Vs) == sizeof...(Args), "rove: the function takes another number of arguments");
-    static_assert(Closure<F>::kChecked);
-    if constexpr (sizeof...(Vs) == sizeof...(Args)) {
-        static_assert((Argument<Vs, Args>::kChecked && ...));
-        constexpr bool kEmpty = std::is_empty_v<F>;
-        constexpr std::size_t kBytes = Values<Vs...>::kBytes + (kEmpty ? 0 : sizeof(F));
-        if constexpr (Values<Vs...>::kFixed && (kEmpty || travel::Bitwise<F>) && kBytes <= kStackBytesMax) {
-            std::array<std::byte, kBytes == 0 ? 1 : kBytes> bytes;
-            std::byte* at = bytes.data();
-            if constexpr (!kEmpty) put_fixed<F>(at, function);
-            (put_fixed<Vs>(at, args), ...);
-            return send(bytes.data(), kBytes);
-        } else {
-            std::vector<std::byte> bytes;
-            travel::Output out(bytes);
-            if constexpr (!kEmpty) travel::write(out, function);
-            (write_argument<Vs>(out, args), ...);
-            return send(bytes.data(), bytes.size());
-        }
+    constexpr bool kEmpty = std::is_empty_v<F>;
+    constexpr std::size_t kBytes = Values<Vs...>::kBytes + (kEmpty ? 0 : sizeof(F));
+    if constexpr (Values<Vs...>::kFixed && (kEmpty || travel::Bitwise<F>) && kBytes <= kStackBytesMax) {
+        std::array<std::byte, kBytes == 0 ? 1 : kBytes> bytes;
+        std::byte* at = bytes.data();
+        if constexpr (!kEmpty) put_fixed<F>(at, function);
+        (put_fixed<Vs>(at, args), ...);
+        return send(bytes.data(), kBytes);
+    } else {
+        std::vector<std::byte> bytes;
+        travel::Output out(bytes);
+        if constexpr (!kEmpty) travel::write(out, function);
+        (write_argument<Vs>(out, args), ...);
+        if (!out.fits())
+            throw_error(ErrorCode::invalid, "arguments of " + std::to_string(out.size()) +
+                                                " bytes cannot be sent (a call has " +
+                                                std::to_string(ROVE_MESSAGE_BYTES_MAX) +
+                                                " at most); put them into a buffer there (rove::Buffer)");
+        return send(bytes.data(), bytes.size());
     }
 }
 
@@ -107,18 +112,58 @@ struct ValuesOf;
 template <typename... Ps>
 struct ValuesOf<List<Ps...>> {
     using type = List<std::remove_cvref_t<Ps>...>;
-    static_assert((Parameter<Ps>::kChecked && ...));
+    static constexpr bool kFine = (Parameter<Ps>::kFine && ...);
     template <typename F, typename Policy, typename R>
     using Code = Offload<F, Policy, R, Ps...>;
 };
 template <typename P, typename... Ps>
-    requires std::is_same_v<std::remove_cvref_t<P>, Here>
+    requires kIsHere<P>
 struct ValuesOf<List<P, Ps...>> {
     using type = List<std::remove_cvref_t<Ps>...>;
-    static_assert((Parameter<Ps>::kChecked && ...));
+    static constexpr bool kFine = (Parameter<Ps>::kFine && ...);
     template <typename F, typename Policy, typename R>
     using Code = Offload<F, Policy, R, P, Ps...>;
 };
+
+template <typename... Ps>
+constexpr void explain_parameters(List<Ps...>) {
+    (Parameter<Ps>::explain(), ...);
+}
+template <typename P, typename... Ps>
+    requires kIsHere<P>
+constexpr void explain_parameters(List<P, Ps...>) {
+    (Parameter<Ps>::explain(), ...);
+}
+// Whether parameters and result can travel; where not, the compiler says why.
+template <typename Signature>
+constexpr bool is_fine() {
+    if constexpr (std::is_void_v<Signature>) {
+        return false;
+    } else if constexpr (!ValuesOf<typename Signature::Parameters>::kFine) {
+        explain_parameters(typename Signature::Parameters{});
+        return false;
+    } else if constexpr (!ResultType<typename Signature::Result>::kFine) {
+        ResultType<typename Signature::Result>::explain();
+        return false;
+    } else {
+        return true;
+    }
+}
+template <typename F, typename... Args, typename... Vs>
+constexpr bool are_fine(List<Vs...> /*values*/) {
+    static_assert(sizeof...(Vs) == sizeof...(Args), "rove: the function takes another number of arguments");
+    if constexpr (sizeof...(Vs) != sizeof...(Args)) {
+        return false;
+    } else if constexpr (!Closure<F>::kFine) {
+        Closure<F>::explain();
+        return false;
+    } else if constexpr (!(Argument<Vs, Args>::kFine && ...)) {
+        (Argument<Vs, Args>::explain(), ...);
+        return false;
+    } else {
+        return true;
+    }
+}
 
 template <FixedText kName, typename O, typename F, typename R, typename Values>
 const Callable& callable() {
@@ -147,6 +192,29 @@ struct Wrapping<Bound<F, Values...>> {
     static constexpr int kKind = 3;
 };
 
+template <typename Policy, FixedText kName, typename Signature, typename To, typename F, typename... Args>
+auto checked_offload(const To& to, const F& function, const Args&... args) {
+    if constexpr (!is_fine<Signature>()) {
+        return Wrong{};
+    } else {
+        using R = typename Signature::Result;
+        using Shape = ValuesOf<typename Signature::Parameters>;
+        using Vs = typename Shape::type;
+        if constexpr (!are_fine<F, Args...>(Vs{})) {
+            return Wrong{};
+        } else {
+            using O = typename Shape::template Code<F, Policy, R>;
+            return with_payload(
+                Vs{},
+                [&](const std::byte* payload, std::size_t size) {
+                    return to.template begin<O, std::remove_cvref_t<R>>([] { return &callable<kName, O, F, R, Vs>(); },
+                                                                        payload, size);
+                },
+                function, args...);
+        }
+    }
+}
+
 // To: begin<O>(callable, payload, size) gives what async gives for a result of type R.
 template <typename Policy, FixedText kName, typename To, typename F, typename... Args>
 auto offload(const To& to, const F& function, const Args&... args) {
@@ -162,20 +230,11 @@ auto offload(const To& to, const F& function, const Args&... args) {
     } else {
         static_assert(!std::is_pointer_v<F> && !std::is_function_v<F> && !std::is_member_pointer_v<F>,
                       "rove: the address of a function means nothing on another node; write rove::fn<f>");
-        if constexpr (!std::is_pointer_v<F> && !std::is_function_v<F> && !std::is_member_pointer_v<F>) {
+        if constexpr (std::is_pointer_v<F> || std::is_function_v<F> || std::is_member_pointer_v<F>) {
+            return Wrong{};
+        } else {
             using Signature = typename decltype(signature_of<F, Args...>())::type;
-            using R = typename Signature::Result;
-            static_assert(ResultType<R>::kChecked);
-            using Shape = ValuesOf<typename Signature::Parameters>;
-            using O = typename Shape::template Code<F, Policy, R>;
-            using Vs = typename Shape::type;
-            return with_payload(
-                Vs{},
-                [&](const std::byte* payload, std::size_t size) {
-                    return to.template begin<O, std::remove_cvref_t<R>>([] { return &callable<kName, O, F, R, Vs>(); },
-                                                                        payload, size);
-                },
-                function, args...);
+            return checked_offload<Policy, kName, Signature>(to, function, args...);
         }
     }
 }

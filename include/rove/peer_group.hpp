@@ -28,18 +28,19 @@ struct FromProgram {
     }
 };
 template <typename Policy, FixedText kName, typename F>
-const Callable& enrol() {
+void enrol() {
     using W = Wrapping<F>;
     if constexpr (W::kKind == 1) {
-        return enrol<typename W::Policy, kName, decltype(F::function)>();
+        enrol<typename W::Policy, kName, decltype(F::function)>();
     } else if constexpr (W::kKind == 2) {
-        return enrol<Policy, W::kName, decltype(F::function)>();
+        enrol<Policy, W::kName, decltype(F::function)>();
     } else {
         using Signature = typename decltype(signature_of<F>())::type;
-        using R = typename Signature::Result;
-        static_assert(ResultType<R>::kChecked);
-        using Shape = ValuesOf<typename Signature::Parameters>;
-        return callable<kName, typename Shape::template Code<F, Policy, R>, F, R, typename Shape::type>();
+        if constexpr (is_fine<Signature>()) {
+            using R = typename Signature::Result;
+            using Shape = ValuesOf<typename Signature::Parameters>;
+            (void)callable<kName, typename Shape::template Code<F, Policy, R>, F, R, typename Shape::type>();
+        }
     }
 }
 
@@ -58,6 +59,10 @@ template <typename F, typename... Args>
     requires(!kIsMessage<F>)
 auto Peer::sync(const F& function, const Args&... args) const {
     return async(function, args...).get();
+}
+template <typename F, typename... Args>
+auto Peer::sync(Within limit, const F& function, const Args&... args) const {
+    return async(limit, function, args...).get();
 }
 template <typename F, typename... Args>
     requires(!kIsMessage<F>)
@@ -109,7 +114,7 @@ public:
     // The same, and the results joined here. invalid: there are no peers.
     template <typename F, typename Op, typename... Args>
     auto reduce(const F& function, Op op, const Args&... args) const {
-        if (peers_.empty()) throw Error(ErrorCode::invalid, "a group of no peers has nothing to reduce");
+        if (peers_.empty()) throw_error(ErrorCode::invalid, "a group of no peers has nothing to reduce");
         auto calls = broadcast(function, args...);
         using T = typename decltype(calls[0].get(), std::type_identity<std::decay_t<decltype(calls[0].get())>>{})::type;
         return Reduction<T, Op>(std::move(calls), std::move(op));
@@ -119,11 +124,22 @@ private:
     std::vector<Peer> peers_;
 };
 
+inline PeerGroup Node::connect(std::initializer_list<std::string_view> addresses) {
+    std::vector<Peer> peers;
+    for (const std::string_view address : addresses) peers.push_back(connect(address));
+    return PeerGroup(std::move(peers));
+}
+inline PeerGroup Node::connect(const std::vector<std::string>& addresses) {
+    std::vector<Peer> peers;
+    for (const std::string& address : addresses) peers.push_back(connect(address));
+    return PeerGroup(std::move(peers));
+}
+
 // Has functions compiled into this program that only others call: rove::offer(rove::fn<f>, rove::fn<g>). Not for functions
 // with `auto` parameters, which are many.
 template <typename... Fs>
 void offer(const Fs&... /*functions*/) {
-    (static_cast<void>(detail::enrol<InPlace, "", Fs>()), ...);
+    (detail::enrol<InPlace, "", Fs>(), ...);
 }
 
 }  // namespace rove

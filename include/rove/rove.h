@@ -43,6 +43,9 @@ enum rove_error {
     ROVE_INTERNAL = 9      /* a defect in Rove */
 };
 
+/* The most bytes that a call's payload and its reply may have. */
+#define ROVE_MESSAGE_BYTES_MAX (32UL * 1024 * 1024)
+
 /* ---- For shipped code -------------------------------------------------------------------------------------- */
 
 /* Where a running function is and for whom it runs. Valid until the function returns, on its thread only. */
@@ -68,19 +71,22 @@ typedef uint64_t rove_function;
 /* Answers the call with a copy of `size` bytes. ROVE_INVALID: a second ending, or size over the payload limit. */
 int rove_reply(rove_here* here, const void* data, size_t size) ROVE_NOTHROW;
 
-/* Ends the call with an error (ROVE_FAILED) that carries a copy of `message`. */
+/* Ends the call with an error (ROVE_FAILED) that carries a copy of `message`. ROVE_INVALID: a second ending. */
 int rove_fail(rove_here* here, const char* message) ROVE_NOTHROW;
 
 /* Sends *this* function on to `node` with a copy of the payload; what it replies there goes to the first caller.
- * ROVE_INVALID: a second ending, no such node, a client, too many hops, or size over the payload limit.
- * ROVE_OVERLOADED: that node's outbox is full; the call has not ended and may still be answered. */
+ * After an error the call has not ended and may still be answered.
+ * ROVE_INVALID: a second ending, no such node, a client, more than 255 hops, or size over what a frame carries (255 KiB).
+ * ROVE_DISCONNECTED: that node is gone or cannot be reached. ROVE_UNSUPPORTED: the function has no form for that node's
+ * target. ROVE_OVERLOADED: that node's outbox is full. */
 int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) ROVE_NOTHROW;
 
 /* Finds another function that this node knows: "package:entry" (the newest of that name to have arrived) or the 32
  * hexadecimal digits of a FunctionId. Stores its handle and returns ROVE_OK, or ROVE_INVALID when there is none. */
 int rove_find(rove_here* here, const char* name, rove_function* out) ROVE_NOTHROW;
 
-/* Sends another function to `node`, one-way: nobody is told of its end. Errors as of rove_forward. */
+/* Sends another function to `node`, one-way: nobody is told of its end. Errors as of rove_forward; ROVE_INVALID also for a
+ * `function` that rove_find did not give. */
 int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload,
               size_t size) ROVE_NOTHROW;
 
@@ -107,7 +113,9 @@ typedef struct rove_node_options {
     int own_thread;     /* non-zero: a thread of the node's own polls; zero: rove_node_poll and waits do */
 } rove_node_options;
 
-/* Makes a node; `options` may be NULL for a plain client. On success *out is owned by the caller. */
+/* Makes a node; `options` may be NULL for a plain client. On success *out is owned by the caller. ROVE_INVALID: an option or
+ * an address is wrong; ROVE_REFUSED: not a loopback address, or another user's node; ROVE_DISCONNECTED or ROVE_TIMED_OUT:
+ * nobody answers at `join`; ROVE_OVERLOADED: that node has too many peers. */
 int rove_node_create(const rove_node_options* options, rove_node_t** out) ROVE_NOTHROW;
 /* The address the node listens on, with its real port; "" for a client. Valid as long as the node. */
 const char* rove_node_address(const rove_node_t* node) ROVE_NOTHROW;
@@ -118,16 +126,21 @@ int rove_node_poll(rove_node_t* node, int timeout_ms) ROVE_NOTHROW;
  * packages are freed by their owner, before or after. */
 void rove_node_destroy(rove_node_t* node) ROVE_NOTHROW;
 
+/* Meets the node at an address, or gives the link there already is. Errors as of rove_node_create with `join`. */
 int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) ROVE_NOTHROW;
 
+/* Reads a package file and checks all of it. ROVE_INVALID: not there, truncated, altered, or of another ABI. */
 int rove_package_open(const char* path, rove_package_t** out) ROVE_NOTHROW;
 void rove_package_close(rove_package_t* package) ROVE_NOTHROW;
 
 /* Loads a package on the peer ahead of its first call; an interface must be loaded before functions can link to its
- * names. Waits for the answer. */
+ * names. Waits for the answer. ROVE_UNSUPPORTED: no form for its target; ROVE_FAILED: it cannot be linked there;
+ * ROVE_OVERLOADED: no room for its code; ROVE_DISCONNECTED: the peer is gone; ROVE_CANCELLED: the node ended. */
 int rove_load(rove_peer_t* peer, rove_package_t* package) ROVE_NOTHROW;
 
-/* Begins a call of the package's entry with a copy of the payload. */
+/* Begins a call of the package's entry with a copy of the payload. ROVE_INVALID: no such entry, or a payload over
+ * ROVE_MESSAGE_BYTES_MAX; ROVE_UNSUPPORTED, ROVE_DISCONNECTED and ROVE_CANCELLED as of rove_load; ROVE_OVERLOADED: too many
+ * calls in flight. */
 int rove_call_begin(rove_peer_t* peer, rove_package_t* package, const char* entry, const void* payload, size_t size,
                     rove_call_t** out) ROVE_NOTHROW;
 /* The same without a reply. */

@@ -13,7 +13,9 @@
 #include <exception>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <utility>
+#include <variant>
 
 #include "rove/call.hpp"
 
@@ -172,6 +174,106 @@ auto sync_wait(Awaitable&& awaitable) -> decltype(awaitable.await_resume()) {
     auto& promise = runner.handle.promise();
     if (promise.error) std::rethrow_exception(promise.error);
     if constexpr (!std::is_void_v<T>) return std::move(*promise.value);
+}
+
+namespace detail {
+
+// One of several that a coroutine waits for: awaits it, keeps what it gives, and counts down.
+template <typename T>
+struct Part {
+    struct promise_type : PromiseBase {
+        Countdown* countdown = nullptr;
+        std::conditional_t<std::is_void_v<T>, std::monostate, std::optional<T>> value;
+        Part get_return_object() { return Part(std::coroutine_handle<promise_type>::from_promise(*this)); }
+        // The last thing that this coroutine does: whoever counts down to nothing resumes the one that waits, which destroys it.
+        struct Finished {
+            [[nodiscard]] bool await_ready() const noexcept { return false; }
+            std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
+                Countdown* of = ended.promise().countdown;
+                if (of->left.fetch_sub(1) != 1) return std::noop_coroutine();
+                return std::coroutine_handle<>::from_address(of->waiting);
+            }
+            void await_resume() const noexcept {}
+        };
+        Finished final_suspend() noexcept { return {}; }
+        void return_void() noexcept {}
+    };
+    explicit Part(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+    Part(Part&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    Part& operator=(Part&&) = delete;
+    ~Part() {
+        if (handle_) handle_.destroy();
+    }
+    void start(Countdown& countdown, Driver* driver) {
+        handle_.promise().countdown = &countdown;
+        handle_.promise().driver = driver;
+        countdown.left.fetch_add(1);
+        handle_.resume();
+    }
+    auto take() {
+        auto& promise = handle_.promise();
+        if (promise.error) std::rethrow_exception(promise.error);
+        if constexpr (std::is_void_v<T>)
+            return std::monostate{};
+        else
+            return std::move(*promise.value);
+    }
+
+private:
+    std::coroutine_handle<promise_type> handle_;
+};
+template <typename T, typename Awaitable>
+Part<T> part_of(Awaitable& awaitable) {
+    if constexpr (std::is_void_v<T>) {
+        co_await awaitable;
+    } else {
+        auto* self = static_cast<typename Part<T>::promise_type*>(co_await PromiseOf{});
+        self->value.emplace(co_await awaitable);
+    }
+}
+template <typename T>
+struct IsTask : std::false_type {};
+template <typename T>
+struct IsTask<Task<T>> : std::true_type {};
+
+}  // namespace detail
+
+// All of several Tasks, or Tasks and Calls; holds those that it was given as temporaries and refers to the others. The Tasks begin
+// when it is awaited, one after the other, each up to where it first waits.
+template <typename... Awaitables>
+class [[nodiscard]] AllTasks {
+public:
+    explicit AllTasks(Awaitables&&... parts) : awaited_(std::forward<Awaitables>(parts)...) {}
+    AllTasks(AllTasks&& other) noexcept : awaited_(std::move(other.awaited_)) {}  // before it is awaited
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <typename Promise>
+    bool await_suspend(std::coroutine_handle<Promise> waiting) {
+        countdown_.left = 1;  // this one is counted until all have begun
+        countdown_.waiting = waiting.address();
+        detail::Driver* driver = nullptr;
+        if constexpr (requires { waiting.promise().driver; }) driver = waiting.promise().driver;
+        std::apply([&](auto&... each) { parts_.emplace(detail::part_of<ValueOf<decltype(each)>>(each)...); }, awaited_);
+        std::apply([&](auto&... each) { (each.start(countdown_, driver), ...); }, *parts_);
+        return countdown_.left.fetch_sub(1) != 1;
+    }
+    // The results in their order; std::monostate for void. Throws the first error, in their order, when all have ended.
+    auto await_resume() {
+        return std::apply([](auto&... each) { return std::tuple{each.take()...}; }, *parts_);
+    }
+    // The same, from a thread that is no coroutine.
+    auto get() { return sync_wait(*this); }
+
+private:
+    template <typename A>
+    using ValueOf = decltype(std::declval<std::remove_reference_t<A>&>().await_resume());
+    std::tuple<Awaitables...> awaited_;
+    std::optional<std::tuple<detail::Part<ValueOf<Awaitables>>...>> parts_;
+    detail::Countdown countdown_{};
+};
+template <typename... Awaitables>
+    requires(detail::IsTask<std::remove_cvref_t<Awaitables>>::value || ...)
+AllTasks<Awaitables...> when_all(Awaitables&&... parts) {
+    return AllTasks<Awaitables...>(std::forward<Awaitables>(parts)...);
 }
 
 }  // namespace rove

@@ -13,11 +13,13 @@
 //       template <> struct rove::migratable<Handle> { static constexpr bool safe = false; };  // never travels
 //       template <> struct rove::migratable<Union> { static constexpr bool safe = true; };    // its bytes do
 //
-// Sizes that are read are bounded by the bytes that are left. Both sides are little-endian; types of another size or alignment
-// on the other side make another function (rove/function.hpp).
+// Sizes that are read are bounded by the bytes that are left, and values hold values at most kDepthMax deep: a list of unique_ptr's is
+// refused as `invalid` on both sides beyond half of that. Both sides are little-endian; types of another size or alignment on the
+// other side make another function (rove/function.hpp).
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cereal/cereal.hpp>
 #include <cereal/types/array.hpp>
 #include <cereal/types/deque.hpp>
@@ -37,16 +39,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <new>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeindex>
+#include <typeinfo>
+#include <utility>
+#include <vector>
 
 #include "rove/error.hpp"
+#include "rove/rove.h"
 
 namespace rove {
 
 template <typename T>
 struct migratable {};
+// Whether its bytes may be copied differs between compilers.
+template <typename T>
+struct migratable<std::atomic<T>> {
+    static constexpr bool safe = false;
+};
 // Compilers cannot look into it.
 template <typename T>
 struct migratable<std::complex<T>> {
@@ -106,22 +122,78 @@ template <typename T>
 concept BitwiseClass = std::is_class_v<T> && Bitwise<T> && !IsStdArray<T>::value;
 
 [[noreturn]] inline void cut_short() {
-    throw Error(ErrorCode::invalid,
+    throw_error(ErrorCode::invalid,
                 "the bytes of an argument or a result end too early, or say that there are more than there are");
 }
 
-// Appends to a growing buffer.
+// How deep values may hold values: objects, containers and pointers count, the numbers in them do not. Reading and writing one level
+// takes some 1 KiB of stack unoptimised, and 5 KiB with the address sanitizer: 512 levels are 2.5 MiB of a thread's 8.
+inline constexpr unsigned kDepthMax = 512;
+
+class Depth {
+public:
+    void enter() {
+        if (++depth_ > kDepthMax)
+            throw_error(ErrorCode::invalid, "an argument or a result holds values in values more than " +
+                                                std::to_string(kDepthMax) +
+                                                " deep, which is the limit: send the nodes as a vector instead");
+    }
+    void leave() { --depth_; }
+
+private:
+    unsigned depth_ = 0;
+};
+
+// The shared objects whose content is being written or read. A std::shared_ptr to one of them would make it hold itself, and so never
+// be freed; a std::weak_ptr may name it.
+class OpenObjects {
+public:
+    // Around each pointer; begin() says that its object's content follows.
+    void enter() { open_.push_back({0, std::exchange(next_is_weak_, false)}); }
+    void leave() { open_.pop_back(); }
+    void enter_weak() { next_is_weak_ = true; }
+    void begin(std::uint32_t number) { open_.back().number = number; }
+    void check(std::uint32_t number) const {
+        if (open_.back().weak) return;
+        for (const Open& each : open_)
+            if (each.number == number)
+                throw_error(
+                    ErrorCode::invalid,
+                    "a std::shared_ptr in an argument or a result leads back to the object that holds it, which "
+                    "would never be freed; make the way back a std::weak_ptr");
+    }
+
+private:
+    struct Open {
+        std::uint32_t number;
+        bool weak;
+    };
+    std::vector<Open> open_;  // kDepthMax at most
+    bool next_is_weak_ = false;
+};
+
+// Appends to a growing buffer, as long as it is within what a message may have; what is beyond that is only counted.
 class Output {
 public:
     explicit Output(std::vector<std::byte>& to) : to_(to) {}
     void write(const void* data, std::size_t bytes) {
         const auto* first = static_cast<const std::byte*>(data);
-        to_.insert(to_.end(), first, first + bytes);
+        if (grow(bytes)) to_.insert(to_.end(), first, first + bytes);
     }
-    void align(std::size_t alignment) { to_.resize((to_.size() + alignment - 1) / alignment * alignment); }
+    void align(std::size_t alignment) {
+        if (grow((alignment - size_ % alignment) % alignment)) to_.resize(size_);
+    }
+    // Of all that was written, kept or not.
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] bool fits() const { return size_ <= ROVE_MESSAGE_BYTES_MAX; }
 
 private:
+    bool grow(std::size_t bytes) {
+        size_ += bytes;
+        return fits();
+    }
     std::vector<std::byte>& to_;
+    std::size_t size_ = to_.size();
 };
 
 // cereal's way to write to it.
@@ -130,9 +202,29 @@ public:
     explicit OutputArchive(Output& out)
         : cereal::OutputArchive<OutputArchive, cereal::AllowEmptyClassElision>(this), out_(out) {}
     void write(const void* data, std::size_t bytes) { out_.write(data, bytes); }
+    [[nodiscard]] Depth& depth() { return depth_; }
+
+    [[nodiscard]] OpenObjects& open() { return open_; }
+
+    // cereal asks this in place of its own: the object's number, with the top bit set where its content is to follow. Objects of
+    // two types at one address (an object and its first member) have two numbers, so that a number says the type.
+    template <typename T>
+    std::uint32_t registerSharedPointer(const std::shared_ptr<T>& object) {
+        if (!object) return 0;
+        const auto [found, is_new] =
+            shared_.try_emplace({object.get(), typeid(T)}, static_cast<std::uint32_t>(shared_.size() + 1), object);
+        const std::uint32_t number = found->second.first;
+        if (!is_new) open_.check(number);
+        if (is_new) open_.begin(number);
+        return is_new ? number | cereal::detail::msb_32bit : number;
+    }
 
 private:
     Output& out_;
+    Depth depth_;
+    OpenObjects open_;
+    // The objects are kept, so that no other one takes an address over.
+    std::map<std::pair<const void*, std::type_index>, std::pair<std::uint32_t, std::shared_ptr<const void>>> shared_;
 };
 
 // Reads from bytes that stay where they are; begins on a multiple of 16.
@@ -167,10 +259,117 @@ public:
         : cereal::InputArchive<InputArchive, cereal::AllowEmptyClassElision>(this), in_(in) {}
     void read(void* into, std::size_t bytes) { in_.read(into, bytes); }
     [[nodiscard]] std::size_t left() const { return in_.left(); }
+    [[nodiscard]] Depth& depth() { return depth_; }
+
+    // cereal asks these two in place of its own. The writer numbers objects in the order in which they are written; a number is good
+    // for pointers to the type that it was given for, and no other.
+    template <typename T>
+    void registerSharedPointer(std::uint32_t number, const std::shared_ptr<T>& object) {
+        if ((number & ~cereal::detail::msb_32bit) != shared_.size() + 1) wrong_shared();
+        shared_.push_back({object, &typeid(T)});
+        open_.begin(number & ~cereal::detail::msb_32bit);
+    }
+    std::shared_ptr<void> getSharedPointer(std::uint32_t number) {
+        if (number == 0) return nullptr;
+        if (number > shared_.size() || wanted_ == nullptr || *shared_[number - 1].type != *wanted_) wrong_shared();
+        open_.check(number);
+        return shared_[number - 1].object;
+    }
+    [[nodiscard]] OpenObjects& open() { return open_; }
+    // The type of the shared_ptr that is read next.
+    void want(const std::type_info& type) { wanted_ = &type; }
 
 private:
+    [[noreturn]] static void wrong_shared() {
+        throw_error(
+            ErrorCode::invalid,
+            "a std::shared_ptr in an argument or a result names an object that does not come before it, or one of "
+            "another type");
+    }
+    struct Shared {
+        std::shared_ptr<void> object;
+        const std::type_info* type;
+    };
     Input& in_;
+    Depth depth_;
+    OpenObjects open_;
+    std::vector<Shared> shared_;
+    const std::type_info* wanted_ = nullptr;
 };
+
+// What cereal puts around values on their way to an archive: no level of its own.
+template <typename T>
+inline constexpr bool kIsLevel = !std::is_arithmetic_v<T>;
+template <typename T>
+inline constexpr bool kIsLevel<cereal::NameValuePair<T>> = false;
+template <typename T>
+inline constexpr bool kIsLevel<cereal::SizeTag<T>> = false;
+template <typename T>
+inline constexpr bool kIsLevel<cereal::BinaryData<T>> = false;
+template <typename T>
+inline constexpr bool kIsLevel<cereal::memory_detail::PtrWrapper<T>> = false;
+
+// What reading and writing keep count of around a value.
+template <typename T>
+struct Around {
+    template <typename Archive>
+    static void enter(Archive& archive) {
+        if constexpr (kIsLevel<T>) archive.depth().enter();
+    }
+    template <typename Archive>
+    static void leave(Archive& archive) {
+        if constexpr (kIsLevel<T>) archive.depth().leave();
+    }
+};
+template <typename T>
+struct Around<std::weak_ptr<T>> {
+    template <typename Archive>
+    static void enter(Archive& archive) {
+        archive.open().enter_weak();
+    }
+    template <typename Archive>
+    static void leave(Archive& /*archive*/) {}
+};
+template <typename T>
+struct Around<cereal::memory_detail::PtrWrapper<std::shared_ptr<T>&>> {
+    static void enter(InputArchive& in) {
+        in.want(typeid(T));
+        in.open().enter();
+    }
+    static void leave(InputArchive& in) { in.open().leave(); }
+};
+template <typename T>
+struct Around<cereal::memory_detail::PtrWrapper<const std::shared_ptr<T>&>> {
+    static void enter(OutputArchive& out) { out.open().enter(); }
+    static void leave(OutputArchive& out) { out.open().leave(); }
+};
+
+// cereal calls these around every value.
+template <typename T>
+void prologue(OutputArchive& out, const T& /*value*/) {
+    Around<T>::enter(out);
+}
+template <typename T>
+void epilogue(OutputArchive& out, const T& /*value*/) {
+    Around<T>::leave(out);
+}
+template <typename T>
+void prologue(InputArchive& in, const T& /*value*/) {
+    Around<T>::enter(in);
+}
+template <typename T>
+void epilogue(InputArchive& in, const T& /*value*/) {
+    Around<T>::leave(in);
+}
+
+// The T whose bytes these are, aligned as a T. A bool is false or true, whatever its byte says.
+template <typename T>
+T from_raw(std::byte* raw) {
+    if constexpr (std::is_same_v<T, bool>)
+        return *raw != std::byte{0};
+    else
+        return *std::launder(reinterpret_cast<T*>(raw));
+}
 
 // Elements that take no bytes cannot be counted by the bytes that are left.
 inline constexpr std::size_t kWeightlessElementsMax = 4096;
@@ -183,7 +382,9 @@ void CEREAL_SAVE_FUNCTION_NAME(OutputArchive& out, const T& value) {
 template <typename T>
     requires std::is_arithmetic_v<T>
 void CEREAL_LOAD_FUNCTION_NAME(InputArchive& in, T& value) {
-    in.read(&value, sizeof value);
+    alignas(T) std::byte raw[sizeof(T)];
+    in.read(raw, sizeof raw);
+    value = from_raw<T>(raw);
 }
 template <typename T>
 void CEREAL_SERIALIZE_FUNCTION_NAME(OutputArchive& out, cereal::NameValuePair<T>& named) {
@@ -332,13 +533,27 @@ void write(Output& out, const T& value) {
     }
 }
 
+// What cereal finds wrong (a variant's index, say) is one of Rove's errors like any other.
+template <typename T>
+void read_by_cereal(InputArchive& archive, T& value) {
+#ifdef __cpp_exceptions
+    try {
+        archive(value);
+    } catch (const cereal::Exception& wrong) {
+        throw_error(ErrorCode::invalid, std::string("the bytes of an argument or a result are wrong: ") + wrong.what());
+    }
+#else
+    archive(value);
+#endif
+}
+
 template <typename T>
 T read(Input& in) {
     if constexpr (Bitwise<T>) {
-        // Not a T yet, and need not be one that can be made of nothing.
+        // T need not be default-constructible.
         alignas(T) std::byte raw[sizeof(T)];
         in.read(raw, sizeof raw);
-        return *std::launder(reinterpret_cast<T*>(raw));
+        return from_raw<T>(raw);
     } else if constexpr (IsPlainVector<T>::value) {
         std::uint64_t count = 0;
         in.read(&count, sizeof count);
@@ -351,7 +566,7 @@ T read(Input& in) {
     } else {
         T value{};
         InputArchive archive(in);
-        archive(value);
+        read_by_cereal(archive, value);
         return value;
     }
 }

@@ -16,6 +16,8 @@ std::string_view to_string(RanAs ran) noexcept {
     return "unknown";
 }
 
+static_assert(ROVE_MESSAGE_BYTES_MAX == wire::kMessageBytesMax);
+
 namespace {
 NodeCore::Callee callee_of(const std::shared_ptr<PackageStore>& package, std::size_t entry) {
     return {.id = &package->function_ids()[entry], .package = &package, .name = package->manifest().entries[entry]};
@@ -118,7 +120,7 @@ CallFrame::~CallFrame() {
 RawCall CallFrame::call() {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
     NodeCore* core = std::exchange(core_, nullptr);
-    if (!link_) return through_->call(*entry_, aside_);
+    if (!link_) return through_->call(*entry_, place_);
     const CallTable::Id id = value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, true));
     return {core, id.slot, id.generation};
 }
@@ -126,7 +128,7 @@ RawCall CallFrame::call() {
 void CallFrame::post() {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
     NodeCore* core = std::exchange(core_, nullptr);
-    if (!link_) return through_->post(*entry_, aside_);
+    if (!link_) return through_->post(*entry_, place_);
     (void)value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, false));
 }
 
@@ -186,8 +188,8 @@ CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
     if (!frame.link_) {
         frame.through_ = std::make_shared<Peer>(*this);
         frame.entry_ = entry;
-        frame.aside_.resize(payload_bytes);
-        frame.place_ = frame.aside_;
+        frame.aside_ = std::make_unique<std::byte[]>(payload_bytes);
+        frame.place_ = {frame.aside_.get(), payload_bytes};
     }
     return frame;
 }
@@ -233,16 +235,16 @@ LoadReport Peer::load(const Package& package) const {
 }
 
 NodeId Peer::node() const {
-    return state_->id;
+    return core_->describe(*state_).node;
 }
-const std::string& Peer::address() const {
-    return state_->address;
+std::string Peer::address() const {
+    return core_->describe(*state_).address;
 }
 std::string Peer::lane() const {
-    return state_->lane;
+    return core_->describe(*state_).lane;
 }
 std::uint32_t Peer::node_count() const {
-    return state_->node_count;
+    return core_->describe(*state_).node_count;
 }
 Peer::Counters Peer::counters() const {
     return core_->counters(*state_);
@@ -254,7 +256,7 @@ std::size_t Peer::message_bytes_max() noexcept {
     return wire::kMessageBytesMax;
 }
 NodeDescription Peer::description() const {
-    return {state_->id, state_->address, state_->triple, state_->lane, state_->node_count};
+    return core_->describe(*state_);
 }
 
 // ---- Node
@@ -269,16 +271,6 @@ Node::~Node() {
 
 Peer Node::connect(std::string_view address) {
     return {core_, value_or_throw(core_->connect(address))};
-}
-PeerGroup Node::connect(std::initializer_list<std::string_view> addresses) {
-    std::vector<Peer> peers;
-    for (const std::string_view address : addresses) peers.push_back(connect(address));
-    return PeerGroup(std::move(peers));
-}
-PeerGroup Node::connect(const std::vector<std::string>& addresses) {
-    std::vector<Peer> peers;
-    for (const std::string& address : addresses) peers.push_back(connect(address));
-    return PeerGroup(std::move(peers));
 }
 void Node::share(const std::string& name, void* object, const char* type) {
     value_or_throw(core_->share(name, object, type));

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/here.hpp"
 #include "node/memory.hpp"
 #include "node/offload.hpp"
 #include "node/residents.hpp"
@@ -139,6 +140,10 @@ Call<> Memory::copy(const Memory& from, std::uint64_t from_offset, const Memory&
         last = to.put(to_offset + done, part);
     }
     return last;
+}
+
+Peer peer_of(rove_here* here, std::uint32_t node) {
+    return value_or_throw(Edge::peer(*here->core, node));
 }
 
 }  // namespace detail

@@ -12,6 +12,7 @@
 #include "node/control/control.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
+#include "node/options.hpp"
 
 namespace rove {
 
@@ -47,9 +48,8 @@ std::string NodeCore::name() const {
 }
 
 Status NodeCore::start() {
+    ROVE_CHECK(check_options(options_));
     log().set_level(spdlog::level::from_str(options_.log));
-    if (!options_.join.empty() && options_.listen.empty())
-        return fail(ErrorCode::invalid, "to join {} a node must listen: give it an address of its own", options_.join);
     touch_own_code_pages();
     if (!options_.listen.empty()) code::prepare_process();
     ROVE_TRY(fabric_, open_fabric(options_.fabric));
@@ -228,6 +228,11 @@ Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {
             if (peer->address == address && peer->link && !peer->lost) return peer;
     }
     return control_->connect(std::string(address), nullptr);
+}
+
+NodeDescription NodeCore::describe(const PeerState& peer) {
+    Hold hold(*this);
+    return {peer.id, peer.address, peer.triple, peer.lane, peer.node_count};
 }
 
 bool NodeCore::test(CallTable::Id id) {

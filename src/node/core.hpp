@@ -113,6 +113,8 @@ public:
     void shut_down();
     [[nodiscard]] Peer::Counters counters(PeerState& peer);
     [[nodiscard]] std::size_t peers_known();  // with a link, or that somebody has a handle of
+    // Copies: a reconnect changes what a peer is.
+    [[nodiscard]] NodeDescription describe(const PeerState& peer);
 
     [[nodiscard]] const NodeOptions& options() const { return options_; }
     [[nodiscard]] const std::string& address() const { return address_; }
@@ -135,6 +137,8 @@ public:
 
     // A function of this program, or of a package that is loaded here, by its code: on another node, on this one, or on the
     // client that the caller is.
+    // The peer that functions on this node reach by that id. invalid: there is no link.
+    [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to);
     [[nodiscard]] Result<CallTable::Id> call_from_here(NodeId to, code::EntryPoint function, Bytes payload,
                                                        bool wants_reply);
     void hand_over_here();

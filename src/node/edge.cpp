@@ -8,6 +8,7 @@
 #include "base/demangle.hpp"
 #include "node/core.hpp"
 #include "node/here.hpp"
+#include "node/log.hpp"
 #include "node/residents.hpp"
 
 namespace {
@@ -85,6 +86,18 @@ int rove_fail_caught(rove_here* here) noexcept {
         const std::type_info* type = abi::__cxa_current_exception_type();
         return end(here, Error::told(ErrorCode::failed, "an exception that is no std::exception", here->core->id(),
                                      type != nullptr ? rove::demangled(type->name()) : "unknown"));
+    }
+}
+
+void rove_report_caught(const char* where) noexcept {
+    try {
+        throw;
+    } catch (const std::exception& error) {
+        rove::log().error("{} let {} out: {}", where, rove::demangled(typeid(error).name()), error.what());
+    } catch (...) {
+        const std::type_info* type = abi::__cxa_current_exception_type();
+        rove::log().error("{} let {} out", where,
+                          type != nullptr ? rove::demangled(type->name()) : "an unknown exception");
     }
 }
 

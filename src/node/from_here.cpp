@@ -48,19 +48,20 @@ Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint funct
         if (wants_reply) calls_.release(call);
         return tl::unexpected<Error>(sent.error());
     }
-    std::shared_ptr<PeerState> peer;
-    {
-        Hold hold(*this);
-        const PeerState* found = route(to);
-        for (const auto& each : peers_)
-            if (each.get() == found && each->back == to) peer = each;
-        if (!peer && is_client(to))
-            return fail(ErrorCode::invalid,
-                        "{} has no link to client {:x}: only the node that a client met can call it", this->name(), to);
-        if (!peer && to < node_count()) return tl::unexpected<Error>(absent(to));
-        if (!peer) return fail(ErrorCode::invalid, "{} knows no node {}: there are {}", this->name(), to, node_count());
-    }
+    ROVE_TRY(const std::shared_ptr<PeerState> peer, linked(to));
     return call(peer, {callee, payload, wants_reply});
+}
+
+Result<std::shared_ptr<PeerState>> NodeCore::linked(NodeId to) {
+    Hold hold(*this);
+    const PeerState* found = route(to);
+    for (const auto& each : peers_)
+        if (each.get() == found && each->back == to) return each;
+    if (is_client(to))
+        return fail(ErrorCode::invalid, "{} has no link to client {:x}: only the node that a client met can call it",
+                    this->name(), to);
+    if (to < node_count()) return tl::unexpected<Error>(absent(to));
+    return fail(ErrorCode::invalid, "{} knows no node {}: there are {}", this->name(), to, node_count());
 }
 
 // As of a function that is known to run long.

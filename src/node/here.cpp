@@ -101,6 +101,7 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("rove_host_object", &rove_host_object),
             symbol("rove_last_failure", &rove_last_failure),
             symbol("rove_fail_caught", &rove_fail_caught),
+            symbol("rove_report_caught", &rove_report_caught),
             symbol("rove_fail_as", &rove_fail_as),
             symbol("rove_object", &rove_object),
             symbol("rove_buffer_at", &rove_buffer_at),

@@ -9,6 +9,7 @@
 
 #include "base/demangle.hpp"
 #include "code/own_code.hpp"
+#include "node/names.hpp"
 #include "node/residents.hpp"
 #include "package/bundle.hpp"
 #include "package/digest.hpp"
@@ -200,7 +201,7 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, const std::b
     // Nothing that the peer's program could have instead: no need to ask.
     if (callee.shipped == nullptr && !callable.why_not.empty() && !Edge::state(peer)->has_residents)
         throw Error(ErrorCode::unsupported,
-                    callable.name + " cannot be sent to node " + std::to_string(peer.node()) + ": " + callable.why_not);
+                    callable.name + " cannot be sent to " + who(peer.node(), peer.address()) + ": " + callable.why_not);
     NodeCore::Outgoing outgoing{callee, {payload, size}, reply};
     if (limit_ns >= 0) outgoing.deadline = Clock::now() + std::chrono::nanoseconds(limit_ns);
     const CallTable::Id id = value_or_throw(core.call(Edge::state(peer), outgoing));

@@ -30,6 +30,11 @@ struct Callable {
 struct Edge {
     static const std::shared_ptr<NodeCore>& core(const Peer& peer) { return peer.core_; }
     static const std::shared_ptr<PeerState>& state(const Peer& peer) { return peer.state_; }
+    // invalid: the node has no link to that one.
+    static Result<Peer> peer(NodeCore& core, NodeId node) {
+        ROVE_TRY(std::shared_ptr<PeerState> state, core.linked(node));
+        return Peer(core.shared_from_this(), std::move(state));
+    }
 };
 
 [[nodiscard]] const Callable* callable_of(code::EntryPoint code);         // null: none of this program's

@@ -135,6 +135,14 @@ TEST(Forms, WhatCannotTravelSaysWhy) {
     EXPECT_NE(ran.out.find("own statics 1 2 3"), std::string::npos) << ran.out;
 }
 
+TEST(Forms, VariablesThatASanitizerAddsAreNamedByTheirReason) {
+    const NodeProcess node;
+    const Ran ran = run({built("api_undefined"), node.address()});
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("unsupported"), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find("made by -fsanitize=undefined"), std::string::npos) << ran.out;
+}
+
 TEST(Forms, OtherTypesAreFoundOutBeforeAnythingRuns) {
     const Server server(built("api_program"));
     const Ran resident = run({built("api_other_types_resident"), server.address()});

@@ -67,6 +67,26 @@ TEST_F(CommandTest, WrongUsageIsTwoAndErrorsAreOne) {
     EXPECT_TRUE(missing.output.starts_with("rove: ")) << missing.output;
 }
 
+TEST_F(CommandTest, AFlagOutsideItsChoicesIsToldInTheWordsOfNodeOptions) {
+    const Finished loud = rove({"node", "--listen", "127.0.0.1:0", "--log", "loud"});
+    EXPECT_EQ(loud.status, 2) << loud.output;
+    EXPECT_NE(
+        loud.output.find("option log is 'loud', which is none of its choices: trace, debug, info, warn, error, off"),
+        std::string::npos)
+        << loud.output;
+    const Finished none = rove({"node", "--listen", "127.0.0.1:0", "--threads", "0"});
+    EXPECT_EQ(none.status, 2) << none.output;
+    EXPECT_NE(none.output.find("option threads is 0: a node has 1 to 64 threads of its own"), std::string::npos)
+        << none.output;
+}
+
+TEST_F(CommandTest, HelpSpeaksOfCalls) {
+    const Finished help = rove({"call", "--help"});
+    EXPECT_EQ(help.status, 0);
+    EXPECT_NE(help.output.find("Call a function of a package"), std::string::npos) << help.output;
+    EXPECT_EQ(help.output.find("RawCall"), std::string::npos) << help.output;
+}
+
 TEST_F(CommandTest, AnAlteredPackageIsRefused) {
     ASSERT_EQ(rove({"build", source_, "-o", output_}).status, 0);
     ByteBuffer file = *read_file(output_);

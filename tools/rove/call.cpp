@@ -133,7 +133,7 @@ void add_call(CLI::App& app) {
         {"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
     auto arguments = std::make_shared<Arguments>();
     arguments->options.own_thread = false;
-    CLI::App* command = app.add_subcommand("call", "RawCall a function of a package on a node and print its reply");
+    CLI::App* command = app.add_subcommand("call", "Call a function of a package on a node and print its reply");
     command->add_option("ADDR", arguments->address, "the node: host:port, [v6]:port or unix:PATH")->required();
     command->add_option("PKG:ENTRY", arguments->function, "a package file and one of its entries, as sum.rove:sum")
         ->required();
@@ -142,7 +142,7 @@ void add_call(CLI::App& app) {
     payload->add_option("--payload-hex", arguments->hex, "these bytes");
     payload->add_option("--payload-file", arguments->file, "a file's bytes");
     payload->require_option(0, 1);
-    command->add_option("--repeat", arguments->repeat, "call that often, one after the other")
+    command->add_option("--repeat", arguments->repeat, "make this many calls, one after the other")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
         ->capture_default_str();
     command->add_option("--timeout", arguments->timeout_s, "seconds to wait for a reply (0: for ever)")

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "commands.hpp"
+#include "node/options.hpp"
 
 namespace rove::tools {
 namespace {
@@ -59,13 +60,15 @@ void add_node(CLI::App& app) {
                      "where everybody who can reach a port is trusted with the process")
         ->transform(CLI::CheckedTransformer(kFabrics))
         ->option_text("best|shm|tcp|ucx");
-    command->add_option("--forms", arguments->options.forms, "an image at once and bitcode behind it; or one pinned")
+    command
+        ->add_option("--forms", arguments->options.forms,
+                     "which forms of code to take: an image at once and then bitcode, or one only")
         ->transform(CLI::CheckedTransformer(kForms))
         ->option_text("both|image|bitcode");
     command
-        ->add_option("--threads", arguments->options.threads,
-                     "one drains the mailboxes, the others are for functions that run long (1: one at a time)")
-        ->check(CLI::Range(1U, 64U))
+        ->add_option(
+            "--threads", arguments->options.threads,
+            "functions that run long at once, 1 to 64 (1: each function runs to its end before the next begins)")
         ->capture_default_str();
     command
         ->add_option("--waiting", arguments->options.waiting,
@@ -74,7 +77,7 @@ void add_node(CLI::App& app) {
         ->option_text("latency|balanced|frugal");
     command
         ->add_option("--code-budget", arguments->code_mib,
-                     "MiB of code to hold; least recently used code goes beyond it (0: evict after every call)")
+                     "MiB of code to hold; beyond that the least recently used is evicted (0: after every call)")
         ->capture_default_str();
     command->add_option("--known-packages", arguments->options.packages_max, "packages to know at once")
         ->check(CLI::PositiveNumber)
@@ -83,12 +86,14 @@ void add_node(CLI::App& app) {
         "--cookie", arguments->options.cookie,
         "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
     command->add_option("--log", arguments->options.log, "trace, debug, info, warn, error or off; to stderr")
-        ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
         ->capture_default_str();
     command->footer(
         "Prints `listening ADDR` with the real port when it is ready. Ends with status 0 after SIGTERM or SIGINT.");
     command->callback([arguments] {
         arguments->options.code_bytes_max = arguments->code_mib == 0 ? 1 : arguments->code_mib * 1024 * 1024;
+        // As for any program that makes a node, in the same words.
+        if (const Status possible = check_options(arguments->options); !possible)
+            throw CLI::ValidationError("rove node", possible.error().message());
         run_node(*arguments);
     });
 }

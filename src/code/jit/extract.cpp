@@ -317,6 +317,10 @@ private:
             if (variable.isDeclaration() || variable.isConstant() || name.starts_with("llvm.")) continue;
             // A function's own statics come into being wherever it runs.
             if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.")) continue;
+            if (name.empty())  // as @0: where and what type, for the report of a check that fails
+                return "it reaches a variable without a name that the compiler added: made by -fsanitize=undefined, "
+                       "most "
+                       "likely; compile what travels without that option";
             return "it reaches the variable " + plain +
                    ", which this program keeps for itself; pass what it needs as an argument, or let it ask its "
                    "rove::Here";

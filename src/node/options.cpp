@@ -1,0 +1,41 @@
+#include "node/options.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace rove {
+namespace {
+
+constexpr std::array<std::string_view, 6> kLogLevels{"trace", "debug", "info", "warn", "error", "off"};
+
+// The value of an enum that may have been made of any number.
+template <typename E>
+Status check_choice(std::string_view option, E value, E last, std::string_view choices) {
+    if (static_cast<unsigned>(value) <= static_cast<unsigned>(last)) return {};
+    return fail(ErrorCode::invalid, "option {} is {}, which is none of its choices: {}", option,
+                static_cast<unsigned>(value), choices);
+}
+
+}  // namespace
+
+Status check_options(const NodeOptions& options) {
+    if (!options.join.empty() && options.listen.empty())
+        return fail(ErrorCode::invalid, "to join {} a node must listen: give it an address of its own", options.join);
+    if (options.threads < 1 || options.threads > kThreadsMax)
+        return fail(ErrorCode::invalid, "option threads is {}: a node has 1 to {} threads of its own", options.threads,
+                    kThreadsMax);
+    if (std::find(kLogLevels.begin(), kLogLevels.end(), options.log) == kLogLevels.end())
+        return fail(ErrorCode::invalid, "option log is '{}', which is none of its choices: {}", options.log,
+                    fmt::join(kLogLevels, ", "));
+    if (options.connect_timeout.count() <= 0)
+        return fail(ErrorCode::invalid, "option connect_timeout is {} ms: it must be more than 0",
+                    options.connect_timeout.count());
+    if (options.grace.count() < 0)
+        return fail(ErrorCode::invalid, "option grace is {} ms: it must be 0 or more", options.grace.count());
+    if (options.packages_max == 0)
+        return fail(ErrorCode::invalid, "option packages_max is 0: a node that runs functions knows at least 1");
+    ROVE_CHECK(check_choice("waiting", options.waiting, Waiting::frugal, "latency, balanced, frugal"));
+    return check_choice("forms", options.forms, Forms::bitcode, "both, image, bitcode");
+}
+
+}  // namespace rove

@@ -1,0 +1,11 @@
+// expect: rove: a result of this type cannot travel
+#include <functional>
+
+#include "common.hpp"
+
+std::function<int()> make() {
+    return [] { return 1; };
+}
+void f() {
+    const auto work = some_peer().sync(rove::fn<make>);
+}

@@ -1,0 +1,267 @@
+// What the bytes of arguments and results may claim: whatever they are, reading them ends with a value or with one of Rove's errors.
+#include "rove/travel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+namespace rove::test {
+namespace {
+
+template <typename T>
+std::vector<std::byte> bytes_of(const T& value) {
+    std::vector<std::byte> bytes;
+    travel::Output out(bytes);
+    travel::write(out, value);
+    return bytes;
+}
+template <typename T>
+T value_of(const std::vector<std::byte>& bytes) {
+    travel::Input in(bytes.data(), bytes.size());
+    return travel::read<T>(in);
+}
+template <typename Work>
+Error error_of(Work&& work) {
+    try {
+        work();
+    } catch (const Error& error) {
+        return error;
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {ErrorCode::internal, "nothing was thrown"};
+}
+
+struct Chain {  // one holds the next
+    int value = 0;
+    std::unique_ptr<Chain> next;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(value, next);
+    }
+};
+struct SharedChain {
+    int value = 0;
+    std::shared_ptr<SharedChain> next;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(value, next);
+    }
+};
+struct Tree {
+    int value = 0;
+    std::vector<Tree> children;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(value, children);
+    }
+};
+struct Point {
+    double x = 0, y = 0;
+    auto operator<=>(const Point&) const = default;
+};
+struct Person {
+    std::string name;
+    std::vector<Point> places;
+    std::optional<int> age;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(name, places, age);
+    }
+};
+
+Chain chain_of(int length) {
+    Chain first;
+    for (int i = 1; i < length; ++i) {
+        auto next = std::make_unique<Chain>();
+        next->next = std::move(first.next);
+        first.next = std::move(next);
+    }
+    return first;
+}
+
+// As a hostile peer writes it: `levels` objects, each of which says that another follows.
+std::vector<std::byte> deep(std::size_t levels, std::initializer_list<std::uint8_t> level) {
+    std::vector<std::byte> bytes;
+    for (std::size_t i = 0; i < levels; ++i)
+        for (const std::uint8_t each : level) bytes.push_back(std::byte{each});
+    return bytes;
+}
+
+TEST(Travel, HoldsValuesInValuesUpToALimit) {
+    // The Chain itself, and for each further one its pointer and itself.
+    constexpr int kLongest = static_cast<int>((travel::kDepthMax - 1) / 2 + 1);
+    const Chain back = value_of<Chain>(bytes_of(chain_of(kLongest)));
+    int count = 0;
+    for (const Chain* at = &back; at != nullptr; at = at->next.get()) ++count;
+    EXPECT_EQ(count, kLongest);
+
+    const Error error = error_of([] { (void)bytes_of(chain_of(kLongest + 1)); });
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    EXPECT_NE(error.message().find(std::to_string(travel::kDepthMax)), std::string::npos) << error.message();
+}
+
+TEST(Travel, BytesThatNestDeeperThanThatAreAnError) {
+    constexpr std::size_t kLevels = 60'000;
+    const auto expect_limit = [](const std::function<void()>& read) {
+        const Error error = error_of(read);
+        EXPECT_EQ(error.code(), ErrorCode::invalid);
+        EXPECT_NE(error.message().find("deep"), std::string::npos) << error.message();
+    };
+    // value, "there is one"
+    expect_limit([] { (void)value_of<Chain>(deep(kLevels, {7, 0, 0, 0, 1})); });
+    // value, one child
+    expect_limit([] { (void)value_of<Tree>(deep(kLevels, {7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0})); });
+    std::vector<std::byte> shared;
+    for (std::uint32_t i = 1; i <= kLevels; ++i) {
+        const std::uint32_t level[]{7, i | cereal::detail::msb_32bit};
+        const auto bytes = std::as_bytes(std::span(level));
+        shared.insert(shared.end(), bytes.begin(), bytes.end());
+    }
+    expect_limit([&] { (void)value_of<SharedChain>(shared); });
+}
+
+TEST(Travel, SharedObjectsStaySharedAndOfOneType) {
+    using Pair = std::pair<std::shared_ptr<std::string>, std::shared_ptr<std::string>>;
+    const auto text = std::make_shared<std::string>("shared");
+    const Pair back = value_of<Pair>(bytes_of(Pair{text, text}));
+    EXPECT_EQ(*back.first, "shared");
+    EXPECT_EQ(back.first, back.second);
+
+    // An object and its first member: one address, two types.
+    struct Outer {
+        Point first;
+    };
+    const auto outer = std::make_shared<Outer>(Outer{{1, 2}});
+    using Inside = std::pair<std::shared_ptr<Outer>, std::shared_ptr<Point>>;
+    const Inside inside = value_of<Inside>(bytes_of(Inside{outer, {outer, &outer->first}}));
+    EXPECT_EQ(inside.first->first, (Point{1, 2}));
+    EXPECT_EQ(*inside.second, (Point{1, 2}));
+}
+
+TEST(Travel, ANumberOfASharedObjectIsGoodForItsTypeOnly) {
+    using Numbers = std::pair<std::shared_ptr<std::uint64_t>, std::shared_ptr<std::uint64_t>>;
+    using Confused = std::pair<std::shared_ptr<std::uint64_t>, std::shared_ptr<std::string>>;
+    const auto chosen = std::make_shared<std::uint64_t>(0x4141'4141'4141'4141U);
+    const std::vector<std::byte> bytes = bytes_of(Numbers{chosen, chosen});
+    EXPECT_EQ(*value_of<Numbers>(bytes).second, *chosen);
+    EXPECT_EQ(error_of([&] { (void)value_of<Confused>(bytes); }).code(), ErrorCode::invalid);
+    // One that was never written, one that is written twice.
+    for (const std::uint32_t number : {std::uint32_t{9}, std::uint32_t{0x7FFF'FFFF}, std::uint32_t{0x8000'0001}}) {
+        std::vector<std::byte> other = bytes;
+        std::memcpy(other.data() + 12, &number, sizeof number);
+        EXPECT_EQ(error_of([&] { (void)value_of<Numbers>(other); }).code(), ErrorCode::invalid) << number;
+    }
+}
+
+struct Parent {
+    std::shared_ptr<Parent> child;
+    std::weak_ptr<Parent> parent;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(child, parent);
+    }
+};
+
+TEST(Travel, AnObjectThatHoldsItselfIsAnError) {
+    // Number 1, whose `next` is number 1: nobody would ever free it.
+    std::vector<std::byte> bytes = bytes_of(SharedChain{1, std::make_shared<SharedChain>()});
+    const std::uint32_t itself = 1;
+    std::memcpy(bytes.data() + bytes.size() - sizeof itself, &itself, sizeof itself);
+    EXPECT_EQ(error_of([&] { (void)value_of<SharedChain>(bytes); }).code(), ErrorCode::invalid);
+
+    const auto circle = std::make_shared<SharedChain>();
+    circle->next = circle;
+    EXPECT_EQ(error_of([&] { (void)bytes_of(circle); }).code(), ErrorCode::invalid);
+    circle->next.reset();
+
+    const auto parent = std::make_shared<Parent>();
+    parent->child = std::make_shared<Parent>();
+    parent->child->parent = parent;
+    const auto back = value_of<std::shared_ptr<Parent>>(bytes_of(parent));
+    EXPECT_EQ(back->child->parent.lock(), back);
+}
+
+TEST(Travel, ABoolIsFalseOrTrue) {
+    EXPECT_EQ(static_cast<int>(value_of<bool>({std::byte{0x50}})), 1);
+    std::vector<std::byte> bytes = bytes_of(std::vector<bool>{true, false});
+    bytes[8] = std::byte{0x7F};
+    EXPECT_EQ((value_of<std::vector<bool>>(bytes)), (std::vector<bool>{true, false}));
+}
+
+TEST(Travel, WhatCerealFindsWrongIsAnErrorOfRoves) {
+    std::vector<std::byte> bytes = bytes_of(std::variant<int, std::string>{std::string("x")});
+    bytes[0] = std::byte{7};
+    EXPECT_EQ(error_of([&] { (void)value_of<std::variant<int, std::string>>(bytes); }).code(), ErrorCode::invalid);
+}
+
+TEST(Travel, WhatIsLargerThanAMessageIsCountedAndNotKept) {
+    std::vector<std::byte> bytes;
+    travel::Output out(bytes);
+    const std::vector<char> piece(1'000'000);
+    for (int i = 0; i < 64; ++i) out.write(piece.data(), piece.size());
+    EXPECT_FALSE(out.fits());
+    EXPECT_EQ(out.size(), 64'000'000U);
+    EXPECT_LE(bytes.size(), ROVE_MESSAGE_BYTES_MAX);
+}
+
+// ---- random damage
+
+template <typename T>
+void damage(const T& value, std::mt19937_64& random) {
+    const std::vector<std::byte> whole = bytes_of(value);
+    for (int round = 0; round < 300; ++round) {
+        std::vector<std::byte> bytes = whole;
+        if (!bytes.empty() && random() % 3 == 0) bytes.resize(random() % bytes.size());
+        const std::uint64_t flips = random() % 4;
+        for (std::uint64_t i = 0; i < flips && !bytes.empty(); ++i)
+            bytes[random() % bytes.size()] ^= static_cast<std::byte>(1U << random() % 8);
+        if (random() % 4 == 0 && bytes.size() >= 8) {  // a size or number of an attacker's choice
+            const std::uint64_t chosen = random() >> random() % 64;
+            std::memcpy(bytes.data() + random() % (bytes.size() - 7), &chosen, sizeof chosen);
+        }
+        try {
+            (void)value_of<T>(bytes);
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::invalid) << error.message();
+        }
+    }
+}
+
+TEST(Travel, NoDamagedBytesDoHarm) {
+    const std::uint64_t seed = std::random_device{}();
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RecordProperty("seed", std::to_string(seed));
+    std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+    std::mt19937_64 random(seed);
+    using std::string;
+    damage(true, random);
+    damage(std::array<string, 2>{"a", "b"}, random);
+    damage(string("text of some length"), random);
+    damage(std::wstring(L"wide"), random);
+    damage(std::vector<int>{1, 2, 3}, random);
+    damage(std::vector<bool>{true, false, true}, random);
+    damage(std::vector<Point>{{1, 2}, {3, 4}}, random);
+    damage(std::vector<string>{"", "one", "two"}, random);
+    damage(std::vector<std::vector<std::vector<int>>>{{{1}, {2, 3}}, {}, {{}}}, random);
+    damage(std::deque<int>{1, 2}, random);
+    damage(std::list<string>{"a", "b"}, random);
+    damage(std::optional<string>{"here"}, random);
+    damage(std::variant<int, string, Point>{string("second")}, random);
+    damage(std::tuple<int, double, string, std::vector<int>>{1, 2.5, "three", {4, 5}}, random);
+    damage(std::map<string, int>{{"a", 1}, {"b", 2}}, random);
+    damage(std::map<int, std::map<int, string>>{{1, {{2, "x"}}}}, random);
+    damage(std::multimap<int, int>{{1, 1}, {1, 2}}, random);
+    damage(std::unordered_map<string, Point>{{"p", {1, 2}}}, random);
+    damage(std::set<string>{"x", "y"}, random);
+    damage(std::unordered_set<int>{1, 2, 3}, random);
+    damage(Person{"Ada", {{1, 2}}, 36}, random);
+    damage(std::vector<Person>{{"Ada", {}, {}}, {"Bo", {{3, 4}}, 1}}, random);
+    damage(Tree{1, {{2, {}}, {3, {{4, {}}}}}}, random);
+    damage(chain_of(20), random);
+    const auto shared = std::make_shared<SharedChain>(SharedChain{1, std::make_shared<SharedChain>()});
+    damage(std::tuple{shared, shared, std::make_shared<string>("x"), std::make_shared<Point>()}, random);
+}
+
+}  // namespace
+}  // namespace rove::test
