@@ -3,6 +3,8 @@
 // node does not answer the roll call.
 #include "client.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -32,8 +34,6 @@ bool World::connect(unsigned index) {
 }
 
 namespace {
-
-constexpr int kStuck = 3, kRollCallFailed = 4;
 
 Packages open_packages(const std::string& folder) {
     const auto version = [&](const std::string& file, const char* entry, unsigned number) {
@@ -75,22 +75,31 @@ void wait_for(World& world, const std::atomic<unsigned>& working, bool serves_it
     }
 }
 
-// Each node sends work on to each other: true when all of it was answered.
+// Sends work to each node and on to each other and back. False, and why, where that is not answered for 20 s.
 bool roll_call(World& world) {
     Worker worker(world, 0);
     const auto until = Clock::now() + 20s;
     const auto count = static_cast<unsigned>(world.orders.addresses.size());
-    for (;;) {
-        bool all = true;
-        for (unsigned i = 0; i < count; ++i)
-            if (!world.peer(i)) all = world.connect(i) && all;
-        for (unsigned first = 0; all && first < count; ++first)
-            for (unsigned second = 0; all && second < count; ++second)
-                if (second != first) all = worker.visit({first, second, first}) && all;
-        if (all) return true;
-        if (Clock::now() > until) return false;
+    std::string missing;
+    bool silent = false;  // an error may be gone next time; a call that has no end will not
+    const auto look = [&](unsigned first) {
+        if (!world.peer(first) && !world.connect(first)) missing += fmt::format(" no node {};", first);
+        for (unsigned second = 0; !silent && world.peer(first) && second < count; ++second) {
+            if (second == first || !world.peer(second)) continue;
+            const Worker::Visit visit = worker.visit({first, second, first});
+            silent = visit == Worker::Visit::silent;
+            if (visit != Worker::Visit::answered)
+                missing += fmt::format(" node {} does not reach node {} and get back;", first, second);
+        }
+    };
+    do {
+        missing.clear();
+        for (unsigned i = 0; i < count; ++i) look(i);
+        if (missing.empty()) return true;
         std::this_thread::sleep_for(100ms);
-    }
+    } while (!silent && Clock::now() < until);
+    fmt::print(stderr, "the roll call:{}\n", missing);
+    return false;
 }
 
 int live(const Orders& orders) {

@@ -60,8 +60,9 @@ class Worker {
 public:
     Worker(World& world, unsigned index);
     void run();
-    // Sends one piece of work along this way through the nodes and waits: true when it was answered at its end.
-    bool visit(const std::vector<unsigned>& way);
+    enum class Visit : std::uint8_t { answered, failed, silent };
+    // Sends one piece of work along this way through the nodes and waits until it has been answered at its end, or not.
+    Visit visit(const std::vector<unsigned>& way);
 
 private:
     using Pending = std::variant<rove::RawCall, rove::Call<Answer>>;
@@ -96,7 +97,7 @@ private:
     void look();
     [[nodiscard]] bool settle_if_done(InFlight& each);
     void settle(InFlight& each);
-    void give_up(InFlight& each, rove::ErrorCode why);
+    void give_up(InFlight& each, State as);
     void finish();
 
     World& world_;

@@ -76,6 +76,9 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 16);
 
+// How a client ends, beside 0.
+inline constexpr int kStuck = 3, kRollCallFailed = 4;
+
 inline constexpr std::uint32_t kThreadsMax = 4;
 // 300 pieces of work a second for 48 minutes; a client that has used them up waits to be sent away. A sparse file.
 inline constexpr std::uint32_t kEntriesMax = (1U << 20U) - 64;

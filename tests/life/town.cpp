@@ -25,6 +25,12 @@ constexpr auto kNodeListens = 20s;
 constexpr auto kSettles = 10s;  // what clients had is given back when their connections are seen to be closed
 constexpr unsigned kFailedStartsMax = 8;
 
+std::string client_end(int status) {
+    if (status == kStuck) return "waited in vain, 25 s after the trouble";
+    if (status == kRollCallFailed) return "was not answered from everywhere, after the trouble";
+    return fmt::format("ended with status {}", status);
+}
+
 }  // namespace
 
 Town::Town(Setting setting, const Plan& plan) : setting_(std::move(setting)), plan_(plan) {
@@ -198,7 +204,7 @@ void Town::check_clients(std::vector<Client>& clients, bool told) {
             return false;
         } else if (*client.process.ended() != 0 || (!told && !record.killed)) {
             if (!record.killed)
-                complain(fmt::format("client {} ended with status {}: {}", record.number, *client.process.ended(),
+                complain(fmt::format("client {} {}: {}", record.number, client_end(*client.process.ended()),
                                      log_end(fmt::format("client-{}", record.number))));
         }
         pieces_ended_ += client.ledger->header.used.load();

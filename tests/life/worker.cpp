@@ -276,10 +276,10 @@ void Worker::settle(InFlight& each) {
     });
 }
 
-void Worker::give_up(InFlight& each, rove::ErrorCode why) {
+void Worker::give_up(InFlight& each, State as) {
     Entry& entry = world_.ledger.of(each.number);
-    entry.code = static_cast<std::uint8_t>(why);
-    entry.state = State::given_up;
+    if (as == State::given_up) entry.code = ROVE_CANCELLED;
+    entry.state = as;
 }
 
 // Takes what has ended, and drops what was not to last longer.
@@ -287,7 +287,7 @@ void Worker::look() {
     std::erase_if(in_flight_, [&](InFlight& each) {
         if (settle_if_done(each)) return true;
         if (Clock::now() < each.until) return false;
-        give_up(each, rove::ErrorCode::cancelled);
+        give_up(each, State::given_up);
         return true;
     });
 }
@@ -299,10 +299,7 @@ void Worker::finish() {
         look();
         std::this_thread::sleep_for(1ms);
     }
-    for (InFlight& each : in_flight_) {
-        give_up(each, rove::ErrorCode::cancelled);
-        if (!leaving) world_.ledger.of(each.number).state = State::unanswered;
-    }
+    for (InFlight& each : in_flight_) give_up(each, leaving ? State::given_up : State::unanswered);
     in_flight_.clear();
 }
 
@@ -319,27 +316,29 @@ void Worker::run() {
     finish();
 }
 
-bool Worker::visit(const std::vector<unsigned>& way) {
+Worker::Visit Worker::visit(const std::vector<unsigned>& way) {
     const auto first = world_.peer(way.front());
-    if (!first && !world_.connect(way.front())) return false;
+    if (!first) return Visit::failed;
     Piece piece = this->piece(Kind::roll, way.front(), world_.packages.work[0].number);
     for (std::size_t i = 1; i < way.size(); ++i) {
         const auto next = world_.peer(way[i]);
-        if (!next) return piece.entry->state = State::not_sent, piece.entry->code = ROVE_CANCELLED, false;
+        if (!next) return piece.entry->state = State::not_sent, piece.entry->code = ROVE_CANCELLED, Visit::failed;
         piece.head.stops[i - 1] = next->node();
     }
     piece.head.left = static_cast<std::uint8_t>(way.size() - 1);
     piece.entry->last_step = piece.head.left;
     guarded(piece, [&] {
-        rove::RawCall call =
-            world_.peer(way.front())->call(world_.packages.work[0].work, payload_of(piece.head, piece.body));
+        rove::RawCall call = first->call(world_.packages.work[0].work, payload_of(piece.head, piece.body));
         piece.entry->state = State::sent;
-        if (call.wait_for(5s))
+        if (call.wait_for(kPatience))
             write_down(*piece.entry, piece.number, piece.head.body_bytes, [&] { return answer_of(call.get()); });
         else
-            piece.entry->state = State::given_up;
+            piece.entry->state = State::unanswered;
     });
-    return piece.entry->state == State::answered && piece.entry->answer_step == piece.entry->last_step;
+    const State state = piece.entry->state.load();
+    if (state == State::unanswered) return Visit::silent;
+    return state == State::answered && piece.entry->answer_step == piece.entry->last_step ? Visit::answered
+                                                                                          : Visit::failed;
 }
 
 }  // namespace life
