@@ -83,7 +83,6 @@ bool roll_call(World& world) {
     std::string missing;
     bool silent = false;  // an error may be gone next time; a call that has no end will not
     const auto look = [&](unsigned first) {
-        if (!world.peer(first) && !world.connect(first)) missing += fmt::format(" no node {};", first);
         for (unsigned second = 0; !silent && world.peer(first) && second < count; ++second) {
             if (second == first || !world.peer(second)) continue;
             const Worker::Visit visit = worker.visit({first, second, first});
@@ -94,6 +93,8 @@ bool roll_call(World& world) {
     };
     do {
         missing.clear();
+        for (unsigned i = 0; i < count; ++i)
+            if (!world.peer(i) && !world.connect(i)) missing += fmt::format(" no node {};", i);
         for (unsigned i = 0; i < count; ++i) look(i);
         if (missing.empty()) return true;
         std::this_thread::sleep_for(100ms);
