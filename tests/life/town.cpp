@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "cut.hpp"
@@ -327,7 +329,21 @@ void Town::warm_up(std::chrono::milliseconds length) {
     }
     finish_clients();
     std::this_thread::sleep_for(200ms);
-    for (NodeProcess& node : nodes_) node.before = usage_of(node.process.pid());
+    for (unsigned i = 0; i < kNodes; ++i) {
+        nodes_[i].before = usage_of(nodes_[i].process.pid());
+        keep_maps(i, "before");
+    }
+}
+
+void Town::keep_maps(unsigned index, const char* when) const {
+    std::error_code ignored;
+    std::ofstream(fmt::format("{}/node-{}-maps-{}", setting_.scratch, index, when))
+        << read_file(fmt::format("/proc/{}/maps", nodes_[index].process.pid()));
+    std::ofstream links(fmt::format("{}/node-{}-descriptors-{}", setting_.scratch, index, when));
+    for (const auto& each :
+         std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", nodes_[index].process.pid()), ignored))
+        links << each.path().filename().string() << ' ' << std::filesystem::read_symlink(each.path(), ignored).string()
+              << '\n';
 }
 
 void Town::compare_usage() {
@@ -344,6 +360,7 @@ void Town::compare_usage() {
             fmt::format("node {}: mappings {} -> {}, descriptors {} -> {}, threads {} -> {}, resident {} -> {} KiB", i,
                         node.before.mappings, now.mappings, node.before.descriptors, now.descriptors,
                         node.before.threads, now.threads, node.before.resident_kib, now.resident_kib));
+        keep_maps(i, "after");
         if (!is_back(now, node.before)) complain("not given back: " + usages_.back());
     }
 }

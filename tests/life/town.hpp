@@ -90,6 +90,7 @@ private:
     void stop_for(const Process& process, std::chrono::milliseconds length);
     void check_nodes();
     void check_clients(std::vector<Client>& clients, bool told);
+    void keep_maps(unsigned index, const char* when) const;  // for whoever looks for what was not given back
     void wait_for_leaving();
     void later(std::chrono::milliseconds pause, std::function<void()> what);
     void complain(std::string what);
