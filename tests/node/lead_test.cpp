@@ -98,6 +98,73 @@ TEST_P(Lead, AFunctionThatIsShortAgainIsNoLongerHandedOver) {
     EXPECT_FALSE(is_long);
 }
 
+std::atomic<bool> begun, link_gone;
+std::atomic<std::uint64_t> summed;
+void sum_when_the_link_is_gone(std::span<const std::uint8_t> data) {
+    begun = true;
+    (void)await(link_gone, seconds(20));
+    summed = std::accumulate(data.begin(), data.end(), std::uint64_t{0});
+}
+void post_it_back(Here& here) {
+    const std::vector<std::uint8_t> ones(100 * 1024, 1);
+    here.caller().post(fn<sum_when_the_link_is_gone>, std::span(ones));
+}
+void nothing() {}
+
+// A function keeps the mailbox that its frame is in, also where its thread cannot hand the lead over and another one finds that
+// the peer has died.
+TEST_P(Lead, AFrameOutlivesItsLink) {
+    begun = link_gone = false;
+    summed = 0;
+    NodeOptions options = this->options(true);
+    options.threads = 1;
+    Node survivor(options);
+    auto doomed = std::make_unique<Node>(this->options(true));
+    const Peer peer = survivor.connect(doomed->address());
+    peer.post(fn<post_it_back>);
+    ASSERT_TRUE(await(begun, seconds(20)));
+    doomed.reset();
+    const auto says_that_it_is_gone = [&peer] {
+        try {
+            peer.post(fn<nothing>);
+            return false;
+        } catch (const Error&) {
+            return true;
+        }
+    };
+    for (const auto until = Clock::now() + seconds(20); !says_that_it_is_gone() && Clock::now() < until;)
+        std::this_thread::sleep_for(milliseconds(1));
+    link_gone = true;
+    for (const auto until = Clock::now() + seconds(20); summed == 0 && Clock::now() < until;)
+        std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_EQ(summed, 100U * 1024);
+}
+
+void long_nap() {
+    std::this_thread::sleep_for(milliseconds(500));
+}
+
+// A thread that leads while it waits, and waits no longer, wakes one that waits too: the node has no thread of its own.
+TEST_P(Lead, WhoWaitsNoLongerLeavesTheLeadToWhoDoes) {
+    answered = false;
+    NodeOptions options = this->options();
+    options.own_thread = false;
+    Node client(options);
+    const Peer peer = client.connect(server_->address());
+    Call<bool> unanswered = peer.async(fn<until_answered<3>>);
+    std::atomic<bool> came{false};
+    std::thread other([&] {
+        std::this_thread::sleep_for(milliseconds(20));  // so that it finds somebody who leads
+        peer.sync(fn<long_nap>);
+        came = true;
+    });
+    EXPECT_FALSE(unanswered.wait_for(milliseconds(200)));
+    EXPECT_TRUE(await(came, seconds(10))) << "nobody leads";
+    answered = true;
+    EXPECT_TRUE(unanswered.get());  // leads, whatever was wrong
+    other.join();
+}
+
 void nap() {
     std::this_thread::sleep_for(milliseconds(2));
 }
