@@ -83,6 +83,14 @@ TEST_P(Callers, ACallInTheNameOfALivingClientIsRefused) {
     is_cut_off("a ping", [&] { write_frame(*link_, Traffic::calls, {.kind = Kind::ping, .node = honest()}, {}); });
 }
 
+TEST_P(Callers, AReplyToALivingClientIsRefused) {
+    is_cut_off("a reply", [&] { write_frame(*link_, Traffic::replies, {.kind = Kind::reply, .node = honest()}, {}); });
+    is_cut_off("a part of one", [&] {
+        const wire::Part part{.total_bytes = 100};
+        write_frame(*link_, Traffic::replies, {.kind = Kind::part, .node = honest()}, raw(part), ByteBuffer(10));
+    });
+}
+
 // Runs with the honest client, while the server waits for its answer: the enemy answers first.
 const Peer* enemys_link = nullptr;
 wire::FrameHeader forged(Here& here, Kind kind) {

@@ -140,6 +140,35 @@ TEST_P(Lead, AFrameOutlivesItsLink) {
     EXPECT_EQ(summed, 100U * 1024);
 }
 
+std::atomic<int> runs;
+std::atomic<bool> somebody_came;
+int run_while_somebody_comes() {
+    ++runs;
+    begun = true;
+    (void)await(somebody_came, seconds(20));
+    return runs;
+}
+
+// The frame of a function that has run is given back, whatever other peers did meanwhile.
+TEST_P(Lead, AFrameRunsOnceWhoeverComesAndGoes) {
+    begun = somebody_came = false;
+    runs = 0;
+    NodeOptions options = this->options(true);
+    options.threads = 1;
+    Node server(options);
+    const Peer peer = node_->connect(server.address());
+    Call<int> call = peer.async(fn<run_while_somebody_comes>);
+    ASSERT_TRUE(await(begun, seconds(20)));
+    {
+        Node other(this->options());
+        (void)other.connect(server.address());
+    }
+    somebody_came = true;
+    EXPECT_EQ(call.get(), 1);
+    peer.sync(fn<nothing>);
+    EXPECT_EQ(runs, 1);
+}
+
 void long_nap() {
     std::this_thread::sleep_for(milliseconds(500));
 }
