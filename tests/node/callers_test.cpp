@@ -1,0 +1,163 @@
+// Who a client may speak for: itself. It makes calls in nobody else's name, answers nobody else's calls, and what is refused it
+// leaves nothing behind.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "../api/nodes.hpp"
+#include "hand_made.hpp"
+#include "node/here.hpp"
+
+namespace rove::test {
+namespace {
+
+using fabric::Traffic;
+using wire::Kind;
+
+int add(int a, int b) {
+    return a + b;
+}
+std::size_t count(const std::vector<char>& data) {
+    return data.size();
+}
+void nothing() {}
+
+// Two clients of one server: an honest one (peer()), and an enemy that has no thread of its own.
+class Callers : public OnFabrics {
+protected:
+    void SetUp() override {
+        OnFabrics::SetUp();
+        NodeOptions own = options();
+        own.own_thread = false;
+        enemy_ = std::make_unique<Node>(own);
+        link_ = std::make_unique<Peer>(enemy_->connect(server_->address()));
+        ASSERT_EQ(link_->sync(fn<add>, 1, 2), 3);
+        ASSERT_EQ(peer().sync(fn<add>, 1, 2), 3);
+    }
+    void TearDown() override {
+        link_.reset();
+        enemy_.reset();
+        OnFabrics::TearDown();
+    }
+    // The server ends the enemy's link after what send_it() writes, and serves everybody else.
+    template <typename Send>
+    void is_cut_off(const char* what, const Send& send_it) {
+        SCOPED_TRACE(what);
+        const std::shared_ptr<fabric::Link> cut = detail::Edge::state(*link_)->link;
+        send_it();
+        const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (detail::Edge::state(*link_)->link == cut) {
+            ASSERT_LT(std::chrono::steady_clock::now(), patience) << "the server takes it";
+            try {
+                link_->sync(fn<nothing>);
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+            }
+        }
+        EXPECT_EQ(peer().sync(fn<add>, 2, 2), 4);
+        EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+    }
+    // What the server calls the honest client: an id that is in use.
+    [[nodiscard]] NodeId honest() const { return detail::Edge::state(peer())->my_id; }
+    // The server's handle for `add`.
+    [[nodiscard]] std::uint32_t handle() const { return detail::Edge::state(*link_)->bindings.begin()->second; }
+
+    std::unique_ptr<Node> enemy_;
+    std::unique_ptr<Peer> link_;
+};
+ROVE_ON_FABRICS(Callers);
+
+TEST_P(Callers, ACallInTheNameOfALivingClientIsRefused) {
+    ASSERT_NE(honest(), detail::Edge::state(*link_)->my_id);
+    is_cut_off("a call", [&] {
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .handle = handle(), .node = honest()}, {},
+                    ByteBuffer(8));
+    });
+    is_cut_off("a batch", [&] {
+        write_frame(
+            *link_, Traffic::calls,
+            {.kind = Kind::batch, .flags = wire::kNoReply, .handle = handle(), .generation = 8, .node = honest()}, {},
+            ByteBuffer(16));
+    });
+    is_cut_off("a ping", [&] { write_frame(*link_, Traffic::calls, {.kind = Kind::ping, .node = honest()}, {}); });
+}
+
+TEST_P(Callers, AReplyToALivingClientIsRefused) {
+    is_cut_off("a reply", [&] { write_frame(*link_, Traffic::replies, {.kind = Kind::reply, .node = honest()}, {}); });
+    is_cut_off("a part of one", [&] {
+        const wire::Part part{.total_bytes = 100};
+        write_frame(*link_, Traffic::replies, {.kind = Kind::part, .node = honest()}, raw(part), ByteBuffer(10));
+    });
+}
+
+// Runs with the honest client, while the server waits for its answer: the enemy answers first.
+const Peer* enemys_link = nullptr;
+wire::FrameHeader forged(Here& here, Kind kind) {
+    const wire::FrameHeader& call = here.raw()->call;
+    return {
+        .kind = kind, .generation = call.generation, .node = detail::Edge::state(*enemys_link)->id, .call = call.call};
+}
+// Once the enemy's own call has been answered, the server has seen what it sent before.
+void wait_until_seen() {
+    try {
+        (void)enemys_link->sync(fn<add>, 1, 1);
+    } catch (const Error&) {  // cut off: as good
+    }
+}
+int one(Here& here) {
+    const int lie = 666;
+    write_frame(*enemys_link, Traffic::replies, forged(here, Kind::reply), {}, raw(lie));
+    wait_until_seen();
+    return 1;
+}
+std::vector<char> many(Here& here) {
+    const wire::Part part{.offset = 0, .total_bytes = 100};
+    write_frame(*enemys_link, Traffic::replies, forged(here, Kind::part), raw(part), ByteBuffer(10));
+    wait_until_seen();
+    return std::vector<char>(300'000, 'x');
+}
+// Run with the server.
+int ask_for_one(Here& here) {
+    return here.caller().sync(fn<one>);
+}
+std::size_t ask_for_many(Here& here) {
+    const std::vector<char> answer = here.caller().sync(fn<many>);
+    return static_cast<std::size_t>(std::count(answer.begin(), answer.end(), 'x'));
+}
+
+TEST_P(Callers, OnlyWhoWasCalledAnswers) {
+    enemys_link = link_.get();
+    EXPECT_EQ(peer().sync(fn<ask_for_one>), 1);
+    EXPECT_EQ(peer().sync(fn<ask_for_many>), 300'000U);
+    EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+}
+
+// More refused calls than payloads in parts may be staged at once: each takes its parts with it.
+TEST_P(Callers, TheirRefusedCallsLeaveNoPartsBehind) {
+    const std::shared_ptr<fabric::Link> link = detail::Edge::state(*link_)->link;
+    const std::array<std::uint64_t, 2> id{1, 2};
+    const wire::Either nobodys{.resident = FunctionId::from(std::as_bytes(std::span(id)))};
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto write = [&](const wire::FrameHeader& header, Bytes extra, Bytes payload) {
+        while (!try_write_frame(*link_, Traffic::calls, header, extra, payload)) {
+            ASSERT_LT(std::chrono::steady_clock::now(), patience) << "the server takes nothing more";
+            (void)enemy_->poll();
+        }
+    };
+    for (std::uint64_t number = 1; number <= 300; ++number) {
+        // Numbers that the honest way of sending does not come to.
+        const wire::Part part{.number = number + (1UL << 40U), .total_bytes = 1000};
+        const wire::Staged which{.number = part.number, .total_bytes = part.total_bytes};
+        write({.kind = Kind::part}, raw(part), ByteBuffer(part.total_bytes));
+        write({.kind = Kind::call, .flags = wire::kEither | wire::kNamed | wire::kParts}, raw(nobodys), raw(which));
+        if (HasFatalFailure()) return;
+        (void)enemy_->poll();
+    }
+    EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+    EXPECT_EQ(link_->sync(fn<count>, std::vector<char>(300'000)), 300'000U);
+    EXPECT_EQ(detail::Edge::state(*link_)->link, link) << "the link was cut";
+}
+
+}  // namespace
+}  // namespace rove::test

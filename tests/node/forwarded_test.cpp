@@ -1,0 +1,55 @@
+// Calls that a node has sent on: whoever made them is told when the next node dies, wherever they were by then.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "bytes.hpp"
+#include "process.hpp"
+#include "rove/rove.hpp"
+
+namespace rove::test {
+namespace {
+
+class Forwarded : public testing::TestWithParam<const char*> {};
+
+// More than the mailbox holds, so that some wait in the outbox, and leave it when the target has worked for a while.
+TEST_P(Forwarded, AllFailWhenTheirTargetDiesAlsoThoseThatHadWaited) {
+    (void)scratch();
+    const std::vector<std::string> common{"--fabric", GetParam(), "--threads", "1"};
+    NodeProcess first(common);
+    std::vector<std::string> joining = common;
+    joining.insert(joining.end(), {"--join", first.address()});
+    NodeProcess target(joining);
+    Node node;
+    const Peer peer = node.connect(first.address());
+    const Package relay = Package::open(package("relay.c"));
+    const std::string payload(16 * 1024, '\1');
+    ASSERT_EQ(text(peer.call(relay.entry("relay"), bytes(payload)).get()), "\1");
+
+    target.stop();
+    std::vector<RawCall> calls;
+    for (int i = 0; i < 100; ++i) calls.push_back(peer.call(relay.entry("relay"), bytes(payload)));
+    target.signal(SIGCONT);
+    // By the 12th answer an eighth of the mailbox has been given back, and what waited has moved up.
+    ASSERT_TRUE(calls[12].wait_for(std::chrono::seconds(20)));
+    target.stop();
+    // Whoever has answers on the way: they arrive without the target.
+    for (int quiet = 0; quiet < 10; ++quiet) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    target.kill_now();
+    std::size_t failed = 0;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        ASSERT_TRUE(calls[i].wait_for(std::chrono::seconds(10))) << "nobody tells of call " << i;
+        try {
+            EXPECT_EQ(text(calls[i].get()), "\1");
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+            ++failed;
+        }
+    }
+    EXPECT_GT(failed, 50U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, Forwarded, testing::Values("shm", "tcp"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace rove::test

@@ -1,0 +1,218 @@
+// The lead: who has it while functions run long, what it leaves alone, and who is woken.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "../api/nodes.hpp"
+#include "node/here.hpp"
+
+namespace rove::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+// Until a flag is set, but no longer than that. True: it is.
+bool await(const std::atomic<bool>& flag, milliseconds limit) {
+    const auto until = Clock::now() + limit;
+    while (!flag && Clock::now() < until) std::this_thread::sleep_for(milliseconds(1));
+    return flag;
+}
+
+class Lead : public OnFabrics {
+protected:
+    void SetUp() override {
+        NodeOptions options = this->options(true);
+        options.threads = 3;
+        server_ = std::make_unique<Node>(options);
+        node_ = std::make_unique<Node>(this->options());
+        peer_ = std::make_unique<Peer>(node_->connect(server_->address()));
+    }
+};
+ROVE_ON_FABRICS(Lead);
+
+std::atomic<bool> echoed;
+// Reads its argument, which stays in the mailbox, late.
+std::uint64_t late_sum(std::span<const std::uint8_t> data) {
+    (void)await(echoed, seconds(1));
+    return std::accumulate(data.begin(), data.end(), std::uint64_t{0});
+}
+std::size_t echo(std::span<const std::uint8_t> data) {
+    return data.size();
+}
+
+// The frame of a function that was handed over stays where it is, however much the others' frames want the room.
+TEST_P(Lead, AFrameIsHeldWhileItsFunctionRuns) {
+    echoed = false;
+    const std::vector<std::uint8_t> ones(100 * 1024, 1), noise(64 * 1024, 0xFF);
+    EXPECT_EQ(peer().sync(fn<echo>, std::span(noise)), noise.size());
+    Call<std::uint64_t> sum = peer().async(fn<late_sum>, std::span(ones));
+    std::thread others([&] {
+        for (int i = 0; i < 32; ++i) EXPECT_EQ(peer().sync(fn<echo>, std::span(noise)), noise.size());
+        echoed = true;
+    });
+    EXPECT_EQ(sum.get(), ones.size());
+    others.join();
+}
+
+std::atomic<bool> answered;
+template <int kWhich>
+bool until_answered() {
+    return await(answered, seconds(10));
+}
+
+// Each thread that takes the lead from a long function leaves another one on watch, as long as there is one.
+TEST_P(Lead, ASecondLongFunctionLosesTheLeadToo) {
+    answered = false;
+    Node third(options());
+    const Peer other = third.connect(server_->address());
+    EXPECT_EQ(other.sync(fn<echo>, std::span<const std::uint8_t>()), 0U);
+    Call<bool> first = peer().async(fn<until_answered<1>>), second = peer().async(fn<until_answered<2>>);
+    Call<std::size_t> quick = other.async(fn<echo>, std::span<const std::uint8_t>());
+    EXPECT_TRUE(quick.wait_for(seconds(8))) << "it waits for the long ones";
+    answered = true;
+    EXPECT_TRUE(first.get());
+    EXPECT_TRUE(second.get());
+    EXPECT_EQ(quick.get(), 0U);
+}
+
+// Whether it counts as long where it begins; long: it runs until it does.
+bool counts_as_long(Here& here, bool be_long) {
+    const std::atomic<bool>& is_long = here.raw()->function->is_long;
+    const bool was = is_long;
+    if (be_long) (void)await(is_long, seconds(10));
+    return was;
+}
+
+// A function is handed over in advance as long as it runs long, and no longer.
+TEST_P(Lead, AFunctionThatIsShortAgainIsNoLongerHandedOver) {
+    EXPECT_FALSE(peer().sync(fn<counts_as_long>, true));
+    EXPECT_TRUE(peer().sync(fn<counts_as_long>, false)) << "it did not lose the lead";
+    // The call may have been descheduled for as long as a long function runs: then the next one tells.
+    bool is_long = true;
+    for (const auto until = Clock::now() + seconds(10); is_long && Clock::now() < until;)
+        is_long = peer().sync(fn<counts_as_long>, false);
+    EXPECT_FALSE(is_long);
+}
+
+std::atomic<bool> begun, link_gone;
+std::atomic<std::uint64_t> summed;
+void sum_when_the_link_is_gone(std::span<const std::uint8_t> data) {
+    begun = true;
+    (void)await(link_gone, seconds(20));
+    summed = std::accumulate(data.begin(), data.end(), std::uint64_t{0});
+}
+void post_it_back(Here& here) {
+    const std::vector<std::uint8_t> ones(100 * 1024, 1);
+    here.caller().post(fn<sum_when_the_link_is_gone>, std::span(ones));
+}
+void nothing() {}
+
+// A function keeps the mailbox that its frame is in, also where its thread cannot hand the lead over and another one finds that
+// the peer has died.
+TEST_P(Lead, AFrameOutlivesItsLink) {
+    begun = link_gone = false;
+    summed = 0;
+    NodeOptions options = this->options(true);
+    options.threads = 1;
+    Node survivor(options);
+    auto doomed = std::make_unique<Node>(this->options(true));
+    const Peer peer = survivor.connect(doomed->address());
+    peer.post(fn<post_it_back>);
+    ASSERT_TRUE(await(begun, seconds(20)));
+    doomed.reset();
+    const auto says_that_it_is_gone = [&peer] {
+        try {
+            peer.post(fn<nothing>);
+            return false;
+        } catch (const Error&) {
+            return true;
+        }
+    };
+    for (const auto until = Clock::now() + seconds(20); !says_that_it_is_gone() && Clock::now() < until;)
+        std::this_thread::sleep_for(milliseconds(1));
+    link_gone = true;
+    for (const auto until = Clock::now() + seconds(20); summed == 0 && Clock::now() < until;)
+        std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_EQ(summed, 100U * 1024);
+}
+
+std::atomic<int> runs;
+std::atomic<bool> somebody_came;
+int run_while_somebody_comes() {
+    ++runs;
+    begun = true;
+    (void)await(somebody_came, seconds(20));
+    return runs;
+}
+
+// The frame of a function that has run is given back, whatever other peers did meanwhile.
+TEST_P(Lead, AFrameRunsOnceWhoeverComesAndGoes) {
+    begun = somebody_came = false;
+    runs = 0;
+    NodeOptions options = this->options(true);
+    options.threads = 1;
+    Node server(options);
+    const Peer peer = node_->connect(server.address());
+    Call<int> call = peer.async(fn<run_while_somebody_comes>);
+    ASSERT_TRUE(await(begun, seconds(20)));
+    {
+        Node other(this->options());
+        (void)other.connect(server.address());
+    }
+    somebody_came = true;
+    EXPECT_EQ(call.get(), 1);
+    peer.sync(fn<nothing>);
+    EXPECT_EQ(runs, 1);
+}
+
+void long_nap() {
+    std::this_thread::sleep_for(milliseconds(500));
+}
+
+// A thread that leads while it waits, and waits no longer, wakes one that waits too: the node has no thread of its own.
+TEST_P(Lead, WhoWaitsNoLongerLeavesTheLeadToWhoDoes) {
+    answered = false;
+    NodeOptions options = this->options();
+    options.own_thread = false;
+    Node client(options);
+    const Peer peer = client.connect(server_->address());
+    Call<bool> unanswered = peer.async(fn<until_answered<3>>);
+    std::atomic<bool> came{false};
+    std::thread other([&] {
+        std::this_thread::sleep_for(milliseconds(20));  // so that it finds somebody who leads
+        peer.sync(fn<long_nap>);
+        came = true;
+    });
+    EXPECT_FALSE(unanswered.wait_for(milliseconds(200)));
+    EXPECT_TRUE(await(came, seconds(10))) << "nobody leads";
+    answered = true;
+    EXPECT_TRUE(unanswered.get());  // leads, whatever was wrong
+    other.join();
+}
+
+void nap() {
+    std::this_thread::sleep_for(milliseconds(2));
+}
+
+// A thread that waits for a call takes the lead from the node's own, which sleeps, and may be asleep itself before that one has
+// woken: then the wake-up was for two. If it reached one of them only, the node would be deaf once that one is gone.
+TEST_P(Lead, WhoLostTheLeadAsleepIsWoken) {
+    NodeOptions options = this->options(true);
+    options.waiting = Waiting::frugal;  // asleep as often as can be
+    options.threads = 1;
+    Node both(options), caller(this->options());
+    const Peer out = both.connect(server_->address()), in = caller.connect(both.address());
+    for (int round = 0; round < 300; ++round) {
+        out.sync(fn<nap>);
+        Call<std::size_t> call = in.async(fn<echo>, std::span<const std::uint8_t>());
+        ASSERT_TRUE(call.wait_for(seconds(10))) << "nobody serves after round " << round;
+        std::this_thread::sleep_for(milliseconds(1));  // its own thread sleeps again
+    }
+}
+
+}  // namespace
+}  // namespace rove::test

@@ -1,0 +1,14 @@
+// Sends itself on to another node, and is slow there.
+#include <rove/rove.h>
+#include <unistd.h>
+
+// Payload: a node's number, and more.
+ROVE_ENTRY void relay(rove_here* here, const void* payload, size_t size) {
+    const unsigned char to = size > 0 ? *(const unsigned char*)payload : 0;
+    if (to != rove_node(here)) {
+        if (rove_forward(here, to, payload, size) != 0) rove_fail(here, "not forwarded");
+        return;
+    }
+    usleep(10 * 1000);
+    rove_reply(here, &to, 1);
+}
