@@ -238,6 +238,7 @@ NodeDescription NodeCore::describe(const PeerState& peer) {
 bool NodeCore::test(CallTable::Id id) {
     if (!options_.own_thread) (void)poll(std::chrono::milliseconds(0));
     Hold hold(*this);
+    if (!has_ended(id) && in_user_code_.core == this) look_once(hold.lock());
     return has_ended(id);
 }
 

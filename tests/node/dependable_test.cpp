@@ -52,7 +52,8 @@ std::shared_ptr<PeerState> state(const Peer& peer) {
 }
 // As if the connection had been cut, seen from this side.
 void cut(const Peer& peer) {
-    detail::Edge::core(peer)->lose(state(peer), Error(ErrorCode::disconnected, "cut by the test"));
+    detail::Edge::core(peer)->lose(state(peer), state(peer)->meeting,
+                                   Error(ErrorCode::disconnected, "cut by the test"));
 }
 
 template <typename Done>
