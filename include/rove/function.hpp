@@ -527,8 +527,9 @@ private:
                 },
                 values);
         };
+        // Its place in the mailbox is free from here on, however long the function takes.
+        if constexpr (!has_views(typename Taken::Values{})) rove_payload_read(here);
         if constexpr (Taken::kHere) {
-            if constexpr (!has_views(typename Taken::Values{})) rove_payload_read(here);
             Here at(here);
             finish(here, [&]() -> decltype(auto) { return invoke(at); });
         } else {

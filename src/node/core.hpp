@@ -226,6 +226,11 @@ private:
         TimePoint begun{};
         std::shared_ptr<fabric::Link> holds{};  // `link`, where …
         std::uint64_t held = 0;                 // … the frame is held in its mailbox
+        // Gives the frame's place back. Under the lock, for it may be the last to hold the link.
+        void let_go() {
+            if (holds) holds->let_go(fabric::Traffic::calls, held);
+            holds.reset();
+        }
     };
     // What became of a call's frame.
     enum class Taken : std::uint8_t {

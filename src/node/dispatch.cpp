@@ -54,6 +54,8 @@ std::optional<Error> NodeCore::checked(const PeerState& from, const wire::Frame&
             break;
         default: break;
     }
+    // A client is sent no code, whoever asks for that.
+    if (header.kind == Kind::code && is_client(header.node) && header.node != from.my_id) return wrong("to a client");
     const bool brings_code = header.kind == Kind::code || header.kind == Kind::load ||
                              (header.kind == Kind::call && (header.flags & wire::kInline) != 0);
     if (brings_code && !takes_code(from)) return wrong("but a client takes none");
@@ -415,16 +417,23 @@ code::Function* NodeCore::own_shipped(const FunctionId& function) {
 
 NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     begin_run(run);
+    Bytes payload = frame.payload;
+    ByteBuffer copy;
+    if (run.holds) {  // it is known to run long: the mailbox does not wait for it
+        copy.assign(payload.begin(), payload.end());
+        payload = copy;
+        run.let_go();
+    }
     const InUserCode outer = std::exchange(in_user_code_, {this, lead.term, &run});
     lead.lock.unlock();
     bool ended = true;
     if (frame.header.kind != Kind::batch) {
-        ended = run_one(run, frame.header, frame.payload);
+        ended = run_one(run, frame.header, payload);
     } else {
         const std::size_t bytes = frame.header.generation;
         const std::size_t stride = wire::batch_stride(bytes);
-        for (std::size_t at = 0; at < frame.payload.size() && bytes <= frame.payload.size() - at; at += stride)
-            (void)run_one(run, frame.header, frame.payload.subspan(at, bytes));
+        for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
+            (void)run_one(run, frame.header, payload.subspan(at, bytes));
     }
     lead.lock.lock();
     in_user_code_ = outer;
@@ -436,7 +445,8 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
 // Without the lock. True: the call has ended, or nobody waits for its end.
 bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload) {
     rove_here here{this, run.function, call, run.ran};
-    const bool in_mailbox = call.kind == Kind::call && run.link != nullptr && (call.flags & wire::kParts) == 0;
+    const bool in_mailbox =
+        call.kind == Kind::call && run.link != nullptr && !run.handed_over && (call.flags & wire::kParts) == 0;
     here.payload_read = in_mailbox ? &run.payload_read : nullptr;
     if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
     const auto let_out = [&](const std::string& what) {

@@ -342,8 +342,7 @@ void NodeCore::end_run(Run& run) {
     std::erase(long_run_list_, &run);
     if (long_runs_-- >= options_.threads) wake_leader();  // another one may begin
     run.entered.reset();
-    if (run.holds) run.holds->let_go(fabric::Traffic::calls, run.held);
-    run.holds.reset();  // under the lock, for it may be the last to hold it
+    run.let_go();
     // It may have been long once only, or its core been taken away from it.
     if (run.function != nullptr && Clock::now() - run.begun < kWatchEvery)
         run.function->is_long.store(false, std::memory_order_relaxed);

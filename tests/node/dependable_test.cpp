@@ -250,6 +250,7 @@ int wait_for_ever(Here& here) {
 TEST_P(Dependable, ANodeEndsWithinItsGraceWhateverItsFunctionsWaitFor) {
     for (const unsigned threads : {1U, 4U}) {
         begun = 0;
+        go_on = false;
         NodeOptions listening = options(true);
         listening.threads = threads;
         listening.grace = 1s;

@@ -169,9 +169,9 @@ TEST_P(Hostile, WhatStandsOnTheWrongRing) {
 // Code that nobody has asked for and that belongs to nothing is passed over; so is a part of a result that nobody waits for.
 TEST_P(Hostile, WhatMeansNothingIsPassedOver) {
     const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
-    send(*link_, Traffic::calls, {.kind = Kind::code}, raw(chunk), ByteBuffer(16));
-    const wire::Part part{.total_bytes = 16};
     const NodeId server = detail::Edge::state(*link_)->id;
+    send(*link_, Traffic::calls, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(16));
+    const wire::Part part{.total_bytes = 16};
     send(*link_, Traffic::replies, {.kind = Kind::part, .generation = 1, .node = server, .call = 1}, raw(part),
          ByteBuffer(16));
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
