@@ -31,7 +31,8 @@ NodeCore::NodeCore(NodeOptions options)
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
     if (sodium_init() < 0) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
     (void)memory_calls();  // enrols what is built in
-    std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)));
+    const std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)), Delete());
+    remember(core);
     if (const Status started = core->start(); !started) {
         core->shut_down();
         return tl::unexpected<Error>(started.error());
@@ -176,6 +177,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
         peer->back = kForeignBit | foreign_count_++;
     if (foreign) foreign_[peer->back] = peer.get();
     link->settled();
+    peer->meeting.store(++meetings_, std::memory_order_relaxed);
     peer->lane = link->lane();
     peer->link = std::move(link);
     ++links_version_;
@@ -255,12 +257,16 @@ void NodeCore::forget(CallTable::Id id) {
 
 std::shared_ptr<NodeCore> NodeCore::free_slot(CallTable::Id id) {
     calls_.release(id);
-    return self_ && calls_.used() == 0 ? std::exchange(self_, nullptr) : nullptr;
+    return last_use();
+}
+
+std::shared_ptr<NodeCore> NodeCore::last_use() {
+    return self_ && calls_.used() == 0 && begun_frames_ == 0 ? std::exchange(self_, nullptr) : nullptr;
 }
 
 void NodeCore::outlive_node(std::shared_ptr<NodeCore> self) {
     Hold hold(*this);
-    if (calls_.used() > 0) self_ = std::move(self);
+    if (calls_.used() > 0 || begun_frames_ > 0) self_ = std::move(self);
 }
 
 }  // namespace rove

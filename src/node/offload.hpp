@@ -42,11 +42,16 @@ struct Edge {
 // Adds what is known of the code that travels; looks for it the first time.
 void complete(NodeCore::Callee& callee, const Callable& callable);
 
+// The node of a call that is made now. Throws where it was shut down, or is the process's that this one is a fork of.
+inline NodeCore& usable(NodeCore& core) {
+    if (!core.is_usable()) throw_error(core.why_unusable());
+    return core;
+}
 inline rove_pending pending_of(NodeCore& core, CallTable::Id id) {
     return {&core, id.slot, id.generation};
 }
 // A call of what is built into every node.
-[[nodiscard]] rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, Bytes payload);
-void post_built_in(const Peer& peer, const FunctionId& id, Bytes payload) noexcept;
+[[nodiscard]] rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, Bytes payload,
+                                         std::optional<TimePoint> deadline = std::nullopt);
 
 }  // namespace rove::detail
