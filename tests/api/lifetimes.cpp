@@ -70,8 +70,11 @@ int main(int count, char** arguments) try {
         other_node.emplace();
         for (Objects* each : {&before_node, &after_node, &of_thread}) each->fill(node->connect(arguments[2]), entry);
         for (Objects* each : {&in_another_file, &local}) each->fill(other_node->connect(arguments[2]), entry);
-        before_node.frame.emplace(before_node.peer->begin(entry, 16));
-        in_another_file.frame.emplace(in_another_file.peer->begin(entry, 16));
+        // A node of its own: the thread that has begun a frame can send nothing else to the same peer.
+        static rove::Node for_frame;
+        const rove::Peer peer = for_frame.connect(arguments[2]);
+        (void)peer.call(entry).get();
+        before_node.frame.emplace(peer.begin(entry, 16));
         std::printf("filled\n");
         return 0;
     }
