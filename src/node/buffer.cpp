@@ -19,15 +19,13 @@ rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_v
                            std::optional<TimePoint> deadline) {
     NodeCore& core = usable(*Edge::core(peer));
     const NodeCore::Callee callee{.id = &id, .name = name, .own = true};
-    const CallTable::Id call = value_or_throw(core.call(Edge::state(peer), {.callee = callee, .payload = payload, .deadline = deadline}));
+    const CallTable::Id call =
+        value_or_throw(core.call(Edge::state(peer), {.callee = callee, .payload = payload, .deadline = deadline}));
     if (deadline) core.limit(call, *deadline);
     return pending_of(core, call);
 }
 
 namespace {
-
-// Ten years are for ever, and do not overflow.
-constexpr std::int64_t kLimitNsMax = 10LL * 366 * 24 * 3600 * 1'000'000'000;
 
 template <typename T>
 Bytes raw(const T& value) {
@@ -66,11 +64,6 @@ std::byte* map_place(const MemoryTable::Place& place) {
     if (place.bytes <= kPopulateBytesMax) (void)madvise(memory, place.bytes, MADV_POPULATE_WRITE);
 #endif
     return static_cast<std::byte*>(memory);
-}
-
-std::optional<TimePoint> deadline_of(std::int64_t limit_ns) {
-    if (limit_ns < 0) return std::nullopt;
-    return Clock::now() + std::chrono::nanoseconds(std::min(limit_ns, kLimitNsMax));
 }
 
 void check_in_time(const std::optional<TimePoint>& deadline) {

@@ -208,7 +208,7 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, const std::b
         throw Error(ErrorCode::unsupported,
                     callable.name + " cannot be sent to " + who(peer.node(), peer.address()) + ": " + callable.why_not);
     NodeCore::Outgoing outgoing{callee, {payload, size}, reply};
-    if (limit_ns >= 0) outgoing.deadline = Clock::now() + std::chrono::nanoseconds(limit_ns);
+    outgoing.deadline = deadline_of(limit_ns);
     const CallTable::Id id = value_or_throw(core.call(Edge::state(peer), outgoing));
     if (outgoing.deadline && reply) core.limit(id, *outgoing.deadline);
     return pending_of(core, id);
