@@ -177,12 +177,11 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
         peer->back = kForeignBit | foreign_count_++;
     if (foreign) foreign_[peer->back] = peer.get();
     link->settled();
-    peer->meeting.store(++meetings_, std::memory_order_relaxed);
     peer->lane = link->lane();
     peer->link = std::move(link);
     ++links_version_;
     peer->lost.reset();
-    peer->meeting = ++meetings_;
+    peer->meeting.store(++meetings_, std::memory_order_relaxed);
     peer->hang_up = std::move(meeting.hang_up);
     peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
     if (peer->member) {

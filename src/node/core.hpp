@@ -422,7 +422,6 @@ private:
 
     const std::uint32_t generation_ = process_generation();
     std::atomic<bool> stopped_{false};  // calls cannot begin any more
-    std::uint64_t meetings_ = 0;        // with peers, ever
     std::size_t begun_frames_ = 0;      // frames that callers fill: the node stays for them as for calls
     NodeOptions options_;
     std::string address_;

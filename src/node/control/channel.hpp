@@ -33,7 +33,8 @@ public:
     // Is in `open` for as long as it lives, which is no longer than the set.
     Channel(Socket socket, std::set<Channel*>& open) : socket_(std::move(socket)), open_(open) {
         open_.insert(this);
-        (void)fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);  // a program that this one starts would keep the peer waiting
+        (void)fcntl(socket_.native_handle(), F_SETFD,
+                    FD_CLOEXEC);  // a program that this one starts would keep the peer waiting
     }
     ~Channel() { open_.erase(this); }
     Channel(const Channel&) = delete;
