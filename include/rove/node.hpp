@@ -286,7 +286,7 @@ struct NodeDescription {
 template <typename F>
 inline constexpr bool kIsMessage = std::is_same_v<F, Entry> || std::is_same_v<F, Message> || std::is_same_v<F, Within>;
 
-// A link to one node. Cheap to copy; lives as long as its node. When the node at the other end is gone, calls in flight
+// A link to one node. Cheap to copy; may outlive its node, and every call is `cancelled` then. When the node at the other end is gone, calls in flight
 // fail as disconnected, and the next call tries to reach its address again.
 class Peer {
 public:
@@ -320,6 +320,13 @@ public:
     Call<void> put(const Range& from, const Buffer<T>& to) const;
     template <typename T, typename Range>
     Call<void> get(const Buffer<T>& from, Range&& into) const;
+    // The same, given a time: timed_out when that is up; a transfer may have been made in part then.
+    template <typename T>
+    [[nodiscard]] Call<Buffer<T>> allocate(Within limit, std::size_t count) const;
+    template <typename Range, typename T>
+    Call<void> put(Within limit, const Range& from, const Buffer<T>& to) const;
+    template <typename T, typename Range>
+    Call<void> get(Within limit, const Buffer<T>& from, Range&& into) const;
 
     // The functions of the node's own program.
     ROVE_GIVES_VECTOR [[nodiscard]] std::vector<FunctionDescription> functions() const;

@@ -1,6 +1,7 @@
 // The public C++ edge: Results become exceptions here, and nowhere else.
 #include "node/core.hpp"
 #include "node/log.hpp"
+#include "node/offload.hpp"
 #include "package/package.hpp"
 #include "rove/node.hpp"
 #include "rove/peer_group.hpp"
@@ -21,6 +22,26 @@ static_assert(ROVE_MESSAGE_BYTES_MAX == wire::kMessageBytesMax);
 namespace {
 NodeCore::Callee callee_of(const std::shared_ptr<PackageStore>& package, std::size_t entry) {
     return {.id = &package->function_ids()[entry], .package = &package, .name = package->manifest().entries[entry]};
+}
+// The node of something that is begun now.
+NodeCore& usable(NodeCore* core) {
+    return detail::usable(*core);
+}
+NodeCore& usable(const std::shared_ptr<NodeCore>& core) {
+    return detail::usable(*core);
+}
+// For what a shut down node still answers, and an inherited one does not.
+NodeCore& own(NodeCore* core) {
+    if (core->is_inherited()) throw_error(core->why_unusable());
+    return *core;
+}
+NodeCore& own(const std::shared_ptr<NodeCore>& core) {
+    return own(core.get());
+}
+// Of a call in flight: results that came before its node was shut down can be taken afterwards.
+void check_usable(NodeCore* core) {
+    if (core == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    (void)own(core);
 }
 }  // namespace
 
@@ -71,21 +92,22 @@ RawCall::~RawCall() {
 }
 
 void RawCall::forget() noexcept {
-    if (NodeCore* core = std::exchange(core_, nullptr)) core->forget({slot_, generation_});
+    NodeCore* core = std::exchange(core_, nullptr);
+    if (core != nullptr && !core->is_inherited()) core->forget({slot_, generation_});
 }
 
 bool RawCall::done() {
-    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    check_usable(core_);
     return core_->test({slot_, generation_});
 }
 
 bool RawCall::wait_for(std::chrono::milliseconds timeout) {
-    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    check_usable(core_);
     return core_->wait({slot_, generation_}, Clock::now() + timeout);
 }
 
 Reply RawCall::reply() {
-    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    check_usable(core_);
     NodeCore* core = std::exchange(core_, nullptr);
     CallEnd end = value_or_throw(core->finish({slot_, generation_}));
     return {std::move(end.data), end.node, static_cast<RanAs>(end.ran), end.hops};
@@ -96,7 +118,7 @@ std::vector<std::byte> RawCall::get() {
 }
 
 std::size_t RawCall::get_into(std::span<std::byte> into) {
-    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    check_usable(core_);
     NodeCore* core = std::exchange(core_, nullptr);
     return value_or_throw(core->finish_into({slot_, generation_}, into));
 }
@@ -114,12 +136,17 @@ CallFrame::CallFrame(CallFrame&& other) noexcept
       aside_(std::move(other.aside_)) {}
 
 CallFrame::~CallFrame() {
-    if (core_ != nullptr && link_) core_->drop_begun(*peer_, std::move(link_));
+    if (core_ == nullptr || !link_) return;
+    if (core_->is_inherited())
+        (void)new std::shared_ptr<void>(std::move(link_));  // the parent's link: it is not ended here
+    else
+        core_->drop_begun(*peer_, std::move(link_));
 }
 
 RawCall CallFrame::call() {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
-    NodeCore* core = std::exchange(core_, nullptr);
+    NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
+    core_ = nullptr;
     if (!link_) return through_->call(*entry_, place_);
     const CallTable::Id id = value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, true));
     return {core, id.slot, id.generation};
@@ -127,7 +154,8 @@ RawCall CallFrame::call() {
 
 void CallFrame::post() {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
-    NodeCore* core = std::exchange(core_, nullptr);
+    NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
+    core_ = nullptr;
     if (!link_) return through_->post(*entry_, place_);
     (void)value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, false));
 }
@@ -153,7 +181,7 @@ Batch::Batch(Batch&&) noexcept = default;
 
 Batch::~Batch() {
     try {
-        if (gathered_) post();
+        if (gathered_ && gathered_->core->is_usable()) post();
     } catch (const Error& error) {
         log().warn("the posts of a batch were dropped: {}", error.what());
     }
@@ -172,16 +200,16 @@ void Batch::post() {
     Gathered& g = *gathered_;
     const Bytes payload = Bytes(g.bytes).first(std::exchange(g.used, 0));
     if (!payload.empty())
-        value_or_throw(
-            g.core->post_batch(g.peer, {callee_of(g.entry.package_, g.entry.index_), payload, false}, g.payload_bytes));
+        value_or_throw(usable(g.core).post_batch(g.peer, {callee_of(g.entry.package_, g.entry.index_), payload, false},
+                                                 g.payload_bytes));
 }
 
 // ---- Peer
 
 CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
     CallFrame frame(core_.get(), state_.get());
-    NodeCore::Begun begun =
-        value_or_throw(core_->begin(state_, {callee_of(entry.package_, entry.index_), {}, false}, payload_bytes));
+    NodeCore::Begun begun = value_or_throw(
+        usable(core_).begin(state_, {callee_of(entry.package_, entry.index_), {}, false}, payload_bytes));
     frame.link_ = std::move(begun.link);
     frame.place_ = begun.place;
     frame.handle_ = begun.handle;
@@ -203,27 +231,27 @@ Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
 }
 
 RawCall Peer::ping(std::span<const std::byte> payload) const {
-    const CallTable::Id id = value_or_throw(core_->ping(state_, payload, true));
+    const CallTable::Id id = value_or_throw(usable(core_).ping(state_, payload, true));
     return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::deliver(std::span<const std::byte> payload) const {
-    (void)value_or_throw(core_->ping(state_, payload, false));
+    (void)value_or_throw(usable(core_).ping(state_, payload, false));
 }
 
 RawCall Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
-    const CallTable::Id id =
-        value_or_throw(core_->call(state_, {callee_of(entry.package_, entry.index_), payload, true, entry.sending_}));
+    const CallTable::Id id = value_or_throw(
+        usable(core_).call(state_, {callee_of(entry.package_, entry.index_), payload, true, entry.sending_}));
     return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
     (void)value_or_throw(
-        core_->call(state_, {callee_of(entry.package_, entry.index_), payload, false, entry.sending_}));
+        usable(core_).call(state_, {callee_of(entry.package_, entry.index_), payload, false, entry.sending_}));
 }
 
 LoadReport Peer::load(const Package& package) const {
-    const CallTable::Id id = value_or_throw(core_->load(state_, package.store_));
+    const CallTable::Id id = value_or_throw(usable(core_).load(state_, package.store_));
     const std::vector<std::byte> lines = RawCall(core_.get(), id.slot, id.generation).get();
     LoadReport report;
     std::string_view rest = as_text(lines);
@@ -235,19 +263,19 @@ LoadReport Peer::load(const Package& package) const {
 }
 
 NodeId Peer::node() const {
-    return core_->describe(*state_).node;
+    return own(core_).describe(*state_).node;
 }
 std::string Peer::address() const {
-    return core_->describe(*state_).address;
+    return own(core_).describe(*state_).address;
 }
 std::string Peer::lane() const {
-    return core_->describe(*state_).lane;
+    return own(core_).describe(*state_).lane;
 }
 std::uint32_t Peer::node_count() const {
-    return core_->describe(*state_).node_count;
+    return own(core_).describe(*state_).node_count;
 }
 Peer::Counters Peer::counters() const {
-    return core_->counters(*state_);
+    return own(core_).counters(*state_);
 }
 std::size_t Peer::payload_bytes_max() noexcept {
     return wire::kPayloadBytesMax;
@@ -256,7 +284,7 @@ std::size_t Peer::message_bytes_max() noexcept {
     return wire::kMessageBytesMax;
 }
 NodeDescription Peer::description() const {
-    return core_->describe(*state_);
+    return own(core_).describe(*state_);
 }
 
 // ---- Node
@@ -264,25 +292,25 @@ NodeDescription Peer::description() const {
 Node::Node(NodeOptions options) : core_(value_or_throw(NodeCore::create(std::move(options)))) {}
 
 Node::~Node() {
-    if (!core_) return;
+    if (!core_ || core_->is_inherited()) return;
     core_->shut_down();
     core_->outlive_node(core_);
 }
 
 Peer Node::connect(std::string_view address) {
-    return {core_, value_or_throw(core_->connect(address))};
+    return {core_, value_or_throw(usable(core_).connect(address))};
 }
 void Node::share(const std::string& name, void* object, const char* type) {
-    value_or_throw(core_->share(name, object, type));
+    value_or_throw(usable(core_).share(name, object, type));
 }
 void Node::unshare(const std::string& name) {
-    core_->unshare(name);
+    own(core_).unshare(name);
 }
 unsigned Node::poll(std::chrono::milliseconds wait) {
-    return core_->poll(wait);
+    return usable(core_).poll(wait);
 }
 void Node::wake() noexcept {
-    core_->wake();
+    if (core_->is_usable()) core_->wake();
 }
 const std::string& Node::address() const {
     return core_->address();

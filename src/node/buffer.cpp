@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "node/here.hpp"
+#include "node/log.hpp"
 #include "node/memory.hpp"
 #include "node/offload.hpp"
 #include "node/residents.hpp"
@@ -14,16 +15,14 @@
 namespace rove {
 namespace detail {
 
-rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, Bytes payload) {
-    NodeCore& core = *Edge::core(peer);
+rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, Bytes payload,
+                           std::optional<TimePoint> deadline) {
+    NodeCore& core = usable(*Edge::core(peer));
     const NodeCore::Callee callee{.id = &id, .name = name, .own = true};
-    return pending_of(core, value_or_throw(core.call(Edge::state(peer), {callee, payload, true})));
-}
-
-void post_built_in(const Peer& peer, const FunctionId& id, Bytes payload) noexcept {
-    const NodeCore::Callee callee{.id = &id, .own = true};
-    (void)Edge::core(peer)->call(Edge::state(peer),
-                                 {callee, payload, false});  // to a node that is gone: so is what it was about
+    const CallTable::Id call =
+        value_or_throw(core.call(Edge::state(peer), {.callee = callee, .payload = payload, .deadline = deadline}));
+    if (deadline) core.limit(call, *deadline);
+    return pending_of(core, call);
 }
 
 namespace {
@@ -31,6 +30,15 @@ namespace {
 template <typename T>
 Bytes raw(const T& value) {
     return std::as_bytes(std::span(&value, 1));
+}
+
+// About memory of that meeting with the peer; where it is over, so is what this was about. Destructors call it.
+void post_quietly(const Peer& peer, std::uint64_t meeting, const FunctionId& id, Bytes payload) noexcept {
+    try {
+        Edge::core(peer)->post_in_meeting(*Edge::state(peer), meeting, {.id = &id, .own = true}, payload);
+    } catch (const std::exception& error) {  // no memory for the frame, say: the peer frees it when this node goes
+        log().warn("a message about a buffer was not sent: {}", error.what());
+    }
 }
 
 // Nobody can make it shorter. (-1 for what is no file in memory: all bits are set in that.)
@@ -58,34 +66,79 @@ std::byte* map_place(const MemoryTable::Place& place) {
     return static_cast<std::byte*>(memory);
 }
 
-}  // namespace
-
-rove_pending Memory::allocate(const Peer& peer, std::uint64_t bytes) {
-    return call_built_in(peer, memory_calls().allocate, "allocate", raw(bytes));
+void check_in_time(const std::optional<TimePoint>& deadline) {
+    if (deadline && Clock::now() >= *deadline)
+        throw Error(ErrorCode::timed_out,
+                    "the transfer did not end within the time that it was given; part of it was made");
 }
 
-std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t bytes, const void* result, std::size_t size) {
+// As memcpy, for memory of this process or mapped from another; looks at the clock between the pieces where there is a deadline.
+void copy_mapped(std::byte* to, const std::byte* from, std::size_t bytes, const std::optional<TimePoint>& deadline) {
+    const std::size_t step = deadline ? kTransferBytesMax : bytes;
+    for (std::size_t done = 0; done < bytes; done += step) {
+        check_in_time(deadline);
+        std::memcpy(to + done, from + done, std::min(step, bytes - done));
+    }
+}
+
+}  // namespace
+
+Allocation Memory::allocate(const Peer& peer, std::uint64_t bytes, std::int64_t limit_ns) {
+    const rove_pending pending =
+        call_built_in(peer, memory_calls().allocate, "allocate", raw(bytes), deadline_of(limit_ns));
+    // Read after the call was sent: where the link is lost and met again in between, the call has failed.
+    return {pending, Edge::state(peer)->meeting.load(std::memory_order_relaxed)};
+}
+
+std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t meeting, std::uint64_t bytes, const void* result,
+                                      std::size_t size) {
     MemoryTable::Place place;
     if (size != sizeof place) throw Error(ErrorCode::internal, "an allocation came back in an unknown form");
     std::memcpy(&place, result, sizeof place);
     if (place.bytes != bytes)
         throw Error(ErrorCode::invalid, "node " + std::to_string(peer.node()) + " gave " + std::to_string(place.bytes) +
                                             " bytes of memory where " + std::to_string(bytes) + " were asked for");
-    std::shared_ptr<Memory> memory(new Memory(peer, place.key, place.bytes));
+    std::shared_ptr<Memory> memory(new Memory(peer, meeting, place.key, place.bytes));
     if (place.pid == 0) return memory;
     if (peer.lane() == "direct") memory->mapped_ = map_place(place);
-    post_built_in(peer, memory_calls().mapped, raw(place.key));
+    post_quietly(peer, meeting, memory_calls().mapped, raw(place.key));
     return memory;
 }
 
 Memory::~Memory() {
     if (mapped_ != nullptr) munmap(mapped_, bytes_);
-    post_built_in(peer_, memory_calls().free, raw(key_));
+    post_quietly(peer_, meeting_, memory_calls().free, raw(key_));
 }
 
-Call<> Memory::put(std::uint64_t offset, std::span<const std::byte> from) const {
+void Memory::check_in_use() const {
+    (void)usable(*Edge::core(peer_));
+    const std::uint64_t now = Edge::state(peer_)->meeting.load(std::memory_order_relaxed);
+    if (now == meeting_) return;
+    const std::string node = "node " + std::to_string(peer_.node()) + " at " + peer_.address();
+    throw Error(ErrorCode::disconnected,
+                now == 0 ? "the link to " + node + " was lost, and with it this buffer"
+                         : "the link to " + node +
+                               " was lost and the node met again since; buffers of the earlier meeting are gone: "
+                               "allocate this one again");
+}
+
+std::uint64_t Memory::key() const {
+    check_in_use();
+    return key_;
+}
+
+std::byte* Memory::mapped_part(std::uint64_t offset, std::size_t bytes) const {
+    if (offset > bytes_ || bytes > bytes_ - offset)
+        throw Error(ErrorCode::invalid, std::to_string(bytes) + " bytes at " + std::to_string(offset) +
+                                            " are not in a buffer of " + std::to_string(bytes_));
+    return mapped_ + offset;
+}
+
+Call<> Memory::put(std::uint64_t offset, std::span<const std::byte> from, std::int64_t limit_ns) const {
+    check_in_use();
+    const std::optional<TimePoint> deadline = deadline_of(limit_ns);
     if (mapped_ != nullptr) {  // before any frame that this thread sends from here on
-        if (!from.empty()) std::memcpy(mapped_ + offset, from.data(), from.size());
+        copy_mapped(mapped_part(offset, from.size()), from.data(), from.size(), deadline);
         return {};
     }
     Call<> last;
@@ -96,14 +149,16 @@ Call<> Memory::put(std::uint64_t offset, std::span<const std::byte> from) const 
         std::memcpy(message.data(), &head, sizeof head);
         std::memcpy(message.data() + sizeof head, piece.data(), piece.size());
         if (done > 0) last.get();
-        last = Call<>(call_built_in(peer_, memory_calls().put, "put", message));
+        last = Call<>(call_built_in(peer_, memory_calls().put, "put", message, deadline));
     }
     return last;
 }
 
-Call<> Memory::get(std::uint64_t offset, std::span<std::byte> into) const {
+Call<> Memory::get(std::uint64_t offset, std::span<std::byte> into, std::int64_t limit_ns) const {
+    check_in_use();
+    const std::optional<TimePoint> deadline = deadline_of(limit_ns);
     if (mapped_ != nullptr) {  // after any reply that this thread has seen
-        if (!into.empty()) std::memcpy(into.data(), mapped_ + offset, into.size());
+        copy_mapped(into.data(), mapped_part(offset, into.size()), into.size(), deadline);
         return {};
     }
     Call<> last;
@@ -111,33 +166,37 @@ Call<> Memory::get(std::uint64_t offset, std::span<std::byte> into) const {
         const auto piece = into.subspan(done, std::min(kTransferBytesMax, into.size() - done));
         const MemoryPart part{key_, offset + done, piece.size()};
         if (done > 0) last.get();
-        last = Call<>(call_built_in(peer_, memory_calls().get, "get", raw(part)), piece);
+        last = Call<>(call_built_in(peer_, memory_calls().get, "get", raw(part), deadline), piece);
     }
     return last;
 }
 
 Call<> Memory::copy(const Memory& from, std::uint64_t from_offset, const Memory& to, std::uint64_t to_offset,
-                    std::uint64_t bytes) {
+                    std::uint64_t bytes, std::int64_t limit_ns) {
+    from.check_in_use();
+    to.check_in_use();
+    const std::optional<TimePoint> deadline = deadline_of(limit_ns);
     const std::uint64_t to_node = to.peer_.node();
     bool direct = Edge::state(from.peer_) == Edge::state(to.peer_);
     if (!direct) {
-        const std::string& address = to.peer_.address();
+        const std::string address = to.peer_.address();
         ByteBuffer question(sizeof to_node + address.size());
         std::memcpy(question.data(), &to_node, sizeof to_node);
         std::memcpy(question.data() + sizeof to_node, address.data(), address.size());
-        direct = Call<bool>(call_built_in(from.peer_, memory_calls().knows, "knows", question)).get();
+        direct = Call<bool>(call_built_in(from.peer_, memory_calls().knows, "knows", question, deadline)).get();
     }
     if (direct) {
         const MemoryCopy request{{from.key_, from_offset, bytes}, to.key_, to_offset, to_node};
-        return Call<>(call_built_in(from.peer_, memory_calls().copy, "copy", raw(request)));
+        return Call<>(call_built_in(from.peer_, memory_calls().copy, "copy", raw(request), deadline));
     }
     Call<> last;
     std::vector<std::byte> piece(std::min<std::size_t>(bytes, kTransferBytesMax));
     for (std::uint64_t done = 0; done < bytes; done += piece.size()) {
         const auto part = std::span(piece).first(std::min<std::size_t>(piece.size(), bytes - done));
-        from.get(from_offset + done, part).get();
+        const auto left_ns = [&deadline] { return deadline ? ns_of(*deadline - Clock::now()) : std::int64_t{-1}; };
+        from.get(from_offset + done, part, left_ns()).get();
         if (done > 0) last.get();
-        last = to.put(to_offset + done, part);
+        last = to.put(to_offset + done, part, left_ns());
     }
     return last;
 }

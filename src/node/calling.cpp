@@ -182,17 +182,22 @@ Result<NodeCore::Begun> NodeCore::begin(const std::shared_ptr<PeerState>& peer, 
     if (!handle || !peer->clear_way()) return Begun{};
     std::byte* frame = peer->link->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
     if (frame == nullptr) return Begun{};
+    ++begun_frames_;
     peer->frame_open = true;
     peer->frame_opened_by = std::this_thread::get_id();
     return Begun{peer->link, {frame + wire::kHeaderBytes, payload_bytes}, *handle};
 }
 
 Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wants_reply) {
+    std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(*this);
+    --begun_frames_;
+    last = last_use();
     const std::shared_ptr<void> held = std::move(begun.link);
     const std::shared_ptr<fabric::Link>& link = peer.link;
     if (link != held || peer.lost || link->broken() != nullptr)
-        return fail(ErrorCode::disconnected, "node {} went before the frame for it was posted", peer.id);
+        return stopped_ ? tl::unexpected<Error>(why_unusable())
+                        : fail(ErrorCode::disconnected, "node {} went before the frame for it was posted", peer.id);
     peer.frame_open = false;
     CallTable::Id id{0, 0};
     if (wants_reply) {
@@ -210,7 +215,10 @@ Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wa
 }
 
 void NodeCore::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
+    std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(*this);
+    --begun_frames_;
+    last = last_use();
     if (peer.link == link) peer.frame_open = false;  // nothing was published
     link.reset();                                    // under the lock, for it may be the last to hold it
     wake_leader();

@@ -51,6 +51,7 @@ void CallTable::grow() {
 }
 
 Result<CallTable::Id> CallTable::begin(PeerState* peer) {
+    if (closed_) return fail(ErrorCode::cancelled, "the node was shut down");
     if (free_.empty()) {
         if (chunks_.size() * kChunk == kCallsMax)
             return fail(ErrorCode::overloaded,

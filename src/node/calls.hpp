@@ -85,6 +85,8 @@ public:
     [[nodiscard]] CallSlot* flying(Id id);
     [[nodiscard]] CallSlot* find(Id id);
     void release(Id id);
+    // No call begins any more: cancelled.
+    void close() { closed_ = true; }
     [[nodiscard]] std::size_t used() const { return chunks_.size() * kChunk - free_.size(); }
     // Fails what flies to one peer (null: to any), and gives each slot to `ended`.
     template <typename Ended>
@@ -124,6 +126,7 @@ private:
     std::vector<std::unique_ptr<Chunk>> chunks_;
     std::vector<std::uint16_t> free_;
     std::multimap<TimePoint, CallId> timers_;
+    bool closed_ = false;
     std::size_t gathered_bytes_ = 0;  // room for results that came, or are coming, in parts
 };
 

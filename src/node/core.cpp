@@ -31,7 +31,8 @@ NodeCore::NodeCore(NodeOptions options)
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
     if (sodium_init() < 0) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
     (void)memory_calls();  // enrols what is built in
-    std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)));
+    const std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)), Delete());
+    remember(core);
     if (const Status started = core->start(); !started) {
         core->shut_down();
         return tl::unexpected<Error>(started.error());
@@ -180,7 +181,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     peer->link = std::move(link);
     ++links_version_;
     peer->lost.reset();
-    peer->meeting = ++meetings_;
+    peer->meeting.store(++meetings_, std::memory_order_relaxed);
     peer->hang_up = std::move(meeting.hang_up);
     peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
     if (peer->member) {
@@ -255,12 +256,16 @@ void NodeCore::forget(CallTable::Id id) {
 
 std::shared_ptr<NodeCore> NodeCore::free_slot(CallTable::Id id) {
     calls_.release(id);
-    return self_ && calls_.used() == 0 ? std::exchange(self_, nullptr) : nullptr;
+    return last_use();
+}
+
+std::shared_ptr<NodeCore> NodeCore::last_use() {
+    return self_ && calls_.used() == 0 && begun_frames_ == 0 ? std::exchange(self_, nullptr) : nullptr;
 }
 
 void NodeCore::outlive_node(std::shared_ptr<NodeCore> self) {
     Hold hold(*this);
-    if (calls_.used() > 0) self_ = std::move(self);
+    if (calls_.used() > 0 || begun_frames_ > 0) self_ = std::move(self);
 }
 
 }  // namespace rove

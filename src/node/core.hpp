@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/fork.hpp"
 #include "code/cache.hpp"
 #include "node/calls.hpp"
 #include "node/memory.hpp"
@@ -121,6 +122,21 @@ public:
     [[nodiscard]] NodeId id() const { return id_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint32_t node_count() const { return node_count_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::string name() const;  // "node 2", "client": for messages
+
+    // ---- how far this node may be used (lifetime.cpp); none takes the lock
+    // This process is a fork of the one that made the node: its threads and its locks are not here, and its links are the parent's.
+    [[nodiscard]] bool is_inherited() const { return generation_ != process_generation(); }
+    // False: it was shut down, or is inherited. Two relaxed loads.
+    [[nodiscard]] bool is_usable() const { return !stopped_.load(std::memory_order_relaxed) && !is_inherited(); }
+    [[nodiscard]] Error why_unusable() const;
+    // The node at that address, where it was not freed: for who knows it longer than any call of it lasts.
+    [[nodiscard]] static std::shared_ptr<NodeCore> living(const void* node);
+    // Frees a node, or leaves it alone where it is inherited.
+    struct Delete {
+        void operator()(NodeCore* core) const;
+    };
+    // A post that never waits and never meets anybody: where the meeting that it belongs to is over, so is what it was about.
+    void post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload);
 
     // ---- for running functions (here.cpp); each takes the lock
     [[nodiscard]] Status reply(const wire::FrameHeader& to, code::Ran ran, Bytes data);
@@ -300,6 +316,8 @@ private:
     [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into);
     // Gives this node itself where that was the last call that it had stayed for: to be dropped when the lock is.
     [[nodiscard]] std::shared_ptr<NodeCore> free_slot(CallTable::Id id);
+    [[nodiscard]] std::shared_ptr<NodeCore> last_use();
+    static void remember(const std::shared_ptr<NodeCore>& core);
     [[nodiscard]] bool wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline);
 
     // ---- arrivals (dispatch.cpp)
@@ -407,6 +425,9 @@ private:
     void fail_forwarded(PeerState& peer);
     void wake_leader();
 
+    const std::uint32_t generation_ = process_generation();
+    std::atomic<bool> stopped_{false};  // calls cannot begin any more
+    std::size_t begun_frames_ = 0;      // frames that callers fill: the node stays for them as for calls
     NodeOptions options_;
     std::string address_;
     std::atomic<NodeId> id_{0};

@@ -21,14 +21,26 @@ struct LastFailure {
     rove_failure told{};
     std::string type, message;
 };
-thread_local LastFailure last_failure;  // NOLINT: one a thread is the contract
+// One a thread is the contract. A pointer, so that the destructors of a program's globals can still fail: what is freed at the
+// thread's end is made again, and then kept.
+thread_local LastFailure* last_failure_of_thread = nullptr;  // NOLINT
+LastFailure& last_failure() {
+    static constexpr auto free_last = [] { delete std::exchange(last_failure_of_thread, nullptr); };
+    struct AtThreadEnd {
+        ~AtThreadEnd() { free_last(); }
+    };
+    thread_local const AtThreadEnd at_end;  // NOLINT: as above
+    (void)at_end;
+    if (last_failure_of_thread == nullptr) last_failure_of_thread = new LastFailure;
+    return *last_failure_of_thread;
+}
 
 int failed(const Error& error) {
-    last_failure.type = error.exception_type();
-    last_failure.message = error.message();
-    last_failure.told = {static_cast<int>(error.code()), error.node(), last_failure.type.c_str(),
-                         last_failure.message.c_str()};
-    return last_failure.told.error;
+    LastFailure& last = last_failure();
+    last.type = error.exception_type();
+    last.message = error.message();
+    last.told = {static_cast<int>(error.code()), error.node(), last.type.c_str(), last.message.c_str()};
+    return last.told.error;
 }
 int failed(ErrorCode code, std::string message) {
     return failed(Error(code, std::move(message)));
@@ -36,6 +48,10 @@ int failed(ErrorCode code, std::string message) {
 
 NodeCore& core_of(const rove_pending& pending) {
     return *static_cast<NodeCore*>(pending.node);
+}
+// The call is of the process that this one is a fork of.
+bool is_inherited(const rove_pending& pending) {
+    return core_of(pending).is_inherited();
 }
 rove::CallTable::Id id_of(const rove_pending& pending) {
     return {static_cast<std::uint16_t>(pending.slot), pending.generation};
@@ -69,7 +85,7 @@ struct Kept : rove_here {
 extern "C" {
 
 const rove_failure* rove_last_failure(void) noexcept {
-    return &last_failure.told;
+    return &last_failure().told;
 }
 
 int rove_fail_caught(rove_here* here) noexcept {
@@ -159,6 +175,7 @@ void rove_release(rove_here* kept) noexcept {
 int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const void* payload, size_t size,
                    rove_pending* out) noexcept {
     if (payload == nullptr && size > 0) return failed(ErrorCode::invalid, "rove_here_call: payload is NULL");
+    if (!here->core->is_usable()) return failed(here->core->why_unusable());
     const rove::Bytes bytes(static_cast<const std::byte*>(payload), size);
     const rove::Result<rove::CallTable::Id> id =
         here->core->call_from_here(to, reinterpret_cast<rove::code::EntryPoint>(function), bytes, out != nullptr);
@@ -168,11 +185,12 @@ int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const v
 }
 
 int rove_pending_done(const rove_pending* pending) noexcept {
-    return core_of(*pending).test(id_of(*pending)) ? 1 : 0;
+    // True in a fork: whoever waits is told why by the take.
+    return is_inherited(*pending) || core_of(*pending).test(id_of(*pending)) ? 1 : 0;
 }
 
 int rove_pending_wait(const rove_pending* pending, int64_t timeout_ns) noexcept {
-    if (core_of(*pending).wait(id_of(*pending), deadline_in(timeout_ns))) return ROVE_OK;
+    if (is_inherited(*pending) || core_of(*pending).wait(id_of(*pending), deadline_in(timeout_ns))) return ROVE_OK;
     return failed(ErrorCode::timed_out, "the call has not ended in that time; it is still in flight");
 }
 
@@ -180,6 +198,7 @@ int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* si
     NodeCore& core = core_of(*pending);
     const rove::CallTable::Id id = id_of(*pending);
     pending->node = nullptr;
+    if (core.is_inherited()) return failed(core.why_unusable());
     const rove::Result<std::size_t> taken = core.finish_into(id, {static_cast<std::byte*>(into), room});
     if (!taken) return failed(taken.error());
     *size = *taken;
@@ -187,6 +206,7 @@ int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* si
 }
 
 int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) noexcept {
+    if (is_inherited(*pending)) return failed(core_of(*pending).why_unusable());
     const rove::Result<rove::Bytes> bytes = core_of(*pending).result(id_of(*pending));
     if (!bytes) return failed(bytes.error());
     *data = bytes->data();
@@ -196,6 +216,7 @@ int rove_pending_result(const rove_pending* pending, const void** data, size_t* 
 
 int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) noexcept {
     if (count == 0) return failed(ErrorCode::invalid, "there are no calls to wait for");
+    if (is_inherited(pendings[0])) return failed(core_of(pendings[0]).why_unusable());
     std::vector<rove::CallTable::Id> ids;
     for (size_t i = 0; i < count; ++i) {
         if (pendings[i].node != pendings[0].node)
@@ -209,26 +230,33 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
 }
 
 int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) noexcept {
+    if (is_inherited(*pending)) return 0;
     return core_of(*pending).notify(id_of(*pending), notify, argument) ? 1 : 0;
 }
 
 void rove_pending_limit(const rove_pending* pending, int64_t timeout_ns) noexcept {
+    if (is_inherited(*pending)) return;
     if (const auto deadline = deadline_in(timeout_ns)) core_of(*pending).limit(id_of(*pending), *deadline);
 }
 
 void rove_pending_cancel(const rove_pending* pending) noexcept {
-    core_of(*pending).cancel(id_of(*pending));
+    if (!is_inherited(*pending)) core_of(*pending).cancel(id_of(*pending));
 }
 
 void rove_pending_drop(rove_pending* pending) noexcept {
     if (pending->node == nullptr) return;
     NodeCore& core = core_of(*pending);
     pending->node = nullptr;
-    core.forget(id_of(*pending));
+    if (!core.is_inherited()) core.forget(id_of(*pending));
 }
 
 int rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) noexcept {
-    static_cast<NodeCore*>(node)->drive([done, argument] { return done(argument) != 0; }, deadline_in(timeout_ns));
+    // The node that was last waited for may be gone while the caller waits for something else.
+    const std::shared_ptr<NodeCore> core = NodeCore::living(node);
+    if (core && core->is_usable())
+        core->drive([done, argument] { return done(argument) != 0; }, deadline_in(timeout_ns));
+    else
+        std::this_thread::yield();
     return ROVE_OK;
 }
 

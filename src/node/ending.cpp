@@ -70,6 +70,8 @@ void NodeCore::shut_down() {
         until(begun + options_.grace * 4 / 5, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
         // 4. … and are told then that nothing comes any more.
         ending_ = true;
+        stopped_.store(true, std::memory_order_relaxed);
+        calls_.close();
         calls_.fail_all(nullptr, Error(ErrorCode::cancelled, name() + " was shut down while the call was in flight"),
                         [this](CallSlot& slot) { call_ended(slot); });
         changed_.notify_all();
@@ -99,6 +101,7 @@ void NodeCore::shut_down() {
     if (cache_) cache_->stop();  // without the lock: the compile thread answers loads
     Hold hold(*this);
     for (const auto& peer : peers_) peer->forget_meeting();
+    changed_.notify_all();  // who waits for room finds that there is no link any more
     if (!abandoned_) buried_.clear();
     spare_watch_ = {};
 }

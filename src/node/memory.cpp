@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sodium.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,23 +28,58 @@ Block::~Block() {
     if (file_ >= 0) close(file_);
 }
 
+MemoryTable::MemoryTable(std::size_t bytes_max)
+    : unmapped_max_([] {
+          rlimit files{};
+          const std::size_t most = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 1024;
+          return std::min(kUnmappedFilesMax, most / 4);
+      }()),
+      bytes_max_(bytes_max) {}
+
+// Under the lock, as the two that follow.
+Status MemoryTable::take_room(std::uint64_t bytes, NodeId owner, bool& may_map) {
+    const auto owned = blocks_of_.find(owner);
+    if (bytes > bytes_max_ - bytes_ || blocks_.size() >= kBlocksMax)
+        return fail(ErrorCode::overloaded, "{} bytes: peers hold {} of the {} bytes in {} buffers that they may", bytes,
+                    bytes_, bytes_max_, blocks_.size());
+    if (owned != blocks_of_.end() && owned->second >= kBlocksOfPeerMax)
+        return fail(ErrorCode::overloaded, "{} bytes: node {} has {} buffers here, the most that one may", bytes, owner,
+                    owned->second);
+    ++blocks_of_[owner];
+    bytes_ += bytes;
+    may_map = bytes >= kMappedBytesMin && mappings_ < kMappingsMax && unmapped_max_ > 0;
+    if (!may_map) return {};
+    ++mappings_;
+    return {};
+}
+
+void MemoryTable::give_room_back(std::uint64_t bytes, NodeId owner, bool was_mapped) {
+    bytes_ -= bytes;
+    if (was_mapped) --mappings_;
+    if (const auto owned = blocks_of_.find(owner); --owned->second == 0) blocks_of_.erase(owned);
+}
+
+void MemoryTable::close_file(Block& block) {
+    if (block.file_ < 0) return;
+    close(std::exchange(block.file_, -1));
+    unmapped_.erase(block.unmapped_);
+}
+
 Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId owner) {
     std::shared_ptr<Block> block(new Block);
     block->owner_ = owner;
     Place place{.bytes = bytes};
+    bool may_map = false;
     {
         const std::lock_guard lock(mutex_);
-        if (bytes > bytes_max_ - bytes_ || blocks_.size() >= kBlocksMax)
-            return fail(ErrorCode::overloaded, "{} bytes: peers hold {} of the {} bytes in {} buffers that they may",
-                        bytes, bytes_, bytes_max_, blocks_.size());
-        bytes_ += bytes;
+        ROVE_CHECK(take_room(bytes, owner, may_map));
     }
     const auto give_back = [&] {
         const std::lock_guard lock(mutex_);
-        bytes_ -= bytes;
+        give_room_back(bytes, owner, may_map);
         return fail(ErrorCode::overloaded, "{} bytes: this machine has no memory for them", bytes);
     };
-    if (bytes >= kMappedBytesMin) {
+    if (may_map) {
         block->file_ = memfd_create("rove-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         // Sealed: a peer that shortened it would end this process where it touches what is gone.
         struct stat facts{};
@@ -61,6 +97,7 @@ Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId own
         }
     }
     if (block->bytes_.data() == nullptr) {
+        if (block->file_ >= 0) close(std::exchange(block->file_, -1));
         block->heap_.reset(new (std::nothrow) std::byte[std::max<std::size_t>(bytes, 1)]());
         if (!block->heap_) return give_back();
         block->bytes_ = {block->heap_.get(), bytes};
@@ -69,6 +106,11 @@ Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId own
     do {
         randombytes_buf(&place.key, sizeof place.key);
     } while (place.key == 0 || blocks_.contains(place.key));
+    if (may_map && block->heap_) --mappings_;
+    if (block->file_ >= 0) {
+        if (unmapped_.size() >= unmapped_max_) close_file(*blocks_.at(unmapped_.front()));
+        block->unmapped_ = unmapped_.insert(unmapped_.end(), place.key);
+    }
     blocks_[place.key] = std::move(block);
     return place;
 }
@@ -79,28 +121,31 @@ void MemoryTable::free(std::uint64_t key) {
     const auto found = blocks_.find(key);
     if (found == blocks_.end()) return;
     last = std::move(found->second);
-    bytes_ -= last->bytes_.size();
     blocks_.erase(found);
+    close_file(*last);
+    give_room_back(last->bytes_.size(), last->owner_, last->heap_ == nullptr);
 }
 
 void MemoryTable::free_all_of(NodeId owner) {
     std::vector<std::shared_ptr<Block>> last;
     const std::lock_guard lock(mutex_);
+    if (!blocks_of_.contains(owner)) return;
     for (auto each = blocks_.begin(); each != blocks_.end();) {
         if (each->second->owner_ != owner) {
             ++each;
             continue;
         }
-        bytes_ -= each->second->bytes_.size();
         last.push_back(std::move(each->second));
         each = blocks_.erase(each);
+        close_file(*last.back());
+        give_room_back(last.back()->bytes_.size(), owner, last.back()->heap_ == nullptr);
     }
 }
 
 void MemoryTable::mapped(std::uint64_t key) {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(key);
-    if (found != blocks_.end() && found->second->file_ >= 0) close(std::exchange(found->second->file_, -1));
+    if (found != blocks_.end()) close_file(*found->second);
 }
 
 std::shared_ptr<Block> MemoryTable::find(std::uint64_t key) const {

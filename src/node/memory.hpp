@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,17 +27,25 @@ private:
     friend class MemoryTable;
     Block() = default;
     std::span<std::byte> bytes_;
-    std::unique_ptr<std::byte[]> heap_;  // where it is not a mapping of …
-    int file_ = -1;                      // … this, which peers on the same machine map, too
+    std::unique_ptr<std::byte[]> heap_;            // where it is not a mapping of …
+    int file_ = -1;                                // … this, which peers on the same machine map, too
+    std::list<std::uint64_t>::iterator unmapped_;  // where that is not -1: its place among those that wait to be mapped
     NodeId owner_ = kNoNode;
 };
 
 class MemoryTable {
 public:
-    // Allocations at once. Small ones cost some 200 bytes of the table.
+    // Allocations at once. Small ones cost some 200 bytes of the table: 200 MiB. One peer has a quarter of them at most, so that
+    // others find some; of bytes it may have all, because a node with one client is the common case.
     static constexpr std::size_t kBlocksMax = 1UL << 20U;
+    static constexpr std::size_t kBlocksOfPeerMax = kBlocksMax / 4;
+    // Files that wait to be mapped by their peers; the oldest is closed beyond that, and its buffer copied by calls. A quarter of
+    // the process's descriptors at most, so that three quarters are left for peers and for the program itself.
+    static constexpr std::size_t kUnmappedFilesMax = 256;
+    // Blocks that are mappings of their own: a quarter of the 65,530 that Linux gives a process. More are on the heap.
+    static constexpr std::size_t kMappingsMax = 16384;
 
-    explicit MemoryTable(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+    explicit MemoryTable(std::size_t bytes_max);
 
     // How a peer on the same machine finds and recognises the memory.
     struct Place {
@@ -53,9 +62,16 @@ public:
     [[nodiscard]] std::shared_ptr<Block> find(std::uint64_t key) const;
 
 private:
+    [[nodiscard]] Status take_room(std::uint64_t bytes, NodeId owner, bool& may_map);
+    void give_room_back(std::uint64_t bytes, NodeId owner, bool was_mapped);
+    void close_file(Block& block);
     mutable std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Block>> blocks_;
+    std::unordered_map<NodeId, std::size_t> blocks_of_;  // how many each peer has
+    std::list<std::uint64_t> unmapped_;                  // keys of the blocks with open files, the oldest first
+    std::size_t mappings_ = 0;
     std::size_t bytes_ = 0;
+    const std::size_t unmapped_max_;
     const std::size_t bytes_max_;
 };
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/demangle.hpp"
+#include "base/fork.hpp"
 #include "code/own_code.hpp"
 #include "node/names.hpp"
 #include "node/residents.hpp"
@@ -116,7 +117,11 @@ struct Callables {
     std::unordered_map<std::string, const Resident*> by_entry;
 };
 Callables& callables() {
-    static Callables* const kept = new Callables;  // nodes may outlive what is destroyed at the end
+    static Callables* const kept = [] {  // never destroyed: nodes may outlive what is destroyed at the end
+        auto* made = new Callables;
+        hold_across_forks(made->mutex);
+        return made;
+    }();
     return *kept;
 }
 
@@ -197,13 +202,13 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, const std::b
                         bool reply, std::int64_t limit_ns) {
     NodeCore::Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
     complete(callee, callable);
-    NodeCore& core = *Edge::core(peer);
+    NodeCore& core = usable(*Edge::core(peer));
     // Nothing that the peer's program could have instead: no need to ask.
     if (callee.shipped == nullptr && !callable.why_not.empty() && !Edge::state(peer)->has_residents)
         throw Error(ErrorCode::unsupported,
                     callable.name + " cannot be sent to " + who(peer.node(), peer.address()) + ": " + callable.why_not);
     NodeCore::Outgoing outgoing{callee, {payload, size}, reply};
-    if (limit_ns >= 0) outgoing.deadline = Clock::now() + std::chrono::nanoseconds(limit_ns);
+    outgoing.deadline = deadline_of(limit_ns);
     const CallTable::Id id = value_or_throw(core.call(Edge::state(peer), outgoing));
     if (outgoing.deadline && reply) core.limit(id, *outgoing.deadline);
     return pending_of(core, id);

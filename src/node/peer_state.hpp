@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -65,11 +66,13 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     NodeId back = kNoNode;  // what its frames' origin is called here, where they come from itself: see NodeCore::adopt
 
     std::shared_ptr<fabric::Link> link;  // null: gone
+    // Counts the node's meetings: by which this link came; 0: there is none. What the peer keeps for this node (buffers) goes with it.
+    // Written under the lock, read by anybody.
+    std::atomic<std::uint64_t> meeting{0};
     std::string lane;
     std::optional<Error> lost;                  // set by whoever notices; the leader cleans up
     std::string gone;                           // why there is no link: what was said when the last one ended
     std::function<void(const Error&)> hang_up;  // ends the control connection, and tells the other end why
-    std::uint64_t meeting = 0;                  // counts the node's meetings: by which this link came
 
     std::array<std::deque<ByteBuffer>, fabric::kTrafficKinds> outbox;
     std::array<std::size_t, fabric::kTrafficKinds> outbox_bytes{};
@@ -147,6 +150,7 @@ inline void PeerState::learn_handle(const FunctionId& function, std::uint32_t ha
 }
 
 inline void PeerState::forget_meeting() {
+    meeting.store(0, std::memory_order_relaxed);
     link.reset();
     frame_open = false;
     for (auto& queue : outbox) queue.clear();

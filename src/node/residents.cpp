@@ -6,6 +6,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/fork.hpp"
+
 namespace rove {
 namespace {
 
@@ -18,7 +20,11 @@ struct Table {
 
 // Made by whoever comes first, before main() mostly; never destroyed, for nodes may outlive what is.
 Table& table() {
-    static Table* const kept = new Table;
+    static Table* const kept = [] {
+        auto* made = new Table;
+        hold_across_forks(made->mutex);
+        return made;
+    }();
     return *kept;
 }
 

@@ -1,4 +1,5 @@
 // Memory on other nodes.
+#include <filesystem>
 #include <numeric>
 
 #include "nodes.hpp"
@@ -139,6 +140,93 @@ TEST_P(Buffers, AreCopiedBetweenNodes) {
     }
     const auto small = peer().allocate<int>(2).get(), large = to.allocate<int>(3).get();
     EXPECT_EQ(error_of([&] { copy(large, small).get(); }).code(), ErrorCode::invalid);
+}
+
+// What a caller who is not Rove's own template could ask for: the node checks it, too.
+TEST_P(Buffers, BytesBeyondABufferAreInvalid) {
+    const auto buffer = peer().allocate<char>(100'000).get(), other = peer().allocate<char>(100'000).get();
+    std::vector<std::byte> bytes(1);
+    constexpr std::uint64_t kEnd = 100'000, kFarAway = ~std::uint64_t{0} - 7;
+    for (const std::uint64_t offset : {kEnd, kEnd + 1, kFarAway}) {
+        EXPECT_EQ(error_of([&] { buffer.memory().put(offset, bytes).get(); }).code(), ErrorCode::invalid) << offset;
+        EXPECT_EQ(error_of([&] { buffer.memory().get(offset, bytes).get(); }).code(), ErrorCode::invalid) << offset;
+        EXPECT_EQ(error_of([&] { detail::Memory::copy(buffer.memory(), offset, other.memory(), 0, 1).get(); }).code(),
+                  ErrorCode::invalid)
+            << offset;
+        EXPECT_EQ(error_of([&] { detail::Memory::copy(buffer.memory(), 0, other.memory(), offset, 1).get(); }).code(),
+                  ErrorCode::invalid)
+            << offset;
+    }
+    // Of no bytes, but from beyond the end.
+    EXPECT_EQ(error_of([&] { detail::Memory::copy(buffer.memory(), kEnd + 1, other.memory(), 0, 0).get(); }).code(),
+              ErrorCode::invalid);
+    detail::Memory::copy(buffer.memory(), kEnd, other.memory(), kEnd, 0).get();
+}
+
+TEST_P(Buffers, UseNoDescriptorEach) {
+    const auto descriptors = [] {
+        return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                             std::filesystem::directory_iterator());
+    };
+    const auto before = descriptors();
+    // Not mapped yet: nobody has taken the results.
+    std::vector<Call<Buffer<int>>> calls;
+    for (int i = 0; i < 1500; ++i) calls.push_back(peer().allocate<int>(5000));
+    (void)peer().sync([] { return 1; });
+    EXPECT_LE(descriptors(), before + 300);
+    std::vector<Buffer<int>> buffers;
+    for (auto& call : calls) buffers.push_back(call.get());
+    for (int i = 0; i < 1500; ++i) peer().put(std::array{i}, buffers[static_cast<std::size_t>(i)]).get();
+    for (int i = 0; i < 1500; ++i) {
+        std::array<int, 1> back{-1};
+        peer().get(buffers[static_cast<std::size_t>(i)].subspan(0, 1), back).get();
+        ASSERT_EQ(back[0], i);
+    }
+    (void)peer().sync([] { return 1; });
+    EXPECT_LE(descriptors(), before + 20);
+}
+
+TEST_P(Buffers, TransfersTakeATime) {
+    using namespace std::chrono_literals;
+    const auto a = peer().allocate<int>(within(10s), 1000).get(), b = peer().allocate<int>(within(10s), 1000).get();
+    const std::vector<int> host(1000, 7);
+    std::vector<int> back(1000);
+    peer().put(within(10s), host, a).get();
+    copy(within(10s), a, b).get();
+    peer().get(within(10s), b, back).get();
+    EXPECT_EQ(back, host);
+    EXPECT_EQ(error_of([&] { peer().put(within(0ms), host, a).get(); }).code(), ErrorCode::timed_out);
+    EXPECT_EQ(error_of([&] { peer().get(within(0ms), a, back).get(); }).code(), ErrorCode::timed_out);
+}
+
+TEST_P(Buffers, GoWithTheLinkAndSaySo) {
+    auto second = std::make_unique<Node>(options(true));
+    const std::string address = second->address();
+    const Peer to = node_->connect(address);
+    const auto small = to.allocate<int>(10).get(), large = to.allocate<int>(100'000).get();
+    second.reset();
+    const std::vector<int> host(10);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (bool gone = false; !gone;) {
+        ASSERT_LT(std::chrono::steady_clock::now(), limit);
+        try {
+            to.put(host, large).get();
+        } catch (const Error& error) {
+            gone = true;
+            EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.message();
+        }
+    }
+    NodeOptions again = options(true);
+    again.listen = address;
+    Node third(again);
+    EXPECT_EQ(to.sync([] { return 5; }), 5);  // met again
+    for (const auto& buffer : {small, large}) {
+        const Error put = error_of([&] { to.put(host, buffer).get(); });
+        EXPECT_EQ(put.code(), ErrorCode::disconnected);
+        EXPECT_NE(put.message().find("met again since"), std::string::npos) << put.message();
+        const Error passed = error_of([&] { (void)to.sync([](std::span<const int> s) { return s.size(); }, buffer); });
+        EXPECT_EQ(passed.code(), ErrorCode::disconnected);
+    }
 }
 
 TEST_P(Buffers, CanBeAwaited) {

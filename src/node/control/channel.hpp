@@ -4,6 +4,8 @@
 // Threads: all of it on the control thread (the io_context's).
 #pragma once
 
+#include <fcntl.h>
+
 #include <asio/awaitable.hpp>
 #include <asio/generic/stream_protocol.hpp>
 #include <set>
@@ -29,7 +31,11 @@ struct Farewell {
 class Channel : public std::enable_shared_from_this<Channel> {
 public:
     // Is in `open` for as long as it lives, which is no longer than the set.
-    Channel(Socket socket, std::set<Channel*>& open) : socket_(std::move(socket)), open_(open) { open_.insert(this); }
+    Channel(Socket socket, std::set<Channel*>& open) : socket_(std::move(socket)), open_(open) {
+        open_.insert(this);
+        (void)fcntl(socket_.native_handle(), F_SETFD,
+                    FD_CLOEXEC);  // a program that this one starts would keep the peer waiting
+    }
     ~Channel() { open_.erase(this); }
     Channel(const Channel&) = delete;
 

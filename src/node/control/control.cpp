@@ -1,5 +1,6 @@
 #include "node/control/control.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,6 +84,7 @@ Result<std::string> Control::listen(const std::string& text) {
         asio::error_code error;
         acceptor_.emplace(*io_);
         acceptor_->open(endpoint.protocol(), error);
+        if (!error) (void)fcntl(acceptor_->native_handle(), F_SETFD, FD_CLOEXEC);
         if (!error && !address.is_unix()) acceptor_->set_option(asio::socket_base::reuse_address(true), error);
         if (!error) acceptor_->bind(endpoint, error);
         if (!error) acceptor_->listen(asio::socket_base::max_listen_connections, error);

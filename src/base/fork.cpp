@@ -1,0 +1,44 @@
+#include "base/fork.hpp"
+
+#include <pthread.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+namespace rove {
+
+std::atomic<std::uint32_t> forks_before{0};
+
+namespace {
+
+constexpr std::size_t kHeldMax = 8;  // tables of the process: there are two
+std::array<std::atomic<std::mutex*>, kHeldMax> held;
+std::atomic<std::size_t> held_count{0};
+
+template <typename Work>
+void with_each(const Work& work) {
+    for (std::size_t i = 0; i < kHeldMax; ++i)
+        if (std::mutex* mutex = held[i].load(std::memory_order_acquire)) work(*mutex);
+}
+
+// Once, when the library is loaded: handlers cannot be taken back.
+[[maybe_unused]] const int handlers = pthread_atfork([] { with_each([](std::mutex& mutex) { mutex.lock(); }); },
+                                                     [] { with_each([](std::mutex& mutex) { mutex.unlock(); }); },
+                                                     [] {
+                                                         forks_before.fetch_add(1, std::memory_order_relaxed);
+                                                         with_each([](std::mutex& mutex) { mutex.unlock(); });
+                                                     });
+
+}  // namespace
+
+void hold_across_forks(std::mutex& mutex) {
+    const std::size_t place = held_count.fetch_add(1);
+    if (place >= kHeldMax) {
+        std::fputs("rove: too many locks are held across forks; raise kHeldMax\n", stderr);
+        std::abort();
+    }
+    held[place].store(&mutex, std::memory_order_release);
+}
+
+}  // namespace rove

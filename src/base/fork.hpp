@@ -1,0 +1,24 @@
+// What fork() leaves of this process in its child: the memory, and no thread but the one that called it. A lock that another thread
+// held then is never released there, and what the kernel shares (sockets, mapped memory) is still the parent's.
+//
+// Threads: every function may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+namespace rove {
+
+// How many times this process, or one that it descends from, was forked since librove was loaded. What remembers another number
+// was made by another process. One relaxed load.
+extern std::atomic<std::uint32_t> forks_before;
+[[nodiscard]] inline std::uint32_t process_generation() noexcept {
+    return forks_before.load(std::memory_order_relaxed);
+}
+
+// Has a lock taken across every fork(), so that the child finds it free and what it guards whole. For tables of the whole process,
+// which a child goes on with. The mutex is never destroyed. Precondition: no thread holds two of these at once.
+void hold_across_forks(std::mutex& mutex);
+
+}  // namespace rove

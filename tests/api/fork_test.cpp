@@ -1,0 +1,137 @@
+// fork(): the child's uses of inherited objects fail at once, it ends in peace, and the parent goes on unharmed.
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "nodes.hpp"
+
+namespace rove::test {
+
+class Forks : public OnFabrics {
+protected:
+    // Runs `work` in a child; gives its exit status, or 128 + the signal that ended it. 10 s are too long.
+    template <typename Work>
+    int in_child(const Work& work) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(10);
+            int status = 99;
+            try {
+                status = work();
+            } catch (const std::exception& error) {
+                std::fprintf(stderr, "in the child: %s\n", error.what());
+            }
+            _exit(status);
+        }
+        int status = 0;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    template <typename Work>
+    static bool is_refused(const Work& work) {
+        try {
+            work();
+        } catch (const Error& error) {
+            return error.code() == ErrorCode::invalid && error.message().find("fork") != std::string::npos;
+        }
+        return false;
+    }
+};
+ROVE_ON_FABRICS(Forks);
+
+TEST_P(Forks, TheChildsCallsFailAndTheParentGoesOn) {
+    const auto small = peer().allocate<int>(10).get(), large = peer().allocate<int>(100'000).get();
+    const std::vector<int> host(100'000, 4);
+    Call<int> in_flight = peer().async([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        return 17;
+    });
+    const int status = in_child([&] {
+        std::vector<int> back(100'000);
+        int wrong = 0;
+        const auto refused = [&wrong](const auto& work) { wrong += is_refused(work) ? 0 : 1; };
+        refused([&] { (void)peer().sync([] { return 1; }); });
+        refused([&] { peer().post([] {}); });
+        refused([&] { (void)peer().allocate<int>(3).get(); });
+        refused([&] { peer().put(host, large).get(); });
+        refused([&] { peer().get(large, back).get(); });
+        refused([&] { copy(small, large).get(); });
+        refused([&] { (void)in_flight.get(); });
+        refused([&] { (void)node_->connect(server_->address()); });
+        refused([&] { (void)node_->poll(); });
+        TearDown();  // ends nodes and peers as the parent would
+        return wrong;
+    });
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(in_flight.get(), 17);
+    peer().put(host, large).get();
+    std::vector<int> back(100'000);
+    peer().get(large, back).get();
+    EXPECT_EQ(back, host);
+    EXPECT_EQ(peer().sync([] { return 2; }), 2);
+    EXPECT_EQ(node_->connect(server_->address()).sync([] { return 3; }), 3);  // it still listens
+}
+
+TEST_P(Forks, WhileOthersCallTheParentLosesNothing) {
+    std::atomic<bool> stop{false};
+    std::atomic<int> wrong{0};
+    std::thread calls([&] {
+        for (int i = 0; !stop; ++i)
+            if (peer().sync([](int x) { return x + 1; }, i) != i + 1) ++wrong;
+    });
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(in_child([&] {
+                      const bool refused = is_refused([&] { (void)peer().sync([] { return 1; }); });
+                      node_.reset();
+                      server_.reset();
+                      return refused ? 0 : 1;
+                  }),
+                  0);
+    }
+    stop = true;
+    calls.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(Forks, TheChildCanMakeANodeOfItsOwn) {
+    EXPECT_EQ(in_child([&] {
+                  Node own(options());
+                  return own.connect(server_->address()).sync([](int x) { return 2 * x; }, 21) == 42 ? 0 : 1;
+              }),
+              0);
+    EXPECT_EQ(peer().sync([] { return 2; }), 2);
+}
+
+// The sockets by which nodes meet, and memory files: a program that this one starts inherits none.
+TEST_P(Forks, ExecInheritsNoSocketAndNoMemory) {
+    const auto buffer = peer().allocate<int>(100'000).get();
+    const auto unmapped = peer().allocate<int>(100'000);
+    (void)peer().sync([] { return 1; });
+    const std::string address = server_->address();
+    const auto port = static_cast<in_port_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+    const auto is_control = [port](int descriptor) {
+        sockaddr_in mine{}, other{};
+        socklen_t mine_size = sizeof mine, other_size = sizeof other;
+        const bool has_mine = getsockname(descriptor, reinterpret_cast<sockaddr*>(&mine), &mine_size) == 0;
+        const bool has_other = getpeername(descriptor, reinterpret_cast<sockaddr*>(&other), &other_size) == 0;
+        return (has_mine && ntohs(mine.sin_port) == port) || (has_other && ntohs(other.sin_port) == port);
+    };
+    int seen = 0;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+        const int descriptor = std::stoi(each.path().filename().string());
+        std::error_code gone;
+        const std::string target = std::filesystem::read_symlink(each.path(), gone).string();
+        if (target.find("rove") == std::string::npos && !is_control(descriptor)) continue;
+        ++seen;
+        EXPECT_EQ(fcntl(descriptor, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC) << descriptor << " is " << target;
+    }
+    EXPECT_GE(seen, 4);  // the one that listens, both ends of the meeting, and a buffer
+}
+
+}  // namespace rove::test

@@ -1,0 +1,123 @@
+// Objects that outlive their node: operations are `cancelled`, destructors are silent and never wait.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nodes.hpp"
+
+namespace rove::test {
+
+class Lifetimes : public OnFabrics {
+protected:
+    // The client of the fixture ends; its server stays.
+    void end_node() { node_.reset(); }
+    template <typename Work>
+    void expect_cancelled(Work&& work) {
+        const Error error = error_of(work);
+        EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.message();
+        EXPECT_NE(error.message().find("shut down"), std::string::npos) << error.message();
+    }
+};
+ROVE_ON_FABRICS(Lifetimes);
+
+TEST_P(Lifetimes, PeersAndBuffers) {
+    const Peer kept = peer();
+    const std::vector<int> host(100'000);
+    std::vector<int> back(100'000);
+    {
+        const auto small = kept.allocate<int>(10).get(), large = kept.allocate<int>(100'000).get();
+        end_node();
+        expect_cancelled([&] { (void)kept.sync([] { return 1; }); });
+        expect_cancelled([&] { kept.post([] {}); });
+        expect_cancelled([&] { (void)kept.allocate<int>(10).get(); });
+        expect_cancelled([&] { kept.put(host, large).get(); });
+        expect_cancelled([&] { kept.get(large, back).get(); });
+        expect_cancelled([&] { kept.put(std::vector<int>(10), small).get(); });
+        expect_cancelled([&] { copy(small, large).get(); });
+        expect_cancelled([&] { (void)kept.sync([](std::span<const int> s) { return s.size(); }, small); });
+        expect_cancelled([&] { (void)kept.functions(); });
+        expect_cancelled([&] { (void)kept.ping().get(); });
+    }
+    (void)kept.counters();
+    (void)kept.description();
+}
+
+TEST_P(Lifetimes, CallsFramesBatchesAndTasks) {
+    const Package package = Package::open(test::package("basics.c"));
+    const Entry entry = package.entry("echo");
+    (void)peer().call(entry).get();
+    const Peer kept = peer();
+    Call<int> call = peer().async([] { return 1; });
+    RawCall raw = peer().call(entry);
+    auto allocation = peer().allocate<int>(3);
+    Batch batch = peer().batch(entry, 8);
+    (void)batch.add();
+    auto frame = std::make_unique<CallFrame>(peer().begin(entry, 16));
+    const auto ask = [](Peer to) -> Task<int> { co_return co_await to.async([] { return 3; }); };
+    Task<int> task = ask(peer());
+    peer_.reset();
+    end_node();
+    const auto ended = [](auto&& work) {  // with the result that had come, or as cancelled
+        try {
+            work();
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.message();
+        }
+    };
+    ended([&] { (void)call.get(); });
+    ended([&] { (void)raw.get(); });
+    ended([&] { (void)allocation.get(); });
+    expect_cancelled([&] { batch.post(); });
+    expect_cancelled([&] { frame->post(); });
+    expect_cancelled([&] { (void)sync_wait(std::move(task)); });
+    frame.reset();
+}
+
+TEST(LifetimesOfPrograms, GlobalsOfEveryKindEnd) {
+    const NodeProcess node;
+    const Ran ran =
+        run({built("api_lifetimes"), "globals", node.address(), package("basics.c")}, std::chrono::seconds(10));
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("filled"), std::string::npos);
+    EXPECT_EQ(ran.err, "");
+}
+
+TEST(LifetimesOfPrograms, AKilledOnesMemoryIsGivenBack) {
+    (void)scratch();
+    NodeOptions options;
+    options.listen = "127.0.0.1:0";
+    options.log = "error";
+    options.buffer_bytes_max = 1'000'000;
+    Node server(options);
+    int out[2];
+    ASSERT_EQ(pipe(out), 0);
+    const std::string program = built("api_lifetimes");
+    const pid_t holder = fork();
+    if (holder == 0) {
+        dup2(out[1], 1);
+        execl(program.c_str(), program.c_str(), "hold", server.address().c_str(), "900000", nullptr);
+        _exit(127);
+    }
+    close(out[1]);
+    char line[64] = {};
+    EXPECT_GT(read(out[0], line, sizeof line - 1), 0);  // it holds them
+    Node client;
+    const Peer peer = client.connect(server.address());
+    EXPECT_EQ(error_of([&] { (void)peer.allocate<char>(900'000).get(); }).code(), ErrorCode::overloaded);
+    kill(holder, SIGKILL);
+    waitpid(holder, nullptr, 0);
+    close(out[0]);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (bool given_back = false; !given_back;) {
+        try {
+            (void)peer.allocate<char>(900'000).get();
+            given_back = true;
+        } catch (const Error& error) {
+            ASSERT_EQ(error.code(), ErrorCode::overloaded) << error.message();
+            ASSERT_LT(std::chrono::steady_clock::now(), limit);
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+    }
+}
+
+}  // namespace rove::test
