@@ -130,11 +130,12 @@ TEST_P(CodeTrouble, InlineCodeIsThatOfTheFunctionItNames) {
 
 // Parts that are begun and not ended, more than there may be: the others find room again, and the sender is not cut off.
 TEST_P(CodeTrouble, BegunPartsAreDroppedBeyondTheirBound) {
+    const NodeId server = detail::Edge::state(*link_)->id;
     for (std::uint32_t i = 0; i < 2 * kAssembliesMax; ++i) {
         wire::CodeChunk chunk{.part = i + 1, .total_bytes = static_cast<std::uint32_t>(wire::kSliceBytesMax)};
-        send(*link_, Traffic::replies, {.kind = Kind::code}, raw(chunk), ByteBuffer(10));
+        send(*link_, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));
         chunk.offset = 10;
-        send(*link_, Traffic::replies, {.kind = Kind::code}, raw(chunk), ByteBuffer(10));
+        send(*link_, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));
         is_served_on();
     }
 }

@@ -230,11 +230,12 @@ TEST_P(Hostile, MemoryThatIsNotWhatItSays) {
     ASSERT_EQ(fstat(file, &facts), 0);
     MemoryTable::Place place{
         .key = 1, .bytes = 4096, .pid = getpid(), .file = file, .device = facts.st_dev, .inode = facts.st_ino};
+    const std::uint64_t meeting = detail::Edge::state(*link_)->meeting;
     // A file that can be made shorter: it is left alone, and the bytes go by message, to a buffer that there is none of.
-    const auto memory = detail::Memory::adopt(*link_, 4096, &place, sizeof place);
+    const auto memory = detail::Memory::adopt(*link_, meeting, 4096, &place, sizeof place);
     EXPECT_FALSE(memory->is_mapped());
     place.bytes = 1024;
-    EXPECT_EQ(error_of([&] { (void)detail::Memory::adopt(*link_, 4096, &place, sizeof place); }).code(),
+    EXPECT_EQ(error_of([&] { (void)detail::Memory::adopt(*link_, meeting, 4096, &place, sizeof place); }).code(),
               ErrorCode::invalid);
     close(file);
 }
