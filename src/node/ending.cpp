@@ -51,14 +51,15 @@ void NodeCore::shut_down() {
                 changed_.wait_for(hold.lock(), kShutDownLook);
             }
         };
-        // 2. What has arrived is run and answered.
+        // 2. What has arrived is run and answered, as far as that is soon done.
+        const TimePoint drained = begun + std::min<Clock::duration>(kDrainFor, options_.grace / 5);
         if (own_threads_ > 0) {
             const std::uint64_t quiet = idle_steps_ + 3;
-            until(begun + kDrainFor, [&] { return busy_ <= mine && idle_steps_ >= quiet; });
+            until(drained, [&] { return busy_ <= mine && idle_steps_ >= quiet; });
         } else if (fabric_ && !leading_ && mine == 0) {
             Lead lead{.lock = hold.lock(), .own = true};
             take_lead(lead);
-            for (unsigned nothing = 0; !lost(lead) && nothing < 100 && Clock::now() < begun + kDrainFor;) {
+            for (unsigned nothing = 0; !lost(lead) && nothing < 100 && Clock::now() < drained;) {
                 progress_in_ = 1;
                 nothing = work(lead) > 0 ? 0 : nothing + 1;
             }

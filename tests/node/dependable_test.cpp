@@ -253,7 +253,7 @@ TEST_P(Dependable, ANodeEndsWithinItsGraceWhateverItsFunctionsWaitFor) {
         go_on = false;
         NodeOptions listening = options(true);
         listening.threads = threads;
-        listening.grace = 1s;
+        listening.grace = 2s;
         auto server = std::make_unique<Node>(listening);
         Node client(options());
         const Peer link = client.connect(server->address());
@@ -262,6 +262,7 @@ TEST_P(Dependable, ANodeEndsWithinItsGraceWhateverItsFunctionsWaitFor) {
         const auto begin = Clock::now();
         server.reset();
         EXPECT_LT(Clock::now() - begin, 5s);
+        EXPECT_LT(Clock::now() - begin, listening.grace) << "the function was told, and was not left to itself";
         const Error error = error_of([&] { waiting.get(); });
         EXPECT_TRUE(error.code() == ErrorCode::disconnected || error.code() == ErrorCode::cancelled) << error.what();
         go_on = true;
