@@ -85,6 +85,7 @@ TEST_F(BudgetTest, WhatACallWaitsForIsNotForgotten) {
 
 // More often than a handle's 16 bits of generation can tell apart.
 TEST_F(BudgetTest, AnOldHandleNeverMeansAnotherFunction) {
+    prepare_process();  // else each package that is forgotten waits for the kernel
     CodeOptions given = options();
     given.packages_max = 1;
     CodeCache cache(given);
