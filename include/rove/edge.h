@@ -48,6 +48,9 @@ void rove_payload_read(rove_here* here) ROVE_NOTHROW;
 const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) ROVE_NOTHROW;
 /* Lets another thread of the node serve meanwhile: for a function that is known to run long. */
 int rove_hand_over(rove_here* here) ROVE_NOTHROW;
+/* +1: from here on this thread, where it waits, takes replies and runs no other function on top of the one that it is in; -1: takes
+ * that back. */
+void rove_no_nesting(int change) ROVE_NOTHROW;
 /* A rove_here that stays valid when the function returns, so that its call can be ended later and elsewhere; release ends the
  * call, if nobody did, and frees it. The first one means nothing afterwards. */
 rove_here* rove_keep(rove_here* here) ROVE_NOTHROW;

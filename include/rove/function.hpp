@@ -5,6 +5,7 @@
 //   rove::bind(f, values…)    f with its first arguments; they may be anything that travels
 //   rove::named<"id">(f)      f under an id of your own, the same whatever it is called and wherever it stands
 //   rove::on_worker(f)        f as one that runs long: another thread serves the node meanwhile
+//   rove::no_nesting(f)       f as one that holds locks while it waits: nothing else runs in its thread meanwhile
 //   rove::run_by<Policy>(f)   f as Policy::run(rove::Work) has it run
 //
 // Each becomes an Offload<…>: code that takes the bytes of a call, calls the function and replies. Where the same source is
@@ -74,6 +75,7 @@ template <FixedText kName, typename F>
 // How a function is run where it arrives.
 struct InPlace {};   // by the thread that found its frame; the default
 struct OnWorker {};  // by that thread, too, but another one serves the node from then on
+struct Unnested {};  // by that thread, which runs no other function on top of it while it waits
 template <typename Policy, typename F>
 struct RunBy {
     F function;
@@ -86,6 +88,21 @@ template <typename F>
 [[nodiscard]] constexpr RunBy<OnWorker, F> on_worker(F function) {
     return {std::move(function)};
 }
+
+// For a function that holds a lock while it waits for calls: a thread that waits serves its node, and may run a function on top that
+// wants the same lock. As no_nesting(f) it takes replies only. The node needs a second thread for the calls that come meanwhile.
+template <typename F>
+[[nodiscard]] constexpr RunBy<Unnested, F> no_nesting(F function) {
+    return {std::move(function)};
+}
+// The same for a stretch of code, at home or in a function.
+class NoNesting {
+public:
+    NoNesting() noexcept { rove_no_nesting(1); }
+    ~NoNesting() { rove_no_nesting(-1); }
+    NoNesting(const NoNesting&) = delete;
+    NoNesting& operator=(const NoNesting&) = delete;
+};
 
 namespace detail {
 
@@ -464,7 +481,10 @@ template <typename F, typename Policy, typename R, typename... Ps>
 struct Offload {
     // Lets no exception out.
     [[gnu::used]] static void run(rove_here* here, const void* payload, std::size_t size) {
-        if constexpr (!std::is_same_v<Policy, InPlace> && !std::is_same_v<Policy, OnWorker>) {
+        if constexpr (std::is_same_v<Policy, Unnested>) {
+            const NoNesting scope;
+            detail::guarded(here, [&] { body(here, payload, size); });
+        } else if constexpr (!std::is_same_v<Policy, InPlace> && !std::is_same_v<Policy, OnWorker>) {
             detail::guarded(here, [&] { Policy::run(Work(here, payload, size, &body)); });
         } else {
             if constexpr (std::is_same_v<Policy, OnWorker>) (void)rove_hand_over(here);

@@ -158,6 +158,8 @@ public:
     [[nodiscard]] Result<CallTable::Id> call_from_here(NodeId to, code::EntryPoint function, Bytes payload,
                                                        bool wants_reply);
     void hand_over_here();
+    // While the sum is not 0, this thread takes replies only where it waits.
+    static void forbid_nesting(int change) { no_nesting_ += static_cast<unsigned>(change); }
     [[nodiscard]] std::optional<code::Entered> hold_code(const code::Function& function);
     [[nodiscard]] MemoryTable& memory() { return memory_; }
     [[nodiscard]] Result<void*> shared_object(std::string_view name, std::string_view type) const;
@@ -295,6 +297,7 @@ private:
     };
     void serve_own_thread(OwnThread& self);
     void warn_of_deadlocks();
+    [[nodiscard]] std::optional<TimePoint> next_warning() const;
     void keep_watch(Lead& lead);
     void hand_over(Run& run);
     void begin_run(Run& run);

@@ -160,6 +160,10 @@ int rove_hand_over(rove_here* here) noexcept {
     return ROVE_OK;
 }
 
+void rove_no_nesting(int change) noexcept {
+    NodeCore::forbid_nesting(change);
+}
+
 rove_here* rove_keep(rove_here* here) noexcept {
     auto* kept = new Kept(*here);
     here->ended = true;  // by the other one

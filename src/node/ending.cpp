@@ -16,15 +16,23 @@ constexpr auto kShutDownLook = std::chrono::milliseconds(1);
 
 // A function that waits for a call runs others on top of itself. One of those that then takes long may be waiting for a lock
 // that the function beneath it holds: neither will ever end, so it is said where both are known.
+std::optional<TimePoint> NodeCore::next_warning() const {
+    std::optional<TimePoint> next;
+    for (const Run* run : long_run_list_)
+        if (run->nested_in != nullptr && !run->warned && run->function != nullptr)
+            next = std::min(next.value_or(TimePoint::max()), run->begun + kDeadlockAfter);
+    return next;
+}
+
 void NodeCore::warn_of_deadlocks() {
     const TimePoint now = Clock::now();
     for (Run* run : long_run_list_) {
-        if (run->nested_in == nullptr || run->warned || run->function == nullptr || now - run->begun < kDeadlockAfter)
+        if (run->nested_in == nullptr || run->warned || run->function == nullptr || now < run->begun + kDeadlockAfter)
             continue;
         run->warned = true;
         log().warn(
             "{}: {} has run for {} s on top of {}, which waits for a call in the same thread. If both take one lock, "
-            "neither will end: wait in the outer one under a rove::NoNesting",
+            "neither will end: send the outer one as rove::no_nesting(f), or wait under a rove::NoNesting",
             name(), run->function->name, std::chrono::duration_cast<std::chrono::seconds>(kDeadlockAfter).count(),
             run->nested_in->name);
     }

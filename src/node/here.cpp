@@ -108,6 +108,7 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("rove_payload_read", &rove_payload_read),
             symbol("rove_payload_keep", &rove_payload_keep),
             symbol("rove_hand_over", &rove_hand_over),
+            symbol("rove_no_nesting", &rove_no_nesting),
             symbol("rove_keep", &rove_keep),
             symbol("rove_release", &rove_release),
             symbol("rove_here_call", &rove_here_call),

@@ -274,6 +274,7 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     }
     pending = pending || (!ready_.empty() && !lead.quiet);
     if (const auto first = calls_.first_deadline()) no_later(*first);
+    if (const auto warning = next_warning()) no_later(*warning);
     if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
         if (restless) no_later(Clock::now() + kShortSleep);
         idle_ = asleep_ = true;

@@ -283,6 +283,41 @@ TEST_P(Dependable, ANodeEndsWithoutAFunctionThatDoesNotReturn) {
     EXPECT_LT(Clock::now() - begin, 5s);
 }
 
+// Holds a lock while it calls back, and what it calls has another function want that lock here.
+std::timed_mutex lock_of_both;
+void take_the_lock(int seconds) {
+    ++begun;
+    if (lock_of_both.try_lock_for(std::chrono::seconds(seconds))) {
+        ++runs;
+        lock_of_both.unlock();
+    }
+}
+void post_back(Here& here, int seconds) {
+    here.caller().post(fn<take_the_lock>, seconds);
+    EXPECT_TRUE(soon([] { return begun == 1; }));
+}
+void call_back_locked(Here& here, int seconds) {
+    const std::lock_guard lock(lock_of_both);
+    here.caller().sync(fn<post_back>, seconds);
+}
+TEST_P(Dependable, AFunctionMayHoldALockWhereNothingNests) {
+    peer().sync(no_nesting(fn<call_back_locked>), 20);
+    EXPECT_TRUE(soon([] { return runs == 1; }));
+}
+TEST_P(Dependable, AFunctionThatWaitsForTheOneBeneathItIsReported) {
+    NodeOptions listening = options(true);
+    listening.log = "warn";
+    Node server(listening);
+    NodeOptions calling = options();
+    calling.log = "warn";  // one setting for the process
+    Node client(calling);
+    testing::internal::CaptureStderr();
+    client.connect(server.address()).sync(fn<call_back_locked>, 7);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(runs, 0) << "it waited for the one beneath it";
+    EXPECT_NE(said.find("rove::no_nesting"), std::string::npos) << said;
+}
+
 TEST_P(Dependable, TimeLimitsBoundSendingToo) {
     // A peer that takes nothing: its only thread is in a function.
     NodeOptions lone = options(true);
