@@ -135,6 +135,37 @@ TEST(Command, EndsCleanlyOnSigterm) {
     EXPECT_EQ(server.wait(), 0);
 }
 
+TEST(Command, EndsOnSigtermAlthoughAFunctionDoesNotReturn) {
+    const Package package_of_it = Package::open(package("stuck.c"));
+    for (const char* threads : {"1", "4"}) {
+        NodeProcess server({"--grace", "1", "--threads", threads});
+        Node node(client());
+        const Peer peer = node.connect(server.address());
+        RawCall stuck = peer.call(package_of_it.entry("stuck"));
+        EXPECT_FALSE(stuck.wait_for(std::chrono::milliseconds(200)));
+        server.signal(SIGTERM);
+        EXPECT_EQ(server.wait(), 0);
+        try {
+            (void)stuck.get();
+            ADD_FAILURE() << "it has returned";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+        }
+    }
+}
+
+TEST(Command, ASecondSignalEndsItAtOnce) {
+    NodeProcess server({"--grace", "600"});
+    Node node(client());
+    const Peer peer = node.connect(server.address());
+    RawCall stuck = peer.call(Package::open(package("stuck.c")).entry("stuck"));
+    EXPECT_FALSE(stuck.wait_for(std::chrono::milliseconds(200)));
+    server.signal(SIGTERM);
+    EXPECT_FALSE(stuck.wait_for(std::chrono::milliseconds(500)));
+    server.signal(SIGINT);
+    EXPECT_EQ(server.wait(), 128 + SIGINT);
+}
+
 TEST(Command, ListensOnAUnixSocketAndOnIpv6) {
     const std::string path = "unix:" + (scratch() / "socket").string();
     {

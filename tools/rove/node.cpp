@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "commands.hpp"
 #include "node/options.hpp"
@@ -18,6 +20,7 @@ namespace {
 struct Arguments {
     NodeOptions options;
     std::uint64_t code_mib = 256;
+    double grace_seconds = 5;
 };
 
 const std::map<std::string, FabricChoice> kFabrics{
@@ -38,6 +41,13 @@ void run_node(const Arguments& arguments) {
     int signal = 0;
     sigwait(&ends, &signal);
     std::fprintf(stderr, "rove: %s: node %u finishes what runs and leaves\n", strsignal(signal), node.id());
+    // A second signal ends the process at once; and it ends by its grace even where shipped code keeps it at its very end.
+    const auto limit = arguments.options.grace + std::chrono::seconds(2);
+    std::thread([ends, seconds = std::chrono::ceil<std::chrono::seconds>(limit).count()] {
+        const timespec patience{.tv_sec = seconds, .tv_nsec = 0};
+        const int again = sigtimedwait(&ends, nullptr, &patience);
+        _exit(again > 0 ? 128 + again : 0);
+    }).detach();
 }
 
 }  // namespace
@@ -71,6 +81,11 @@ void add_node(CLI::App& app) {
             "functions that run long at once, 1 to 64 (1: each function runs to its end before the next begins)")
         ->capture_default_str();
     command
+        ->add_option("--grace", arguments->grace_seconds,
+                     "seconds that functions have to return after SIGTERM; those that have not are left to themselves")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->capture_default_str();
+    command
         ->add_option("--waiting", arguments->options.waiting,
                      "when nothing comes: spin for ever, spin and then sleep (the default), or sleep at once")
         ->transform(CLI::CheckedTransformer(kWaiting))
@@ -90,6 +105,7 @@ void add_node(CLI::App& app) {
     command->footer(
         "Prints `listening ADDR` with the real port when it is ready. Ends with status 0 after SIGTERM or SIGINT.");
     command->callback([arguments] {
+        arguments->options.grace = std::chrono::milliseconds(std::lround(arguments->grace_seconds * 1000));
         arguments->options.code_bytes_max = arguments->code_mib == 0 ? 1 : arguments->code_mib * 1024 * 1024;
         // As for any program that makes a node, in the same words.
         if (const Status possible = check_options(arguments->options); !possible)
