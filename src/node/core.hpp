@@ -235,6 +235,7 @@ private:
         code::EntryPoint entry = nullptr;
         code::Ran ran = code::Ran::resident;
         fabric::Link* link = nullptr;            // that its frame came by; null: this node's own frame, or none
+        Watch* watch = nullptr;                  // of its thread's turn at the lead, which does not look meanwhile
         std::optional<code::Entered> entered{};  // nothing: by CodeCache::enter_leading
         std::atomic<bool> payload_read{false};   // its frame is not needed any more
         // Where another thread leads meanwhile:
@@ -558,6 +559,7 @@ bool NodeCore::lead_until(Lock& lock, std::optional<TimePoint> deadline, const D
             take_lead(lead);
             while (!lost(lead) && !(is_done = done()) && !late()) lead_step(lead, deadline);
             if (!lost(lead)) give_lead(lead);
+            lead.watch.clear();
             continue;
         }
         if (!leading_ && !offered_) {  // a quiet one leaves the lead to those that take calls as well

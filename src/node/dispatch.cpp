@@ -416,6 +416,7 @@ code::Function* NodeCore::own_shipped(const FunctionId& function) {
 }
 
 NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
+    run.watch = &lead.watch;
     begin_run(run);
     Bytes payload = frame.payload;
     ByteBuffer copy;

@@ -107,7 +107,7 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
     while (!ready_.empty() && !lost(lead)) {
         const auto [notify, argument] = ready_.front();
         ready_.pop_front();
-        Run callback;
+        Run callback{.watch = &lead.watch};
         begin_run(callback);
         const InUserCode outer = std::exchange(in_user_code_, {this, lead.term, &callback});
         lead.lock.unlock();
@@ -322,6 +322,7 @@ void NodeCore::hand_over(Run& run) {
             run.held = run.link->hold(fabric::Traffic::calls);
         }
     }
+    if (run.watch != nullptr) run.watch->clear();
     running_ = nullptr;
     ++term_;
     leading_ = false;
@@ -361,6 +362,7 @@ void NodeCore::serve_own_thread(OwnThread& self) {
             while (!stopping_ && !lost(lead) && (waiting_ == quiet_ || std::exchange(wanted_for_long, false)))
                 lead_step(lead, std::nullopt);
             if (!lost(lead)) give_lead(lead);
+            lead.watch.clear();
             if (waiting_ == quiet_) continue;
         }
         ++followers_;

@@ -22,6 +22,12 @@ struct Watch {
     std::vector<std::shared_ptr<fabric::Link>> links;
     std::vector<fabric::AwaitedSignal> signals;
 
+    // For a thread that looks no more: links that have ended must not wait for its next turn at the lead.
+    void clear() {
+        version = 0;
+        links.clear();
+        signals.clear();
+    }
     [[nodiscard]] bool arrived() const {
         for (const fabric::AwaitedSignal& signal : signals)
             if (signal.arrived()) return true;

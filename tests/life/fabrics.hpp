@@ -12,6 +12,7 @@ namespace life {
 inline constexpr std::pair<const char*, rove::FabricChoice> kFabrics[] = {
     {"shm", rove::FabricChoice::shm},
     {"tcp", rove::FabricChoice::tcp},
+    {"ucx", rove::FabricChoice::ucx},
 };
 
 inline rove::FabricChoice fabric_of(std::string_view name) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <numeric>
 #include <thread>
@@ -335,6 +337,33 @@ TEST_P(Dependable, TimeLimitsBoundSendingToo) {
     go_on = true;
     // What had come of it is given up there.
     for (int i = 0; i < 10; ++i) EXPECT_EQ(link.sync(fn<echo>, text).size(), text.size());
+}
+
+// Mappings and descriptors of this process.
+std::size_t held() {
+    std::ifstream maps("/proc/self/maps");
+    std::size_t count = 0;
+    for (std::string line; std::getline(maps, line);) count += line.find("rove-mailbox") != std::string::npos ? 1 : 0;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) count += each.path().empty() ? 0 : 1;
+    return count;
+}
+// Threads that are in functions, or wait, keep no links of peers that have gone.
+TEST_P(Dependable, NothingOfAPeerThatHasGoneIsKept) {
+    auto long_call = peer().async(fn<wait_until_told>);
+    std::thread waiting([&] { long_call.get(); });
+    ASSERT_TRUE(soon([] { return begun == 1; }));
+    const auto visit = [&] {
+        Node other(options());
+        EXPECT_EQ(other.connect(server_->address()).sync(fn<add>, 1, 1), 2);
+        EXPECT_EQ(peer().sync(fn<add>, 1, 1), 2);
+    };
+    for (int i = 0; i < 5; ++i) visit();
+    std::size_t before = 0;
+    EXPECT_TRUE(soon([&] { return std::exchange(before, held()) == before; }));
+    for (int i = 0; i < 30; ++i) visit();
+    EXPECT_TRUE(soon([&] { return held() <= before + 4; })) << before << " before, " << held() << " now";
+    go_on = true;
+    waiting.join();
 }
 
 TEST_P(Dependable, APeerThatNobodyKeepsIsForgotten) {
