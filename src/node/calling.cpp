@@ -356,13 +356,13 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
 Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, Deadline deadline) {
     if (shut_down_ || ending_) return tl::unexpected<Error>(stopped());
     for (unsigned meetings = 0; meetings < kMeetingsPerCall; ++meetings) {
-        if (peer->link && !peer->lost && peer->link->broken() == nullptr) return {};
+        if (peer->linked()) return {};
         if (peer->link) clean_up(*peer);
         if (peer->address.empty())
             return fail(ErrorCode::disconnected, "{} is gone{}", who(*peer), because(peer->gone));
         const std::string address = peer->address;
         lock.unlock();
-        Result<std::shared_ptr<PeerState>> met = control_->connect(address, peer);
+        Result<std::shared_ptr<PeerState>> met = control_->connect(address, peer, deadline);
         lock.lock();
         if (!met) return tl::unexpected<Error>(met.error());
         if (deadline && Clock::now() >= *deadline)

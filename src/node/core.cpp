@@ -152,7 +152,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     for (std::size_t i = 0; !peer && meeting.member && i < peers_.size(); ++i)  // a member that came back
         if (peers_[i]->member && peers_[i]->id == meeting.id && !peers_[i]->link) peer = peers_[i];
     if (!peer) peer = std::make_shared<PeerState>();
-    if (peer->link && !peer->lost && peer->link->broken() == nullptr && !meeting.replace) {
+    if (peer->linked() && !meeting.replace) {
         link.reset();  // under the lock
         return Adopted{peer, peer->meeting, false};
     }
@@ -199,7 +199,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
 
 bool NodeCore::linked(const PeerState& peer) {
     Hold hold(*this);
-    return peer.link && !peer.lost && peer.link->broken() == nullptr;
+    return peer.linked();
 }
 
 void NodeCore::lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, const Error& why) {
@@ -226,7 +226,7 @@ Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {
     {
         Hold hold(*this);
         for (const auto& peer : peers_)
-            if (peer->address == address && peer->link && !peer->lost) return peer;
+            if (peer->address == address && peer->linked()) return peer;
     }
     return control_->connect(std::string(address), nullptr);
 }

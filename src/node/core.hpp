@@ -113,7 +113,8 @@ public:
     void wake() noexcept;
     void shut_down();
     [[nodiscard]] Peer::Counters counters(PeerState& peer);
-    [[nodiscard]] std::size_t peers_known();  // with a link, or that somebody has a handle of
+    [[nodiscard]] std::shared_ptr<PeerState> peer_of(NodeId node);  // whom frames for it are sent to; null: nobody
+    [[nodiscard]] std::size_t peers_known();                        // with a link, or that somebody has a handle of
     // Copies: a reconnect changes what a peer is.
     [[nodiscard]] NodeDescription describe(const PeerState& peer);
 
@@ -240,6 +241,7 @@ private:
         std::atomic<bool> payload_read{false};   // its frame is not needed any more
         // Where another thread leads meanwhile:
         bool handed_over = false;
+        bool forwarded = false;  // its frame's place says to whoever sent it on that it has not ended
         bool warned = false;
         const code::Function* nested_in = nullptr;  // the function that waits beneath it in the same thread
         TimePoint begun{};
@@ -384,6 +386,7 @@ private:
     // For what must not be lost as long as the peer lives: cuts off a peer that does not take it.
     void send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload);
     unsigned flush(PeerState& peer);  // frames sent
+    void cut_whom_most_waits_for();
     static void remember_forwarded(PeerState& peer, const wire::FrameHeader& header);
     [[nodiscard]] Status send_to_self(const Onward& onward);
     [[nodiscard]] Status check_forms(const PeerState& peer, const PackageStore& package) const;

@@ -20,6 +20,11 @@ FunctionId named_function(const wire::Frame& frame) {
     return FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
 }
 
+// Not the peer's own call: whoever sent it on takes its frame's place, once it is given back, for the word that it has run.
+bool was_sent_on(const PeerState* from, const wire::Frame& frame) {
+    return from != nullptr && frame.header.node != from->back;
+}
+
 Error takes_no_code(const std::string& node) {
     return {ErrorCode::refused,
             node + " runs its own program's functions only, and takes no code; give it an address to listen on"};
@@ -214,7 +219,8 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
                 Run begun{.function = function,
                           .entry = entry,
                           .ran = function->ran.load(std::memory_order_relaxed),
-                          .link = from != nullptr ? from->link.get() : nullptr};
+                          .link = from != nullptr ? from->link.get() : nullptr,
+                          .forwarded = was_sent_on(from, frame)};
                 return run(begun, frame, lead);
             }
         }
@@ -295,7 +301,8 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
                 Run begun{.function = function,
                           .entry = entry,
                           .ran = function->ran.load(std::memory_order_relaxed),
-                          .link = from->link.get()};
+                          .link = from->link.get(),
+                          .forwarded = was_sent_on(from, frame)};
                 return run(begun, frame, lead);
             }
         }
@@ -344,7 +351,8 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
               .entry = held.entry(),
               .ran = held.ran(),
               .link = from != nullptr ? from->link.get() : nullptr,
-              .entered = std::move(held)};
+              .entered = std::move(held),
+              .forwarded = was_sent_on(from, frame)};
     if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, lead);
     wire::Staged which;
     std::memcpy(&which, frame.payload.data(), sizeof which);
@@ -420,7 +428,7 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     begin_run(run);
     Bytes payload = frame.payload;
     ByteBuffer copy;
-    if (run.holds) {  // it is known to run long: the mailbox does not wait for it
+    if (run.holds && !run.forwarded) {  // it is known to run long: the mailbox does not wait for it
         copy.assign(payload.begin(), payload.end());
         payload = copy;
         run.let_go();

@@ -126,7 +126,8 @@ bool NodeCore::wait_to_stage(PeerState& from) {
     if (!from.waits_to_stage) from.waits_to_stage = now;
     if (now - *from.waits_to_stage < kStagingStalledFor) return false;
     for (const auto& peer : peers_)
-        if (peer->link && peer.get() != &from && peer->staged_bytes > 0 && now - peer->staged_at > kStagingStalledFor)
+        if (peer->link && peer.get() != &from && peer->has_half_a_payload() &&
+            now - peer->staged_at > kStagingStalledFor)
             peer->link->break_with(
                 Error(ErrorCode::overloaded, who(*peer) + " began to send a payload and did not go on with it"));
     return false;

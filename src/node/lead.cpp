@@ -315,7 +315,7 @@ void NodeCore::hand_over(Run& run) {
     if (run.function != nullptr && !run.entered) run.entered.emplace(cache_->keep_leading());
     if (run.link != nullptr) {
         // The link that the frame came by: its peer may have been met again, and have another one by now.
-        if (run.payload_read.load(std::memory_order_acquire)) {  // partner: rove_payload_read
+        if (!run.forwarded && run.payload_read.load(std::memory_order_acquire)) {  // partner: rove_payload_read
             run.link->release(fabric::Traffic::calls);
         } else {
             run.holds = run.link->shared_from_this();

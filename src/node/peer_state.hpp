@@ -3,6 +3,7 @@
 // Threads: under the node's lock.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <deque>
@@ -108,10 +109,15 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     [[nodiscard]] std::optional<std::uint32_t> handle_of(const FunctionId& function);
     void learn_handle(const FunctionId& function, std::uint32_t handle);
     void forget_handle(const FunctionId& function);
-    // Whether a call can be written into the mailbox at once, if there is room.
-    [[nodiscard]] bool clear_way() const {
-        return link && !lost && link->broken() == nullptr && outbox[0].empty() && !frame_open;
+    // Whether there is a link that can be used.
+    [[nodiscard]] bool linked() const { return link && !lost && link->broken() == nullptr; }
+    // Whether the peer has begun to send a payload, and the rest of it is not there.
+    [[nodiscard]] bool has_half_a_payload() const {
+        return std::any_of(staged.begin(), staged.end(),
+                           [](const auto& each) { return each.second.arrived < each.second.bytes.size(); });
     }
+    // Whether a call can be written into the mailbox at once, if there is room.
+    [[nodiscard]] bool clear_way() const { return linked() && outbox[0].empty() && !frame_open; }
     // Whether the leader should look at it.
     [[nodiscard]] bool has_work() const {
         return link && (link->pending() || !outbox[0].empty() || !outbox[1].empty() || link->broken() != nullptr);

@@ -53,7 +53,8 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
             return {};
         }
     }
-    if (outbox_bytes + bytes > kOutboxBytesMax || outbox_bytes_ + bytes > kAllOutboxBytesMax)
+    if (outbox_bytes_ + bytes > kAllOutboxBytesMax) cut_whom_most_waits_for();
+    if (outbox_bytes + bytes > kOutboxBytesMax)
         return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
                     who(peer), outbox_bytes);
     ByteBuffer waiting(bytes);
@@ -63,6 +64,19 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
     outbox_bytes_ += bytes;
     wake_leader();
     return {};
+}
+
+// All peers together take too little. The one that takes least makes way, and not the one that is next.
+void NodeCore::cut_whom_most_waits_for() {
+    const auto waits = [](const PeerState& peer) { return peer.outbox_bytes[0] + peer.outbox_bytes[1]; };
+    PeerState* most = nullptr;
+    for (const auto& peer : peers_)
+        if (peer->linked() && (most == nullptr || waits(*peer) > waits(*most))) most = peer.get();
+    if (most == nullptr) return;
+    most->link->break_with(
+        Error(ErrorCode::overloaded,
+              fmt::format("{} bytes wait for all peers of {}, the most there may, and {} of them for {}", outbox_bytes_,
+                          name(), waits(*most), who(*most))));
 }
 
 unsigned NodeCore::flush(PeerState& peer) {
@@ -352,6 +366,12 @@ Peer::Counters NodeCore::counters_of(const PeerState& peer) const {
         sum.frames_received += now.frames_received;
     }
     return sum;
+}
+
+std::shared_ptr<PeerState> NodeCore::peer_of(NodeId node) {
+    Hold hold(*this);
+    PeerState* const peer = route(node);
+    return peer != nullptr ? peer->shared_from_this() : nullptr;
 }
 
 std::size_t NodeCore::peers_known() {

@@ -1,6 +1,7 @@
 // Calls run once, links outlive what runs on their frames, somebody always leads, and nobody waits for ever: what used to break
 // when several things happened at once.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <atomic>
 #include <filesystem>
@@ -11,6 +12,7 @@
 
 #include "../api/nodes.hpp"
 #include "node/core.hpp"
+#include "node/here.hpp"
 #include "node/offload.hpp"
 
 namespace rove::test {
@@ -44,6 +46,16 @@ std::uint64_t sum_late(std::span<const char> bytes) {
 void wait_until_told() {
     ++begun;
     while (!go_on) std::this_thread::sleep_for(1ms);
+}
+std::size_t take_when_told(const std::vector<char>& bytes) {
+    ++begun;
+    while (!go_on) std::this_thread::sleep_for(1ms);
+    return bytes.size();
+}
+NodeCore* core_of_hostile = nullptr;
+void core_here(Here& here) {
+    core_of_hostile = here.raw()->core;
+    ++begun;
 }
 std::string echo(const std::string& text) {
     return text;
@@ -229,7 +241,6 @@ TEST_P(Dependable, WhoWaitsForRoomIsWokenByRoom) {
     std::thread waiting([&] { long_call.get(); });
     const std::string text(4 << 20, 'x');
     EXPECT_EQ(peer().sync(fn<echo>, text).size(), text.size());
-    EXPECT_FALSE(go_on) << "the large call has not waited for the long one";
     go_on = true;
     waiting.join();
 }
@@ -318,6 +329,87 @@ TEST_P(Dependable, AFunctionThatWaitsForTheOneBeneathItIsReported) {
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_EQ(runs, 0) << "it waited for the one beneath it";
     EXPECT_NE(said.find("rove::no_nesting"), std::string::npos) << said;
+}
+
+TEST(DependableProcesses, TimeLimitsBoundMeetingAgain) {
+    NodeProcess server;
+    NodeOptions calling;
+    (void)scratch();
+    calling.log = "off";
+    Node client(calling);
+    const Peer link = client.connect(server.address());
+    link.ping().get();
+    server.stop();
+    cut(link);
+    const auto begin = Clock::now();
+    EXPECT_EQ(error_of([&] { (void)link.async(within(100ms), fn<add>, 1, 2).get(); }).code(), ErrorCode::timed_out);
+    EXPECT_LT(Clock::now() - begin, 3s) << "as long as a meeting may take, and not as long as the call";
+    server.signal(SIGCONT);
+    EXPECT_TRUE(soon([&] {
+        try {
+            return link.ping().get().empty();
+        } catch (const Error&) {
+            return false;
+        }
+    }));
+}
+
+// Payloads that have come and wait for a thread are no reason to cut their senders off.
+TEST_P(Dependable, PayloadsThatWaitForAThreadMayDoSo) {
+    NodeOptions listening = options(true);
+    listening.threads = 2;
+    Node server(listening);
+    std::vector<std::unique_ptr<Node>> clients;
+    std::vector<Call<std::size_t>> calls;
+    const std::vector<char> bytes(31 << 20);
+    for (int i = 0; i < 5; ++i) {
+        clients.push_back(std::make_unique<Node>(options()));
+        calls.push_back(clients.back()->connect(server.address()).async(fn<take_when_told>, bytes));
+    }
+    ASSERT_TRUE(soon([] { return begun >= 2; }));
+    std::this_thread::sleep_for(200ms);  // the others are there, or on their way
+    go_on = true;
+    for (auto& call : calls) EXPECT_EQ(call.get(), bytes.size());
+}
+TEST(PeerStates, HalfAPayloadIsNoWholeOne) {
+    PeerState peer;
+    EXPECT_FALSE(peer.has_half_a_payload());
+    peer.staged[1] = {ByteBuffer(10), 10};
+    EXPECT_FALSE(peer.has_half_a_payload()) << "it waits for its call, or for a thread";
+    peer.staged[2] = {ByteBuffer(10), 4};
+    EXPECT_TRUE(peer.has_half_a_payload());
+}
+
+// Code, from a node to its client.
+TEST_P(Dependable, AClientIsSentNoCode) {
+    NodeOptions polled = options(true);
+    polled.own_thread = false;
+    Node hostile(polled);
+    NodeOptions quiet = options();
+    quiet.log = "off";
+    Node client(quiet);
+    const Peer link = client.connect(hostile.address());
+    const auto answer = link.async(fn<core_here>);
+    ASSERT_TRUE(soon([&] {
+        hostile.poll();
+        return begun == 1;
+    }));
+    NodeCore& core = *core_of_hostile;
+    const std::shared_ptr<PeerState> to_client = core.peer_of(state(link)->my_id);
+    ASSERT_TRUE(to_client);
+    const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
+    std::byte* frame = to_client->link->reserve(fabric::Traffic::replies, wire::kHeaderBytes + sizeof chunk + 16);
+    ASSERT_NE(frame, nullptr);
+    std::memcpy(frame + wire::kHeaderBytes, &chunk, sizeof chunk);
+    std::memset(frame + wire::kHeaderBytes + sizeof chunk, 0, 16);
+    to_client->link->publish(fabric::Traffic::replies, {.body_bytes = sizeof chunk + 16,
+                                                        .extra_bytes = sizeof chunk,
+                                                        .kind = wire::Kind::code,
+                                                        .node = state(link)->my_id});
+    EXPECT_TRUE(soon([&] {
+        hostile.poll();
+        return state(link)->gone.find("a client takes none") != std::string::npos;
+    }));
 }
 
 TEST_P(Dependable, TimeLimitsBoundSendingToo) {

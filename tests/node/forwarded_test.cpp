@@ -48,6 +48,34 @@ TEST_P(Forwarded, AllFailWhenTheirTargetDiesAlsoThoseThatHadWaited) {
     EXPECT_GT(failed, 50U);
 }
 
+// A function that runs long keeps its frame's place in the mailbox where its call was sent on, whatever is sent behind it.
+TEST_P(Forwarded, ALongOneFailsToo) {
+    (void)scratch();
+    const std::vector<std::string> common{"--fabric", GetParam()};
+    NodeProcess first(common);
+    std::vector<std::string> joining = common;
+    joining.insert(joining.end(), {"--join", first.address()});
+    NodeProcess target(joining);
+    Node node;
+    const Peer peer = node.connect(first.address());
+    const Package relay = Package::open(package("relay.c"));
+    const Entry slowly = relay.entry("relay_slowly");
+    ASSERT_EQ(text(peer.call(slowly, bytes(std::string("\1\3", 2))).get()),
+              "\1");  // it is known to run long from here on
+    RawCall lost = peer.call(slowly, bytes(std::string("\1\377", 2)));
+    std::string more(16 * 1024, '\0');
+    more[0] = '\1';
+    for (int i = 0; i < 40; ++i) ASSERT_EQ(text(peer.call(slowly, bytes(more)).get()), "\1");
+    target.kill_now();
+    ASSERT_TRUE(lost.wait_for(std::chrono::seconds(15))) << "nobody tells of it";
+    try {
+        (void)lost.get();
+        ADD_FAILURE() << "it has not run to its end";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, Forwarded, testing::Values("shm", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 

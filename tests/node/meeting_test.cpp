@@ -423,6 +423,65 @@ struct Impostor {
     }
 };
 
+// As the node at the address tells it to a client.
+std::array<std::byte, 16> cluster_of(const std::string& address) {
+    const Raw socket(address);
+    Hello hello{.role = Role::client};
+    randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
+    socket.send(encode(hello));
+    EXPECT_TRUE(decode<Challenge>(socket.receive()));
+    socket.send(encode(ProofGiven{}));
+    socket.send(encode(Request{.triple = "x86_64-linux-gnu", .address = {}, .offer = {}}));
+    const auto welcome = decode<Welcome>(socket.receive());
+    EXPECT_TRUE(welcome);
+    std::array<std::byte, 16> cluster{};
+    if (welcome) std::memcpy(cluster.data(), &welcome->cluster, sizeof cluster);
+    return cluster;
+}
+
+// Each of what makes a certificate, wrong by itself.
+TEST(Membership, CertificatesAreWhatTheirIssuerSigned) {
+    Node first(options(unix_address()));
+    Node second(options(unix_address(), first.address()));
+    const Impostor impostor;
+    Request request{.triple = {}, .address = unix_address(), .offer = {}};
+    request.certificate = {.id = 2, .generation = 1, .issuer = 0, .cluster = {}, .signature = {}};
+    const auto cluster = cluster_of(first.address());
+    std::memcpy(&request.certificate.cluster, cluster.data(), cluster.size());
+    const auto answer_to = [&](const Request& asked) { return impostor.meets(first.address(), Role::member, asked); };
+    Request signed_by_itself = request;
+    signed_by_itself.certificate.signature =
+        impostor.keys.sign(statement(request.certificate, request.address, impostor.keys.key()));
+    for (const NodeId issuer : {0U, 1U, 2U, 7U}) {
+        SCOPED_TRACE(issuer);
+        signed_by_itself.certificate.issuer = issuer;
+        const auto answer = answer_to(signed_by_itself);
+        ASSERT_TRUE(answer);
+        EXPECT_EQ(answer->code, ErrorCode::refused) << answer->text;
+    }
+    const auto unsigned_one = answer_to(request);
+    ASSERT_TRUE(unsigned_one);
+    EXPECT_EQ(unsigned_one->code, ErrorCode::refused) << unsigned_one->text;
+    EXPECT_EQ(first.node_count(), 2U);
+    // Another's key, which is known, without being able to sign with it.
+    const KeyPair others;
+    const Raw socket(first.address());
+    Hello hello{.role = Role::join};
+    randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
+    socket.send(encode(hello));
+    const auto challenge = decode<Challenge>(socket.receive());
+    ASSERT_TRUE(challenge);
+    Request stolen{.triple = "x86_64-linux-gnu", .address = unix_address(), .offer = {}};
+    stolen.key = others.key();
+    stolen.signature = impostor.keys.sign(statement("peer", challenge->nonce, hello.nonce));
+    socket.send(encode(ProofGiven{}));
+    socket.send(encode(stolen));
+    const auto answer = socket.goodbye();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->code, ErrorCode::refused) << answer->text;
+    EXPECT_NE(answer->text.find("key"), std::string::npos) << answer->text;
+}
+
 TEST(Membership, NobodySpeaksForAnother) {
     Node first(options(unix_address()));
     Node second(options(unix_address(), first.address()));

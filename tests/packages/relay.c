@@ -2,6 +2,18 @@
 #include <rove/rove.h>
 #include <unistd.h>
 
+// Payload: a node's number, how many tenths of a second it takes there, and more.
+ROVE_ENTRY void relay_slowly(rove_here* here, const void* payload, size_t size) {
+    const unsigned char* what = payload;
+    const unsigned char to = size > 1 ? what[0] : 0;
+    if (to != rove_node(here)) {
+        if (rove_forward(here, to, payload, size) != 0) rove_fail(here, "not forwarded");
+        return;
+    }
+    for (unsigned tenths = what[1]; tenths > 0; --tenths) usleep(100 * 1000);
+    rove_reply(here, &to, 1);
+}
+
 // Payload: a node's number, and more.
 ROVE_ENTRY void relay(rove_here* here, const void* payload, size_t size) {
     const unsigned char to = size > 0 ? *(const unsigned char*)payload : 0;

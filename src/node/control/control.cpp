@@ -188,7 +188,8 @@ std::function<void(const Error&)> Control::hang_up_of(const std::shared_ptr<Chan
     };
 }
 
-Result<std::shared_ptr<PeerState>> Control::run_and_wait(asio::awaitable<Result<std::shared_ptr<PeerState>>> work) {
+Result<std::shared_ptr<PeerState>> Control::run_and_wait(asio::awaitable<Result<std::shared_ptr<PeerState>>> work,
+                                                         std::optional<TimePoint> deadline) {
     using Ended = std::optional<Result<std::shared_ptr<PeerState>>>;
     const auto result = std::make_shared<Ended>();
     std::unique_lock lock(waiting_mutex_);
@@ -202,9 +203,15 @@ Result<std::shared_ptr<PeerState>> Control::run_and_wait(asio::awaitable<Result<
                        ended_.notify_all();
                    });
     ++waiting_;
-    ended_.wait(lock, [&] { return result->has_value() || stopped_; });
+    const auto ended = [&] { return result->has_value() || stopped_; };
+    if (deadline)
+        ended_.wait_until(lock, *deadline, ended);
+    else
+        ended_.wait(lock, ended);
     --waiting_;
     ended_.notify_all();
+    if (!*result && !stopped_)  // the meeting goes on, for whoever wants it next
+        return fail(ErrorCode::timed_out, "no link to it was made in the time that was given");
     if (!*result) return tl::unexpected<Error>(ending());
     return **result;
 }
@@ -213,17 +220,18 @@ Status Control::join(const std::string& address) {
     return without_exceptions("joining the node at " + address, [&]() -> Status {
         ROVE_TRY(const Address parsed, parse_address(address));
         ROVE_TRY(Endpoints endpoints, resolve(parsed));
-        ROVE_CHECK(run_and_wait(join_all(address, std::move(endpoints))));
+        ROVE_CHECK(run_and_wait(join_all(address, std::move(endpoints)), std::nullopt));
         return {};
     });
 }
 
-Result<std::shared_ptr<PeerState>> Control::connect(const std::string& address, std::shared_ptr<PeerState> old) {
+Result<std::shared_ptr<PeerState>> Control::connect(const std::string& address, std::shared_ptr<PeerState> old,
+                                                    std::optional<TimePoint> deadline) {
     using Connected = Result<std::shared_ptr<PeerState>>;
     return without_exceptions("meeting the node at " + address, [&]() -> Connected {
         ROVE_TRY(const Address parsed, parse_address(address));
         ROVE_TRY(Endpoints endpoints, resolve(parsed));  // by this thread: a name may take time
-        return run_and_wait(reach(address, std::move(endpoints), old));
+        return run_and_wait(reach(address, std::move(endpoints), old), deadline);
     });
 }
 

@@ -66,8 +66,8 @@ public:
     [[nodiscard]] Status join(const std::string& address);
     // Meets the node at the address, or gives the link that there is; a peer given as `old` is brought back to life. Threads that
     // ask for one node at once share a meeting. From any thread but the control thread. cancelled: the node is ending.
-    [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(const std::string& address,
-                                                             std::shared_ptr<PeerState> old);
+    [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(const std::string& address, std::shared_ptr<PeerState> old,
+                                                             std::optional<TimePoint> deadline = std::nullopt);
     void stop_accepting();
     void stop();  // says goodbye, ends every connection and the thread
 
@@ -135,7 +135,7 @@ private:
 
     // ---- control.cpp
     [[nodiscard]] Result<std::shared_ptr<PeerState>> run_and_wait(
-        asio::awaitable<Result<std::shared_ptr<PeerState>>> work);
+        asio::awaitable<Result<std::shared_ptr<PeerState>>> work, std::optional<TimePoint> deadline);
     void spawn(asio::awaitable<void> work, const char* what);
     [[nodiscard]] asio::awaitable<void> accept_all();
     [[nodiscard]] asio::awaitable<void> pause(std::chrono::milliseconds time);
