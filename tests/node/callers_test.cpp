@@ -133,6 +133,49 @@ TEST_P(Callers, OnlyWhoWasCalledAnswers) {
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
 }
 
+TEST_P(Callers, NobodyHasCodeSentToAClient) {
+    const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
+    for (const Traffic traffic : {Traffic::calls, Traffic::replies})
+        is_cut_off("code", [&] {
+            write_frame(*link_, traffic, {.kind = Kind::code, .node = honest()}, raw(chunk), ByteBuffer(16));
+        });
+}
+
+// Runs with a server that means ill: sends its caller code that nobody has asked for.
+void send_code_back(Here& here, bool among_calls) {
+    const Result<Peer> found = detail::Edge::peer(*here.raw()->core, here.raw()->call.node);
+    ASSERT_TRUE(found);
+    const Peer& caller = *found;
+    const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
+    write_frame(caller, among_calls ? Traffic::calls : Traffic::replies,
+                {.kind = Kind::code, .node = detail::Edge::state(caller)->id}, raw(chunk), ByteBuffer(16));
+}
+TEST_P(Callers, AClientTakesNoCode) {
+    for (const bool listens : {false, true}) {  // one that others call is a client all the same of those that it calls
+        Node client(options(listens));
+        const Peer link = client.connect(server_->address());
+        ASSERT_EQ(link.sync(fn<add>, 1, 2), 3);
+        for (const bool among_calls : {false, true}) {
+            // The news may come behind the answer, and the next call begin a new meeting.
+            const std::uint64_t met = detail::Edge::state(link)->meeting;
+            const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+            const auto is_met = [&] { return detail::Edge::state(link)->meeting == met; };
+            const auto call = [&](const auto& work) {
+                try {
+                    work();
+                } catch (const Error& error) {
+                    EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+                }
+            };
+            call([&] { link.sync(fn<send_code_back>, among_calls); });
+            while (is_met() && std::chrono::steady_clock::now() < patience)
+                call([&] { (void)link.sync(fn<add>, 1, 2); });
+            EXPECT_FALSE(is_met()) << "it was taken" << (among_calls ? " among calls" : "");
+            EXPECT_EQ(link.sync(fn<add>, 2, 2), 4);
+        }
+    }
+}
+
 // More refused calls than payloads in parts may be staged at once: each takes its parts with it.
 TEST_P(Callers, TheirRefusedCallsLeaveNoPartsBehind) {
     const std::shared_ptr<fabric::Link> link = detail::Edge::state(*link_)->link;

@@ -1,0 +1,286 @@
+// What all peers together may take of a node: memory for payloads on their way, for frames that wait for room, for buffers. And
+// that what is given up, freed or left behind by the dead is room again.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <list>
+#include <thread>
+
+#include "../api/nodes.hpp"
+#include "hand_made.hpp"
+#include "node/here.hpp"
+#include "node/memory.hpp"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+using fabric::Traffic;
+using wire::Kind;
+
+constexpr std::size_t kResultBytes = 200'000;  // in one frame
+std::atomic<int> begun{0}, made{0};
+std::atomic<bool> go_on{false};
+std::atomic<NodeCore*> core{nullptr};  // the server's
+
+int add(int a, int b) {
+    return a + b;
+}
+std::size_t take(const std::vector<char>& bytes) {
+    return bytes.size();
+}
+void wait_until_told() {
+    ++begun;
+    while (!go_on) std::this_thread::sleep_for(1ms);
+}
+std::vector<char> make() {
+    ++made;
+    return std::vector<char>(kResultBytes);
+}
+void tell_core(Here& here) {
+    core = here.raw()->core;
+}
+
+template <typename Done>
+bool soon(const Done& done, std::chrono::milliseconds patience = 20s) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (!done() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
+    return done();
+}
+
+// A server, an honest client of it, and as many others as a test likes, which write whatever they want.
+class Bounds : public testing::Test {
+protected:
+    struct Guest {
+        Guest(const NodeOptions& options, const std::string& address) : node(options), link(node.connect(address)) {}
+        Node node;
+        Peer link;
+    };
+    void SetUp() override {
+        begun = made = 0;
+        go_on = false;
+        (void)scratch();  // the tests' own cookie
+        NodeOptions listening = options();
+        listening.listen = "127.0.0.1:0";
+        server_ = std::make_unique<Node>(listening);
+        honest_ = std::make_unique<Guest>(options(), server_->address());
+        honest().sync(fn<tell_core>);
+    }
+    void TearDown() override {
+        go_on = true;
+        guests_.clear();
+        honest_.reset();
+        server_.reset();
+    }
+    static NodeOptions options() {
+        NodeOptions options;
+        options.fabric = FabricChoice::shm;  // what is counted is counted alike on each
+        options.log = "off";
+        return options;
+    }
+    [[nodiscard]] const Peer& honest() const { return honest_->link; }
+    Guest& come() {
+        NodeOptions own = options();
+        own.own_thread = false;
+        return guests_.emplace_back(own, server_->address());
+    }
+    [[nodiscard]] static std::uint64_t meeting(const Peer& peer) { return detail::Edge::state(peer)->meeting; }
+
+    std::unique_ptr<Node> server_;
+    std::unique_ptr<Guest> honest_;
+    std::list<Guest> guests_;
+};
+
+// ---- payloads that come in parts
+
+class Staging : public Bounds {
+protected:
+    static void begin_payload(const Peer& link, std::uint64_t number) {
+        const wire::Part part{.number = number + (1UL << 40U), .total_bytes = wire::kMessageBytesMax};
+        write_frame(link, Traffic::calls, {.kind = Kind::part}, raw(part), ByteBuffer(1));
+    }
+    static void take_back(const Peer& link, std::uint64_t number) {
+        const wire::Part part{.number = number + (1UL << 40U)};
+        write_frame(link, Traffic::calls, {.kind = Kind::part}, raw(part));
+    }
+    void is_served() {
+        EXPECT_EQ(honest().sync(within(40s), fn<take>, std::vector<char>(300'000)), 300'000U);
+        EXPECT_EQ(meeting(honest()), met_) << "the honest one was cut off";
+    }
+    void SetUp() override {
+        Bounds::SetUp();
+        met_ = meeting(honest());
+    }
+    std::uint64_t met_ = 0;
+};
+
+TEST_F(Staging, IsBoundedOverAllPeersAndWhoDoesNotGoOnIsCutOff) {
+    constexpr std::size_t kEach = kStagedBytesMax / wire::kMessageBytesMax;
+    for (std::size_t begun_bytes = 0; begun_bytes < kAllStagedBytesMax; begun_bytes += kStagedBytesMax) {
+        Guest& guest = come();
+        for (std::uint64_t number = 0; number < kEach; ++number) begin_payload(guest.link, number);
+        ASSERT_EQ(guest.link.sync(within(20s), fn<add>, 1, 2), 3);  // they are there
+    }
+    EXPECT_EQ(error_of([&] { (void)honest().sync(within(500ms), fn<take>, std::vector<char>(300'000)); }).code(),
+              ErrorCode::timed_out)
+        << "there was room beyond the bound";
+    is_served();
+    EXPECT_TRUE(soon([] { return core.load()->peers_known() == 1; })) << "somebody who holds the room is still there";
+}
+
+TEST_F(Staging, WhatIsTakenBackIsRoomAgain) {
+    const Peer& link = come().link;
+    const std::uint64_t met = meeting(link);
+    for (std::uint64_t number = 0; number < kAllStagedBytesMax / wire::kMessageBytesMax + 2; ++number) {
+        begin_payload(link, number);
+        take_back(link, number);
+        ASSERT_EQ(link.sync(within(5s), fn<add>, 1, 2), 3) << number;
+        ASSERT_EQ(meeting(link), met) << "cut off after " << number;
+    }
+    is_served();
+}
+
+// Its sender gives a large call up on its way: the part that has come must not stay.
+TEST_F(Staging, ACallThatIsGivenUpLeavesNothing) {
+    NodeOptions lone = options();
+    lone.listen = "127.0.0.1:0";
+    lone.threads = 1;
+    Node server(lone);
+    Guest one(options(), server.address()), another(options(), server.address());
+    EXPECT_EQ(one.link.sync(fn<add>, 1, 1), 2);
+    const std::vector<char> large(wire::kMessageBytesMax - 100);
+    EXPECT_EQ(one.link.sync(fn<take>, large), large.size());
+    const std::uint64_t met = meeting(one.link);
+    for (std::size_t i = 0; i <= kStagedBytesMax / wire::kMessageBytesMax; ++i) {
+        begun = 0;
+        go_on = false;
+        another.link.post(fn<wait_until_told>);
+        ASSERT_TRUE(soon([] { return begun == 1; }));  // nobody empties the mailbox
+        EXPECT_EQ(error_of([&] { (void)one.link.sync(within(50ms), fn<take>, large); }).code(), ErrorCode::timed_out);
+        go_on = true;
+        ASSERT_EQ(one.link.sync(within(20s), fn<add>, 1, 2), 3) << i;
+        ASSERT_EQ(meeting(one.link), met) << "cut off after " << i;
+    }
+    EXPECT_EQ(one.link.sync(within(20s), fn<take>, large), large.size());
+}
+
+// ---- frames that wait for room
+
+class Outboxes : public Bounds {
+protected:
+    // Asks for so many results, and takes none of them.
+    static void ask(const Guest& guest, int results) {
+        PeerState& state = *detail::Edge::state(guest.link);
+        for (int i = 0; i < results; ++i)
+            write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .handle = state.bindings.begin()->second}, {});
+    }
+    const Guest& come_and_ask(int results) {
+        const Guest& guest = come();
+        EXPECT_EQ(guest.link.sync(fn<make>).size(), kResultBytes);
+        --made;
+        ask(guest, results);
+        return guest;
+    }
+    static std::size_t peers() { return core.load()->peers_known(); }
+    // What one peer may have waiting, nearly: less than that where its mailbox takes some, too.
+    static constexpr int kNearlyAll = static_cast<int>(kOutboxBytesMax / kResultBytes) - 10;
+    static constexpr int kPeersTooMany = static_cast<int>(kAllOutboxBytesMax / kOutboxBytesMax) + 3;
+};
+
+TEST_F(Outboxes, WhoTakesNothingIsCutOff) {
+    constexpr int kTooMany = kNearlyAll + 100;
+    (void)come_and_ask(kTooMany);
+    EXPECT_TRUE(soon([] { return made == kTooMany || peers() == 1; }));
+    EXPECT_LT(made, kTooMany) << "all of them wait";
+    EXPECT_TRUE(soon([] { return peers() == 1; }));
+    EXPECT_EQ(honest().sync(within(20s), fn<add>, 1, 2), 3);
+}
+
+TEST_F(Outboxes, AreBoundedTogetherAndLeftByTheDead) {
+    for (int i = 0; i < kPeersTooMany; ++i) {
+        made = 0;
+        (void)come_and_ask(kNearlyAll);
+        ASSERT_TRUE(soon([] { return made == kNearlyAll; })) << "cut off after " << i << " others had gone";
+        guests_.clear();
+        ASSERT_TRUE(soon([] { return peers() == 1; }));
+    }
+    made = 0;
+    for (int i = 0; i < kPeersTooMany; ++i) (void)come_and_ask(kNearlyAll);
+    EXPECT_TRUE(soon([] { return made == kPeersTooMany * kNearlyAll || peers() <= kPeersTooMany; }));
+    EXPECT_LT(made, kPeersTooMany * kNearlyAll) << "all of them wait";
+    EXPECT_EQ(honest().sync(within(20s), fn<add>, 1, 2), 3);
+}
+
+// ---- memory for buffers
+
+std::ptrdiff_t descriptors() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
+TEST(MemoryTable, BytesAreBoundedUntilTheyAreFreed) {
+    constexpr std::size_t kBytes = 1UL << 20U;
+    MemoryTable table(kBytes);
+    const auto is_full = [&] {
+        const auto more = table.allocate(1, 3);
+        return !more && more.error().code() == ErrorCode::overloaded;
+    };
+    const auto a = table.allocate(kBytes / 2, 1), b = table.allocate(kBytes / 2, 2);
+    ASSERT_TRUE(a && b);
+    EXPECT_TRUE(is_full());
+    table.free(a->key);
+    const auto again = table.allocate(kBytes / 2, 1);
+    ASSERT_TRUE(again);
+    EXPECT_TRUE(is_full());
+    table.free_all_of(1);
+    EXPECT_EQ(table.find(again->key), nullptr);
+    ASSERT_TRUE(table.allocate(kBytes / 2, 3));
+    EXPECT_TRUE(is_full());
+    EXPECT_NE(table.find(b->key), nullptr);
+}
+
+TEST(MemoryTable, OnePeerHasAShareOfTheBuffers) {
+    MemoryTable table(1UL << 30U);
+    for (std::size_t i = 0; i < MemoryTable::kBlocksOfPeerMax; ++i) ASSERT_TRUE(table.allocate(1, 1)) << i;
+    EXPECT_FALSE(table.allocate(1, 1));
+    EXPECT_TRUE(table.allocate(1, 2));
+    table.free_all_of(1);
+    EXPECT_TRUE(table.allocate(1, 1));
+}
+
+TEST(MemoryTable, MappingsAreBoundedAndThenItIsTheHeap) {
+    constexpr std::size_t kBytes = 16 * 1024;
+    MemoryTable table(2 * kBytes * MemoryTable::kMappingsMax);
+    std::uint64_t one = 0;
+    for (std::size_t i = 0; i < MemoryTable::kMappingsMax; ++i) {
+        const auto place = table.allocate(kBytes, 1);
+        ASSERT_TRUE(place);
+        ASSERT_NE(place->pid, 0) << i;
+        one = place->key;
+    }
+    const auto beyond = table.allocate(kBytes, 1);
+    ASSERT_TRUE(beyond);
+    EXPECT_EQ(beyond->pid, 0);
+    table.free(one);
+    const auto again = table.allocate(kBytes, 1);
+    ASSERT_TRUE(again);
+    EXPECT_NE(again->pid, 0);
+}
+
+TEST(MemoryTable, FilesAreOpenUntilTheyAreMappedAndNeverMany) {
+    MemoryTable table(1UL << 30U);
+    const std::ptrdiff_t before = descriptors();
+    std::vector<std::uint64_t> keys;
+    for (std::size_t i = 0; i < 2 * MemoryTable::kUnmappedFilesMax; ++i) {
+        const auto place = table.allocate(16 * 1024, 1);
+        ASSERT_TRUE(place);
+        keys.push_back(place->key);
+    }
+    EXPECT_GT(descriptors(), before);
+    EXPECT_LE(descriptors(), before + static_cast<std::ptrdiff_t>(MemoryTable::kUnmappedFilesMax));
+    for (const std::uint64_t key : keys) table.mapped(key);
+    EXPECT_EQ(descriptors(), before);
+}
+
+}  // namespace
+}  // namespace rove::test

@@ -1,0 +1,123 @@
+// What frames of each kind may look like, compared with a list of its own: what is not on it is refused.
+#include "wire/kinds.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace rove::wire {
+namespace {
+
+std::span<const std::byte> of(const ByteBuffer& bytes, std::size_t size) {
+    return Bytes(bytes).first(size);
+}
+
+// As an honest peer writes it.
+struct Honest {
+    Kind kind;
+    bool calls, replies;
+    unsigned flags;  // that it may have, whatever else it has
+    std::size_t extra, payload_max;
+    unsigned always = 0;  // flags that it cannot do without
+};
+const std::vector<Honest>& honest() {
+    static const std::vector<Honest> all{
+        {Kind::call, true, false, kNoReply, 0, kPayloadBytesMax},
+        {Kind::reply, false, true, kError | kParts | kThrown, 0, kPayloadBytesMax},
+        {Kind::bind, false, true, kNamed, 16, 0},
+        {Kind::code, true, true, 0, 48, kFrameBytesMax},
+        {Kind::need, false, true, 0, 64, 0},
+        {Kind::lack, false, true, 0, 64, 0},
+        {Kind::load, false, true, 0, 32, 0},
+        {Kind::batch, true, false, 0, 0, kFrameBytesMax, kNoReply},
+        {Kind::ping, true, false, kNoReply, 0, kPayloadBytesMax},
+    };
+    return all;
+}
+
+class FrameShape : public testing::Test {
+protected:
+    // Whether it is taken.
+    bool fits(Kind kind, bool among_calls, unsigned flags, std::size_t extra, std::size_t payload) {
+        const FrameHeader header{.kind = kind, .flags = static_cast<std::uint8_t>(flags)};
+        return wrong_shape({header, of(extra_, extra), of(payload_, payload)}, among_calls).empty();
+    }
+    ByteBuffer extra_ = ByteBuffer(1024), payload_ = ByteBuffer(2 * kFrameBytesMax);
+};
+
+TEST_F(FrameShape, EachKindComesByItsOwnRings) {
+    for (const Honest& each : honest())
+        for (const bool calls : {false, true})
+            EXPECT_EQ(fits(each.kind, calls, each.always, each.extra, 0), calls ? each.calls : each.replies)
+                << static_cast<int>(each.kind) << calls;
+}
+
+TEST_F(FrameShape, EachKindHasItsOwnMarksOnly) {
+    constexpr unsigned kNames = kNamed | kInline | kEither | kParts;  // of calls: below
+    for (const Honest& each : honest())
+        for (unsigned bit = 1; bit < 0x100; bit *= 2) {
+            if (each.kind == Kind::call && (bit & kNames) != 0) continue;
+            EXPECT_EQ(fits(each.kind, each.calls, each.always | bit, each.extra, 0),
+                      ((each.flags | each.always) & bit) != 0)
+                << static_cast<int>(each.kind) << " with " << bit;
+        }
+    EXPECT_FALSE(fits(Kind::batch, true, 0, 0, 16)) << "a batch wants no replies";
+}
+
+TEST_F(FrameShape, ExtensionsAreOfTheirSizeAndPayloadsWithinTheirs) {
+    for (const Honest& each : honest()) {
+        const auto fits_with = [&](std::size_t extra, std::size_t payload) {
+            return fits(each.kind, each.calls, each.always, extra, payload);
+        };
+        EXPECT_TRUE(fits_with(each.extra, each.payload_max));
+        EXPECT_FALSE(fits_with(each.extra, each.payload_max + 1)) << static_cast<int>(each.kind);
+        EXPECT_FALSE(fits_with(each.extra + 16, 0)) << static_cast<int>(each.kind);
+        if (each.extra > 0) EXPECT_FALSE(fits_with(each.extra - 16, 0)) << static_cast<int>(each.kind);
+    }
+}
+
+TEST_F(FrameShape, CallsAreNamedInOneWay) {
+    const InlineCode code{.manifest_bytes = 100, .slice = 0, .slice_bytes = 50};
+    std::memcpy(extra_.data() + sizeof(FunctionId), &code, sizeof code);
+    const auto fits_as = [&](unsigned flags, std::size_t extra) { return fits(Kind::call, true, flags, extra, 8); };
+    EXPECT_TRUE(fits_as(kNamed, 16));
+    EXPECT_TRUE(fits_as(kNamed | kEither, 48));
+    EXPECT_TRUE(fits_as(kNamed | kInline, inline_extension_bytes(code)));
+    for (const std::size_t extra : {0UL, 16UL, 32UL, 48UL, inline_extension_bytes(code)}) {
+        EXPECT_FALSE(fits_as(kEither, extra));
+        EXPECT_FALSE(fits_as(kInline, extra));
+        EXPECT_FALSE(fits_as(kEither | kInline, extra));
+        EXPECT_FALSE(fits_as(kNamed | kEither | kInline, extra));
+    }
+    EXPECT_FALSE(fits_as(kNamed | kInline, 16)) << "with half its code";
+    EXPECT_FALSE(fits_as(kNamed | kInline, inline_extension_bytes(code) - 16));
+    EXPECT_TRUE(fits(Kind::call, true, kParts, 0, sizeof(Staged)));
+    EXPECT_FALSE(fits(Kind::call, true, kParts, 0, sizeof(Staged) - 1));
+    EXPECT_FALSE(fits(Kind::call, true, kParts, 0, sizeof(Staged) + 1));
+}
+
+TEST_F(FrameShape, PartsHaveBytesOrTakeThemBack) {
+    const auto part_of = [&](std::uint32_t total, std::size_t payload, bool calls) {
+        const Part part{.number = 1, .total_bytes = total};
+        std::memcpy(extra_.data(), &part, sizeof part);
+        return fits(Kind::part, calls, 0, sizeof part, payload);
+    };
+    EXPECT_TRUE(part_of(100, 1, true));
+    EXPECT_TRUE(part_of(kPartBytesMax, kPartBytesMax, true));
+    EXPECT_FALSE(part_of(2 * kPartBytesMax, kPartBytesMax + 1, true));
+    EXPECT_FALSE(part_of(100, 0, true));
+    EXPECT_TRUE(part_of(0, 0, true)) << "what has come is taken back";
+    EXPECT_FALSE(part_of(0, 1, true));
+    EXPECT_TRUE(part_of(100, 1, false));
+}
+
+TEST_F(FrameShape, ThereAreNoOtherKinds) {
+    for (unsigned kind = 0; kind < 0x100; ++kind) {
+        const bool known = kind > static_cast<unsigned>(Kind::filler) && kind <= kKindMax;
+        if (known) continue;
+        for (const bool calls : {false, true}) EXPECT_FALSE(fits(static_cast<Kind>(kind), calls, 0, 0, 0)) << kind;
+    }
+}
+
+}  // namespace
+}  // namespace rove::wire
