@@ -25,6 +25,7 @@
 #include "base/clock.hpp"
 #include "base/fork.hpp"
 #include "code/cache.hpp"
+#include "node/baton.hpp"
 #include "node/calls.hpp"
 #include "node/memory.hpp"
 #include "node/node_lock.hpp"
@@ -221,14 +222,11 @@ private:
     using Lock = std::unique_lock<NodeLock>;
     using Deadline = std::optional<TimePoint>;
 
-    // One thread's turn at the lead.
+    // One thread's turn at the lead, and what it needs for it.
     struct Lead {
         Lock& lock;
-        bool own;                // a thread of the node's own
-        bool quiet = false;      // it takes replies only, and runs nothing
-        std::uint64_t term = 0;  // which turn; another thread leads when the node's is another
-        std::uint64_t runs = 0;  // functions begun before
-        Watch watch{};           // what it spins on
+        Baton::Turn turn;
+        Watch watch{};  // what it spins on
     };
     // A function, or a callback of a call that ended, that runs in the leader's thread.
     struct Run {
@@ -275,13 +273,19 @@ private:
     // ---- leading (lead.cpp)
     void take_lead(Lead& lead);
     void give_lead(Lead& lead);
-    [[nodiscard]] bool lost(const Lead& lead) const { return term_ != lead.term; }
-    // For a thread that waits. What is offered is for a follower, who is on his way. A quiet one leads only where nobody else can.
-    [[nodiscard]] bool lead_is_to_be_had(bool quiet = false) const {
-        if (quiet) return !leading_ && !offered_ && followers_ == 0 && waiting_ == quiet_;
-        return leading_ ? idle_ && yields_ : !offered_;
+    [[nodiscard]] bool lost(const Lead& lead) const { return baton_.lost(lead.turn); }
+    void tell(Baton::Tell whom) {
+        if (whom.waiting) changed_.notify_all();
+        if (whom.follower) followers_changed_.notify_one();
+        if (whom.sleeper) sleeper_.kick();
     }
-    void offer_lead();
+    void tell_waiting() {
+        if (baton_.has_waiting()) changed_.notify_all();
+    }
+    // This thread is in the function that the leader runs.
+    [[nodiscard]] bool runs_as_leader() const {
+        return in_user_code_.core == this && !baton_.lost(in_user_code_.term) && running_ != nullptr;
+    }
     unsigned lead_step(Lead& lead, std::optional<TimePoint> deadline);
     unsigned work(Lead& lead);
     unsigned serve_all(Lead& lead);
@@ -301,8 +305,8 @@ private:
     void serve_own_thread(OwnThread& self);
     void warn_of_deadlocks();
     [[nodiscard]] std::optional<TimePoint> next_warning() const;
-    void keep_watch(Lead& lead);
-    void hand_over(Run& run);
+    void keep_watch(Lock& lock);
+    void set_aside(Run& run);
     void begin_run(Run& run);
     void end_run(Run& run);
     void make_way(Lead& lead);
@@ -312,7 +316,7 @@ private:
     unsigned housekeep(Lead& lead);
     void call_ended(CallSlot& slot) {
         if (slot.notify != nullptr) ready_.emplace_back(std::exchange(slot.notify, nullptr), slot.notify_argument);
-        if (waiting_ > 0) changed_.notify_all();
+        tell_waiting();
     }
     unsigned tell_of_ends(Lead& lead);
     unsigned end_late_calls();
@@ -443,30 +447,15 @@ private:
     NodeLock mutex_;
     std::atomic<int> wanting_{0};         // threads that want the lock: a busy leader lets go when it is not 0
     std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
-    bool leading_ = false;
-    bool yields_ =
-        false;  // the leader leaves the lead to a thread that waits: a thread of the node's own, or a quiet one
-    bool quiet_leads_ = false;       // the leader takes replies only
-    bool offered_ = false;           // nobody leads, and a follower is on its way to
-    bool offered_for_long_ = false;  // there is a function for it that runs long
-    std::uint64_t term_ = 0;         // counts the turns at the lead
-    bool idle_ = false;       // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
-    bool asleep_ = false;     // it sleeps
-    int sleeping_ = 0;        // threads asleep: it, and some that were woken because they lost the lead
+    Baton baton_;             // who leads
     bool stopping_ = false;   // nothing new begins
     bool ending_ = false;     // whatever still waits is told so: it has had its time
     Run* running_ = nullptr;  // the function that the leader runs
-    std::uint64_t runs_ = 0;  // functions begun
-    unsigned busy_ = 0;       // that have not returned, callbacks included
+    unsigned busy_ = 0;       // functions that have not returned, callbacks included
     unsigned long_runs_ = 0;  // of these: run beside the leader, and do not wait for a call
     std::vector<Run*> long_run_list_;                // run beside the leader
     unsigned own_threads_ = 0;                       // of the node's own; constant once it has started
-    int waiting_ = 0;                                // threads that wait and do not lead …
-    int quiet_ = 0;                                  // … of these: for replies only
-    std::uint64_t waits_ = 0;                        // calls waited for, ever
-    int followers_ = 0;                              // threads of the node's own that wait for the lead
-    bool watched_ = false;                           // one of them keeps watch
-    std::condition_variable_any changed_;            // for those: the lead became free, or a call ended
+    std::condition_variable_any changed_;            // for threads that wait for a call: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     std::vector<RoomWait*> room_waits_;              // threads that wait for room
     unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
@@ -554,31 +543,23 @@ bool NodeCore::lead_until(Lock& lock, std::optional<TimePoint> deadline, const D
     if (run_waits) --long_runs_;
     nested_ += here.core != nullptr ? 1 : 0;
     quiet = quiet || no_nesting_ > 0;
-    Lead lead{.lock = lock, .own = false, .quiet = quiet};
-    ++waits_;
+    Lead lead{.lock = lock, .turn = {.own = false, .quiet = quiet}};
+    baton_.begin_wait();
     bool is_done = false;
     while (!(is_done = done()) && !late()) {
-        if (lead_is_to_be_had(quiet)) {
+        if (baton_.is_free(quiet)) {
             take_lead(lead);
             while (!lost(lead) && !(is_done = done()) && !late()) lead_step(lead, deadline);
             if (!lost(lead)) give_lead(lead);
             lead.watch.clear();
             continue;
         }
-        if (!leading_ && !offered_) {  // a quiet one leaves the lead to those that take calls as well
-            if (followers_ > 0)
-                offer_lead();
-            else
-                changed_.notify_all();
-        }
-        ++waiting_;
-        if (quiet) ++quiet_;
+        tell(baton_.await(quiet));
         if (deadline)
             changed_.wait_until(lock, *deadline);
         else
             changed_.wait(lock);
-        if (quiet) --quiet_;
-        --waiting_;
+        baton_.end_await(quiet);
     }
     nested_ -= here.core != nullptr ? 1 : 0;
     if (run_waits) ++long_runs_;

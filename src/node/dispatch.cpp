@@ -273,10 +273,9 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
 
 // A function that is known to run long is not for a thread that waits for a call and leads meanwhile.
 bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
-    if (lead.own || followers_ == 0 || !function.is_long.load(std::memory_order_relaxed)) return false;
-    give_lead(lead);
-    offered_for_long_ = true;
-    if (!offered_) offer_lead();
+    if (lead.turn.own || !baton_.has_followers() || !function.is_long.load(std::memory_order_relaxed)) return false;
+    spare_watch_ = std::move(lead.watch);
+    tell(baton_.give_for_long(lead.turn));
     return true;
 }
 
@@ -285,7 +284,7 @@ bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
 bool NodeCore::must_wait_for_thread(const code::Function& function) const {
     if (long_runs_ < options_.threads || own_threads_ < 2) return false;
     if (function.is_long.load(std::memory_order_relaxed)) return true;
-    return followers_ == 0 && !function.is_short.load(std::memory_order_relaxed);
+    return !baton_.has_followers() && !function.is_short.load(std::memory_order_relaxed);
 }
 
 // A call by name, one that waited for its code, or one whose code is not loaded.
@@ -433,7 +432,7 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
         payload = copy;
         run.let_go();
     }
-    const InUserCode outer = std::exchange(in_user_code_, {this, lead.term, &run});
+    const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &run});
     lead.lock.unlock();
     bool ended = true;
     if (frame.header.kind != Kind::batch) {

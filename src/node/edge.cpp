@@ -144,7 +144,7 @@ int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t byte
 
 void rove_payload_read(rove_here* here) noexcept {
     if (here->payload_read != nullptr)
-        here->payload_read->store(true, std::memory_order_release);  // partner: hand_over
+        here->payload_read->store(true, std::memory_order_release);  // partner: set_aside
 }
 
 const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) noexcept {

@@ -64,8 +64,8 @@ void NodeCore::shut_down() {
         if (own_threads_ > 0) {
             const std::uint64_t quiet = idle_steps_ + 3;
             until(drained, [&] { return busy_ <= mine && idle_steps_ >= quiet; });
-        } else if (fabric_ && !leading_ && mine == 0) {
-            Lead lead{.lock = hold.lock(), .own = true};
+        } else if (fabric_ && !baton_.is_led() && mine == 0) {
+            Lead lead{.lock = hold.lock(), .turn = {.own = true}};
             take_lead(lead);
             for (unsigned nothing = 0; !lost(lead) && nothing < 100 && Clock::now() < drained;) {
                 progress_in_ = 1;
@@ -84,15 +84,18 @@ void NodeCore::shut_down() {
         calls_.fail_all(nullptr, Error(ErrorCode::cancelled, name() + " was shut down while the call was in flight"),
                         [this](CallSlot& slot) { call_ended(slot); });
         changed_.notify_all();
-        if (!ready_.empty() && !leading_) {
-            Lead lead{.lock = hold.lock(), .own = true};
+        if (!ready_.empty() && !baton_.is_led()) {
+            Lead lead{.lock = hold.lock(), .turn = {.own = true}};
             take_lead(lead);
             (void)tell_of_ends(lead);
             if (!lost(lead)) give_lead(lead);
         }
         until(begun + options_.grace, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
         // 5. Functions that still run are left to themselves, with all that they use.
-        if (running_ != nullptr && own_live_ > 0) hand_over(*running_);
+        if (running_ != nullptr && own_live_ > 0) {
+            set_aside(*running_);
+            baton_.hand_over();
+        }
         for (const Run* run : long_run_list_)
             log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
                         run->function != nullptr ? run->function->name : "a callback", options_.grace.count());

@@ -63,7 +63,7 @@ Status NodeCore::begin_large(PeerState& peer, Lock& lock, Deadline deadline) {
 
 void NodeCore::end_large(PeerState& peer) {
     peer.larges.pop_back();
-    if (waiting_ > 0) changed_.notify_all();
+    tell_waiting();
 }
 
 // Tells the peer that it need not keep what has come of a payload: its call will not come.

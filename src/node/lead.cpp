@@ -38,33 +38,15 @@ constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
 }  // namespace
 
 void NodeCore::take_lead(Lead& lead) {
-    if (asleep_) {  // the thread that sleeps is woken, to find that it has lost the lead
-        fabric_->end_sleep();
-        sleeper_.kick();
-    }
-    lead.term = ++term_;
-    lead.runs = runs_;
+    const Baton::Tell whom = baton_.take(lead.turn);
+    if (whom.sleeper) fabric_->end_sleep();
+    tell(whom);
     lead.watch = std::exchange(spare_watch_, {});
-    leading_ = true;
-    yields_ = lead.own || lead.quiet;
-    quiet_leads_ = lead.quiet;
-    idle_ = asleep_ = offered_ = false;
 }
 
 void NodeCore::give_lead(Lead& lead) {
-    ++term_;
-    leading_ = false;
     spare_watch_ = std::move(lead.watch);
-    if (waiting_ > 0) changed_.notify_all();
-    // A thread that waits call after call comes back at once, and the follower on watch takes the lead when it does not. Where
-    // others call this node meanwhile they do not wait for that.
-    if (followers_ > 0 && (!watched_ || runs_ != lead.runs)) offer_lead();
-}
-
-// To a thread of the node's own. Precondition: there is a follower.
-void NodeCore::offer_lead() {
-    offered_ = true;
-    followers_changed_.notify_one();
+    tell(baton_.give(lead.turn));
 }
 
 // What has arrived first, and UCX's progress where nothing has: spinning may just have made it.
@@ -75,10 +57,10 @@ unsigned NodeCore::work(Lead& lead) {
         progress_in_ = kProgressSteps;
         if (fabric_->progress() > 0) handled += 1 + serve_all(lead);
     }
-    if (!local_.empty() && !lost(lead) && !lead.quiet) handled += serve_local(lead);
+    if (!local_.empty() && !lost(lead) && !lead.turn.quiet) handled += serve_local(lead);
     if (calls_.first_deadline() && !lost(lead)) handled += end_late_calls();
     if (!room_waits_.empty() && !lost(lead)) handled += tell_of_room();
-    if (!ready_.empty() && !lost(lead) && !lead.quiet) handled += tell_of_ends(lead);
+    if (!ready_.empty() && !lost(lead) && !lead.turn.quiet) handled += tell_of_ends(lead);
     if (--housekeeping_in_ == 0 && !lost(lead)) {
         housekeeping_in_ = kHousekeepingSteps;
         if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
@@ -109,7 +91,7 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
         ready_.pop_front();
         Run callback{.watch = &lead.watch};
         begin_run(callback);
-        const InUserCode outer = std::exchange(in_user_code_, {this, lead.term, &callback});
+        const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &callback});
         lead.lock.unlock();
         notify(argument);
         lead.lock.lock();
@@ -117,16 +99,17 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
         end_run(callback);
         ++told;
     }
-    if (waiting_ > 0) changed_.notify_all();  // some wait for what was done there
+    tell_waiting();  // some wait for what was done there
     return told;
 }
 
 // Before a thread waits in a function or in what tell_of_ends() called: it leads no more, and can lead again while it waits. To
 // the function it is as if it ran long. Whoever calls this sees to it that somebody leads: see lead_until and look_once.
 void NodeCore::step_aside() {
-    if (in_user_code_.core != this || in_user_code_.term != term_ || running_ == nullptr) return;
+    if (!runs_as_leader()) return;
     running_->begun = Clock::now();
-    hand_over(*running_);
+    set_aside(*running_);
+    baton_.hand_over();
 }
 
 // For a thread that asks whether its call has ended and does not wait. Outside of functions nothing need be done for it: the node's
@@ -134,9 +117,10 @@ void NodeCore::step_aside() {
 void NodeCore::look_once(Lock& lock) {
     if (in_user_code_.core != this && own_threads_ > 0) return;
     step_aside();
-    if (leading_ || offered_) return;
-    if (followers_ > 0) return offer_lead();
-    Lead lead{.lock = lock, .own = false, .quiet = no_nesting_ > 0};
+    const Baton::Asked asked = baton_.ask();
+    tell(asked.tell);
+    if (!asked.leads) return;
+    Lead lead{.lock = lock, .turn = {.own = false, .quiet = no_nesting_ > 0}};
     take_lead(lead);
     (void)work(lead);
     if (!lost(lead)) give_lead(lead);
@@ -164,11 +148,11 @@ unsigned NodeCore::lead_step(Lead& lead, std::optional<TimePoint> deadline) {
 // A std::mutex is not fair: without this a busy leader would keep everybody else out.
 void NodeCore::make_way(Lead& lead) {
     if (wanting_.load(std::memory_order_relaxed) == 0) return;
-    idle_ = true;
+    baton_.pause();
     lead.lock.unlock();
     while (wanting_.load(std::memory_order_relaxed) > 0) sched_yield();
     lead.lock.lock();
-    if (!lost(lead)) idle_ = false;
+    (void)baton_.resume(lead.turn);
 }
 
 // Spins, then yields, then sleeps; comes back when there may be something to do. Spinning is right while nobody else wants
@@ -208,11 +192,11 @@ bool NodeCore::wait_for_credit(Lead& lead) {
         (void)yield_idle(lead);
         return true;
     }
-    idle_ = true;
+    baton_.pause();
     lead.lock.unlock();
     (void)spin(lead.watch, attention_, 2);
     lead.lock.lock();
-    if (!lost(lead)) idle_ = false;
+    (void)baton_.resume(lead.turn);
     return true;
 }
 
@@ -226,23 +210,22 @@ bool NodeCore::spin_idle(Lead& lead) {
             if (fabric_->progress() > 0 || lead.watch.arrived() || wanted()) return true;
         return false;
     }
-    idle_ = true;
+    baton_.pause();
     lead.lock.unlock();
     const bool arrived = spin(lead.watch, attention_, turns);
     lead.lock.lock();
-    if (!lost(lead)) idle_ = false;
+    (void)baton_.resume(lead.turn);
     return arrived;
 }
 
 // Lets others have the core once. True: there may be something to do, or the lead was lost.
 bool NodeCore::yield_idle(Lead& lead) {
-    idle_ = true;
+    baton_.pause();
     lead.lock.unlock();
     sched_yield();
     const bool arrived = lead.watch.arrived() || wanted();
     lead.lock.lock();
-    if (lost(lead)) return true;
-    idle_ = false;
+    if (!baton_.resume(lead.turn)) return true;
     return arrived || (fabric_->needs_progress() && fabric_->progress() > 0);
 }
 
@@ -257,36 +240,32 @@ void NodeCore::await_frames(Lead& lead) {
     watch.signals.clear();
     for (const auto& peer :
          peers_)  // a parked call is there already: what it waits for comes among replies, or by attention_
-        if (peer->link) peer->link->await(watch.signals, !peer->parked && !lead.quiet);
+        if (peer->link) peer->link->await(watch.signals, !peer->parked && !lead.turn.quiet);
 }
 
 void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     const auto no_later = [&deadline](TimePoint limit) { deadline = deadline ? std::min(*deadline, limit) : limit; };
     bool restless = (local_parked_ && !local_parked_->for_thread) || !room_waits_.empty();
-    bool pending = !local_.empty() && !local_parked_ && !lead.quiet;
+    bool pending = !local_.empty() && !local_parked_ && !lead.turn.quiet;
     const bool quiet = fabric_->announce_sleep();
     for (const auto& peer : peers_) {
         if (!peer->link) continue;
         const bool sends = !peer->outbox[0].empty() || !peer->outbox[1].empty();
         restless = restless || sends || (peer->parked && !peer->parked->for_thread);
-        const bool takes_calls = !peer->parked && !lead.quiet;
+        const bool takes_calls = !peer->parked && !lead.turn.quiet;
         pending = pending || peer->lost || peer->link->pending(takes_calls);
     }
-    pending = pending || (!ready_.empty() && !lead.quiet);
+    pending = pending || (!ready_.empty() && !lead.turn.quiet);
     if (const auto first = calls_.first_deadline()) no_later(*first);
     if (const auto warning = next_warning()) no_later(*warning);
     if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
         if (restless) no_later(Clock::now() + kShortSleep);
-        idle_ = asleep_ = true;
-        ++sleeping_;
+        baton_.fall_asleep();
         lead.lock.unlock();
         sleeper_.sleep(deadline);
         lead.lock.lock();
-        // Others may be asleep, too: the leader, and some that have lost the lead and not woken yet. What woke this thread may
-        // have been meant for them, and it has taken it in.
-        if (--sleeping_ > 0) sleeper_.kick();
-        if (lost(lead)) return;
-        idle_ = asleep_ = false;
+        tell(baton_.wake_up());
+        if (!baton_.resume(lead.turn)) return;
     }
     fabric_->end_sleep();
     progress_in_ = housekeeping_in_ = 1;
@@ -295,20 +274,21 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
 // ---- the lead goes from hand to hand
 
 void NodeCore::begin_run(Run& run) {
-    ++runs_;
+    baton_.begin_run();
     ++busy_;
     running_ = &run;
     if (in_user_code_.core == this && in_user_code_.run != nullptr) run.nested_in = in_user_code_.run->function;
-    if (followers_ == 0) return;
+    if (!baton_.has_followers()) return;
     // Known to be long: somebody else leads from here on. The function starts now all the same, in its peer's order.
     if (run.function == nullptr || !run.function->is_long.load(std::memory_order_relaxed) || options_.threads < 2)
         return;
     run.begun = Clock::now();
-    hand_over(run);
-    offer_lead();
+    set_aside(run);
+    tell(baton_.hand_over_to_follower());
 }
 
-void NodeCore::hand_over(Run& run) {
+// Before its thread loses the lead: the run's frame and its code are kept for it.
+void NodeCore::set_aside(Run& run) {
     run.handed_over = true;
     ++long_runs_;
     long_run_list_.push_back(&run);
@@ -324,8 +304,6 @@ void NodeCore::hand_over(Run& run) {
     }
     if (run.watch != nullptr) run.watch->clear();
     running_ = nullptr;
-    ++term_;
-    leading_ = false;
 }
 
 void NodeCore::end_run(Run& run) {
@@ -353,64 +331,53 @@ void NodeCore::end_run(Run& run) {
 // The node's own threads: one leads whenever nobody who waits for a call does, one keeps watch, the others wait.
 void NodeCore::serve_own_thread(OwnThread& self) {
     Hold hold(*this);
-    Lead lead{.lock = hold.lock(), .own = true};
+    Lead lead{.lock = hold.lock(), .turn = {.own = true}};
     while (!stopping_) {
-        if (!leading_ || (idle_ && yields_ && quiet_leads_)) {
-            // Who waits for a call leads rather than this one, but leaves functions that run long to it.
-            bool wanted_for_long = std::exchange(offered_for_long_, false);
+        if (baton_.is_free_for_own()) {
+            lead.turn.for_long = baton_.accept_for_long();
             take_lead(lead);
-            while (!stopping_ && !lost(lead) && (waiting_ == quiet_ || std::exchange(wanted_for_long, false)))
-                lead_step(lead, std::nullopt);
+            while (!stopping_ && baton_.keeps(lead.turn)) lead_step(lead, std::nullopt);
             if (!lost(lead)) give_lead(lead);
             lead.watch.clear();
-            if (waiting_ == quiet_) continue;
+            if (baton_.leads_again()) continue;
         }
-        ++followers_;
-        if (watched_) {
+        const bool watches = baton_.follow();
+        if (watches)
+            keep_watch(hold.lock());
+        else
             followers_changed_.wait(hold.lock());
-        } else {
-            watched_ = true;
-            keep_watch(lead);
-            watched_ = false;
-            if (followers_ > 1) followers_changed_.notify_one();  // another one keeps watch
-        }
-        --followers_;
+        tell(baton_.end_follow(watches));
     }
     self.ended = true;
     --own_live_;
-    offered_ = false;  // it may have been for this one
-    if (waiting_ > 0) changed_.notify_all();
+    tell(baton_.end_own());
 }
 
 // Until there is a lead to take: the leader has been in one function for too long, or a thread that led has gone for good.
-void NodeCore::keep_watch(Lead& lead) {
-    std::uint64_t run_seen = 0, waits_seen = waits_;
+void NodeCore::keep_watch(Lock& lock) {
+    Baton::Seen seen = baton_.begin_watch();
     while (!stopping_) {
-        followers_changed_.wait_for(lead.lock, leading_ && asleep_ ? kWatchAsleepEvery : kWatchEvery);
-        if (!leading_) {
-            if (offered_ || (waiting_ == quiet_ && waits_ == waits_seen)) return;
-            waits_seen = waits_;
-            continue;
-        }
-        if (quiet_leads_ && idle_) return;  // it takes replies only: this thread takes calls as well
-        if (running_ != nullptr && runs_ == run_seen && options_.threads > 1) {
+        followers_changed_.wait_for(lock, baton_.leader_sleeps() ? kWatchAsleepEvery : kWatchEvery);
+        switch (baton_.look(seen, running_ != nullptr && options_.threads > 1)) {
+        case Baton::Look::stay: break;
+        case Baton::Look::take: return;
+        case Baton::Look::take_over:
             if (running_->function != nullptr) {
                 running_->function->is_long.store(true, std::memory_order_relaxed);
                 running_->function->is_short.store(false, std::memory_order_relaxed);
             }
             running_->begun = Clock::now() - kWatchEvery;
-            hand_over(*running_);
+            set_aside(*running_);
+            baton_.hand_over();
             return;
         }
-        run_seen = running_ != nullptr ? runs_ : 0;
-        waits_seen = waits_;
     }
 }
 
 unsigned NodeCore::poll(std::chrono::milliseconds wait) {
     Hold hold(*this);
-    if (leading_) return 0;  // another thread does the work
-    Lead lead{.lock = hold.lock(), .own = false};
+    if (baton_.is_led()) return 0;  // another thread does the work
+    Lead lead{.lock = hold.lock(), .turn = {.own = false}};
     take_lead(lead);
     unsigned handled = work(lead);
     if (handled == 0 && wait.count() != 0) {
@@ -460,12 +427,12 @@ Result<CallEnd> NodeCore::finish(CallTable::Id id) {
 // need not hold it. Nothing: it came otherwise, and is to be waited for as ever.
 std::optional<std::size_t> NodeCore::finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into) {
     if (in_user_code_.core == this) return std::nullopt;
-    if (no_nesting_ > 0 || !lead_is_to_be_had() || options_.waiting == Waiting::frugal || fabric_->needs_progress())
+    if (no_nesting_ > 0 || !baton_.is_free(false) || options_.waiting == Waiting::frugal || fabric_->needs_progress())
         return std::nullopt;
     const CallSlot* slot = calls_.flying(id);
     if (slot == nullptr || slot->peer == nullptr || !slot->peer->link) return std::nullopt;
-    Lead lead{.lock = lock, .own = false};
-    ++waits_;
+    Lead lead{.lock = lock, .turn = {.own = false}};
+    baton_.begin_wait();
     take_lead(lead);
     await_frames(lead);
     (void)spin_idle(lead);
@@ -560,7 +527,7 @@ bool NodeCore::notify(CallTable::Id id, void (*notify)(void*), void* argument) {
 
 void NodeCore::wake_leader() {
     attention_.store(true, std::memory_order_relaxed);
-    if (sleeping_ > 0) sleeper_.kick();
+    if (baton_.has_sleeping()) sleeper_.kick();
 }
 
 // What it changes counts as handled: somebody may wait for it, and must not sleep over it.

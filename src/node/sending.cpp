@@ -347,7 +347,7 @@ void NodeCore::clean_up(PeerState& peer) {
     peer.forget_meeting();
     ++links_version_;
     spare_watch_.links.clear();
-    if (waiting_ > 0) changed_.notify_all();
+    tell_waiting();
 }
 
 // Why a member cannot be reached.

@@ -342,7 +342,7 @@ TEST(DependableProcesses, TimeLimitsBoundMeetingAgain) {
     server.stop();
     cut(link);
     const auto begin = Clock::now();
-    EXPECT_EQ(error_of([&] { (void)link.async(within(100ms), fn<add>, 1, 2).get(); }).code(), ErrorCode::timed_out);
+    EXPECT_EQ(error_of([&] { (void)link.allocate<int>(within(100ms), 1).get(); }).code(), ErrorCode::timed_out);
     EXPECT_LT(Clock::now() - begin, 3s) << "as long as a meeting may take, and not as long as the call";
     server.signal(SIGCONT);
     EXPECT_TRUE(soon([&] {

@@ -1,0 +1,218 @@
+// Baton: who leads a node. It keeps the books of the lead, and does none of the leader's work: each function below is one step
+// in which the lead may change hands, and says whom to tell of it.
+//
+// Threads. It has no lock of its own: every function runs under the node's. A thread waits under that lock in one of two
+// places, `NodeCore::changed_` (threads that wait for a call: "waiting") or `NodeCore::followers_changed_` (the node's own
+// threads: "followers"), or it sleeps as the leader. So a step is everything that a thread does between two moments at which
+// it lets go of the lock, and tests/node/baton_test.cpp goes through all orders of the steps of a few threads.
+//
+// What always holds:
+//   - At most one thread has the turn that is the node's (`lost` says so of all others). A thread that has let go of the lock
+//     asks `lost` before it goes on as leader.
+//   - An offer is for a follower, so there is one while `offered_` is set, and nobody leads. It was told, and comes.
+//   - Nobody leads and nothing is offered: every thread that waits was told, or a follower keeps watch and takes the lead
+//     when none of them does.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace rove {
+
+class Baton {
+public:
+    // Whom the caller tells, now, under the lock. Whoever is told looks for himself what there is for him.
+    struct [[nodiscard]] Tell {
+        bool waiting = false;   // all threads that wait
+        bool follower = false;  // one of the followers
+        bool sleeper = false;   // whoever sleeps as the leader, or did until it lost the lead
+    };
+    // One thread's turn at the lead.
+    struct Turn {
+        bool own;                // a thread of the node's own
+        bool quiet = false;      // it takes replies only, and runs nothing
+        bool for_long = false;   // it was offered the lead for a function that runs long: it leads for a step at least
+        std::uint64_t term = 0;  // which turn; another thread leads when the node's is another
+        std::uint64_t runs = 0;  // functions begun before
+    };
+    // What the follower on watch saw when it looked last.
+    struct Seen {
+        std::uint64_t run = 0;  // the function that ran: 0: none
+        std::uint64_t waits = 0;
+    };
+    enum class Look : std::uint8_t {
+        stay,       // nothing to do: look again
+        take,       // there is a lead to take
+        take_over,  // the leader has been in one function for too long: hand_over() first
+    };
+
+    // ---- the leader
+    // Precondition: the lead is free for this kind of thread.
+    Tell take(Turn& turn) {
+        const Tell tell{.sleeper = asleep_};  // it finds that it has lost the lead
+        turn.term = ++term_;
+        turn.runs = runs_;
+        leading_ = true;
+        yields_ = turn.own || turn.quiet;
+        quiet_leads_ = turn.quiet;
+        idle_ = asleep_ = offered_ = false;
+        return tell;
+    }
+    Tell give(const Turn& turn) {
+        ++term_;
+        leading_ = false;
+        // A thread that waits call after call comes back at once, and the follower on watch takes the lead when it does not.
+        // Where others call this node meanwhile they do not wait for that.
+        const bool offers = followers_ > 0 && (!watched_ || runs_ != turn.runs);
+        offered_ = offered_ || offers;
+        return {.waiting = waiting_ > 0, .follower = offers};
+    }
+    // By a thread that waits, and met a function that is known to run long. Precondition: there is a follower.
+    Tell give_for_long(const Turn& turn) {
+        Tell tell = give(turn);
+        offered_for_long_ = offered_ = tell.follower = true;
+        return tell;
+    }
+    [[nodiscard]] bool lost(const Turn& turn) const { return lost(turn.term); }
+    [[nodiscard]] bool lost(std::uint64_t term) const { return term_ != term; }
+    // Before it lets go of the lock with nothing to do: it spins, yields or makes way.
+    void pause() { idle_ = true; }
+    void fall_asleep() {
+        idle_ = asleep_ = true;
+        ++sleeping_;
+    }
+    // Others may be asleep, too: the leader, and some that have lost the lead and not woken yet. What woke this thread may
+    // have been meant for them, and it has taken it in. Before resume().
+    Tell wake_up() { return {.sleeper = --sleeping_ > 0}; }
+    // After either, with the lock again. False: the lead was lost.
+    [[nodiscard]] bool resume(const Turn& turn) {
+        if (lost(turn)) return false;
+        idle_ = asleep_ = false;
+        return true;
+    }
+
+    // ---- functions that the leader runs
+    void begin_run() { ++runs_; }
+    // The function goes on where it is and its thread leads no more. Whoever calls this takes the lead, waits for it, or asks.
+    void hand_over() {
+        ++term_;
+        leading_ = false;
+    }
+    // The same where the function is known to run long. Precondition: there is a follower.
+    Tell hand_over_to_follower() {
+        hand_over();
+        return offer();
+    }
+    struct [[nodiscard]] Asked {
+        bool leads = false;  // nobody else does: take the lead for one step of work
+        Tell tell{};
+    };
+    // A thread that asks again and again whether something has happened, and does not wait.
+    Asked ask() {
+        if (leading_ || offered_) return {};
+        if (followers_ > 0) return {.tell = offer()};
+        return {.leads = true};
+    }
+
+    // ---- threads that wait for a call
+    void begin_wait() { ++waits_; }
+    // What is offered is for a follower, who is on his way. A quiet one leads only where nobody else can.
+    [[nodiscard]] bool is_free(bool quiet) const {
+        if (quiet) return !leading_ && !offered_ && followers_ == 0 && waiting_ == quiet_;
+        return leading_ ? idle_ && yields_ : !offered_;
+    }
+    // Before it waits, where the lead is not free for it. A quiet one leaves the lead to those that take calls as well.
+    Tell await(bool quiet) {
+        Tell tell;
+        if (!leading_ && !offered_) {
+            if (followers_ > 0)
+                tell = offer();
+            else
+                tell.waiting = waiting_ > 0;
+        }
+        ++waiting_;
+        if (quiet) ++quiet_;
+        return tell;
+    }
+    void end_await(bool quiet) {
+        if (quiet) --quiet_;
+        --waiting_;
+    }
+
+    // ---- the node's own threads: one leads whenever nobody who waits for a call does, one keeps watch, the others wait
+    [[nodiscard]] bool is_free_for_own() const { return !leading_ || (idle_ && yields_ && quiet_leads_); }
+    // Before take(): whether it is wanted for a function that runs long.
+    [[nodiscard]] bool accept_for_long() { return std::exchange(offered_for_long_, false); }
+    // Who waits for a call leads rather than this one, but leaves functions that run long to it.
+    [[nodiscard]] bool keeps(Turn& turn) const {
+        return !lost(turn) && (waiting_ == quiet_ || std::exchange(turn.for_long, false));
+    }
+    // It has given the lead, and nobody but itself is there for it.
+    [[nodiscard]] bool leads_again() const { return waiting_ == quiet_; }
+    // True: it keeps watch, until look() says otherwise. False: it waits until it is told.
+    [[nodiscard]] bool follow() {
+        ++followers_;
+        return !std::exchange(watched_, true);
+    }
+    Tell end_follow(bool watched) {
+        Tell tell;
+        if (watched) {
+            watched_ = false;
+            tell.follower = followers_ > 1;  // another one keeps watch
+        }
+        --followers_;
+        return tell;
+    }
+    // The thread is at its end.
+    Tell end_own() {
+        offered_ = false;  // it may have been for this one
+        return {.waiting = waiting_ > 0};
+    }
+    [[nodiscard]] Seen begin_watch() const { return {.waits = waits_}; }
+    // `runs_function`: the leader is in one that may be taken out of its hands.
+    [[nodiscard]] Look look(Seen& seen, bool runs_function) const {
+        if (!leading_) {
+            if (offered_ || (waiting_ == quiet_ && waits_ == seen.waits)) return Look::take;
+            seen.waits = waits_;
+            return Look::stay;
+        }
+        if (quiet_leads_ && idle_) return Look::take;  // it takes replies only: this thread takes calls as well
+        if (runs_function && runs_ == seen.run) return Look::take_over;
+        seen = {.run = runs_function ? runs_ : 0, .waits = waits_};
+        return Look::stay;
+    }
+
+    // ---- what is so now
+    [[nodiscard]] bool is_led() const { return leading_; }
+    [[nodiscard]] bool is_offered() const { return offered_; }
+    [[nodiscard]] bool leader_sleeps() const { return leading_ && asleep_; }
+    [[nodiscard]] bool has_waiting() const { return waiting_ > 0; }
+    [[nodiscard]] bool has_sleeping() const { return sleeping_ > 0; }
+    [[nodiscard]] bool has_followers() const { return followers_ > 0; }
+
+private:
+    friend struct BatonView;  // tests/node/baton_test.cpp
+
+    Tell offer() {
+        offered_ = true;
+        return {.follower = true};
+    }
+
+    bool leading_ = false;
+    bool yields_ = false;            // the leader leaves the lead to a thread that waits: an own one, or a quiet one
+    bool quiet_leads_ = false;       // the leader takes replies only
+    bool idle_ = false;              // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
+    bool asleep_ = false;            // it sleeps
+    bool offered_ = false;           // nobody leads, and a follower is on its way to
+    bool offered_for_long_ = false;  // there is a function for it that runs long
+    bool watched_ = false;           // a follower keeps watch
+    int sleeping_ = 0;               // threads asleep: the leader, and some that were woken because they lost the lead
+    int waiting_ = 0;                // threads that wait and do not lead …
+    int quiet_ = 0;                  // … of these: for replies only
+    int followers_ = 0;              // threads of the node's own that wait for the lead
+    std::uint64_t term_ = 0;         // counts the turns at the lead
+    std::uint64_t runs_ = 0;         // functions begun, ever
+    std::uint64_t waits_ = 0;        // calls waited for, ever
+};
+
+}  // namespace rove
