@@ -84,9 +84,9 @@ enum class Waiting : std::uint8_t { latency, balanced, frugal };
 
 struct NodeOptions {
     // "host:port", "[v6]:port" or "unix:PATH"; port 0 picks one. Loopback only. Empty: a client that nobody can connect to.
-    std::string listen;
+    std::string listen = {};
     // The address of a node to join; the two, and all others that joined, get dense ids and learn of each other.
-    std::string join;
+    std::string join = {};
     FabricChoice fabric = FabricChoice::best;
     // True: threads of the node's own serve. False: poll() does, and every wait on a RawCall; nothing moves without them, and a
     // post that shares a message with others (TCP) leaves with the next of them.
@@ -98,7 +98,7 @@ struct NodeOptions {
     // What rove_host_object gives to functions that run on this node. Not owned.
     void* host_object = nullptr;
     // A directory of *.rove files whose functions are resident from the start; empty: none.
-    std::filesystem::path packages;
+    std::filesystem::path packages = {};
     // Bound on code held, packages' bytes included; least recently used code is evicted beyond it.
     std::size_t code_bytes_max = 256UL * 1024 * 1024;
     // Bound on packages known, loaded or not; beyond it those without code and statics are forgotten, and asked for anew.
@@ -108,7 +108,7 @@ struct NodeOptions {
     Forms forms = Forms::both;
     // The file whose bytes prove, on loopback TCP, that both ends are the same user; made when it is not there.
     // Empty: $ROVE_COOKIE, else rove/cookie under $XDG_CONFIG_HOME or ~/.config.
-    std::filesystem::path cookie;
+    std::filesystem::path cookie = {};
     // What is written to stderr: trace, debug, info, warn, error or off. One setting for the process: the last node's.
     std::string log = "warn";
     // How long the end of a node may take. Functions that wait for calls are told so (`cancelled`) after four fifths of it; one that

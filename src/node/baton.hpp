@@ -199,11 +199,11 @@ private:
     }
 
     bool leading_ = false;
-    bool yields_ = false;            // the leader leaves the lead to a thread that waits: an own one, or a quiet one
-    bool quiet_leads_ = false;       // the leader takes replies only
-    bool idle_ = false;              // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
-    bool asleep_ = false;            // it sleeps
-    bool offered_ = false;           // nobody leads, and a follower is on its way to
+    bool yields_ = false;       // the leader leaves the lead to a thread that waits: an own one, or a quiet one
+    bool quiet_leads_ = false;  // the leader takes replies only
+    bool idle_ = false;         // the leader has let go of the lock and has nothing to do: it spins, yields or sleeps
+    bool asleep_ = false;       // it sleeps
+    bool offered_ = false;      // nobody leads, and a follower is on its way to
     bool offered_for_long_ = false;  // there is a function for it that runs long
     bool watched_ = false;           // a follower keeps watch
     int sleeping_ = 0;               // threads asleep: the leader, and some that were woken because they lost the lead

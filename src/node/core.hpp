@@ -114,6 +114,7 @@ public:
     void wake() noexcept;
     void shut_down();
     [[nodiscard]] Peer::Counters counters(PeerState& peer);
+    [[nodiscard]] bool knows_owner(NodeId owner);  // whether whoever is called that here is still linked
     [[nodiscard]] std::shared_ptr<PeerState> peer_of(NodeId node);  // whom frames for it are sent to; null: nobody
     [[nodiscard]] std::size_t peers_known();                        // with a link, or that somebody has a handle of
     // Copies: a reconnect changes what a peer is.
@@ -288,6 +289,7 @@ private:
     }
     unsigned lead_step(Lead& lead, std::optional<TimePoint> deadline);
     unsigned work(Lead& lead);
+    [[nodiscard]] bool progress_is_due(unsigned handled);
     unsigned serve_all(Lead& lead);
     void idle(Lead& lead, std::optional<TimePoint> deadline);
     [[nodiscard]] bool wait_for_credit(Lead& lead);
@@ -445,17 +447,17 @@ private:
     std::atomic<std::uint32_t> node_count_{1};
 
     NodeLock mutex_;
-    std::atomic<int> wanting_{0};         // threads that want the lock: a busy leader lets go when it is not 0
-    std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
-    Baton baton_;             // who leads
-    bool stopping_ = false;   // nothing new begins
-    bool ending_ = false;     // whatever still waits is told so: it has had its time
-    Run* running_ = nullptr;  // the function that the leader runs
-    unsigned busy_ = 0;       // functions that have not returned, callbacks included
-    unsigned long_runs_ = 0;  // of these: run beside the leader, and do not wait for a call
-    std::vector<Run*> long_run_list_;                // run beside the leader
-    unsigned own_threads_ = 0;                       // of the node's own; constant once it has started
-    std::condition_variable_any changed_;            // for threads that wait for a call: the lead became free, or a call ended
+    std::atomic<int> wanting_{0};          // threads that want the lock: a busy leader lets go when it is not 0
+    std::atomic<bool> attention_{false};   // ends a spin: something was changed under the lock
+    Baton baton_;                          // who leads
+    bool stopping_ = false;                // nothing new begins
+    bool ending_ = false;                  // whatever still waits is told so: it has had its time
+    Run* running_ = nullptr;               // the function that the leader runs
+    unsigned busy_ = 0;                    // functions that have not returned, callbacks included
+    unsigned long_runs_ = 0;               // of these: run beside the leader, and do not wait for a call
+    std::vector<Run*> long_run_list_;      // run beside the leader
+    unsigned own_threads_ = 0;             // of the node's own; constant once it has started
+    std::condition_variable_any changed_;  // for threads that wait for a call: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     std::vector<RoomWait*> room_waits_;              // threads that wait for room
     unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
@@ -463,6 +465,7 @@ private:
     unsigned spin_turns_ = kSpinTurnsMax;
     unsigned housekeeping_in_ = 1;  // steps until the clock is looked at again
     TimePoint housekeeping_due_{};
+    TimePoint progressed_at_{};
     unsigned progress_in_ = 1;         // steps until UCX is given a turn where no lane needs it
     std::uint64_t links_version_ = 1;  // changes with the links there are
     std::atomic<bool> woken_{false};   // by wake(): a poll that waits returns

@@ -16,6 +16,11 @@ using wire::Kind;
 
 namespace {
 
+// How long one peer's calls may take before another's are looked at, and after how many of them the clock is looked at: a look
+// costs as much as a small function.
+constexpr auto kTurnMax = std::chrono::milliseconds(1);
+constexpr unsigned kLooksAtClock = 4;
+
 FunctionId named_function(const wire::Frame& frame) {
     return FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
 }
@@ -51,6 +56,9 @@ std::optional<Error> NodeCore::checked(const PeerState& from, const wire::Frame&
         case Kind::batch:
         case Kind::ping:
             if (header.node != from.id && !(fellow && known)) return wrong("that names another caller");
+            break;
+        case Kind::load:
+            if (header.node != from.id) return wrong("that names another caller");
             break;
         case Kind::reply:
         case Kind::part:
@@ -107,7 +115,7 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
         run_parked(lead);
         if (lost(lead) || peer.link.get() != link) return handled;
     }
-    if (!lead.quiet) handled += serve_calls(peer, lead);
+    if (!lead.turn.quiet) handled += serve_calls(peer, lead);
     if (lost(lead) || peer.link.get() != link) return handled;
     if (link->broken() != nullptr && !peer.lost) {
         log().warn("{}: the link to {} ends: {}", name(), who(peer), link->broken()->message());
@@ -123,6 +131,7 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
 // whatever else has happened; or it is held by the function's run, which gives it back. There is no third way.
 unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
     unsigned handled = 0;
+    TimePoint begun{};
     wire::Frame frame;
     fabric::Link* const link = peer.link.get();
     while (link != nullptr && peer.link.get() == link && handled < kBatchMax && link->next(Traffic::calls, frame)) {
@@ -148,6 +157,12 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
         ++handled;
         if (taken == Taken::held) break;  // another thread leads
         link->release(Traffic::calls);
+        if (handled % kLooksAtClock != 0) continue;
+        const TimePoint now = Clock::now();
+        if (handled == kLooksAtClock)
+            begun = now;
+        else if (now - begun > kTurnMax)
+            break;
     }
     return handled;
 }
@@ -167,7 +182,7 @@ void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
 
 // As soon as code has arrived, before other code can push it out again.
 void NodeCore::run_parked(Lead& lead) {
-    if (lead.quiet) return;
+    if (lead.turn.quiet) return;
     for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
         const std::shared_ptr<PeerState> peer = peers_[i];
         if (peer->parked) (void)serve_calls(*peer, lead);
@@ -428,8 +443,10 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     Bytes payload = frame.payload;
     ByteBuffer copy;
     if (run.holds && !run.forwarded) {  // it is known to run long: the mailbox does not wait for it
-        copy.assign(payload.begin(), payload.end());
-        payload = copy;
+        if ((frame.header.flags & wire::kParts) == 0) {
+            copy.assign(payload.begin(), payload.end());
+            payload = copy;
+        }
         run.let_go();
     }
     const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &run});

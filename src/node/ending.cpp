@@ -84,6 +84,7 @@ void NodeCore::shut_down() {
         calls_.fail_all(nullptr, Error(ErrorCode::cancelled, name() + " was shut down while the call was in flight"),
                         [this](CallSlot& slot) { call_ended(slot); });
         changed_.notify_all();
+        wake_leader();  // a thread that waits for a call may lead, and sleep
         if (!ready_.empty() && !baton_.is_led()) {
             Lead lead{.lock = hold.lock(), .turn = {.own = true}};
             take_lead(lead);

@@ -20,6 +20,11 @@ constexpr auto kYieldFor = std::chrono::microseconds(100);
 constexpr auto kYieldAlone = std::chrono::nanoseconds(1500);
 // With frames that wait for credit, or parked ones, nobody rings: look again this soon.
 constexpr auto kShortSleep = std::chrono::milliseconds(1);
+// Peers that share memory ring one bell, and one of them could read what another has written into it: a frame is seen this soon
+// without.
+constexpr auto kSleepMax = std::chrono::milliseconds(100);
+// How long streams wait for a leader that is busy.
+constexpr auto kProgressEvery = std::chrono::microseconds(200);
 constexpr auto kHousekeepingEvery = std::chrono::milliseconds(20);
 // How often a leader whose frames wait for room looks again at once, and then, yielding, before it sleeps.
 constexpr unsigned kCrowdedSteps = 200;
@@ -53,7 +58,7 @@ void NodeCore::give_lead(Lead& lead) {
 unsigned NodeCore::work(Lead& lead) {
     attention_.store(false, std::memory_order_relaxed);
     unsigned handled = serve_all(lead);
-    if (!lost(lead) && ((handled == 0 && fabric_->needs_progress()) || --progress_in_ == 0)) {
+    if (!lost(lead) && progress_is_due(handled)) {
         progress_in_ = kProgressSteps;
         if (fabric_->progress() > 0) handled += 1 + serve_all(lead);
     }
@@ -69,6 +74,17 @@ unsigned NodeCore::work(Lead& lead) {
         }
     }
     return handled;
+}
+
+// Streams are read when nothing has come, and in between where functions take long: one busy peer must not keep others' frames
+// in their sockets.
+bool NodeCore::progress_is_due(unsigned handled) {
+    if (--progress_in_ == 0) return true;
+    if (!fabric_->needs_progress()) return false;
+    const TimePoint now = Clock::now();
+    if (handled > 0 && now - progressed_at_ < kProgressEvery) return false;
+    progressed_at_ = now;
+    return true;
 }
 
 unsigned NodeCore::end_late_calls() {
@@ -254,6 +270,7 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
         restless = restless || sends || (peer->parked && !peer->parked->for_thread);
         const bool takes_calls = !peer->parked && !lead.turn.quiet;
         pending = pending || peer->lost || peer->link->pending(takes_calls);
+        if (!peer->link->by_messages()) no_later(Clock::now() + kSleepMax);
     }
     pending = pending || (!ready_.empty() && !lead.turn.quiet);
     if (const auto first = calls_.first_deadline()) no_later(*first);
@@ -359,17 +376,17 @@ void NodeCore::keep_watch(Lock& lock) {
     while (!stopping_) {
         followers_changed_.wait_for(lock, baton_.leader_sleeps() ? kWatchAsleepEvery : kWatchEvery);
         switch (baton_.look(seen, running_ != nullptr && options_.threads > 1)) {
-        case Baton::Look::stay: break;
-        case Baton::Look::take: return;
-        case Baton::Look::take_over:
-            if (running_->function != nullptr) {
-                running_->function->is_long.store(true, std::memory_order_relaxed);
-                running_->function->is_short.store(false, std::memory_order_relaxed);
-            }
-            running_->begun = Clock::now() - kWatchEvery;
-            set_aside(*running_);
-            baton_.hand_over();
-            return;
+            case Baton::Look::stay: break;
+            case Baton::Look::take: return;
+            case Baton::Look::take_over:
+                if (running_->function != nullptr) {
+                    running_->function->is_long.store(true, std::memory_order_relaxed);
+                    running_->function->is_short.store(false, std::memory_order_relaxed);
+                }
+                running_->begun = Clock::now() - kWatchEvery;
+                set_aside(*running_);
+                baton_.hand_over();
+                return;
         }
     }
 }
@@ -560,6 +577,11 @@ unsigned NodeCore::housekeep(Lead& lead) {
             peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(i));
         else
             ++i;
+    }
+    if (auto doomed = memory_.take_doomed(); !doomed.empty()) {
+        lead.lock.unlock();
+        doomed.clear();
+        lead.lock.lock();
     }
     return changed;
 }

@@ -127,7 +127,6 @@ void MemoryTable::free(std::uint64_t key) {
 }
 
 void MemoryTable::free_all_of(NodeId owner) {
-    std::vector<std::shared_ptr<Block>> last;
     const std::lock_guard lock(mutex_);
     if (!blocks_of_.contains(owner)) return;
     for (auto each = blocks_.begin(); each != blocks_.end();) {
@@ -135,11 +134,16 @@ void MemoryTable::free_all_of(NodeId owner) {
             ++each;
             continue;
         }
-        last.push_back(std::move(each->second));
+        const std::shared_ptr<Block>& block = doomed_.emplace_back(std::move(each->second));
         each = blocks_.erase(each);
-        close_file(*last.back());
-        give_room_back(last.back()->bytes_.size(), owner, last.back()->heap_ == nullptr);
+        close_file(*block);
+        give_room_back(block->bytes_.size(), owner, block->heap_ == nullptr);
     }
+}
+
+std::vector<std::shared_ptr<Block>> MemoryTable::take_doomed() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(doomed_, {});
 }
 
 void MemoryTable::mapped(std::uint64_t key) {
@@ -201,6 +205,8 @@ void allocate(rove_here* here, const void* payload, std::size_t size) {
     if (!bytes) return;
     const Result<MemoryTable::Place> place = here->core->memory().allocate(*bytes, here->call.node);
     if (!place) return end_with(here, Error(place.error().code(), here->core->name() + ": " + place.error().message()));
+    // It may have gone meanwhile, and what it owned been given back without this. (Where it goes from here on, with this.)
+    if (!here->core->knows_owner(here->call.node)) here->core->memory().free(place->key);
     (void)rove_reply(here, &*place, sizeof *place);
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
@@ -57,7 +58,10 @@ public:
     };
     [[nodiscard]] Result<Place> allocate(std::uint64_t bytes, NodeId owner);  // zeroed; overloaded
     void free(std::uint64_t key);
+    // What the owner has is nobody's from here on. The memory itself goes with take_doomed(), whose result the caller destroys where
+    // nobody waits for that: unmapping gigabytes takes long.
     void free_all_of(NodeId owner);
+    [[nodiscard]] std::vector<std::shared_ptr<Block>> take_doomed();
     void mapped(std::uint64_t key);  // the peer has it: the file is not needed any more
     [[nodiscard]] std::shared_ptr<Block> find(std::uint64_t key) const;
 
@@ -66,6 +70,7 @@ private:
     void give_room_back(std::uint64_t bytes, NodeId owner, bool was_mapped);
     void close_file(Block& block);
     mutable std::mutex mutex_;
+    std::vector<std::shared_ptr<Block>> doomed_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Block>> blocks_;
     std::unordered_map<NodeId, std::size_t> blocks_of_;  // how many each peer has
     std::list<std::uint64_t> unmapped_;                  // keys of the blocks with open files, the oldest first

@@ -1,5 +1,7 @@
 // Sending: into the peer's mailbox where there is room, else into the outbox behind what waits there already.
 
+#include <algorithm>
+
 #include "node/control/control.hpp"
 #include "node/core.hpp"
 #include "node/log.hpp"
@@ -366,6 +368,13 @@ Peer::Counters NodeCore::counters_of(const PeerState& peer) const {
         sum.frames_received += now.frames_received;
     }
     return sum;
+}
+
+bool NodeCore::knows_owner(NodeId owner) {
+    if (owner == id()) return true;
+    Hold hold(*this);
+    return std::any_of(peers_.begin(), peers_.end(),
+                       [owner](const auto& peer) { return peer->link && peer->back == owner; });
 }
 
 std::shared_ptr<PeerState> NodeCore::peer_of(NodeId node) {

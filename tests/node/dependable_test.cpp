@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "../api/nodes.hpp"
@@ -280,6 +281,27 @@ TEST_P(Dependable, ANodeEndsWithinItsGraceWhateverItsFunctionsWaitFor) {
         EXPECT_TRUE(error.code() == ErrorCode::disconnected || error.code() == ErrorCode::cancelled) << error.what();
         go_on = true;
     }
+}
+
+// A thread that waits for a call leads the node, and sleeps, when the node ends.
+TEST_P(Dependable, WhoWaitsIsToldOfTheNodesEnd) {
+    std::atomic<int> told{0};
+    std::optional<Node> client(std::in_place, options());
+    const Peer link = client->connect(server_->address());
+    std::vector<std::thread> waiting;
+    for (int i = 0; i < 2; ++i)
+        waiting.emplace_back([&] {
+            const Error error = error_of([&] { link.sync(fn<wait_until_told>); });
+            told += error.code() == ErrorCode::cancelled ? 1 : 0;
+        });
+    EXPECT_TRUE(soon([] { return begun == 2; }));
+    std::this_thread::sleep_for(50ms);  // until it sleeps
+    client.reset();
+    const bool all_told = soon([&] { return told == 2; });
+    EXPECT_TRUE(all_told);
+    go_on = true;
+    if (!all_told) std::_Exit(1);  // they would never end
+    for (std::thread& each : waiting) each.join();
 }
 
 TEST_P(Dependable, ANodeEndsWithoutAFunctionThatDoesNotReturn) {
