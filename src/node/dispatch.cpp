@@ -449,16 +449,18 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
         }
         run.let_go();
     }
+    const bool in_mailbox = frame.header.kind == Kind::call && run.link != nullptr && copy.empty() &&
+                            (frame.header.flags & wire::kParts) == 0;
     const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &run});
     lead.lock.unlock();
     bool ended = true;
     if (frame.header.kind != Kind::batch) {
-        ended = run_one(run, frame.header, payload);
+        ended = run_one(run, frame.header, payload, in_mailbox);
     } else {
         const std::size_t bytes = frame.header.generation;
         const std::size_t stride = wire::batch_stride(bytes);
         for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
-            (void)run_one(run, frame.header, payload.subspan(at, bytes));
+            (void)run_one(run, frame.header, payload.subspan(at, bytes), false);
     }
     lead.lock.lock();
     in_user_code_ = outer;
@@ -468,10 +470,8 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
 }
 
 // Without the lock. True: the call has ended, or nobody waits for its end.
-bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload) {
+bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox) {
     rove_here here{this, run.function, call, run.ran};
-    const bool in_mailbox =
-        call.kind == Kind::call && run.link != nullptr && !run.handed_over && (call.flags & wire::kParts) == 0;
     here.payload_read = in_mailbox ? &run.payload_read : nullptr;
     if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
     const auto let_out = [&](const std::string& what) {

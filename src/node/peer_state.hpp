@@ -63,7 +63,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::string address;     // where to reach it again; empty for a client
     std::string triple;
     std::uint32_t node_count = 1;
-    bool has_residents = false;  // its program has functions of its own: what I call may be there already
+    std::atomic<bool> has_residents{false};  // its program has functions of its own: what I call may be there already
     NodeId back = kNoNode;  // what its frames' origin is called here, where they come from itself: see NodeCore::adopt
 
     std::shared_ptr<fabric::Link> link;  // null: gone

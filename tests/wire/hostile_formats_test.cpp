@@ -33,7 +33,7 @@ TEST(HostileManifest, NamesAreBoundedOverAllLists) {
     manifest.imports = {"one"};
     const auto decoded = decode_manifest(encode(manifest));
     ASSERT_FALSE(decoded);
-    EXPECT_NE(decoded.error().message().find("more names than the 4096"), std::string::npos)
+    EXPECT_NE(decoded.error().message().find("more than 16384 names"), std::string::npos)
         << decoded.error().message();
 }
 
