@@ -18,6 +18,7 @@
 #include "fabric/fabric.hpp"
 #include "node/code_arrival.hpp"
 #include "rove/node.hpp"
+#include "wire/control.hpp"
 
 namespace rove {
 
@@ -59,6 +60,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     NodeId id = kNoNode;     // the peer's
     NodeId my_id = kNoNode;  // mine, as the peer knows me
     bool member = false;     // it joined: calls may be sent on to it
+    wire::control::PublicKey process;  // of a member: which of the processes that had this id
     std::string address;     // where to reach it again; empty for a client
     std::string triple;
     std::uint32_t node_count = 1;
