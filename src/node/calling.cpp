@@ -36,8 +36,8 @@ Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& loc
     const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + payload_bytes;
     if (peer->clear_way() && peer->link->has_room(Traffic::calls, bytes)) return {};
     if (peer->frame_open && peer->frame_opened_by == std::this_thread::get_id())
-        return fail(ErrorCode::invalid, "a frame for node {} that this thread has begun is neither posted nor dropped",
-                    peer->id);
+        return fail(ErrorCode::invalid, "a frame for {} that this thread has begun is neither posted nor dropped",
+                    who(*peer));
     ROVE_CHECK(make_alive(peer, lock, deadline));
     return wait_for_room(*peer, lock, Traffic::calls, bytes, deadline, false);
 }
@@ -197,7 +197,7 @@ Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wa
     const std::shared_ptr<fabric::Link>& link = peer.link;
     if (link != held || peer.lost || link->broken() != nullptr)
         return stopped_ ? tl::unexpected<Error>(why_unusable())
-                        : fail(ErrorCode::disconnected, "node {} went before the frame for it was posted", peer.id);
+                        : fail(ErrorCode::disconnected, "{} went before the frame for it was posted", who(peer));
     peer.frame_open = false;
     CallTable::Id id{0, 0};
     if (wants_reply) {
@@ -303,8 +303,8 @@ Status NodeCore::check_forms(const PeerState& peer, const PackageStore& package)
     for (const wire::Slice& slice : package.manifest().slices)
         targets += fmt::format(" {} ({})", slice.triple, wire::to_string(slice.form));
     return fail(ErrorCode::unsupported,
-                "package {} has no form for {}, the target of node {}; it has{}; build it with --target {}",
-                package.manifest().name, peer.triple, peer.id, targets, peer.triple);
+                "package {} has no form for {}, the target of {}; it has{}; build it with --target {}",
+                package.manifest().name, peer.triple, who(peer), targets, peer.triple);
 }
 
 bool NodeCore::RoomWait::has_room() const {

@@ -138,11 +138,32 @@ bool NodeCore::speaks_for(const PeerState& from, NodeId asker) const {
 }
 
 // Remembers that it did: the answer that nobody has the code is passed back only where there was a question.
-void NodeCore::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
-    if (&from == &to) return;  // in a circle
+bool NodeCore::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
+    if (&from == &to || !send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {})) return false;
     if (passed_on_.size() >= kPassedOnMax) passed_on_.pop_front();
-    passed_on_.push_back({&to, need.asker, need.function, need.handle});
-    send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {});
+    passed_on_.push_back({&from, &to, need});
+    return true;
+}
+
+// Questions that were passed on to a peer that is gone are answered as those that nobody can answer.
+void NodeCore::lack_what_was_asked_of(const PeerState& gone) {
+    std::deque<PassedOn> others;
+    for (PassedOn& each : std::exchange(passed_on_, {})) {
+        if (each.from == &gone) continue;
+        if (each.to != &gone) {
+            others.push_back(each);
+            continue;
+        }
+        const auto from =
+            std::find_if(peers_.begin(), peers_.end(), [&](const auto& peer) { return peer.get() == each.from; });
+        if (from != peers_.end()) (void)lack(**from, each.need);
+    }
+    passed_on_ = std::move(others);
+}
+
+// The way that the question came: the asker believes only whom it asked.
+Status NodeCore::lack(PeerState& from, const wire::NeedCode& need) {
+    return send_or_cut(from, {.kind = Kind::lack, .node = need.asker}, raw(need), {});
 }
 
 void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
@@ -153,9 +174,10 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
         return;
     }
     if (frame.header.node != from.my_id && frame.header.node != id())
-        if (PeerState* to = route(frame.header.node)) return pass_on_need(from, *to, frame.header.node, need);
+        if (PeerState* to = route(frame.header.node); to != nullptr && pass_on_need(from, *to, frame.header.node, need))
+            return;
     PeerState* asker = is_client(from.my_id) || need.asker == from.id ? &from : route(need.asker);
-    if (asker == nullptr) return;  // it is gone
+    if (asker == nullptr) return (void)lack(from, need);  // there is no way to it but that of its question
     if (need.function == FunctionId{}) {
         // It gave this handle and forgot it since: tell it what it meant, and name the function from now on.
         if (const auto bound = from.bound_to.find(need.handle); bound != from.bound_to.end()) {
@@ -177,17 +199,16 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
         if ((image && *image) || (bitcode && *bitcode)) return;
     }
     PeerState* origin = need.origin != from.my_id && need.origin != id() ? route(need.origin) : nullptr;
-    if (origin != nullptr && origin != &from) return pass_on_need(from, *origin, need.origin, need);
-    // The way that the question came: the asker believes only whom it asked.
-    send_or_cut(from, {.kind = Kind::lack, .node = need.asker}, raw(need), {});
+    if (origin != nullptr && pass_on_need(from, *origin, need.origin, need)) return;
+    (void)lack(from, need);
 }
 
 void NodeCore::on_lack(PeerState& from, const wire::Frame& frame) {
     const auto need = read<wire::NeedCode>(frame);
     if (frame.header.node != from.my_id && frame.header.node != id()) {
         const auto asked = std::find_if(passed_on_.begin(), passed_on_.end(), [&](const PassedOn& each) {
-            return each.to == &from && each.asker == frame.header.node && each.function == need.function &&
-                   each.handle == need.handle;
+            return each.to == &from && each.need.asker == frame.header.node && each.need.function == need.function &&
+                   each.need.handle == need.handle;
         });
         if (asked == passed_on_.end()) return;  // nobody asked
         passed_on_.erase(asked);

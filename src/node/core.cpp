@@ -12,6 +12,7 @@
 #include "node/control/control.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
+#include "node/names.hpp"
 #include "node/options.hpp"
 
 namespace rove {
@@ -166,6 +167,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     peer->id = meeting.id;
     peer->my_id = meeting.my_id;
     peer->member = meeting.member;
+    peer->process = meeting.process;
     if (!meeting.address.empty()) peer->address = std::move(meeting.address);
     peer->triple = std::move(meeting.triple);
     peer->node_count = meeting.node_count;
@@ -187,12 +189,17 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     if (peer->member) {
         if (members_.size() <= peer->id) members_.resize(peer->id + 1, nullptr);
         members_[peer->id] = peer.get();
-        absent_.erase(peer->id);
+        for (const ByteBuffer& kept : absent_.met(peer->id, peer->process)) {
+            wire::FrameHeader header;
+            std::memcpy(&header, kept.data(), sizeof header);
+            const Bytes body = Bytes(kept).subspan(wire::kHeaderBytes);
+            (void)send_or_cut(*peer, header, body.first(header.extra_bytes), body.subspan(header.extra_bytes));
+        }
     } else if (is_client(peer->id)) {
         clients_[peer->id] = peer.get();
     }
     if (std::find(peers_.begin(), peers_.end(), peer) == peers_.end()) peers_.push_back(peer);
-    log().info("{}: met {} {} ({} lane)", name(), is_client(peer->id) ? "client" : "node", peer->id, peer->lane);
+    log().info("{}: met {} ({} lane)", name(), who(*peer), peer->lane);
     wake_leader();
     return Adopted{peer, peer->meeting, true};
 }
@@ -210,6 +217,17 @@ void NodeCore::lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meetin
     housekeeping_in_ = 1;
     wake_leader();
     changed_.notify_all();
+}
+
+void NodeCore::member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why) {
+    Hold hold(*this);
+    // A link that is still there is one that ends: clean_up() says why.
+    if (member >= members_.size() || members_[member] == nullptr) absent_.expected(member, process, why);
+}
+
+void NodeCore::member_gone(NodeId member, const std::string& why) {
+    Hold hold(*this);
+    absent_.gone(member, why);
 }
 
 void NodeCore::set_identity(NodeId id, std::uint32_t node_count) {

@@ -25,6 +25,7 @@
 #include "base/clock.hpp"
 #include "base/fork.hpp"
 #include "code/cache.hpp"
+#include "node/absent_members.hpp"
 #include "node/baton.hpp"
 #include "node/calls.hpp"
 #include "node/memory.hpp"
@@ -116,7 +117,8 @@ public:
     [[nodiscard]] Peer::Counters counters(PeerState& peer);
     [[nodiscard]] bool knows_owner(NodeId owner);  // whether whoever is called that here is still linked
     [[nodiscard]] std::shared_ptr<PeerState> peer_of(NodeId node);  // whom frames for it are sent to; null: nobody
-    [[nodiscard]] std::size_t peers_known();                        // with a link, or that somebody has a handle of
+    [[nodiscard]] std::size_t replies_kept();  // for members without a link: bytes of results, and errors
+    [[nodiscard]] std::size_t peers_known();   // with a link, or that somebody has a handle of
     // Copies: a reconnect changes what a peer is.
     [[nodiscard]] NodeDescription describe(const PeerState& peer);
 
@@ -179,6 +181,7 @@ public:
     struct Meeting {
         NodeId id, my_id;
         bool member;
+        AbsentMembers::Process process{};  // of a member
         std::string address, triple;
         std::uint32_t node_count;
         std::vector<Digest> resident;
@@ -196,6 +199,9 @@ public:
                                         std::shared_ptr<PeerState> old);
     // The connection of that meeting has ended. Nothing happens where the peer was met again since.
     void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, const Error& why);
+    // Of a member without a link: it is being met again, or its process has gone.
+    void member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why);
+    void member_gone(NodeId member, const std::string& why);
     [[nodiscard]] bool linked(const PeerState& peer);  // there is a link, and nothing is known against it
     void set_identity(NodeId id, std::uint32_t node_count);
     void set_node_count(std::uint32_t node_count);
@@ -369,7 +375,10 @@ private:
     void on_lack(PeerState& from, const wire::Frame& frame);
     void ask_for_code(PeerState* from, Parked& parked, NodeId origin);
     [[nodiscard]] bool speaks_for(const PeerState& from, NodeId asker) const;
-    void pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need);
+    // False: it did not leave.
+    [[nodiscard]] bool pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need);
+    Status lack(PeerState& from, const wire::NeedCode& need);
+    void lack_what_was_asked_of(const PeerState& gone);
     struct CodeTarget {
         NodeId node;     // who gets it
         PeerState& via;  // the link it goes over
@@ -390,8 +399,9 @@ private:
     [[nodiscard]] Status send(PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
                               Bytes payload);
     // For what must not be lost as long as the peer lives: cuts off a peer that does not take it.
-    void send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload);
-    unsigned flush(PeerState& peer);  // frames sent
+    Status send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload);
+    void keep_replies_of(PeerState& peer);  // that had not left for it
+    unsigned flush(PeerState& peer);        // frames sent
     void cut_whom_most_waits_for();
     static void remember_forwarded(PeerState& peer, const wire::FrameHeader& header);
     [[nodiscard]] Status send_to_self(const Onward& onward);
@@ -406,7 +416,8 @@ private:
     [[nodiscard]] Status send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, Bytes payload,
                                        wire::Staged& staged, Deadline deadline);
     void take_back_parts(PeerState& peer, const fabric::Link* link, const wire::Staged& staged);
-    void reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& lock);
+    // False: the caller's node does not take them.
+    [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& lock);
     [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data, Lock* lock);
     [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
@@ -477,9 +488,9 @@ private:
     std::deque<std::pair<void (*)(void*), void*>> ready_;  // ends that somebody wants to be told of
     std::vector<std::shared_ptr<PeerState>> peers_;        // only the leader takes any away
     std::vector<std::shared_ptr<fabric::Link>>
-        buried_;                                      // links that ended: a function may still run on a frame of theirs
-    std::vector<PeerState*> members_;                 // by dense id; null: gone, or myself
-    std::unordered_map<NodeId, std::string> absent_;  // members without a link, and why; one line each
+        buried_;                       // links that ended: a function may still run on a frame of theirs
+    std::vector<PeerState*> members_;  // by dense id; null: gone, or myself
+    AbsentMembers absent_;             // members without a link
     std::unordered_map<NodeId, PeerState*> clients_;
     std::uint64_t meetings_ = 0;                      // ever, with whomever
     std::unordered_map<NodeId, PeerState*> foreign_;  // nodes of which this one is a mere client, by PeerState::back
@@ -507,10 +518,8 @@ private:
     std::optional<Parked> local_parked_;
     std::size_t code_arriving_bytes_ = 0;  // of all peers: kAssemblyBytesOfAllMax
     struct PassedOn {
-        const PeerState* to;
-        NodeId asker;
-        FunctionId function;
-        std::uint32_t handle;
+        const PeerState *from, *to;  // compared with peers that live, nothing else
+        wire::NeedCode need;
     };
     std::deque<PassedOn> passed_on_;  // questions for code whose `lack` may pass
 

@@ -149,7 +149,7 @@ void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
 
 // Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who
 // is slow to take large results is not cut off for it; one who takes nothing at all is.
-void NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& lock) {
+bool NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& lock) {
     for (std::size_t offset = 0; offset < data.size(); offset += wire::kPartBytesMax) {
         const Bytes piece = data.subspan(offset, std::min(wire::kPartBytesMax, data.size() - offset));
         PeerState* const peer = call.node != id() ? route(call.node) : nullptr;
@@ -160,7 +160,7 @@ void NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& l
                 wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, true);
             if (!room && room.error().code() == ErrorCode::timed_out && kept->link)
                 kept->link->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
-            if (!room) return;  // its calls end as disconnected
+            if (!room) return false;
         }
         const wire::Part part{.offset = static_cast<std::uint32_t>(offset),
                               .total_bytes = static_cast<std::uint32_t>(data.size())};
@@ -168,6 +168,7 @@ void NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& l
                      std::as_bytes(std::span(&part, 1)),
                      piece});
     }
+    return true;
 }
 
 }  // namespace rove

@@ -19,6 +19,7 @@
 #include "fabric/fabric.hpp"
 #include "node/code_arrival.hpp"
 #include "rove/node.hpp"
+#include "wire/control.hpp"
 
 namespace rove {
 
@@ -57,10 +58,11 @@ struct Forwarded {
 };
 
 struct PeerState : std::enable_shared_from_this<PeerState> {
-    NodeId id = kNoNode;     // the peer's
-    NodeId my_id = kNoNode;  // mine, as the peer knows me
-    bool member = false;     // it joined: calls may be sent on to it
-    std::string address;     // where to reach it again; empty for a client
+    NodeId id = kNoNode;               // the peer's
+    NodeId my_id = kNoNode;            // mine, as the peer knows me
+    bool member = false;               // it joined: calls may be sent on to it
+    wire::control::PublicKey process;  // of a member: which of the processes that had this id
+    std::string address;               // where to reach it again; empty for a client
     std::string triple;
     std::uint32_t node_count = 1;
     std::atomic<bool> has_residents{false};  // its program has functions of its own: what I call may be there already

@@ -112,10 +112,11 @@ void NodeCore::remember_forwarded(PeerState& peer, const wire::FrameHeader& head
     peer.forwarded.push_back({peer.link->lines_published(Traffic::calls), header.node, header.call, header.generation});
 }
 
-void NodeCore::send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload) {
-    const Status sent = send(peer, Traffic::replies, header, extra, payload);
-    if (sent || sent.error().code() != ErrorCode::overloaded || !peer.link) return;
-    peer.link->break_with(Error(ErrorCode::overloaded, sent.error().message()));
+Status NodeCore::send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload) {
+    Status sent = send(peer, Traffic::replies, header, extra, payload);
+    if (!sent && sent.error().code() == ErrorCode::overloaded && peer.link)
+        peer.link->break_with(Error(ErrorCode::overloaded, sent.error().message()));
+    return sent;
 }
 
 PeerState* NodeCore::route(NodeId node) const {
@@ -136,13 +137,31 @@ PeerState* NodeCore::route(NodeId node) const {
 
 void NodeCore::route_frame(const wire::Frame& frame) {
     PeerState* peer = route(frame.header.node);
-    if (peer == nullptr) return;  // its caller is gone; so is the call
     wire::FrameHeader header = frame.header;
-    if (is_foreign(*peer)) {
+    if (peer != nullptr && is_foreign(*peer)) {
         header.node = peer->id;
         if (header.handle == id() && header.kind == Kind::reply) header.handle = peer->my_id;
     }
-    send_or_cut(*peer, header, frame.extra, frame.payload);
+    if (peer != nullptr) {
+        const Status sent = send_or_cut(*peer, header, frame.extra, frame.payload);
+        if (sent || sent.error().code() != ErrorCode::disconnected || !peer->member) return;
+    }
+    // The home of its caller may be met again: a reply waits for that. Otherwise its caller is gone, and so is the call.
+    if (header.kind != Kind::reply && header.kind != Kind::part) return;
+    const NodeId home = home_of(header.node);
+    if (peer != nullptr) absent_.lost(home, peer->process, who(*peer) + " cannot be reached");  // clean_up() says why
+    absent_.keep(home, header, frame.extra, frame.payload);
+}
+
+// Also for frames that have not left while the link was there.
+void NodeCore::keep_replies_of(PeerState& peer) {
+    for (const ByteBuffer& waiting : std::exchange(peer.outbox[index_of(Traffic::replies)], {})) {
+        wire::FrameHeader header;
+        std::memcpy(&header, waiting.data(), sizeof header);
+        const Bytes body = Bytes(waiting).subspan(wire::kHeaderBytes);
+        if (header.kind == Kind::reply || header.kind == Kind::part)
+            absent_.keep(peer.id, header, body.first(header.extra_bytes), body.subspan(header.extra_bytes));
+    }
 }
 
 void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
@@ -177,7 +196,9 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, By
                     data.size(), wire::kMessageBytesMax);
     const bool whole = data.size() <= wire::kPayloadBytesMax || call.node == id() || lock == nullptr;
     if ((call.flags & wire::kNoReply) != 0 || (whole && reply_at_once(call, ran, data))) return {};
-    if (!whole) reply_in_parts(call, std::exchange(data, {}), *lock);
+    if (!whole && !reply_in_parts(call, std::exchange(data, {}), *lock))
+        return end_with_error(call, Error(ErrorCode::disconnected,
+                                          "the caller's node was lost, or took nothing, while the result was sent"));
     end_call({.flags = whole ? std::uint8_t{0} : wire::kParts,
               .handle = id(),
               .generation = call.generation,
@@ -334,13 +355,15 @@ void NodeCore::clean_up(PeerState& peer) {
                     [this](CallSlot& slot) { call_ended(slot); });
     if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) {
         members_[peer.id] = nullptr;
-        absent_[peer.id] = who(peer) + " cannot be reached" + because(peer.gone);
+        absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone));
+        keep_replies_of(peer);
     }
     if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer)
         clients_.erase(found);
     foreign_.erase(peer.back);
     memory_.free_all_of(peer.back);
     fail_forwarded(peer);
+    lack_what_was_asked_of(peer);
     if (peer.hang_up) peer.hang_up(Error(ErrorCode::disconnected, peer.gone));
     peer.hang_up = nullptr;
     bury(std::move(peer.link));
@@ -354,9 +377,9 @@ void NodeCore::clean_up(PeerState& peer) {
 
 // Why a member cannot be reached.
 Error NodeCore::absent(NodeId node) const {
-    const auto known = absent_.find(node);
+    const std::string* why = absent_.why(node);
     return {ErrorCode::disconnected,
-            known != absent_.end() ? known->second : fmt::format("node {} has not been met, or has left", node)};
+            why != nullptr ? *why : fmt::format("node {} has not been met, or has left", node)};
 }
 
 Peer::Counters NodeCore::counters_of(const PeerState& peer) const {
@@ -381,6 +404,11 @@ std::shared_ptr<PeerState> NodeCore::peer_of(NodeId node) {
     Hold hold(*this);
     PeerState* const peer = route(node);
     return peer != nullptr ? peer->shared_from_this() : nullptr;
+}
+
+std::size_t NodeCore::replies_kept() {
+    Hold hold(*this);
+    return absent_.kept_bytes() + absent_.kept_errors();
 }
 
 std::size_t NodeCore::peers_known() {

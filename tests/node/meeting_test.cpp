@@ -1,12 +1,17 @@
 // Who may come in, what strangers can cost, and what happens when a link is cut.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sodium.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -538,6 +543,101 @@ TEST(Membership, ManyThatJoinAtOnceAllMeet) {
     for (const auto& one : others)
         for (const auto& other : others)
             if (one != other) EXPECT_TRUE(soon([&] { return state_of(*one, *other)->member; }));
+}
+
+// How often a test does what the environment may ask for more of.
+unsigned times(const char* variable, unsigned otherwise) {
+    const char* text = std::getenv(variable);
+    return text != nullptr ? static_cast<unsigned>(std::stoul(text)) : otherwise;
+}
+
+// ROVE_RESTARTS=1500 for as many as there may be ids of which something is remembered.
+TEST(Membership, OneThatRestartsAgainAndAgainCostsNothing) {
+    Node first(options(unix_address()));
+    const std::string address = unix_address();
+    for (unsigned round = times("ROVE_RESTARTS", 60); round > 0; --round) {
+        NodeOptions frugal = options(address, first.address());
+        frugal.threads = 1;
+        Node second(frugal);
+        ASSERT_EQ(second.id(), 1U);
+        const Peer back = second.connect(first.address());
+        ASSERT_EQ(first.node_count(), 2U);
+        ASSERT_LE(detail::Edge::core(first.connect(address))->peers_known(), 4U);
+    }
+    Node third(options(unix_address(), first.address()));
+    EXPECT_LE(third.id(), 2U);
+}
+
+// It does not answer, which is no proof that it is dead: its id and its address stay its own.
+TEST(Membership, NobodyTakesTheAddressOfAMemberThatIsStopped) {
+    NodeOptions impatient = options(unix_address());
+    impatient.connect_timeout = 1s;
+    Node first(impatient);
+    const NodeProcess second({"--join", first.address()}, unix_address());
+    const Peer peer = first.connect(second.address());
+    second.stop();
+    const Impostor impostor;
+    const auto answer =
+        impostor.meets(first.address(), Role::join, {.triple = {}, .address = second.address(), .offer = {}});
+    second.signal(SIGCONT);
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->code, ErrorCode::refused) << answer->text;
+    EXPECT_NE(answer->text.find(second.address()), std::string::npos) << answer->text;
+    EXPECT_EQ(first.node_count(), 2U);
+    EXPECT_EQ(detail::Edge::state(peer)->id, 1U);
+}
+
+// In a process of its own, which has no descriptors left for a while.
+void connect_without_descriptors(const std::string& address) {
+    Node client(options());
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    const rlim_t enough = limit.rlim_cur;
+    limit.rlim_cur = 0;  // those that are open stay
+    setrlimit(RLIMIT_NOFILE, &limit);
+    ErrorCode code = ErrorCode::ok;
+    try {
+        (void)client.connect(address);
+    } catch (const Error& error) {
+        code = error.code();
+    }
+    limit.rlim_cur = enough;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    const bool met = client.connect(address).node() == 0;
+    std::_Exit(code == ErrorCode::overloaded && met ? 0 : 1);
+}
+TEST(Meeting, WithoutDescriptorsIsAnErrorAndWorksLater) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const NodeProcess node({}, unix_address());
+    EXPECT_EXIT(connect_without_descriptors(node.address()), testing::ExitedWithCode(0), "");
+}
+
+long entries(const std::string& folder) {
+    return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+long lines(const std::string& path) {
+    std::ifstream file(path);
+    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+}
+// ROVE_CLIENTS=10000 for many more.
+TEST(Meeting, ClientsThatComeAndGoLeaveNothingBehind) {
+    const NodeProcess node({}, unix_address());
+    const std::string process = "/proc/" + std::to_string(node.pid());
+    const auto come_and_go = [&](unsigned count) {
+        for (; count > 0; --count) {
+            NodeOptions frugal = options();
+            frugal.threads = 1;
+            Node client(frugal);
+            ASSERT_EQ(client.connect(node.address()).node(), 0U);
+        }
+    };
+    come_and_go(20);  // caches of the allocator fill
+    const long mappings = lines(process + "/maps"), descriptors = entries(process + "/fd"),
+               threads = entries(process + "/task");
+    come_and_go(times("ROVE_CLIENTS", 300));
+    EXPECT_TRUE(soon([&] { return entries(process + "/fd") <= descriptors + 4; })) << entries(process + "/fd");
+    EXPECT_TRUE(soon([&] { return lines(process + "/maps") <= mappings + 24; })) << lines(process + "/maps");
+    EXPECT_LE(entries(process + "/task"), threads);
 }
 
 std::atomic<int> waiting = 0;

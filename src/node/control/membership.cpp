@@ -186,6 +186,7 @@ void Control::member_is_gone(NodeId id, const wire::control::PublicKey& key, con
     log().info("{}: node {} at {} is gone: {}", core_.name(), id, entry->address, why);
     if (const std::shared_ptr<PeerState> peer = entry->peer.lock())
         core_.lose(peer, entry->meeting, Error(ErrorCode::disconnected, why));
+    core_.member_gone(id, fmt::format("node {} at {} is gone: {}", id, entry->address, why));
     member_channels_.erase(id);
 }
 
@@ -209,6 +210,7 @@ void Control::tell(const std::vector<Member>& news, NodeId except) {
 // `first` ends with the first attempt.
 void Control::heal(NodeId id, std::chrono::milliseconds pause_first, std::shared_ptr<Attempt> first) {
     MemberEntry* entry = members_.find(id);
+    core_.member_expected(id, entry->key, fmt::format("node {} at {} has not been met yet", id, entry->address));
     if (std::exchange(entry->healing, true)) {
         if (first) first->result.emplace(Met{});
         return;

@@ -298,6 +298,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
     NodeCore::Meeting meeting{.id = welcome.id,
                               .my_id = welcome.you,
                               .member = wanted.role != Role::client,
+                              .process = welcome.key,
                               .address = old ? std::string() : wanted.address,
                               .triple = welcome.triple,
                               .node_count = welcome.count,

@@ -315,6 +315,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
     NodeCore::Meeting meeting{.id = you,
                               .my_id = core_.id(),
                               .member = member,
+                              .process = request.key,
                               .address = member && !old ? request.address : std::string(),
                               .triple = request.triple,
                               .node_count = core_.node_count(),

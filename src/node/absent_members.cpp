@@ -1,0 +1,112 @@
+#include "node/absent_members.hpp"
+
+#include <cstring>
+
+namespace rove {
+namespace {
+
+ByteBuffer whole(wire::FrameHeader header, Bytes extra, Bytes payload) {
+    header.extra_bytes = static_cast<std::uint16_t>(extra.size());
+    header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
+    ByteBuffer frame;
+    frame.reserve(wire::kHeaderBytes + header.body_bytes);
+    const Bytes head = std::as_bytes(std::span(&header, 1)).first(wire::kHeaderBytes);
+    frame.insert(frame.end(), head.begin(), head.end());
+    frame.insert(frame.end(), extra.begin(), extra.end());
+    frame.insert(frame.end(), payload.begin(), payload.end());
+    return frame;
+}
+
+}  // namespace
+
+void AbsentMembers::lost(NodeId member, const Process& process, std::string why) {
+    Member& absent = members_[member];
+    absent.why = std::move(why);
+    absent.was_met = true;
+    absent.process = process;  // what was kept since the link began to fail is for the same one
+}
+
+void AbsentMembers::expected(NodeId member, const Process& process, std::string why) {
+    const auto [place, is_new] = members_.try_emplace(member);
+    Member& absent = place->second;
+    if (is_new || absent.is_gone) absent.why = std::move(why);
+    if (absent.process != process) drop(absent);
+    absent.process = process;
+    absent.is_gone = false;
+}
+
+void AbsentMembers::gone(NodeId member, std::string why) {
+    Member& absent = members_[member];
+    if (!absent.was_met) absent.why = std::move(why);  // otherwise why the link ended says more
+    absent.is_gone = true;
+    drop(absent);
+}
+
+AbsentMembers::Frames AbsentMembers::met(NodeId member, const Process& process) {
+    const auto found = members_.find(member);
+    if (found == members_.end()) return {};
+    Frames frames;
+    if (found->second.process == process) frames.swap(found->second.frames);
+    drop(found->second);
+    members_.erase(found);
+    return frames;
+}
+
+const std::string* AbsentMembers::why(NodeId member) const {
+    const auto found = members_.find(member);
+    return found != members_.end() && !found->second.why.empty() ? &found->second.why : nullptr;
+}
+
+void AbsentMembers::drop(Member& member) {
+    bytes_ -= std::exchange(member.bytes, 0);
+    errors_ -= std::exchange(member.errors, 0);
+    member.frames.clear();
+    member.in_parts.clear();
+}
+
+void AbsentMembers::keep(NodeId id, const wire::FrameHeader& header, Bytes extra, Bytes payload) {
+    const auto found = members_.find(id);
+    if (found == members_.end() || found->second.is_gone) return;
+    Member& member = found->second;
+    if ((header.flags & wire::kError) != 0)
+        return keep_error(member, header, {reinterpret_cast<const char*>(payload.data()), payload.size()});
+    const Call call{header.node, header.call, header.generation};
+    const std::size_t bytes = wire::kHeaderBytes + extra.size() + payload.size();
+    bool fits = member.bytes + bytes <= kKeptBytesMax && bytes_ + bytes <= kKeptBytesOfAllMax;
+    if (header.kind == wire::Kind::part) {
+        wire::Part part;
+        std::memcpy(&part, extra.data(), sizeof part);
+        // A result of which a part was lost is of no use: the reply after its parts becomes an error.
+        if (part.offset == 0)
+            fits = fits && member.bytes + part.total_bytes <= kKeptBytesMax && member.in_parts.insert(call).second;
+        else
+            fits = fits && member.in_parts.contains(call);
+        if (!fits) {
+            member.in_parts.erase(call);
+            return;
+        }
+    } else if ((header.flags & wire::kParts) != 0) {
+        fits = member.in_parts.erase(call) > 0 && fits;
+    }
+    if (!fits)
+        return keep_error(member, header, "the result could not be kept while its caller's node was not reached");
+    member.frames.push_back(whole(header, extra, payload));
+    member.bytes += bytes;
+    bytes_ += bytes;
+}
+
+// With as much of its text as kKeptErrorTextMax allows.
+void AbsentMembers::keep_error(Member& member, wire::FrameHeader header, std::string_view text) {
+    member.in_parts.erase({header.node, header.call, header.generation});
+    if (errors_ >= kKeptErrorsMax) return;
+    if ((header.flags & wire::kError) == 0) {
+        header.flags = wire::kError;
+        header.status = static_cast<std::uint8_t>(ErrorCode::disconnected);
+    }
+    if (text.size() > kKeptErrorTextMax) text = text.substr(0, kKeptErrorTextMax);
+    member.frames.push_back(whole(header, {}, std::as_bytes(std::span(text.data(), text.size()))));
+    ++member.errors;
+    ++errors_;
+}
+
+}  // namespace rove

@@ -1,0 +1,74 @@
+// Members that this node has no link to: why, and the replies that are kept until the control plane has met them again.
+//
+// A call that was sent on is answered by a node that its caller may not have a link to at that moment. The reply waits here for the
+// process that had the link. It is dropped when that process is known to have gone, because its calls went with it.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <deque>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "rove/node.hpp"
+#include "wire/control.hpp"
+#include "wire/frame.hpp"
+
+namespace rove {
+
+// Results for the callers at one member: 128 of the largest that travel in one frame. A result beyond it is replaced by an error.
+inline constexpr std::size_t kKeptBytesMax = 8UL * 1024 * 1024;
+// For all members together: 8 that use all that one may.
+inline constexpr std::size_t kKeptBytesOfAllMax = 8 * kKeptBytesMax;
+// Errors are kept beyond that, for all members together: as many as a node may have calls in flight. A frame of one is a header, at
+// most 160 bytes of text and 32 of the allocator's: 65,536 x 224 bytes = 14 MiB. Later ones are dropped.
+inline constexpr std::size_t kKeptErrorsMax = 65536;
+inline constexpr std::size_t kKeptErrorTextMax = 160;
+
+class AbsentMembers {
+public:
+    using Process = wire::control::PublicKey;  // each process of a member has a key of its own
+    using Frames = std::deque<ByteBuffer>;     // whole frames, in the order in which they were kept
+
+    // The link to it has ended.
+    void lost(NodeId member, const Process& process, std::string why);
+    // The control plane tries to meet that process.
+    void expected(NodeId member, const Process& process, std::string why);
+    // Its process has ended, or left: nothing is kept for it any more, until another one is met.
+    void gone(NodeId member, std::string why);
+    // There is a link to it. Gives what was kept for that process.
+    [[nodiscard]] Frames met(NodeId member, const Process& process);
+
+    // Why there is no link; null: nothing is known of the member.
+    [[nodiscard]] const std::string* why(NodeId member) const;
+    // Keeps a reply, or a part of one, within the bounds above.
+    void keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload);
+    // For all members together: bytes of results, and errors.
+    [[nodiscard]] std::size_t kept_bytes() const { return bytes_; }
+    [[nodiscard]] std::size_t kept_errors() const { return errors_; }
+
+private:
+    using Call = std::tuple<NodeId, std::uint16_t, std::uint32_t>;  // origin, call, generation
+    struct Member {
+        std::string why;
+        Process process;
+        bool was_met = false;
+        bool is_gone = false;
+        Frames frames;
+        std::size_t bytes = 0;    // of results
+        std::size_t errors = 0;   // of `frames`
+        std::set<Call> in_parts;  // results whose parts so far are all kept
+    };
+    void drop(Member& member);
+    void keep_error(Member& member, wire::FrameHeader header, std::string_view text);
+
+    std::unordered_map<NodeId, Member> members_;  // one line each, as long as they are away
+    std::size_t bytes_ = 0;
+    std::size_t errors_ = 0;
+};
+
+}  // namespace rove
