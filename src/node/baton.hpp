@@ -139,6 +139,11 @@ public:
         --waiting_;
     }
 
+    // It has what it wanted, or its time is over. It may have been told that the lead is free, and quiet ones have left that to it.
+    Tell end_wait() const {
+        return {.waiting = !leading_ && !offered_ && followers_ == 0 && quiet_ > 0 && waiting_ == quiet_};
+    }
+
     // ---- the node's own threads: one leads whenever nobody who waits for a call does, one keeps watch, the others wait
     [[nodiscard]] bool is_free_for_own() const { return !leading_ || (idle_ && yields_ && quiet_leads_); }
     // Before take(): whether it is wanted for a function that runs long.

@@ -573,6 +573,7 @@ bool NodeCore::lead_until(Lock& lock, std::optional<TimePoint> deadline, const D
             changed_.wait(lock);
         baton_.end_await(quiet);
     }
+    tell(baton_.end_wait());
     nested_ -= here.core != nullptr ? 1 : 0;
     if (run_waits) ++long_runs_;
     return is_done;

@@ -358,6 +358,7 @@ void NodeCore::serve_own_thread(OwnThread& self) {
             lead.watch.clear();
             if (baton_.leads_again()) continue;
         }
+        if (long_runs_ >= options_.threads) wake_leader();  // a function may have waited for a follower
         const bool watches = baton_.follow();
         if (watches)
             keep_watch(hold.lock());
