@@ -44,6 +44,9 @@ inline constexpr unsigned kBatchMax = 64;
 // Functions on one thread that wait for calls, one within the other: bounds the stack, and ends circles. At 1 KiB of Rove's own
 // frames each, 128 KiB of a thread's 8 MiB.
 inline constexpr unsigned kNestedMax = 128;
+// And no function is run on top of another with less than this left of the thread's stack: a function may count on as much, whichever
+// others wait beneath it. It is a sixteenth of the 8 MiB that threads have unless their program says otherwise.
+inline constexpr std::size_t kStackReserveBytes = 512UL * 1024;
 // Peers at once. Each has 2 MiB of mailboxes.
 inline constexpr std::size_t kPeersMax = 1024;
 
