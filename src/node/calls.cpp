@@ -46,6 +46,7 @@ void CallTable::grow() {
     chunks_.push_back(std::make_unique<Chunk>());
     for (std::size_t i = kChunk; i > 0; --i) {
         slot(first + i - 1).generation = first_generation_;
+        slot(first + i - 1).index = static_cast<std::uint16_t>(first + i - 1);
         free_.push_back(static_cast<std::uint16_t>(first + i - 1));
     }
 }

@@ -55,12 +55,15 @@ public:
     State state = State::free;
     code::Ran ran = code::Ran::image;  // of an ended call, as hops and node
     std::uint8_t hops = 0;
+    std::uint16_t index = 0;  // in its table; constant
     NodeId node = kNoNode;
     std::uint32_t generation = 0;
     PeerState* peer = nullptr;  // whom it was sent to
-    // Whom to tell of the end, once, without the lock, in the thread that leads.
+    // What is called at the end, once, without the lock, in the thread that leads. It stays here until then, also after the end,
+    // so that it is gone with the call and with whoever takes it back.
     void (*notify)(void*) = nullptr;
     void* notify_argument = nullptr;
+    [[nodiscard]] CallId id() const { return {index, generation}; }
 
 private:
     friend class CallTable;

@@ -104,6 +104,7 @@ public:
     void cancel(CallTable::Id id);
     void limit(CallTable::Id id, TimePoint deadline);
     // Has `notify(argument)` called when the call has ended, by the thread that leads. False: it has ended already.
+    // Null takes back what was asked for. False: it has been called, is being called, or was never asked for.
     [[nodiscard]] bool notify(CallTable::Id id, void (*notify)(void*), void* argument);
     // The result in place, until the call is forgotten: waits for it.
     [[nodiscard]] Result<Bytes> result(CallTable::Id id);
@@ -320,7 +321,7 @@ private:
     bool lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done, bool quiet = false);
     unsigned housekeep(Lead& lead);
     void call_ended(CallSlot& slot) {
-        if (slot.notify != nullptr) ready_.emplace_back(std::exchange(slot.notify, nullptr), slot.notify_argument);
+        if (slot.notify != nullptr) ready_.push_back(slot.id());
         tell_waiting();
     }
     unsigned tell_of_ends(Lead& lead);
@@ -477,8 +478,9 @@ private:
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
     CallTable calls_;
-    std::deque<std::pair<void (*)(void*), void*>> ready_;  // ends that somebody wants to be told of
-    std::vector<std::shared_ptr<PeerState>> peers_;        // only the leader takes any away
+    std::deque<CallId>
+        ready_;  // calls that ended and notify somebody. One that is forgotten meanwhile notifies nobody.
+    std::vector<std::shared_ptr<PeerState>> peers_;  // only the leader takes any away
     std::vector<std::shared_ptr<fabric::Link>>
         buried_;                                      // links that ended: a function may still run on a frame of theirs
     std::vector<PeerState*> members_;                 // by dense id; null: gone, or myself
