@@ -26,7 +26,7 @@ inline constexpr std::size_t kCallsMax = 65536;
 // Results up to this size are kept in the slot itself, so that a call with a small one allocates nothing.
 inline constexpr std::size_t kSmallResultBytes = 64;
 
-// Results that came in parts and were not taken yet, all together: 32 of the largest.
+// Results that came in parts and were not taken yet, all together: 32 of the largest. A call whose result goes beyond it fails.
 inline constexpr std::size_t kGatheredBytesMax = 32 * wire::kMessageBytesMax;
 
 struct CallEnd {
@@ -80,7 +80,8 @@ private:
 
 class CallTable {
 public:
-    explicit CallTable(std::uint32_t first_generation) : first_generation_(first_generation) {}
+    explicit CallTable(std::uint32_t first_generation, std::size_t gathered_bytes_max = kGatheredBytesMax)
+        : first_generation_(first_generation), gathered_bytes_max_(gathered_bytes_max) {}
 
     using Id = CallId;
     [[nodiscard]] Result<Id> begin(PeerState* peer);  // overloaded: kCallsMax in flight
@@ -102,8 +103,13 @@ public:
                 }
     }
 
-    // A part of a result, in their order; false: it is none, or there would be more than kGatheredBytesMax of them.
-    [[nodiscard]] bool gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part);
+    // What became of a part of a result.
+    enum class Gathered : std::uint8_t {
+        taken,
+        wrong,  // it is not the next one
+        ended,  // there is no room for the result: its call has ended as overloaded
+    };
+    [[nodiscard]] Gathered gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part);
 
     // Calls that must end in time.
     void limit(Id id, TimePoint deadline);
@@ -126,6 +132,7 @@ private:
 
     std::uint32_t
         first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing
+    std::size_t gathered_bytes_max_;
     std::vector<std::unique_ptr<Chunk>> chunks_;
     std::vector<std::uint16_t> free_;
     std::multimap<TimePoint, CallId> timers_;
