@@ -127,12 +127,8 @@ public:
     void then(Callback callback) & {
         std::move(*this).then(std::move(callback));
     }
-    [[nodiscard]] bool await_ready() const { return done(); }
-    template <typename Promise>
-    bool await_suspend(std::coroutine_handle<Promise> waiting) {
-        detail::note_node(waiting, pending_.raw().node);
-        return rove_pending_notify(&pending_.raw(), &detail::resume, waiting.address()) != 0;
-    }
+    [[nodiscard]] detail::Awaiter<Call> operator co_await() & { return detail::Awaiter<Call>(*this); }
+    [[nodiscard]] detail::Awaiter<Call> operator co_await() && { return detail::Awaiter<Call>(*this); }
     Buffer<T> await_resume() { return get(); }
     [[nodiscard]] const rove_pending* raw() const { return &pending_.raw(); }
 

@@ -86,6 +86,49 @@ inline void resume(void* address) {
     std::coroutine_handle<>::from_address(address).resume();
 }
 
+// The calls that were asked to resume a suspended coroutine. Where it is destroyed instead, they are told: nothing resumes it later.
+class Asked {
+public:
+    Asked() = default;
+    Asked(const Asked&) = delete;
+    ~Asked() {
+        for (const rove_pending& call : calls_) (void)rove_pending_notify(&call, nullptr, nullptr);
+    }
+    // Before the call is asked: the coroutine may go on in another thread as soon as it is.
+    void add(const rove_pending& call) { calls_.push_back(call); }
+    void clear() { calls_.clear(); }
+
+private:
+    std::vector<rove_pending> calls_;
+};
+
+// Waits for a call in a coroutine. One that is destroyed while it waits is not resumed, whether or not the call goes with it.
+template <typename C>
+class Awaiter {
+public:
+    explicit Awaiter(C& call) : call_(call) {}
+    Awaiter(const Awaiter&) = delete;
+    ~Awaiter() {
+        if (asked_.node != nullptr) (void)rove_pending_notify(&asked_, nullptr, nullptr);
+    }
+    [[nodiscard]] bool await_ready() const { return call_.done(); }
+    template <typename Promise>
+    bool await_suspend(std::coroutine_handle<Promise> waiting) {
+        const rove_pending pending = asked_ = *call_.raw();
+        note_node(waiting, pending.node);
+        // The coroutine, and this with it, may be gone when this returns.
+        return rove_pending_notify(&pending, &resume, waiting.address()) != 0;
+    }
+    auto await_resume() {
+        asked_.node = nullptr;
+        return call_.get();
+    }
+
+private:
+    C& call_;
+    rove_pending asked_{};
+};
+
 }  // namespace detail
 
 template <typename T = void>
@@ -154,14 +197,9 @@ public:
     }
 
     // ---- awaitable
-    [[nodiscard]] bool await_ready() const { return done(); }
-    template <typename Promise>
-    bool await_suspend(std::coroutine_handle<Promise> waiting) {
-        const rove_pending& pending = pending_.raw();
-        detail::note_node(waiting, pending.node);
-        return rove_pending_notify(&pending, &detail::resume, waiting.address()) != 0;
-    }
-    T await_resume() { return get(); }
+    [[nodiscard]] detail::Awaiter<Call> operator co_await() & { return detail::Awaiter<Call>(*this); }
+    [[nodiscard]] detail::Awaiter<Call> operator co_await() && { return detail::Awaiter<Call>(*this); }
+    T await_resume() { return get(); }  // what awaiting it gives
 
     // For rove's own templates. Null: ended without having been sent.
     [[nodiscard]] const rove_pending* raw() const { return ended_ ? nullptr : &pending_.raw(); }
@@ -245,13 +283,14 @@ auto value_of(Call<T>& call) {
 
 // Suspends until all have ended; false: they had.
 template <typename Promise>
-bool await_all(const std::vector<const rove_pending*>& pendings, Countdown& countdown,
+bool await_all(const std::vector<const rove_pending*>& pendings, Countdown& countdown, Asked& asked,
                std::coroutine_handle<Promise> waiting) {
     countdown.left = 1;  // this one is counted until all have been asked
     countdown.waiting = waiting.address();
     for (const rove_pending* pending : pendings) {
         if (pending == nullptr) continue;
         note_node(waiting, pending->node);
+        asked.add(*pending);
         countdown.left.fetch_add(1);
         if (rove_pending_notify(pending, &Countdown::ended, &countdown) == 0) countdown.left.fetch_sub(1);
     }
@@ -277,9 +316,12 @@ public:
     template <typename Promise>
     bool await_suspend(std::coroutine_handle<Promise> waiting) {
         return detail::await_all(std::apply([](auto&... each) { return std::vector{each.raw()...}; }, calls_),
-                                 countdown_, waiting);
+                                 countdown_, asked_, waiting);
     }
-    auto await_resume() { return get(); }
+    auto await_resume() {
+        asked_.clear();
+        return get();
+    }
 
 private:
     void wait() {
@@ -291,6 +333,7 @@ private:
     }
     std::tuple<Calls...> calls_;
     detail::Countdown countdown_{};
+    detail::Asked asked_;  // destroyed before what it counts in, and before the calls
 };
 template <typename C>
 concept Waitable = requires(const std::remove_reference_t<C>& call) {
@@ -338,13 +381,17 @@ public:
     bool await_suspend(std::coroutine_handle<Promise> waiting) {
         std::vector<const rove_pending*> pendings;
         for (const Call<T>& call : calls_) pendings.push_back(call.raw());
-        return detail::await_all(std::move(pendings), countdown_, waiting);
+        return detail::await_all(std::move(pendings), countdown_, asked_, waiting);
     }
-    auto await_resume() { return get(); }
+    auto await_resume() {
+        asked_.clear();
+        return get();
+    }
 
 private:
     std::vector<Call<T>> calls_;
     detail::Countdown countdown_{};
+    detail::Asked asked_;
 };
 template <typename T>
 Calls<T> when_all(std::vector<Call<T>> calls) {
@@ -357,6 +404,8 @@ public:
     explicit AnyOf(std::vector<const rove_pending*> calls) : calls_(std::move(calls)) {
         if (calls_.empty()) throw_error(ErrorCode::invalid, "when_any of no calls would never end");
     }
+    AnyOf(AnyOf&&) = default;
+    ~AnyOf() { take_back(); }
     std::size_t get() const {
         std::vector<rove_pending> pendings;
         for (std::size_t i = 0; i < calls_.size(); ++i) {
@@ -381,23 +430,26 @@ public:
                 first->bits.fetch_or(detail::FirstOf::kFired);
                 break;
             }
-            told_.push_back({each, held.release()});
+            told_.push_back({*each, held.release()});
         }
         return first->suspend();
     }
     std::size_t await_resume() {
-        // Those that are in flight still need not tell any more.
-        for (const auto& [call, held] : told_)
-            if (rove_pending_notify(call, nullptr, nullptr) != 0) delete held;
-        told_.clear();
+        take_back();
         return get();
     }
 
 private:
     struct Told {
-        const rove_pending* call;
+        rove_pending call;
         std::shared_ptr<detail::FirstOf>* held;  // freed by the call's end, or here
     };
+    // Those that are in flight still need not tell any more.
+    void take_back() {
+        for (const auto& [call, held] : told_)
+            if (rove_pending_notify(&call, nullptr, nullptr) != 0) delete held;
+        told_.clear();
+    }
     std::vector<const rove_pending*> calls_;
     std::vector<Told> told_;
 };

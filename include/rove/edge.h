@@ -75,7 +75,8 @@ int rove_pending_result(const rove_pending* pending, const void** data, size_t* 
 /* Which of them ended first, or ROVE_TIMED_OUT. ROVE_INVALID: none are given, or they are of several nodes. */
 int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) ROVE_NOTHROW;
 /* notify(argument) runs once when the call has ended, in the thread that leads the node. 0: it has ended already. NULL: takes back
- * what was asked for; 1: it will not run. */
+ * what was asked for, also where the call has ended or is gone; 1: it will not run, 0: it has run, runs, or was forgotten with the
+ * call. */
 int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) ROVE_NOTHROW;
 void rove_pending_limit(const rove_pending* pending, int64_t timeout_ns) ROVE_NOTHROW;
 void rove_pending_cancel(const rove_pending* pending) ROVE_NOTHROW;

@@ -81,7 +81,7 @@ public:
     bool await_suspend(std::coroutine_handle<Promise> waiting) {
         return calls_.await_suspend(waiting);
     }
-    T await_resume() { return get(); }
+    T await_resume() { return join(calls_.await_resume()); }
 
 private:
     T join(std::vector<T> results) {

@@ -18,6 +18,7 @@
 // other side make another function (rove/function.hpp).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cereal/cereal.hpp>
@@ -51,8 +52,9 @@
 #include <utility>
 #include <vector>
 
-#include "rove/error.hpp"
 #include "rove/rove.h"
+#include "rove/travel_archives.hpp"
+#include "rove/travel_containers.hpp"
 
 namespace rove {
 
@@ -120,182 +122,6 @@ struct IsStdArray<std::array<T, kCount>> : std::true_type {};
 // What cereal is told to take as bytes.
 template <typename T>
 concept BitwiseClass = std::is_class_v<T> && Bitwise<T> && !IsStdArray<T>::value;
-
-[[noreturn]] inline void cut_short() {
-    throw_error(ErrorCode::invalid,
-                "the bytes of an argument or a result end too early, or say that there are more than there are");
-}
-
-// How deep values may hold values: objects, containers and pointers count, the numbers in them do not. Reading and writing one level
-// takes some 1 KiB of stack unoptimised, and 5 KiB with the address sanitizer: 512 levels are 2.5 MiB of a thread's 8.
-inline constexpr unsigned kDepthMax = 512;
-
-class Depth {
-public:
-    void enter() {
-        if (++depth_ > kDepthMax)
-            throw_error(ErrorCode::invalid, "an argument or a result holds values in values more than " +
-                                                std::to_string(kDepthMax) +
-                                                " deep, which is the limit: send the nodes as a vector instead");
-    }
-    void leave() { --depth_; }
-
-private:
-    unsigned depth_ = 0;
-};
-
-// The shared objects whose content is being written or read. A std::shared_ptr to one of them would make it hold itself, and so never
-// be freed; a std::weak_ptr may name it.
-class OpenObjects {
-public:
-    // Around each pointer; begin() says that its object's content follows.
-    void enter() { open_.push_back({0, std::exchange(next_is_weak_, false)}); }
-    void leave() { open_.pop_back(); }
-    void enter_weak() { next_is_weak_ = true; }
-    void begin(std::uint32_t number) { open_.back().number = number; }
-    void check(std::uint32_t number) const {
-        if (open_.back().weak) return;
-        for (const Open& each : open_)
-            if (each.number == number)
-                throw_error(
-                    ErrorCode::invalid,
-                    "a std::shared_ptr in an argument or a result leads back to the object that holds it, which "
-                    "would never be freed; make the way back a std::weak_ptr");
-    }
-
-private:
-    struct Open {
-        std::uint32_t number;
-        bool weak;
-    };
-    std::vector<Open> open_;  // kDepthMax at most
-    bool next_is_weak_ = false;
-};
-
-// Appends to a growing buffer, as long as it is within what a message may have; what is beyond that is only counted.
-class Output {
-public:
-    explicit Output(std::vector<std::byte>& to) : to_(to) {}
-    void write(const void* data, std::size_t bytes) {
-        const auto* first = static_cast<const std::byte*>(data);
-        if (grow(bytes)) to_.insert(to_.end(), first, first + bytes);
-    }
-    void align(std::size_t alignment) {
-        if (grow((alignment - size_ % alignment) % alignment)) to_.resize(size_);
-    }
-    // Of all that was written, kept or not.
-    [[nodiscard]] std::size_t size() const { return size_; }
-    [[nodiscard]] bool fits() const { return size_ <= ROVE_MESSAGE_BYTES_MAX; }
-
-private:
-    bool grow(std::size_t bytes) {
-        size_ += bytes;
-        return fits();
-    }
-    std::vector<std::byte>& to_;
-    std::size_t size_ = to_.size();
-};
-
-// cereal's way to write to it.
-class OutputArchive : public cereal::OutputArchive<OutputArchive, cereal::AllowEmptyClassElision> {
-public:
-    explicit OutputArchive(Output& out)
-        : cereal::OutputArchive<OutputArchive, cereal::AllowEmptyClassElision>(this), out_(out) {}
-    void write(const void* data, std::size_t bytes) { out_.write(data, bytes); }
-    [[nodiscard]] Depth& depth() { return depth_; }
-
-    [[nodiscard]] OpenObjects& open() { return open_; }
-
-    // cereal asks this in place of its own: the object's number, with the top bit set where its content is to follow. Objects of
-    // two types at one address (an object and its first member) have two numbers, so that a number says the type.
-    template <typename T>
-    std::uint32_t registerSharedPointer(const std::shared_ptr<T>& object) {
-        if (!object) return 0;
-        const auto [found, is_new] =
-            shared_.try_emplace({object.get(), typeid(T)}, static_cast<std::uint32_t>(shared_.size() + 1), object);
-        const std::uint32_t number = found->second.first;
-        if (!is_new) open_.check(number);
-        if (is_new) open_.begin(number);
-        return is_new ? number | cereal::detail::msb_32bit : number;
-    }
-
-private:
-    Output& out_;
-    Depth depth_;
-    OpenObjects open_;
-    // The objects are kept, so that no other one takes an address over.
-    std::map<std::pair<const void*, std::type_index>, std::pair<std::uint32_t, std::shared_ptr<const void>>> shared_;
-};
-
-// Reads from bytes that stay where they are; begins on a multiple of 16.
-class Input {
-public:
-    Input(const void* data, std::size_t bytes) : begin_(static_cast<const std::byte*>(data)), bytes_(bytes) {}
-    // Precondition: there are so many.
-    [[nodiscard]] const std::byte* take_unchecked(std::size_t bytes) {
-        return begin_ + std::exchange(at_, at_ + bytes);
-    }
-    [[nodiscard]] const std::byte* take(std::size_t bytes) {
-        if (bytes > bytes_ - at_) cut_short();
-        return begin_ + std::exchange(at_, at_ + bytes);
-    }
-    void read(void* into, std::size_t bytes) {
-        const std::byte* from = take(bytes);
-        if (bytes > 0) std::memcpy(into, from, bytes);
-    }
-    void align(std::size_t alignment) { (void)take((at_ + alignment - 1) / alignment * alignment - at_); }
-    [[nodiscard]] std::size_t left() const { return bytes_ - at_; }
-
-private:
-    const std::byte* begin_;
-    std::size_t bytes_;
-    std::size_t at_ = 0;
-};
-
-// cereal's way to read from it.
-class InputArchive : public cereal::InputArchive<InputArchive, cereal::AllowEmptyClassElision> {
-public:
-    explicit InputArchive(Input& in)
-        : cereal::InputArchive<InputArchive, cereal::AllowEmptyClassElision>(this), in_(in) {}
-    void read(void* into, std::size_t bytes) { in_.read(into, bytes); }
-    [[nodiscard]] std::size_t left() const { return in_.left(); }
-    [[nodiscard]] Depth& depth() { return depth_; }
-
-    // cereal asks these two in place of its own. The writer numbers objects in the order in which they are written; a number is good
-    // for pointers to the type that it was given for, and no other.
-    template <typename T>
-    void registerSharedPointer(std::uint32_t number, const std::shared_ptr<T>& object) {
-        if ((number & ~cereal::detail::msb_32bit) != shared_.size() + 1) wrong_shared();
-        shared_.push_back({object, &typeid(T)});
-        open_.begin(number & ~cereal::detail::msb_32bit);
-    }
-    std::shared_ptr<void> getSharedPointer(std::uint32_t number) {
-        if (number == 0) return nullptr;
-        if (number > shared_.size() || wanted_ == nullptr || *shared_[number - 1].type != *wanted_) wrong_shared();
-        open_.check(number);
-        return shared_[number - 1].object;
-    }
-    [[nodiscard]] OpenObjects& open() { return open_; }
-    // The type of the shared_ptr that is read next.
-    void want(const std::type_info& type) { wanted_ = &type; }
-
-private:
-    [[noreturn]] static void wrong_shared() {
-        throw_error(
-            ErrorCode::invalid,
-            "a std::shared_ptr in an argument or a result names an object that does not come before it, or one of "
-            "another type");
-    }
-    struct Shared {
-        std::shared_ptr<void> object;
-        const std::type_info* type;
-    };
-    Input& in_;
-    Depth depth_;
-    OpenObjects open_;
-    std::vector<Shared> shared_;
-    const std::type_info* wanted_ = nullptr;
-};
 
 // What cereal puts around values on their way to an archive: no level of its own.
 template <typename T>
@@ -371,9 +197,6 @@ T from_raw(std::byte* raw) {
         return *std::launder(reinterpret_cast<T*>(raw));
 }
 
-// Elements that take no bytes cannot be counted by the bytes that are left.
-inline constexpr std::size_t kWeightlessElementsMax = 4096;
-
 template <typename T>
     requires std::is_arithmetic_v<T>
 void CEREAL_SAVE_FUNCTION_NAME(OutputArchive& out, const T& value) {
@@ -401,10 +224,7 @@ void CEREAL_SERIALIZE_FUNCTION_NAME(OutputArchive& out, cereal::SizeTag<T>& size
 }
 template <typename T>
 void CEREAL_SERIALIZE_FUNCTION_NAME(InputArchive& in, cereal::SizeTag<T>& size) {
-    std::uint64_t count = 0;
-    in.read(&count, sizeof count);
-    if (count > in.left() && count > kWeightlessElementsMax) cut_short();
-    size.size = static_cast<std::remove_reference_t<T>>(count);
+    size.size = static_cast<std::remove_reference_t<T>>(read_count(in));
 }
 template <typename T>
 void CEREAL_SAVE_FUNCTION_NAME(OutputArchive& out, const cereal::BinaryData<T>& data) {
@@ -557,10 +377,7 @@ T read(Input& in) {
     } else if constexpr (IsPlainVector<T>::value) {
         std::uint64_t count = 0;
         in.read(&count, sizeof count);
-        if (count > in.left() / sizeof(typename T::value_type)) cut_short();
-        T value(count);
-        in.read(value.data(), count * sizeof(typename T::value_type));
-        return value;
+        return read_values<T>(in, count);
     } else if constexpr (TravelsAsAnother<T>) {
         return migratable<T>::unpack(read<typename migratable<T>::wire>(in));
     } else {

@@ -1,5 +1,7 @@
 #include "node/calls.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace rove {
@@ -46,6 +48,7 @@ void CallTable::grow() {
     chunks_.push_back(std::make_unique<Chunk>());
     for (std::size_t i = kChunk; i > 0; --i) {
         slot(first + i - 1).generation = first_generation_;
+        slot(first + i - 1).index = static_cast<std::uint16_t>(first + i - 1);
         free_.push_back(static_cast<std::uint16_t>(first + i - 1));
     }
 }
@@ -91,12 +94,20 @@ void CallTable::release(Id id) {
     free_.push_back(id.slot);
 }
 
-bool CallTable::gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {
+CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {
     const bool first = slot.gathered_ == 0;
-    if (first && total > kGatheredBytesMax - gathered_bytes_) return false;
-    if (!slot.gather(offset, total, part)) return false;
+    if (first && (offset != 0 || part.empty() || part.size() > total)) return Gathered::wrong;
+    if (first && total > gathered_bytes_max_ - gathered_bytes_) {
+        slot.end(
+            Error(ErrorCode::overloaded,
+                  fmt::format("no room for the result of {} bytes: large results of other calls hold {} bytes here, "
+                              "and all may hold {}; get or drop those calls before more are made",
+                              total, gathered_bytes_, gathered_bytes_max_)));
+        return Gathered::ended;
+    }
+    if (!slot.gather(offset, total, part)) return Gathered::wrong;
     if (first) gathered_bytes_ += slot.gathering_ = total;
-    return true;
+    return Gathered::taken;
 }
 
 void CallTable::limit(Id id, TimePoint deadline) {

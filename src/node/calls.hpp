@@ -26,7 +26,7 @@ inline constexpr std::size_t kCallsMax = 65536;
 // Results up to this size are kept in the slot itself, so that a call with a small one allocates nothing.
 inline constexpr std::size_t kSmallResultBytes = 64;
 
-// Results that came in parts and were not taken yet, all together: 32 of the largest.
+// Results that came in parts and were not taken yet, all together: 32 of the largest. A call whose result goes beyond it fails.
 inline constexpr std::size_t kGatheredBytesMax = 32 * wire::kMessageBytesMax;
 
 struct CallEnd {
@@ -55,12 +55,15 @@ public:
     State state = State::free;
     code::Ran ran = code::Ran::image;  // of an ended call, as hops and node
     std::uint8_t hops = 0;
+    std::uint16_t index = 0;  // in its table; constant
     NodeId node = kNoNode;
     std::uint32_t generation = 0;
     PeerState* peer = nullptr;  // whom it was sent to
-    // Whom to tell of the end, once, without the lock, in the thread that leads.
+    // What is called at the end, once, without the lock, in the thread that leads. It stays here until then, also after the end,
+    // so that it is gone with the call and with whoever takes it back.
     void (*notify)(void*) = nullptr;
     void* notify_argument = nullptr;
+    [[nodiscard]] CallId id() const { return {index, generation}; }
 
 private:
     friend class CallTable;
@@ -77,7 +80,8 @@ private:
 
 class CallTable {
 public:
-    explicit CallTable(std::uint32_t first_generation) : first_generation_(first_generation) {}
+    explicit CallTable(std::uint32_t first_generation, std::size_t gathered_bytes_max = kGatheredBytesMax)
+        : first_generation_(first_generation), gathered_bytes_max_(gathered_bytes_max) {}
 
     using Id = CallId;
     [[nodiscard]] Result<Id> begin(PeerState* peer);  // overloaded: kCallsMax in flight
@@ -99,8 +103,13 @@ public:
                 }
     }
 
-    // A part of a result, in their order; false: it is none, or there would be more than kGatheredBytesMax of them.
-    [[nodiscard]] bool gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part);
+    // What became of a part of a result.
+    enum class Gathered : std::uint8_t {
+        taken,
+        wrong,  // it is not the next one
+        ended,  // there is no room for the result: its call has ended as overloaded
+    };
+    [[nodiscard]] Gathered gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part);
 
     // Calls that must end in time.
     void limit(Id id, TimePoint deadline);
@@ -123,6 +132,7 @@ private:
 
     std::uint32_t
         first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing
+    std::size_t gathered_bytes_max_;
     std::vector<std::unique_ptr<Chunk>> chunks_;
     std::vector<std::uint16_t> free_;
     std::multimap<TimePoint, CallId> timers_;

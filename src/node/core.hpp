@@ -45,6 +45,9 @@ inline constexpr unsigned kBatchMax = 64;
 // Functions on one thread that wait for calls, one within the other: bounds the stack, and ends circles. At 1 KiB of Rove's own
 // frames each, 128 KiB of a thread's 8 MiB.
 inline constexpr unsigned kNestedMax = 128;
+// And no function is run on top of another with less than this left of the thread's stack: a function may count on as much, whichever
+// others wait beneath it. It is a sixteenth of the 8 MiB that threads have unless their program says otherwise.
+inline constexpr std::size_t kStackReserveBytes = 512UL * 1024;
 // Peers at once. Each has 2 MiB of mailboxes.
 inline constexpr std::size_t kPeersMax = 1024;
 
@@ -102,6 +105,7 @@ public:
     void cancel(CallTable::Id id);
     void limit(CallTable::Id id, TimePoint deadline);
     // Has `notify(argument)` called when the call has ended, by the thread that leads. False: it has ended already.
+    // Null takes back what was asked for. False: it has been called, is being called, or was never asked for.
     [[nodiscard]] bool notify(CallTable::Id id, void (*notify)(void*), void* argument);
     // The result in place, until the call is forgotten: waits for it.
     [[nodiscard]] Result<Bytes> result(CallTable::Id id);
@@ -323,7 +327,7 @@ private:
     bool lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done, bool quiet = false);
     unsigned housekeep(Lead& lead);
     void call_ended(CallSlot& slot) {
-        if (slot.notify != nullptr) ready_.emplace_back(std::exchange(slot.notify, nullptr), slot.notify_argument);
+        if (slot.notify != nullptr) ready_.push_back(slot.id());
         tell_waiting();
     }
     unsigned tell_of_ends(Lead& lead);
@@ -485,8 +489,9 @@ private:
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
     CallTable calls_;
-    std::deque<std::pair<void (*)(void*), void*>> ready_;  // ends that somebody wants to be told of
-    std::vector<std::shared_ptr<PeerState>> peers_;        // only the leader takes any away
+    std::deque<CallId>
+        ready_;  // calls that ended and notify somebody. One that is forgotten meanwhile notifies nobody.
+    std::vector<std::shared_ptr<PeerState>> peers_;  // only the leader takes any away
     std::vector<std::shared_ptr<fabric::Link>>
         buried_;                       // links that ended: a function may still run on a frame of theirs
     std::vector<PeerState*> members_;  // by dense id; null: gone, or myself

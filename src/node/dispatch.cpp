@@ -1,6 +1,7 @@
 // Arrivals: what a node does with each kind of frame.
 #include <algorithm>
 
+#include "base/stack.hpp"
 #include "node/core.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
@@ -223,6 +224,13 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
                       Error(ErrorCode::overloaded,
                             fmt::format("{} has {} functions that wait for one another on one thread, the most it may",
                                         name(), kNestedMax)));
+    if (nested_ > 0 && stack_left() < kStackReserveBytes)
+        return refuse(
+            from, frame,
+            Error(ErrorCode::overloaded,
+                  fmt::format("{} functions that wait on one thread of {} have used up its stack but for {} KiB, "
+                              "which the next one may need; call less deeply, or give that thread a larger stack",
+                              nested_, name(), kStackReserveBytes / 1024)));
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
     const bool plain = (frame.header.flags & (wire::kNamed | wire::kParts)) == 0;
     if (plain && !parked && (from == nullptr || from->aliases.empty())) {

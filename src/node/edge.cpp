@@ -234,6 +234,10 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
 }
 
 int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) noexcept {
+    if (notify == nullptr) {  // the call may be gone, and its node
+        const std::shared_ptr<NodeCore> core = NodeCore::living(pending->node);
+        return core && !core->is_inherited() && core->notify(id_of(*pending), nullptr, nullptr) ? 1 : 0;
+    }
     if (is_inherited(*pending)) return 0;
     return core_of(*pending).notify(id_of(*pending), notify, argument) ? 1 : 0;
 }

@@ -142,9 +142,12 @@ void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
     if (slot == nullptr || (is_client(from.id) && slot->peer != &from)) return;  // late
     wire::Part part;
     std::memcpy(&part, frame.extra.data(), sizeof part);
-    if (part.total_bytes > wire::kMessageBytesMax ||
-        !calls_.gather(*slot, part.offset, part.total_bytes, frame.payload))
+    const auto gathered = part.total_bytes > wire::kMessageBytesMax
+                              ? CallTable::Gathered::wrong
+                              : calls_.gather(*slot, part.offset, part.total_bytes, frame.payload);
+    if (gathered == CallTable::Gathered::wrong)
         from.link->break_with(Error(ErrorCode::invalid, who(from) + " sent a part of a result out of its order"));
+    if (gathered == CallTable::Gathered::ended) call_ended(*slot);  // the other parts, and the reply, are late then
 }
 
 // Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who

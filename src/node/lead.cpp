@@ -103,8 +103,11 @@ unsigned NodeCore::end_late_calls() {
 unsigned NodeCore::tell_of_ends(Lead& lead) {
     unsigned told = 0;
     while (!ready_.empty() && !lost(lead)) {
-        const auto [notify, argument] = ready_.front();
+        CallSlot* const slot = calls_.find(ready_.front());
         ready_.pop_front();
+        if (slot == nullptr || slot->notify == nullptr) continue;  // forgotten, or taken back, since it ended
+        const auto notify = std::exchange(slot->notify, nullptr);
+        void* const argument = slot->notify_argument;
         Run callback{.watch = &lead.watch};
         begin_run(callback);
         const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &callback});
@@ -536,7 +539,7 @@ void NodeCore::limit(CallTable::Id id, TimePoint deadline) {
 
 bool NodeCore::notify(CallTable::Id id, void (*notify)(void*), void* argument) {
     Hold hold(*this);
-    CallSlot* slot = calls_.flying(id);
+    CallSlot* slot = notify != nullptr ? calls_.flying(id) : calls_.find(id);
     if (slot == nullptr) return false;
     const bool asked = std::exchange(slot->notify, notify) != nullptr;
     slot->notify_argument = argument;

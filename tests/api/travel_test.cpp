@@ -263,5 +263,70 @@ TEST(Travel, NoDamagedBytesDoHarm) {
     damage(std::tuple{shared, shared, std::make_shared<string>("x"), std::make_shared<Point>()}, random);
 }
 
+// Takes far more memory than bytes; reading one fails where the bytes say so.
+struct Roomy {
+    static inline std::size_t made = 0;
+    Roomy() { ++made; }
+    std::array<char, 256> room{};
+    std::string text;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(text);
+    }
+    bool operator==(const Roomy& other) const { return text == other.text; }
+};
+struct HashOfRoomy {
+    std::size_t operator()(const Roomy& of) const { return std::hash<std::string>()(of.text); }
+};
+
+// A count is good for as many elements as can be read, and no memory is taken for others.
+template <typename Container>
+void expect_read_one_by_one() {
+    constexpr std::uint64_t kCount = 100'000;
+    std::vector<std::byte> bytes(2 * sizeof kCount + kCount);
+    std::memcpy(bytes.data(), &kCount, sizeof kCount);
+    const std::uint64_t text_bytes = 2 * kCount;  // of the first one: more than there are
+    std::memcpy(bytes.data() + sizeof kCount, &text_bytes, sizeof text_bytes);
+    Roomy::made = 0;
+    EXPECT_EQ(error_of([&] { (void)value_of<Container>(bytes); }).code(), ErrorCode::invalid);
+    EXPECT_LE(Roomy::made, 2U) << "made before they were read";
+}
+
+TEST(Travel, ElementsAreMadeAsTheyAreRead) {
+    expect_read_one_by_one<std::vector<Roomy>>();
+    expect_read_one_by_one<std::deque<Roomy>>();
+    expect_read_one_by_one<std::list<Roomy>>();
+    expect_read_one_by_one<std::unordered_set<Roomy, HashOfRoomy>>();
+}
+
+TEST(Travel, ContainersThatAreReadOneByOneAreWhatWasWritten) {
+    const std::vector<std::string> texts{"a", "", std::string(1000, 'x')};
+    EXPECT_EQ(value_of<std::vector<std::string>>(bytes_of(texts)), texts);
+    const std::deque<std::string> queue(texts.begin(), texts.end());
+    EXPECT_EQ(value_of<std::deque<std::string>>(bytes_of(queue)), queue);
+    const std::list<std::string> list(texts.begin(), texts.end());
+    EXPECT_EQ(value_of<std::list<std::string>>(bytes_of(list)), list);
+    const std::unordered_set<std::string> set(texts.begin(), texts.end());
+    EXPECT_EQ(value_of<std::unordered_set<std::string>>(bytes_of(set)), set);
+    const std::unordered_multiset<int> many{1, 1, 2};
+    EXPECT_EQ(value_of<std::unordered_multiset<int>>(bytes_of(many)), many);
+    const std::vector<bool> bits{true, false, true};
+    EXPECT_EQ(value_of<std::vector<bool>>(bytes_of(bits)), bits);
+    const std::vector<std::vector<std::uint32_t>> rows{{1, 2}, {}, {3}};
+    EXPECT_EQ(value_of<std::vector<std::vector<std::uint32_t>>>(bytes_of(rows)), rows);
+    const std::u16string wide = u"two bytes each";
+    EXPECT_EQ(value_of<std::u16string>(bytes_of(wide)), wide);
+}
+
+// Numbers of eight bytes each take eight times what a count by bytes would let them.
+TEST(Travel, NumbersAreCountedByTheirBytes) {
+    std::vector<std::byte> bytes(2 * sizeof(std::uint64_t) + 1000);
+    const std::uint64_t one = 1, count = 1000;
+    std::memcpy(bytes.data(), &one, sizeof one);
+    std::memcpy(bytes.data() + sizeof one, &count, sizeof count);
+    EXPECT_EQ(error_of([&] { (void)value_of<std::vector<std::vector<double>>>(bytes); }).code(), ErrorCode::invalid);
+    EXPECT_EQ(error_of([&] { (void)value_of<std::vector<std::u32string>>(bytes); }).code(), ErrorCode::invalid);
+}
+
 }  // namespace
 }  // namespace rove::test

@@ -26,7 +26,7 @@ TEST(CallTable, TheRoomForResultsInPartsIsGivenBack) {
     CallTable table(1);
     const ByteBuffer part(1);
     const auto gather = [&](CallTable::Id id) {
-        return table.gather(*table.flying(id), 0, wire::kMessageBytesMax, part);
+        return table.gather(*table.flying(id), 0, wire::kMessageBytesMax, part) == CallTable::Gathered::taken;
     };
     for (std::size_t i = 0; i <= kGatheredBytesMax / wire::kMessageBytesMax; ++i) {
         const auto id = table.begin(nullptr);
@@ -40,12 +40,35 @@ TEST(CallTable, PartsComeInTheirOrder) {
     CallTable table(1);
     const ByteBuffer part(10);
     CallSlot& slot = *table.flying(*table.begin(nullptr));
-    EXPECT_FALSE(table.gather(slot, 10, 30, part)) << "not the first";
-    EXPECT_TRUE(table.gather(slot, 0, 30, part));
-    EXPECT_FALSE(table.gather(slot, 20, 30, part)) << "one is left out";
-    EXPECT_FALSE(table.gather(slot, 10, 31, part)) << "another total";
-    EXPECT_FALSE(table.gather(slot, 10, 30, ByteBuffer(21))) << "more than the total";
-    EXPECT_TRUE(table.gather(slot, 10, 30, ByteBuffer(20)));
+    using enum CallTable::Gathered;
+    EXPECT_EQ(table.gather(slot, 10, 30, part), wrong) << "not the first";
+    EXPECT_EQ(table.gather(slot, 0, 30, ByteBuffer(31)), wrong) << "more than the total at once";
+    EXPECT_EQ(table.gather(slot, 0, 30, part), taken);
+    EXPECT_EQ(table.gather(slot, 20, 30, part), wrong) << "one is left out";
+    EXPECT_EQ(table.gather(slot, 10, 31, part), wrong) << "another total";
+    EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(21)), wrong) << "more than the total";
+    EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(20)), taken);
+}
+
+// Who asks for more large results than it takes loses those, and not the peer that sends them.
+TEST(CallTable, AResultBeyondTheRoomForThemEndsItsCallOnly) {
+    CallTable table(1, 100);
+    using enum CallTable::Gathered;
+    CallSlot& held = *table.flying(*table.begin(nullptr));
+    const CallTable::Id held_id = held.id();
+    EXPECT_EQ(table.gather(held, 0, 60, ByteBuffer(30)), taken);
+    const auto id = table.begin(nullptr);
+    ASSERT_TRUE(id);
+    EXPECT_EQ(table.gather(*table.flying(*id), 0, 41, ByteBuffer(41)), ended);
+    EXPECT_EQ(table.flying(*id), nullptr) << "its other parts are late";
+    ASSERT_NE(table.find(*id), nullptr);
+    ASSERT_TRUE(table.find(*id)->error());
+    EXPECT_EQ(table.find(*id)->error()->code(), ErrorCode::overloaded);
+    EXPECT_EQ(table.gather(held, 30, 60, ByteBuffer(30)), taken) << "one that was begun goes on";
+    table.release(held_id);
+    const auto next = table.begin(nullptr);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(table.gather(*table.flying(*next), 0, 100, ByteBuffer(100)), taken) << "there is room again";
 }
 
 }  // namespace
