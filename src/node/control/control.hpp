@@ -162,6 +162,7 @@ private:
     [[nodiscard]] asio::awaitable<Status> welcome(Guest& guest, Unproven& unproven);
     [[nodiscard]] asio::awaitable<Status> let_in(Guest& guest, wire::control::Request request);
     [[nodiscard]] asio::awaitable<Result<NodeId>> id_of_member(Guest& guest, const wire::control::Request& request);
+    [[nodiscard]] Status check_id_is_free(Role role, NodeId id, const wire::control::Request& request);
     [[nodiscard]] Status present(std::shared_ptr<Channel> channel, const wire::control::LaneHello& lane);
     [[nodiscard]] asio::awaitable<Result<int>> expect_lane(std::shared_ptr<ExpectedLane> lane);
 
@@ -172,6 +173,8 @@ private:
     [[nodiscard]] wire::control::Certificate certify(NodeId id) const;
     [[nodiscard]] asio::awaitable<Result<Met>> meet_member(NodeId id, bool probe);
     [[nodiscard]] asio::awaitable<void> watch(std::shared_ptr<Channel> channel, Watched who);
+    [[nodiscard]] bool gives_ids(NodeId id) const;
+    [[nodiscard]] asio::awaitable<bool> gives_ids_now(NodeId id);
     void member_is_here(NodeId id, const NodeCore::Adopted& adopted, const std::shared_ptr<Channel>& channel);
     void member_went(NodeId id, std::uint64_t meeting, bool left);
     void member_is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why);

@@ -5,6 +5,7 @@
 namespace rove::control {
 
 using State = MemberEntry::State;
+using Trust = MemberEntry::Trust;
 
 MemberEntry* Members::find(NodeId id) {
     return id < entries_.size() && entries_[id].state != State::unused ? &entries_[id] : nullptr;
@@ -25,7 +26,7 @@ NodeId Members::of(const std::shared_ptr<PeerState>& peer) const {
 
 NodeId Members::lowest() const {
     for (NodeId id = 0; id < entries_.size(); ++id)
-        if (entries_[id].is_there()) return id;
+        if (entries_[id].is_there() && entries_[id].trust == Trust::proven) return id;
     return kNoNode;
 }
 
@@ -35,8 +36,11 @@ NodeId Members::give(const std::string& address, const wire::control::PublicKey&
             if (id != mine && fits(entries_[id])) return id;
         return kNoNode;
     };
+    const auto is_free = [](const MemberEntry& each) {
+        return each.state == State::unused || each.state == State::gone;
+    };
     NodeId id = search([&](const MemberEntry& each) { return each.state == State::gone && each.address == address; });
-    if (id == kNoNode) id = search([](const MemberEntry& each) { return each.state == State::unused; });
+    if (id == kNoNode) id = search([&](const MemberEntry& each) { return is_free(each) && !each.had; });
     if (id == kNoNode && entries_.size() <= kNodeIdMax) id = static_cast<NodeId>(entries_.size());
     if (id == kNoNode) id = search([](const MemberEntry& each) { return each.state == State::gone; });
     if (id == kNoNode) return id;
@@ -45,20 +49,23 @@ NodeId Members::give(const std::string& address, const wire::control::PublicKey&
     if (given.address != address) given.peer.reset();
     given.address = address;
     given.key = key;
+    given.trust = Trust::none;
     ++given.generation;
     return id;
 }
 
 void Members::take_back(NodeId id) {
     MemberEntry& given = entry(id);
-    if (given.state == State::joining) given.state = id < count_ ? State::gone : State::unused;
+    if (given.state == State::joining) given.state = State::gone;
 }
 
-void Members::set(const wire::control::Member& member, State state) {
+void Members::set(const wire::control::Member& member, State state, Trust trust) {
     MemberEntry& known = entry(member.id);
     known.state = state;
     known.address = member.address;
     known.key = member.key;
+    known.trust = trust;
+    known.had = true;
     known.generation = std::max(known.generation, member.generation);
     count_ = std::max(count_, member.id + 1);
 }
@@ -72,6 +79,7 @@ bool Members::learn(const wire::control::Member& member) {
     news.state = State::lost;
     news.address = member.address;
     news.key = member.key;
+    news.trust = Trust::told;
     news.generation = member.generation;
     return true;
 }
@@ -79,7 +87,7 @@ bool Members::learn(const wire::control::Member& member) {
 std::vector<wire::control::Member> Members::list(NodeId except) const {
     std::vector<wire::control::Member> members;
     for (NodeId id = 0; id < entries_.size() && members.size() < wire::control::kMembersMax; ++id)
-        if (id != except && entries_[id].is_there())
+        if (id != except && entries_[id].is_there() && entries_[id].trust == Trust::proven)
             members.push_back({id, entries_[id].generation, entries_[id].address, entries_[id].key});
     return members;
 }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
 using State = MemberEntry::State;
+using Trust = MemberEntry::Trust;
 using wire::control::Certificate;
 using wire::control::Member;
 
@@ -59,7 +60,7 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::join_all(std::strin
             members_.set(member, State::living);
             continue;
         }
-        members_.set(member, State::lost);
+        members_.set(member, State::lost, Trust::told);
         attempts.push_back(std::make_shared<Attempt>(*io_));
         heal(member.id, std::chrono::milliseconds(0), attempts.back());
     }
@@ -153,15 +154,36 @@ asio::awaitable<void> Control::watch(std::shared_ptr<Channel> channel, Watched w
     if (who.member != kNoNode) member_went(who.member, who.meeting, left);
 }
 
+// Whose word about ids counts here, in certificates and in lists: that of the member with the lowest id, which gives them, and
+// of the one by which this node has its own; not that of one that has gone, nor of one that was only told of.
+bool Control::gives_ids(NodeId id) const {
+    const MemberEntry* entry = const_cast<Members&>(members_).find(id);
+    if (entry == nullptr || entry->trust != Trust::proven || !entry->is_there()) return false;
+    return id == core_.id() || id == members_.lowest() || id == certificate_.issuer;
+}
+
+// The same, where those with lower ids may have died and this node did not notice yet: asks them.
+asio::awaitable<bool> Control::gives_ids_now(NodeId id) {
+    for (NodeId lowest = members_.lowest(); !gives_ids(id); lowest = members_.lowest()) {
+        const MemberEntry* entry = members_.find(id);
+        if (entry == nullptr || !entry->is_there() || lowest >= id || lowest == core_.id()) co_return false;
+        (void)co_await meet_member(lowest, members_.find(lowest)->state == State::living);
+        if (members_.lowest() == lowest) co_return false;
+    }
+    co_return true;
+}
+
 void Control::member_is_here(NodeId id, const NodeCore::Adopted& adopted, const std::shared_ptr<Channel>& channel) {
     MemberEntry* entry = members_.find(id);
     const bool again = entry->meeting != 0;
-    entry->state = State::living;
+    const bool news = entry->trust != Trust::proven;
+    members_.set({id, entry->generation, entry->address, entry->key}, State::living);
     entry->peer = adopted.peer;
     entry->meeting = adopted.meeting;
     member_channels_[id] = channel;
     core_.set_node_count(members_.count());
-    if (!again) return;
+    if (news) tell({{id, entry->generation, entry->address, entry->key}}, id);
+    if (!again || members_.lowest() != core_.id()) return;
     // Each may have heard of others while the two had no link.
     std::vector<Member> all = members_.list(id);
     for (std::size_t begin = 0; begin < all.size(); begin += wire::control::Members::kMost) {
@@ -191,17 +213,17 @@ void Control::member_is_gone(NodeId id, const wire::control::PublicKey& key, con
 }
 
 void Control::heard_of(const std::vector<Member>& members, NodeId from) {
-    std::vector<Member> news;
+    if (!gives_ids(from)) return;  // each new member comes by itself, with its certificate
     for (const Member& member : members) {
         if (member.id == core_.id() || member.id == from || !members_.learn(member)) continue;
-        news.push_back(member);
         heal(member.id, core_.id() > member.id ? std::chrono::milliseconds(0) : kHealDeference);
     }
-    if (!news.empty()) tell(news, from);
 }
 
-// To all members that there is a link to.
+// To all members that there is a link to, of members that this node has met. Only who gives ids is believed, so the others say
+// nothing.
 void Control::tell(const std::vector<Member>& news, NodeId except) {
+    if (members_.lowest() != core_.id()) return;
     const ByteBuffer message = encode(wire::control::Members{.members = news});
     for (const auto& [id, weak] : member_channels_)
         if (const auto channel = weak.lock(); channel && id != except) channel->say(message);

@@ -295,6 +295,9 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
     if (const auto found = by_address_.find(spelling);
         !old && wanted.role == Role::client && found != by_address_.end())
         old = found->second.lock();
+    if (const MemberEntry* entry = members_.find(wanted.member);
+        wanted.role == Role::member && (entry == nullptr || entry->key != welcome.key))
+        co_return fail(ErrorCode::disconnected, "node {} became another process while this one was met", wanted.member);
     NodeCore::Meeting meeting{.id = welcome.id,
                               .my_id = welcome.you,
                               .member = wanted.role != Role::client,

@@ -183,14 +183,21 @@ asio::awaitable<Result<NodeId>> Control::id_of_member(Guest& guest, const Reques
     const NodeId id = request.certificate.id;
     if (id == core_.id()) co_return fail(ErrorCode::refused, "it says that it is node {}, which this node is", id);
     const MemberEntry* entry = members_.find(id);
-    const bool known = entry != nullptr && entry->state != MemberEntry::State::joining && entry->key == request.key;
+    const bool known = entry != nullptr && entry->trust != MemberEntry::Trust::none && entry->key == request.key;
     if (!known) {
-        const MemberEntry* issuer = members_.find(request.certificate.issuer);
+        if (id >= members_.count() + kIdsAheadMax)
+            co_return fail(ErrorCode::refused, "it says that it is node {}, where {} are known; try again when more are",
+                           id, members_.count());
+        const NodeId issuer_id = request.certificate.issuer;
+        const MemberEntry* issuer = members_.find(issuer_id);
         const ByteBuffer statement = wire::control::statement(request.certificate, request.address, request.key);
         if (request.certificate.cluster != cluster_ || issuer == nullptr ||
-            !signed_by(issuer->key, statement, request.certificate.signature))
+            issuer->trust != MemberEntry::Trust::proven ||
+            !signed_by(issuer->key, statement, request.certificate.signature) ||
+            !co_await gives_ids_now(issuer_id))
             co_return fail(ErrorCode::refused,
-                           "it says that it is node {} of this cluster, and no member that is known here says so", id);
+                           "it says that it is node {} of this cluster, and no member that gives ids says so", id);
+        entry = members_.find(id);
         if (entry != nullptr && entry->is_there()) {  // the process before it may be dead, and that not noticed yet
             const wire::control::PublicKey former = entry->key;
             (void)co_await meet_member(id, entry->state == MemberEntry::State::living);
@@ -208,6 +215,19 @@ asio::awaitable<Result<NodeId>> Control::id_of_member(Guest& guest, const Reques
         co_return fail(ErrorCode::refused, "node {} and node {} have a link", core_.id(), id);
     }
     co_return id;
+}
+
+// May it still have the id, after what others did while this meeting was under way?
+Status Control::check_id_is_free(Role role, NodeId id, const Request& request) {
+    const MemberEntry* entry = members_.find(id);
+    const bool mine = entry != nullptr && entry->key == request.key;
+    const bool is_free = role == Role::join
+                             ? mine && entry->state == MemberEntry::State::joining
+                             : entry == nullptr || mine ||
+                                   (entry->state == MemberEntry::State::gone &&
+                                    entry->generation <= request.certificate.generation);
+    if (is_free) return {};
+    return fail(ErrorCode::refused, "node {} became another process while this one was met", id);
 }
 
 asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
@@ -244,16 +264,14 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
         Control& control;
         NodeId id;
         Role role;
+        MemberEntry* counted;  // this meeting in its `incoming`; null: the member was not known when it came
         ~Coming() {
             if (role == Role::join) control.members_.take_back(id);
-            if (MemberEntry* entry = role == Role::member ? control.members_.find(id) : nullptr;
-                entry != nullptr && entry->incoming > 0)
-                --entry->incoming;
+            if (counted != nullptr) --counted->incoming;
         }
     };
-    if (MemberEntry* entry = guest.role == Role::member ? members_.find(you) : nullptr; entry != nullptr)
-        ++entry->incoming;
-    const Coming coming{*this, you, guest.role};
+    const Coming coming{*this, you, guest.role, guest.role == Role::member ? members_.find(you) : nullptr};
+    if (coming.counted != nullptr) ++coming.counted->incoming;
 
     PendingLink link(core_);
     if (!request.offer.empty()) {
@@ -309,6 +327,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
         co_return fail(ErrorCode::invalid, "it has connected to an offer that this node did not make");
     }
 
+    if (member) ROVE_CO_CHECK(check_id_is_free(guest.role, you, request));
     MemberEntry* entry = member ? members_.find(you) : nullptr;
     const bool same_place = entry != nullptr && entry->address == request.address;
     const std::shared_ptr<PeerState> old = same_place ? entry->peer.lock() : nullptr;
@@ -332,7 +351,8 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
     }
     channel->say(encode(settled));  // before anything else is said there
     if (member) {
-        const bool news = entry == nullptr || guest.role == Role::join;
+        const bool news =
+            entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request.key;
         const std::uint32_t generation =
             guest.role == Role::join ? settled.certificate.generation : request.certificate.generation;
         members_.set({you, generation, request.address, request.key}, MemberEntry::State::lost);
