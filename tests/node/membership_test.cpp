@@ -1,0 +1,343 @@
+// Members: their ids, what they believe of one another, and what happens when a link is cut.
+#include "raw_meeting.hpp"
+
+namespace rove::test {
+namespace {
+
+wire::control::Member member(NodeId id, std::uint32_t generation = 1) {
+    wire::control::Member member{.id = id, .generation = generation, .address = fmt::format("127.0.0.1:{}", id + 1)};
+    member.key.bytes.fill(static_cast<std::uint8_t>(id + 16 * generation));
+    return member;
+}
+
+TEST(MemberList, GivesIdsDenselyAndTheOldOneToWhoComesBack) {
+    control::Members members;
+    members.set(member(0), MemberEntry::State::living);
+    const NodeId one = members.give("a", {}, 0);
+    EXPECT_EQ(one, 1U);
+    members.take_back(one);
+    EXPECT_EQ(members.give("b", {}, 0), 1U) << "the join was not finished";
+    members.set({1, 2, "b", {}}, MemberEntry::State::living);
+    EXPECT_EQ(members.give("c", {}, 0), 2U);
+    members.find(1)->state = MemberEntry::State::gone;
+    const std::uint32_t before = members.find(1)->generation;
+    EXPECT_EQ(members.give("b", {}, 0), 1U);
+    EXPECT_GT(members.find(1)->generation, before);
+    members.take_back(1);
+    EXPECT_EQ(members.find(1)->state, MemberEntry::State::gone);
+    EXPECT_EQ(members.give("d", {}, 0), 3U) << "the id stays that of the address";
+}
+
+TEST(MemberList, TakesNobodysWordAgainstWhoIsThere) {
+    control::Members members;
+    members.set(member(0), MemberEntry::State::living);
+    members.set(member(1), MemberEntry::State::lost);
+    EXPECT_FALSE(members.learn(member(1, 9)));
+    EXPECT_TRUE(members.learn(member(2)));
+    EXPECT_EQ(members.count(), 2U) << "nothing is proven";
+    EXPECT_FALSE(members.learn(member(2 + control::kIdsAheadMax)));
+    members.find(1)->state = MemberEntry::State::gone;
+    EXPECT_FALSE(members.learn(member(1))) << "old news";
+    EXPECT_TRUE(members.learn(member(1, 2)));
+}
+
+// Somebody who has the cookie, and says what it likes.
+struct Impostor {
+    KeyPair keys;
+    std::optional<Goodbye> meets(const std::string& address, Role role, Request request) const {
+        const Raw socket(address);
+        Hello hello{.role = role};
+        randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
+        socket.send(encode(hello));
+        const auto challenge = decode<Challenge>(socket.receive());
+        if (!challenge) return std::nullopt;
+        request.triple = "x86_64-linux-gnu";
+        request.key = keys.key();
+        request.signature = keys.sign(statement("peer", challenge->nonce, hello.nonce));
+        socket.send(encode(ProofGiven{}));
+        socket.send(encode(request));
+        return socket.goodbye();
+    }
+};
+
+// As the node at the address tells it to a client.
+std::array<std::byte, 16> cluster_of(const std::string& address) {
+    const Raw socket(address);
+    Hello hello{.role = Role::client};
+    randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
+    socket.send(encode(hello));
+    EXPECT_TRUE(decode<Challenge>(socket.receive()));
+    socket.send(encode(ProofGiven{}));
+    socket.send(encode(Request{.triple = "x86_64-linux-gnu", .address = {}, .offer = {}}));
+    const auto welcome = decode<Welcome>(socket.receive());
+    EXPECT_TRUE(welcome);
+    std::array<std::byte, 16> cluster{};
+    if (welcome) std::memcpy(cluster.data(), &welcome->cluster, sizeof cluster);
+    return cluster;
+}
+
+// Each of what makes a certificate, wrong by itself.
+TEST(Membership, CertificatesAreWhatTheirIssuerSigned) {
+    Node first(options(unix_address()));
+    Node second(options(unix_address(), first.address()));
+    const Impostor impostor;
+    Request request{.triple = {}, .address = unix_address(), .offer = {}};
+    request.certificate = {.id = 2, .generation = 1, .issuer = 0, .cluster = {}, .signature = {}};
+    const auto cluster = cluster_of(first.address());
+    std::memcpy(&request.certificate.cluster, cluster.data(), cluster.size());
+    const auto answer_to = [&](const Request& asked) { return impostor.meets(first.address(), Role::member, asked); };
+    Request signed_by_itself = request;
+    signed_by_itself.certificate.signature =
+        impostor.keys.sign(statement(request.certificate, request.address, impostor.keys.key()));
+    for (const NodeId issuer : {0U, 1U, 2U, 7U}) {
+        SCOPED_TRACE(issuer);
+        signed_by_itself.certificate.issuer = issuer;
+        const auto answer = answer_to(signed_by_itself);
+        ASSERT_TRUE(answer);
+        EXPECT_EQ(answer->code, ErrorCode::refused) << answer->text;
+    }
+    const auto unsigned_one = answer_to(request);
+    ASSERT_TRUE(unsigned_one);
+    EXPECT_EQ(unsigned_one->code, ErrorCode::refused) << unsigned_one->text;
+    EXPECT_EQ(first.node_count(), 2U);
+    // Another's key, which is known, without being able to sign with it.
+    const KeyPair others;
+    const Raw socket(first.address());
+    Hello hello{.role = Role::join};
+    randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
+    socket.send(encode(hello));
+    const auto challenge = decode<Challenge>(socket.receive());
+    ASSERT_TRUE(challenge);
+    Request stolen{.triple = "x86_64-linux-gnu", .address = unix_address(), .offer = {}};
+    stolen.key = others.key();
+    stolen.signature = impostor.keys.sign(statement("peer", challenge->nonce, hello.nonce));
+    socket.send(encode(ProofGiven{}));
+    socket.send(encode(stolen));
+    const auto answer = socket.goodbye();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->code, ErrorCode::refused) << answer->text;
+    EXPECT_NE(answer->text.find("key"), std::string::npos) << answer->text;
+}
+
+TEST(Membership, NobodySpeaksForAnother) {
+    Node first(options(unix_address()));
+    Node second(options(unix_address(), first.address()));
+    ASSERT_EQ(second.id(), 1U);
+    const Impostor impostor;
+    for (const NodeId claimed : {0U, 1U, 2U, 32766U}) {
+        SCOPED_TRACE(claimed);
+        Request request{.triple = {}, .address = unix_address(), .offer = {}};
+        request.certificate = {.id = claimed, .generation = 7, .issuer = 1, .cluster = {}, .signature = {}};
+        request.certificate.signature =
+            impostor.keys.sign(statement(request.certificate, request.address, impostor.keys.key()));
+        const auto answer = impostor.meets(first.address(), Role::member, request);
+        ASSERT_TRUE(answer);
+        EXPECT_EQ(answer->code, ErrorCode::refused) << answer->text;
+    }
+    for (const std::string& taken : {first.address(), second.address()}) {
+        const auto answer = impostor.meets(first.address(), Role::join, {.triple = {}, .address = taken, .offer = {}});
+        ASSERT_TRUE(answer) << taken;
+        EXPECT_NE(answer->code, ErrorCode::ok);
+    }
+    for (const std::string& wrong : {std::string(), std::string("8.8.8.8:1"), std::string("some.host:1")})
+        EXPECT_TRUE(impostor.meets(first.address(), Role::join, {.triple = {}, .address = wrong, .offer = {}}))
+            << wrong;
+    EXPECT_EQ(first.node_count(), 2U);
+    Node third(options(unix_address(), second.address()));
+    EXPECT_EQ(third.id(), 2U);
+    EXPECT_EQ(third.node_count(), 3U);
+}
+
+std::shared_ptr<PeerState> state_of(Node& node, const Node& of) {
+    return detail::Edge::state(node.connect(of.address()));
+}
+
+TEST(Membership, AMemberThatCameBackHasItsId) {
+    Node first(options(unix_address()));
+    const std::string address = unix_address();
+    for (int round = 0; round < 5; ++round) {
+        Node second(options(address, first.address()));
+        EXPECT_EQ(second.id(), 1U);
+        EXPECT_TRUE(soon([&] { return first.node_count() == 2; }));
+    }
+}
+
+TEST(Membership, ManyThatJoinAtOnceAllMeet) {
+    Node first(options(unix_address()));
+    std::vector<std::unique_ptr<Node>> others(4);
+    std::vector<std::thread> threads;
+    for (auto& other : others)
+        threads.emplace_back([&] { other = std::make_unique<Node>(options(unix_address(), first.address())); });
+    for (std::thread& thread : threads) thread.join();
+    std::set<NodeId> ids{first.id()};
+    for (const auto& other : others) ids.insert(other->id());
+    EXPECT_EQ(ids, (std::set<NodeId>{0, 1, 2, 3, 4}));
+    for (const auto& one : others)
+        for (const auto& other : others)
+            if (one != other) EXPECT_TRUE(soon([&] { return state_of(*one, *other)->member; }));
+}
+
+// How often a test does what the environment may ask for more of.
+unsigned times(const char* variable, unsigned otherwise) {
+    const char* text = std::getenv(variable);
+    return text != nullptr ? static_cast<unsigned>(std::stoul(text)) : otherwise;
+}
+
+// ROVE_RESTARTS=1500 for as many as there may be ids of which something is remembered.
+TEST(Membership, OneThatRestartsAgainAndAgainCostsNothing) {
+    Node first(options(unix_address()));
+    const std::string address = unix_address();
+    for (unsigned round = times("ROVE_RESTARTS", 60); round > 0; --round) {
+        NodeOptions frugal = options(address, first.address());
+        frugal.threads = 1;
+        Node second(frugal);
+        ASSERT_EQ(second.id(), 1U);
+        const Peer back = second.connect(first.address());
+        ASSERT_EQ(first.node_count(), 2U);
+        ASSERT_LE(detail::Edge::core(first.connect(address))->peers_known(), 4U);
+    }
+    Node third(options(unix_address(), first.address()));
+    EXPECT_LE(third.id(), 2U);
+}
+
+// It does not answer, which is no proof that it is dead: its id and its address stay its own.
+TEST(Membership, NobodyTakesTheAddressOfAMemberThatIsStopped) {
+    NodeOptions impatient = options(unix_address());
+    impatient.connect_timeout = 1s;
+    Node first(impatient);
+    const NodeProcess second({"--join", first.address()}, unix_address());
+    const Peer peer = first.connect(second.address());
+    second.stop();
+    const Impostor impostor;
+    const auto answer =
+        impostor.meets(first.address(), Role::join, {.triple = {}, .address = second.address(), .offer = {}});
+    second.signal(SIGCONT);
+    if (answer) EXPECT_NE(answer->code, ErrorCode::ok) << answer->text;  // or its time was over
+    EXPECT_EQ(first.node_count(), 2U);
+    EXPECT_EQ(detail::Edge::state(peer)->id, 1U);
+}
+
+// In a process of its own, which has no descriptors left for a while.
+void connect_without_descriptors(const std::string& address) {
+    Node client(options());
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    const rlim_t enough = limit.rlim_cur;
+    limit.rlim_cur = 0;  // those that are open stay
+    setrlimit(RLIMIT_NOFILE, &limit);
+    ErrorCode code = ErrorCode::ok;
+    try {
+        (void)client.connect(address);
+    } catch (const Error& error) {
+        code = error.code();
+    }
+    limit.rlim_cur = enough;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    const bool met = client.connect(address).node() == 0;
+    std::_Exit(code == ErrorCode::overloaded && met ? 0 : 1);
+}
+TEST(Meeting, WithoutDescriptorsIsAnErrorAndWorksLater) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const NodeProcess node({}, unix_address());
+    EXPECT_EXIT(connect_without_descriptors(node.address()), testing::ExitedWithCode(0), "");
+}
+
+long entries(const std::string& folder) {
+    return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+long lines(const std::string& path) {
+    std::ifstream file(path);
+    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+}
+// ROVE_CLIENTS=10000 for many more.
+TEST(Meeting, ClientsThatComeAndGoLeaveNothingBehind) {
+    const NodeProcess node({}, unix_address());
+    const std::string process = "/proc/" + std::to_string(node.pid());
+    const auto come_and_go = [&](unsigned count) {
+        for (; count > 0; --count) {
+            NodeOptions frugal = options();
+            frugal.threads = 1;
+            Node client(frugal);
+            ASSERT_EQ(client.connect(node.address()).node(), 0U);
+        }
+    };
+    come_and_go(20);  // caches of the allocator fill
+    const long mappings = lines(process + "/maps"), descriptors = entries(process + "/fd"),
+               threads = entries(process + "/task");
+    come_and_go(times("ROVE_CLIENTS", 300));
+    EXPECT_TRUE(soon([&] { return entries(process + "/fd") <= descriptors + 4; })) << entries(process + "/fd");
+    EXPECT_TRUE(soon([&] { return lines(process + "/maps") <= mappings + 24; })) << lines(process + "/maps");
+    EXPECT_LE(entries(process + "/task"), threads);
+}
+
+std::atomic<int> waiting = 0;
+std::atomic<bool> go_on = false;
+void wait_for_word() {
+    ++waiting;
+    while (!go_on) std::this_thread::sleep_for(1ms);
+}
+
+// One side cuts the link. Its reason is what the caller on the other side gets; then the two meet again by themselves.
+TEST(Membership, ALinkThatWasCutIsMadeAgainAndTheReasonSaid) {
+    Node first(options(unix_address()));
+    Node second(options(unix_address(), first.address()));
+    Node third(options(unix_address(), second.address()));
+    for (auto [from, to] : {std::pair{&first, &second}, std::pair{&second, &first}}) {
+        waiting = 0;
+        go_on = false;
+        const Peer peer = from->connect(to->address());
+        ASSERT_TRUE(detail::Edge::state(peer)->member);
+        const std::uint64_t before = state_of(*to, *from)->meeting;
+        Call<void> call = peer.async(fn<wait_for_word>);
+        ASSERT_TRUE(soon([] { return waiting == 1; }));
+        state_of(*to, *from)->hang_up(Error(ErrorCode::invalid, "the test said so"));
+        const Error error = error_of([&] { call.get(); });
+        EXPECT_EQ(error.code(), ErrorCode::disconnected);
+        EXPECT_NE(error.message().find("it cut the link: the test said so"), std::string::npos) << error.message();
+        go_on = true;
+        // No call reaches for it.
+        const std::shared_ptr<PeerState> back = detail::Edge::state(peer);
+        const auto& core = detail::Edge::core(peer);
+        EXPECT_TRUE(soon([&] { return core->linked(*back); }));
+        EXPECT_TRUE(soon([&] { return state_of(*to, *from)->meeting > before; }));
+    }
+    Node fourth(options(unix_address(), first.address()));
+    EXPECT_EQ(fourth.node_count(), 4U);
+}
+
+// The link is cut again and again, and called over from both sides meanwhile: one link each time, and it works at the end.
+TEST(Membership, TwoThatMeetEachOtherAtOnceHaveOneLink) {
+    Node first(options(unix_address()));
+    Node second(options(unix_address(), first.address()));
+    const Peer there = first.connect(second.address()), back = second.connect(first.address());
+    go_on = true;
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> callers;
+    for (const Peer* peer : {&there, &back})
+        callers.emplace_back([&stop, peer] {
+            while (!stop) try {
+                    peer->sync(fn<wait_for_word>);
+                } catch (const Error& error) {
+                    EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.message();
+                }
+        });
+    for (int round = 0; round < 20; ++round) {
+        std::this_thread::sleep_for(10ms);
+        const auto core = detail::Edge::core(there);
+        if (core->linked(*detail::Edge::state(there)))
+            core->lose(detail::Edge::state(there), detail::Edge::state(there)->meeting,
+                       Error(ErrorCode::disconnected, "the test lost it"));
+    }
+    stop = true;
+    for (std::thread& caller : callers) caller.join();
+    const auto both = [&] {
+        return detail::Edge::core(there)->linked(*detail::Edge::state(there)) &&
+               detail::Edge::core(back)->linked(*detail::Edge::state(back));
+    };
+    EXPECT_TRUE(soon(both));
+    there.sync(fn<wait_for_word>);
+    back.sync(fn<wait_for_word>);
+}
+
+}  // namespace
+}  // namespace rove::test
