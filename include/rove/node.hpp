@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "rove/error.hpp"
+#include "rove/tsan.hpp"
 
 namespace rove {
 
