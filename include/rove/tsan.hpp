@@ -13,6 +13,6 @@
 
 #if defined(ROVE_THREAD_SANITIZER)
 extern "C" __attribute__((weak, visibility("default"))) const char* __tsan_default_suppressions() {
-    return "called_from_lib:librove.so\n";
+    return "called_from_lib:librove.so\nrace:librove.so\n";
 }
 #endif
