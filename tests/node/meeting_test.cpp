@@ -37,6 +37,37 @@ TEST(Strangers, WhoSayNothingKeepNobodyOut) {
     EXPECT_TRUE(idle.back().is_ended()) << "a hello has to come soon";
 }
 
+TEST(Strangers, WhoSayNothingMakeRoomBeforeWhoWasChallenged) {
+    Node node(options("127.0.0.1:0"));
+    const Raw honest(node.address());
+    honest.send(encode(Hello{}));
+    ASSERT_TRUE(decode<Challenge>(honest.receive()));
+    std::vector<Raw> idle;
+    for (int i = 0; i < 70; ++i) idle.emplace_back(node.address());
+    EXPECT_TRUE(idle.front().is_ended());
+    honest.send(encode(ProofGiven{}));
+    const auto answer = decode<Goodbye>(honest.receive());  // to the wrong proof: the node still listens to it
+    ASSERT_TRUE(answer);
+    EXPECT_NE(answer->text.find("cookie"), std::string::npos) << answer->text;
+}
+
+// A node that drops the connection to make room, at each step before its welcome.
+TEST(Strangers, AMeetingThatWasDroppedIsOpenedAgain) {
+    std::atomic<int> came = 0;
+    FakeNode fake([&](const Raw& guest) {
+        (void)guest.receive();
+        if (++came == 1) return;
+        guest.send(encode(Challenge{}));
+        (void)guest.receive();
+        (void)guest.receive();
+        if (came == 3) guest.send(encode(Goodbye{.reason = Goodbye::Reason::refused, .text = "the third time"}));
+    });
+    Node client(options());
+    const Error error = error_of([&] { (void)client.connect(fake.address()); });
+    EXPECT_NE(error.message().find("the third time"), std::string::npos) << error.message();
+    EXPECT_EQ(came, 3);
+}
+
 TEST(Strangers, GetNothingWithoutTheProof) {
     Node node(options("127.0.0.1:0"));
     const Raw stranger(node.address());

@@ -41,24 +41,34 @@ TEST(MemberList, TakesNobodysWordAgainstWhoIsThere) {
     EXPECT_TRUE(members.learn(member(1, 2)));
 }
 
-// Somebody who has the cookie, and says what it likes.
-struct Impostor {
-    KeyPair keys;
-    std::optional<Goodbye> meets(const std::string& address, Role role, Request request) const {
-        const Raw socket(address);
-        Hello hello{.role = role};
-        randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
-        socket.send(encode(hello));
-        const auto challenge = decode<Challenge>(socket.receive());
-        if (!challenge) return std::nullopt;
-        request.triple = "x86_64-linux-gnu";
-        request.key = keys.key();
-        request.signature = keys.sign(statement("peer", challenge->nonce, hello.nonce));
-        socket.send(encode(ProofGiven{}));
-        socket.send(encode(request));
-        return socket.goodbye();
-    }
-};
+TEST(MemberList, NeverForgetsAnEntry) {
+    control::Members members;
+    members.set(member(0), MemberEntry::State::living);
+    ASSERT_TRUE(members.learn(member(1)));
+    MemberEntry* const entry = members.find(1);
+    ASSERT_NE(entry, nullptr);
+    entry->state = MemberEntry::State::gone;
+    EXPECT_EQ(members.give(member(1).address, {}, 0), 1U);
+    members.take_back(1);
+    EXPECT_EQ(members.find(1), entry) << "somebody may be meeting it";
+    for (NodeId id = 2; id < 500; ++id) members.set(member(id), MemberEntry::State::living);
+    EXPECT_EQ(members.find(1), entry);
+    EXPECT_EQ(members.give("anywhere", {}, 0), 1U) << "nobody ever had it";
+    EXPECT_EQ(members.find(1)->trust, MemberEntry::Trust::none);
+}
+
+TEST(MemberList, HasIdsGivenByTheProvenOnly) {
+    control::Members members;
+    ASSERT_TRUE(members.learn(member(0)));
+    EXPECT_EQ(members.lowest(), kNoNode);
+    members.set(member(2), MemberEntry::State::living);
+    members.set(member(1), MemberEntry::State::lost, MemberEntry::Trust::told);
+    EXPECT_EQ(members.lowest(), 2U);
+    EXPECT_TRUE(members.list(2).empty());
+    members.find(0)->state = MemberEntry::State::gone;
+    EXPECT_TRUE(members.learn(member(0, 99)));
+    EXPECT_EQ(members.lowest(), 2U);
+}
 
 // As the node at the address tells it to a client.
 std::array<std::byte, 16> cluster_of(const std::string& address) {

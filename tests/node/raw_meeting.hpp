@@ -39,6 +39,7 @@ using wire::control::decode;
 using wire::control::encode;
 using wire::control::Goodbye;
 using wire::control::Hello;
+using wire::control::Kind;
 using wire::control::kind_of;
 using wire::control::Lane;
 using wire::control::LaneHello;
@@ -47,7 +48,6 @@ using wire::control::Proof;
 using wire::control::ProofGiven;
 using wire::control::Redirect;
 using wire::control::Request;
-using wire::control::Kind;
 using wire::control::Role;
 using wire::control::Settled;
 using wire::control::statement;
@@ -178,7 +178,24 @@ private:
     return {reinterpret_cast<const char*>(&size), sizeof size};
 }
 
-// ---- strangers
+// Somebody who has the cookie, and says what it likes.
+struct Impostor {
+    KeyPair keys;
+    std::optional<Goodbye> meets(const std::string& address, Role role, Request request) const {
+        const Raw socket(address);
+        Hello hello{.role = role};
+        randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
+        socket.send(encode(hello));
+        const auto challenge = decode<Challenge>(socket.receive());
+        if (!challenge) return std::nullopt;
+        request.triple = "x86_64-linux-gnu";
+        request.key = keys.key();
+        request.signature = keys.sign(statement("peer", challenge->nonce, hello.nonce));
+        socket.send(encode(ProofGiven{}));
+        socket.send(encode(request));
+        return socket.goodbye();
+    }
+};
 
 }  // namespace
 }  // namespace rove::test

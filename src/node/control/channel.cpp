@@ -130,6 +130,17 @@ std::string Channel::remote_endpoint() const {
     return error ? std::string("nowhere") : endpoint_text(endpoint);
 }
 
+std::string Channel::origin() const {
+    std::string endpoint = remote_endpoint();
+    if (const std::size_t port = endpoint.rfind(':'); port != std::string::npos) return endpoint.substr(0, port);
+    ucred other{};
+    socklen_t size = sizeof other;
+    // native_handle() is not const although it changes nothing
+    if (getsockopt(const_cast<Socket&>(socket_).native_handle(), SOL_SOCKET, SO_PEERCRED, &other, &size) != 0)
+        return endpoint;
+    return fmt::format("pid {}", other.pid);
+}
+
 Result<asio::generic::stream_protocol::endpoint> Channel::remote() const {
     asio::error_code error;
     const auto endpoint = socket_.remote_endpoint(error);

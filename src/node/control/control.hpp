@@ -34,7 +34,7 @@
 
 namespace rove::control {
 
-// Connections that have proven nothing yet: one more, and the oldest is dropped. Each costs a descriptor and some 4 KiB (its coroutine,
+// Connections that have proven nothing yet: one more, and one makes room (make_room). Each costs a descriptor and some 4 KiB (its coroutine,
 // its socket, 71 bytes of message): 256 KiB.
 inline constexpr std::size_t kUnprovenMax = 64;
 // How long such a connection may take for its first message. Loopback brings it in microseconds.
@@ -47,6 +47,13 @@ inline constexpr std::size_t kClientsMax = 65536;
 inline constexpr unsigned kRedirectsMax = 8;
 // Pauses between the attempts to meet a member again.
 inline constexpr std::chrono::milliseconds kHealPauseMin{50}, kHealPauseMax{5000};
+// Meetings at once that heal the cluster, each to another address: a descriptor and a meeting's memory each. Others wait.
+inline constexpr std::size_t kHealingMax = 32;
+// Tries to meet a member that this node was only told of: with the pauses 16 s or more.
+inline constexpr unsigned kToldTriesMax = 10;
+// From the first failed try on, pauses included: a member that does not answer for that long is taken for gone. If it lives it
+// comes by itself, and its key is known.
+inline constexpr auto kHealTimeMax = std::chrono::minutes(10);
 // The member with the lower id leaves the first attempt to the other one.
 inline constexpr std::chrono::milliseconds kHealDeference{250};
 
@@ -118,6 +125,12 @@ private:
         wire::control::Nonce mine, theirs;
         Goodbye::Reason reason = Goodbye::Reason::refused;  // to be said if they do not meet
     };
+    // Who has proven nothing yet.
+    struct Stranger {
+        std::shared_ptr<Channel> channel;
+        std::string origin;       // the process or the address that it came from
+        bool challenged = false;  // it has said hello
+    };
     // A stream that is expected.
     struct ExpectedLane {
         wire::control::Ticket ticket;
@@ -128,6 +141,8 @@ private:
     class Unproven;
     class Deadline;
     class ClientPlace;
+    class Healing;
+    class HealPlace;
     class TicketPlace;
 
     explicit Control(NodeCore& core);
@@ -181,8 +196,9 @@ private:
     void heard_of(const std::vector<wire::control::Member>& members, NodeId from);
     void tell(const std::vector<wire::control::Member>& news, NodeId except);
     void heal(NodeId id, std::chrono::milliseconds pause_first, std::shared_ptr<Attempt> first = nullptr);
-    [[nodiscard]] asio::awaitable<void> meet_again(NodeId id, std::chrono::milliseconds next,
-                                                   std::shared_ptr<Attempt> first);
+    [[nodiscard]] asio::awaitable<void> meet_again(std::shared_ptr<Healing> healing, NodeId id,
+                                                   std::chrono::milliseconds next);
+    [[nodiscard]] asio::awaitable<Result<Met>> meet_in_turn(NodeId id);
     void i_am(NodeId id, std::uint32_t generation);
 
     NodeCore& core_;
@@ -211,13 +227,15 @@ private:
     wire::control::Cluster cluster_;
     wire::control::Certificate certificate_;  // mine
     std::set<Channel*> channels_;
-    std::list<std::shared_ptr<Channel>> unproven_;  // the oldest first
+    std::list<Stranger> unproven_;  // the oldest first
     std::size_t meetings_ = 0;
     Members members_;
     std::map<NodeId, std::weak_ptr<Channel>> member_channels_;
-    std::multiset<NodeId> opening_;  // members to which a meeting is being opened
-    std::vector<bool> clients_;      // indices given out …
-    std::size_t next_client_ = 0;    // … one after the other, so that one is not given again at once
+    std::multiset<NodeId> opening_;                // members to which a meeting is being opened
+    std::set<std::string> healing_at_;             // where meetings that heal are under way
+    std::optional<asio::steady_timer> heal_room_;  // cancelled when one of them ends
+    std::vector<bool> clients_;                    // indices given out …
+    std::size_t next_client_ = 0;                  // … one after the other, so that one is not given again at once
     std::map<std::string, std::shared_ptr<Attempt>> attempts_;
     std::map<std::string, std::weak_ptr<PeerState>> by_address_;  // nodes of which this one is a client
     std::vector<std::shared_ptr<ExpectedLane>> expected_lanes_;

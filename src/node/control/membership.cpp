@@ -229,40 +229,84 @@ void Control::tell(const std::vector<Member>& news, NodeId except) {
         if (const auto channel = weak.lock(); channel && id != except) channel->say(message);
 }
 
-// `first` ends with the first attempt.
+// Somebody tries to meet a member again, for as long as this lives. `first` ends with the first attempt, or with this.
+class Control::Healing {
+public:
+    Healing(MemberEntry& entry, std::shared_ptr<Attempt> first) : entry_(entry), first_(std::move(first)) {
+        entry_.healing = true;
+    }
+    ~Healing() {
+        entry_.healing = false;
+        tried();
+    }
+    Healing(const Healing&) = delete;
+    void tried() {
+        if (!first_) return;
+        first_->result.emplace(Met{});
+        std::exchange(first_, nullptr)->ended.cancel();
+    }
+
+private:
+    MemberEntry& entry_;
+    std::shared_ptr<Attempt> first_;
+};
+
+// One of the meetings that heal at once.
+class Control::HealPlace {
+public:
+    HealPlace(Control& control, const std::string& address)
+        : control_(control), place_(control.healing_at_.insert(address).first) {}
+    ~HealPlace() {
+        control_.healing_at_.erase(place_);
+        if (control_.heal_room_) control_.heal_room_->cancel();
+    }
+    HealPlace(const HealPlace&) = delete;
+
+private:
+    Control& control_;
+    std::set<std::string>::iterator place_;
+};
+
 void Control::heal(NodeId id, std::chrono::milliseconds pause_first, std::shared_ptr<Attempt> first) {
     MemberEntry* entry = members_.find(id);
     core_.member_expected(id, entry->key, fmt::format("node {} at {} has not been met yet", id, entry->address));
-    if (std::exchange(entry->healing, true)) {
+    if (entry->healing) {
         if (first) first->result.emplace(Met{});
         return;
     }
-    spawn(meet_again(id, pause_first, std::move(first)), "meeting a member again");
+    spawn(meet_again(std::make_shared<Healing>(*entry, std::move(first)), id, pause_first), "meeting a member again");
 }
 
-asio::awaitable<void> Control::meet_again(NodeId id, std::chrono::milliseconds next, std::shared_ptr<Attempt> first) {
-    const auto is_lost = [this, id] { return members_.find(id)->state == State::lost; };
-    for (;;) {
+// Waits until there is room for it.
+asio::awaitable<Result<Control::Met>> Control::meet_in_turn(NodeId id) {
+    const std::string address = members_.find(id)->address;
+    while (healing_at_.size() >= kHealingMax || healing_at_.contains(address))
+        (void)co_await heal_room_->async_wait(kAwait);
+    const HealPlace place(*this, address);
+    co_return co_await meet_member(id, false);
+}
+
+asio::awaitable<void> Control::meet_again(std::shared_ptr<Healing> healing, NodeId id, std::chrono::milliseconds next) {
+    const MemberEntry& entry = *members_.find(id);
+    std::optional<TimePoint> failing_since;
+    for (unsigned tries = 1;; ++tries) {
         if (next.count() > 0) {
             const auto jitter = randombytes_uniform(static_cast<std::uint32_t>(next.count() / 4 + 1));
             co_await pause(next + std::chrono::milliseconds(jitter));
         }
-        if (!is_lost()) break;
-        const Result<Met> met = co_await meet_member(id, false);
-        if (!met && is_lost())
-            log().warn("{}: node {} at {} was not met: {}", core_.name(), id, members_.find(id)->address,
-                       met.error().message());
-        if (first) {
-            first->result.emplace(Met{});
-            std::exchange(first, nullptr)->ended.cancel();
+        if (entry.state != State::lost) break;
+        const TimePoint began = Clock::now();
+        const Result<Met> met = co_await meet_in_turn(id);
+        healing->tried();
+        if (entry.state != State::lost) break;
+        if (!met)
+            log().warn("{}: node {} at {} was not met: {}", core_.name(), id, entry.address, met.error().message());
+        failing_since = failing_since.value_or(began);
+        if ((entry.trust == Trust::told && tries >= kToldTriesMax) || Clock::now() - *failing_since > kHealTimeMax) {
+            member_is_gone(id, entry.key, "it did not answer for long");
+            break;
         }
-        if (!is_lost()) break;
         next = std::clamp(next * 2, kHealPauseMin, kHealPauseMax);
-    }
-    members_.find(id)->healing = false;
-    if (first) {
-        first->result.emplace(Met{});
-        first->ended.cancel();
     }
 }
 

@@ -12,8 +12,9 @@ namespace rove::control {
 namespace {
 
 constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
-// A connection that the node dropped before it said anything (there were too many): so often it is opened again.
-constexpr unsigned kTriesMax = 4;
+// A connection that the node dropped before its welcome, without a goodbye (there were too many), is opened again: times in all,
+// within the time for a meeting.
+constexpr unsigned kTriesMax = 8;
 
 using wire::control::Certificate;
 using wire::control::Challenge;
@@ -121,6 +122,7 @@ asio::awaitable<Result<Control::Met>> Control::meet(Wanted wanted) {
             continue;
         }
         if (heard || !channel || tries >= kTriesMax) co_return met;
+        co_await pause(std::chrono::milliseconds(tries));
     }
 }
 
@@ -239,9 +241,13 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
     ByteBuffer both = encode(proof);
     const ByteBuffer asked = encode(request);
     both.insert(both.end(), asked.begin(), asked.end());
+    heard = false;  // until it answers: the node may drop the connection here, too
     ROVE_CO_CHECK(co_await channel->send(std::move(both)));
 
-    ROVE_CO_TRY(const ByteBuffer answer, co_await channel->receive(Welcome::kBytesMax));
+    const Result<ByteBuffer> received = co_await channel->receive(Welcome::kBytesMax);
+    heard = received || received.error().code() != ErrorCode::disconnected;
+    if (!received) co_return tl::unexpected<Error>(received.error());
+    const ByteBuffer& answer = *received;
     ROVE_CO_CHECK(channel->heed_goodbye(answer));
     if (wanted.role == Role::join && wire::control::kind_of(answer) == wire::control::Kind::redirect) {
         ROVE_CO_TRY(Redirect redirect, wire::control::decode<Redirect>(answer));

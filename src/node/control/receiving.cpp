@@ -30,27 +30,44 @@ using wire::control::Welcome;
 
 }  // namespace
 
-// Among those who have proven nothing yet. The newcomer gets in and the oldest goes, so that nobody keeps others out by doing
+// Among those who have proven nothing yet. The newcomer gets in and another one goes, so that nobody keeps others out by doing
 // nothing.
 class Control::Unproven {
 public:
-    Unproven(std::list<std::shared_ptr<Channel>>& all, std::shared_ptr<Channel> channel)
-        : all_(all), channel_(std::move(channel)) {
-        if (all_.size() >= kUnprovenMax) {
-            const std::shared_ptr<Channel> oldest = std::move(all_.front());
-            all_.pop_front();
-            oldest->close();
-        }
-        all_.push_back(channel_);
+    Unproven(std::list<Stranger>& all, const std::shared_ptr<Channel>& channel) : all_(all) {
+        if (all_.size() >= kUnprovenMax) make_room();
+        all_.push_back({channel, channel->origin()});
+        channel_ = channel;
     }
     ~Unproven() { proven(); }
     Unproven(const Unproven&) = delete;
+    void challenged() {
+        for (Stranger& each : all_)
+            if (each.channel == channel_) each.challenged = true;
+    }
     void proven() {
-        if (channel_) all_.remove(std::exchange(channel_, nullptr));
+        if (!channel_) return;
+        all_.remove_if([this](const Stranger& each) { return each.channel == channel_; });
+        channel_ = nullptr;
     }
 
 private:
-    std::list<std::shared_ptr<Channel>>& all_;
+    // First who has said nothing, then who came from where most came from: honest processes answer at once, and from one process
+    // there is one meeting or two. The oldest of them.
+    void make_room() {
+        auto goes = std::ranges::find(all_, false, &Stranger::challenged);
+        if (goes == all_.end()) {
+            std::map<std::string_view, std::size_t> from;
+            for (const Stranger& each : all_) ++from[each.origin];
+            goes = std::ranges::max_element(
+                all_, {}, [&](const Stranger& each) { return from[each.origin]; });  // the first of equal ones
+        }
+        const std::shared_ptr<Channel> channel = std::move(goes->channel);
+        all_.erase(goes);
+        channel->close();
+    }
+
+    std::list<Stranger>& all_;
     std::shared_ptr<Channel> channel_;  // null: not any more
 };
 
@@ -142,6 +159,7 @@ asio::awaitable<Status> Control::welcome(Guest& guest, Unproven& unproven) {
         challenge.proof = prove(secret, "node", guest.mine, guest.theirs, channel->local_endpoint());
         expected = prove(secret, "peer", guest.mine, guest.theirs, channel->local_endpoint());
     }
+    unproven.challenged();
     ROVE_CO_CHECK(co_await channel->send(encode(challenge)));
     ROVE_CO_TRY(const ProofGiven given, co_await channel->receive<ProofGiven>());
     if (!same_user && !same(given.proof, expected))
@@ -186,15 +204,15 @@ asio::awaitable<Result<NodeId>> Control::id_of_member(Guest& guest, const Reques
     const bool known = entry != nullptr && entry->trust != MemberEntry::Trust::none && entry->key == request.key;
     if (!known) {
         if (id >= members_.count() + kIdsAheadMax)
-            co_return fail(ErrorCode::refused, "it says that it is node {}, where {} are known; try again when more are",
-                           id, members_.count());
+            co_return fail(ErrorCode::refused,
+                           "it says that it is node {}, where {} are known; try again when more are", id,
+                           members_.count());
         const NodeId issuer_id = request.certificate.issuer;
         const MemberEntry* issuer = members_.find(issuer_id);
         const ByteBuffer statement = wire::control::statement(request.certificate, request.address, request.key);
         if (request.certificate.cluster != cluster_ || issuer == nullptr ||
             issuer->trust != MemberEntry::Trust::proven ||
-            !signed_by(issuer->key, statement, request.certificate.signature) ||
-            !co_await gives_ids_now(issuer_id))
+            !signed_by(issuer->key, statement, request.certificate.signature) || !co_await gives_ids_now(issuer_id))
             co_return fail(ErrorCode::refused,
                            "it says that it is node {} of this cluster, and no member that gives ids says so", id);
         entry = members_.find(id);
@@ -221,11 +239,10 @@ asio::awaitable<Result<NodeId>> Control::id_of_member(Guest& guest, const Reques
 Status Control::check_id_is_free(Role role, NodeId id, const Request& request) {
     const MemberEntry* entry = members_.find(id);
     const bool mine = entry != nullptr && entry->key == request.key;
-    const bool is_free = role == Role::join
-                             ? mine && entry->state == MemberEntry::State::joining
-                             : entry == nullptr || mine ||
-                                   (entry->state == MemberEntry::State::gone &&
-                                    entry->generation <= request.certificate.generation);
+    const bool is_free = role == Role::join ? mine && entry->state == MemberEntry::State::joining
+                                            : entry == nullptr || mine ||
+                                                  (entry->state == MemberEntry::State::gone &&
+                                                   entry->generation <= request.certificate.generation);
     if (is_free) return {};
     return fail(ErrorCode::refused, "node {} became another process while this one was met", id);
 }
@@ -351,8 +368,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
     }
     channel->say(encode(settled));  // before anything else is said there
     if (member) {
-        const bool news =
-            entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request.key;
+        const bool news = entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request.key;
         const std::uint32_t generation =
             guest.role == Role::join ? settled.certificate.generation : request.certificate.generation;
         members_.set({you, generation, request.address, request.key}, MemberEntry::State::lost);

@@ -1,0 +1,129 @@
+// Members that lie: whose word about ids is believed, and what healing may cost.
+#include "raw_meeting.hpp"
+
+namespace rove::test {
+namespace {
+
+// A member made by hand: it has an id, a certificate and a link, and tells lies.
+class Liar {
+public:
+    void joins(const std::string& address) { meets(address, Role::join); }
+    // Meets the node there; says nothing of functions, and opens a stream.
+    void meets(const std::string& address, Role role) {
+        control_.emplace_back(address);
+        const Raw& socket = control_.back();
+        Hello hello{.role = role};
+        randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
+        socket.send(encode(hello));
+        const auto challenge = decode<Challenge>(socket.receive());
+        ASSERT_TRUE(challenge);
+        socket.send(encode(ProofGiven{}));
+        socket.send(encode(Request{.triple = "x86_64-linux-gnu",
+                                   .address = address_,
+                                   .key = keys_.key(),
+                                   .signature = keys_.sign(statement("peer", challenge->nonce, hello.nonce)),
+                                   .certificate = certificate_,
+                                   .offer = {}}));
+        const ByteBuffer answer = socket.receive();
+        const auto welcome = decode<Welcome>(answer);
+        ASSERT_TRUE(welcome) << (decode<Goodbye>(answer) ? decode<Goodbye>(answer)->text : "");
+        lanes_.emplace_back(address);
+        lanes_.back().send(encode(LaneHello{.ticket = welcome->ticket}));
+        socket.send(encode(Connected{.lane = Lane::stream}));
+        const auto settled = decode<Settled>(socket.receive());
+        ASSERT_TRUE(settled);
+        if (role == Role::join) certificate_ = settled->certificate;
+    }
+    [[nodiscard]] const wire::control::Certificate& certificate() const { return certificate_; }
+    [[nodiscard]] const KeyPair& keys() const { return keys_; }
+    // To the node that it met last.
+    void tells(const std::vector<wire::control::Member>& members) const {
+        control_.back().send(encode(wire::control::Members{.members = members}));
+    }
+    // The node has read everything once this returns.
+    [[nodiscard]] bool leaves() const {
+        control_.back().send(encode(Goodbye{}));
+        return control_.back().is_ended();
+    }
+
+private:
+    KeyPair keys_;
+    std::string address_ = unix_address();
+    wire::control::Certificate certificate_;
+    std::vector<Raw> control_, lanes_;
+};
+
+bool has_streams() {
+    return options().fabric == FabricChoice::best || options().fabric == FabricChoice::tcp;
+}
+
+TEST(Membership, OnlyWhoGivesIdsIsBelieved) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    Node first(options(unix_address()));
+    Liar liar;
+    ASSERT_NO_FATAL_FAILURE(liar.joins(first.address()));
+    EXPECT_EQ(first.node_count(), 2U);
+    const Impostor impostor;
+    Request request{.triple = {}, .address = unix_address(), .offer = {}};
+    const auto vouched = [&](NodeId id) {
+        request.certificate = liar.certificate();
+        request.certificate.id = id;
+        request.certificate.issuer = liar.certificate().id;
+        request.certificate.signature =
+            liar.keys().sign(statement(request.certificate, request.address, impostor.keys.key()));
+        const auto answer = impostor.meets(first.address(), Role::member, request);
+        return answer ? answer->code : ErrorCode::ok;
+    };
+    for (const NodeId id : {2U, 65U, 30000U}) EXPECT_EQ(vouched(id), ErrorCode::refused) << id;
+    liar.tells({{2, 1, request.address, impostor.keys.key()}});
+    ASSERT_TRUE(liar.leaves());
+    for (const NodeId id : {2U, 30000U}) EXPECT_EQ(vouched(id), ErrorCode::refused) << id << ", by who has left";
+    EXPECT_EQ(first.node_count(), 2U);
+    Node next(options(unix_address(), first.address()));
+    EXPECT_EQ(next.id(), 2U);
+}
+
+// The one that gives ids lies, too: of many members at one address, where nobody answers.
+TEST(Membership, OneMeetingAtATimeHealsAtOneAddress) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    auto first = std::make_unique<Node>(options(unix_address()));
+    Liar liar;
+    ASSERT_NO_FATAL_FAILURE(liar.joins(first->address()));
+    NodeOptions impatient = options(unix_address(), first->address());
+    impatient.connect_timeout = 3s;  // for how long the silent one holds it up
+    Node second(impatient);
+    ASSERT_EQ(second.id(), 2U);
+    ASSERT_NO_FATAL_FAILURE(liar.meets(second.address(), Role::member));
+    first.reset();
+    std::promise<void> came;
+    std::atomic<int> guests = 0;
+    {
+        FakeNode silent([&](const Raw& guest) {
+            if (++guests == 1) came.set_value();
+            (void)guest.receive();
+            (void)guest.is_ended();
+        });
+        std::vector<wire::control::Member> many;
+        for (NodeId id = 3; id < 60; ++id) many.push_back({id, 1, silent.address(), KeyPair().key()});
+        // All are in this process: those that the node has opened, and one that the silent one has accepted.
+        const auto descriptors = [] {
+            return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                                 std::filesystem::directory_iterator());
+        };
+        const auto before = descriptors();
+        auto arrived = came.get_future();
+        const auto until = std::chrono::steady_clock::now() + kPatience;
+        while (arrived.wait_for(100ms) != std::future_status::ready && std::chrono::steady_clock::now() < until)
+            liar.tells(many);  // until the first one's end is known there
+        ASSERT_EQ(arrived.wait_for(0s), std::future_status::ready);
+        const auto end = std::chrono::steady_clock::now() + 500ms;
+        while (std::chrono::steady_clock::now() < end) {
+            EXPECT_LE(descriptors(), before + 10);
+            std::this_thread::sleep_for(20ms);
+        }
+    }
+    EXPECT_EQ(second.node_count(), 3U) << "nothing was proven";
+}
+
+}  // namespace
+}  // namespace rove::test
