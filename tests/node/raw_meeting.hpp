@@ -28,6 +28,9 @@
 #include "node/offload.hpp"
 
 namespace rove::test {
+
+inline std::atomic<int> unix_addresses = 0;  // one count for all files of a program: no address is used twice
+
 namespace {
 
 using std::chrono_literals::operator""s, std::chrono_literals::operator""ms;
@@ -55,7 +58,7 @@ using wire::control::Welcome;
 
 constexpr auto kPatience = 20s;
 
-bool soon(const std::function<bool()>& true_now) {
+[[maybe_unused]] bool soon(const std::function<bool()>& true_now) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (!true_now()) {
         if (std::chrono::steady_clock::now() > until) return false;
@@ -74,8 +77,7 @@ NodeOptions options(const std::string& listen = {}, const std::string& join = {}
     return options;
 }
 std::string unix_address() {
-    static std::atomic<int> number{0};
-    return "unix:" + (scratch() / ("meeting" + std::to_string(number++))).string();
+    return "unix:" + (scratch() / ("meeting" + std::to_string(unix_addresses++))).string();
 }
 
 // A socket that speaks, or does not speak, as a test says.
