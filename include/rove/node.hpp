@@ -33,7 +33,6 @@
 #include <vector>
 
 #include "rove/error.hpp"
-#include "rove/tsan.hpp"
 
 namespace rove {
 
