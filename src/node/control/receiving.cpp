@@ -366,15 +366,17 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
         settled.certificate = certify(you);
         settled.members = members_.list(you);
     }
-    channel->say(encode(settled));  // before anything else is said there
-    if (member) {
-        const bool news = entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request.key;
-        const std::uint32_t generation =
-            guest.role == Role::join ? settled.certificate.generation : request.certificate.generation;
+    const bool news =
+        member && (entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request.key);
+    const std::uint32_t generation =
+        guest.role == Role::join ? settled.certificate.generation : request.certificate.generation;
+    if (member) {  // who hears that it has settled finds itself counted here
         members_.set({you, generation, request.address, request.key}, MemberEntry::State::lost);
-        member_is_here(you, *adopted, channel);
-        if (news) tell({{you, generation, request.address, request.key}}, you);
+        core_.set_node_count(members_.count());
     }
+    channel->say(encode(settled));  // before anything else is said there
+    if (member) member_is_here(you, *adopted, channel);
+    if (news) tell({{you, generation, request.address, request.key}}, you);
     spawn(watch(channel, {.peer = adopted->peer,
                           .meeting = adopted->meeting,
                           .member = member ? you : kNoNode,
