@@ -4,6 +4,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/made_once.hpp"
 #include "code/cache.hpp"
 #include "package/bundle.hpp"
 #include "package/pack.hpp"
@@ -12,11 +13,11 @@ namespace rove::code {
 namespace {
 
 const ByteBuffer& own_bitcode() {
-    static const auto* const bitcode = [] {  // kept to the very end, for expect_to_send()
+    static constinit MadeOnce<const ByteBuffer> bitcode;
+    return bitcode.get([] {
         Result<ByteBuffer> section = read_section("/proc/self/exe", ".llvmbc");
         return new ByteBuffer(section ? std::move(*section) : ByteBuffer{});
-    }();
-    return *bitcode;
+    });
 }
 
 }  // namespace

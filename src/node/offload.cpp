@@ -125,23 +125,22 @@ Callables& callables() {
     return *kept;
 }
 
-// Finds out, once, whether the program carries the function's code.
-void look_up(const Callable& callable) {
-    std::call_once(callable.looked, [&callable] {
+// Finds out whether the program carries the function's code.
+const Callable::Code& code_of(const Callable& callable) {
+    return callable.code.get([&callable] {
         const Bundle::Found found = Bundle::of_program().find(callable.key);
-        callable.package = found.package;
-        callable.why_not = found.why_not;
-        if (!callable.package && callable.why_not.empty() && !code::has_own_bitcode())
-            callable.why_not = "its program carries no code that could travel; build it with rove_add_executable()";
-        if (!callable.package && callable.why_not.empty()) {
+        Callable::Code code{.shipped = {}, .package = found.package, .why_not = found.why_not};
+        if (!code.package && code.why_not.empty() && !code::has_own_bitcode())
+            code.why_not = "its program carries no code that could travel; build it with rove_add_executable()";
+        if (!code.package && code.why_not.empty()) {
             Result<std::shared_ptr<PackageStore>> taken = code::package_of_own(callable.key);
             if (taken)
-                callable.package = std::move(*taken);
+                code.package = std::move(*taken);
             else
-                callable.why_not = taken.error().message();
+                code.why_not = taken.error().message();
         }
-        if (callable.package) callable.shipped = callable.package->function_ids().front();
-        callable.known.store(true, std::memory_order_release);
+        if (code.package) code.shipped = code.package->function_ids().front();
+        return new Callable::Code(std::move(code));
     });
 }
 
@@ -192,21 +191,21 @@ const Resident* resident_of_entry(std::string_view entry) {
 }
 
 void complete(NodeCore::Callee& callee, const Callable& callable) {
-    if (!callable.known.load(std::memory_order_acquire)) look_up(callable);
-    if (!callable.package) return;
-    callee.package = &callable.package;
-    callee.shipped = &callable.shipped;
+    const Callable::Code& code = code_of(callable);
+    if (!code.package) return;
+    callee.package = &code.package;
+    callee.shipped = &code.shipped;
 }
 
 rove_pending begin_call(const Peer& peer, const Callable& callable, const std::byte* payload, std::size_t size,
                         bool reply, std::int64_t limit_ns) {
     NodeCore::Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
-    complete(callee, callable);
     NodeCore& core = usable(*Edge::core(peer));
+    complete(callee, callable);
     // Nothing that the peer's program could have instead: no need to ask.
-    if (callee.shipped == nullptr && !callable.why_not.empty() && !Edge::state(peer)->has_residents)
-        throw Error(ErrorCode::unsupported,
-                    callable.name + " cannot be sent to " + who(peer.node(), peer.address()) + ": " + callable.why_not);
+    if (callee.shipped == nullptr && !Edge::state(peer)->has_residents)
+        throw Error(ErrorCode::unsupported, callable.name + " cannot be sent to " + who(peer.node(), peer.address()) +
+                                                ": " + code_of(callable).why_not);
     NodeCore::Outgoing outgoing{callee, {payload, size}, reply};
     outgoing.deadline = deadline_of(limit_ns);
     const CallTable::Id id = value_or_throw(core.call(Edge::state(peer), outgoing));

@@ -1,11 +1,10 @@
 // A function of this program, as the templates of rove/function.hpp have enrolled it, and the way to its package.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/made_once.hpp"
 #include "node/core.hpp"
 #include "node/residents.hpp"
 #include "rove/rove.hpp"
@@ -18,12 +17,12 @@ struct Callable {
     std::string key;  // by which the program's own packages name it: see package/bundle.hpp
     std::uint32_t schema = 0;
 
-    // Where its code is, found at its first call.
-    mutable std::once_flag looked;
-    mutable std::atomic<bool> known{false};
-    mutable FunctionId shipped;
-    mutable std::shared_ptr<PackageStore> package;  // null: it does not travel …
-    mutable std::string why_not;                    // … because
+    struct Code {
+        FunctionId shipped;
+        std::shared_ptr<PackageStore> package;  // null: it does not travel …
+        std::string why_not;                    // … because
+    };
+    mutable MadeOnce<const Code> code;  // looked for at the first call
 };
 
 // Access to what a Peer is.

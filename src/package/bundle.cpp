@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/made_once.hpp"
 #include "package/digest.hpp"
 
 namespace rove {
@@ -137,8 +138,9 @@ Result<std::vector<Bundle::Entry>> Bundle::decode(Bytes bytes) {
 }
 
 const Bundle& Bundle::of_program() {
-    // Kept to the very end: the thread that reads it ahead may still be at it when a program returns from main().
-    static const Bundle* const bundle = [] {
+    static constinit MadeOnce<const Bundle>
+        bundle;  // a thread reads it ahead, and may be at it when the program forks or ends
+    return bundle.get([] {
         auto* const kept = new Bundle;
         Bundle& read = *kept;
         const Result<ByteBuffer> section = read_section("/proc/self/exe", kSection);
@@ -156,8 +158,7 @@ const Bundle& Bundle::of_program() {
                 found.why_not = package.error().message();
         }
         return kept;
-    }();
-    return *bundle;
+    });
 }
 
 Bundle::Found Bundle::find(const std::string& key) const {

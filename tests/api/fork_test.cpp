@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/made_once.hpp"
 #include "nodes.hpp"
 
 namespace rove::test {
@@ -106,6 +107,51 @@ TEST_P(Forks, TheChildCanMakeANodeOfItsOwn) {
               }),
               0);
     EXPECT_EQ(peer().sync([] { return 2; }), 2);
+}
+
+// exit() runs destructors of globals, and those of what threads of the parent were at.
+TEST_P(Forks, TheChildMayEndAsProgramsDo) {
+    EXPECT_EQ(in_child([&]() -> int {
+                  if (!is_refused([&] { (void)peer().sync([] { return 1; }); })) return 1;
+                  std::exit(7);  // NOLINT(concurrency-mt-unsafe)
+              }),
+              7);
+    EXPECT_EQ(peer().sync([] { return 2; }), 2);
+}
+
+// What another thread was making at the fork is nobody's to finish in the child.
+TEST(MadeOnce, IsMadeAnewInAChildOfAForkMeanwhile) {
+    static constinit MadeOnce<const int> value;
+    std::atomic<bool> begun{false}, go_on{false};
+    std::thread maker([&] {
+        (void)value.get([&] {
+            begun = true;
+            begun.notify_one();
+            go_on.wait(false);
+            return new int(1);
+        });
+    });
+    begun.wait(false);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(10);
+        _exit(value.get([] { return new int(42); }));
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << status;
+    std::thread waits([&] { EXPECT_EQ(value.get([] { return new int(3); }), 1); });
+    go_on = true;
+    go_on.notify_one();
+    maker.join();
+    waits.join();
+    EXPECT_EQ(value.get([] { return new int(4); }), 1);
+}
+
+TEST(MadeOnce, IsTriedAgainWhereMakingFailed) {
+    MadeOnce<const int> value;
+    EXPECT_THROW(value.get([]() -> const int* { throw std::runtime_error("not now"); }), std::runtime_error);
+    EXPECT_EQ(value.get([] { return new int(5); }), 5);
 }
 
 // The sockets by which nodes meet, and memory files: a program that this one starts inherits none.
