@@ -38,8 +38,7 @@ private:
             if (T* made = made_.load(std::memory_order_acquire)) return *made;
             if (maker == self)
                 maker_.wait(maker);
-            else if (maker_.compare_exchange_strong(maker,
-                                                    self))  // nobody's, or that of a process that we were forked from
+            else if (maker_.compare_exchange_strong(maker, self))  // was nobody, or a process that we are a fork of
                 return make_now(make);
         }
     }
