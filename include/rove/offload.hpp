@@ -247,7 +247,7 @@ struct FromHere {
     template <typename O, typename R, typename Find>
     auto begin(const Find& find, const std::byte* payload, std::size_t size) const {
         // Named so that it is enrolled where this is compiled into a program; what travels takes no part of it along.
-        (void)sizeof(find());
+        static_assert(std::is_pointer_v<decltype(find())>);
         rove_pending pending{};
         check(rove_here_call(here, node, &O::run, payload, size, reply ? &pending : nullptr));
         return Call<R>(pending);

@@ -95,9 +95,10 @@ Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& pee
     ROVE_CHECK(ready_to_send(peer, lock, payload.size(), outgoing.deadline));
     if (!whole && peer->link.get() != link)
         return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(*peer));
-    if (whole && (outgoing.sending == Sending::always_inlined ||
-                  (outgoing.sending == Sending::inlined && !peer->handle_of(*callee.id) &&
-                   peer->sent_inline[*callee.id]++ < kInlineSends)))
+    if (whole && !is_client(peer->id) &&  // which takes no code
+        (outgoing.sending == Sending::always_inlined ||
+         (outgoing.sending == Sending::inlined && !peer->handle_of(*callee.id) &&
+          peer->sent_inline[*callee.id]++ < kInlineSends)))
         return call_inline(*peer, outgoing);
     if (whole) {
         if (const auto sent = send_at_once(*peer, outgoing)) return *sent;  // there is room by now
@@ -272,6 +273,7 @@ Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
                                      const std::shared_ptr<PackageStore>& package) {
     Hold hold(*this);
     ROVE_CHECK(make_alive(peer, hold.lock(), std::nullopt));
+    if (is_client(peer->id)) return fail(ErrorCode::unsupported, "{} takes no code: it is a client", who(*peer));
     ROVE_CHECK(check_forms(*peer, *package));
     keep_within_reach(package);
     const CodeTarget target{peer->id, *peer, peer->triple};

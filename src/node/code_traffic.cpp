@@ -47,6 +47,8 @@ std::shared_ptr<PackageStore> NodeCore::package_with(const FunctionId& function)
 
 Result<bool> NodeCore::send_code(const CodeTarget& to, PackageStore& package, Form form, bool with_manifest,
                                  Traffic among) {
+    // A client runs what its own program has: it may know the function, but takes no code.
+    if (is_client(to.node) || is_client(to.via.id)) return false;
     const auto index = package.slice_index(to.triple, form);
     if (!may_send(form) || !index) return false;
     const std::shared_ptr<const ByteBuffer> slice = package.stored_slice(*index);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../node/process.hpp"
+#include "rove/rove.hpp"
 
 namespace rove::test {
 namespace {
@@ -54,6 +55,10 @@ private:
 void expect_all_is_well(const Ran& ran) {
     EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
     EXPECT_NE(ran.out.find("all is well"), std::string::npos) << ran.out << ran.err;
+}
+
+int double_it(int x) {
+    return 2 * x;
 }
 
 TEST(Forms, OneBinaryEverywhere) {
@@ -123,6 +128,15 @@ TEST(Forms, LambdasOfAnotherProgramTravel) {
     const Server server(built("api_program_resident"));  // has the functions, but is another build
     const Ran ran = run({built("api_program"), "call", server.address(), "shipped"});
     expect_all_is_well(ran);
+}
+
+// A node that has functions of its own is sent code when it asks for it. The second program's code it has by then: what it calls back
+// is there without being sent.
+TEST(Forms, AProgramIsCalledBackByANodeThatHasItsCodeFromAnother) {
+    (void)scratch();  // the tests' own cookie
+    offer(fn<double_it>);
+    const Node server({.listen = "127.0.0.1:0"});
+    for (int i = 0; i < 3; ++i) expect_all_is_well(run({built("api_program"), "call", server.address(), "shipped"}));
 }
 
 TEST(Forms, WhatCannotTravelSaysWhy) {
