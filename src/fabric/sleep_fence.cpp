@@ -4,6 +4,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <thread>
+
+#include "base/fork.hpp"
+
 namespace rove::fabric {
 namespace {
 
@@ -11,21 +16,29 @@ bool membarrier(int command) {
     return syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
+// The process's, not a fabric's: no fabric's end waits for the kernel, and a process pays once.
+constinit std::atomic<bool> registered{false};
+constinit std::atomic<std::uint32_t> registering{0};  // the generation of the process whose thread is or was at it, + 1
+
 }  // namespace
 
-// Registration takes the kernel 10 ms, so it runs beside the start. It is made from a second thread and not before there is one:
-// for a single-threaded process the kernel marks only the core that it runs on then, and a barrier could miss a thread that is
-// started on another.
-SleepFence::SleepFence()
-    : registrar_([this] {
-          registered_.store(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED), std::memory_order_release);
-      }) {}
-
-SleepFence::~SleepFence() {
-    registrar_.join();
+// Registration waits until every core has been through the scheduler: 10 ms mostly, seconds where the machine is overloaded. So it
+// runs beside the start, and nobody waits for its thread. It is made from a second thread and not before there is one: for a
+// single-threaded process the kernel marks only the core that it runs on then, and a barrier could miss a thread that is started
+// on another. A fork's child inherits what the kernel has noted, but not the thread that was at it.
+SleepFence::SleepFence() {
+    const std::uint32_t self = process_generation() + 1;
+    if (registered.load(std::memory_order_acquire) || registering.exchange(self) == self) return;
+    std::thread([] {
+        registered.store(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED), std::memory_order_release);
+    }).detach();
 }
 
-void SleepFence::pay() const {
+const std::atomic<bool>& SleepFence::sleeper_pays() {
+    return registered;
+}
+
+void SleepFence::pay() {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // for senders that fence for themselves
     (void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);    // for those that do not
 }

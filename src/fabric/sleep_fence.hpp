@@ -4,26 +4,19 @@
 #pragma once
 
 #include <atomic>
-#include <thread>
 
 namespace rove::fabric {
 
 class SleepFence {
 public:
-    // Registers this process with the kernel, in a thread.
+    // Has this process registered with the kernel, once, beside what it does.
     SleepFence();
-    ~SleepFence();
-    SleepFence(const SleepFence&) = delete;
 
     // For senders: whether this process is registered. Until then, and where the kernel has no membarrier, they fence for
     // themselves.
-    [[nodiscard]] const std::atomic<bool>& sleeper_pays() const { return registered_; }
+    [[nodiscard]] static const std::atomic<bool>& sleeper_pays();
     // For the sleeper: between announcing its sleep and its last look at the signals.
-    void pay() const;
-
-private:
-    std::atomic<bool> registered_{false};
-    std::thread registrar_;
+    static void pay();
 };
 
 }  // namespace rove::fabric

@@ -17,7 +17,7 @@ Result<std::unique_ptr<Link>> DirectLanes::open_link() {
 void DirectLanes::announce_sleep() {
     bell_.quiet();
     for (DirectLink* link : links_) link->announce_sleep(true);
-    fence_.pay();
+    SleepFence::pay();
 }
 
 void DirectLanes::end_sleep() {

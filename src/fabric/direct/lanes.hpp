@@ -21,7 +21,6 @@ public:
 
     // For the links.
     [[nodiscard]] const Doorbell& bell() const { return bell_; }
-    [[nodiscard]] const SleepFence& fence() const { return fence_; }
     void add(DirectLink& link) { links_.push_back(&link); }
     void remove(DirectLink& link) { std::erase(links_, &link); }
 

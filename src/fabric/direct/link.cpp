@@ -110,7 +110,7 @@ Status DirectLink::connect(Bytes peer_offer) {
     populate(remote.get(), sizeof(Region));
     remote_ = std::move(remote);
     asleep_ = &remote_->asleep;
-    sleeper_pays_ = &lanes_.fence().sleeper_pays();
+    sleeper_pays_ = &SleepFence::sleeper_pays();
     for (std::size_t i = 0; i < kTrafficKinds; ++i)
         outgoing_[i] = RingWriter(remote_->rings[i], &region_->credits[i], token);
     return {};

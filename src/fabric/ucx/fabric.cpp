@@ -82,7 +82,7 @@ std::vector<int> UcxFabric::descriptors() const {
 
 bool UcxFabric::announce_sleep() {
     for (const auto& [token, link] : links_) link->announce_sleep(true);
-    fence_.pay();
+    SleepFence::pay();
     for (const auto& worker : workers_)
         if (worker && !worker->arm()) return false;
     // Arming may have taken in the doorbell of a sender that saw the flag of an earlier sleep, or this one's, and has cleared it:

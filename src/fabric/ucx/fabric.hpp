@@ -36,7 +36,7 @@ public:
         return workers_[static_cast<std::size_t>(transport)].get();
     }
     // Without membarrier both sides fence for themselves.
-    [[nodiscard]] const std::atomic<bool>& sleeper_pays() const { return fence_.sleeper_pays(); }
+    [[nodiscard]] const std::atomic<bool>& sleeper_pays() const { return SleepFence::sleeper_pays(); }
     [[nodiscard]] UcxLink* find(std::uint64_t token) const;
     void add(UcxLink& link) { links_[link.token()] = &link; }
     void remove(UcxLink& link) { links_.erase(link.token()); }
