@@ -136,7 +136,8 @@ TEST(Forms, AProgramIsCalledBackByANodeThatHasItsCodeFromAnother) {
     (void)scratch();  // the tests' own cookie
     offer(fn<double_it>);
     const Node server({.listen = "127.0.0.1:0"});
-    for (int i = 0; i < 3; ++i) expect_all_is_well(run({built("api_program"), "call", server.address(), "shipped"}));
+    expect_all_is_well(run({built("api_program"), "call", server.address(), "shipped"}));
+    for (int i = 0; i < 2; ++i) expect_all_is_well(run({built("api_program"), "call", server.address()}));  // send none
 }
 
 TEST(Forms, WhatCannotTravelSaysWhy) {
