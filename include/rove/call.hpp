@@ -178,7 +178,14 @@ public:
             const detail::Dropping dropping{pending_};
             const void* data = nullptr;
             std::size_t size = 0;
-            detail::check(rove_pending_result(&pending_.raw(), &data, &size));
+            if constexpr (travel::can_gather<T>()) {
+                travel::Gathering<T> gathering;
+                detail::check(
+                    rove_pending_gather(&pending_.raw(), &travel::Gathering<T>::take, &gathering, &data, &size));
+                if (data == nullptr) return gathering.value();
+            } else {
+                detail::check(rove_pending_result(&pending_.raw(), &data, &size));
+            }
             travel::Input in(data, size);
             return travel::read<T>(in);
         }

@@ -20,6 +20,12 @@ typedef struct rove_pending {
     uint32_t generation;
 } rove_pending;
 
+/* A run of bytes of a payload or a result: several of them follow each other. */
+typedef struct rove_piece {
+    const void* data;
+    size_t size;
+} rove_piece;
+
 /* What went wrong on this thread last; valid until the next failure. `type` is "" unless a function threw. */
 typedef struct rove_failure {
     int error; /* enum rove_error */
@@ -46,6 +52,8 @@ int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t byte
 void rove_payload_read(rove_here* here) ROVE_NOTHROW;
 /* A copy of the payload, or the payload itself where it is not in a mailbox, that lasts until the function returns; for the same. */
 const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) ROVE_NOTHROW;
+/* As rove_reply, with a result in pieces. They are read before this returns. */
+int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) ROVE_NOTHROW;
 /* Lets another thread of the node serve meanwhile: for a function that is known to run long. */
 int rove_hand_over(rove_here* here) ROVE_NOTHROW;
 /* +1: from here on this thread, where it waits, takes replies and runs no other function on top of the one that it is in; -1: takes
@@ -60,6 +68,9 @@ void rove_release(rove_here* kept) ROVE_NOTHROW;
  * its target; ROVE_DISCONNECTED: it is gone; ROVE_OVERLOADED: too many calls in flight, or no room. rove_last_failure tells more. */
 int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const void* payload, size_t size,
                    rove_pending* out) ROVE_NOTHROW;
+/* The same, with a payload in pieces. They are read before this returns. */
+int rove_here_call_pieces(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
+                          rove_pending* out) ROVE_NOTHROW;
 
 /* ---- calls in flight: times are in ns, negative: for ever */
 
@@ -72,6 +83,12 @@ int rove_pending_wait(const rove_pending* pending,
 int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* size) ROVE_NOTHROW;
 /* Waits, and shows the result in place, valid until the call is dropped; or gives the call's own error. */
 int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) ROVE_NOTHROW;
+/* As rove_pending_result; but a result that is larger than a frame, and of which nothing has come yet, is given to `take` as it
+ * comes, part by part, and *data is NULL then. `take` runs in any thread while this waits, and must not call Rove; it gives 0 where
+ * it has no use for the bytes, which ends the call as ROVE_INVALID. */
+int rove_pending_gather(const rove_pending* pending,
+                        int (*take)(void* self, const void* part, size_t size, size_t total_size), void* self,
+                        const void** data, size_t* size) ROVE_NOTHROW;
 /* Which of them ended first, or ROVE_TIMED_OUT. ROVE_INVALID: none are given, or they are of several nodes. */
 int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) ROVE_NOTHROW;
 /* notify(argument) runs once when the call has ended, in the thread that leads the node. 0: it has ended already. NULL: takes back

@@ -363,9 +363,10 @@ void reply_with(rove_here* here, const R& result) {
     } else {
         std::vector<std::byte> bytes;
         travel::Output out(bytes);
-        travel::write(out, result);
+        travel::write_lasting(out, result);
         size = out.size();
-        error = out.fits() ? rove_reply(here, bytes.data(), size) : static_cast<int>(ROVE_INVALID);
+        const travel::Output::Whole whole = out.whole();
+        error = out.fits() ? rove_reply_pieces(here, whole.pieces.data(), whole.count) : static_cast<int>(ROVE_INVALID);
     }
     if (error == ROVE_OK) return;
     char why[160];  // without std::string: this travels with every function

@@ -50,9 +50,9 @@ void write_argument(travel::Output& out, const A& argument) {
         using T = typename V::value_type;
         travel::write(out, ViewHead{.count = view.size()});
         out.align(alignof(T));
-        out.write(view.data(), view.size() * sizeof(T));
+        out.write_lasting(view.data(), view.size() * sizeof(T));
     } else if constexpr (std::is_same_v<V, A>) {
-        travel::write(out, argument);
+        travel::write_lasting(out, argument);
     } else {
         travel::write(out, static_cast<V>(argument));
     }
@@ -92,7 +92,8 @@ auto with_payload(List<Vs...> /*values*/, const Send& send, const F& function, c
         std::byte* at = bytes.data();
         if constexpr (!kEmpty) put_fixed<F>(at, function);
         (put_fixed<Vs>(at, args), ...);
-        return send(bytes.data(), kBytes);
+        const rove_piece whole{bytes.data(), kBytes};
+        return send(std::span(&whole, 1));
     } else {
         std::vector<std::byte> bytes;
         travel::Output out(bytes);
@@ -103,7 +104,8 @@ auto with_payload(List<Vs...> /*values*/, const Send& send, const F& function, c
                                                 " bytes cannot be sent (a call has " +
                                                 std::to_string(ROVE_MESSAGE_BYTES_MAX) +
                                                 " at most); put them into a buffer there (rove::Buffer)");
-        return send(bytes.data(), bytes.size());
+        const travel::Output::Whole whole = out.whole();
+        return send(whole.all());
     }
 }
 
@@ -206,16 +208,16 @@ auto checked_offload(const To& to, const F& function, const Args&... args) {
             using O = typename Shape::template Code<F, Policy, R>;
             return with_payload(
                 Vs{},
-                [&](const std::byte* payload, std::size_t size) {
+                [&](std::span<const rove_piece> payload) {
                     return to.template begin<O, std::remove_cvref_t<R>>([] { return &callable<kName, O, F, R, Vs>(); },
-                                                                        payload, size);
+                                                                        payload);
                 },
                 function, args...);
         }
     }
 }
 
-// To: begin<O>(callable, payload, size) gives what async gives for a result of type R.
+// To: begin<O>(callable, payload) gives what async gives for a result of type R.
 template <typename Policy, FixedText kName, typename To, typename F, typename... Args>
 auto offload(const To& to, const F& function, const Args&... args) {
     using W = Wrapping<F>;
@@ -245,11 +247,11 @@ struct FromHere {
     std::uint32_t node;
     bool reply;
     template <typename O, typename R, typename Find>
-    auto begin(const Find& find, const std::byte* payload, std::size_t size) const {
+    auto begin(const Find& find, std::span<const rove_piece> payload) const {
         // Named so that it is enrolled where this is compiled into a program; what travels takes no part of it along.
         static_assert(std::is_pointer_v<decltype(find())>);
         rove_pending pending{};
-        check(rove_here_call(here, node, &O::run, payload, size, reply ? &pending : nullptr));
+        check(rove_here_call_pieces(here, node, &O::run, payload.data(), payload.size(), reply ? &pending : nullptr));
         return Call<R>(pending);
     }
 };

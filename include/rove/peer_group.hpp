@@ -14,16 +14,16 @@ namespace rove {
 namespace detail {
 
 // From a program's own node (librove, offload.cpp). A limit in ns bounds the sending, too; negative: none.
-rove_pending begin_call(const Peer& peer, const Callable& callable, const std::byte* payload, std::size_t size,
-                        bool reply, std::int64_t limit_ns);
+rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload, bool reply,
+                        std::int64_t limit_ns);
 
 struct FromProgram {
     const Peer& peer;
     bool reply;
     std::int64_t limit_ns = -1;
     template <typename O, typename R, typename Find>
-    auto begin(const Find& find, const std::byte* payload, std::size_t size) const {
-        const rove_pending pending = begin_call(peer, *find(), payload, size, reply, limit_ns);
+    auto begin(const Find& find, std::span<const rove_piece> payload) const {
+        const rove_pending pending = begin_call(peer, *find(), payload, reply, limit_ns);
         return Call<R>(pending);
     }
 };

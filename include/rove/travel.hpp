@@ -337,10 +337,19 @@ template <typename T, typename A>
 struct IsPlainVector<std::vector<T, A>> : std::bool_constant<Bitwise<T> && !std::is_same_v<T, bool>> {};
 
 template <typename T>
+struct IsPlainString : std::false_type {};
+template <typename C, typename Traits, typename A>
+struct IsPlainString<std::basic_string<C, Traits, A>>
+    : std::bool_constant<Bitwise<C> && !TravelsAsAnother<std::basic_string<C, Traits, A>>> {};
+// A count, and the bytes of so many values.
+template <typename T>
+inline constexpr bool kIsPlain = IsPlainVector<T>::value || IsPlainString<T>::value;
+
+template <typename T>
 void write(Output& out, const T& value) {
     if constexpr (Bitwise<T>) {
         out.write(&value, sizeof value);
-    } else if constexpr (IsPlainVector<T>::value) {
+    } else if constexpr (kIsPlain<T>) {
         const std::uint64_t count = value.size();
         out.write(&count, sizeof count);
         out.write(value.data(), value.size() * sizeof(typename T::value_type));
@@ -350,6 +359,18 @@ void write(Output& out, const T& value) {
     } else {
         OutputArchive archive(out);
         archive(value);
+    }
+}
+
+// An argument or a result itself, that stays as it is until it has been sent.
+template <typename T>
+void write_lasting(Output& out, const T& value) {
+    if constexpr (kIsPlain<T>) {
+        const std::uint64_t count = value.size();
+        out.write(&count, sizeof count);
+        out.write_lasting(value.data(), value.size() * sizeof(typename T::value_type));
+    } else {
+        write(out, value);
     }
 }
 
@@ -374,7 +395,7 @@ T read(Input& in) {
         alignas(T) std::byte raw[sizeof(T)];
         in.read(raw, sizeof raw);
         return from_raw<T>(raw);
-    } else if constexpr (IsPlainVector<T>::value) {
+    } else if constexpr (kIsPlain<T>) {
         std::uint64_t count = 0;
         in.read(&count, sizeof count);
         return read_values<T>(in, count);
@@ -386,6 +407,63 @@ T read(Input& in) {
         read_by_cereal(archive, value);
         return value;
     }
+}
+
+// A container whose bytes come part by part: it is filled as they come. Each part's place is cleared before it is copied into, in the
+// cache, and so at little cost.
+template <typename C>
+class Gathering {
+public:
+    // For rove_pending_gather.
+    static int take(void* self, const void* part, std::size_t size, std::size_t total_size) noexcept {
+#ifdef __cpp_exceptions
+        try {
+            return static_cast<Gathering*>(self)->add(static_cast<const std::byte*>(part), size, total_size) ? 1 : 0;
+        } catch (...) {  // no memory
+            return 0;
+        }
+#else
+        return static_cast<Gathering*>(self)->add(static_cast<const std::byte*>(part), size, total_size) ? 1 : 0;
+#endif
+    }
+    // Once all has come.
+    C value() {
+        if (head_ != sizeof count_ || filled_ != into_.size() * sizeof(T) || into_.size() != count_) cut_short();
+        return std::move(into_);
+    }
+
+private:
+    using T = typename C::value_type;
+    bool add(const std::byte* part, std::size_t size, std::size_t total) {
+        if (head_ < sizeof count_) {
+            const std::size_t more = std::min(size, sizeof count_ - head_);
+            std::memcpy(reinterpret_cast<std::byte*>(&count_) + head_, part, more);
+            head_ += more;
+            part += more;
+            size -= more;
+            if (head_ < sizeof count_) return true;
+            if (total < sizeof count_ || count_ != (total - sizeof count_) / sizeof(T) ||
+                (total - sizeof count_) % sizeof(T) != 0)
+                return false;
+            into_.reserve(static_cast<std::size_t>(count_));
+        }
+        if (size > count_ * sizeof(T) - filled_) return false;
+        into_.resize((filled_ + size + sizeof(T) - 1) / sizeof(T));
+        if (size > 0) std::memcpy(reinterpret_cast<std::byte*>(into_.data()) + filled_, part, size);
+        filled_ += size;
+        return true;
+    }
+    C into_;
+    std::uint64_t count_ = 0;
+    std::size_t head_ = 0;    // bytes of the count that have come
+    std::size_t filled_ = 0;  // bytes of the values
+};
+template <typename T>
+constexpr bool can_gather() {
+    if constexpr (kIsPlain<T>)
+        return std::is_default_constructible_v<typename T::value_type>;
+    else
+        return false;
 }
 
 }  // namespace rove::travel

@@ -1,6 +1,7 @@
 // The bytes of arguments and results, and cereal's way to write and read them: part of rove/travel.hpp, which includes it.
 #pragma once
 
+#include <array>
 #include <cereal/cereal.hpp>
 #include <cereal/types/memory.hpp>
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <typeindex>
@@ -16,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "rove/edge.h"
 #include "rove/error.hpp"
 #include "rove/rove.h"
 
@@ -72,16 +75,45 @@ private:
     bool next_is_weak_ = false;
 };
 
-// Appends to a growing buffer, as long as it is within what a message may have; what is beyond that is only counted.
+// What is as large as this, and stays as it is until it has been sent, is left in its place. A frame carries less: what fits one is
+// one run of bytes.
+inline constexpr std::size_t kInPlaceBytesMin = 256UL * 1024;
+inline constexpr std::size_t kInPlaceMax = 8;  // of them; the others are copied
+
+// Appends to a growing buffer, as long as it is within what a message may have; what is beyond that is only counted. Large bytes
+// that last are not copied, but named at their place among the others.
 class Output {
 public:
     explicit Output(std::vector<std::byte>& to) : to_(to) {}
+    // All that was written, in its order: valid until more is.
+    struct Whole {
+        std::array<rove_piece, 2 * kInPlaceMax + 1> pieces;
+        std::size_t count = 0;
+        [[nodiscard]] std::span<const rove_piece> all() const { return {pieces.data(), count}; }
+    };
+    [[nodiscard]] Whole whole() const {
+        Whole whole;
+        std::size_t at = 0;
+        for (std::size_t i = 0; i < in_place_count_; ++i) {
+            if (in_place_[i].at > at) whole.pieces[whole.count++] = {to_.data() + at, in_place_[i].at - at};
+            whole.pieces[whole.count++] = in_place_[i].piece;
+            at = in_place_[i].at;
+        }
+        if (at < to_.size() || whole.count == 0) whole.pieces[whole.count++] = {to_.data() + at, to_.size() - at};
+        return whole;
+    }
+    // As write(), for bytes that stay as they are until the whole has been sent.
+    void write_lasting(const void* data, std::size_t bytes) {
+        if (bytes < kInPlaceBytesMin || in_place_count_ == kInPlaceMax) return write(data, bytes);
+        if (grow(bytes)) in_place_[in_place_count_++] = {to_.size(), {data, bytes}};
+    }
     void write(const void* data, std::size_t bytes) {
         const auto* first = static_cast<const std::byte*>(data);
         if (grow(bytes)) to_.insert(to_.end(), first, first + bytes);
     }
     void align(std::size_t alignment) {
-        if (grow((alignment - size_ % alignment) % alignment)) to_.resize(size_);
+        const std::size_t lacks = (alignment - size_ % alignment) % alignment;
+        if (grow(lacks)) to_.resize(to_.size() + lacks);
     }
     // Of all that was written, kept or not.
     [[nodiscard]] std::size_t size() const { return size_; }
@@ -92,8 +124,14 @@ private:
         size_ += bytes;
         return fits();
     }
+    struct InPlace {
+        std::size_t at;  // before which byte of the buffer
+        rove_piece piece;
+    };
     std::vector<std::byte>& to_;
     std::size_t size_ = to_.size();
+    std::array<InPlace, kInPlaceMax> in_place_;
+    std::size_t in_place_count_ = 0;
 };
 
 // cereal's way to write to it.

@@ -15,7 +15,7 @@
 namespace rove {
 namespace detail {
 
-rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, Bytes payload,
+rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, const Pieces& payload,
                            std::optional<TimePoint> deadline) {
     NodeCore& core = usable(*Edge::core(peer));
     const NodeCore::Callee callee{.id = &id, .name = name, .own = true};
@@ -145,11 +145,9 @@ Call<> Memory::put(std::uint64_t offset, std::span<const std::byte> from, std::i
     for (std::size_t done = 0; done < from.size(); done += kTransferBytesMax) {
         const auto piece = from.subspan(done, std::min(kTransferBytesMax, from.size() - done));
         const MemoryPart head{key_, offset + done, piece.size()};
-        ByteBuffer message(sizeof head + piece.size());
-        std::memcpy(message.data(), &head, sizeof head);
-        std::memcpy(message.data() + sizeof head, piece.data(), piece.size());
+        const rove_piece message[] = {{&head, sizeof head}, {piece.data(), piece.size()}};
         if (done > 0) last.get();
-        last = Call<>(call_built_in(peer_, memory_calls().put, "put", message, deadline));
+        last = Call<>(call_built_in(peer_, memory_calls().put, "put", Pieces(message), deadline));
     }
     return last;
 }

@@ -56,7 +56,8 @@ std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const Outgo
         if (!begun) return std::nullopt;
         id = *begun;
     }
-    copy_bytes(frame + wire::kHeaderBytes, outgoing.payload.data(), outgoing.payload.size());
+    const Bytes payload = outgoing.payload.whole();
+    copy_bytes(frame + wire::kHeaderBytes, payload.data(), payload.size());
     peer.counters.frame_bytes_last = static_cast<std::uint32_t>(bytes);
     peer.link->publish(Traffic::calls, {.body_bytes = static_cast<std::uint32_t>(outgoing.payload.size()),
                                         .kind = Kind::call,
@@ -72,6 +73,12 @@ std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const Outgo
 Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing) {
     if (outgoing.payload.size() > wire::kMessageBytesMax)
         return tl::unexpected<Error>(too_large_in_parts(outgoing.callee.name, outgoing.payload.size()));
+    if (!outgoing.payload.is_whole() && outgoing.payload.size() <= wire::kPayloadBytesMax) {
+        ByteBuffer room;
+        Outgoing joined = outgoing;
+        joined.payload = outgoing.payload.joined(room);
+        return call(peer, joined);
+    }
     Hold hold(*this);
     const bool whole = outgoing.payload.size() <= wire::kPayloadBytesMax;
     if (outgoing.sending != Sending::always_inlined && whole) {
@@ -90,7 +97,7 @@ Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& pee
                                            const wire::Staged* staged) {
     const Callee& callee = outgoing.callee;
     const bool whole = staged == nullptr;
-    const Bytes payload = whole ? outgoing.payload : std::as_bytes(std::span(staged, 1));
+    const Bytes payload = whole ? outgoing.payload.whole() : std::as_bytes(std::span(staged, 1));
     const fabric::Link* const link = peer->link.get();
     ROVE_CHECK(ready_to_send(peer, lock, payload.size(), outgoing.deadline));
     if (!whole && peer->link.get() != link)
@@ -139,7 +146,7 @@ Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const Outgoing& out
     const Status sent =
         send(peer, Traffic::calls,
              {.kind = Kind::call, .flags = flags, .generation = id.generation, .node = peer.my_id, .call = id.slot},
-             *code, outgoing.payload);
+             *code, outgoing.payload.whole());
     if (sent) return id;
     if (outgoing.wants_reply) calls_.release(id);
     return tl::unexpected<Error>(sent.error());
@@ -238,12 +245,12 @@ Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoi
                          .handle = *handle,
                          .generation = static_cast<std::uint32_t>(payload_bytes),
                          .node = peer->my_id},
-                        {}, outgoing.payload);
+                        {}, outgoing.payload.whole());
     }
     // The peer does not know the function yet: one by one.
     for (std::size_t at = 0; at < outgoing.payload.size(); at += stride) {
         const Result<CallTable::Id> posted =
-            call(peer, {outgoing.callee, outgoing.payload.subspan(at, payload_bytes), false});
+            call(peer, {outgoing.callee, outgoing.payload.whole().subspan(at, payload_bytes), false});
         if (!posted) return tl::unexpected<Error>(posted.error());
     }
     return {};

@@ -8,7 +8,10 @@ namespace rove {
 
 void CallSlot::end(Bytes data) {
     state = State::ended;
-    if (gathered_ > 0) large_.clear();  // parts came, and then a whole: that counts
+    if (gathered_ > 0) {  // parts came, and then a whole: that counts
+        parts_ = {};
+        in_sink_ = false;
+    }
     if (data.size() > small_.size()) {
         large_.assign(data.begin(), data.end());
         return;
@@ -22,16 +25,13 @@ void CallSlot::end(Error error) {
     error_ = std::move(error);
 }
 
-bool CallSlot::gather(std::size_t offset, std::size_t total, Bytes part) {
-    if (offset == 0 && gathered_ == 0) large_.resize(total);
-    if (offset != gathered_ || large_.size() != total || part.size() > total - offset || part.empty()) return false;
-    std::memcpy(large_.data() + offset, part.data(), part.size());
-    gathered_ += part.size();
-    return true;
+bool CallSlot::is_next(std::size_t offset, std::size_t total, Bytes part) const {
+    return offset == gathered_ && (gathered_ == 0 || gathering_ == total) && offset <= total &&
+           part.size() <= total - offset && !part.empty();
 }
 
 void CallSlot::end_gathered() {
-    if (gathered_ == large_.size() && gathered_ > 0)
+    if (gathered_ == gathering_ && gathered_ > 0)
         state = State::ended;
     else
         end(Error(ErrorCode::internal, "the result's parts did not come"));
@@ -40,7 +40,7 @@ void CallSlot::end_gathered() {
 CallEnd CallSlot::take() {
     ByteBuffer data =
         large_.empty() ? ByteBuffer(small_.data(), small_.data() + small_bytes_) : std::exchange(large_, {});
-    return {std::move(data), node, ran, hops};
+    return {std::move(data), std::move(parts_), node, ran, hops};
 }
 
 void CallTable::grow() {
@@ -86,7 +86,11 @@ void CallTable::release(Id id) {
     found->state = CallSlot::State::free;
     ++found->generation;
     found->small_bytes_ = 0;
-    if (std::exchange(found->gathered_, 0) > 0) gathered_bytes_ -= std::exchange(found->gathering_, 0);
+    gathered_bytes_ -= std::exchange(found->room_, 0);
+    found->gathered_ = found->gathering_ = 0;
+    found->parts_ = {};
+    found->in_sink_ = false;
+    found->sink = nullptr;
     found->notify = nullptr;
     if (std::exchange(found->timed_, false)) timers_.erase(found->timer_);
     if (!found->large_.empty()) found->large_ = {};
@@ -95,9 +99,26 @@ void CallTable::release(Id id) {
 }
 
 CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {
-    const bool first = slot.gathered_ == 0;
-    if (first && (offset != 0 || part.empty() || part.size() > total)) return Gathered::wrong;
-    if (first && total > gathered_bytes_max_ - gathered_bytes_) {
+    if (!slot.is_next(offset, total, part)) return Gathered::wrong;
+    if (offset == 0) {
+        if (const Gathered begun = begin(slot, total); begun != Gathered::taken) return begun;
+    }
+    if (!slot.in_sink_) {
+        std::memcpy(slot.parts_.data() + offset, part.data(), part.size());
+    } else if (slot.sink == nullptr || !slot.sink->take(slot.sink->self, part, total)) {
+        slot.end(Error(ErrorCode::invalid, "the result is no value of the type that the caller takes"));
+        return Gathered::ended;
+    }
+    slot.gathered_ += part.size();
+    return Gathered::taken;
+}
+
+// Where the result goes: to whoever waits for it, or to memory that it is kept in.
+CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
+    slot.gathering_ = total;
+    slot.in_sink_ = slot.sink != nullptr;
+    if (slot.in_sink_) return Gathered::taken;
+    if (total > gathered_bytes_max_ - gathered_bytes_) {
         slot.end(
             Error(ErrorCode::overloaded,
                   fmt::format("no room for the result of {} bytes: large results of other calls hold {} bytes here, "
@@ -105,8 +126,13 @@ CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::s
                               total, gathered_bytes_, gathered_bytes_max_)));
         return Gathered::ended;
     }
-    if (!slot.gather(offset, total, part)) return Gathered::wrong;
-    if (first) gathered_bytes_ += slot.gathering_ = total;
+    Result<LargeBytes> place = memory_->take(total);
+    if (!place) {
+        slot.end(place.error());
+        return Gathered::ended;
+    }
+    slot.parts_ = std::move(*place);
+    gathered_bytes_ += slot.room_ = total;
     return Gathered::taken;
 }
 

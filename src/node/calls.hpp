@@ -15,13 +15,14 @@
 #include "base/ids.hpp"
 #include "base/result.hpp"
 #include "code/cache.hpp"
+#include "node/spare_memory.hpp"
 #include "wire/frame.hpp"
 
 namespace rove {
 
 struct PeerState;
 
-// Calls in flight at once, per node: what the slot's 16 bits in a frame can name. At 256 bytes a slot, 16 MiB.
+// Calls in flight at once, per node: what the slot's 16 bits in a frame can name. At 328 bytes a slot, 21 MiB.
 inline constexpr std::size_t kCallsMax = 65536;
 // Results up to this size are kept in the slot itself, so that a call with a small one allocates nothing.
 inline constexpr std::size_t kSmallResultBytes = 64;
@@ -31,9 +32,16 @@ inline constexpr std::size_t kGatheredBytesMax = 32 * wire::kMessageBytesMax;
 
 struct CallEnd {
     ByteBuffer data;
+    LargeBytes large;  // in place of `data`, where the result came in parts
     NodeId node = kNoNode;
     code::Ran ran = code::Ran::image;
     std::uint8_t hops = 0;
+};
+
+// Takes the parts of a result in their order. False: it has no use for them, and the call ends as invalid.
+struct ResultSink {
+    bool (*take)(void* self, Bytes part, std::size_t total_bytes);
+    void* self;
 };
 
 struct CallId {
@@ -48,7 +56,12 @@ public:
     void end(Bytes data);  // with a result
     void end(Error error);
     void end_gathered();  // with a result that came in parts
-    [[nodiscard]] Bytes data() const { return large_.empty() ? Bytes(small_).first(small_bytes_) : Bytes(large_); }
+    [[nodiscard]] Bytes data() const {
+        if (parts_.size() > 0) return parts_.bytes();
+        return large_.empty() ? Bytes(small_).first(small_bytes_) : Bytes(large_);
+    }
+    // Whether the result went where `sink` says.
+    [[nodiscard]] bool in_sink() const { return in_sink_; }
     [[nodiscard]] const std::optional<Error>& error() const { return error_; }
     [[nodiscard]] CallEnd take();
 
@@ -63,16 +76,21 @@ public:
     // so that it is gone with the call and with whoever takes it back.
     void (*notify)(void*) = nullptr;
     void* notify_argument = nullptr;
+    // Where a result in parts goes, of which nothing has come: to whoever waits for it. It is called under the node's lock.
+    const ResultSink* sink = nullptr;
     [[nodiscard]] CallId id() const { return {index, generation}; }
 
 private:
     friend class CallTable;
     std::uint32_t small_bytes_ = 0;
     std::array<std::byte, kSmallResultBytes> small_;
-    ByteBuffer large_;           // a result that is not small
-    std::size_t gathered_ = 0;   // bytes of it that have come in parts …
+    ByteBuffer large_;           // a result that is not small, and came whole
+    LargeBytes parts_;           // one that came in parts
+    std::size_t gathered_ = 0;   // bytes of it that have come …
     std::size_t gathering_ = 0;  // … and that will have, once the first has
-    [[nodiscard]] bool gather(std::size_t offset, std::size_t total, Bytes part);
+    std::size_t room_ = 0;       // what of these counts among those that are kept here
+    bool in_sink_ = false;
+    [[nodiscard]] bool is_next(std::size_t offset, std::size_t total, Bytes part) const;
     std::optional<Error> error_;
     bool timed_ = false;
     std::multimap<TimePoint, CallId>::iterator timer_;  // where timed_
@@ -80,8 +98,10 @@ private:
 
 class CallTable {
 public:
-    explicit CallTable(std::uint32_t first_generation, std::size_t gathered_bytes_max = kGatheredBytesMax)
-        : first_generation_(first_generation), gathered_bytes_max_(gathered_bytes_max) {}
+    explicit CallTable(std::uint32_t first_generation,
+                       std::shared_ptr<SpareMemory> memory = std::make_shared<SpareMemory>(),
+                       std::size_t gathered_bytes_max = kGatheredBytesMax)
+        : first_generation_(first_generation), memory_(std::move(memory)), gathered_bytes_max_(gathered_bytes_max) {}
 
     using Id = CallId;
     [[nodiscard]] Result<Id> begin(PeerState* peer);  // overloaded: kCallsMax in flight
@@ -129,9 +149,11 @@ private:
     using Chunk = std::array<CallSlot, kChunk>;
     [[nodiscard]] CallSlot& slot(std::size_t index) { return (*chunks_[index / kChunk])[index % kChunk]; }
     void grow();
+    [[nodiscard]] Gathered begin(CallSlot& slot, std::size_t total);
 
     std::uint32_t
         first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing
+    std::shared_ptr<SpareMemory> memory_;  // for results in parts
     std::size_t gathered_bytes_max_;
     std::vector<std::unique_ptr<Chunk>> chunks_;
     std::vector<std::uint16_t> free_;

@@ -27,7 +27,10 @@ Result<std::unique_ptr<fabric::Fabric>> open_fabric(FabricChoice choice) {
 }  // namespace
 
 NodeCore::NodeCore(NodeOptions options)
-    : options_(std::move(options)), calls_(randombytes_random()), memory_(options_.buffer_bytes_max) {}
+    : options_(std::move(options)),
+      spare_memory_(std::make_shared<SpareMemory>()),
+      calls_(randombytes_random(), spare_memory_),
+      memory_(options_.buffer_bytes_max) {}
 
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
     if (sodium_init() < 0) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
@@ -267,14 +270,14 @@ bool NodeCore::has_ended(CallTable::Id id) {
 }
 
 void NodeCore::forget(CallTable::Id id) {
-    std::shared_ptr<NodeCore> last;  // goes after the lock
+    Afterwards afterwards;
     Hold hold(*this);
-    last = free_slot(id);
+    afterwards = free_slot(id);
 }
 
-std::shared_ptr<NodeCore> NodeCore::free_slot(CallTable::Id id) {
+NodeCore::Afterwards NodeCore::free_slot(CallTable::Id id) {
     calls_.release(id);
-    return last_use();
+    return {last_use(), TrimAtEnd(spare_memory_)};
 }
 
 std::shared_ptr<NodeCore> NodeCore::last_use() {

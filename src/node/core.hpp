@@ -31,6 +31,7 @@
 #include "node/memory.hpp"
 #include "node/node_lock.hpp"
 #include "node/peer_state.hpp"
+#include "node/pieces.hpp"
 #include "node/sleeper.hpp"
 #include "node/spin.hpp"
 
@@ -71,7 +72,7 @@ public:
     };
     struct Outgoing {
         Callee callee;
-        Bytes payload;
+        Pieces payload;
         bool wants_reply = true;
         Sending sending = Sending::cached;
         // Until when it may wait for a link and for room: timed_out after that, and nothing was sent.
@@ -109,6 +110,8 @@ public:
     [[nodiscard]] bool notify(CallTable::Id id, void (*notify)(void*), void* argument);
     // The result in place, until the call is forgotten: waits for it.
     [[nodiscard]] Result<Bytes> result(CallTable::Id id);
+    // The same; but nothing, where it came in parts while this waited and all of them were given to the sink.
+    [[nodiscard]] Result<std::optional<Bytes>> result_into(CallTable::Id id, const ResultSink& sink);
     [[nodiscard]] std::optional<std::size_t> wait_any(std::span<const CallTable::Id> ids,
                                                       std::optional<TimePoint> deadline);
     // Leads, or waits, until done() gives true; that is asked whenever something has happened.
@@ -148,7 +151,7 @@ public:
     void post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload);
 
     // ---- for running functions (here.cpp); each takes the lock
-    [[nodiscard]] Status reply(const wire::FrameHeader& to, code::Ran ran, Bytes data);
+    [[nodiscard]] Status reply(const wire::FrameHeader& to, code::Ran ran, const Pieces& data);
     [[nodiscard]] Status reply_error(const wire::FrameHeader& to, const Error& error);
     struct Onward {
         NodeId node;
@@ -164,7 +167,7 @@ public:
     // client that the caller is.
     // The peer that functions on this node reach by that id. invalid: there is no link.
     [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to);
-    [[nodiscard]] Result<CallTable::Id> call_from_here(NodeId to, code::EntryPoint function, Bytes payload,
+    [[nodiscard]] Result<CallTable::Id> call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload,
                                                        bool wants_reply);
     void hand_over_here();
     // While the sum is not 0, this thread takes replies only where it waits.
@@ -336,11 +339,16 @@ private:
     void look_once(Lock& lock);
     [[nodiscard]] bool has_ended(CallTable::Id id);
     [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into);
-    // Gives this node itself where that was the last call that it had stayed for: to be dropped when the lock is.
-    [[nodiscard]] std::shared_ptr<NodeCore> free_slot(CallTable::Id id);
+    // What is left to be done without the lock when a slot is free.
+    struct Afterwards {
+        std::shared_ptr<NodeCore> last;  // this node itself, where that was the last call that it had stayed for
+        TrimAtEnd memory;
+    };
+    [[nodiscard]] Afterwards free_slot(CallTable::Id id);
     [[nodiscard]] std::shared_ptr<NodeCore> last_use();
     static void remember(const std::shared_ptr<NodeCore>& core);
     [[nodiscard]] bool wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline);
+    void wait_into(Lock& lock, CallTable::Id id, const ResultSink& sink);
 
     // ---- arrivals (dispatch.cpp)
     unsigned serve(PeerState& peer, Lead& lead);
@@ -362,7 +370,7 @@ private:
     [[nodiscard]] static bool is_plain_reply(const PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool take_part(PeerState& from, const wire::Frame& frame);
     void forget_parts(PeerState& from, std::uint64_t number);
-    [[nodiscard]] bool wait_to_stage(PeerState& from);
+    [[nodiscard]] unsigned cut_off_slow_senders(TimePoint now);
     [[nodiscard]] Result<code::Function*> either_function(const wire::Either& either);
     Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why);
     [[nodiscard]] bool must_wait_for_thread(const code::Function& function) const;
@@ -417,12 +425,12 @@ private:
     void bury(std::shared_ptr<fabric::Link> link);
     void route_frame(const wire::Frame& frame);
     [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload);
-    [[nodiscard]] Status send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, Bytes payload,
+    [[nodiscard]] Status send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, const Pieces& payload,
                                        wire::Staged& staged, Deadline deadline);
     void take_back_parts(PeerState& peer, const fabric::Link* link, const wire::Staged& staged);
     // False: the caller's node does not take them.
-    [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& lock);
-    [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data, Lock* lock);
+    [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock);
+    [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, const Pieces& data, Lock* lock);
     [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
     void end_call(wire::FrameHeader reply, Bytes payload);
@@ -448,6 +456,7 @@ private:
     unsigned tell_of_room();
     [[nodiscard]] Status begin_large(PeerState& peer, Lock& lock, Deadline deadline);
     void end_large(PeerState& peer);
+    void let_others(Lock& lock);
     [[nodiscard]] Error stopped() const;
     void clean_up(PeerState& peer);
     void fail_forwarded(PeerState& peer);
@@ -488,6 +497,7 @@ private:
     Sleeper sleeper_;
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
+    std::shared_ptr<SpareMemory> spare_memory_;  // for payloads and results in parts
     CallTable calls_;
     std::deque<CallId>
         ready_;  // calls that ended and notify somebody. One that is forgotten meanwhile notifies nobody.

@@ -378,19 +378,15 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, lead);
     wire::Staged which;
     std::memcpy(&which, frame.payload.data(), sizeof which);
-    const auto staged = from != nullptr ? from->staged.find(which.number) : decltype(from->staged.end()){};
-    if (from == nullptr || staged == from->staged.end() || staged->second.bytes.size() != which.total_bytes ||
-        staged->second.arrived != which.total_bytes) {
+    const std::optional<LargeBytes> payload = from != nullptr ? from->staged.take(which) : std::nullopt;
+    if (!payload) {
         if (from != nullptr)
             from->link->break_with(Error(ErrorCode::invalid, who(*from) + " sent a call without its parts"));
         return Taken::parked;
     }
-    const ByteBuffer payload = std::move(staged->second.bytes);
-    from->staged_bytes -= payload.size();
-    staged_bytes_ -= payload.size();
-    from->staged.erase(staged);
+    staged_bytes_ -= payload->size();
     wire::Frame whole = frame;
-    whole.payload = payload;
+    whole.payload = payload->bytes();
     return run(begun, whole, lead);
 }
 

@@ -179,10 +179,15 @@ void rove_release(rove_here* kept) noexcept {
 int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const void* payload, size_t size,
                    rove_pending* out) noexcept {
     if (payload == nullptr && size > 0) return failed(ErrorCode::invalid, "rove_here_call: payload is NULL");
+    const rove_piece whole{payload, size};
+    return rove_here_call_pieces(here, to, function, &whole, 1, out);
+}
+
+int rove_here_call_pieces(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
+                          rove_pending* out) noexcept {
     if (!here->core->is_usable()) return failed(here->core->why_unusable());
-    const rove::Bytes bytes(static_cast<const std::byte*>(payload), size);
-    const rove::Result<rove::CallTable::Id> id =
-        here->core->call_from_here(to, reinterpret_cast<rove::code::EntryPoint>(function), bytes, out != nullptr);
+    const rove::Result<rove::CallTable::Id> id = here->core->call_from_here(
+        to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)), out != nullptr);
     if (!id) return failed(id.error());
     if (out != nullptr) *out = {here->core, id->slot, id->generation};
     return ROVE_OK;
@@ -215,6 +220,25 @@ int rove_pending_result(const rove_pending* pending, const void** data, size_t* 
     if (!bytes) return failed(bytes.error());
     *data = bytes->data();
     *size = bytes->size();
+    return ROVE_OK;
+}
+
+int rove_pending_gather(const rove_pending* pending, int (*take)(void*, const void*, size_t, size_t), void* self,
+                        const void** data, size_t* size) noexcept {
+    if (is_inherited(*pending)) return failed(core_of(*pending).why_unusable());
+    struct Sink {
+        decltype(take) take;
+        void* self;
+    } sink{take, self};
+    const rove::ResultSink taking{[](void* to, rove::Bytes part, std::size_t total) {
+                                      const auto& given = *static_cast<const Sink*>(to);
+                                      return given.take(given.self, part.data(), part.size(), total) != 0;
+                                  },
+                                  &sink};
+    const rove::Result<std::optional<rove::Bytes>> bytes = core_of(*pending).result_into(id_of(*pending), taking);
+    if (!bytes) return failed(bytes.error());
+    *data = *bytes ? (*bytes)->data() : nullptr;
+    *size = *bytes ? (*bytes)->size() : 0;
     return ROVE_OK;
 }
 

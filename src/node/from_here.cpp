@@ -5,7 +5,8 @@
 
 namespace rove {
 
-Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint function, Bytes payload, bool wants_reply) {
+Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload,
+                                               bool wants_reply) {
     Callee callee{.id = nullptr};
     FunctionId id;
     std::shared_ptr<PackageStore> package;
@@ -34,12 +35,14 @@ Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint funct
         return fail(ErrorCode::invalid, "{}: {} bytes of arguments are over the limit of {}", callee.name,
                     payload.size(), wire::kMessageBytesMax);
     if (to == this->id()) {
+        ByteBuffer room;
+        const Bytes joined = payload.joined(room);
         Hold hold(*this);
         CallTable::Id call{0, 0};
         if (wants_reply) {
             ROVE_TRY(call, calls_.begin(nullptr));
         }
-        const Status sent = send_to_self({to, *callee.id, payload,
+        const Status sent = send_to_self({to, *callee.id, joined,
                                           wire::FrameHeader{.flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
                                                             .generation = call.generation,
                                                             .node = to,

@@ -31,12 +31,19 @@ int end(rove_here* here, const Status& status) {
 extern "C" {
 
 int rove_reply(rove_here* here, const void* data, size_t size) noexcept {
-    if (here->ended || (data == nullptr && size > 0)) return ROVE_INVALID;
-    if ((here->call.flags & rove::wire::kNoReply) != 0 && size <= rove::wire::kPayloadBytesMax) {
+    if (data == nullptr && size > 0) return ROVE_INVALID;
+    const rove_piece whole{data, size};
+    return rove_reply_pieces(here, &whole, 1);
+}
+
+int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) noexcept {
+    if (here->ended) return ROVE_INVALID;
+    const rove::Pieces data(std::span(pieces, count));
+    if ((here->call.flags & rove::wire::kNoReply) != 0 && data.size() <= rove::wire::kPayloadBytesMax) {
         here->ended = true;  // nobody waits for it
         return ROVE_OK;
     }
-    return end(here, here->core->reply(here->call, here->ran, bytes_of(data, size)));
+    return end(here, here->core->reply(here->call, here->ran, data));
 }
 
 int rove_fail(rove_here* here, const char* message) noexcept {
@@ -112,6 +119,9 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("rove_keep", &rove_keep),
             symbol("rove_release", &rove_release),
             symbol("rove_here_call", &rove_here_call),
+            symbol("rove_here_call_pieces", &rove_here_call_pieces),
+            symbol("rove_reply_pieces", &rove_reply_pieces),
+            symbol("rove_pending_gather", &rove_pending_gather),
             symbol("rove_pending_done", &rove_pending_done),
             symbol("rove_pending_wait", &rove_pending_wait),
             symbol("rove_pending_take", &rove_pending_take),

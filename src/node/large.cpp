@@ -1,4 +1,8 @@
 // Payloads and results that are larger than a frame: they travel in parts, and their receiver puts them together.
+#include <sched.h>
+
+#include <algorithm>
+
 #include "node/core.hpp"
 #include "node/names.hpp"
 
@@ -17,27 +21,28 @@ constexpr auto kUntakenReplyFor = std::chrono::seconds(20);
 // ---- payloads, sent
 
 // What is larger than a frame goes ahead of its call, in parts; the receiver puts them together.
-Status NodeCore::send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, Bytes payload, wire::Staged& staged,
-                               Deadline deadline) {
+Status NodeCore::send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, const Pieces& payload,
+                               wire::Staged& staged, Deadline deadline) {
     ROVE_CHECK(make_alive(peer, lock, deadline));
     ROVE_CHECK(begin_large(*peer, lock, deadline));
     const fabric::Link* const link = peer->link.get();
     staged = {.number = ++peer->parts_sent, .total_bytes = payload.size()};
-    const auto send_all = [&]() -> Status {
-        for (std::size_t offset = 0; offset < payload.size(); offset += wire::kPartBytesMax) {
-            const Bytes piece = payload.subspan(offset, std::min(wire::kPartBytesMax, payload.size() - offset));
-            ROVE_CHECK(ready_to_send(peer, lock, piece.size(), deadline));
-            if (peer->link.get() != link)
-                return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(*peer));
-            const wire::Part part{.number = staged.number,
-                                  .offset = static_cast<std::uint32_t>(offset),
-                                  .total_bytes = static_cast<std::uint32_t>(payload.size())};
-            ROVE_CHECK(send(*peer, Traffic::calls, {.kind = Kind::part, .node = peer->my_id},
-                            std::as_bytes(std::span(&part, 1)), piece));
-        }
-        return {};
+    const auto send_part = [&](std::size_t offset, Bytes piece) -> Status {
+        let_others(lock);
+        ROVE_CHECK(ready_to_send(peer, lock, piece.size(), deadline));
+        if (peer->link.get() != link)
+            return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(*peer));
+        const wire::Part part{.number = staged.number,
+                              .offset = static_cast<std::uint32_t>(offset),
+                              .total_bytes = static_cast<std::uint32_t>(payload.size())};
+        return send(*peer, Traffic::calls, {.kind = Kind::part, .node = peer->my_id},
+                    std::as_bytes(std::span(&part, 1)), piece);
     };
-    Status sent = send_all();
+    Status sent;
+    (void)payload.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
+        sent = send_part(offset, piece);
+        return sent.has_value();
+    });
     end_large(*peer);
     if (!sent) take_back_parts(*peer, link, staged);
     return sent;
@@ -66,6 +71,14 @@ void NodeCore::end_large(PeerState& peer) {
     tell_waiting();
 }
 
+// A payload that its peer takes as fast as it is sent would keep the lock until all of it is sent.
+void NodeCore::let_others(Lock& lock) {
+    if (wanting_.load(std::memory_order_relaxed) == 0) return;
+    lock.unlock();
+    while (wanting_.load(std::memory_order_relaxed) > 0) sched_yield();
+    lock.lock();
+}
+
 // Tells the peer that it need not keep what has come of a payload: its call will not come.
 void NodeCore::take_back_parts(PeerState& peer, const fabric::Link* link, const wire::Staged& staged) {
     if (link == nullptr || peer.link.get() != link) return;  // it has forgotten them already
@@ -91,46 +104,38 @@ bool NodeCore::take_part(PeerState& from, const wire::Frame& frame) {
     }
     if (part.offset == 0) {
         if (from.staged.contains(part.number)) return wrong("of a payload that has begun already");
-        if (from.staged_bytes + part.total_bytes > kStagedBytesMax || from.staged.size() >= kStagedMax)
-            return wrong("beyond what may arrive at once");
-        if (staged_bytes_ + part.total_bytes > kAllStagedBytesMax) return wait_to_stage(from);
-        from.waits_to_stage.reset();
-        from.staged_bytes += part.total_bytes;
+        if (!from.staged.may_begin(part.total_bytes)) return wrong("beyond what may arrive at once");
+        // All peers together have as many payloads on their way here as may be: this one waits in its mailbox.
+        from.waits_to_stage = staged_bytes_ + part.total_bytes > kAllStagedBytesMax;
+        if (from.waits_to_stage) return false;
+        Result<LargeBytes> place = spare_memory_->take(part.total_bytes);
+        if (!place) {
+            from.link->break_with(Error(ErrorCode::overloaded, name() + ": " + place.error().message()));
+            return false;
+        }
         staged_bytes_ += part.total_bytes;
-        from.staged[part.number].bytes.resize(part.total_bytes);
+        from.staged.begin(part.number, std::move(*place), Clock::now());
     }
-    from.staged_at = Clock::now();
-    const auto found = from.staged.find(part.number);
-    if (found == from.staged.end()) return wrong("of no payload that has begun");
-    Assembly& whole = found->second;
-    if (part.offset != whole.arrived || part.total_bytes != whole.bytes.size() ||
-        frame.payload.size() > whole.bytes.size() - whole.arrived)
-        return wrong("out of its order");
-    std::memcpy(whole.bytes.data() + whole.arrived, frame.payload.data(), frame.payload.size());
-    whole.arrived += frame.payload.size();
-    return true;
+    return from.staged.add(part, frame.payload) || wrong("of no payload that has begun, or out of its order");
 }
 
 void NodeCore::forget_parts(PeerState& from, std::uint64_t number) {
-    const auto staged = from.staged.find(number);
-    if (staged == from.staged.end()) return;
-    from.staged_bytes -= staged->second.bytes.size();
-    staged_bytes_ -= staged->second.bytes.size();
-    from.staged.erase(staged);
+    staged_bytes_ -= from.staged.forget(number);
 }
 
-// All peers together have as many payloads on their way here as may be: this one waits in its mailbox. Somebody who has begun one
-// and does not go on with it must not keep the others waiting for ever.
-bool NodeCore::wait_to_stage(PeerState& from) {
-    const TimePoint now = Clock::now();
-    if (!from.waits_to_stage) from.waits_to_stage = now;
-    if (now - *from.waits_to_stage < kStagingStalledFor) return false;
-    for (const auto& peer : peers_)
-        if (peer->link && peer.get() != &from && peer->has_half_a_payload() &&
-            now - peer->staged_at > kStagingStalledFor)
-            peer->link->break_with(
-                Error(ErrorCode::overloaded, who(*peer) + " began to send a payload and did not go on with it"));
-    return false;
+// Who has begun a payload goes on with it, or makes way.
+unsigned NodeCore::cut_off_slow_senders(TimePoint now) {
+    const bool others_wait =
+        std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->link && peer->waits_to_stage; });
+    unsigned cut = 0;
+    for (const auto& peer : peers_) {
+        if (!peer->linked() || peer->staged.is_empty()) continue;
+        if (const auto what = peer->staged.too_slow(now, !peer->link->pending(), others_wait)) {
+            peer->link->break_with(Error(ErrorCode::overloaded, fmt::format("{} {}", who(*peer), *what)));
+            ++cut;
+        }
+    }
+    return cut;
 }
 
 // ---- results
@@ -152,9 +157,9 @@ void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
 
 // Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who
 // is slow to take large results is not cut off for it; one who takes nothing at all is.
-bool NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& lock) {
-    for (std::size_t offset = 0; offset < data.size(); offset += wire::kPartBytesMax) {
-        const Bytes piece = data.subspan(offset, std::min(wire::kPartBytesMax, data.size() - offset));
+bool NodeCore::reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock) {
+    return data.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
+        let_others(lock);
         PeerState* const peer = call.node != id() ? route(call.node) : nullptr;
         if (peer != nullptr) {
             const std::shared_ptr<PeerState> kept = peer->shared_from_this();
@@ -170,8 +175,8 @@ bool NodeCore::reply_in_parts(const wire::FrameHeader& call, Bytes data, Lock& l
         route_frame({{.kind = Kind::part, .generation = call.generation, .node = call.node, .call = call.call},
                      std::as_bytes(std::span(&part, 1)),
                      piece});
-    }
-    return true;
+        return true;
+    });
 }
 
 }  // namespace rove

@@ -273,9 +273,10 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
         restless = restless || sends || (peer->parked && !peer->parked->for_thread);
         const bool takes_calls = !peer->parked && !lead.turn.quiet;
         pending = pending || peer->lost || peer->link->pending(takes_calls);
-        if (!peer->link->by_messages()) no_later(Clock::now() + kSleepMax);
+        if (!peer->link->by_messages() || !peer->staged.is_empty()) no_later(Clock::now() + kSleepMax);
     }
     pending = pending || (!ready_.empty() && !lead.turn.quiet);
+    if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
     if (const auto first = calls_.first_deadline()) no_later(*first);
     if (const auto warning = next_warning()) no_later(*warning);
     if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
@@ -428,7 +429,7 @@ bool NodeCore::wait(CallTable::Id id, std::optional<TimePoint> deadline) {
 }
 
 Result<CallEnd> NodeCore::finish(CallTable::Id id) {
-    std::shared_ptr<NodeCore> last;  // goes after the lock
+    Afterwards afterwards;
     Hold hold(*this);
     (void)wait_for(hold.lock(), id, std::nullopt);
     CallSlot* slot = calls_.find(id);
@@ -436,11 +437,11 @@ Result<CallEnd> NodeCore::finish(CallTable::Id id) {
     if (slot->state == CallSlot::State::flying) slot->end(stopped());
     if (slot->error()) {
         Error error = *slot->error();
-        last = free_slot(id);
+        afterwards = free_slot(id);
         return tl::unexpected<Error>(std::move(error));
     }
     CallEnd end = slot->take();
-    last = free_slot(id);
+    afterwards = free_slot(id);
     return end;
 }
 
@@ -472,38 +473,6 @@ std::optional<std::size_t> NodeCore::finish_at_once(Lock& lock, CallTable::Id id
     }
     give_lead(lead);
     return size;
-}
-
-Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte> into) {
-    std::shared_ptr<NodeCore> last;  // goes after the lock
-    Hold hold(*this);
-    if (const auto size = finish_at_once(hold.lock(), id, into)) {
-        last = free_slot(id);
-        return *size;
-    }
-    (void)wait_for(hold.lock(), id, std::nullopt);
-    CallSlot* slot = calls_.find(id);
-    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
-    if (slot->state == CallSlot::State::flying) slot->end(stopped());
-    Result<std::size_t> size = slot->data().size();
-    if (slot->error())
-        size = tl::unexpected<Error>(*slot->error());
-    else if (*size > into.size())
-        size = fail(ErrorCode::invalid, "a result of {} bytes does not fit into {}", slot->data().size(), into.size());
-    else if (*size > 0)
-        std::memcpy(into.data(), slot->data().data(), *size);
-    last = free_slot(id);
-    return size;
-}
-
-Result<Bytes> NodeCore::result(CallTable::Id id) {
-    Hold hold(*this);
-    (void)wait_for(hold.lock(), id, std::nullopt);
-    CallSlot* slot = calls_.find(id);
-    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
-    if (slot->state == CallSlot::State::flying) slot->end(stopped());
-    if (slot->error()) return tl::unexpected<Error>(*slot->error());
-    return slot->data();
 }
 
 std::optional<std::size_t> NodeCore::wait_any(std::span<const CallTable::Id> ids, std::optional<TimePoint> deadline) {
@@ -582,9 +551,12 @@ unsigned NodeCore::housekeep(Lead& lead) {
         else
             ++i;
     }
-    if (auto doomed = memory_.take_doomed(); !doomed.empty()) {
+    changed += cut_off_slow_senders(now);
+    // Unmapping much takes long: without the lock.
+    if (auto doomed = memory_.take_doomed(); !doomed.empty() || spare_memory_->is_due(now)) {
         lead.lock.unlock();
         doomed.clear();
+        spare_memory_->trim(now);
         lead.lock.lock();
     }
     return changed;

@@ -252,12 +252,10 @@ void copy(rove_here* here, const void* payload, std::size_t size) {
     for (std::size_t done = 0; done < from->size(); done += kTransferBytesMax) {
         const auto piece = from->subspan(done, std::min(kTransferBytesMax, from->size() - done));
         const MemoryPart head{which->to_key, which->to_offset + done, piece.size()};
-        ByteBuffer message(sizeof head + piece.size());
-        std::memcpy(message.data(), &head, sizeof head);
-        std::memcpy(message.data() + sizeof head, piece.data(), piece.size());
+        const rove_piece message[] = {{&head, sizeof head}, {piece.data(), piece.size()}};
         rove_pending pending{};
         std::size_t nothing = 0;
-        int error = rove_here_call(here, to_node, &put, message.data(), message.size(), &pending);
+        int error = rove_here_call_pieces(here, to_node, &put, message, std::size(message), &pending);
         if (error == ROVE_OK) error = rove_pending_take(&pending, nullptr, 0, &nothing);
         if (error != ROVE_OK) return end_with(here, Error(static_cast<ErrorCode>(error), rove_last_failure()->message));
     }

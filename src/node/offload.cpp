@@ -197,8 +197,8 @@ void complete(NodeCore::Callee& callee, const Callable& callable) {
     callee.shipped = &code.shipped;
 }
 
-rove_pending begin_call(const Peer& peer, const Callable& callable, const std::byte* payload, std::size_t size,
-                        bool reply, std::int64_t limit_ns) {
+rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload, bool reply,
+                        std::int64_t limit_ns) {
     NodeCore::Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
     NodeCore& core = usable(*Edge::core(peer));
     complete(callee, callable);
@@ -206,7 +206,7 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, const std::b
     if (callee.shipped == nullptr && !Edge::state(peer)->has_residents)
         throw Error(ErrorCode::unsupported, callable.name + " cannot be sent to " + who(peer.node(), peer.address()) +
                                                 ": " + code_of(callable).why_not);
-    NodeCore::Outgoing outgoing{callee, {payload, size}, reply};
+    NodeCore::Outgoing outgoing{callee, Pieces(payload), reply};
     outgoing.deadline = deadline_of(limit_ns);
     const CallTable::Id id = value_or_throw(core.call(Edge::state(peer), outgoing));
     if (outgoing.deadline && reply) core.limit(id, *outgoing.deadline);

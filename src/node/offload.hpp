@@ -56,7 +56,7 @@ inline rove_pending pending_of(NodeCore& core, CallTable::Id id) {
     return {&core, id.slot, id.generation};
 }
 // A call of what is built into every node.
-[[nodiscard]] rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, Bytes payload,
-                                         std::optional<TimePoint> deadline = std::nullopt);
+[[nodiscard]] rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name,
+                                         const Pieces& payload, std::optional<TimePoint> deadline = std::nullopt);
 
 }  // namespace rove::detail

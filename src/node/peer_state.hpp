@@ -3,7 +3,6 @@
 // Threads: under the node's lock.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <deque>
@@ -18,6 +17,7 @@
 #include "code/cache.hpp"
 #include "fabric/fabric.hpp"
 #include "node/code_arrival.hpp"
+#include "node/staging.hpp"
 #include "rove/node.hpp"
 #include "wire/control.hpp"
 
@@ -26,13 +26,6 @@ namespace rove {
 // Frames that wait for room in the peer's mailbox, per traffic. Calls beyond it are refused as overloaded (or wait, where
 // the caller can). A peer that lets as many bytes of replies pile up does not take them: it is cut off.
 inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
-// Payloads that are arriving in parts from one peer: a few threads of it may be sending one at once.
-inline constexpr std::size_t kStagedBytesMax = 8 * wire::kMessageBytesMax;
-inline constexpr std::size_t kStagedMax = 256;  // of them; a thread sends one at a time
-// From all peers together: 32 of the largest, so four peers may use all that one may. What does not fit waits in its mailbox.
-inline constexpr std::size_t kAllStagedBytesMax = 4 * kStagedBytesMax;
-// While some wait for that: a peer that does not go on with a payload for so long is cut off.
-inline constexpr auto kStagingStalledFor = std::chrono::seconds(10);
 // Frames that wait for room, to all peers together: 16 that use all that one may.
 inline constexpr std::size_t kAllOutboxBytesMax = 16 * kOutboxBytesMax;
 // Of them from one thread, for functions that it runs one within the other: fewer than the receiver takes.
@@ -42,12 +35,6 @@ inline constexpr std::size_t kLargesMax = kStagedBytesMax / wire::kMessageBytesM
 inline constexpr unsigned kInlineSends = 8;
 // Function names a peer has given handles for. A node that uses more of one peer's functions sends names again.
 inline constexpr std::size_t kBindingsMax = 65536;
-
-// A payload that is arriving in parts.
-struct Assembly {
-    ByteBuffer bytes;
-    std::size_t arrived = 0;
-};
 
 // A call that was sent on for someone else, until the peer gives its credit back: if the peer dies before, the caller is told.
 struct Forwarded {
@@ -94,11 +81,9 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     ForeignCode foreign_code;                               // what it may have sent to others
     std::optional<Parked> parked;
     std::deque<Forwarded> forwarded;
-    std::unordered_map<std::uint64_t, Assembly> staged;  // payloads that come in parts
-    std::size_t staged_bytes = 0;
-    TimePoint staged_at{};                    // when the last part came
-    std::optional<TimePoint> waits_to_stage;  // since when the next one waits for others' payloads
-    std::uint64_t parts_sent = 0;             // payloads that went in parts
+    Staging staged;                       // payloads that come in parts
+    bool waits_to_stage = false;          // the next one waits until others' are taken
+    std::uint64_t parts_sent = 0;         // payloads that went in parts
     std::vector<std::thread::id> larges;  // threads that send one: more than one only where they are one thread, nested
     Peer::Counters counters;
     bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …
@@ -113,11 +98,6 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     void forget_handle(const FunctionId& function);
     // Whether there is a link that can be used.
     [[nodiscard]] bool linked() const { return link && !lost && link->broken() == nullptr; }
-    // Whether the peer has begun to send a payload, and the rest of it is not there.
-    [[nodiscard]] bool has_half_a_payload() const {
-        return std::any_of(staged.begin(), staged.end(),
-                           [](const auto& each) { return each.second.arrived < each.second.bytes.size(); });
-    }
     // Whether a call can be written into the mailbox at once, if there is room.
     [[nodiscard]] bool clear_way() const { return linked() && outbox[0].empty() && !frame_open; }
     // Whether the leader should look at it.
@@ -173,8 +153,8 @@ inline void PeerState::forget_meeting() {
     foreign_code = {};
     parked.reset();
     forwarded.clear();
-    staged.clear();
-    staged_bytes = 0;
+    (void)staged.clear();
+    waits_to_stage = false;
 }
 
 }  // namespace rove

@@ -190,13 +190,13 @@ bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes
     return true;
 }
 
-Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, Bytes data, Lock* lock) {
+Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, const Pieces& data, Lock* lock) {
     if (data.size() > wire::kMessageBytesMax)
         return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}; leave it in a buffer",
                     data.size(), wire::kMessageBytesMax);
     const bool whole = data.size() <= wire::kPayloadBytesMax || call.node == id() || lock == nullptr;
-    if ((call.flags & wire::kNoReply) != 0 || (whole && reply_at_once(call, ran, data))) return {};
-    if (!whole && !reply_in_parts(call, std::exchange(data, {}), *lock))
+    if ((call.flags & wire::kNoReply) != 0 || (whole && reply_at_once(call, ran, data.whole()))) return {};
+    if (!whole && !reply_in_parts(call, data, *lock))
         return end_with_error(call, Error(ErrorCode::disconnected,
                                           "the caller's node was lost, or took nothing, while the result was sent"));
     end_call({.flags = whole ? std::uint8_t{0} : wire::kParts,
@@ -206,7 +206,7 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, By
               .call = call.call,
               .hops = call.hops,
               .status = static_cast<std::uint8_t>(ran)},
-             data);
+             whole ? data.whole() : Bytes());
     return {};
 }
 
@@ -230,9 +230,12 @@ Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& erro
     return {};
 }
 
-Status NodeCore::reply(const wire::FrameHeader& to, code::Ran ran, Bytes data) {
+Status NodeCore::reply(const wire::FrameHeader& to, code::Ran ran, const Pieces& data) {
+    ByteBuffer room;
+    const bool in_parts = data.size() > wire::kPayloadBytesMax && to.node != id();
+    const Pieces one = in_parts || data.size() > wire::kMessageBytesMax ? data : Pieces(data.joined(room));
     Hold hold(*this);
-    return end_with_reply(to, ran, data, &hold.lock());
+    return end_with_reply(to, ran, one, &hold.lock());
 }
 
 Status NodeCore::reply_error(const wire::FrameHeader& to, const Error& error) {
@@ -367,7 +370,7 @@ void NodeCore::clean_up(PeerState& peer) {
     if (peer.hang_up) peer.hang_up(Error(ErrorCode::disconnected, peer.gone));
     peer.hang_up = nullptr;
     bury(std::move(peer.link));
-    staged_bytes_ -= peer.staged_bytes;
+    staged_bytes_ -= peer.staged.clear();
     outbox_bytes_ -= peer.outbox_bytes[0] + peer.outbox_bytes[1];
     peer.forget_meeting();
     ++links_version_;

@@ -127,6 +127,13 @@ TEST_F(Staging, IsBoundedOverAllPeersAndWhoDoesNotGoOnIsCutOff) {
         << "there was room beyond the bound";
     is_served();
     EXPECT_TRUE(soon([] { return core.load()->peers_known() == 1; })) << "somebody who holds the room is still there";
+    Guest& one = guests_.front();
+    const PeerState& cut_off = *detail::Edge::state(one.link);
+    EXPECT_TRUE(soon([&] {
+        (void)one.node.poll(0ms);
+        return cut_off.gone.find("a second that are the least") != std::string::npos;
+    })) << "told: "
+        << cut_off.gone;
 }
 
 TEST_F(Staging, WhatIsTakenBackIsRoomAgain) {

@@ -52,7 +52,7 @@ TEST(CallTable, PartsComeInTheirOrder) {
 
 // Who asks for more large results than it takes loses those, and not the peer that sends them.
 TEST(CallTable, AResultBeyondTheRoomForThemEndsItsCallOnly) {
-    CallTable table(1, 100);
+    CallTable table(1, std::make_shared<SpareMemory>(), 100);
     using enum CallTable::Gathered;
     CallSlot& held = *table.flying(*table.begin(nullptr));
     const CallTable::Id held_id = held.id();
@@ -69,6 +69,54 @@ TEST(CallTable, AResultBeyondTheRoomForThemEndsItsCallOnly) {
     const auto next = table.begin(nullptr);
     ASSERT_TRUE(next);
     EXPECT_EQ(table.gather(*table.flying(*next), 0, 100, ByteBuffer(100)), taken) << "there is room again";
+}
+
+// Who waits for a result that comes in parts may have them where it wants them, and then they take no room here.
+TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
+    CallTable table(1, std::make_shared<SpareMemory>(), 10);
+    using enum CallTable::Gathered;
+    struct Taking {
+        std::size_t bytes = 0, total = 0, refuse_at = SIZE_MAX;
+        static bool take(void* self, Bytes part, std::size_t total) {
+            auto& taking = *static_cast<Taking*>(self);
+            taking.bytes += part.size();
+            taking.total = total;
+            return taking.bytes < taking.refuse_at;
+        }
+    } taking;
+    const ResultSink sink{&Taking::take, &taking};
+    CallSlot& slot = *table.flying(*table.begin(nullptr));
+    slot.sink = &sink;
+    EXPECT_EQ(table.gather(slot, 0, 300, ByteBuffer(100)), taken);
+    EXPECT_EQ(table.gather(slot, 100, 300, ByteBuffer(201)), wrong);
+    EXPECT_EQ(table.gather(slot, 100, 300, ByteBuffer(200)), taken);
+    slot.end_gathered();
+    EXPECT_FALSE(slot.error());
+    EXPECT_TRUE(slot.in_sink());
+    EXPECT_EQ(taking.bytes, 300U);
+    EXPECT_EQ(taking.total, 300U);
+
+    CallSlot& half = *table.flying(*table.begin(nullptr));
+    half.sink = &sink;
+    EXPECT_EQ(table.gather(half, 0, 300, ByteBuffer(100)), taken);
+    half.end_gathered();
+    EXPECT_TRUE(half.error()) << "the rest did not come";
+
+    CallSlot& refused = *table.flying(*table.begin(nullptr));
+    refused.sink = &sink;
+    taking = {.refuse_at = 1};
+    EXPECT_EQ(table.gather(refused, 0, 300, ByteBuffer(100)), ended);
+    ASSERT_TRUE(refused.error());
+    EXPECT_EQ(refused.error()->code(), ErrorCode::invalid);
+
+    // Nobody waits when the first part comes: it stays here until somebody does.
+    CallSlot& kept = *table.flying(*table.begin(nullptr));
+    EXPECT_EQ(table.gather(kept, 0, 10, ByteBuffer(4, std::byte{7})), taken);
+    kept.sink = &sink;
+    EXPECT_EQ(table.gather(kept, 4, 10, ByteBuffer(6, std::byte{7})), taken);
+    kept.end_gathered();
+    EXPECT_FALSE(kept.in_sink());
+    EXPECT_EQ(kept.data().size(), 10U);
 }
 
 }  // namespace

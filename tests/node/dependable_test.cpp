@@ -393,14 +393,6 @@ TEST_P(Dependable, PayloadsThatWaitForAThreadMayDoSo) {
     go_on = true;
     for (auto& call : calls) EXPECT_EQ(call.get(), bytes.size());
 }
-TEST(PeerStates, HalfAPayloadIsNoWholeOne) {
-    PeerState peer;
-    EXPECT_FALSE(peer.has_half_a_payload());
-    peer.staged[1] = {ByteBuffer(10), 10};
-    EXPECT_FALSE(peer.has_half_a_payload()) << "it waits for its call, or for a thread";
-    peer.staged[2] = {ByteBuffer(10), 4};
-    EXPECT_TRUE(peer.has_half_a_payload());
-}
 
 // Code, from a node to its client.
 TEST_P(Dependable, AClientIsSentNoCode) {

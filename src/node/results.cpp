@@ -1,0 +1,70 @@
+// Results, taken by the threads that wait for them.
+#include <cstring>
+
+#include "node/core.hpp"
+
+namespace rove {
+
+// Parts of a result go to whoever waits for it as they come: into its own memory, and by no way round.
+void NodeCore::wait_into(Lock& lock, CallTable::Id id, const ResultSink& sink) {
+    if (CallSlot* const slot = calls_.flying(id)) slot->sink = &sink;
+    (void)wait_for(lock, id, std::nullopt);
+    if (CallSlot* const slot = calls_.find(id)) slot->sink = nullptr;
+}
+
+Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte> into) {
+    struct Copying {
+        std::span<std::byte> into;
+        std::size_t done = 0, total = 0;
+    } copying{into};
+    const ResultSink sink{[](void* self, Bytes part, std::size_t total) {
+                              auto& to = *static_cast<Copying*>(self);
+                              to.total = total;
+                              if (total <= to.into.size())
+                                  std::memcpy(to.into.data() + to.done, part.data(), part.size());
+                              to.done += part.size();
+                              return true;
+                          },
+                          &copying};
+    Afterwards afterwards;
+    Hold hold(*this);
+    if (const auto size = finish_at_once(hold.lock(), id, into)) {
+        afterwards = free_slot(id);
+        return *size;
+    }
+    wait_into(hold.lock(), id, sink);
+    CallSlot* slot = calls_.find(id);
+    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->state == CallSlot::State::flying) slot->end(stopped());
+    Result<std::size_t> size = slot->in_sink() ? copying.total : slot->data().size();
+    if (slot->error())
+        size = tl::unexpected<Error>(*slot->error());
+    else if (*size > into.size())
+        size = fail(ErrorCode::invalid, "a result of {} bytes does not fit into {}", *size, into.size());
+    else if (*size > 0 && !slot->in_sink())
+        std::memcpy(into.data(), slot->data().data(), *size);
+    afterwards = free_slot(id);
+    return size;
+}
+
+Result<std::optional<Bytes>> NodeCore::result_into(CallTable::Id id, const ResultSink& sink) {
+    Hold hold(*this);
+    wait_into(hold.lock(), id, sink);
+    CallSlot* slot = calls_.find(id);
+    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->state == CallSlot::State::flying) slot->end(stopped());
+    if (slot->error()) return tl::unexpected<Error>(*slot->error());
+    return slot->in_sink() ? std::nullopt : std::optional(slot->data());
+}
+
+Result<Bytes> NodeCore::result(CallTable::Id id) {
+    Hold hold(*this);
+    (void)wait_for(hold.lock(), id, std::nullopt);
+    CallSlot* slot = calls_.find(id);
+    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->state == CallSlot::State::flying) slot->end(stopped());
+    if (slot->error()) return tl::unexpected<Error>(*slot->error());
+    return slot->data();
+}
+
+}  // namespace rove

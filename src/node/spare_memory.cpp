@@ -1,0 +1,98 @@
+#include "node/spare_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace rove {
+
+LargeBytes::LargeBytes(LargeBytes&& other) noexcept
+    : home_(std::move(other.home_)),
+      heap_(std::move(other.heap_)),
+      place_(std::exchange(other.place_, {})),
+      size_(std::exchange(other.size_, 0)) {}
+
+LargeBytes& LargeBytes::operator=(LargeBytes&& other) noexcept {
+    if (this == &other) return *this;
+    give_back();
+    home_ = std::move(other.home_);
+    heap_ = std::move(other.heap_);
+    place_ = std::exchange(other.place_, {});
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+}
+
+void LargeBytes::give_back() {
+    if (home_) home_->keep(place_);
+    home_.reset();
+    heap_.reset();
+    place_ = {};
+    size_ = 0;
+}
+
+SpareMemory::~SpareMemory() {
+    for (const auto& place : kept_) munmap(place.data(), place.size());
+}
+
+Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
+    LargeBytes taken;
+    taken.size_ = bytes;
+    if (bytes < kMappedPayloadBytesMin) {
+        taken.heap_.reset(new std::byte[bytes]);  // not cleared
+        taken.place_ = {taken.heap_.get(), bytes};
+        return taken;
+    }
+    taken.home_ = shared_from_this();
+    const std::size_t wanted = std::bit_ceil(bytes);  // few sizes, so that most of what is kept fits
+    {
+        const std::lock_guard lock(mutex_);
+        // The one that was used last of those that fit: it is the likeliest to be in the cache.
+        const auto found =
+            std::find_if(kept_.rbegin(), kept_.rend(), [wanted](const auto& place) { return place.size() >= wanted; });
+        if (found != kept_.rend()) {
+            taken.place_ = *found;
+            kept_.erase(std::next(found).base());
+            kept_bytes_ -= taken.place_.size();
+            return taken;
+        }
+    }
+    void* const memory =
+        mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        taken.home_.reset();
+        return fail(ErrorCode::overloaded, "this machine has no memory for {} bytes that arrive", bytes);
+    }
+    (void)madvise(memory, wanted, MADV_HUGEPAGE);  // a fault for 2 MiB, where the kernel can
+    taken.place_ = {static_cast<std::byte*>(memory), wanted};
+    return taken;
+}
+
+void SpareMemory::keep(std::span<std::byte> place) {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(place);
+    kept_bytes_ += place.size();
+    used_at_ = Clock::now();
+}
+
+bool SpareMemory::is_due(TimePoint now) {
+    if (is_empty()) return false;
+    const std::lock_guard lock(mutex_);
+    return kept_bytes_ > most(now);
+}
+
+void SpareMemory::trim(TimePoint now) {
+    std::vector<std::span<std::byte>> unmapped;
+    {
+        const std::lock_guard lock(mutex_);
+        while (kept_bytes_ > most(now)) {  // the one that was used longest ago first
+            unmapped.push_back(kept_.front());
+            kept_bytes_ -= kept_.front().size();
+            kept_.erase(kept_.begin());
+        }
+    }
+    for (const auto& place : unmapped) munmap(place.data(), place.size());
+}
+
+}  // namespace rove

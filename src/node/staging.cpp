@@ -1,0 +1,79 @@
+#include "node/staging.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace rove {
+
+void Staging::begin(std::uint64_t number, LargeBytes place, TimePoint now) {
+    if (payloads_.empty()) {
+        looked_at_ = now;
+        waited_ = {};
+        arrived_ = 0;
+    }
+    bytes_ += place.size();
+    payloads_[number].place = std::move(place);
+}
+
+bool Staging::add(const wire::Part& part, Bytes bytes) {
+    const auto found = payloads_.find(part.number);
+    if (found == payloads_.end()) return false;
+    Payload& whole = found->second;
+    if (part.offset != whole.arrived || part.total_bytes != whole.place.size() ||
+        bytes.size() > whole.place.size() - whole.arrived)
+        return false;
+    std::memcpy(whole.place.data() + whole.arrived, bytes.data(), bytes.size());
+    whole.arrived += bytes.size();
+    arrived_ += bytes.size();
+    return true;
+}
+
+std::optional<LargeBytes> Staging::take(const wire::Staged& which) {
+    const auto found = payloads_.find(which.number);
+    if (found == payloads_.end() || found->second.place.size() != which.total_bytes ||
+        found->second.arrived != which.total_bytes)
+        return std::nullopt;
+    LargeBytes whole = std::move(found->second.place);
+    bytes_ -= whole.size();
+    payloads_.erase(found);
+    return whole;
+}
+
+std::size_t Staging::forget(std::uint64_t number) {
+    const auto found = payloads_.find(number);
+    if (found == payloads_.end()) return 0;
+    const std::size_t bytes = found->second.place.size();
+    bytes_ -= bytes;
+    payloads_.erase(found);
+    return bytes;
+}
+
+std::size_t Staging::clear() {
+    payloads_.clear();
+    return std::exchange(bytes_, 0);
+}
+
+std::optional<std::string> Staging::too_slow(TimePoint now, bool waited_for, bool others_wait) {
+    const Duration since = std::min<Duration>(now - std::exchange(looked_at_, now), kStagingLookMax);
+    if (payloads_.empty() || !waited_for) return std::nullopt;
+    for (auto& [number, payload] : payloads_)
+        if ((payload.age += since) > kStagedAgeMax)
+            return fmt::format("began a payload of {} bytes, and its call did not come within {} s",
+                               payload.place.size(), kStagedAgeMax.count());
+    waited_ += since;
+    const Duration window = others_wait ? kStagingStalledFor : kStagingIdleFor;
+    if (waited_ < window) return std::nullopt;
+    const double seconds = std::chrono::duration<double>(waited_).count();
+    const auto due = static_cast<std::size_t>(seconds * static_cast<double>(kStagingRateMin));
+    if (arrived_ < due)
+        return fmt::format(
+            "began to send a payload and sent {} bytes in {:.0f} s, of the {} a second that are the least{}", arrived_,
+            seconds, kStagingRateMin, others_wait ? "; others wait for its room" : "");
+    waited_ = {};
+    arrived_ = 0;
+    return std::nullopt;
+}
+
+}  // namespace rove
