@@ -49,8 +49,10 @@ Figures measured(const Settings& settings, const Scratch& scratch, const std::st
 
 class Column {
 public:
+    // Name "": there is nothing to compare it with.
     void add(double ours, const std::string& name, double theirs) {
         ours_.push_back(ours);
+        if (name.empty()) return;
         theirs_[name].push_back(theirs);
         ratios_[name].push_back(ours / theirs);
     }
@@ -68,6 +70,22 @@ private:
     std::map<std::string, std::vector<double>> theirs_, ratios_;
 };
 
+// What large arguments and results are compared with; program.cpp has the same names.
+struct Large {
+    std::string name, what, function, beside;
+};
+const std::vector<Large>& large_rows() {
+    static const std::vector<Large> rows{{"put", "put", "", ""},
+                                         {"get", "get", "", ""},
+                                         {"text_argument", "argument", "std::string", "put"},
+                                         {"values_argument", "argument", "std::vector<double>", "put"},
+                                         {"view_argument", "argument", "std::span<const double>", "put"},
+                                         {"text_result", "result", "std::string", "get"},
+                                         {"values_result", "result", "std::vector<double>", "get"}};
+    return rows;
+}
+constexpr std::size_t kLargeMib[] = {1, 4, 31};
+
 OneWay one_way(double round_trip_ns) {
     const double half = round_trip_ns / 2;
     return {half, half, half, half};
@@ -78,6 +96,7 @@ OneWay one_way(double round_trip_ns) {
 void measure_api(const Settings& settings, Report& report, Progress& progress) {
     const Scratch scratch;
     Column sync, empty, rate, put, get, image, bitcode, very_first;
+    std::map<std::pair<std::string, std::size_t>, Column> larges;
     const std::string ms = settings.quick ? "20" : "500";
     for (unsigned run = 0; run < settings.runs; ++run) {
         progress.say(fmt::format("typed calls, run {} of {}", run + 1, settings.runs));
@@ -89,6 +108,16 @@ void measure_api(const Settings& settings, Report& report, Progress& progress) {
         constexpr double kBytes = 1 << 20U;
         put.add(kBytes / f.at("put_ns") * 1e9, "memcpy_bytes_per_second", kBytes / f.at("memcpy_ns") * 1e9);
         get.add(kBytes / f.at("get_ns") * 1e9, "memcpy_bytes_per_second", kBytes / f.at("memcpy_ns") * 1e9);
+        for (const std::size_t mib : kLargeMib) {
+            const double bytes = static_cast<double>(mib << 20U);
+            const auto rate_of = [&](const std::string& name) {
+                return bytes / f.at(fmt::format("{}_{}_ns", name, mib)) * 1e9;
+            };
+            for (const Large& each : large_rows())
+                larges[{each.name, mib}].add(rate_of(each.name),
+                                             each.beside.empty() ? "" : each.beside + "_bytes_per_second",
+                                             rate_of(each.beside.empty() ? each.name : each.beside));
+        }
         progress.say(fmt::format("first calls, run {} of {}", run + 1, settings.runs));
         const Figures packed = measured(settings, scratch, "rove_bench_api", {}, {"first"});
         image.add(packed.at("first_ns"), "raw_cached_ns", f.at("raw_ns"));
@@ -106,6 +135,12 @@ void measure_api(const Settings& settings, Report& report, Progress& progress) {
     add(rate.row("async, 64 in flight", "add", 8, fabric), [&](Row& row) { row.per_second = rate.middle(); });
     add(put.row("put", "", 1 << 20U, fabric), [&](Row& row) { row.bytes_per_second = put.middle(); });
     add(get.row("get", "", 1 << 20U, fabric), [&](Row& row) { row.bytes_per_second = get.middle(); });
+    for (const std::size_t mib : kLargeMib)
+        for (const Large& each : large_rows()) {
+            const Column& column = larges[{each.name, mib}];
+            add(column.row(each.what, each.function, mib << 20U, fabric),
+                [&](Row& row) { row.bytes_per_second = column.middle(); });
+        }
     add(image.row("first call, image", "lambda", 4, fabric),
         [&](Row& row) { row.one_way_ns = one_way(image.middle() * 2); });
     add(very_first.row("a program's and its node's very first call", "lambda", 4, fabric),

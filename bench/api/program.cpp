@@ -5,6 +5,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <iterator>
+#include <random>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "rove/rove.hpp"
@@ -18,6 +23,27 @@ int add(int a, int b) {
 }
 void nothing() {}
 
+// What large arguments and results are. The results are there already: what it takes to make them is the function's own.
+std::size_t take_text(const std::string& text) {
+    return text.size();
+}
+std::size_t take_values(const std::vector<double>& values) {
+    return values.size();
+}
+std::size_t take_view(std::span<const double> values) {
+    return values.size();
+}
+const std::string& give_text(std::size_t bytes) {
+    static std::string kept;
+    if (kept.size() != bytes) kept.assign(bytes, 'r');
+    return kept;
+}
+const std::vector<double>& give_values(std::size_t count) {
+    static std::vector<double> kept;
+    if (kept.size() != count) kept.assign(count, 1.5);
+    return kept;
+}
+
 double ns_since(Clock::time_point begin) {
     return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
@@ -25,6 +51,45 @@ double ns_since(Clock::time_point begin) {
 double median(std::vector<double> values) {
     std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
     return values[values.size() / 2];
+}
+
+// What a payload of that many MiB takes as each of these, beside put and get of as many bytes. Once each, in another order every time, so
+// that all see the same machine.
+void large(const rove::Peer& peer, std::size_t mib, double ms) {
+    const std::size_t bytes = mib << 20U;
+    const std::string text(bytes, 'a');
+    const std::vector<double> values(bytes / sizeof(double), 0.5);
+    std::vector<double> into(values.size());
+    const auto buffer = peer.allocate<double>(values.size()).get();
+    const auto check = [bytes](std::size_t got, std::size_t unit) {
+        if (got * unit != bytes) std::abort();
+    };
+    struct Row {
+        const char* name;
+        std::function<void()> work;
+        std::vector<double> samples{};
+    };
+    Row rows[] = {
+        {"put", [&] { peer.put(values, buffer).get(); }},
+        {"text_argument", [&] { check(peer.sync(rove::fn<take_text>, text), 1); }},
+        {"values_argument", [&] { check(peer.sync(rove::fn<take_values>, values), sizeof(double)); }},
+        {"view_argument", [&] { check(peer.sync(rove::fn<take_view>, values), sizeof(double)); }},
+        {"get", [&] { peer.get(buffer, into).get(); }},
+        {"text_result", [&] { check(peer.sync(rove::fn<give_text>, bytes).size(), 1); }},
+        {"values_result", [&] { check(peer.sync(rove::fn<give_values>, values.size()).size(), sizeof(double)); }},
+    };
+    constexpr int kUnmeasured = 3;  // memory that is new costs a page fault for each of its pages
+    int round = 0;
+    std::minstd_rand random;  // what ran before decides what is in the caches
+    for (const auto begin = Clock::now(); round < 2 * kUnmeasured || ns_since(begin) < ms * 1e6; ++round) {
+        std::shuffle(std::begin(rows), std::end(rows), random);
+        for (Row& row : rows) {
+            const auto start = Clock::now();
+            row.work();
+            if (round >= kUnmeasured) row.samples.push_back(ns_since(start));
+        }
+    }
+    for (Row& row : rows) std::printf("%s_%zu_ns %g\n", row.name, mib, median(std::move(row.samples)));
 }
 
 // The median over groups of ten, for a clock's own time would count.
@@ -100,6 +165,7 @@ void steady(const rove::Peer& peer, const char* package, double ms) {
         gets.push_back(time_of(ms / 5, [&] { peer.get(buffer, there).get(); }));
     }
     std::printf("memcpy_ns %g\nput_ns %g\nget_ns %g\n", median(copies), median(puts), median(gets));
+    for (const std::size_t mib : {1, 4, 31}) large(peer, mib, ms);
 }
 
 // The time of a call, with the node awake (`rove bench wake` tells what waking costs) and nothing compiling.
