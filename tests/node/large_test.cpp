@@ -156,6 +156,7 @@ TEST_P(Large, SeveralInOneCall) {
 TEST_P(Large, FromWithinFunctions) {
     const auto text = made<std::string>(3'000'000);
     EXPECT_EQ(peer().sync(fn<by_the_caller>, text), text);
+    EXPECT_EQ(peer().sync(fn<onward>, text), text) << "to the node that it runs on";
 }
 
 TEST_P(Large, ManyAtOnce) {
