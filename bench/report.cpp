@@ -45,7 +45,8 @@ std::string ours(const Row& row) {
         return fmt::format("{:.0f} ns (min {:.0f}, 99 % {:.0f}, 99.9 % {:.0f}, spread {:.0f} %)", row.one_way_ns->p50,
                            row.one_way_ns->min, row.one_way_ns->p99, row.one_way_ns->p999,
                            100 * (row.one_way_ns->p999 / row.one_way_ns->p50 - 1));
-    if (row.bytes_per_second && (row.what == "bandwidth" || !row.per_second)) return figure(*row.bytes_per_second) + "B/s";
+    if (row.bytes_per_second && (row.what == "bandwidth" || !row.per_second))
+        return figure(*row.bytes_per_second) + "B/s";
     if (row.per_second) return figure(*row.per_second) + "/s";
     if (row.core_share) return fmt::format("{:.2f} % of a core", 100 * *row.core_share);
     return "";
