@@ -8,29 +8,16 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
+#include "base/boot_id.hpp"
 #include "fabric/direct/lanes.hpp"
 
 namespace rove::fabric {
 namespace {
 
 constexpr std::uint8_t kOfferVersion = 3;
-constexpr std::size_t kBootIdBytes = 36;
 // A file that can neither shrink nor be unsealed: touching what a peer cut off would be SIGBUS.
 constexpr int kSealsWanted = F_SEAL_SHRINK | F_SEAL_SEAL;
-
-// Identifies the running kernel: process numbers and memory files mean nothing on another.
-const std::string& boot_id() {
-    static const std::string id = [] {
-        std::ifstream file("/proc/sys/kernel/random/boot_id");
-        std::string text;
-        std::getline(file, text);
-        text.resize(kBootIdBytes);
-        return text;
-    }();
-    return id;
-}
 
 // A memory file of the right size, sealed. Pages of 4 KiB only: those of hugetlbfs come from a pool, and a hole punched into
 // such a file is SIGBUS where the pool is empty.

@@ -5,25 +5,13 @@
 #include <cstdio>
 #include <fstream>
 
+#include "base/boot_id.hpp"
 #include "fabric/ucx/fabric.hpp"
 
 namespace rove::fabric {
 namespace {
 
 constexpr std::uint8_t kOfferVersion = 2;
-constexpr std::size_t kBootIdBytes = 36;
-
-// Tells two machines apart, and a container with its own kernel: shared memory is offered to neither.
-const std::string& boot_id() {
-    static const std::string id = [] {
-        std::ifstream file("/proc/sys/kernel/random/boot_id");
-        std::string text;
-        std::getline(file, text);
-        text.resize(kBootIdBytes);
-        return text;
-    }();
-    return id;
-}
 
 // Whether all of a region at `at` lies in one mapping that is shared and writable.
 bool is_shared_mapping(const void* at) {
