@@ -6,10 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <thread>
 
 #include "base/made_once.hpp"
+#include "node/core.hpp"
+#include "node/here.hpp"
+#include "node/offload.hpp"
 #include "nodes.hpp"
 
 namespace rove::test {
@@ -152,6 +156,49 @@ TEST(MadeOnce, IsTriedAgainWhereMakingFailed) {
     MadeOnce<const int> value;
     EXPECT_THROW(value.get([]() -> const int* { throw std::runtime_error("not now"); }), std::runtime_error);
     EXPECT_EQ(value.get([] { return new int(5); }), 5);
+}
+
+// How many peers the node knows that the function runs on.
+std::size_t peers_here(Here& here) {
+    return here.raw()->core->peers_known();
+}
+// A process meets the server and has a child that lives on. The child keeps none of the sockets by which its end is seen.
+TEST_P(Forks, AChildThatLivesOnHidesNobodysEnd) {
+    enum class End { drops_its_node, is_killed };
+    for (const End end : {End::drops_its_node, End::is_killed}) {
+        SCOPED_TRACE(end == End::is_killed ? "killed" : "drops its node");
+        ASSERT_EQ(peer().sync(fn<peers_here>), 1U);
+        std::array<int, 2> lives{}, ready{};
+        ASSERT_EQ(pipe2(lives.data(), O_CLOEXEC), 0);  // the grandchild lives until its writing end is closed
+        ASSERT_EQ(pipe2(ready.data(), O_CLOEXEC), 0);
+        const pid_t parent = fork();
+        if (parent == 0) {
+            alarm(60);
+            close(lives[1]);
+            auto own = std::make_unique<Node>(options());
+            (void)own->connect(server_->address()).sync([] { return 1; });
+            if (fork() == 0) {
+                alarm(60);
+                char byte = 0;
+                (void)!read(lives[0], &byte, 1);
+                _exit(0);
+            }
+            (void)!write(ready[1], "x", 1);
+            if (end == End::drops_its_node) own.reset();
+            for (;;) pause();
+        }
+        close(lives[0]);
+        char byte = 0;
+        EXPECT_EQ(read(ready[0], &byte, 1), 1);
+        if (end == End::is_killed) kill(parent, SIGKILL);
+        std::size_t left = 0;
+        for (int looks = 0; looks < 1000 && (left = peer().sync(fn<peers_here>)) != 1; ++looks)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        EXPECT_EQ(left, 1U) << "its end was not seen";
+        kill(parent, SIGKILL);
+        waitpid(parent, nullptr, 0);
+        for (const int each : {lives[1], ready[0], ready[1]}) close(each);
+    }
 }
 
 // The sockets by which nodes meet, and memory files: a program that this one starts inherits none.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fork_descriptors.hpp"
 #include "fabric/stream/lanes.hpp"
 
 namespace rove::fabric {
@@ -47,6 +48,7 @@ Result<std::unique_ptr<StreamLink>> StreamLink::open(StreamLanes& lanes, Descrip
     const int on = 1;
     (void)setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // a Unix socket has no such option
     std::unique_ptr<StreamLink> link(new StreamLink(lanes, std::move(socket)));
+    close_in_forks(link->socket_.number());
     link->region_ = map_private_region();
     link->mirror_ = map_private_region();
     if (!link->region_ || !link->mirror_)
@@ -65,6 +67,8 @@ Result<std::unique_ptr<StreamLink>> StreamLink::open(StreamLanes& lanes, Descrip
 StreamLink::~StreamLink() {
     if (broken() == nullptr) flush();
     lanes_.remove(*this);
+    (void)shutdown(socket_.number(), SHUT_RDWR);  // the end is seen at once, although a fork's child may have a copy
+    keep_in_forks(socket_.number());
 }
 
 Status StreamLink::connect(Bytes peer_offer) {

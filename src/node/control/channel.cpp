@@ -87,7 +87,9 @@ asio::awaitable<void> Channel::write_unsent() {
 
 void Channel::close() {
     asio::error_code ignored;
+    if (!socket_.is_open()) return;
     socket_.shutdown(Socket::shutdown_both, ignored);
+    keep_in_forks(socket_.native_handle());
     socket_.close(ignored);
 }
 
@@ -100,7 +102,9 @@ void Channel::close(const wire::control::Goodbye& goodbye) {
 int Channel::release() {
     asio::error_code error;
     const int descriptor = socket_.is_open() ? socket_.release(error) : -1;
-    return error ? -1 : descriptor;
+    if (error) return -1;
+    keep_in_forks(descriptor);
+    return descriptor;
 }
 
 Result<bool> Channel::same_user() const {

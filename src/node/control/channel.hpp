@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/bytes.hpp"
+#include "base/fork_descriptors.hpp"
 #include "base/result.hpp"
 #include "wire/control.hpp"
 
@@ -33,10 +34,14 @@ public:
     // Is in `open` for as long as it lives, which is no longer than the set.
     Channel(Socket socket, std::set<Channel*>& open) : socket_(std::move(socket)), open_(open) {
         open_.insert(this);
-        (void)fcntl(socket_.native_handle(), F_SETFD,
-                    FD_CLOEXEC);  // a program that this one starts would keep the peer waiting
+        // A copy in a program that this one starts, or in a fork's child, would hide this process's end from the peer.
+        (void)fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
+        close_in_forks(socket_.native_handle());
     }
-    ~Channel() { open_.erase(this); }
+    ~Channel() {
+        if (socket_.is_open()) keep_in_forks(socket_.native_handle());
+        open_.erase(this);
+    }
     Channel(const Channel&) = delete;
 
     // The next message's body, of 1 to `bytes_max` bytes. disconnected: the connection ended; invalid: of another size.

@@ -86,6 +86,7 @@ Result<std::string> Control::listen(const std::string& text) {
         acceptor_.emplace(*io_);
         acceptor_->open(endpoint.protocol(), error);
         if (!error) (void)fcntl(acceptor_->native_handle(), F_SETFD, FD_CLOEXEC);
+        if (!error) close_in_forks(acceptor_->native_handle());  // nobody would answer whom the child's copy lets in
         if (!error && !address.is_unix()) acceptor_->set_option(asio::socket_base::reuse_address(true), error);
         if (!error) acceptor_->bind(endpoint, error);
         if (!error) acceptor_->listen(asio::socket_base::max_listen_connections, error);
@@ -236,14 +237,17 @@ Result<std::shared_ptr<PeerState>> Control::connect(const std::string& address, 
     });
 }
 
+void Control::close_acceptor() {
+    if (!acceptor_ || !acceptor_->is_open()) return;
+    asio::error_code ignored;
+    keep_in_forks(acceptor_->native_handle());
+    acceptor_->close(ignored);
+}
+
 void Control::stop_accepting() {
     {
         const std::lock_guard lock(gate_->mutex);
-        if (gate_->io != nullptr)
-            asio::post(*gate_->io, [this] {
-                asio::error_code ignored;
-                if (acceptor_) acceptor_->close(ignored);
-            });
+        if (gate_->io != nullptr) asio::post(*gate_->io, [this] { close_acceptor(); });
     }
     if (!socket_path_.empty()) unlink(std::exchange(socket_path_, {}).c_str());
 }
@@ -269,6 +273,7 @@ void Control::stop() {
         io_->stop();
     });
     thread_.join();
+    close_acceptor();
     acceptor_.reset();
     attempts_.clear();
     unproven_.clear();

@@ -153,6 +153,7 @@ private:
         asio::awaitable<Result<std::shared_ptr<PeerState>>> work, std::optional<TimePoint> deadline);
     void spawn(asio::awaitable<void> work, const char* what);
     [[nodiscard]] asio::awaitable<void> accept_all();
+    void close_acceptor();
     [[nodiscard]] asio::awaitable<void> pause(std::chrono::milliseconds time);
     [[nodiscard]] Result<Cookie> cookie();
     [[nodiscard]] bool has_streams() const;
