@@ -43,12 +43,41 @@ void Link::await(std::vector<AwaitedSignal>& signals, bool calls_too) const {
 }
 
 void Link::break_with(Error why) {
-    if (!broken_) broken_ = std::move(why);
+    if (broken_ && !ended_) return;
+    broken_ = std::move(why);
+    ended_ = false;
+}
+
+void Link::end_with(Error why) {
+    if (broken_) return;
+    broken_ = std::move(why);
+    ended_ = true;
 }
 
 Result<std::unique_ptr<Link>> Fabric::open_stream(int socket, const StreamKeys&) {
     close(socket);
     return fail(ErrorCode::unsupported, "the fabric {} has no lanes over sockets", name());
+}
+
+// A direct peer can write there: each header is copied once, and checked as one that arrives.
+std::vector<ByteBuffer> Link::untaken(Traffic traffic) {
+    RingWriter& ring = outgoing_[index_of(traffic)];
+    std::vector<ByteBuffer> frames;
+    if (!ring.connected()) return frames;
+    for (std::uint64_t at = ring.credited(); at < ring.head();) {
+        const std::byte* const place = ring.memory() + at % kRingLines * wire::kLineBytes;
+        wire::FrameHeader header;
+        std::memcpy(&header, place, sizeof header);
+        const std::uint64_t lines = wire::lines_of(header);
+        if (!wire::is_well_formed(header) || lines > kRingLines - at % kRingLines || lines > ring.head() - at) break;
+        if (header.kind != wire::Kind::filler) {
+            ByteBuffer& frame = frames.emplace_back(wire::kHeaderBytes + header.body_bytes);
+            std::memcpy(frame.data(), &header, sizeof header);
+            std::memcpy(frame.data() + sizeof header, place + sizeof header, header.body_bytes);
+        }
+        at += lines;
+    }
+    return frames;
 }
 
 std::uint64_t Link::lines_credited(Traffic traffic) {

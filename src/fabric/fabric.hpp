@@ -87,7 +87,7 @@ public:
     // The next frame, if one has arrived whole; it stays valid until release(). Fillers are passed over. A malformed
     // frame breaks the link: broken() tells, and nothing is delivered any more.
     [[nodiscard]] bool next(Traffic traffic, wire::Frame& frame) {
-        if (broken_) return false;
+        if (!delivers()) return false;
         const RingReader::Arrival arrival = incoming_[static_cast<std::size_t>(traffic)].next(frame);
         if (arrival == RingReader::Arrival::malformed) break_with_malformed();
         return arrival == RingReader::Arrival::frame;
@@ -105,16 +105,19 @@ public:
     void let_go(Traffic traffic, std::uint64_t held);
     // Is there anything to deliver? Cheap; for the last look before sleep.
     [[nodiscard]] bool pending(bool calls_too = true) const {
-        return !broken_ && ((calls_too && incoming_[0].pending()) || incoming_[1].pending());
+        return delivers() && ((calls_too && incoming_[0].pending()) || incoming_[1].pending());
     }
     // Adds the next frames' signals: for a look that needs no lock, as long as the link lives.
     void await(std::vector<AwaitedSignal>& signals, bool calls_too) const;
 
     // --- ends
 
-    // Why the link can no longer be used, or null.
+    // Why nothing can be sent any more, or null.
     [[nodiscard]] const Error* broken() const { return broken_ ? &*broken_ : nullptr; }
+    // This side ends it, because the other one broke a rule or takes too little: nothing more of it is believed.
     void break_with(Error why);
+    // Whether the transport ended under it, and nobody here wanted that: what has arrived whole is still delivered.
+    [[nodiscard]] bool has_ended() const { return ended_; }
 
     // Bytes of frames published / frames published, for reports.
     struct Counters {
@@ -127,15 +130,20 @@ public:
         return outgoing_[static_cast<std::size_t>(traffic)].head();
     }
     [[nodiscard]] std::uint64_t lines_credited(Traffic traffic);
+    // What lies between: whole frames, header first, in their order. What a direct peer has spoilt in its memory ends the list.
+    [[nodiscard]] std::vector<ByteBuffer> untaken(Traffic traffic);
 
 protected:
+    // The transport ended.
+    void end_with(Error why);
+
     // Message links: carry lines [position, position + lines) of the ring to the peer / carry the credit. Direct: nothing.
     virtual void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) = 0;
     virtual void transmit_credit(Traffic traffic) = 0;
     // Direct links: has the peer announced that it sleeps? Message links wake by the message itself.
     [[nodiscard]] bool peer_sleeps() const {
         if (asleep_ == nullptr) return peer_asleep();
-        // The sleeper's barrier makes a fence here needless, where it can be had: see UcxFabric::announce_sleep.
+        // The sleeper's barrier makes a fence here needless, where it can be had: see SleepFence.
         if (sleeper_pays_->load(std::memory_order_acquire))
             std::atomic_signal_fence(std::memory_order_seq_cst);
         else
@@ -157,8 +165,10 @@ protected:
     Counters counters_;
 
 private:
+    [[nodiscard]] bool delivers() const { return !broken_ || ended_; }
     [[nodiscard]] std::byte* reserve_rarely(Traffic traffic, std::size_t frame_bytes);
     void break_with_malformed();
+    bool ended_ = false;  // broken_ is the transport's end
 };
 inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // UCX: two worker addresses (~1 KiB each) and two keys
 

@@ -89,6 +89,54 @@ TEST_P(TwoFabrics, CreditRunsOutAndComesBack) {
     EXPECT_TRUE(until([&] { return take(*link.b, Traffic::calls, sent); }));
 }
 
+// What a sender can say of frames of which it does not know that they were taken.
+TEST_P(TwoFabrics, WhatWasNotTakenCanBeReadBack) {
+    Joined link = join();
+    constexpr std::size_t kPayload = 5000;
+    std::uint64_t sent = 0, taken = 0;
+    const auto numbers = [&] {
+        const std::vector<ByteBuffer> frames = link.a->untaken(Traffic::replies);
+        for (std::size_t i = 0; i < frames.size(); ++i) {
+            const std::uint64_t number = sent - frames.size() + i;
+            wire::FrameHeader header;
+            std::memcpy(&header, frames[i].data(), sizeof header);
+            EXPECT_EQ(static_cast<std::uint32_t>(number), header.handle);
+            EXPECT_EQ(kPayload + wire::kHeaderBytes, frames[i].size());
+            EXPECT_TRUE(is_filled(Bytes(frames[i]).subspan(wire::kHeaderBytes), number));
+        }
+        return frames.size();
+    };
+    for (unsigned lap = 0; lap < 3; ++lap) {  // over the ring's end
+        while (send(*link.a, Traffic::replies, sent, kPayload)) ++sent;
+        EXPECT_GE(numbers(), sent - taken);
+        EXPECT_TRUE(until([&] {
+            taken += take(*link.b, Traffic::replies, taken) ? 1 : 0;
+            return taken == sent;
+        }));
+        EXPECT_TRUE(until([&] { return numbers() <= kBankLines / wire::lines_of(kPayload); }));
+    }
+}
+
+// A direct peer can write into what it was sent.
+TEST_P(TwoFabrics, WhatWasSpoiltIsNotReadBack) {
+    Joined link = join();
+    std::byte* spoilt = nullptr;
+    for (std::uint64_t number = 0; number < 3; ++number) {
+        std::byte* const frame = link.a->reserve(Traffic::replies, wire::kHeaderBytes + 8);
+        ASSERT_NE(nullptr, frame);
+        if (number == 1) spoilt = frame;
+        link.a->publish(Traffic::replies, {.body_bytes = 8, .kind = wire::Kind::reply});
+    }
+    EXPECT_EQ(3U, link.a->untaken(Traffic::replies).size());
+    for (const std::uint32_t bytes : {std::uint32_t{200'000}, UINT32_MAX}) {
+        wire::FrameHeader header;
+        std::memcpy(&header, spoilt, sizeof header);
+        header.body_bytes = bytes;
+        std::memcpy(spoilt, &header, sizeof header);
+        EXPECT_EQ(1U, link.a->untaken(Traffic::replies).size()) << bytes;
+    }
+}
+
 TEST_P(TwoFabrics, TheLargestFrameAlwaysGetsItsRoom) {
     Joined link = join();
     std::uint64_t number = 0;

@@ -216,6 +216,70 @@ TEST_F(Stream, TheEndOfTheStreamIsDisconnectedAndSaysWhy) {
     EXPECT_EQ(0, poll(&wanted, 1, 0));
 }
 
+TEST_F(Stream, WhatCameBeforeTheEndIsStillDelivered) {
+    for (std::uint64_t line = 0; line < 3; ++line) write_bytes(message(line, 8));
+    write_bytes(Bytes(message(3, 8)).first(40));  // not all of it came
+    socket.close();
+    for (unsigned turn = 0; turn < 4; ++turn) fabric->progress();
+    ASSERT_NE(nullptr, link->broken());
+    EXPECT_TRUE(link->has_ended());
+    EXPECT_EQ(nullptr, link->reserve(Traffic::calls, 64)) << "nothing can be sent";
+    wire::Frame frame;
+    unsigned taken = 0;
+    for (; link->pending() && link->next(Traffic::calls, frame); ++taken) link->release(Traffic::calls);
+    EXPECT_EQ(3U, taken);
+    EXPECT_EQ(ErrorCode::disconnected, link->broken()->code());
+}
+
+// A send that fails says that the other end is closed, and not that nothing came from there.
+TEST_F(Stream, WhatCameBeforeASendFailedIsStillDelivered) {
+    const ByteBuffer bytes = message(0, 8);
+    ASSERT_EQ(static_cast<ssize_t>(bytes.size()), ::send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+    socket.close();
+    ASSERT_TRUE(fabric::send(*link, Traffic::calls, 0, 70'000));  // at once
+    ASSERT_NE(nullptr, link->broken());
+    for (unsigned turn = 0; turn < 4; ++turn) fabric->progress();
+    wire::Frame frame;
+    EXPECT_TRUE(link->next(Traffic::calls, frame));
+    pollfd wanted{fabric->descriptors().front(), POLLIN, 0};
+    EXPECT_EQ(0, poll(&wanted, 1, 0));
+}
+
+// Of a peer that has broken a rule nothing more is believed.
+TEST_F(Stream, WhatCameBeforeAWrongHeaderIsNotDelivered) {
+    for (std::uint64_t line = 0; line < 3; ++line) write_bytes(message(line, 8));
+    write_bytes(message(7, 8));
+    socket.close();
+    for (unsigned turn = 0; turn < 4; ++turn) fabric->progress();
+    ASSERT_NE(nullptr, link->broken());
+    EXPECT_FALSE(link->has_ended());
+    wire::Frame frame;
+    EXPECT_FALSE(link->pending());
+    EXPECT_FALSE(link->next(Traffic::calls, frame));
+    EXPECT_EQ(ErrorCode::invalid, link->broken()->code());
+}
+
+// Whoever has the credit for a call has its reply.
+TEST_F(Stream, RepliesLeaveBeforeTheCreditForTheirCalls) {
+    write_bytes(message(0, 150'000));  // more than a bank
+    wire::Frame frame;
+    ASSERT_TRUE(link->next(Traffic::calls, frame));
+    for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(fabric::send(*link, Traffic::replies, number, 8));
+    link->release(Traffic::calls);
+    fabric->progress();
+    const auto bytes = read_all();
+    std::vector<StreamKind> kinds;
+    for (std::size_t at = 0; at + sizeof(StreamHeader) <= bytes.size();) {
+        StreamHeader header;
+        std::memcpy(&header, bytes.data() + at, sizeof header);
+        kinds.push_back(header.kind);
+        at += sizeof header + header.bytes;
+    }
+    ASSERT_GE(kinds.size(), 2U);
+    EXPECT_EQ(StreamKind::credit_of_calls, kinds.back());
+    EXPECT_EQ(1, std::count(kinds.begin(), kinds.end(), StreamKind::credit_of_calls));
+}
+
 // What the socket does not take waits in the mirror, and leaves when the peer reads.
 TEST_F(Stream, APeerThatDoesNotReadCostsItsRingOnly) {
     std::uint64_t number = 0;

@@ -35,7 +35,6 @@ void StreamLanes::remove(StreamLink& link) {
     std::erase(to_flush_, &link);
 }
 
-// A link that is broken is not watched any more: its socket would be readable for ever.
 void StreamLanes::forget(StreamLink& link) {
     (void)epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, link.descriptor(), nullptr);
 }
@@ -82,7 +81,7 @@ unsigned StreamLanes::poll_ready() {
 
 unsigned StreamLanes::receive(StreamLink& link) {
     const unsigned events = link.receive(scratch_);
-    if (link.broken() != nullptr) forget(link);
+    if (link.leaves_watch()) forget(link);
     return events;
 }
 

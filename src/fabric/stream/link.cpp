@@ -77,7 +77,7 @@ Status StreamLink::connect(Bytes peer_offer) {
 }
 
 void StreamLink::lose(std::string_view why) {
-    break_with(Error(ErrorCode::disconnected, fmt::format("the stream to the peer ended ({})", why)));
+    end_with(Error(ErrorCode::disconnected, fmt::format("the stream to the peer ended ({})", why)));
     ++messages_ended_;
 }
 
@@ -164,9 +164,11 @@ StreamLink::Outgoing StreamLink::cut(Traffic traffic, std::uint64_t from) const 
     return message;
 }
 
-// Replies before calls: code is there when the call that needs it comes.
+// Replies before calls: code is there when the call that needs it comes. Replies before credit: whoever has the credit for a call
+// has its reply, too, where that had room in the ring.
 void StreamLink::collect(Batch& batch) const {
     if (unfinished_at_ > 0) batch.add(unfinished_, unfinished_at_);
+    collect_frames(batch, Traffic::replies);
     for (const Traffic traffic : {Traffic::calls, Traffic::replies}) {
         if (!sending_[index_of(traffic)].credit_due || batch.is_full()) continue;
         Outgoing credit;
@@ -174,13 +176,15 @@ void StreamLink::collect(Batch& batch) const {
         credit.header.position = incoming_[index_of(traffic)].given_back();
         batch.add(credit);
     }
-    for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
-        std::uint64_t from = sending_[index_of(traffic)].next;
-        while (from < outgoing_[index_of(traffic)].head() && !batch.is_full()) {
-            const Outgoing message = cut(traffic, from);
-            batch.add(message);
-            from = message.end;
-        }
+    collect_frames(batch, Traffic::calls);
+}
+
+void StreamLink::collect_frames(Batch& batch, Traffic traffic) const {
+    std::uint64_t from = sending_[index_of(traffic)].next;
+    while (from < outgoing_[index_of(traffic)].head() && !batch.is_full()) {
+        const Outgoing message = cut(traffic, from);
+        batch.add(message);
+        from = message.end;
     }
 }
 
@@ -233,7 +237,7 @@ void StreamLink::set_blocked(bool blocked) {
 
 unsigned StreamLink::receive(std::span<std::byte> scratch) {
     messages_ended_ = 0;
-    for (unsigned reads = 0; reads < kReadsMax && broken() == nullptr; ++reads) {
+    for (unsigned reads = 0; reads < kReadsMax && receives() && !at_end_; ++reads) {
         // First the rest of the message that has begun, in its place; what follows it through the scratch memory.
         std::memcpy(scratch.data(), head_.data(), head_bytes_);
         std::array<iovec, 2> parts{iovec{body_at_, body_left_},
@@ -245,11 +249,11 @@ unsigned StreamLink::receive(std::span<std::byte> scratch) {
         message.msg_iovlen = parts.size();
         const ssize_t got = in_body ? recvmsg(socket_.number(), &message, MSG_DONTWAIT)
                                     : recv(socket_.number(), parts[1].iov_base, parts[1].iov_len, MSG_DONTWAIT);
-        if (got == 0) {
-            lose("its other end was closed");
-        } else if (got < 0) {
-            if (errno == EAGAIN) break;
-            if (errno != EINTR) lose(strerror(errno));
+        if (got < 0 && errno == EAGAIN) break;
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) {
+            at_end_ = true;
+            lose(got == 0 ? "its other end was closed" : strerror(errno));
         } else {
             const std::size_t in_place = std::min(static_cast<std::size_t>(got), body_left_);
             take_body(in_place);
@@ -264,7 +268,7 @@ unsigned StreamLink::receive(std::span<std::byte> scratch) {
 
 // Bytes in the order in which they were sent.
 void StreamLink::take_in(Bytes bytes) {
-    while (!bytes.empty() && broken() == nullptr) {
+    while (!bytes.empty() && receives()) {
         if (body_left_ > 0) {
             const std::size_t size = std::min(bytes.size(), body_left_);
             std::memcpy(body_at_, bytes.data(), size);

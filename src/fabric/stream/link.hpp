@@ -44,6 +44,8 @@ public:
     // Whether the socket took less than there was.
     [[nodiscard]] bool is_blocked() const { return blocked_; }
     [[nodiscard]] int descriptor() const { return socket_.number(); }
+    // True once, when nothing more is read from it: its socket would be readable for ever.
+    [[nodiscard]] bool leaves_watch() { return (at_end_ || !receives()) && std::exchange(watched_, false); }
 
 protected:
     void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) override;
@@ -63,11 +65,14 @@ private:
     StreamLink(StreamLanes& lanes, Descriptor socket) : lanes_(lanes), socket_(std::move(socket)) {}
     [[nodiscard]] Outgoing cut(Traffic traffic, std::uint64_t from) const;
     void collect(Batch& batch) const;
+    void collect_frames(Batch& batch, Traffic traffic) const;
     void begun(const Outgoing& message);
     void ended(const Outgoing& message);
     void account(const Batch& batch, std::size_t sent);
     void set_blocked(bool blocked);
 
+    // Also where a send has failed: what the other end had sent before it closed is still there.
+    [[nodiscard]] bool receives() const { return broken() == nullptr || has_ended(); }
     void take_in(Bytes bytes);
     void take_body(std::size_t bytes);
     [[nodiscard]] bool is_expected(const StreamHeader& header) const;
@@ -95,6 +100,8 @@ private:
     TimePoint sent_at_{};
     bool blocked_ = false;
     bool gathering_ = false;  // StreamLanes will flush it
+    bool watched_ = true;     // by StreamLanes' epoll
+    bool at_end_ = false;     // all that will ever come has been read
 
     std::array<std::uint64_t, kTrafficKinds> arrived_{};  // lines
     StreamHeader incoming_header_;

@@ -202,7 +202,7 @@ void UcxLink::send_gathered(Traffic traffic) {
     const Bytes frames(mirror_->rings[index_of(traffic)] + line * wire::kLineBytes, gathered.bytes);
     if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kFrameMessage, raw(header), frames);
         !sent)
-        break_with(sent.error());
+        end_with(sent.error());
 }
 
 void UcxLink::transmit_credit(Traffic traffic) {
@@ -213,10 +213,11 @@ void UcxLink::transmit_credit(Traffic traffic) {
         return;
     }
     if (tcp_endpoint_ == nullptr) return;
+    flush();  // whoever has the credit for a call has its reply, too
     MessageHeader& header = credit_headers_[i][credits_sent_[i]++ % credit_headers_[i].size()];
     header = {peer_token_, credit | (traffic == Traffic::replies ? kTrafficBit : 0)};
     if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kCreditMessage, raw(header), {}); !sent)
-        break_with(sent.error());
+        end_with(sent.error());
 }
 
 void UcxLink::credit_arrived(const MessageHeader& header) {
