@@ -125,17 +125,11 @@ std::vector<Digest> NodeCore::resident_digests() {
 
 Result<std::unique_ptr<fabric::Link>> NodeCore::open_link() {
     Hold hold(*this);
-    if (peers_.size() >= kPeersMax)
-        return fail(ErrorCode::overloaded, "{} has {} peers, the most a node has at once", name(), kPeersMax);
     return fabric_->open_link();
 }
 
 Result<std::unique_ptr<fabric::Link>> NodeCore::open_stream(int socket, const fabric::StreamKeys& keys) {
     Hold hold(*this);
-    if (peers_.size() >= kPeersMax) {
-        close(socket);
-        return fail(ErrorCode::overloaded, "{} has {} peers, the most a node has at once", name(), kPeersMax);
-    }
     return fabric_->open_stream(socket, keys);
 }
 
@@ -156,6 +150,12 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     for (std::size_t i = 0; !peer && meeting.member && i < peers_.size(); ++i)  // a member that came back
         if (peers_[i]->member && peers_[i]->id == meeting.id && !peers_[i]->link) peer = peers_[i];
     if (!peer) peer = std::make_shared<PeerState>();
+    const bool is_new = std::find(peers_.begin(), peers_.end(), peer) == peers_.end();
+    if (is_new && peers_.size() >= kPeersMax) {
+        link.reset();  // under the lock
+        return fail(ErrorCode::overloaded,
+                    "{} has {} peers, the most a node has at once; try again when some have left", name(), kPeersMax);
+    }
     if (peer->linked() && !meeting.replace) {
         link.reset();  // under the lock
         return Adopted{peer, peer->meeting, false};
@@ -201,7 +201,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     } else if (is_client(peer->id)) {
         clients_[peer->id] = peer.get();
     }
-    if (std::find(peers_.begin(), peers_.end(), peer) == peers_.end()) peers_.push_back(peer);
+    if (is_new) peers_.push_back(peer);
     log().info("{}: met {} ({} lane)", name(), who(*peer), peer->lane);
     wake_leader();
     return Adopted{peer, peer->meeting, true};

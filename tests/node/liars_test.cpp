@@ -1,4 +1,5 @@
 // Members that lie: whose word about ids is believed, and what healing may cost.
+#include "node/control/control.hpp"
 #include "raw_meeting.hpp"
 
 namespace rove::test {
@@ -123,6 +124,68 @@ TEST(Membership, OneMeetingAtATimeHealsAtOneAddress) {
         }
     }
     EXPECT_EQ(second.node_count(), 3U) << "nothing was proven";
+}
+
+// Each at an address of its own: no more than kHealingMax meetings are under way at once.
+TEST(Membership, ABoundedNumberOfMeetingsHealsAtOnce) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    auto first = std::make_unique<Node>(options(unix_address()));
+    Liar liar;
+    ASSERT_NO_FATAL_FAILURE(liar.joins(first->address()));
+    NodeOptions impatient = options(unix_address(), first->address());
+    impatient.connect_timeout = 2s;  // for how long each silent one holds it up
+    Node second(impatient);
+    ASSERT_NO_FATAL_FAILURE(liar.meets(second.address(), Role::member));
+    first.reset();
+    std::atomic<std::size_t> there = 0, most = 0, all = 0;
+    std::vector<std::unique_ptr<FakeNode>> silent;
+    std::vector<wire::control::Member> many;
+    for (NodeId id = 3; id < 60; ++id) {
+        silent.push_back(std::make_unique<FakeNode>([&](const Raw& guest) {
+            ++all;
+            const std::size_t now = ++there;
+            for (std::size_t seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+            }
+            (void)guest.is_ended();
+            --there;
+        }));
+        many.push_back({id, 1, silent.back()->address(), KeyPair().key()});
+    }
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (all < many.size() && std::chrono::steady_clock::now() < until) {
+        liar.tells(many);  // until the first one's end is known there
+        std::this_thread::sleep_for(100ms);
+    }
+    EXPECT_GE(all, many.size()) << "each gets its turn";
+    EXPECT_LE(most, control::kHealingMax + 4) << "some have gone that their threads still count";
+    EXPECT_GE(most, control::kHealingMax / 2);
+}
+
+// A member that this node was only told of is given up after some tries. Takes 20 s: the pauses grow.
+TEST(Membership, WhoIsOnlyToldOfIsGivenUp) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    auto first = std::make_unique<Node>(options(unix_address()));
+    Liar liar;
+    ASSERT_NO_FATAL_FAILURE(liar.joins(first->address()));
+    Node second(options(unix_address(), first->address()));
+    ASSERT_NO_FATAL_FAILURE(liar.meets(second.address(), Role::member));
+    first.reset();
+    std::atomic<unsigned> tries = 0;
+    FakeNode refuses([&](const Raw& guest) {
+        (void)guest.receive();
+        ++tries;
+        guest.send(encode(Goodbye{.reason = Goodbye::Reason::refused, .text = "not now"}));
+    });
+    const std::vector<wire::control::Member> told{{3, 1, refuses.address(), KeyPair().key()}};
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (tries == 0 && std::chrono::steady_clock::now() < until) {
+        liar.tells(told);  // until the first one's end is known there
+        std::this_thread::sleep_for(50ms);
+    }
+    const auto end = std::chrono::steady_clock::now() + 60s;
+    while (tries < control::kToldTriesMax && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(50ms);
+    std::this_thread::sleep_for(control::kHealPauseMax * 5 / 4 + 500ms);  // when the next one would come
+    EXPECT_EQ(tries, control::kToldTriesMax);
 }
 
 }  // namespace
