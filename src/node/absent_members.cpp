@@ -19,11 +19,13 @@ ByteBuffer whole(wire::FrameHeader header, Bytes extra, Bytes payload) {
 
 }  // namespace
 
-void AbsentMembers::lost(NodeId member, const Process& process, std::string why) {
+void AbsentMembers::lost(NodeId member, const Process& process, std::string why, std::deque<Forwarded> sent_on) {
     Member& absent = members_[member];
     absent.why = std::move(why);
     absent.was_met = true;
     absent.process = process;  // what was kept since the link began to fail is for the same one
+    if (!sent_on.empty()) absent.sent_on = std::move(sent_on);
+    if (absent.is_gone) drop(absent);  // that was known before the link's end was seen
 }
 
 void AbsentMembers::expected(NodeId member, const Process& process, std::string why) {
@@ -42,14 +44,17 @@ void AbsentMembers::gone(NodeId member, std::string why) {
     drop(absent);
 }
 
-AbsentMembers::Frames AbsentMembers::met(NodeId member, const Process& process) {
+AbsentMembers::Met AbsentMembers::met(NodeId member, const Process& process) {
     const auto found = members_.find(member);
     if (found == members_.end()) return {};
-    Frames frames;
-    if (found->second.process == process) frames.swap(found->second.frames);
+    Met met;
+    if (found->second.process == process) {
+        met.frames.swap(found->second.frames);
+        met.sent_on.swap(found->second.sent_on);
+    }
     drop(found->second);
     members_.erase(found);
-    return frames;
+    return met;
 }
 
 const std::string* AbsentMembers::why(NodeId member) const {
@@ -62,12 +67,17 @@ void AbsentMembers::drop(Member& member) {
     errors_ -= std::exchange(member.errors, 0);
     member.frames.clear();
     member.in_parts.clear();
+    for (const Forwarded& call : std::exchange(member.sent_on, {})) orphans_.push_back({call, member.why});
 }
 
-void AbsentMembers::keep(NodeId id, const wire::FrameHeader& header, Bytes extra, Bytes payload) {
+AbsentMembers::Kept AbsentMembers::keep(NodeId id, const wire::FrameHeader& header, Bytes extra, Bytes payload) {
     const auto found = members_.find(id);
-    if (found == members_.end() || found->second.is_gone) return;
-    Member& member = found->second;
+    if (found == members_.end()) return Kept::unknown;
+    if (!found->second.is_gone) keep(found->second, header, extra, payload);
+    return Kept::yes;
+}
+
+void AbsentMembers::keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload) {
     if ((header.flags & wire::kError) != 0)
         return keep_error(member, header, {reinterpret_cast<const char*>(payload.data()), payload.size()});
     const Call call{header.node, header.call, header.generation};

@@ -1,7 +1,9 @@
-// Members that this node has no link to: why, and the replies that are kept until the control plane has met them again.
+// Members that this node has no link to: why, the replies that are kept until the control plane has met them again, and the calls
+// that were sent on to them.
 //
 // A call that was sent on is answered by a node that its caller may not have a link to at that moment. The reply waits here for the
-// process that had the link. It is dropped when that process is known to have gone, because its calls went with it.
+// process that had the link. It is dropped when that process is known to have gone, because its calls went with it. The calls that it
+// had taken, for others, may have gone with it, too: their callers are told then (orphans()).
 //
 // Threads: under the node's lock.
 #pragma once
@@ -11,6 +13,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -29,24 +32,50 @@ inline constexpr std::size_t kKeptBytesOfAllMax = 8 * kKeptBytesMax;
 inline constexpr std::size_t kKeptErrorsMax = 65536;
 inline constexpr std::size_t kKeptErrorTextMax = 160;
 
+// Calls that were sent on by a peer's link and taken there, of which nobody knows whether they were answered: the last ones, for each
+// peer. 24 bytes each: 48 KiB a peer.
+inline constexpr std::size_t kSentOnMax = 2048;
+
+// A call that was sent on for someone else.
+struct Forwarded {
+    std::uint64_t position;  // where its frame ends in the ring
+    NodeId origin;
+    std::uint16_t call;
+    std::uint32_t generation;
+};
+
 class AbsentMembers {
 public:
     using Process = wire::control::PublicKey;  // each process of a member has a key of its own
     using Frames = std::deque<ByteBuffer>;     // whole frames, in the order in which they were kept
+    struct Met {
+        Frames frames;
+        std::deque<Forwarded> sent_on;
+    };
+    enum class Kept : std::uint8_t {
+        yes,     // for when the member is met again; or its process is known to be gone, and nobody waits for it
+        unknown  // nothing was ever known of the member
+    };
 
-    // The link to it has ended.
-    void lost(NodeId member, const Process& process, std::string why);
+    // The link to it has ended; these were sent on to it, and taken.
+    void lost(NodeId member, const Process& process, std::string why, std::deque<Forwarded> sent_on = {});
     // The control plane tries to meet that process.
     void expected(NodeId member, const Process& process, std::string why);
     // Its process has ended, or left: nothing is kept for it any more, until another one is met.
     void gone(NodeId member, std::string why);
     // There is a link to it. Gives what was kept for that process.
-    [[nodiscard]] Frames met(NodeId member, const Process& process);
+    [[nodiscard]] Met met(NodeId member, const Process& process);
+    // Calls that were on a process that has gone since this was asked last, and why.
+    struct Orphan {
+        Forwarded call;
+        std::string why;
+    };
+    [[nodiscard]] std::vector<Orphan> orphans() { return std::exchange(orphans_, {}); }
 
     // Why there is no link; null: nothing is known of the member.
     [[nodiscard]] const std::string* why(NodeId member) const;
     // Keeps a reply, or a part of one, within the bounds above.
-    void keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload);
+    [[nodiscard]] Kept keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload);
     // For all members together: bytes of results, and errors.
     [[nodiscard]] std::size_t kept_bytes() const { return bytes_; }
     [[nodiscard]] std::size_t kept_errors() const { return errors_; }
@@ -59,14 +88,17 @@ private:
         bool was_met = false;
         bool is_gone = false;
         Frames frames;
-        std::size_t bytes = 0;    // of results
-        std::size_t errors = 0;   // of `frames`
-        std::set<Call> in_parts;  // results whose parts so far are all kept
+        std::deque<Forwarded> sent_on;  // kSentOnMax
+        std::size_t bytes = 0;          // of results
+        std::size_t errors = 0;         // of `frames`
+        std::set<Call> in_parts;        // results whose parts so far are all kept
     };
     void drop(Member& member);
+    void keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload);
     void keep_error(Member& member, wire::FrameHeader header, std::string_view text);
 
     std::unordered_map<NodeId, Member> members_;  // one line each, as long as they are away
+    std::vector<Orphan> orphans_;
     std::size_t bytes_ = 0;
     std::size_t errors_ = 0;
 };

@@ -366,6 +366,8 @@ Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, 
     if (shut_down_ || ending_) return tl::unexpected<Error>(stopped());
     for (unsigned meetings = 0; meetings < kMeetingsPerCall; ++meetings) {
         if (peer->linked()) return {};
+        ROVE_CHECK(await_goodbye(*peer, lock, deadline));
+        if (peer->linked()) return {};
         if (peer->link) clean_up(*peer);
         if (peer->address.empty())
             return fail(ErrorCode::disconnected, "{} is gone{}", who(*peer), because(peer->gone));

@@ -99,8 +99,15 @@ void CallTable::release(Id id) {
 }
 
 CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {
+    // From its beginning once more, after the link that the first parts came by was cut.
+    const bool again = offset == 0 && slot.gathered_ > 0 && slot.gathering_ == total;
+    if (again && slot.in_sink_) {
+        slot.end(Error(ErrorCode::disconnected, "the link was cut while the result came in parts; the function ran"));
+        return Gathered::ended;
+    }
+    if (again) slot.gathered_ = 0;
     if (!slot.is_next(offset, total, part)) return Gathered::wrong;
-    if (offset == 0) {
+    if (offset == 0 && !again) {
         if (const Gathered begun = begin(slot, total); begun != Gathered::taken) return begun;
     }
     if (!slot.in_sink_) {

@@ -160,7 +160,8 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
         link.reset();  // under the lock
         return Adopted{peer, peer->meeting, false};
     }
-    if (peer->link && !peer->lost) peer->lost = Error(ErrorCode::disconnected, "it was met again");
+    if (peer->link && !peer->lost && peer->link->broken() == nullptr)
+        peer->lost = Error(ErrorCode::disconnected, "it was met again");
     if (peer->link) clean_up(*peer);
     if (meeting.member && meeting.id < members_.size() && members_[meeting.id] != nullptr) {
         PeerState& former = *members_[meeting.id];  // its process was replaced before its end was seen
@@ -186,18 +187,22 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     peer->link = std::move(link);
     ++links_version_;
     peer->lost.reset();
+    peer->broken_since.reset();
     peer->meeting.store(++meetings_, std::memory_order_relaxed);
     peer->hang_up = std::move(meeting.hang_up);
     peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
     if (peer->member) {
         if (members_.size() <= peer->id) members_.resize(peer->id + 1, nullptr);
         members_[peer->id] = peer.get();
-        for (const ByteBuffer& kept : absent_.met(peer->id, peer->process)) {
+        AbsentMembers::Met kept_for = absent_.met(peer->id, peer->process);
+        peer->sent_on = std::move(kept_for.sent_on);
+        for (const ByteBuffer& kept : kept_for.frames) {
             wire::FrameHeader header;
             std::memcpy(&header, kept.data(), sizeof header);
             const Bytes body = Bytes(kept).subspan(wire::kHeaderBytes);
             (void)send_or_cut(*peer, header, body.first(header.extra_bytes), body.subspan(header.extra_bytes));
         }
+        end_orphans();
     } else if (is_client(peer->id)) {
         clients_[peer->id] = peer.get();
     }
@@ -226,11 +231,13 @@ void NodeCore::member_expected(NodeId member, const AbsentMembers::Process& proc
     Hold hold(*this);
     // A link that is still there is one that ends: clean_up() says why.
     if (member >= members_.size() || members_[member] == nullptr) absent_.expected(member, process, why);
+    end_orphans();
 }
 
 void NodeCore::member_gone(NodeId member, const std::string& why) {
     Hold hold(*this);
     absent_.gone(member, why);
+    end_orphans();
 }
 
 void NodeCore::set_identity(NodeId id, std::uint32_t node_count) {

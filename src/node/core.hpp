@@ -412,8 +412,7 @@ private:
                               Bytes payload);
     // For what must not be lost as long as the peer lives: cuts off a peer that does not take it.
     Status send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload);
-    void keep_replies_of(PeerState& peer);  // that had not left for it
-    unsigned flush(PeerState& peer);        // frames sent
+    unsigned flush(PeerState& peer);  // frames sent
     void cut_whom_most_waits_for();
     static void remember_forwarded(PeerState& peer, const wire::FrameHeader& header);
     [[nodiscard]] Status send_to_self(const Onward& onward);
@@ -460,6 +459,16 @@ private:
     [[nodiscard]] Error stopped() const;
     void clean_up(PeerState& peer);
     void fail_forwarded(PeerState& peer);
+
+    // ---- a link's end (link_end.cpp)
+    [[nodiscard]] static bool awaits_goodbye(PeerState& peer);
+    [[nodiscard]] Status await_goodbye(PeerState& peer, Lock& lock, Deadline deadline);
+    void notice_end(PeerState& peer);
+    void take_last_replies(PeerState& peer);
+    void keep_replies_of(PeerState& peer);
+    static void sort_forwarded(PeerState& peer);
+    void end_orphans();
+    [[nodiscard]] bool route_downwards(const wire::Frame& frame);
     void wake_leader();
 
     const std::uint32_t generation_ = process_generation();
@@ -508,7 +517,7 @@ private:
     AbsentMembers absent_;             // members without a link
     std::unordered_map<NodeId, PeerState*> clients_;
     std::uint64_t meetings_ = 0;                      // ever, with whomever
-    std::unordered_map<NodeId, PeerState*> foreign_;  // nodes of which this one is a mere client, by PeerState::back
+    std::unordered_map<NodeId, PeerState*> foreign_;  // nodes of which this one is a client, by PeerState::back
     NodeId foreign_count_ = 0;
     mutable PeerState* routed_ = nullptr;      // the client that a frame was routed to last …
     mutable std::uint64_t route_version_ = 0;  // … when the links were these

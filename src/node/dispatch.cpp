@@ -118,13 +118,7 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
     }
     if (!lead.turn.quiet) handled += serve_calls(peer, lead);
     if (lost(lead) || peer.link.get() != link) return handled;
-    if (link->broken() != nullptr && !peer.lost) {
-        log().warn("{}: the link to {} ends: {}", name(), who(peer), link->broken()->message());
-        peer.lost = Error(ErrorCode::disconnected, link->broken()->message());
-        if (peer.hang_up) peer.hang_up(*peer.lost);
-        housekeeping_due_ = {};
-        housekeeping_in_ = 1;
-    }
+    if (link->broken() != nullptr && !peer.lost) notice_end(peer);
     return handled;
 }
 

@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "code/cache.hpp"
 #include "fabric/fabric.hpp"
+#include "node/absent_members.hpp"
 #include "node/code_arrival.hpp"
 #include "node/staging.hpp"
 #include "rove/node.hpp"
@@ -36,14 +37,9 @@ inline constexpr unsigned kInlineSends = 8;
 // Function names a peer has given handles for. A node that uses more of one peer's functions sends names again.
 inline constexpr std::size_t kBindingsMax = 65536;
 
-// A call that was sent on for someone else, until the peer gives its credit back: if the peer dies before, the caller is told.
-struct Forwarded {
-    std::uint64_t position;  // where its frame ends in the ring
-    NodeId origin;
-    std::uint16_t call;
-    std::uint32_t generation;
-};
-
+// How long a link that ended is kept for the goodbye on the control connection, which says why: its own socket's end usually comes
+// first, by some 100 us, and by 20 ms where both processes want one busy core.
+inline constexpr auto kGoodbyeWait = std::chrono::milliseconds(75);
 struct PeerState : std::enable_shared_from_this<PeerState> {
     NodeId id = kNoNode;               // the peer's
     NodeId my_id = kNoNode;            // mine, as the peer knows me
@@ -61,6 +57,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::atomic<std::uint64_t> meeting{0};
     std::string lane;
     std::optional<Error> lost;                  // set by whoever notices; the leader cleans up
+    std::optional<TimePoint> broken_since;      // since when the link has ended, and nobody has said why
     std::string gone;                           // why there is no link: what was said when the last one ended
     std::function<void(const Error&)> hang_up;  // ends the control connection, and tells the other end why
 
@@ -80,7 +77,8 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     CodeArrival code_arrival;                               // what it sends in pieces
     ForeignCode foreign_code;                               // what it may have sent to others
     std::optional<Parked> parked;
-    std::deque<Forwarded> forwarded;
+    std::deque<Forwarded> forwarded;      // not known to have been taken by the peer
+    std::deque<Forwarded> sent_on;        // taken: kSentOnMax
     Staging staged;                       // payloads that come in parts
     bool waits_to_stage = false;          // the next one waits until others' are taken
     std::uint64_t parts_sent = 0;         // payloads that went in parts
@@ -140,6 +138,7 @@ inline void PeerState::learn_handle(const FunctionId& function, std::uint32_t ha
 inline void PeerState::forget_meeting() {
     meeting.store(0, std::memory_order_relaxed);
     link.reset();
+    broken_since.reset();
     frame_open = false;
     for (auto& queue : outbox) queue.clear();
     outbox_bytes = {};
@@ -153,6 +152,7 @@ inline void PeerState::forget_meeting() {
     foreign_code = {};
     parked.reset();
     forwarded.clear();
+    sent_on.clear();
     (void)staged.clear();
     waits_to_stage = false;
 }

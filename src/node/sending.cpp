@@ -107,8 +107,7 @@ unsigned NodeCore::flush(PeerState& peer) {
 // them than fit the mailbox.
 void NodeCore::remember_forwarded(PeerState& peer, const wire::FrameHeader& header) {
     if ((header.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
-    const std::uint64_t credited = peer.link->lines_credited(Traffic::calls);
-    while (!peer.forwarded.empty() && peer.forwarded.front().position <= credited) peer.forwarded.pop_front();
+    sort_forwarded(peer);
     peer.forwarded.push_back({peer.link->lines_published(Traffic::calls), header.node, header.call, header.generation});
 }
 
@@ -150,18 +149,11 @@ void NodeCore::route_frame(const wire::Frame& frame) {
     if (header.kind != Kind::reply && header.kind != Kind::part) return;
     const NodeId home = home_of(header.node);
     if (peer != nullptr) absent_.lost(home, peer->process, who(*peer) + " cannot be reached");  // clean_up() says why
-    absent_.keep(home, header, frame.extra, frame.payload);
-}
-
-// Also for frames that have not left while the link was there.
-void NodeCore::keep_replies_of(PeerState& peer) {
-    for (const ByteBuffer& waiting : std::exchange(peer.outbox[index_of(Traffic::replies)], {})) {
-        wire::FrameHeader header;
-        std::memcpy(&header, waiting.data(), sizeof header);
-        const Bytes body = Bytes(waiting).subspan(wire::kHeaderBytes);
-        if (header.kind == Kind::reply || header.kind == Kind::part)
-            absent_.keep(peer.id, header, body.first(header.extra_bytes), body.subspan(header.extra_bytes));
-    }
+    if (home == id() || (home & kForeignBit) != 0) return;
+    if (absent_.keep(home, header, frame.extra, frame.payload) != AbsentMembers::Kept::unknown) return;
+    if (!route_downwards(frame))
+        log().warn("{}: the answer to a call of {} is lost: node {} has never been met, and nobody is known who has",
+                   name(), header.node, home);
 }
 
 void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
@@ -328,6 +320,7 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
     return {};
 }
 
+// What may be lost with the link. What the peer has taken it answers by itself, or by those that it sends it on to.
 void NodeCore::fail_forwarded(PeerState& peer) {
     const Error why(ErrorCode::disconnected,
                     fmt::format("{} went while the call was on it; it may have run{}", who(peer), because(peer.gone)));
@@ -351,6 +344,7 @@ void NodeCore::clean_up(PeerState& peer) {
                 : peer.link && peer.link->broken() != nullptr ? peer.link->broken()->message()
                                                               : "the link broke";
     log().info("{}: {} is gone: {}", name(), who(peer), peer.gone);
+    if (peer.link) take_last_replies(peer);
     peer.counters = counters_of(peer);
     calls_.fail_all(&peer,
                     Error(ErrorCode::disconnected,
@@ -358,8 +352,10 @@ void NodeCore::clean_up(PeerState& peer) {
                     [this](CallSlot& slot) { call_ended(slot); });
     if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) {
         members_[peer.id] = nullptr;
-        absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone));
-        keep_replies_of(peer);
+        if (peer.link) sort_forwarded(peer);
+        absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone),
+                     std::exchange(peer.sent_on, {}));
+        if (peer.link) keep_replies_of(peer);
     }
     if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer)
         clients_.erase(found);
@@ -367,6 +363,7 @@ void NodeCore::clean_up(PeerState& peer) {
     memory_.free_all_of(peer.back);
     fail_forwarded(peer);
     lack_what_was_asked_of(peer);
+    end_orphans();
     if (peer.hang_up) peer.hang_up(Error(ErrorCode::disconnected, peer.gone));
     peer.hang_up = nullptr;
     bury(std::move(peer.link));

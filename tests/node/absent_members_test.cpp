@@ -26,36 +26,36 @@ wire::FrameHeader reply(std::uint16_t call, std::uint8_t flags = 0) {
 
 TEST(AbsentMembers, KeepRepliesForTheProcessThatHadTheLink) {
     AbsentMembers absent;
-    absent.keep(1, reply(1), {}, ByteBuffer(8));  // of whom nothing is known
+    (void)absent.keep(1, reply(1), {}, ByteBuffer(8));  // of whom nothing is known
     absent.lost(1, process(1), "cut");
-    absent.keep(1, reply(2), {}, ByteBuffer(8));
+    (void)absent.keep(1, reply(2), {}, ByteBuffer(8));
     EXPECT_EQ(*absent.why(1), "cut");
     EXPECT_GT(absent.kept_bytes(), 0U);
-    const auto frames = absent.met(1, process(1));
+    const auto frames = absent.met(1, process(1)).frames;
     ASSERT_EQ(frames.size(), 1U);
     EXPECT_EQ(header_of(frames[0]).call, 2);
     EXPECT_EQ(header_of(frames[0]).body_bytes, 8U);
     EXPECT_EQ(absent.kept_bytes(), 0U);
 
     absent.lost(1, process(1), "cut");
-    absent.keep(1, reply(3), {}, ByteBuffer(8));
-    EXPECT_TRUE(absent.met(1, process(2)).empty()) << "another process took its place";
+    (void)absent.keep(1, reply(3), {}, ByteBuffer(8));
+    EXPECT_TRUE(absent.met(1, process(2)).frames.empty()) << "another process took its place";
     EXPECT_EQ(absent.kept_bytes(), 0U);
 }
 
 TEST(AbsentMembers, KeepNothingForWhoIsGone) {
     AbsentMembers absent;
     absent.lost(1, process(1), "cut");
-    absent.keep(1, reply(1), {}, ByteBuffer(8));
-    absent.keep(1, reply(2, wire::kError), {}, ByteBuffer(8));
+    (void)absent.keep(1, reply(1), {}, ByteBuffer(8));
+    (void)absent.keep(1, reply(2, wire::kError), {}, ByteBuffer(8));
     absent.gone(1, "it left");
     EXPECT_EQ(absent.kept_bytes() + absent.kept_errors(), 0U);
     absent.lost(1, process(1), "cut");  // its link's end is noticed after that
-    absent.keep(1, reply(3), {}, ByteBuffer(8));
+    (void)absent.keep(1, reply(3), {}, ByteBuffer(8));
     EXPECT_EQ(absent.kept_bytes(), 0U);
     absent.expected(1, process(2), "not met yet");  // another one is told of
-    absent.keep(1, reply(4), {}, ByteBuffer(8));
-    EXPECT_EQ(absent.met(1, process(2)).size(), 1U);
+    (void)absent.keep(1, reply(4), {}, ByteBuffer(8));
+    EXPECT_EQ(absent.met(1, process(2)).frames.size(), 1U);
 }
 
 TEST(AbsentMembers, ReplaceWhatIsTooMuchByErrors) {
@@ -63,18 +63,18 @@ TEST(AbsentMembers, ReplaceWhatIsTooMuchByErrors) {
     absent.lost(1, process(1), "cut");
     const ByteBuffer large(wire::kPayloadBytesMax);
     const auto count = static_cast<std::uint16_t>(kKeptBytesMax / large.size() + 10);
-    for (std::uint16_t call = 0; call < count; ++call) absent.keep(1, reply(call), {}, large);
+    for (std::uint16_t call = 0; call < count; ++call) (void)absent.keep(1, reply(call), {}, large);
     EXPECT_LE(absent.kept_bytes(), kKeptBytesMax);
     EXPECT_GT(absent.kept_errors(), 0U);
     for (std::size_t i = 0; i < 2 * kKeptErrorsMax; ++i)
-        absent.keep(1, reply(0, wire::kError), {}, as_bytes(std::string_view("it failed")));
+        (void)absent.keep(1, reply(0, wire::kError), {}, as_bytes(std::string_view("it failed")));
     EXPECT_EQ(absent.kept_errors(), kKeptErrorsMax);
     for (NodeId other = 2; other < 20; ++other) {
         absent.lost(other, process(1), "cut");
-        for (std::uint16_t call = 0; call < count; ++call) absent.keep(other, reply(call), {}, large);
+        for (std::uint16_t call = 0; call < count; ++call) (void)absent.keep(other, reply(call), {}, large);
     }
     EXPECT_LE(absent.kept_bytes(), kKeptBytesOfAllMax);
-    const auto frames = absent.met(1, process(1));
+    const auto frames = absent.met(1, process(1)).frames;
     const wire::FrameHeader replaced = header_of(frames[count - 1]);
     EXPECT_EQ(replaced.flags, wire::kError);
     EXPECT_EQ(replaced.call, count - 1);
@@ -88,17 +88,56 @@ TEST(AbsentMembers, KeepResultsInPartsWholeOrNotAtAll) {
         wire::FrameHeader header = reply(call);
         header.kind = Kind::part;
         const wire::Part part{.offset = offset, .total_bytes = 20};
-        absent.keep(1, header, std::as_bytes(std::span(&part, 1)), ByteBuffer(10));
+        (void)absent.keep(1, header, std::as_bytes(std::span(&part, 1)), ByteBuffer(10));
     };
     part(1, 0);
     part(1, 10);
-    absent.keep(1, reply(1, wire::kParts), {}, {});
+    (void)absent.keep(1, reply(1, wire::kParts), {}, {});
     part(2, 10);  // the one before it was lost with the link
-    absent.keep(1, reply(2, wire::kParts), {}, {});
-    const auto frames = absent.met(1, process(1));
+    (void)absent.keep(1, reply(2, wire::kParts), {}, {});
+    const auto frames = absent.met(1, process(1)).frames;
     ASSERT_EQ(frames.size(), 4U);
     EXPECT_EQ(header_of(frames[2]).flags, wire::kParts);
     EXPECT_EQ(header_of(frames[3]).flags, wire::kError);
+}
+
+TEST(AbsentMembers, SayWhichCallsWentWithAProcess) {
+    AbsentMembers absent;
+    const auto calls = [](std::uint16_t first) {
+        return std::deque<Forwarded>{{.position = 0, .origin = 7, .call = first, .generation = 1},
+                                     {.position = 0, .origin = 7, .call = 9, .generation = 2}};
+    };
+    absent.lost(1, process(1), "cut", calls(1));
+    EXPECT_TRUE(absent.orphans().empty()) << "it may answer them yet";
+    EXPECT_EQ(absent.met(1, process(1)).sent_on.size(), 2U);
+    EXPECT_TRUE(absent.orphans().empty());
+
+    absent.lost(1, process(1), "cut", calls(2));
+    absent.gone(1, "it left");
+    auto orphans = absent.orphans();
+    ASSERT_EQ(orphans.size(), 2U);
+    EXPECT_EQ(orphans[0].call.call, 2);
+    EXPECT_EQ(orphans[1].call.generation, 2U);
+    EXPECT_EQ(orphans[0].why, "cut");
+    EXPECT_TRUE(absent.orphans().empty()) << "each is named once";
+
+    absent.lost(1, process(1), "its end was seen after that", calls(3));
+    EXPECT_EQ(absent.orphans().size(), 2U);
+
+    absent.expected(1, process(2), "not met yet");
+    absent.lost(1, process(2), "cut", calls(4));
+    EXPECT_TRUE(absent.met(1, process(3)).sent_on.empty());
+    EXPECT_EQ(absent.orphans().size(), 2U) << "another process took its place";
+}
+
+TEST(AbsentMembers, SayOfWhomNothingIsKnown) {
+    AbsentMembers absent;
+    EXPECT_EQ(absent.keep(1, reply(1), {}, ByteBuffer(8)), AbsentMembers::Kept::unknown);
+    absent.expected(1, process(1), "not met yet");
+    EXPECT_EQ(absent.keep(1, reply(1), {}, ByteBuffer(8)), AbsentMembers::Kept::yes);
+    absent.gone(1, "nobody listens there");
+    EXPECT_EQ(absent.keep(1, reply(1), {}, ByteBuffer(8)), AbsentMembers::Kept::yes);
+    EXPECT_EQ(absent.kept_bytes(), 0U);
 }
 
 }  // namespace

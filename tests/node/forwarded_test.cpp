@@ -76,6 +76,51 @@ TEST_P(Forwarded, ALongOneFailsToo) {
     }
 }
 
+// The target has run them, and gave their places back, but had no room for the answers: those go with it.
+TEST_P(Forwarded, ThoseWhoseAnswersWentWithTheirTargetFailToo) {
+    (void)scratch();
+    const std::vector<std::string> common{"--fabric", GetParam(), "--threads", "1"};
+    NodeProcess first(common);
+    std::vector<std::string> joining = common;
+    joining.insert(joining.end(), {"--join", first.address()});
+    NodeProcess target(joining);
+    Node node;
+    const Peer peer = node.connect(first.address()), there = node.connect(target.address());
+    const Package relay = Package::open(package("relay.c")), basics = Package::open(package("basics.c"));
+    const Entry much = relay.entry("relay_much"), echo = basics.entry("echo");
+    const auto both = [&](const Peer& of, int times) {
+        for (; times > 0; --times) ASSERT_EQ(text(of.call(echo, bytes("x")).get()), "x");
+    };
+    const std::string payload(4 * 1024, '\1');
+    ASSERT_EQ(peer.call(much, bytes(payload)).get().size(), 65536U);
+    both(there, 1);
+
+    target.stop();
+    std::vector<RawCall> calls;
+    for (int i = 0; i < 100; ++i) calls.push_back(peer.call(much, bytes(payload)));
+    both(peer, 1);  // all are sent on by now
+    first.stop();
+    target.signal(SIGCONT);
+    both(there, 200);  // in whose time those have run
+    target.stop();
+    first.signal(SIGCONT);
+    calls.push_back(peer.call(much, bytes(payload)));
+    both(peer, 1);  // it knows what has been taken
+    target.kill_now();
+    std::size_t failed = 0;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        ASSERT_TRUE(calls[i].wait_for(std::chrono::seconds(15))) << "nobody tells of call " << i;
+        try {
+            EXPECT_EQ(calls[i].get().size(), 65536U);
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+            EXPECT_NE(std::string(error.what()).find(target.address()), std::string::npos) << error.what();
+            ++failed;
+        }
+    }
+    EXPECT_GT(failed, 20U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, Forwarded, testing::Values("shm", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "hand_made.hpp"
 #include "node/here.hpp"
 #include "node/offload.hpp"
 
@@ -83,6 +84,87 @@ TEST_P(Healing, ForwardedCallsAreAnsweredWhenTheirCallersNodeIsMetAgain) {
     call.get();
     EXPECT_TRUE(soon([&] { return cut->meeting != before && core->linked(*cut); }));
     EXPECT_EQ(core->replies_kept(), 0U);
+}
+
+// The answer has been written, and the link goes before it is read: it counts where it has arrived, else it is sent again.
+TEST_P(Healing, AnswersThatWereWrittenBeforeTheCutAreNotLost) {
+    for (int round = 0; round < 3; ++round) {
+        arrived = go_on = ends = false;
+        NodeOptions lone = options(true);
+        lone.join = second_->address();
+        lone.own_thread = false;
+        Node caller(lone);
+        const Peer second = caller.connect(second_->address()), third = caller.connect(third_->address());
+        const Peer back = third_->connect(caller.address());
+        Call<void> call = second.async(fn<pass_on>, third_->id());
+        for (int i = 0; i < 3; ++i) (void)caller.poll();  // it leaves
+        ASSERT_TRUE(soon([] { return arrived.load(); }));
+        const auto written = back.counters().frames_sent;
+        go_on = true;
+        ASSERT_TRUE(soon([&] { return back.counters().frames_sent > written; }));
+        const auto core = detail::Edge::core(third);
+        const std::shared_ptr<PeerState> cut = detail::Edge::state(third);
+        core->lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+        third.sync(fn<pass_on>, third_->id());  // meets it again
+        ASSERT_TRUE(call.wait_for(kPatience)) << "nobody answers";
+        call.get();
+    }
+}
+
+// Asks another node, by its id, from a function.
+void ask(Here& here, std::uint32_t node) {
+    here.peer(node).sync(fn<pass_on>, node);
+}
+// Gives the message that rove_forward's caller would log.
+std::string pass_on_or_say_why(Here& here, std::uint32_t to) {
+    const NodeCore::Onward onward{
+        .node = to, .function = FunctionId{}, .payload = {}, .header = {.flags = wire::kNoReply}};
+    const Status sent = here.raw()->core->send_on(onward);
+    return sent ? "" : std::string(to_string(sent.error().code())) + ": " + sent.error().message();
+}
+
+TEST_P(Healing, AMemberThatIsNotThereIsDisconnectedAndNamed) {
+    const Peer second = first_->connect(second_->address());
+    const NodeId gone = third_->id();
+    const std::string address = third_->address();
+    go_on = true;
+    second.sync(fn<ask>, gone);
+    const auto core = detail::Edge::core(second_->connect(first_->address()));
+    const auto state_there = detail::Edge::state(second_->connect(address));
+    third_.reset();
+    ASSERT_TRUE(soon([&] { return !core->linked(*state_there); }));
+    const Error error = error_of([&] { second.sync(fn<ask>, gone); });
+    EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.message();
+    EXPECT_NE(error.message().find(address), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("it left"), std::string::npos) << error.message();
+    const std::string why = second.sync(fn<pass_on_or_say_why>, gone);
+    EXPECT_EQ(why.find("disconnected: "), 0U) << why;
+    EXPECT_NE(why.find(address), std::string::npos) << why;
+    EXPECT_NE(why.find("it left"), std::string::npos) << why;
+    // One that nobody has ever been.
+    EXPECT_EQ(second.sync(fn<pass_on_or_say_why>, 77U).find("invalid: there is no node 77"), 0U);
+}
+
+// The answer to a call that came in the name of a node which this one has never heard of goes to a member that should have.
+TEST_P(Healing, AnswersForAnUnknownNodeGoToWhoHasMetIt) {
+    NodeOptions by_hand = options(true);
+    by_hand.join = first_->address();
+    by_hand.own_thread = false;
+    Node fourth(by_hand);
+    const Peer to_third = fourth.connect(third_->address());
+    const Peer up = third_->connect(first_->address());
+    const auto core = detail::Edge::core(up);
+    ASSERT_TRUE(soon([&] { return core->node_count() == 4; }));
+    core->set_node_count(8);
+    const auto before = up.counters().frames_sent;
+    write_frame(to_third, fabric::Traffic::calls, {.kind = wire::Kind::ping, .generation = 1, .node = 6, .call = 1},
+                {});
+    EXPECT_TRUE(soon([&] {
+        (void)fourth.poll();
+        return up.counters().frames_sent > before;
+    })) << "the node with the lowest id is told";
+    go_on = true;
+    first_->connect(third_->address()).sync(fn<pass_on>, third_->id());  // the two go on
 }
 
 TEST_P(Healing, NothingIsKeptForAMemberThatIsGone) {

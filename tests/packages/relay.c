@@ -24,3 +24,14 @@ ROVE_ENTRY void relay(rove_here* here, const void* payload, size_t size) {
     usleep(10 * 1000);
     rove_reply(here, &to, 1);
 }
+
+// As relay, and answers with 64 KiB.
+ROVE_ENTRY void relay_much(rove_here* here, const void* payload, size_t size) {
+    static const char much[64 * 1024];
+    const unsigned char to = size > 0 ? *(const unsigned char*)payload : 0;
+    if (to != rove_node(here)) {
+        if (rove_forward(here, to, payload, size) != 0) rove_fail(here, "not forwarded");
+        return;
+    }
+    rove_reply(here, much, sizeof much);
+}

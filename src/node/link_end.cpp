@@ -1,0 +1,105 @@
+// What becomes of a link that has ended, and of what was on its way over it.
+//
+// A stream ends before the goodbye arrives that says why, because that comes by another socket. So the transport's end alone is
+// nobody's word: for kGoodbyeWait the link is kept, nothing is sent by it, and what has arrived is still served.
+//
+// Replies that the other side has not taken are kept, and sent again when the two have met again: a call's id has a generation, so
+// one that comes twice is dropped. Calls are never sent twice. Those that had been sent on and not been taken end as disconnected
+// at once; those that were taken end so when the process that took them is known to have gone.
+#include <algorithm>
+
+#include "node/core.hpp"
+#include "node/log.hpp"
+#include "node/names.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+// Whether why the link has ended may still be said.
+bool NodeCore::awaits_goodbye(PeerState& peer) {
+    if (peer.lost || !peer.link || !peer.link->has_ended()) return false;
+    const TimePoint now = Clock::now();
+    if (!peer.broken_since) peer.broken_since = now;
+    return now < *peer.broken_since + kGoodbyeWait;
+}
+
+// For the thread that wants to meet the peer again: others' calls go on meanwhile.
+Status NodeCore::await_goodbye(PeerState& peer, Lock& lock, Deadline deadline) {
+    if (!awaits_goodbye(peer)) return {};
+    const fabric::Link* const link = peer.link.get();
+    const auto said = [&] { return peer.link.get() != link || !awaits_goodbye(peer); };
+    const TimePoint until = *peer.broken_since + kGoodbyeWait;
+    const bool in_time = lead_until(lock, deadline ? std::min(*deadline, until) : until, said);
+    if (ending_) return tl::unexpected<Error>(stopped());
+    if (in_time || said()) return {};
+    return fail(ErrorCode::timed_out, "the link to {} has ended, and the call's time was over; it was not sent",
+                who(peer));
+}
+
+// The leader has seen that the link cannot be used any more.
+void NodeCore::notice_end(PeerState& peer) {
+    if (awaits_goodbye(peer)) return;
+    log().warn("{}: the link to {} ends: {}", name(), who(peer), peer.link->broken()->message());
+    peer.lost = Error(ErrorCode::disconnected, peer.link->broken()->message());
+    if (peer.hang_up) peer.hang_up(*peer.lost);
+    housekeeping_due_ = {};
+    housekeeping_in_ = 1;
+}
+
+// Replies that have arrived count, whoever it is that finds the link gone. No more than the ring holds: a direct peer may go on
+// writing.
+void NodeCore::take_last_replies(PeerState& peer) {
+    wire::Frame frame;
+    for (std::uint64_t taken = 0; taken < fabric::kRingLines && peer.link->next(Traffic::replies, frame); ++taken) {
+        if (checked(peer, frame, Traffic::replies)) return;
+        if (frame.header.kind == Kind::reply || frame.header.kind == Kind::part) on_reply_traffic(peer, frame);
+        peer.link->release(Traffic::replies);
+    }
+}
+
+// Those that the member may not have taken, and those that had not left.
+void NodeCore::keep_replies_of(PeerState& peer) {
+    const auto index = static_cast<std::size_t>(Traffic::replies);
+    std::vector<ByteBuffer> untaken = peer.link->untaken(Traffic::replies);
+    auto& outbox = peer.outbox[index];
+    untaken.insert(untaken.end(), std::make_move_iterator(outbox.begin()), std::make_move_iterator(outbox.end()));
+    outbox.clear();
+    for (const ByteBuffer& frame : untaken) {
+        wire::FrameHeader header;
+        std::memcpy(&header, frame.data(), sizeof header);
+        const Bytes body = Bytes(frame).subspan(wire::kHeaderBytes);
+        if (header.kind == Kind::reply || header.kind == Kind::part)
+            (void)absent_.keep(peer.id, header, body.first(header.extra_bytes), body.subspan(header.extra_bytes));
+    }
+}
+
+// The peer has taken those whose lines it has given back.
+void NodeCore::sort_forwarded(PeerState& peer) {
+    const std::uint64_t credited = peer.link->lines_credited(Traffic::calls);
+    while (!peer.forwarded.empty() && peer.forwarded.front().position <= credited) {
+        if (peer.member) peer.sent_on.push_back(peer.forwarded.front());
+        peer.forwarded.pop_front();
+    }
+    while (peer.sent_on.size() > kSentOnMax) peer.sent_on.pop_front();
+}
+
+// Calls that nobody will answer any more, or that somebody else answers: then the answer came first, or is dropped.
+void NodeCore::end_orphans() {
+    for (const AbsentMembers::Orphan& each : absent_.orphans())
+        (void)end_with_error(
+            {.generation = each.call.generation, .node = each.call.origin, .call = each.call.call},
+            Error(ErrorCode::disconnected, each.why + "; the call had been sent on there, and may have run"));
+}
+
+// A reply for a caller whose node this one has never heard of, because that one has just joined: members with lower ids have met
+// it. Each passes it on downwards, so it ends.
+bool NodeCore::route_downwards(const wire::Frame& frame) {
+    for (NodeId lower = 0; lower < id() && lower < members_.size(); ++lower)
+        if (PeerState* const peer = members_[lower]; peer != nullptr && peer->linked())
+            return send_or_cut(*peer, frame.header, frame.extra, frame.payload).has_value();
+    return false;
+}
+
+}  // namespace rove
