@@ -50,6 +50,26 @@ TEST(CallTable, PartsComeInTheirOrder) {
     EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(20)), taken);
 }
 
+// A result whose first parts came by a link that was cut is sent again from its beginning.
+TEST(CallTable, PartsMayBeginAgain) {
+    CallTable table(1, 40);
+    using enum CallTable::Gathered;
+    const auto id = table.begin(nullptr);
+    CallSlot& slot = *table.flying(*id);
+    EXPECT_EQ(table.gather(slot, 0, 30, ByteBuffer(10, std::byte{1})), taken);
+    EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(10, std::byte{1})), taken);
+    EXPECT_EQ(table.gather(slot, 0, 20, ByteBuffer(10)), wrong) << "of another total";
+    EXPECT_EQ(table.gather(slot, 0, 30, ByteBuffer(10, std::byte{2})), taken);
+    EXPECT_EQ(table.gather(slot, 20, 30, ByteBuffer(10)), wrong) << "those after it come again, too";
+    EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(20, std::byte{2})), taken);
+    slot.end_gathered();
+    ASSERT_FALSE(slot.error());
+    EXPECT_EQ(slot.data().size(), 30U);
+    EXPECT_EQ(slot.data()[0], std::byte{2});
+    table.release(*id);
+    EXPECT_EQ(table.gather(*table.flying(*table.begin(nullptr)), 0, 40, ByteBuffer(1)), taken) << "it was counted once";
+}
+
 // Who asks for more large results than it takes loses those, and not the peer that sends them.
 TEST(CallTable, AResultBeyondTheRoomForThemEndsItsCallOnly) {
     CallTable table(1, std::make_shared<SpareMemory>(), 100);
