@@ -50,7 +50,7 @@ namespace detail {
 struct Edge;
 }
 
-// 0…n-1 among nodes that joined one another; with the top bit set, a mere client.
+// 0…n-1 among nodes that joined one another; with the top bit set, a client.
 using NodeId = std::uint32_t;
 
 // What a function ran as.

@@ -51,7 +51,7 @@ enum rove_error {
 /* Where a running function is and for whom it runs. Valid until the function returns, on its thread only. */
 typedef struct rove_here rove_here;
 
-/* A dense id 0…n-1 for a node; ids with the top bit set are mere clients, to which only replies can go. */
+/* A dense id 0…n-1 for a node; ids with the top bit set are clients, to which only replies can be sent. */
 typedef uint32_t rove_node_id;
 
 /* A function that this node knows, found by rove_find; 0 is none. Valid on this node until it ends. */

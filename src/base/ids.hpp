@@ -68,7 +68,7 @@ using SliceHash = OpaqueId<32, struct SliceHashTag>;
 // Names one entry point for ever: derived from the package's digest and the entry's name.
 using FunctionId = OpaqueId<16, struct FunctionIdTag>;
 
-// A node's dense id 0…n-1 among the nodes that joined one another, or, with kClientBit set, a mere client:
+// A node's dense id 0…n-1 among the nodes that joined one another, or, with kClientBit set, a client:
 // bit 31 | home node (15 bits) | index of the client on its home node (16 bits).
 using NodeId = std::uint32_t;
 inline constexpr NodeId kClientBit = 0x8000'0000U;

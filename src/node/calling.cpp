@@ -110,8 +110,8 @@ Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& pee
     if (whole) {
         if (const auto sent = send_at_once(*peer, outgoing)) return *sent;  // there is room by now
     }
-    const bool strange = callee.package != nullptr && *callee.package && !peer->handle_of(*callee.id);
-    if (strange) ROVE_CHECK(check_forms(*peer, **callee.package));
+    const bool is_new_there = callee.package != nullptr && *callee.package && !peer->handle_of(*callee.id);
+    if (is_new_there) ROVE_CHECK(check_forms(*peer, **callee.package));
     CallTable::Id id{0, 0};
     if (outgoing.wants_reply) {
         ROVE_TRY(id, calls_.begin(peer.get()));
@@ -125,7 +125,7 @@ Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& pee
         return tl::unexpected<Error>(sent.error());
     }
     // The call is on its way meanwhile.
-    if (strange) keep_within_reach(*callee.package);
+    if (is_new_there) keep_within_reach(*callee.package);
     if (callee.shipped != nullptr) shipped_as_[*callee.id] = *callee.shipped;
     return id;
 }
