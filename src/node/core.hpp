@@ -494,7 +494,6 @@ private:
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     std::vector<RoomWait*> room_waits_;              // threads that wait for room
     unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
-    Watch spare_watch_;                              // of whoever led last
     unsigned spin_turns_ = kSpinTurnsMax;
     unsigned housekeeping_in_ = 1;  // steps until the clock is looked at again
     TimePoint housekeeping_due_{};
@@ -507,6 +506,7 @@ private:
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
     std::shared_ptr<SpareMemory> spare_memory_;  // for payloads and results in parts
+    Watch spare_watch_;  // of whoever led last; its links end before their fabric does
     CallTable calls_;
     std::deque<CallId>
         ready_;  // calls that ended and notify somebody. One that is forgotten meanwhile notifies nobody.
