@@ -506,7 +506,7 @@ private:
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
     std::shared_ptr<SpareMemory> spare_memory_;  // for payloads and results in parts
-    Watch spare_watch_;  // of whoever led last; its links end before their fabric does
+    Watch spare_watch_;                          // of whoever led last; its links end before their fabric does
     CallTable calls_;
     std::deque<CallId>
         ready_;  // calls that ended and notify somebody. One that is forgotten meanwhile notifies nobody.
