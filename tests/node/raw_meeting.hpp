@@ -31,8 +31,6 @@ namespace rove::test {
 
 inline std::atomic<int> unix_addresses = 0;  // one count for all files of a program: no address is used twice
 
-namespace {
-
 using std::chrono_literals::operator""s, std::chrono_literals::operator""ms;
 using control::KeyPair;
 using control::MemberEntry;
@@ -56,9 +54,9 @@ using wire::control::Settled;
 using wire::control::statement;
 using wire::control::Welcome;
 
-constexpr auto kPatience = 20s;
+inline constexpr auto kPatience = 20s;
 
-[[maybe_unused]] bool soon(const std::function<bool()>& true_now) {
+inline bool soon(const std::function<bool()>& true_now) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (!true_now()) {
         if (std::chrono::steady_clock::now() > until) return false;
@@ -67,7 +65,7 @@ constexpr auto kPatience = 20s;
     return true;
 }
 
-NodeOptions options(const std::string& listen = {}, const std::string& join = {}) {
+inline NodeOptions options(const std::string& listen = {}, const std::string& join = {}) {
     (void)scratch();
     NodeOptions options;
     options.listen = listen;
@@ -76,7 +74,7 @@ NodeOptions options(const std::string& listen = {}, const std::string& join = {}
     options.connect_timeout = 15s;
     return options;
 }
-std::string unix_address() {
+inline std::string unix_address() {
     return "unix:" + (scratch() / ("meeting" + std::to_string(unix_addresses++))).string();
 }
 
@@ -173,10 +171,10 @@ private:
     std::thread thread_;
 };
 
-[[maybe_unused]] Bytes raw(const std::string& text) {
+inline Bytes raw(const std::string& text) {
     return as_bytes(text);
 }
-[[maybe_unused]] std::string length(std::uint32_t size) {
+inline std::string length(std::uint32_t size) {
     return {reinterpret_cast<const char*>(&size), sizeof size};
 }
 
@@ -199,5 +197,4 @@ struct Impostor {
     }
 };
 
-}  // namespace
 }  // namespace rove::test

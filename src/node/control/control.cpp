@@ -276,17 +276,11 @@ void Control::stop() {
     close_acceptor();
     acceptor_.reset();
     attempts_.clear();
-    unproven_.clear();
+    strangers_.clear();
     identity_.reset();
     heal_room_.reset();
     keep_.reset();
     io_.reset();
-}
-
-Control::Load Control::load() {
-    std::promise<Load> promise;
-    asio::post(*io_, [&] { promise.set_value({channels_.size(), unproven_.size(), meetings_}); });
-    return promise.get_future().get();
 }
 
 }  // namespace rove::control

@@ -30,20 +30,16 @@
 #include "node/control/cookie.hpp"
 #include "node/control/identity.hpp"
 #include "node/control/members.hpp"
+#include "node/control/places.hpp"
 #include "node/core.hpp"
 
 namespace rove::control {
 
-// Connections that have proven nothing yet: one more, and one makes room (make_room). Each costs a descriptor and some 4 KiB (its coroutine,
-// its socket, 71 bytes of message): 256 KiB.
-inline constexpr std::size_t kUnprovenMax = 64;
-// How long such a connection may take for its first message. Loopback brings it in microseconds.
+// How long a connection that has proven nothing may take for its first message. Loopback brings it in microseconds.
 inline constexpr auto kHelloTimeMax = std::chrono::seconds(1);
 // Proven meetings under way at once. Each costs mailboxes (2 MiB, of which what is written counts) and messages of at most
 // 17 KiB; more of them are refused as overloaded.
 inline constexpr std::size_t kMeetingsMax = 256;
-// Clients of one node, by the 16 bits of their ids.
-inline constexpr std::size_t kClientsMax = 65536;
 inline constexpr unsigned kRedirectsMax = 8;
 // Pauses between the attempts to meet a member again.
 inline constexpr std::chrono::milliseconds kHealPauseMin{50}, kHealPauseMax{5000};
@@ -78,12 +74,6 @@ public:
     void stop_accepting();
     void stop();  // says goodbye, ends every connection and the thread
 
-    // For tests: connections open, unproven and proven meetings.
-    struct Load {
-        std::size_t channels = 0, unproven = 0, meetings = 0;
-    };
-    [[nodiscard]] Load load();
-
 private:
     using Endpoints = std::vector<asio::generic::stream_protocol::endpoint>;
     using Goodbye = wire::control::Goodbye;
@@ -115,8 +105,8 @@ private:
     struct Watched {
         std::shared_ptr<PeerState> peer;
         std::uint64_t meeting = 0;
-        NodeId member = kNoNode;                // as which it is a member
-        std::optional<std::uint16_t> client{};  // as which it is a client of this node
+        NodeId member = kNoNode;  // as which it is a member
+        ClientIndex client{};     // as which it is a client of this node
     };
     // What the node knows of who called on it.
     struct Guest {
@@ -125,12 +115,6 @@ private:
         wire::control::Nonce mine, theirs;
         Goodbye::Reason reason = Goodbye::Reason::refused;  // to be said if they do not meet
     };
-    // Who has proven nothing yet.
-    struct Stranger {
-        std::shared_ptr<Channel> channel;
-        std::string origin;       // the process or the address that it came from
-        bool challenged = false;  // it has said hello
-    };
     // A stream that is expected.
     struct ExpectedLane {
         wire::control::Ticket ticket;
@@ -138,9 +122,7 @@ private:
         int socket = -1;
     };
     class Counted;
-    class Unproven;
     class Deadline;
-    class ClientPlace;
     class Healing;
     class HealPlace;
     class TicketPlace;
@@ -175,7 +157,7 @@ private:
 
     // ---- receiving.cpp
     [[nodiscard]] asio::awaitable<void> receive_one(std::shared_ptr<Channel> channel);
-    [[nodiscard]] asio::awaitable<Status> welcome(Guest& guest, Unproven& unproven);
+    [[nodiscard]] asio::awaitable<Status> welcome(Guest& guest, Strangers::Place& stranger);
     [[nodiscard]] asio::awaitable<Status> let_in(Guest& guest, wire::control::Request request);
     [[nodiscard]] asio::awaitable<Result<NodeId>> id_of_member(Guest& guest, const wire::control::Request& request);
     [[nodiscard]] Status check_id_is_free(Role role, NodeId id, const wire::control::Request& request);
@@ -203,6 +185,9 @@ private:
     void i_am(NodeId id, std::uint32_t generation);
 
     NodeCore& core_;
+    // The control thread's; outlive the conversations, which hold places in them.
+    ClientIndexes clients_;
+    Strangers strangers_;
     std::unique_ptr<asio::io_context> io_;
     std::optional<asio::executor_work_guard<asio::io_context::executor_type>> keep_;
     // By which others reach the thread while there is one; outlives this object.
@@ -228,15 +213,12 @@ private:
     wire::control::Cluster cluster_;
     wire::control::Certificate certificate_;  // mine
     std::set<Channel*> channels_;
-    std::list<Stranger> unproven_;  // the oldest first
     std::size_t meetings_ = 0;
     Members members_;
     std::map<NodeId, std::weak_ptr<Channel>> member_channels_;
     std::multiset<NodeId> opening_;                // members to which a meeting is being opened
     std::set<std::string> healing_at_;             // where meetings that heal are under way
     std::optional<asio::steady_timer> heal_room_;  // cancelled when one of them ends
-    std::vector<bool> clients_;                    // indices given out …
-    std::size_t next_client_ = 0;                  // … one after the other, so that one is not given again at once
     std::map<std::string, std::shared_ptr<Attempt>> attempts_;
     std::map<std::string, std::weak_ptr<PeerState>> by_address_;  // nodes of which this one is a client
     std::vector<std::shared_ptr<ExpectedLane>> expected_lanes_;

@@ -150,7 +150,7 @@ asio::awaitable<void> Control::watch(std::shared_ptr<Channel> channel, Watched w
     }
     core_.lose(who.peer, who.meeting, why);
     channel->close(Goodbye{.reason = Goodbye::Reason::cut, .code = why.code(), .text = why.message()});
-    if (who.client) clients_[*who.client] = false;
+    who.client = {};
     if (who.member != kNoNode) member_went(who.member, who.meeting, left);
 }
 

@@ -30,74 +30,6 @@ using wire::control::Welcome;
 
 }  // namespace
 
-// Among those who have proven nothing yet. The newcomer gets in and another one goes, so that nobody keeps others out by doing
-// nothing.
-class Control::Unproven {
-public:
-    Unproven(std::list<Stranger>& all, const std::shared_ptr<Channel>& channel) : all_(all) {
-        if (all_.size() >= kUnprovenMax) make_room();
-        all_.push_back({channel, channel->origin()});
-        channel_ = channel;
-    }
-    ~Unproven() { proven(); }
-    Unproven(const Unproven&) = delete;
-    void challenged() {
-        for (Stranger& each : all_)
-            if (each.channel == channel_) each.challenged = true;
-    }
-    void proven() {
-        if (!channel_) return;
-        all_.remove_if([this](const Stranger& each) { return each.channel == channel_; });
-        channel_ = nullptr;
-    }
-
-private:
-    // First who has said nothing, then who came from where most came from: honest processes answer at once, and from one process
-    // there is one meeting or two. The oldest of them.
-    void make_room() {
-        auto goes = std::ranges::find(all_, false, &Stranger::challenged);
-        if (goes == all_.end()) {
-            std::map<std::string_view, std::size_t> from;
-            for (const Stranger& each : all_) ++from[each.origin];
-            goes = std::ranges::max_element(
-                all_, {}, [&](const Stranger& each) { return from[each.origin]; });  // the first of equal ones
-        }
-        const std::shared_ptr<Channel> channel = std::move(goes->channel);
-        all_.erase(goes);
-        channel->close();
-    }
-
-    std::list<Stranger>& all_;
-    std::shared_ptr<Channel> channel_;  // null: not any more
-};
-
-// A client's index, given back unless it is kept.
-class Control::ClientPlace {
-public:
-    explicit ClientPlace(Control& control) : control_(control) {}
-    ~ClientPlace() {
-        if (index_) control_.clients_[*index_] = false;
-    }
-    ClientPlace(const ClientPlace&) = delete;
-    [[nodiscard]] Result<std::uint16_t> take() {
-        std::vector<bool>& taken = control_.clients_;
-        for (std::size_t tried = 0; tried < kClientsMax; ++tried) {
-            const std::size_t index = control_.next_client_++ % kClientsMax;
-            if (taken.size() <= index) taken.resize(index + 1);
-            if (taken[index]) continue;
-            taken[index] = true;
-            index_ = static_cast<std::uint16_t>(index);
-            return *index_;
-        }
-        return fail(ErrorCode::overloaded, "this node has {} clients, the most there may be", kClientsMax);
-    }
-    [[nodiscard]] std::optional<std::uint16_t> keep() { return std::exchange(index_, std::nullopt); }
-
-private:
-    Control& control_;
-    std::optional<std::uint16_t> index_;
-};
-
 // A stream's ticket, good until the meeting has ended.
 class Control::TicketPlace {
 public:
@@ -117,11 +49,11 @@ private:
 };
 
 asio::awaitable<void> Control::receive_one(std::shared_ptr<Channel> channel) {
-    Unproven unproven(unproven_, channel);
+    Strangers::Place stranger(strangers_, channel);
     Guest guest{.channel = channel, .mine = {}, .theirs = {}};
     Status met;
     try {
-        met = co_await welcome(guest, unproven);
+        met = co_await welcome(guest, stranger);
     } catch (const std::bad_alloc&) {
         met = fail(ErrorCode::overloaded, "memory ran out");
     }
@@ -131,7 +63,7 @@ asio::awaitable<void> Control::receive_one(std::shared_ptr<Channel> channel) {
 }
 
 // Up to the proof that it is the same user who comes.
-asio::awaitable<Status> Control::welcome(Guest& guest, Unproven& unproven) {
+asio::awaitable<Status> Control::welcome(Guest& guest, Strangers::Place& stranger) {
     const std::shared_ptr<Channel> channel = guest.channel;
     ROVE_CO_TRY(const bool same_user, channel->same_user());
     Deadline deadline(*io_, channel);
@@ -159,7 +91,7 @@ asio::awaitable<Status> Control::welcome(Guest& guest, Unproven& unproven) {
         challenge.proof = prove(secret, "node", guest.mine, guest.theirs, channel->local_endpoint());
         expected = prove(secret, "peer", guest.mine, guest.theirs, channel->local_endpoint());
     }
-    unproven.challenged();
+    stranger.challenged();
     ROVE_CO_CHECK(co_await channel->send(encode(challenge)));
     ROVE_CO_TRY(const ProofGiven given, co_await channel->receive<ProofGiven>());
     if (!same_user && !same(given.proof, expected))
@@ -167,7 +99,7 @@ asio::awaitable<Status> Control::welcome(Guest& guest, Unproven& unproven) {
                        "a process at {} does not know this node's cookie: it belongs to another user, or uses "
                        "another --cookie",
                        channel->remote_endpoint());
-    unproven.proven();
+    stranger.proven();
     if (meetings_ >= kMeetingsMax)
         co_return fail(ErrorCode::overloaded, "{} has {} meetings under way, the most there may be; try again",
                        core_.name(), kMeetingsMax);
@@ -266,11 +198,11 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
             co_return Status();
         }
     }
-    ClientPlace client(*this);
+    ClientIndex client;
     NodeId you = kNoNode;
     if (guest.role == Role::client) {
-        ROVE_CO_TRY(const std::uint16_t index, client.take());
-        you = client_id(core_.id(), index);
+        ROVE_CO_TRY(client, clients_.take());
+        you = client_id(core_.id(), client.value());
     } else if (guest.role == Role::member) {
         ROVE_CO_TRY(you, co_await id_of_member(guest, request));
     } else {
@@ -380,7 +312,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
     spawn(watch(channel, {.peer = adopted->peer,
                           .meeting = adopted->meeting,
                           .member = member ? you : kNoNode,
-                          .client = client.keep()}),
+                          .client = std::move(client)}),
           "watching a peer");
     co_return Status();
 }
