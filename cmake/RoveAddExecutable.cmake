@@ -17,6 +17,10 @@ function(rove_add_executable name)
   add_executable(${name} ${rove_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE rove::rove)
   target_compile_features(${name} PRIVATE cxx_std_20)
+  # Of an installed librove.so, which is compiled without the program's sanitizer.
+  if(rove_IMPORTED)
+    target_sources(${name} PRIVATE ${rove_TSAN_SOURCE})
+  endif()
   # Names are bound at the start, not on the way of the first call.
   target_link_options(${name} PRIVATE -Wl,-z,now)
   if(rove_SHIP STREQUAL "nothing")
