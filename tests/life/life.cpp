@@ -101,7 +101,8 @@ void print_table(const Verdict& verdict, const Town& town) {
     for (unsigned i = 0; i < static_cast<unsigned>(Trouble::count); ++i)
         fmt::print("{}{} {}", i == 0 ? "" : ", ", town.count_of(static_cast<Trouble>(i)), kTroubleNames[i]);
     fmt::print("\n");
-    for (const std::string& usage : town.usages()) fmt::print("{}\n", usage);
+    for (const auto& lines : {town.answers(), town.usages()})
+        for (const std::string& line : lines) fmt::print("{}\n", line);
 }
 
 // By their sentence: how often, and some of them in full.
@@ -120,17 +121,11 @@ void print_faults(const Verdict& verdict, const Town& town) {
 }
 
 nlohmann::json as_json(const Verdict& verdict, const Town& town, const Options& options) {
-    nlohmann::json json{{"fabric", options.fabric},
-                        {"seed", options.seed},
-                        {"seconds", options.seconds},
-                        {"pieces", verdict.pieces},
-                        {"runs", verdict.runs},
-                        {"slowest_ms", verdict.slowest_ms},
-                        {"posts", verdict.posts},
-                        {"posts_run", verdict.posts_run},
-                        {"complaints", town.complaints()},
-                        {"usage", town.usages()},
-                        {"faults", nlohmann::json::object()}};
+    nlohmann::json json{
+        {"fabric", options.fabric},   {"seed", options.seed},           {"seconds", options.seconds},
+        {"pieces", verdict.pieces},   {"runs", verdict.runs},           {"slowest_ms", verdict.slowest_ms},
+        {"posts", verdict.posts},     {"posts_run", verdict.posts_run}, {"complaints", town.complaints()},
+        {"answered", town.answers()}, {"usage", town.usages()},         {"faults", nlohmann::json::object()}};
     for (const auto& [what, details] : sorted(verdict)) json["faults"][what] = details;
     for (std::size_t kind = 0; kind < Verdict::kKinds; ++kind)
         for (std::size_t state = 0; state < Verdict::kStates; ++state)

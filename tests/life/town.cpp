@@ -24,7 +24,8 @@ namespace {
 constexpr auto kClientEnds = 45s;
 constexpr auto kNodeEnds = 15s;  // after SIGTERM: three times the grace that a node gives its functions
 constexpr auto kNodeListens = 20s;
-constexpr auto kSettles = 10s;  // what clients had is given back when their connections are seen to be closed
+constexpr auto kAnswersTake = 60s;  // a second on a machine that has nothing else to do
+constexpr auto kSettles = 10s;      // what clients had is given back when their connections are seen to be closed
 constexpr unsigned kFailedStartsMax = 8;
 
 std::string client_end(int status) {
@@ -290,7 +291,21 @@ void Town::calm() {
         tick();
         std::this_thread::sleep_for(5ms);
     }
-    if (!all_run()) complain("not all nodes run after the trouble");
+    if (!all_run()) return complain("not all nodes run after the trouble");
+    Answers answers;
+    for (const Client& client : clients_) answers.watch(records_[client.record].ledger, "all");
+    wait_for(answers, "after the trouble");
+}
+
+void Town::wait_for(const Answers& answers, const char* when) {
+    const auto until = Clock::now() + kAnswersTake;
+    while (!answers.missing().empty() && Clock::now() < until) {
+        tick();
+        std::this_thread::sleep_for(20ms);
+    }
+    if (const std::string missing = answers.missing(); !missing.empty())
+        complain(fmt::format("{}, within {} s, too little was answered: {}", when, kAnswersTake / 1s, missing));
+    for (const std::string& line : answers.lines()) answers_.push_back(fmt::format("answered {}, {}", when, line));
 }
 
 void Town::wait_for_leaving() {
@@ -318,15 +333,18 @@ void Town::roll_call() {
 }
 
 void Town::warm_up(std::chrono::milliseconds length) {
+    Answers answers;
     for (unsigned i = 0; i < 2; ++i) {
         start_client(plan_.first_seeds[i] + 1, 1 + i);
         records_.back().quiet = true;
+        answers.watch(records_.back().ledger, fmt::format("build {}", 1 + i));
     }
     const auto until = Clock::now() + length;
     while (Clock::now() < until) {
         tick();
         std::this_thread::sleep_for(5ms);
     }
+    wait_for(answers, "before the trouble");
     finish_clients();
     std::this_thread::sleep_for(200ms);
     for (unsigned i = 0; i < kNodes; ++i) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "answers.hpp"
 #include "ledger.hpp"
 #include "plan.hpp"
 #include "processes.hpp"
@@ -38,13 +39,13 @@ public:
     ~Town();
 
     void start_nodes();
-    // Two clients, one of each build, for that long and without trouble; then what the nodes hold.
+    // Two clients, one of each build, without trouble, for that long and until they have been answered; then what the nodes hold.
     void warm_up(std::chrono::milliseconds length);
     void start_clients();
     void apply(const Event& event);
     // What is due: processes that go on or come back, and those that ended though they should not.
     void tick();
-    // No more trouble: all go on, all nodes run.
+    // No more trouble: all go on, all nodes run, and all clients are answered.
     void calm();
     // Clients send no more and wait for their answers; a last one sees that each node reaches each other.
     void finish_clients();
@@ -56,6 +57,8 @@ public:
     [[nodiscard]] const std::vector<ClientRecord>& records() const { return records_; }
     [[nodiscard]] const std::vector<std::string>& complaints() const { return complaints_; }
     [[nodiscard]] const std::vector<std::string>& usages() const { return usages_; }
+    // What was answered at least, and when.
+    [[nodiscard]] const std::vector<std::string>& answers() const { return answers_; }
     [[nodiscard]] unsigned clients() const { return static_cast<unsigned>(clients_.size()); }
     [[nodiscard]] unsigned count_of(Trouble trouble) const { return counts_[static_cast<unsigned>(trouble)]; }
     [[nodiscard]] std::uint64_t pieces() const;
@@ -92,6 +95,7 @@ private:
     void check_clients(std::vector<Client>& clients, bool told);
     void keep_maps(unsigned index, const char* when) const;  // for whoever looks for what was not given back
     void wait_for_leaving();
+    void wait_for(const Answers& answers, const char* when);
     void later(std::chrono::milliseconds pause, std::function<void()> what);
     void complain(std::string what);
     [[nodiscard]] std::string log_end(const std::string& name) const;
@@ -103,7 +107,7 @@ private:
     std::vector<Client> clients_, leaving_;
     std::vector<ClientRecord> records_;
     std::vector<Later> later_;
-    std::vector<std::string> complaints_, usages_;
+    std::vector<std::string> complaints_, usages_, answers_;
     std::string last_trouble_;
     unsigned counts_[static_cast<unsigned>(Trouble::count)]{};
     std::uint64_t pieces_ended_ = 0;
