@@ -1,8 +1,8 @@
 // What a call must not do: ask for memory.
 #include <atomic>
 #include <cstdlib>
-#include <new>
 
+#include "../watched_new.hpp"
 #include "nodes.hpp"
 
 namespace {
@@ -12,16 +12,8 @@ std::atomic<std::size_t> allocations{0};
 thread_local bool on_the_way = false;
 }  // namespace
 
-void* operator new(std::size_t size) {
+void rove::test::asked_for(std::size_t) {
     if (on_the_way && counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
-    if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-    throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
 }
 
 namespace rove::test {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "../node/process.hpp"
+#include "error_of.hpp"
 #include "rove/rove.hpp"
 
 namespace rove::test {
@@ -45,17 +46,5 @@ inline std::string fabric_name(const testing::TestParamInfo<FabricChoice>& info)
 }
 #define ROVE_ON_FABRICS(suite) \
     INSTANTIATE_TEST_SUITE_P(Fabrics, suite, testing::Values(FabricChoice::shm, FabricChoice::tcp), fabric_name)
-
-// The error of a call, or a failed test.
-template <typename Work>
-Error error_of(Work&& work) {
-    try {
-        work();
-    } catch (const Error& error) {
-        return error;
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {ErrorCode::internal, "nothing was thrown"};
-}
 
 }  // namespace rove::test

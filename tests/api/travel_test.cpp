@@ -6,31 +6,11 @@
 #include <functional>
 #include <random>
 
+#include "error_of.hpp"
+#include "travelled.hpp"
+
 namespace rove::test {
 namespace {
-
-template <typename T>
-std::vector<std::byte> bytes_of(const T& value) {
-    std::vector<std::byte> bytes;
-    travel::Output out(bytes);
-    travel::write(out, value);
-    return bytes;
-}
-template <typename T>
-T value_of(const std::vector<std::byte>& bytes) {
-    travel::Input in(bytes.data(), bytes.size());
-    return travel::read<T>(in);
-}
-template <typename Work>
-Error error_of(Work&& work) {
-    try {
-        work();
-    } catch (const Error& error) {
-        return error;
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {ErrorCode::internal, "nothing was thrown"};
-}
 
 struct Chain {  // one holds the next
     int value = 0;

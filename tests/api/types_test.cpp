@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "nodes.hpp"
+#include "travelled.hpp"
 
 namespace rove::test {
 
@@ -214,19 +215,6 @@ TEST_P(Types, LargeOnesFromSeveralThreads) {
 }
 
 // ---- without a node: what bytes may claim
-
-template <typename T>
-std::vector<std::byte> bytes_of(const T& value) {
-    std::vector<std::byte> bytes;
-    travel::Output out(bytes);
-    travel::write(out, value);
-    return bytes;
-}
-template <typename T>
-T value_of(const std::vector<std::byte>& bytes) {
-    travel::Input in(bytes.data(), bytes.size());
-    return travel::read<T>(in);
-}
 
 TEST(Travel, EndsTooEarlyIsAnError) {
     const Person person{"Ada Lovelace", {{1, 2}, {3, 4}}, 36};

@@ -11,6 +11,7 @@
 #include "hand_made.hpp"
 #include "node/here.hpp"
 #include "node/memory.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -40,13 +41,6 @@ std::vector<char> make() {
 }
 void tell_core(Here& here) {
     core = here.raw()->core;
-}
-
-template <typename Done>
-bool soon(const Done& done, std::chrono::milliseconds patience = 20s) {
-    const auto until = std::chrono::steady_clock::now() + patience;
-    while (!done() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
-    return done();
 }
 
 // A server, an honest client of it, and as many others as a test likes, which write whatever they want.

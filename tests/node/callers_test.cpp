@@ -5,7 +5,6 @@
 #include <atomic>
 #include <thread>
 
-#include "../api/nodes.hpp"
 #include "hand_made.hpp"
 #include "node/here.hpp"
 
@@ -15,56 +14,14 @@ namespace {
 using fabric::Traffic;
 using wire::Kind;
 
-int add(int a, int b) {
-    return a + b;
-}
 std::size_t count(const std::vector<char>& data) {
     return data.size();
 }
-void nothing() {}
 
-// Two clients of one server: an honest one (peer()), and an enemy that has no thread of its own.
-class Callers : public OnFabrics {
+class Callers : public BesideAnEnemy {
 protected:
-    void SetUp() override {
-        OnFabrics::SetUp();
-        NodeOptions own = options();
-        own.own_thread = false;
-        enemy_ = std::make_unique<Node>(own);
-        link_ = std::make_unique<Peer>(enemy_->connect(server_->address()));
-        ASSERT_EQ(link_->sync(fn<add>, 1, 2), 3);
-        ASSERT_EQ(peer().sync(fn<add>, 1, 2), 3);
-    }
-    void TearDown() override {
-        link_.reset();
-        enemy_.reset();
-        OnFabrics::TearDown();
-    }
-    // The server ends the enemy's link after what send_it() writes, and serves everybody else.
-    template <typename Send>
-    void is_cut_off(const char* what, const Send& send_it) {
-        SCOPED_TRACE(what);
-        const std::shared_ptr<fabric::Link> cut = detail::Edge::state(*link_)->link;
-        send_it();
-        const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (detail::Edge::state(*link_)->link == cut) {
-            ASSERT_LT(std::chrono::steady_clock::now(), patience) << "the server takes it";
-            try {
-                link_->sync(fn<nothing>);
-            } catch (const Error& error) {
-                EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
-            }
-        }
-        EXPECT_EQ(peer().sync(fn<add>, 2, 2), 4);
-        EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
-    }
     // What the server calls the honest client: an id that is in use.
     [[nodiscard]] NodeId honest() const { return detail::Edge::state(peer())->my_id; }
-    // The server's handle for `add`.
-    [[nodiscard]] std::uint32_t handle() const { return detail::Edge::state(*link_)->bindings.begin()->second; }
-
-    std::unique_ptr<Node> enemy_;
-    std::unique_ptr<Peer> link_;
 };
 ROVE_ON_FABRICS(Callers);
 

@@ -6,33 +6,17 @@
 #include <optional>
 #include <thread>
 
+#include "beside_node.hpp"
 #include "bytes.hpp"
-#include "process.hpp"
-#include "rove/rove.hpp"
 
 namespace rove::test {
 namespace {
 
-class Calls : public testing::TestWithParam<FabricChoice> {
+class Calls : public BesideANode {
 protected:
-    void SetUp() override {
-        (void)scratch();
-        options_.fabric = GetParam();
-        options_.own_thread = false;
-        node_.emplace(options_);
-        server_.emplace();
-        peer_.emplace(node_->connect(server_->address()));
-        package_.emplace(Package::open(package("basics.c")));
-    }
     Reply call(std::string_view entry, std::string_view payload = {}) {
         return peer_->call(package_->entry(entry), bytes(payload)).reply();
     }
-
-    NodeOptions options_;
-    std::optional<Node> node_;
-    std::optional<NodeProcess> server_;
-    std::optional<Peer> peer_;
-    std::optional<Package> package_;
 };
 
 TEST_P(Calls, TakeTheLaneThatWasChosen) {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "../api/nodes.hpp"
 #include "bytes.hpp"
+#include "hand_made.hpp"
 #include "node/code_arrival.hpp"
 #include "node/offload.hpp"
 #include "process.hpp"
@@ -16,65 +16,26 @@ namespace {
 using fabric::Traffic;
 using wire::Kind;
 
-int add(int a, int b) {
-    return a + b;
-}
-void nothing() {}
-
-template <typename T>
-Bytes raw(const T& value) {
-    return std::as_bytes(std::span(&value, 1));
-}
-
-// As a peer may that writes into the mailbox whatever it likes. Only for nodes without a thread of their own, between calls.
-void send(const Peer& peer, Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload = {}) {
-    PeerState& state = *detail::Edge::state(peer);
-    if (header.node == kNoNode) header.node = state.my_id;
-    header.extra_bytes = static_cast<std::uint16_t>(extra.size());
-    header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
-    std::byte* frame = state.link->reserve(traffic, wire::kHeaderBytes + header.body_bytes);
-    ASSERT_NE(frame, nullptr);
-    std::copy(extra.begin(), extra.end(), frame + wire::kHeaderBytes);
-    std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes + extra.size());
-    state.link->publish(traffic, header);
-}
-
-class CodeTrouble : public OnFabrics {
+// With a victim that has no thread of its own either.
+class CodeTrouble : public BesideAnEnemy {
 protected:
     void SetUp() override {
-        OnFabrics::SetUp();
+        BesideAnEnemy::SetUp();
         NodeOptions own = options();
         own.own_thread = false;
-        enemy_ = std::make_unique<Node>(own);
-        link_ = std::make_unique<Peer>(enemy_->connect(server_->address()));
-        ASSERT_EQ(link_->sync(fn<add>, 1, 2), 3);
         victim_ = std::make_unique<Node>(own);
         honest_ = std::make_unique<Peer>(victim_->connect(server_->address()));
     }
     void TearDown() override {
-        link_.reset();
         honest_.reset();
-        enemy_.reset();
         victim_.reset();
-        OnFabrics::TearDown();
+        BesideAnEnemy::TearDown();
     }
     // What the enemy has sent is handled by now, and it is still connected.
     void is_served_on() { EXPECT_EQ(link_->sync(fn<add>, 3, 4), 7); }
-    void is_cut_off() {
-        const std::shared_ptr<fabric::Link> cut = detail::Edge::state(*link_)->link;
-        const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (detail::Edge::state(*link_)->link == cut) {
-            ASSERT_LT(std::chrono::steady_clock::now(), patience) << "nobody minds";
-            try {
-                link_->sync(fn<nothing>);
-            } catch (const Error& error) {
-                EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
-            }
-        }
-        EXPECT_EQ(honest_->sync(fn<add>, 2, 2), 4);
-    }
-    std::unique_ptr<Node> enemy_, victim_;
-    std::unique_ptr<Peer> link_, honest_;
+
+    std::unique_ptr<Node> victim_;
+    std::unique_ptr<Peer> honest_;
 };
 ROVE_ON_FABRICS(CodeTrouble);
 
@@ -87,23 +48,25 @@ TEST_P(CodeTrouble, OnlyWhoWasAskedCanLackCode) {
     is_served_on();
     const auto store = PackageStore::open(package("basics.c")).value();
     for (const FunctionId& function : store->function_ids())
-        send(*link_, Traffic::replies, {.kind = Kind::lack}, raw(wire::NeedCode{.function = function}));
-    send(*link_, Traffic::replies, {.kind = Kind::lack}, raw(wire::NeedCode{}));
+        write_frame(*link_, Traffic::replies, {.kind = Kind::lack}, raw(wire::NeedCode{.function = function}));
+    write_frame(*link_, Traffic::replies, {.kind = Kind::lack}, raw(wire::NeedCode{}));
     is_served_on();
     EXPECT_EQ(as<long>(parked.get()), 1);
 }
 
 TEST_P(CodeTrouble, AClientAsksForItselfOnly) {
-    send(*link_, Traffic::replies, {.kind = Kind::need},
-         raw(wire::NeedCode{.asker = detail::Edge::state(*honest_)->my_id}));
-    is_cut_off();
+    is_cut_off("a question in another's name", [&] {
+        write_frame(*link_, Traffic::replies, {.kind = Kind::need},
+                    raw(wire::NeedCode{.asker = detail::Edge::state(*honest_)->my_id}));
+    });
+    EXPECT_EQ(honest_->sync(fn<add>, 2, 2), 4);
 }
 
 // What a handle meant is told by who was asked for it.
 TEST_P(CodeTrouble, AHandleIsNamedOnlyWhereItWasAskedFor) {
     const std::uint32_t handle = detail::Edge::state(*link_)->bindings.begin()->second;
     const FunctionId other{};
-    send(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kNamed, .handle = handle}, other.raw());
+    write_frame(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kNamed, .handle = handle}, other.raw());
     is_served_on();
     is_served_on();
 }
@@ -123,9 +86,10 @@ TEST_P(CodeTrouble, InlineCodeIsThatOfTheFunctionItNames) {
     out.bytes(*sent->stored_slice(*slice));
     ByteBuffer extension = out.take();
     extension.resize(wire::inline_extension_bytes(code));
-    send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kNamed | wire::kInline | wire::kNoReply},
-         extension);
-    is_cut_off();
+    is_cut_off("another function's code", [&] {
+        write_frame(*link_, Traffic::calls,
+                    {.kind = Kind::call, .flags = wire::kNamed | wire::kInline | wire::kNoReply}, extension);
+    });
 }
 
 // Parts that are begun and not ended, more than there may be: the others find room again, and the sender is not cut off.
@@ -133,9 +97,9 @@ TEST_P(CodeTrouble, BegunPartsAreDroppedBeyondTheirBound) {
     const NodeId server = detail::Edge::state(*link_)->id;
     for (std::uint32_t i = 0; i < 2 * kAssembliesMax; ++i) {
         wire::CodeChunk chunk{.part = i + 1, .total_bytes = static_cast<std::uint32_t>(wire::kSliceBytesMax)};
-        send(*link_, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));
+        write_frame(*link_, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));
         chunk.offset = 10;
-        send(*link_, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));
+        write_frame(*link_, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(10));
         is_served_on();
     }
 }

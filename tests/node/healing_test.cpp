@@ -9,6 +9,7 @@
 #include "hand_made.hpp"
 #include "node/here.hpp"
 #include "node/offload.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -18,14 +19,6 @@ using namespace std::chrono_literals;
 // Three nodes: the first calls the second, which sends the call on to the third.
 
 constexpr auto kPatience = 30s;
-bool soon(const std::function<bool()>& true_now) {
-    const auto until = std::chrono::steady_clock::now() + kPatience;
-    while (!true_now()) {
-        if (std::chrono::steady_clock::now() > until) return false;
-        std::this_thread::sleep_for(2ms);
-    }
-    return true;
-}
 
 std::atomic<bool> arrived = false, go_on = false, ends = false;
 std::function<void()> before_its_end;

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "../api/nodes.hpp"
+#include "hand_made.hpp"
 #include "node/here.hpp"
 #include "node/memory.hpp"
 #include "node/offload.hpp"
@@ -18,103 +18,44 @@ namespace {
 using fabric::Traffic;
 using wire::Kind;
 
-int add(int a, int b) {
-    return a + b;
-}
-
-template <typename T>
-Bytes raw(const T& value) {
-    return std::as_bytes(std::span(&value, 1));
-}
-
-// As a peer may that writes into the mailbox whatever it likes. Only for nodes without a thread of their own, between calls.
-void send(const Peer& peer, Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload = {}) {
-    PeerState& state = *detail::Edge::state(peer);
-    if (header.node == kNoNode) header.node = state.my_id;
-    header.extra_bytes = static_cast<std::uint16_t>(extra.size());
-    header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
-    std::byte* frame = state.link->reserve(traffic, wire::kHeaderBytes + header.body_bytes);
-    ASSERT_NE(frame, nullptr);
-    std::copy(extra.begin(), extra.end(), frame + wire::kHeaderBytes);
-    std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes + extra.size());
-    state.link->publish(traffic, header);
-}
 void send_part(const Peer& peer, const wire::Part& part, std::size_t bytes) {
-    send(peer, Traffic::calls, {.kind = Kind::part}, raw(part), ByteBuffer(bytes));
+    write_frame(peer, Traffic::calls, {.kind = Kind::part}, raw(part), ByteBuffer(bytes));
 }
 
-class Hostile : public OnFabrics {
-protected:
-    void SetUp() override {
-        OnFabrics::SetUp();
-        NodeOptions own = options();
-        own.own_thread = false;
-        enemy_ = std::make_unique<Node>(own);
-        link_ = std::make_unique<Peer>(enemy_->connect(server_->address()));
-        ASSERT_EQ(link_->sync(fn<add>, 1, 2), 3);
-    }
-    void TearDown() override {
-        link_.reset();
-        enemy_.reset();
-        OnFabrics::TearDown();
-    }
-    // After frames that are wrong: their sender is cut off, the others' calls go on, and a new meeting is as good as any. (A call that
-    // it makes meanwhile fails, or begins that meeting, as the news may come before or behind it.)
-    template <typename Send>
-    void is_cut_off(const std::string& what, const Send& send_it) {
-        SCOPED_TRACE(what);
-        const std::shared_ptr<fabric::Link> cut = detail::Edge::state(*link_)->link;
-        send_it();
-        const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-        while (detail::Edge::state(*link_)->link == cut) {
-            ASSERT_LT(std::chrono::steady_clock::now(), patience) << "nobody minds";
-            try {
-                link_->sync(fn<&Hostile::nothing>);
-            } catch (const Error& error) {
-                EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
-            }
-        }
-        EXPECT_EQ(peer().sync(fn<add>, 2, 2), 4);
-        EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
-    }
-    // The server's handle for `add`.
-    [[nodiscard]] std::uint32_t handle() const { return detail::Edge::state(*link_)->bindings.begin()->second; }
-
-    static void nothing() {}
-    std::unique_ptr<Node> enemy_;
-    std::unique_ptr<Peer> link_;
-};
+class Hostile : public BesideAnEnemy {};
 ROVE_ON_FABRICS(Hostile);
 
 TEST_P(Hostile, CallsThatContradictThemselves) {
     const wire::Either either{};
     is_cut_off("either, but not by name",
-               [&] { send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither}, raw(either)); });
+               [&] { write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither}, raw(either)); });
     is_cut_off("either, and with its code inline", [&] {
-        send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither | wire::kNamed | wire::kInline},
-             raw(either));
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither | wire::kNamed | wire::kInline},
+                    raw(either));
     });
     is_cut_off("either, with half the ids", [&] {
-        send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither | wire::kNamed},
-             raw(either).first(16));
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither | wire::kNamed},
+                    raw(either).first(16));
     });
     is_cut_off("in parts, without saying which", [&] {
-        send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kParts, .handle = handle()}, {},
-             ByteBuffer(3));
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kParts, .handle = handle()}, {},
+                    ByteBuffer(3));
     });
     is_cut_off("in parts that did not come", [&] {
         const wire::Staged which{.number = 7, .total_bytes = 100};
-        send(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kParts, .handle = handle()}, {}, raw(which));
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kParts, .handle = handle()}, {},
+                    raw(which));
     });
     for (const unsigned marks : {unsigned{wire::kNamed}, unsigned{wire::kNamed | wire::kEither},
                                  unsigned{wire::kNamed | wire::kInline}, unsigned{wire::kParts}})
         is_cut_off("a batch that says it has what it has not", [&] {
             const auto flags = static_cast<std::uint8_t>(wire::kNoReply | marks);
-            send(*link_, Traffic::calls, {.kind = Kind::batch, .flags = flags, .handle = handle(), .generation = 8}, {},
-                 ByteBuffer(8));
+            write_frame(*link_, Traffic::calls,
+                        {.kind = Kind::batch, .flags = flags, .handle = handle(), .generation = 8}, {}, ByteBuffer(8));
         });
     is_cut_off("of another caller", [&] {
-        send(*link_, Traffic::calls, {.kind = Kind::call, .handle = handle(), .node = kNoNode - 1}, {}, ByteBuffer(8));
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .handle = handle(), .node = kNoNode - 1}, {},
+                    ByteBuffer(8));
     });
 }
 
@@ -138,7 +79,8 @@ TEST_P(Hostile, PartsThatDoNotFit) {
     is_cut_off("that are longer than the whole", [&] { send_part(*link_, {.number = 1, .total_bytes = 10}, 11); });
     is_cut_off("with nothing in them", [&] { send_part(*link_, {.number = 1, .total_bytes = 10}, 0); });
     is_cut_off("with half an extension", [&] {
-        send(*link_, Traffic::calls, {.kind = Kind::part}, raw(wire::Part{.total_bytes = 10}).first(0), ByteBuffer(8));
+        write_frame(*link_, Traffic::calls, {.kind = Kind::part}, raw(wire::Part{.total_bytes = 10}).first(0),
+                    ByteBuffer(8));
     });
 }
 
@@ -154,15 +96,16 @@ TEST_P(Hostile, MoreBegunThanMayArriveAtOnce) {
 }
 
 TEST_P(Hostile, WhatStandsOnTheWrongRing) {
-    is_cut_off("a reply among calls", [&] { send(*link_, Traffic::calls, {.kind = Kind::reply}, {}); });
-    is_cut_off("a call among replies",
-               [&] { send(*link_, Traffic::replies, {.kind = Kind::call, .handle = handle()}, {}, ByteBuffer(8)); });
+    is_cut_off("a reply among calls", [&] { write_frame(*link_, Traffic::calls, {.kind = Kind::reply}, {}); });
+    is_cut_off("a call among replies", [&] {
+        write_frame(*link_, Traffic::replies, {.kind = Kind::call, .handle = handle()}, {}, ByteBuffer(8));
+    });
     is_cut_off("code among calls that lies outside its part", [&] {
         const wire::CodeChunk chunk{.part = 1, .offset = 90, .total_bytes = 100};
-        send(*link_, Traffic::calls, {.kind = Kind::code}, raw(chunk), ByteBuffer(11));
+        write_frame(*link_, Traffic::calls, {.kind = Kind::code}, raw(chunk), ByteBuffer(11));
     });
     is_cut_off("code among calls with half an extension", [&] {
-        send(*link_, Traffic::calls, {.kind = Kind::code}, raw(wire::CodeChunk{}).first(16), ByteBuffer(16));
+        write_frame(*link_, Traffic::calls, {.kind = Kind::code}, raw(wire::CodeChunk{}).first(16), ByteBuffer(16));
     });
 }
 
@@ -170,10 +113,10 @@ TEST_P(Hostile, WhatStandsOnTheWrongRing) {
 TEST_P(Hostile, WhatMeansNothingIsPassedOver) {
     const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
     const NodeId server = detail::Edge::state(*link_)->id;
-    send(*link_, Traffic::calls, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(16));
+    write_frame(*link_, Traffic::calls, {.kind = Kind::code, .node = server}, raw(chunk), ByteBuffer(16));
     const wire::Part part{.total_bytes = 16};
-    send(*link_, Traffic::replies, {.kind = Kind::part, .generation = 1, .node = server, .call = 1}, raw(part),
-         ByteBuffer(16));
+    write_frame(*link_, Traffic::replies, {.kind = Kind::part, .generation = 1, .node = server, .call = 1}, raw(part),
+                ByteBuffer(16));
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
 }
 
@@ -189,13 +132,13 @@ void answer(Here& here, const std::vector<PieceOfResult>& pieces, bool ends) {
     for (const PieceOfResult& each : pieces) {
         wire::FrameHeader header = reply;
         header.kind = Kind::part;
-        send(*enemys_link, Traffic::replies, header,
-             raw(wire::Part{.offset = each.offset, .total_bytes = each.total_bytes}), ByteBuffer(each.bytes));
+        write_frame(*enemys_link, Traffic::replies, header,
+                    raw(wire::Part{.offset = each.offset, .total_bytes = each.total_bytes}), ByteBuffer(each.bytes));
     }
     wire::FrameHeader header = reply;
     header.kind = Kind::reply;
     header.flags = wire::kParts;
-    if (ends) send(*enemys_link, Traffic::replies, header, {});
+    if (ends) write_frame(*enemys_link, Traffic::replies, header, {});
 }
 // Runs with the honest one.
 void ask_back(Here& here, const std::vector<PieceOfResult>& pieces, bool ends) {

@@ -6,9 +6,8 @@
 #include <optional>
 #include <thread>
 
+#include "beside_node.hpp"
 #include "bytes.hpp"
-#include "process.hpp"
-#include "rove/rove.hpp"
 
 namespace rove::test {
 namespace {
@@ -16,25 +15,10 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-class HotPath : public testing::TestWithParam<FabricChoice> {
+class HotPath : public BesideANode {
 protected:
-    void SetUp() override {
-        (void)scratch();
-        options_.fabric = GetParam();
-        options_.own_thread = false;
-        node_.emplace(options_);
-        server_.emplace();
-        peer_.emplace(node_->connect(server_->address()));
-        package_.emplace(Package::open(package("basics.c")));
-    }
     [[nodiscard]] Entry entry(std::string_view name) const { return package_->entry(name); }
     [[nodiscard]] long count() const { return as<long>(peer_->call(entry("count")).get()); }
-
-    NodeOptions options_;
-    std::optional<Node> node_;
-    std::optional<NodeProcess> server_;
-    std::optional<Peer> peer_;
-    std::optional<Package> package_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, HotPath, testing::Values(FabricChoice::shm, FabricChoice::tcp),

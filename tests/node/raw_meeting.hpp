@@ -26,6 +26,7 @@
 #include "node/control/members.hpp"
 #include "node/core.hpp"
 #include "node/offload.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 
@@ -55,15 +56,6 @@ using wire::control::statement;
 using wire::control::Welcome;
 
 inline constexpr auto kPatience = 20s;
-
-inline bool soon(const std::function<bool()>& true_now) {
-    const auto until = std::chrono::steady_clock::now() + kPatience;
-    while (!true_now()) {
-        if (std::chrono::steady_clock::now() > until) return false;
-        std::this_thread::sleep_for(2ms);
-    }
-    return true;
-}
 
 inline NodeOptions options(const std::string& listen = {}, const std::string& join = {}) {
     (void)scratch();

@@ -2,10 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <ctime>
-#include <new>
 
+#include "../watched_new.hpp"
 #include "wire/image.hpp"
 #include "wire/manifest.hpp"
 
@@ -13,16 +12,8 @@ namespace {
 std::atomic<std::size_t> largest_request{0};  // for memory, since it was set to 0
 }
 
-void* operator new(std::size_t size) {
-    if (size > largest_request.load(std::memory_order_relaxed)) largest_request = size;
-    if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-    throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
+void rove::test::asked_for(std::size_t bytes) {
+    if (bytes > largest_request.load(std::memory_order_relaxed)) largest_request = bytes;
 }
 
 namespace rove::wire {

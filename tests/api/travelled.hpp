@@ -1,0 +1,24 @@
+// Values as the bytes that travel, without a node.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "rove/travel.hpp"
+
+namespace rove::test {
+
+template <typename T>
+std::vector<std::byte> bytes_of(const T& value) {
+    std::vector<std::byte> bytes;
+    travel::Output out(bytes);
+    travel::write(out, value);
+    return bytes;
+}
+template <typename T>
+T value_of(const std::vector<std::byte>& bytes) {
+    travel::Input in(bytes.data(), bytes.size());
+    return travel::read<T>(in);
+}
+
+}  // namespace rove::test

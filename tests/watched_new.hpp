@@ -1,0 +1,23 @@
+// Replaces the program's operator new, so that a test sees what is asked for. In one file of a program.
+#pragma once
+
+#include <cstdlib>
+#include <new>
+
+namespace rove::test {
+
+void asked_for(std::size_t bytes);  // the test's; it must not ask for memory itself
+
+}  // namespace rove::test
+
+void* operator new(std::size_t size) {
+    rove::test::asked_for(size);
+    if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+    throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
