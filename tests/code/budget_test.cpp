@@ -2,7 +2,11 @@
 #include <set>
 
 #include "cache_fixture.hpp"
+#include "code/loader.hpp"
 #include "package/pack.hpp"
+
+// libgcc's: the table's entry for an address of code.
+extern "C" const void* _Unwind_Find_FDE(void* address, void* bases);  // NOLINT(bugprone-reserved-identifier)
 
 namespace rove::code {
 namespace {
@@ -224,6 +228,18 @@ TEST_F(BudgetTest, UnwindTablesGoWithTheirCode) {
             ASSERT_EQ(call(cache, *cache.find(packages[which]->function_ids().front())), static_cast<long>(which) + 1);
         }
     EXPECT_GE(cache.usage().evictions, 399U);
+}
+
+// As an exception on its way asks for the table: of code that went there is none.
+TEST_F(BudgetTest, NoUnwindTableIsFoundWhereCodeWas) {
+    CodePool pool;
+    std::unique_ptr<LoadedImage> image = LoadedImage::rehearse(pool);
+    ASSERT_TRUE(image);
+    void* const within = static_cast<std::byte*>(image->address(wire::Segment::block, 4));
+    void* bases[3]{};
+    EXPECT_NE(_Unwind_Find_FDE(within, bases), nullptr);
+    image.reset();
+    EXPECT_EQ(_Unwind_Find_FDE(within, bases), nullptr);
 }
 
 TEST_F(BudgetTest, PointersBetweenStaticsAreKeptOverEvictions) {

@@ -166,6 +166,23 @@ TEST(ControlMessages, FieldsOutOfTheirBoundsAreRefused) {
     refused("a code that there is none of", Goodbye{.code = static_cast<ErrorCode>(200)});
 }
 
+// The flags' byte follows the kind's.
+TEST(ControlMessages, UnknownFlagsAreRefused) {
+    const auto refused = [](const auto& message, std::uint8_t known) {
+        using Message = std::decay_t<decltype(message)>;
+        ByteBuffer bytes = encode(message);
+        std::byte& flags = bytes[kLengthBytes + 1];
+        ASSERT_EQ(flags, std::byte{known}) << "the message has all that there are";
+        for (unsigned bit = 0; bit < 8; ++bit) {
+            flags = std::byte{known} | std::byte(1U << bit);
+            EXPECT_EQ(decode<Message>(body_of(bytes)).has_value(), ((known >> bit) & 1U) != 0)
+                << Message::kName << " with bit " << bit;
+        }
+    };
+    refused(request(), 3);
+    refused(welcome(), 3);
+}
+
 TEST(ControlMessages, AnotherVersionIsSaidToBeOne) {
     ByteBuffer bytes = encode(Hello{});
     bytes[kLengthBytes + 1 + 4] = std::byte{9};
