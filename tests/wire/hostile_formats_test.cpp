@@ -100,6 +100,37 @@ TEST(HostileUnwindTable, OnlyAWholeOneIsTaken) {
     says(refusal(image), "within its unwind table");
 }
 
+TEST(HostileUnwindTable, ItHasAnEnd) {
+    Image image = with_unwind_table();
+    image.eh_frame_bytes -= 4;  // the zero word
+    EXPECT_NE(refusal(image).find("without an end"), std::string::npos) << refusal(image);
+}
+
+// A function's record may point to a table of where its exceptions are caught, relative to the pointer itself.
+TEST(HostileUnwindTable, ExceptionTablesAreWithinTheImage) {
+    constexpr std::size_t kFunctionAt = kCode + kCommon, kCaught = 24, kPointerAt = kFunctionAt + 17;
+    const auto with_exceptions_at = [](std::int32_t distance) {
+        Image image = with_unwind_table();
+        image.block.resize(kFunctionAt + kCaught + 4);
+        image.eh_frame_bytes = static_cast<std::uint32_t>(image.block.size() - kCode);
+        const std::uint8_t common[kCommon] = {kCommon - 4, 0, 0, 0, 0,  0, 0,    0,    1,  'z', 'L',
+                                              'R',         0, 1, 8, 16, 2, 0x1B, 0x1B, 12, 7,   8};
+        std::memcpy(image.block.data() + kCode, common, sizeof common);
+        const std::int32_t length = kCaught - 4;
+        std::memcpy(image.block.data() + kFunctionAt, &length, sizeof length);
+        image.block[kFunctionAt + 16] = std::byte{4};  // bytes of the pointer
+        std::memcpy(image.block.data() + kPointerAt, &distance, sizeof distance);
+        return refusal(image);
+    };
+    constexpr auto kBack = -static_cast<std::int32_t>(kPointerAt),
+                   kEnd = std::int32_t{kCode + kCommon + kCaught + 4} + kBack;
+    EXPECT_EQ(with_exceptions_at(kBack), "");
+    EXPECT_EQ(with_exceptions_at(kEnd - 1), "");
+    EXPECT_EQ(with_exceptions_at(0), "") << "there is none";
+    for (const std::int32_t outside : {kBack - 1, kEnd, 0x7000'0000, -0x7000'0000})
+        EXPECT_NE(with_exceptions_at(outside).find("exception table outside"), std::string::npos) << outside;
+}
+
 // Every byte changed in several ways: refused, or harmless by the checks above. Under the sanitizers this finds what reads outside.
 TEST(HostileUnwindTable, ChangedBytesLeadNowhere) {
     const Image whole = with_unwind_table();
