@@ -13,7 +13,7 @@
 #endif
 
 #if defined(ROVE_UNDER_TSAN) && !defined(ROVE_OWN_TSAN_SUPPRESSIONS)
-extern "C" const char* __tsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier): the runtime's name
+extern "C" const char* __tsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier): the runtime's name
 extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
     return "race:librove.so\n";
 }
