@@ -30,11 +30,11 @@ using EntryPoint = void (*)(rove_here* here, const void* payload, std::size_t si
 enum class Ran : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
 [[nodiscard]] std::string_view to_string(Ran ran);
 
-// Which forms a node uses: an image at once and bitcode compiled behind it, or one of them pinned.
 namespace jit {
 class Engine;
 }
 
+// Which forms a node uses: an image at once and bitcode compiled after it, or one of them pinned.
 enum class Tiers : std::uint8_t { both, image, bitcode };
 
 struct HostSymbol {

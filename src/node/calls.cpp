@@ -58,7 +58,8 @@ Result<CallTable::Id> CallTable::begin(PeerState* peer) {
     if (free_.empty()) {
         if (chunks_.size() * kChunk == kCallsMax)
             return fail(ErrorCode::overloaded,
-                        "{} calls are in flight, the most a node has at once; wait for some to end", kCallsMax);
+                        "{} calls of this node's own are in flight, the most it has at once; wait for some to end",
+                        kCallsMax);
         grow();
     }
     const std::uint16_t index = free_.back();

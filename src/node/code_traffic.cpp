@@ -4,6 +4,7 @@
 
 #include "node/core.hpp"
 #include "node/log.hpp"
+#include "node/names.hpp"
 
 namespace rove {
 
@@ -171,8 +172,8 @@ Status NodeCore::lack(PeerState& from, const wire::NeedCode& need) {
 void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
     auto need = read<wire::NeedCode>(frame);
     if (!speaks_for(from, need.asker)) {
-        from.link->break_with(Error(ErrorCode::invalid,
-                                    fmt::format("peer {} asked for code in the name of node {}", from.id, need.asker)));
+        from.link->break_with(Error(
+            ErrorCode::invalid, fmt::format("{} asked for code in the name of {}", who(from), who(need.asker, {}))));
         return;
     }
     if (frame.header.node != from.my_id && frame.header.node != id())

@@ -57,8 +57,8 @@ void NodeCore::Delete::operator()(NodeCore* core) const {
 void NodeCore::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload) {
     if (!is_usable()) return;
     Hold hold(*this);
-    if (!peer.link || peer.lost || peer.meeting.load(std::memory_order_relaxed) != meeting) return;
-    // Behind what waits for room already; a peer whose outbox is full keeps the memory until it or this node goes.
+    if (!peer.linked() || peer.meeting.load(std::memory_order_relaxed) != meeting) return;
+    // After what waits for room already; a peer whose outbox is full keeps the memory until it or this node goes.
     (void)send_call(peer, callee, {.flags = wire::kNoReply, .node = peer.my_id}, payload);
 }
 

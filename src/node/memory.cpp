@@ -9,6 +9,7 @@
 
 #include "node/core.hpp"
 #include "node/here.hpp"
+#include "node/names.hpp"
 #include "node/residents.hpp"
 #include "package/digest.hpp"
 #include "rove/edge.h"
@@ -43,8 +44,8 @@ Status MemoryTable::take_room(std::uint64_t bytes, NodeId owner, bool& may_map) 
         return fail(ErrorCode::overloaded, "{} bytes: peers hold {} of the {} bytes in {} buffers that they may", bytes,
                     bytes_, bytes_max_, blocks_.size());
     if (owned != blocks_of_.end() && owned->second >= kBlocksOfPeerMax)
-        return fail(ErrorCode::overloaded, "{} bytes: node {} has {} buffers here, the most that one may", bytes, owner,
-                    owned->second);
+        return fail(ErrorCode::overloaded, "{} bytes: {} has {} buffers here, the most that one may", bytes,
+                    who(owner, {}), owned->second);
     ++blocks_of_[owner];
     bytes_ += bytes;
     may_map = bytes >= kMappedBytesMin && mappings_ < kMappingsMax && unmapped_max_ > 0;

@@ -29,7 +29,8 @@ namespace rove {
 inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
 // Frames that wait for room, to all peers together: 16 that use all that one may.
 inline constexpr std::size_t kAllOutboxBytesMax = 16 * kOutboxBytesMax;
-// Of them from one thread, for functions that it runs one within the other: fewer than the receiver takes.
+// Large payloads that one thread sends to one peer at once, for functions that it runs one within the other: one fewer than the
+// receiver takes from a peer.
 inline constexpr std::size_t kLargesMax = kStagedBytesMax / wire::kMessageBytesMax - 1;
 // A function that is sent inline so often, and not meant to be always, is sent by its handle from then on: about where the
 // code's bytes in the frames have cost more than its way ahead of them would have.

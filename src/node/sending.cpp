@@ -18,12 +18,6 @@ constexpr std::size_t index_of(Traffic traffic) {
     return static_cast<std::size_t>(traffic);
 }
 
-void fill(std::byte* frame, const wire::FrameHeader& header, Bytes extra, Bytes payload) {
-    std::memcpy(frame, &header, sizeof header);
-    if (!extra.empty()) std::memcpy(frame + wire::kHeaderBytes, extra.data(), extra.size());
-    if (!payload.empty()) std::memcpy(frame + wire::kHeaderBytes + extra.size(), payload.data(), payload.size());
-}
-
 // Known here by another name than by its id.
 bool is_foreign(const PeerState& peer) {
     return peer.back != peer.id;
@@ -33,6 +27,14 @@ bool is_foreign(const PeerState& peer) {
 void fill_body(std::byte* frame, Bytes extra, Bytes payload) {
     if (!extra.empty()) std::memcpy(frame + wire::kHeaderBytes, extra.data(), extra.size());
     copy_bytes(frame + wire::kHeaderBytes + extra.size(), payload.data(), payload.size());
+}
+
+// A frame that waits: header and all.
+ByteBuffer waiting_frame(const wire::FrameHeader& header, Bytes extra, Bytes payload) {
+    ByteBuffer frame(wire::kHeaderBytes + extra.size() + payload.size());
+    std::memcpy(frame.data(), &header, sizeof header);
+    fill_body(frame.data(), extra, payload);
+    return frame;
 }
 
 }  // namespace
@@ -59,9 +61,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
     if (outbox_bytes + bytes > kOutboxBytesMax)
         return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
                     who(peer), outbox_bytes);
-    ByteBuffer waiting(bytes);
-    fill(waiting.data(), header, extra, payload);
-    outbox.push_back(std::move(waiting));
+    outbox.push_back(waiting_frame(header, extra, payload));
     outbox_bytes += bytes;
     outbox_bytes_ += bytes;
     wake_leader();
@@ -273,9 +273,7 @@ Status NodeCore::send_to_self(const Onward& onward) {
     header.flags = static_cast<std::uint8_t>((header.flags & wire::kNoReply) | wire::kNamed);
     header.extra_bytes = sizeof(FunctionId);
     header.body_bytes = static_cast<std::uint32_t>(sizeof(FunctionId) + onward.payload.size());
-    ByteBuffer frame(bytes);
-    fill(frame.data(), header, onward.function.raw(), onward.payload);
-    local_.push_back(std::move(frame));
+    local_.push_back(waiting_frame(header, onward.function.raw(), onward.payload));
     local_bytes_ += bytes;
     wake_leader();
     return {};
@@ -306,7 +304,7 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
     // A program's own functions may be resident there: then its code is not sent before it is asked for.
     if (package == nullptr || peer.code_sent.contains(package->digest()) || (callee.own && peer.has_residents))
         return send(peer, Traffic::calls, header, named, payload);
-    // Image first, so that the call can start; bitcode behind the call, for the tier that follows. Among the calls, for else it
+    // Image first, so that the call can start; bitcode after the call, for the tier that follows, and among the calls: otherwise it
     // would overtake this one.
     const CodeTarget target{peer.id, peer, peer.triple};
     ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
