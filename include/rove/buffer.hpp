@@ -175,7 +175,7 @@ Call<Buffer<T>> Peer::allocate(Within limit, std::size_t count) const {
 }
 template <typename T>
 Call<Buffer<T>> Peer::allocate(std::size_t count) const {
-    return allocate<T>(Within{-1}, count);
+    return allocate<T>(Within{limit_ns_}, count);
 }
 template <typename Range, typename T>
 Call<> Peer::put(Within limit, const Range& from, const Buffer<T>& to) const {
@@ -185,11 +185,15 @@ Call<> Peer::put(Within limit, const Range& from, const Buffer<T>& to) const {
 }
 template <typename T>
 Call<Buffer<T>> HerePeer::allocate(std::size_t count) const {
-    return detail::peer_of(here_, node_).template allocate<T>(count);
+    return allocate<T>(Within{-1}, count);
+}
+template <typename T>
+Call<Buffer<T>> HerePeer::allocate(Within limit, std::size_t count) const {
+    return detail::peer_of(here_, node_).template allocate<T>(limit, count);
 }
 template <typename Range, typename T>
 Call<> Peer::put(const Range& from, const Buffer<T>& to) const {
-    return put(Within{-1}, from, to);
+    return put(Within{limit_ns_}, from, to);
 }
 template <typename T, typename Range>
 Call<> Peer::get(Within limit, const Buffer<T>& from, Range&& into) const {
@@ -199,7 +203,7 @@ Call<> Peer::get(Within limit, const Buffer<T>& from, Range&& into) const {
 }
 template <typename T, typename Range>
 Call<> Peer::get(const Buffer<T>& from, Range&& into) const {
-    return get(Within{-1}, from, std::forward<Range>(into));
+    return get(Within{limit_ns_}, from, std::forward<Range>(into));
 }
 
 }  // namespace rove

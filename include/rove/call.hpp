@@ -24,6 +24,7 @@
 #include "rove/edge.h"
 #include "rove/error.hpp"
 #include "rove/travel.hpp"
+#include "rove/within.hpp"
 
 namespace rove {
 
@@ -35,10 +36,6 @@ namespace detail {
 }
 inline void check(int error) {
     if (error != ROVE_OK) throw_failure();
-}
-template <typename Duration>
-std::int64_t ns_of(Duration time) {
-    return std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
 }
 
 // A call in flight without its type; owns the slot.
@@ -469,15 +466,6 @@ AnyOf when_any(const std::vector<Call<T>>& calls) {
     std::vector<const rove_pending*> pendings;
     for (const Call<T>& call : calls) pendings.push_back(call.raw());
     return AnyOf(std::move(pendings));
-}
-
-// A limit on how long a call may take: peer.async(rove::within(5ms), f, args…) ends as timed_out then.
-struct Within {
-    std::int64_t ns;
-};
-template <typename Rep, typename Period>
-[[nodiscard]] Within within(std::chrono::duration<Rep, Period> time) {
-    return {detail::ns_of(time)};
 }
 
 }  // namespace rove

@@ -68,9 +68,10 @@ void rove_release(rove_here* kept) ROVE_NOTHROW;
  * its target; ROVE_DISCONNECTED: it is gone; ROVE_OVERLOADED: too many calls in flight, or no room. rove_last_failure tells more. */
 int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const void* payload, size_t size,
                    rove_pending* out) ROVE_NOTHROW;
-/* The same, with a payload in pieces. They are read before this returns. */
-int rove_here_call_pieces(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
-                          rove_pending* out) ROVE_NOTHROW;
+/* The same, with a payload in pieces, which are read before this returns, and given a time for all of it, the sending included:
+ * ROVE_TIMED_OUT when that is up, at once or from the call. Negative: for ever. */
+int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
+                          int64_t timeout_ns, rove_pending* out) ROVE_NOTHROW;
 
 /* ---- calls in flight: times are in ns, negative: for ever */
 

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <typeinfo>
 
 #include "rove/edge.h"
 #include "rove/error.hpp"
+#include "rove/within.hpp"
 
 namespace rove {
 
@@ -27,15 +29,27 @@ public:
     [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
     // As of rove::Peer. A function that waits lets its thread run what comes meanwhile.
     template <typename F, typename... Args>
+        requires(!std::is_same_v<F, Within>)
     auto async(const F& function, const Args&... args) const;
     template <typename F, typename... Args>
+        requires(!std::is_same_v<F, Within>)
     auto sync(const F& function, const Args&... args) const;
     template <typename F, typename... Args>
+        requires(!std::is_same_v<F, Within>)
     void post(const F& function, const Args&... args) const;
+    // The same, given a time for all of it, the sending included.
+    template <typename F, typename... Args>
+    auto async(Within limit, const F& function, const Args&... args) const;
+    template <typename F, typename... Args>
+    auto sync(Within limit, const F& function, const Args&... args) const;
+    template <typename F, typename... Args>
+    void post(Within limit, const F& function, const Args&... args) const;
     // As of rove::Peer, for a node that this one has a link to: the memory belongs to this node, and may outlive the function. For
     // functions that are resident, as it needs librove's C++ half; one that travels is refused as unsupported.
     template <typename T>
     [[nodiscard]] Call<Buffer<T>> allocate(std::size_t count) const;
+    template <typename T>
+    [[nodiscard]] Call<Buffer<T>> allocate(Within limit, std::size_t count) const;
 
 private:
     friend class Here;

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "rove/error.hpp"
+#include "rove/within.hpp"
 
 namespace rove {
 
@@ -41,7 +42,6 @@ class PackageStore;
 class Peer;
 class PeerGroup;
 struct PeerState;
-struct Within;
 template <typename T>
 class Buffer;
 template <typename T>
@@ -89,10 +89,14 @@ struct NodeOptions {
     std::string join = {};
     FabricChoice fabric = FabricChoice::best;
     // True: threads of the node's own serve. False: poll() does, and every wait on a RawCall; nothing moves without them, and a
-    // post that shares a message with others (TCP) leaves with the next of them.
+    // post that shares a message with others (TCP) leaves with the next of them. The thread that serves runs the functions and
+    // callbacks that come meanwhile, in place: while it is in one that takes long, another thread of the program that waits for a call
+    // serves in its stead; where none does, nothing moves until it returns, and what it waited for may be late by as much.
     bool own_thread = true;
     // Functions that run long at once, where the node has threads of its own; more of them wait in their mailboxes, and all others are
-    // served meanwhile. Two more threads see to that. 1: each function runs to its end before the next begins. 1 to 64.
+    // served meanwhile. Three more threads see to that: one serves, one watches it, and one runs no function, so that replies, time
+    // limits and the node's end are seen to when all others are in functions. 1: each function runs to its end before the next
+    // begins, and nothing else happens meanwhile. 1 to 64.
     unsigned threads = 4;
     Waiting waiting = Waiting::balanced;
     // What rove_host_object gives to functions that run on this node. Not owned.
@@ -239,6 +243,7 @@ private:
     std::shared_ptr<void> link_;  // null: `place_` is in `aside_`
     std::span<std::byte> place_;
     std::uint32_t handle_ = 0;
+    std::optional<std::chrono::steady_clock::time_point> deadline_;  // of a limit, which began with the frame
     // Where the mailbox is full, or the peer does not know the function yet:
     std::shared_ptr<Peer> through_;
     std::optional<Entry> entry_;
@@ -290,6 +295,15 @@ inline constexpr bool kIsMessage = std::is_same_v<F, Entry> || std::is_same_v<F,
 // fail as disconnected, and the next call tries to reach its address again.
 class Peer {
 public:
+    // ---- time limits
+    // The same peer, with a limit for each thing that is asked of it through this copy, and through copies of that: everything below
+    // that sends or waits. timed_out when it is up. A Within that is passed to one of them counts instead.
+    [[nodiscard]] Peer limited(Within limit) const {
+        Peer other = *this;
+        other.limit_ns_ = limit.ns;
+        return other;
+    }
+
     // ---- typed calls (rove/rove.hpp)
 
     // Calls a function there: rove::fn<f>, a lambda, and what else rove/function.hpp names. Gives a Call of its result. Throws only
@@ -297,7 +311,7 @@ public:
     template <typename F, typename... Args>
         requires(!kIsMessage<F>)
     auto async(const F& function, const Args&... args) const;
-    // The same, given a time: timed_out when that is up.
+    // The same, given a time: timed_out when that is up, from here where it could not be sent, else from the Call.
     template <typename F, typename... Args>
     auto async(Within limit, const F& function, const Args&... args) const;
     // async(…).get()
@@ -310,6 +324,10 @@ public:
     template <typename F, typename... Args>
         requires(!kIsMessage<F>)
     void post(const F& function, const Args&... args) const;
+    // The same, given a time to be sent in.
+    template <typename F, typename... Args>
+        requires(!kIsMessage<F>)
+    void post(Within limit, const F& function, const Args&... args) const;
 
     // Memory there, zeroed. overloaded (from the Call): over the node's NodeOptions::buffer_bytes_max.
     template <typename T>
@@ -332,7 +350,7 @@ public:
     ROVE_GIVES_VECTOR [[nodiscard]] std::vector<FunctionDescription> functions() const;
     [[nodiscard]] NodeDescription description() const;
 
-    // ---- calls of packages' functions
+    // ---- calls of packages' functions; limited() gives them a time
 
     // Begins a call with a copy of the payload. Waits where the peer's mailbox is full. invalid: payload over
     // message_bytes_max(); unsupported: no form for the peer's target; disconnected: it cannot be reached.
@@ -341,7 +359,14 @@ public:
     void post(const Entry& entry, std::span<const std::byte> payload = {}) const;
     [[nodiscard]] RawCall call(Message& message) const { return call(message.entry_, message.payload_); }
     void post(Message& message) const { post(message.entry_, message.payload_); }
-    // The same with the payload written in place: of payload_bytes_max() at most, here and below.
+    [[nodiscard]] RawCall call(Within limit, const Entry& entry, std::span<const std::byte> payload = {}) const {
+        return limited(limit).call(entry, payload);
+    }
+    void post(Within limit, const Entry& entry, std::span<const std::byte> payload = {}) const {
+        limited(limit).post(entry, payload);
+    }
+    // The same with the payload written in place: of payload_bytes_max() at most, here and below. A limit begins with the frame, and
+    // with each frame that a Batch sends.
     [[nodiscard]] CallFrame begin(const Entry& entry, std::size_t payload_bytes) const;
     [[nodiscard]] Batch batch(const Entry& entry, std::size_t payload_bytes) const;
     // Goes there and back, and runs nothing. `payload` is brought along, for measurements.
@@ -373,6 +398,7 @@ private:
         : core_(std::move(core)), state_(std::move(state)) {}
     std::shared_ptr<NodeCore> core_;
     std::shared_ptr<PeerState> state_;
+    std::int64_t limit_ns_ = -1;  // as of Within
 };
 
 class Node {

@@ -241,17 +241,19 @@ auto offload(const To& to, const F& function, const Args&... args) {
     }
 }
 
-// From within a function: by its code, which the node knows.
+// From within a function: by its code, which the node knows. A limit in ns bounds the sending, too; negative: none.
 struct FromHere {
     rove_here* here;
     std::uint32_t node;
     bool reply;
+    std::int64_t limit_ns;
     template <typename O, typename R, typename Find>
     auto begin(const Find& find, std::span<const rove_piece> payload) const {
         // Named so that it is enrolled where this is compiled into a program; what travels takes no part of it along.
         static_assert(std::is_pointer_v<decltype(find())>);
         rove_pending pending{};
-        check(rove_here_call_pieces(here, node, &O::run, payload.data(), payload.size(), reply ? &pending : nullptr));
+        check(rove_here_call_within(here, node, &O::run, payload.data(), payload.size(), limit_ns,
+                                    reply ? &pending : nullptr));
         return Call<R>(pending);
     }
 };
@@ -261,17 +263,33 @@ struct FromHere {
 namespace rove {
 
 template <typename F, typename... Args>
+    requires(!std::is_same_v<F, Within>)
 auto HerePeer::async(const F& function, const Args&... args) const {
-    return detail::offload<InPlace, "">(detail::FromHere{here_, node_, true}, function, args...);
+    return detail::offload<InPlace, "">(detail::FromHere{here_, node_, true, -1}, function, args...);
 }
 template <typename F, typename... Args>
+auto HerePeer::async(Within limit, const F& function, const Args&... args) const {
+    return detail::offload<InPlace, "">(detail::FromHere{here_, node_, true, limit.ns}, function, args...);
+}
+template <typename F, typename... Args>
+    requires(!std::is_same_v<F, Within>)
 auto HerePeer::sync(const F& function, const Args&... args) const {
     return async(function, args...).get();
 }
 template <typename F, typename... Args>
+auto HerePeer::sync(Within limit, const F& function, const Args&... args) const {
+    return async(limit, function, args...).get();
+}
+template <typename F, typename... Args>
+    requires(!std::is_same_v<F, Within>)
 void HerePeer::post(const F& function, const Args&... args) const {
     rove_here* const here = here_;
-    (void)detail::offload<InPlace, "">(detail::FromHere{here, node_, false}, function, args...);
+    (void)detail::offload<InPlace, "">(detail::FromHere{here, node_, false, -1}, function, args...);
+}
+template <typename F, typename... Args>
+void HerePeer::post(Within limit, const F& function, const Args&... args) const {
+    rove_here* const here = here_;
+    (void)detail::offload<InPlace, "">(detail::FromHere{here, node_, false, limit.ns}, function, args...);
 }
 
 }  // namespace rove

@@ -20,7 +20,7 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<co
 struct FromProgram {
     const Peer& peer;
     bool reply;
-    std::int64_t limit_ns = -1;
+    std::int64_t limit_ns;
     template <typename O, typename R, typename Find>
     auto begin(const Find& find, std::span<const rove_piece> payload) const {
         const rove_pending pending = begin_call(peer, *find(), payload, reply, limit_ns);
@@ -49,7 +49,7 @@ void enrol() {
 template <typename F, typename... Args>
     requires(!kIsMessage<F>)
 auto Peer::async(const F& function, const Args&... args) const {
-    return detail::offload<InPlace, "">(detail::FromProgram{*this, true}, function, args...);
+    return async(Within{limit_ns_}, function, args...);
 }
 template <typename F, typename... Args>
 auto Peer::async(Within limit, const F& function, const Args&... args) const {
@@ -67,7 +67,12 @@ auto Peer::sync(Within limit, const F& function, const Args&... args) const {
 template <typename F, typename... Args>
     requires(!kIsMessage<F>)
 void Peer::post(const F& function, const Args&... args) const {
-    (void)detail::offload<InPlace, "">(detail::FromProgram{*this, false}, function, args...);
+    post(Within{limit_ns_}, function, args...);
+}
+template <typename F, typename... Args>
+    requires(!kIsMessage<F>)
+void Peer::post(Within limit, const F& function, const Args&... args) const {
+    (void)detail::offload<InPlace, "">(detail::FromProgram{*this, false, limit.ns}, function, args...);
 }
 
 // Results that are joined, in the order of the peers, as they are taken: op(op(first, second), third), …

@@ -30,6 +30,9 @@ NodeCore& usable(NodeCore* core) {
 NodeCore& usable(const std::shared_ptr<NodeCore>& core) {
     return detail::usable(*core);
 }
+Within left_of(const Deadline& deadline) {
+    return {deadline ? detail::ns_of(*deadline - Clock::now()) : -1};
+}
 // For what a shut down node still answers, and an inherited one does not.
 NodeCore& own(NodeCore* core) {
     if (core->is_inherited()) throw_error(core->why_unusable());
@@ -132,6 +135,7 @@ CallFrame::CallFrame(CallFrame&& other) noexcept
       link_(std::move(other.link_)),
       place_(other.place_),
       handle_(other.handle_),
+      deadline_(other.deadline_),
       through_(std::move(other.through_)),
       entry_(std::move(other.entry_)),
       aside_(std::move(other.aside_)) {}
@@ -148,8 +152,9 @@ RawCall CallFrame::call() {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
     NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
     core_ = nullptr;
-    if (!link_) return through_->call(*entry_, place_);
-    const CallTable::Id id = value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, true));
+    if (!link_) return through_->limited(left_of(deadline_)).call(*entry_, place_);
+    const CallTable::Id id =
+        value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, true, deadline_));
     return {core, id.slot, id.generation};
 }
 
@@ -157,8 +162,8 @@ void CallFrame::post() {
     if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
     NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
     core_ = nullptr;
-    if (!link_) return through_->post(*entry_, place_);
-    (void)value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, false));
+    if (!link_) return through_->limited(left_of(deadline_)).post(*entry_, place_);
+    (void)value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, false, std::nullopt));
 }
 
 // ---- Batch
@@ -168,6 +173,7 @@ struct Batch::Gathered {
     std::shared_ptr<PeerState> peer;
     Entry entry;
     std::size_t payload_bytes;
+    std::int64_t limit_ns;  // for each frame
     std::vector<std::byte> bytes;
     std::size_t used = 0;
 };
@@ -201,7 +207,11 @@ void Batch::post() {
     Gathered& g = *gathered_;
     const Bytes payload = Bytes(g.bytes).first(std::exchange(g.used, 0));
     if (!payload.empty())
-        value_or_throw(usable(g.core).post_batch(g.peer, {callee_of(g.entry.package_, g.entry.index_), payload, false},
+        value_or_throw(usable(g.core).post_batch(g.peer,
+                                                 {.callee = callee_of(g.entry.package_, g.entry.index_),
+                                                  .payload = payload,
+                                                  .wants_reply = false,
+                                                  .deadline = deadline_of(g.limit_ns)},
                                                  g.payload_bytes));
 }
 
@@ -209,8 +219,13 @@ void Batch::post() {
 
 CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
     CallFrame frame(core_.get(), state_.get());
-    NodeCore::Begun begun = value_or_throw(
-        usable(core_).begin(state_, {callee_of(entry.package_, entry.index_), {}, false}, payload_bytes));
+    frame.deadline_ = deadline_of(limit_ns_);
+    NodeCore::Begun begun = value_or_throw(usable(core_).begin(state_,
+                                                               {.callee = callee_of(entry.package_, entry.index_),
+                                                                .payload = {},
+                                                                .wants_reply = false,
+                                                                .deadline = frame.deadline_},
+                                                               payload_bytes));
     frame.link_ = std::move(begun.link);
     frame.place_ = begun.place;
     frame.handle_ = begun.handle;
@@ -228,31 +243,31 @@ Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
         throw Error(ErrorCode::invalid, "a payload of " + std::to_string(payload_bytes) + " bytes is over the limit");
     const std::size_t room = std::max(kBatchBytes, wire::batch_stride(payload_bytes));
     return Batch(std::unique_ptr<Batch::Gathered>(
-        new Batch::Gathered{core_, state_, entry, payload_bytes, std::vector<std::byte>(room)}));
+        new Batch::Gathered{core_, state_, entry, payload_bytes, limit_ns_, std::vector<std::byte>(room)}));
 }
 
 RawCall Peer::ping(std::span<const std::byte> payload) const {
-    const CallTable::Id id = value_or_throw(usable(core_).ping(state_, payload, true));
+    const CallTable::Id id = value_or_throw(usable(core_).ping(state_, payload, true, deadline_of(limit_ns_)));
     return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::deliver(std::span<const std::byte> payload) const {
-    (void)value_or_throw(usable(core_).ping(state_, payload, false));
+    (void)value_or_throw(usable(core_).ping(state_, payload, false, deadline_of(limit_ns_)));
 }
 
 RawCall Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
-    const CallTable::Id id = value_or_throw(
-        usable(core_).call(state_, {callee_of(entry.package_, entry.index_), payload, true, entry.sending_}));
+    const CallTable::Id id = value_or_throw(usable(core_).call(
+        state_, {callee_of(entry.package_, entry.index_), payload, true, entry.sending_, deadline_of(limit_ns_)}));
     return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
-    (void)value_or_throw(
-        usable(core_).call(state_, {callee_of(entry.package_, entry.index_), payload, false, entry.sending_}));
+    (void)value_or_throw(usable(core_).call(
+        state_, {callee_of(entry.package_, entry.index_), payload, false, entry.sending_, deadline_of(limit_ns_)}));
 }
 
 LoadReport Peer::load(const Package& package) const {
-    const CallTable::Id id = value_or_throw(usable(core_).load(state_, package.store_));
+    const CallTable::Id id = value_or_throw(usable(core_).load(state_, package.store_, deadline_of(limit_ns_)));
     const std::vector<std::byte> lines = RawCall(core_.get(), id.slot, id.generation).get();
     LoadReport report;
     std::string_view rest = as_text(lines);

@@ -12,6 +12,8 @@
 //   - An offer is for a follower, so there is one while `offered_` is set, and nobody leads. It was told, and comes.
 //   - Nobody leads and nothing is offered: every thread that waits was told, or a follower keeps watch and takes the lead
 //     when none of them does.
+//   - Whoever leads is watched while a function runs: by a follower; where there is none, by a thread that waits; where there is none
+//     either, by the thread that stands by, which runs nothing itself and so is always there (in nodes that run functions side by side).
 #pragma once
 
 #include <cstdint>
@@ -166,6 +168,7 @@ public:
             tell.follower = followers_ > 1;  // another one keeps watch
         }
         --followers_;
+        tell.waiting = followers_ == 0 && waiting_ > 0;  // one of them keeps watch
         return tell;
     }
     // The thread is at its end.
@@ -182,9 +185,39 @@ public:
             return Look::stay;
         }
         if (quiet_leads_ && idle_) return Look::take;  // it takes replies only: this thread takes calls as well
-        if (runs_function && runs_ == seen.run) return Look::take_over;
-        seen = {.run = runs_function ? runs_ : 0, .waits = waits_};
-        return Look::stay;
+        return look_at_run(seen, runs_function);
+    }
+
+    // ---- the watch where no follower keeps it: all of the node's own threads are in functions, or it has none
+    // By a thread that waits, before it does, with what this said the last time. True: it keeps watch, and looks again and again. One of
+    // them does.
+    [[nodiscard]] bool watches_waiting(bool watched) {
+        if (followers_ == 0) return watched || !std::exchange(waiter_watches_, true);
+        if (watched) waiter_watches_ = false;
+        return false;
+    }
+    // It leads, or waits no longer: another one that waits keeps watch. Not while it is counted among those that wait.
+    Tell end_watch_waiting() {
+        waiter_watches_ = false;
+        return {.waiting = followers_ == 0 && waiting_ > 0};
+    }
+    [[nodiscard]] Look look_waiting(Seen& seen, bool runs_function) const {
+        return leading_ && followers_ == 0 ? look_at_run(seen, runs_function) : Look::stay;
+    }
+    // Whoever of them may, takes the lead.
+    Tell hand_over_to_waiting() {
+        hand_over();
+        return {.waiting = true};
+    }
+    // By the thread that stands by, which is neither a follower nor waits: whether anybody else can lead.
+    [[nodiscard]] bool has_others() const { return followers_ > 0 || waiting_ > 0; }
+    [[nodiscard]] Look look_standing_by(Seen& seen, bool runs_function) const {
+        if (has_others() || offered_) {
+            seen = {};
+            return Look::stay;
+        }
+        if (leading_) return look_at_run(seen, runs_function);
+        return Look::take;
     }
 
     // ---- what is so now
@@ -198,6 +231,11 @@ public:
 private:
     friend struct BatonView;  // tests/node/baton_test.cpp
 
+    [[nodiscard]] Look look_at_run(Seen& seen, bool runs_function) const {
+        if (runs_function && runs_ == seen.run) return Look::take_over;
+        seen = {.run = runs_function ? runs_ : 0, .waits = waits_};
+        return Look::stay;
+    }
     Tell offer() {
         offered_ = true;
         return {.follower = true};
@@ -211,6 +249,7 @@ private:
     bool offered_ = false;      // nobody leads, and a follower is on its way to
     bool offered_for_long_ = false;  // there is a function for it that runs long
     bool watched_ = false;           // a follower keeps watch
+    bool waiter_watches_ = false;    // a thread that waits keeps watch
     int sleeping_ = 0;               // threads asleep: the leader, and some that were woken because they lost the lead
     int waiting_ = 0;                // threads that wait and do not lead …
     int quiet_ = 0;                  // … of these: for replies only

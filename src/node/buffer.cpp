@@ -16,13 +16,11 @@ namespace rove {
 namespace detail {
 
 rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, const Pieces& payload,
-                           std::optional<TimePoint> deadline) {
+                           Deadline deadline) {
     NodeCore& core = usable(*Edge::core(peer));
     const NodeCore::Callee callee{.id = &id, .name = name, .own = true};
-    const CallTable::Id call =
-        value_or_throw(core.call(Edge::state(peer), {.callee = callee, .payload = payload, .deadline = deadline}));
-    if (deadline) core.limit(call, *deadline);
-    return pending_of(core, call);
+    return pending_of(core, value_or_throw(core.call(Edge::state(peer),
+                                                     {.callee = callee, .payload = payload, .deadline = deadline})));
 }
 
 namespace {
@@ -66,14 +64,14 @@ std::byte* map_place(const MemoryTable::Place& place) {
     return static_cast<std::byte*>(memory);
 }
 
-void check_in_time(const std::optional<TimePoint>& deadline) {
+void check_in_time(const Deadline& deadline) {
     if (deadline && Clock::now() >= *deadline)
         throw Error(ErrorCode::timed_out,
                     "the transfer did not end within the time that it was given; part of it was made");
 }
 
 // As memcpy, for memory of this process or mapped from another; looks at the clock between the pieces where there is a deadline.
-void copy_mapped(std::byte* to, const std::byte* from, std::size_t bytes, const std::optional<TimePoint>& deadline) {
+void copy_mapped(std::byte* to, const std::byte* from, std::size_t bytes, const Deadline& deadline) {
     const std::size_t step = deadline ? kTransferBytesMax : bytes;
     for (std::size_t done = 0; done < bytes; done += step) {
         check_in_time(deadline);
@@ -98,7 +96,7 @@ std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t meeting, s
     if (place.bytes != bytes)
         throw Error(ErrorCode::invalid, "node " + std::to_string(peer.node()) + " gave " + std::to_string(place.bytes) +
                                             " bytes of memory where " + std::to_string(bytes) + " were asked for");
-    std::shared_ptr<Memory> memory(new Memory(peer, meeting, place.key, place.bytes));
+    std::shared_ptr<Memory> memory(new Memory(peer.limited(Within{-1}), meeting, place.key, place.bytes));
     if (place.pid == 0) return memory;
     if (peer.lane() == "direct") memory->mapped_ = map_place(place);
     post_quietly(peer, meeting, memory_calls().mapped, raw(place.key));
@@ -136,7 +134,7 @@ std::byte* Memory::mapped_part(std::uint64_t offset, std::size_t bytes) const {
 
 Call<> Memory::put(std::uint64_t offset, std::span<const std::byte> from, std::int64_t limit_ns) const {
     check_in_use();
-    const std::optional<TimePoint> deadline = deadline_of(limit_ns);
+    const Deadline deadline = deadline_of(limit_ns);
     if (mapped_ != nullptr) {  // before any frame that this thread sends from here on
         copy_mapped(mapped_part(offset, from.size()), from.data(), from.size(), deadline);
         return {};
@@ -154,7 +152,7 @@ Call<> Memory::put(std::uint64_t offset, std::span<const std::byte> from, std::i
 
 Call<> Memory::get(std::uint64_t offset, std::span<std::byte> into, std::int64_t limit_ns) const {
     check_in_use();
-    const std::optional<TimePoint> deadline = deadline_of(limit_ns);
+    const Deadline deadline = deadline_of(limit_ns);
     if (mapped_ != nullptr) {  // after any reply that this thread has seen
         copy_mapped(into.data(), mapped_part(offset, into.size()), into.size(), deadline);
         return {};
@@ -173,7 +171,7 @@ Call<> Memory::copy(const Memory& from, std::uint64_t from_offset, const Memory&
                     std::uint64_t bytes, std::int64_t limit_ns) {
     from.check_in_use();
     to.check_in_use();
-    const std::optional<TimePoint> deadline = deadline_of(limit_ns);
+    const Deadline deadline = deadline_of(limit_ns);
     const std::uint64_t to_node = to.peer_.node();
     bool direct = Edge::state(from.peer_) == Edge::state(to.peer_);
     if (!direct) {
@@ -206,7 +204,8 @@ Peer peer_of(rove_here* here, std::uint32_t node) {
 }  // namespace detail
 
 std::vector<FunctionDescription> Peer::functions() const {
-    const rove_pending pending = detail::call_built_in(*this, memory_calls().functions, "functions", {});
+    const rove_pending pending =
+        detail::call_built_in(*this, memory_calls().functions, "functions", {}, deadline_of(limit_ns_));
     const std::vector<char> text = [&] {
         detail::Pending held(pending);
         const void* data = nullptr;

@@ -1,4 +1,5 @@
 // The host half of rove/rove.h, over the C++ edge: exceptions become numbers, and their words wait for rove_error_message.
+#include <atomic>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -9,6 +10,12 @@
 
 struct rove_peer_t {
     rove::Peer peer;
+    std::atomic<int> timeout_ms{-1};
+    explicit rove_peer_t(rove::Peer to) : peer(std::move(to)) {}
+    [[nodiscard]] rove::Peer limited() const {
+        const int limit = timeout_ms.load(std::memory_order_relaxed);
+        return peer.limited(limit < 0 ? rove::Within{-1} : rove::within(std::chrono::milliseconds(limit)));
+    }
 };
 struct rove_node_t {
     rove::Node node;
@@ -119,9 +126,15 @@ int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) noex
     return guarded([&] {
         rove::Peer peer = node->node.connect(address);
         const std::lock_guard lock(node->mutex);
-        *out = &node->peers.emplace_back(rove_peer_t{std::move(peer)});
+        *out = &node->peers.emplace_back(std::move(peer));
         return ROVE_OK;
     });
+}
+
+int rove_peer_limit(rove_peer_t* peer, int timeout_ms) noexcept {
+    if (peer == nullptr) return missing("rove_peer_limit: peer is NULL");
+    peer->timeout_ms.store(timeout_ms, std::memory_order_relaxed);
+    return ROVE_OK;
 }
 
 int rove_package_open(const char* path, rove_package_t** out) noexcept {
@@ -139,7 +152,7 @@ void rove_package_close(rove_package_t* package) noexcept {
 int rove_load(rove_peer_t* peer, rove_package_t* package) noexcept {
     if (peer == nullptr || package == nullptr) return missing("rove_load: an argument is NULL");
     return guarded([&] {
-        (void)peer->peer.load(package->package);
+        (void)peer->limited().load(package->package);
         return ROVE_OK;
     });
 }
@@ -149,8 +162,8 @@ int rove_call_begin(rove_peer_t* peer, rove_package_t* package, const char* entr
     if (peer == nullptr || package == nullptr || entry == nullptr || out == nullptr || (payload == nullptr && size > 0))
         return missing("rove_call_begin: an argument is NULL");
     return guarded([&] {
-        *out =
-            new rove_call_t{peer->peer.call(package->package.entry(entry), bytes_of(payload, size)), {}, std::nullopt};
+        *out = new rove_call_t{
+            peer->limited().call(package->package.entry(entry), bytes_of(payload, size)), {}, std::nullopt};
         return ROVE_OK;
     });
 }
@@ -160,7 +173,7 @@ int rove_call_post(rove_peer_t* peer, rove_package_t* package, const char* entry
     if (peer == nullptr || package == nullptr || entry == nullptr || (payload == nullptr && size > 0))
         return missing("rove_call_post: an argument is NULL");
     return guarded([&] {
-        peer->peer.post(package->package.entry(entry), bytes_of(payload, size));
+        peer->limited().post(package->package.entry(entry), bytes_of(payload, size));
         return ROVE_OK;
     });
 }

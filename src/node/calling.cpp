@@ -3,6 +3,7 @@
 
 #include "node/control/control.hpp"
 #include "node/core.hpp"
+#include "node/lead_until.hpp"
 #include "node/names.hpp"
 
 namespace rove {
@@ -82,13 +83,15 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
     Hold hold(*this);
     const bool whole = outgoing.payload.size() <= wire::kPayloadBytesMax;
     if (outgoing.sending != Sending::always_inlined && whole) {
-        if (const auto sent = send_at_once(*peer, outgoing)) return *sent;
+        if (const auto sent = send_at_once(*peer, outgoing))
+            return sent_within(*sent, outgoing.wants_reply, outgoing.deadline);
     }
     wire::Staged staged;
     if (!whole) ROVE_CHECK(send_in_parts(peer, hold.lock(), outgoing.payload, staged, outgoing.deadline));
     const fabric::Link* const link = peer->link.get();
     Result<CallTable::Id> sent = call_whole(peer, hold.lock(), outgoing, whole ? nullptr : &staged);
     if (!sent && !whole) take_back_parts(*peer, link, staged);
+    if (sent) (void)sent_within(*sent, outgoing.wants_reply, outgoing.deadline);
     return sent;
 }
 
@@ -196,14 +199,14 @@ Result<NodeCore::Begun> NodeCore::begin(const std::shared_ptr<PeerState>& peer, 
     return Begun{peer->link, {frame + wire::kHeaderBytes, payload_bytes}, *handle};
 }
 
-Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wants_reply) {
+Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wants_reply, Deadline deadline) {
     std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(*this);
     --begun_frames_;
     last = last_use();
     const std::shared_ptr<void> held = std::move(begun.link);
     const std::shared_ptr<fabric::Link>& link = peer.link;
-    if (link != held || peer.lost || link->broken() != nullptr)
+    if (link != held || !peer.linked())
         return stopped_ ? tl::unexpected<Error>(why_unusable())
                         : fail(ErrorCode::disconnected, "{} went before the frame for it was posted", who(peer));
     peer.frame_open = false;
@@ -219,7 +222,7 @@ Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wa
                                    .node = peer.my_id,
                                    .call = id.slot});
     if (link->by_messages() || !peer.outbox[0].empty()) wake_leader();
-    return id;
+    return sent_within(id, wants_reply, deadline);
 }
 
 void NodeCore::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
@@ -249,17 +252,20 @@ Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoi
     }
     // The peer does not know the function yet: one by one.
     for (std::size_t at = 0; at < outgoing.payload.size(); at += stride) {
-        const Result<CallTable::Id> posted =
-            call(peer, {outgoing.callee, outgoing.payload.whole().subspan(at, payload_bytes), false});
+        const Result<CallTable::Id> posted = call(peer, {.callee = outgoing.callee,
+                                                         .payload = outgoing.payload.whole().subspan(at, payload_bytes),
+                                                         .wants_reply = false,
+                                                         .deadline = outgoing.deadline});
         if (!posted) return tl::unexpected<Error>(posted.error());
     }
     return {};
 }
 
-Result<CallTable::Id> NodeCore::ping(const std::shared_ptr<PeerState>& peer, Bytes payload, bool wants_reply) {
+Result<CallTable::Id> NodeCore::ping(const std::shared_ptr<PeerState>& peer, Bytes payload, bool wants_reply,
+                                     Deadline deadline) {
     if (payload.size() > wire::kPayloadBytesMax) return tl::unexpected<Error>(too_large("ping", payload.size()));
     Hold hold(*this);
-    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size(), std::nullopt));
+    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size(), deadline));
     CallTable::Id id{0, 0};
     if (wants_reply) {
         ROVE_TRY(id, calls_.begin(peer.get()));
@@ -271,15 +277,15 @@ Result<CallTable::Id> NodeCore::ping(const std::shared_ptr<PeerState>& peer, Byt
                               .node = peer->my_id,
                               .call = id.slot},
                              {}, payload);
-    if (sent) return id;
+    if (sent) return sent_within(id, wants_reply, deadline);
     if (wants_reply) calls_.release(id);
     return tl::unexpected<Error>(sent.error());
 }
 
 Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
-                                     const std::shared_ptr<PackageStore>& package) {
+                                     const std::shared_ptr<PackageStore>& package, Deadline deadline) {
     Hold hold(*this);
-    ROVE_CHECK(make_alive(peer, hold.lock(), std::nullopt));
+    ROVE_CHECK(make_alive(peer, hold.lock(), deadline));
     if (is_client(peer->id)) return fail(ErrorCode::unsupported, "{} takes no code: it is a client", who(*peer));
     ROVE_CHECK(check_forms(*peer, *package));
     keep_within_reach(package);
@@ -289,10 +295,12 @@ Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
     (void)bitcode_sent;
     peer->code_sent.insert(package->digest());
     ROVE_TRY(const CallTable::Id id, calls_.begin(peer.get()));
-    ROVE_CHECK(send(*peer, Traffic::replies,
-                    {.kind = Kind::load, .generation = id.generation, .node = peer->my_id, .call = id.slot},
-                    package->digest().raw(), {}));
-    return id;
+    const Status sent = send(*peer, Traffic::replies,
+                             {.kind = Kind::load, .generation = id.generation, .node = peer->my_id, .call = id.slot},
+                             package->digest().raw(), {});
+    if (sent) return sent_within(id, true, deadline);
+    calls_.release(id);
+    return tl::unexpected<Error>(sent.error());
 }
 
 // For nodes that ask for the code of one of this program's functions later.
@@ -317,7 +325,7 @@ Status NodeCore::check_forms(const PeerState& peer, const PackageStore& package)
 }
 
 bool NodeCore::RoomWait::has_room() const {
-    if (!peer.link || peer.lost) return true;  // it will not come: whoever waits is told
+    if (!peer.linked()) return true;  // it will not come: whoever waits is told
     const bool free = traffic == Traffic::replies || !peer.frame_open;
     return free && peer.outbox[static_cast<std::size_t>(traffic)].empty() && peer.link->has_room(traffic, bytes);
 }
@@ -356,8 +364,7 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
                         "call was not sent",
                         who(peer));
     }
-    if (!peer.link || peer.lost)
-        return fail(ErrorCode::disconnected, "{} went while a call waited for room", who(peer));
+    if (!peer.linked()) return fail(ErrorCode::disconnected, "{} went while a call waited for room", who(peer));
     return {};
 }
 
@@ -379,7 +386,7 @@ Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, 
         if (deadline && Clock::now() >= *deadline)
             return fail(ErrorCode::timed_out, "{} was met again too late; the call was not sent", who(*peer));
     }
-    if (peer->link && !peer->lost) return {};
+    if (peer->linked()) return {};
     return fail(ErrorCode::disconnected, "{} was met again {} times, and went each time{}", who(*peer),
                 kMeetingsPerCall, because(peer->gone));
 }

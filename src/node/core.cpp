@@ -75,12 +75,14 @@ Status NodeCore::start() {
     ROVE_TRY(control_, control::Control::create(*this));
     ROVE_TRY(address_, control_->listen(options_.listen));
     // The lead is taken before others are met: they may call at once.
-    // Beside the threads for functions that run long there are one that serves the mailboxes and one that watches it; with one
-    // thread each function runs to its end.
-    if (options_.own_thread) own_threads_ = own_live_ = options_.threads < 2 ? 1 : options_.threads + 2;
-    for (unsigned i = 0; i < own_threads_; ++i) {
+    // Beside the threads for functions that run long there are one that serves the mailboxes, one that watches it, and one that
+    // stands by and runs no function; with one thread each function runs to its end.
+    if (options_.own_thread) own_threads_ = options_.threads < 2 ? 1 : options_.threads + 2;
+    own_live_ = own_threads_ < 2 ? own_threads_ : own_threads_ + 1;
+    for (unsigned i = 0; i < own_live_; ++i) {
         OwnThread& own = threads_.emplace_back();
-        own.thread = std::thread([this, &own] { serve_own_thread(own); });
+        own.thread = i < own_threads_ ? std::thread([this, &own] { serve_own_thread(own); })
+                                      : std::thread([this, &own] { stand_by(own); });
     }
     if (!options_.join.empty()) return control_->join(options_.join);
     if (!options_.listen.empty()) set_identity(0, 1);

@@ -32,6 +32,7 @@
 #include "node/node_lock.hpp"
 #include "node/peer_state.hpp"
 #include "node/pieces.hpp"
+#include "node/run.hpp"
 #include "node/sleeper.hpp"
 #include "node/spin.hpp"
 
@@ -75,8 +76,8 @@ public:
         Pieces payload;
         bool wants_reply = true;
         Sending sending = Sending::cached;
-        // Until when it may wait for a link and for room: timed_out after that, and nothing was sent.
-        std::optional<TimePoint> deadline{};
+        // For all of it: until then it may wait for a link and for room (after that nothing was sent), and for its answer.
+        Deadline deadline{};
     };
     [[nodiscard]] Result<CallTable::Id> call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
     // A frame that the caller fills in place.
@@ -88,14 +89,15 @@ public:
     };
     [[nodiscard]] Result<Begun> begin(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,
                                       std::size_t payload_bytes);
-    [[nodiscard]] Result<CallTable::Id> post_begun(PeerState& peer, Begun begun, bool wants_reply);
+    [[nodiscard]] Result<CallTable::Id> post_begun(PeerState& peer, Begun begun, bool wants_reply, Deadline deadline);
     void drop_begun(PeerState& peer, std::shared_ptr<void> link);
     // Several posts of one function; payloads lie wire::batch_stride(payload_bytes) apart.
     [[nodiscard]] Status post_batch(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,
                                     std::size_t payload_bytes);
-    [[nodiscard]] Result<CallTable::Id> ping(const std::shared_ptr<PeerState>& peer, Bytes payload, bool wants_reply);
+    [[nodiscard]] Result<CallTable::Id> ping(const std::shared_ptr<PeerState>& peer, Bytes payload, bool wants_reply,
+                                             Deadline deadline);
     [[nodiscard]] Result<CallTable::Id> load(const std::shared_ptr<PeerState>& peer,
-                                             const std::shared_ptr<PackageStore>& package);
+                                             const std::shared_ptr<PackageStore>& package, Deadline deadline);
     [[nodiscard]] bool wait(CallTable::Id id, std::optional<TimePoint> deadline);  // true: ended
     [[nodiscard]] bool test(CallTable::Id id);
     [[nodiscard]] Result<CallEnd> finish(CallTable::Id id);  // waits, and frees the slot
@@ -163,12 +165,12 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> find_function(std::string_view name);  // a rove_function
     [[nodiscard]] std::optional<FunctionId> function_of(std::uint64_t handle);
 
-    // A function of this program, or of a package that is loaded here, by its code: on another node, on this one, or on the
-    // client that the caller is.
     // The peer that functions on this node reach by that id. invalid: there is no link.
     [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to);
+    // A function of this program, or of a package that is loaded here, by its code: on another node, on this one, or on the
+    // client that the caller is.
     [[nodiscard]] Result<CallTable::Id> call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload,
-                                                       bool wants_reply);
+                                                       bool wants_reply, Deadline deadline);
     void hand_over_here();
     // While the sum is not 0, this thread takes replies only where it waits.
     static void forbid_nesting(int change) { no_nesting_ += static_cast<unsigned>(change); }
@@ -234,36 +236,13 @@ private:
         std::unique_lock<NodeLock> lock_;
     };
     using Lock = std::unique_lock<NodeLock>;
-    using Deadline = std::optional<TimePoint>;
 
     // One thread's turn at the lead, and what it needs for it.
     struct Lead {
         Lock& lock;
         Baton::Turn turn;
-        Watch watch{};  // what it spins on
-    };
-    // A function, or a callback of a call that ended, that runs in the leader's thread.
-    struct Run {
-        code::Function* function = nullptr;  // null: a callback
-        code::EntryPoint entry = nullptr;
-        code::Ran ran = code::Ran::resident;
-        fabric::Link* link = nullptr;            // that its frame came by; null: this node's own frame, or none
-        Watch* watch = nullptr;                  // of its thread's turn at the lead, which does not look meanwhile
-        std::optional<code::Entered> entered{};  // nothing: by CodeCache::enter_leading
-        std::atomic<bool> payload_read{false};   // its frame is not needed any more
-        // Where another thread leads meanwhile:
-        bool handed_over = false;
-        bool forwarded = false;  // its frame's place says to whoever sent it on that it has not ended
-        bool warned = false;
-        const code::Function* nested_in = nullptr;  // the function that waits beneath it in the same thread
-        TimePoint begun{};
-        std::shared_ptr<fabric::Link> holds{};  // `link`, where …
-        std::uint64_t held = 0;                 // … the frame is held in its mailbox
-        // Gives the frame's place back. Under the lock, for it may be the last to hold the link.
-        void let_go() {
-            if (holds) holds->let_go(fabric::Traffic::calls, held);
-            holds.reset();
-        }
+        bool limited = false;  // it waits with a time limit: what may run long is left to a follower
+        Watch watch{};         // what it spins on
     };
     // What became of a call's frame.
     enum class Taken : std::uint8_t {
@@ -318,6 +297,10 @@ private:
         bool ended = false;
     };
     void serve_own_thread(OwnThread& self);
+    void stand_by(OwnThread& self);
+    void take_run_away();
+    [[nodiscard]] TimePoint next_look(const Deadline& deadline) const;
+    void watch_waiting(Baton::Seen& seen);
     void warn_of_deadlocks();
     [[nodiscard]] std::optional<TimePoint> next_warning() const;
     void keep_watch(Lock& lock);
@@ -327,7 +310,7 @@ private:
     void make_way(Lead& lead);
     // `quiet`: this thread takes replies meanwhile, and runs no function on top of the one that it is in.
     template <typename Done>
-    bool lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done, bool quiet = false);
+    bool lead_until(Lock& lock, Deadline deadline, const Done& done, bool quiet = false, bool limited = false);
     unsigned housekeep(Lead& lead);
     void call_ended(CallSlot& slot) {
         if (slot.notify != nullptr) ready_.push_back(slot.id());
@@ -433,6 +416,13 @@ private:
     [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
     void end_call(wire::FrameHeader reply, Bytes payload);
+    // Of every call that has just been sent: its answer has what is left of the time that it was given.
+    CallTable::Id sent_within(CallTable::Id call, bool wants_reply, const Deadline& deadline) {
+        if (!wants_reply || !deadline) return call;
+        calls_.limit(call, *deadline);
+        wake_leader();  // it may be sleeping for longer
+        return call;
+    }
     [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const Outgoing& outgoing);
     [[nodiscard]] Result<CallTable::Id> call_whole(const std::shared_ptr<PeerState>& peer, Lock& lock,
                                                    const Outgoing& outgoing, const wire::Staged* staged);
@@ -489,16 +479,17 @@ private:
     unsigned busy_ = 0;                    // functions that have not returned, callbacks included
     unsigned long_runs_ = 0;               // of these: run beside the leader, and do not wait for a call
     std::vector<Run*> long_run_list_;      // run beside the leader
-    unsigned own_threads_ = 0;             // of the node's own; constant once it has started
+    unsigned own_threads_ = 0;             // of the node's own that run functions; constant once it has started
     std::condition_variable_any changed_;  // for threads that wait for a call: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
+    std::condition_variable_any standby_changed_;    // for the one that stands by: the node ends
     std::vector<RoomWait*> room_waits_;              // threads that wait for room
     unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
     unsigned spin_turns_ = kSpinTurnsMax;
     unsigned housekeeping_in_ = 1;  // steps until the clock is looked at again
     TimePoint housekeeping_due_{};
     TimePoint progressed_at_{};
-    unsigned progress_in_ = 1;         // steps until UCX is given a turn where no lane needs it
+    unsigned progress_in_ = 1;         // steps until the fabric is given a turn where no link needs it
     std::uint64_t links_version_ = 1;  // changes with the links there are
     std::atomic<bool> woken_{false};   // by wake(): a poll that waits returns
 
@@ -563,44 +554,5 @@ private:
     std::shared_ptr<NodeCore> abandoned_;  // itself, where a function did not end with the node
     std::shared_ptr<NodeCore> self_;       // while Calls outlive the Node
 };
-
-// Leads, or waits for a leader, until it is done or late, or the node is at its end. Gives done().
-template <typename Done>
-bool NodeCore::lead_until(Lock& lock, std::optional<TimePoint> deadline, const Done& done, bool quiet) {
-    if (done()) return true;
-    const auto late = [&] { return ending_ || (deadline && Clock::now() >= *deadline); };
-    if (late()) {
-        if (!ending_) look_once(lock);
-        return done();
-    }
-    step_aside();
-    const InUserCode here = in_user_code_.core == this ? in_user_code_ : InUserCode{};
-    const bool run_waits = here.run != nullptr && here.run->handed_over;
-    if (run_waits) --long_runs_;
-    nested_ += here.core != nullptr ? 1 : 0;
-    quiet = quiet || no_nesting_ > 0;
-    Lead lead{.lock = lock, .turn = {.own = false, .quiet = quiet}};
-    baton_.begin_wait();
-    bool is_done = false;
-    while (!(is_done = done()) && !late()) {
-        if (baton_.is_free(quiet)) {
-            take_lead(lead);
-            while (!lost(lead) && !(is_done = done()) && !late()) lead_step(lead, deadline);
-            if (!lost(lead)) give_lead(lead);
-            lead.watch.clear();
-            continue;
-        }
-        tell(baton_.await(quiet));
-        if (deadline)
-            changed_.wait_until(lock, *deadline);
-        else
-            changed_.wait(lock);
-        baton_.end_await(quiet);
-    }
-    tell(baton_.end_wait());
-    nested_ -= here.core != nullptr ? 1 : 0;
-    if (run_waits) ++long_runs_;
-    return is_done;
-}
 
 }  // namespace rove

@@ -288,9 +288,13 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
     return function;
 }
 
-// A function that is known to run long is not for a thread that waits for a call and leads meanwhile.
+// A function that is known to run long is not for a thread that waits for a call and leads meanwhile; nor is one that may run long for
+// a thread whose wait has a limit.
 bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
-    if (lead.turn.own || !baton_.has_followers() || !function.is_long.load(std::memory_order_relaxed)) return false;
+    if (lead.turn.own || !baton_.has_followers()) return false;
+    const bool may_be_long = lead.limited ? !function.is_short.load(std::memory_order_relaxed)
+                                          : function.is_long.load(std::memory_order_relaxed);
+    if (!may_be_long) return false;
     spare_watch_ = std::move(lead.watch);
     tell(baton_.give_for_long(lead.turn));
     return true;
@@ -312,6 +316,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     if (from != nullptr && !parked && (frame.header.flags & wire::kInline) != 0) {
         function = unpack_inline(*from, frame);
         if (function == nullptr) return Taken::parked;  // the link is broken
+        if (leave_to_follower(*function, lead)) return Taken::parked;
         if (!must_wait_for_thread(*function)) {
             if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
                 Run begun{.function = function,
@@ -349,6 +354,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     }
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, takes_no_code(name()));
     if (function == nullptr) return park(from, frame, nullptr, true);
+    if (leave_to_follower(*function, lead)) return Taken::parked;
     if (must_wait_for_thread(*function)) {
         const Taken taken = park(from, frame, function, false);
         parked->for_thread = true;

@@ -56,13 +56,6 @@ bool is_inherited(const rove_pending& pending) {
 rove::CallTable::Id id_of(const rove_pending& pending) {
     return {static_cast<std::uint16_t>(pending.slot), pending.generation};
 }
-std::optional<rove::TimePoint> deadline_in(std::int64_t ns) {
-    // A century is for ever, and does not overflow.
-    constexpr std::int64_t kEver = 3'000'000'000'000'000'000;
-    if (ns < 0 || ns > kEver) return std::nullopt;
-    return rove::Clock::now() + std::chrono::nanoseconds(ns);
-}
-
 int end(rove_here* here, const Error& error) {
     if (here->ended) return ROVE_INVALID;
     (void)here->core->reply_error(here->call, error);
@@ -180,14 +173,15 @@ int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const v
                    rove_pending* out) noexcept {
     if (payload == nullptr && size > 0) return failed(ErrorCode::invalid, "rove_here_call: payload is NULL");
     const rove_piece whole{payload, size};
-    return rove_here_call_pieces(here, to, function, &whole, 1, out);
+    return rove_here_call_within(here, to, function, &whole, 1, -1, out);
 }
 
-int rove_here_call_pieces(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
-                          rove_pending* out) noexcept {
+int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
+                          int64_t timeout_ns, rove_pending* out) noexcept {
     if (!here->core->is_usable()) return failed(here->core->why_unusable());
     const rove::Result<rove::CallTable::Id> id = here->core->call_from_here(
-        to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)), out != nullptr);
+        to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)), out != nullptr,
+        rove::deadline_of(timeout_ns));
     if (!id) return failed(id.error());
     if (out != nullptr) *out = {here->core, id->slot, id->generation};
     return ROVE_OK;
@@ -199,7 +193,8 @@ int rove_pending_done(const rove_pending* pending) noexcept {
 }
 
 int rove_pending_wait(const rove_pending* pending, int64_t timeout_ns) noexcept {
-    if (is_inherited(*pending) || core_of(*pending).wait(id_of(*pending), deadline_in(timeout_ns))) return ROVE_OK;
+    if (is_inherited(*pending) || core_of(*pending).wait(id_of(*pending), rove::deadline_of(timeout_ns)))
+        return ROVE_OK;
     return failed(ErrorCode::timed_out, "the call has not ended in that time; it is still in flight");
 }
 
@@ -251,7 +246,7 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
             return failed(ErrorCode::invalid, "calls of different nodes of one process cannot be waited for together");
         ids.push_back(id_of(pendings[i]));
     }
-    const auto ended = core_of(pendings[0]).wait_any(ids, deadline_in(timeout_ns));
+    const auto ended = core_of(pendings[0]).wait_any(ids, rove::deadline_of(timeout_ns));
     if (!ended) return failed(ErrorCode::timed_out, "none of the calls has ended in that time");
     *which = *ended;
     return ROVE_OK;
@@ -268,7 +263,7 @@ int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void
 
 void rove_pending_limit(const rove_pending* pending, int64_t timeout_ns) noexcept {
     if (is_inherited(*pending)) return;
-    if (const auto deadline = deadline_in(timeout_ns)) core_of(*pending).limit(id_of(*pending), *deadline);
+    if (const auto deadline = rove::deadline_of(timeout_ns)) core_of(*pending).limit(id_of(*pending), *deadline);
 }
 
 void rove_pending_cancel(const rove_pending* pending) noexcept {
@@ -286,7 +281,7 @@ int rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_n
     // The node that was last waited for may be gone while the caller waits for something else.
     const std::shared_ptr<NodeCore> core = NodeCore::living(node);
     if (core && core->is_usable())
-        core->drive([done, argument] { return done(argument) != 0; }, deadline_in(timeout_ns));
+        core->drive([done, argument] { return done(argument) != 0; }, rove::deadline_of(timeout_ns));
     else
         std::this_thread::yield();
     return ROVE_OK;

@@ -76,6 +76,7 @@ void NodeCore::shut_down() {
         // 3. Threads end when they have nothing to run. Functions that wait go on waiting for most of the grace …
         stopping_ = true;
         followers_changed_.notify_all();
+        standby_changed_.notify_all();
         until(begun + options_.grace * 4 / 5, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
         // 4. … and are told then that nothing comes any more.
         ending_ = true;

@@ -6,7 +6,7 @@
 namespace rove {
 
 Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload,
-                                               bool wants_reply) {
+                                               bool wants_reply, Deadline deadline) {
     Callee callee{.id = nullptr};
     FunctionId id;
     std::shared_ptr<PackageStore> package;
@@ -47,12 +47,12 @@ Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint funct
                                                             .generation = call.generation,
                                                             .node = to,
                                                             .call = call.slot}});
-        if (sent) return call;
+        if (sent) return sent_within(call, wants_reply, deadline);
         if (wants_reply) calls_.release(call);
         return tl::unexpected<Error>(sent.error());
     }
     ROVE_TRY(const std::shared_ptr<PeerState> peer, linked(to));
-    return call(peer, {callee, payload, wants_reply});
+    return call(peer, {.callee = callee, .payload = payload, .wants_reply = wants_reply, .deadline = deadline});
 }
 
 Result<std::shared_ptr<PeerState>> NodeCore::linked(NodeId to) {

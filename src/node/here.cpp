@@ -119,7 +119,7 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("rove_keep", &rove_keep),
             symbol("rove_release", &rove_release),
             symbol("rove_here_call", &rove_here_call),
-            symbol("rove_here_call_pieces", &rove_here_call_pieces),
+            symbol("rove_here_call_within", &rove_here_call_within),
             symbol("rove_reply_pieces", &rove_reply_pieces),
             symbol("rove_pending_gather", &rove_pending_gather),
             symbol("rove_pending_done", &rove_pending_done),

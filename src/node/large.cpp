@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "node/core.hpp"
+#include "node/lead_until.hpp"
 #include "node/names.hpp"
 
 namespace rove {

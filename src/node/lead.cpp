@@ -28,17 +28,19 @@ constexpr auto kProgressEvery = std::chrono::microseconds(200);
 constexpr auto kHousekeepingEvery = std::chrono::milliseconds(20);
 // How often a leader whose frames wait for room looks again at once, and then, yielding, before it sleeps.
 constexpr unsigned kCrowdedSteps = 200;
-// UCX's progress of TCP takes as long as so many looks at a mailbox.
+// A look at the streams' sockets takes as long as this many looks at a mailbox.
 constexpr unsigned kTurnsPerProgress = 10;
 constexpr unsigned kSpinTurnsFrugal = 64;
 constexpr unsigned kHousekeepingSteps = 1024;
-// Where no lane needs UCX to progress it: a TCP peer of which only the messages back to us come by TCP, and UCX's own affairs.
+// How often a fabric whose links do not need it is progressed all the same, for affairs of its own.
 constexpr unsigned kProgressSteps = 64;
 // How often the follower on watch looks at the leader. A function is long when it is seen at two looks, so after one to two
 // of these. 2,000 looks a second cost 0.5 % of a core, and a spinning leader is pushed aside for 3 us at most of them.
 constexpr auto kWatchEvery = std::chrono::microseconds(500);
 // While the leader sleeps. To be woken with it would cost the call that wakes it; this costs 0.1 % of a core.
 constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
+// How often the thread that stands by looks whether anybody else is there. It is the last one, and seldom needed: 20 looks a second.
+constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -54,7 +56,7 @@ void NodeCore::give_lead(Lead& lead) {
     tell(baton_.give(lead.turn));
 }
 
-// What has arrived first, and UCX's progress where nothing has: spinning may just have made it.
+// What has arrived first, and the fabric's progress where nothing has: spinning may just have made it.
 unsigned NodeCore::work(Lead& lead) {
     attention_.store(false, std::memory_order_relaxed);
     unsigned handled = serve_all(lead);
@@ -224,7 +226,7 @@ bool NodeCore::spin_idle(Lead& lead) {
     const unsigned turns = options_.waiting == Waiting::latency  ? kSpinTurnsMax
                            : options_.waiting == Waiting::frugal ? kSpinTurnsFrugal
                                                                  : spin_turns_;
-    if (fabric_->needs_progress()) {  // each look is one of UCX's
+    if (fabric_->needs_progress()) {  // each look is one at the sockets
         for (unsigned turn = 0; turn < turns; turn += kTurnsPerProgress)
             if (fabric_->progress() > 0 || lead.watch.arrived() || wanted()) return true;
         return false;
@@ -386,16 +388,56 @@ void NodeCore::keep_watch(Lock& lock) {
             case Baton::Look::stay: break;
             case Baton::Look::take: return;
             case Baton::Look::take_over:
-                if (running_->function != nullptr) {
-                    running_->function->is_long.store(true, std::memory_order_relaxed);
-                    running_->function->is_short.store(false, std::memory_order_relaxed);
-                }
-                running_->begun = Clock::now() - kWatchEvery;
-                set_aside(*running_);
+                take_run_away();
                 baton_.hand_over();
                 return;
         }
     }
+}
+
+// The function that the leader runs is long, as this thread has seen, and its thread loses the lead.
+void NodeCore::take_run_away() {
+    if (running_->function != nullptr) {
+        running_->function->is_long.store(true, std::memory_order_relaxed);
+        running_->function->is_short.store(false, std::memory_order_relaxed);
+    }
+    running_->begun = Clock::now() - kWatchEvery;
+    set_aside(*running_);
+}
+
+// The watch of a thread that waits for a call.
+TimePoint NodeCore::next_look(const Deadline& deadline) const {
+    const TimePoint look = Clock::now() + (baton_.leader_sleeps() ? kWatchAsleepEvery : kWatchEvery);
+    return deadline ? std::min(*deadline, look) : look;
+}
+
+void NodeCore::watch_waiting(Baton::Seen& seen) {
+    if (baton_.look_waiting(seen, running_ != nullptr) != Baton::Look::take_over) return;
+    take_run_away();
+    tell(baton_.hand_over_to_waiting());
+}
+
+// One thread of the node's own runs no function, so that there is one when all others are in some: it takes replies, ends calls whose
+// time is up, and leaves the calls in their mailboxes to the next thread that comes back.
+void NodeCore::stand_by(OwnThread& self) {
+    Hold hold(*this);
+    Lead lead{.lock = hold.lock(), .turn = {.own = true, .quiet = true}};
+    Baton::Seen seen;
+    while (!stopping_) {
+        standby_changed_.wait_for(hold.lock(), kStandbyEvery);
+        const Baton::Look look = stopping_ ? Baton::Look::stay : baton_.look_standing_by(seen, running_ != nullptr);
+        if (look == Baton::Look::stay) continue;
+        if (look == Baton::Look::take_over) {
+            take_run_away();
+            baton_.hand_over();
+        }
+        take_lead(lead);
+        while (!stopping_ && !lost(lead) && !baton_.has_others()) lead_step(lead, std::nullopt);
+        if (!lost(lead)) give_lead(lead);
+        lead.watch.clear();
+    }
+    self.ended = true;
+    --own_live_;
 }
 
 unsigned NodeCore::poll(std::chrono::milliseconds wait) {
@@ -419,32 +461,6 @@ void NodeCore::wake() noexcept {
     woken_ = true;
     attention_.store(true, std::memory_order_relaxed);
     sleeper_.kick();
-}
-
-bool NodeCore::wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline) {
-    return lead_until(lock, deadline, [this, id] { return has_ended(id); });
-}
-
-bool NodeCore::wait(CallTable::Id id, std::optional<TimePoint> deadline) {
-    Hold hold(*this);
-    return wait_for(hold.lock(), id, deadline);
-}
-
-Result<CallEnd> NodeCore::finish(CallTable::Id id) {
-    Afterwards afterwards;
-    Hold hold(*this);
-    (void)wait_for(hold.lock(), id, std::nullopt);
-    CallSlot* slot = calls_.find(id);
-    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
-    if (slot->state == CallSlot::State::flying) slot->end(stopped());
-    if (slot->error()) {
-        Error error = *slot->error();
-        afterwards = free_slot(id);
-        return tl::unexpected<Error>(std::move(error));
-    }
-    CallEnd end = slot->take();
-    afterwards = free_slot(id);
-    return end;
 }
 
 // As nearly all results come: through shared memory, while this thread spins, as the next frame from the peer. Then the slot
@@ -475,46 +491,6 @@ std::optional<std::size_t> NodeCore::finish_at_once(Lock& lock, CallTable::Id id
     }
     give_lead(lead);
     return size;
-}
-
-std::optional<std::size_t> NodeCore::wait_any(std::span<const CallTable::Id> ids, std::optional<TimePoint> deadline) {
-    Hold hold(*this);
-    std::optional<std::size_t> ended;
-    (void)lead_until(hold.lock(), deadline, [&] {
-        for (std::size_t i = 0; i < ids.size() && !ended; ++i)
-            if (has_ended(ids[i])) ended = i;
-        return ended.has_value();
-    });
-    return ended;
-}
-
-void NodeCore::drive(const std::function<bool()>& done, std::optional<TimePoint> deadline) {
-    Hold hold(*this);
-    (void)lead_until(hold.lock(), deadline, done);
-}
-
-void NodeCore::cancel(CallTable::Id id) {
-    Hold hold(*this);
-    CallSlot* slot = calls_.flying(id);
-    if (slot == nullptr) return;
-    slot->end(Error(ErrorCode::cancelled, "the call was cancelled; it may have run"));
-    call_ended(*slot);
-    if (!ready_.empty()) wake_leader();
-}
-
-void NodeCore::limit(CallTable::Id id, TimePoint deadline) {
-    Hold hold(*this);
-    calls_.limit(id, deadline);
-    wake_leader();  // it may be sleeping for longer
-}
-
-bool NodeCore::notify(CallTable::Id id, void (*notify)(void*), void* argument) {
-    Hold hold(*this);
-    CallSlot* slot = notify != nullptr ? calls_.flying(id) : calls_.find(id);
-    if (slot == nullptr) return false;
-    const bool asked = std::exchange(slot->notify, notify) != nullptr;
-    slot->notify_argument = argument;
-    return notify != nullptr || asked;
 }
 
 void NodeCore::wake_leader() {

@@ -256,7 +256,7 @@ void copy(rove_here* here, const void* payload, std::size_t size) {
         const rove_piece message[] = {{&head, sizeof head}, {piece.data(), piece.size()}};
         rove_pending pending{};
         std::size_t nothing = 0;
-        int error = rove_here_call_pieces(here, to_node, &put, message, std::size(message), &pending);
+        int error = rove_here_call_within(here, to_node, &put, message, std::size(message), -1, &pending);
         if (error == ROVE_OK) error = rove_pending_take(&pending, nullptr, 0, &nothing);
         if (error != ROVE_OK) return end_with(here, Error(static_cast<ErrorCode>(error), rove_last_failure()->message));
     }

@@ -208,9 +208,7 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<co
                                                 ": " + code_of(callable).why_not);
     NodeCore::Outgoing outgoing{callee, Pieces(payload), reply};
     outgoing.deadline = deadline_of(limit_ns);
-    const CallTable::Id id = value_or_throw(core.call(Edge::state(peer), outgoing));
-    if (outgoing.deadline && reply) core.limit(id, *outgoing.deadline);
-    return pending_of(core, id);
+    return pending_of(core, value_or_throw(core.call(Edge::state(peer), outgoing)));
 }
 
 }  // namespace rove::detail

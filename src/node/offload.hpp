@@ -46,17 +46,11 @@ inline NodeCore& usable(NodeCore& core) {
     if (!core.is_usable()) throw_error(core.why_unusable());
     return core;
 }
-// When a limit that begins now is up; a negative one never is. Ten years are for ever, and do not overflow.
-inline std::optional<TimePoint> deadline_of(std::int64_t limit_ns) {
-    constexpr std::int64_t kEverNs = 10LL * 366 * 24 * 3600 * 1'000'000'000;
-    if (limit_ns < 0) return std::nullopt;
-    return Clock::now() + std::chrono::nanoseconds(std::min(limit_ns, kEverNs));
-}
 inline rove_pending pending_of(NodeCore& core, CallTable::Id id) {
     return {&core, id.slot, id.generation};
 }
 // A call of what is built into every node.
 [[nodiscard]] rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name,
-                                         const Pieces& payload, std::optional<TimePoint> deadline = std::nullopt);
+                                         const Pieces& payload, Deadline deadline);
 
 }  // namespace rove::detail

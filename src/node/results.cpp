@@ -47,6 +47,23 @@ Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte>
     return size;
 }
 
+Result<CallEnd> NodeCore::finish(CallTable::Id id) {
+    Afterwards afterwards;
+    Hold hold(*this);
+    (void)wait_for(hold.lock(), id, std::nullopt);
+    CallSlot* slot = calls_.find(id);
+    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->state == CallSlot::State::flying) slot->end(stopped());
+    if (slot->error()) {
+        Error error = *slot->error();
+        afterwards = free_slot(id);
+        return tl::unexpected<Error>(std::move(error));
+    }
+    CallEnd end = slot->take();
+    afterwards = free_slot(id);
+    return end;
+}
+
 Result<std::optional<Bytes>> NodeCore::result_into(CallTable::Id id, const ResultSink& sink) {
     Hold hold(*this);
     wait_into(hold.lock(), id, sink);

@@ -23,6 +23,7 @@ struct BatonView {
         };
         bits({baton.leading_, baton.yields_, baton.quiet_leads_, baton.idle_, baton.asleep_, baton.offered_,
               baton.offered_for_long_, baton.watched_});
+        bits({baton.waiter_watches_});
         for (const int count : {baton.sleeping_, baton.waiting_, baton.quiet_, baton.followers_})
             key.push_back(static_cast<char>(count));
     }
@@ -55,21 +56,23 @@ struct Call {
 };
 struct Scene {
     const char* name;
-    int own = 0;                // threads of the node's own
+    int own = 0;                // threads of the node's own that run functions
+    bool stands_by = false;     // and one that does not
     int long_runs_max = 1;      // NodeOptions::threads
     bool takes_over = true;     // NodeOptions::threads > 1
     std::vector<Op> users{};    // one thread each
     std::vector<Call> calls{};  // that arrive here, in this order
     int reply_needs = -1;       // every reply comes after this call has been run: the peer calls back
     bool shut_down = false;
+    [[nodiscard]] int owned() const { return own + (stands_by ? 1 : 0); }
 };
 
 // ---- a state
 
 constexpr int kThreadsMax = 5, kDepthMax = 8, kCallsMax = 3;
 
-enum class Kind : std::uint8_t { own_loop, user, lead_until, lead_step, function };
-enum class Place : std::uint8_t { ready, waits, follows, sleeps, ended };
+enum class Kind : std::uint8_t { own_loop, standby, user, lead_until, lead_step, function };
+enum class Place : std::uint8_t { ready, waits, follows, stands_by, sleeps, ended };
 
 struct Frame {
     Kind kind = Kind::user;
@@ -80,7 +83,7 @@ struct Frame {
     bool is_late = false;      // lead_until: the time is over
     bool rests = false;        // lead_step: it may idle
     bool handled = false;      // lead_step
-    bool watches = false;      // own_loop
+    bool watches = false;      // own_loop, lead_until; standby: it looks now and then
     bool handed_over = false;  // function
     std::uint64_t term = 0;    // function: in_user_code_.term
     Baton::Turn turn{.own = false};
@@ -142,8 +145,9 @@ public:
         const Thread& thread = w_.threads[static_cast<std::size_t>(which)];
         switch (thread.place) {
             case Place::ended: return false;
-            case Place::waits: return thread.told || thread.top().timed;
+            case Place::waits: return thread.told || thread.top().timed || thread.top().watches;
             case Place::follows: return thread.told || thread.top().watches;
+            case Place::stands_by: return true;
             case Place::sleeps: return w_.kicked || below_is_timed(thread);
             case Place::ready: break;
         }
@@ -163,6 +167,7 @@ public:
         thread.place = Place::ready;
         for (running_ = true; running_ && thread.depth > 0;) switch (thread.top().kind) {
                 case Kind::own_loop: own_loop(thread.top()); break;
+                case Kind::standby: standby(thread.top()); break;
                 case Kind::user: user(thread.top()); break;
                 case Kind::lead_until: lead_until(thread.top()); break;
                 case Kind::lead_step: lead_step(thread.top()); break;
@@ -281,10 +286,45 @@ private:
         }
     }
 
+    // ---- NodeCore::stand_by
+    void standby(Frame& frame) {
+        Baton& baton = w_.baton;
+        switch (frame.at) {
+            case 0:
+                frame.at = 1;
+                frame.watches = true;
+                return block(Place::stands_by);
+            case 1: {
+                if (w_.stopping) {
+                    pop();
+                    return unlock();
+                }
+                const Baton::Look look = baton.look_standing_by(frame.seen, w_.running >= 0);
+                frame.at = 0;
+                if (look == Baton::Look::stay) return;
+                if (look == Baton::Look::take_over) {
+                    set_aside();
+                    baton.hand_over();
+                }
+                take(frame.turn);
+                frame.at = 2;
+                return;
+            }
+            default:
+                if (!w_.stopping && !baton.lost(frame.turn) && !baton.has_others())
+                    return push({.kind = Kind::lead_step, .rests = true});
+                if (!baton.lost(frame.turn)) tell(baton.give(frame.turn));
+                frame.at = 0;
+                if (!w_.stopping) return;
+                pop();
+                return unlock();
+        }
+    }
+
     // ---- a thread of the program
     void user(Frame& frame) {
         const auto mine = static_cast<std::size_t>(self_);
-        const Op op = scene_.users[static_cast<std::size_t>(self_ - scene_.own)];
+        const Op op = scene_.users[static_cast<std::size_t>(self_ - scene_.owned())];
         const auto wait = [&] {
             frame.at = 9;
             push({.kind = Kind::lead_until,
@@ -345,16 +385,19 @@ private:
                 return;
             case 1:
                 if (done() || late()) {
+                    if (std::exchange(frame.watches, false)) tell(baton.end_watch_waiting());
                     tell(baton.end_wait());
                     if (handed_over()) ++w_.long_runs;
                     return pop();
                 }
                 if (baton.is_free(frame.quiet)) {
+                    if (std::exchange(frame.watches, false)) tell(baton.end_watch_waiting());
                     take(frame.turn);
                     frame.at = 2;
                     return;
                 }
                 tell(baton.await(frame.quiet));
+                frame.watches = scene_.takes_over && baton.watches_waiting(frame.watches);
                 frame.at = 3;
                 return block(Place::waits);
             case 2:
@@ -363,7 +406,12 @@ private:
                 if (!baton.lost(frame.turn)) tell(baton.give(frame.turn));
                 frame.at = 1;
                 return;
-            default: baton.end_await(frame.quiet); frame.at = 1;
+            default:
+                baton.end_await(frame.quiet);
+                frame.at = 1;
+                if (!frame.watches || baton.look_waiting(frame.seen, w_.running >= 0) != Baton::Look::take_over) return;
+                set_aside();
+                tell(baton.hand_over_to_waiting());
         }
     }
 
@@ -520,10 +568,12 @@ private:
             const Thread& thread = w_.threads[static_cast<std::size_t>(i)];
             if (thread.place == Place::ended) continue;
             const bool beneath = in_long(thread);
-            if (i >= scene_.own && !beneath) return false;
+            if (i >= scene_.owned() && !beneath) return false;
             for (int k = 0; k < thread.depth; ++k) {
                 const Frame& frame = thread.stack[static_cast<std::size_t>(k)];
-                if (frame.kind == Kind::lead_until && w_.replies[frame.what] != Reply::ended) return false;
+                // Without own threads there may be nobody else for what waits beneath.
+                const bool alone = beneath && scene_.own == 0;
+                if (frame.kind == Kind::lead_until && w_.replies[frame.what] != Reply::ended && !alone) return false;
                 if (frame.kind == Kind::function && scene_.calls[frame.what].does != Does::long_time && !beneath)
                     return false;
             }

@@ -7,6 +7,7 @@
 //   - one thread leads, or none; it is the one whose turn it is;
 //   - an offer is for a follower that was told and has not looked yet;
 //   - where nobody leads and a thread waits without having been told, somebody will look: a thread that can go on, or the watch;
+//   - where the leader is in a function somebody will look, too, if there is anybody else;
 //   - from each state a good end can be reached: all that was waited for has come, and where the node is shut down all threads have
 //     ended. Functions that run long end last of all, so nothing may depend on their end.
 #include <gtest/gtest.h>
@@ -56,10 +57,15 @@ std::string key_of(const World& w) {
 }
 
 // Nothing, or what is wrong with this state.
-std::string wrong_with(const World& w) {
+std::string wrong_with(const Scene& scene, const World& w) {
     int leaders = 0;
-    bool untold = false, goes_on = false, comes = false;
+    bool untold = false, goes_on = false, comes = false, watched = false;
     for (const Thread& thread : w.threads) {
+        const bool runs = w.running >= 0 && &thread == &w.threads[static_cast<std::size_t>(w.running)];
+        if (!runs && thread.place != Place::ended &&
+            (thread.told || (thread.place == Place::sleeps && w.kicked) || thread.place == Place::ready ||
+             thread.place == Place::stands_by || thread.top().watches))
+            watched = true;
         for (int i = 0; i < thread.depth; ++i) {
             const Frame& frame = thread.stack[static_cast<std::size_t>(i)];
             leaders += frame.turn.term != 0 && !w.baton.lost(frame.turn) ? 1 : 0;
@@ -73,14 +79,16 @@ std::string wrong_with(const World& w) {
     if (leaders != (w.baton.is_led() ? 1 : 0)) return "not the one that has the turn leads";
     if (w.baton.is_offered() && w.baton.is_led()) return "the lead is offered while somebody leads";
     if (w.baton.is_offered() && !comes) return "the lead is offered, and nobody is on the way to take it";
+    if (scene.takes_over && w.running >= 0 && (untold || scene.stands_by) && !watched && !w.stopping)
+        return "a function runs, and nobody watches";
     if (!w.baton.is_led() && untold && !goes_on && !w.ending) return "a thread waits, and nobody will look";
     return {};
 }
 
 bool is_good_end(const Scene& scene, const World& w) {
-    for (int i = scene.shut_down ? 0 : scene.own; i < scene.own + static_cast<int>(scene.users.size()); ++i)
+    for (int i = scene.shut_down ? 0 : scene.owned(); i < scene.owned() + static_cast<int>(scene.users.size()); ++i)
         if (w.threads[static_cast<std::size_t>(i)].place != Place::ended) return false;
-    if (scene.shut_down) return true;
+    if (scene.shut_down || scene.own == 0) return true;  // without own threads calls wait for the next thread that does
     for (std::size_t i = 0; i < scene.calls.size(); ++i)
         if (!w.finished[i]) return false;
     return true;
@@ -97,11 +105,12 @@ public:
 
     Found run() {
         World first;
-        for (int i = 0; i < scene_.own + static_cast<int>(scene_.users.size()); ++i) {
+        for (int i = 0; i < scene_.owned() + static_cast<int>(scene_.users.size()); ++i) {
             Thread& thread = first.threads[static_cast<std::size_t>(i)];
             thread.place = Place::ready;
             thread.depth = 1;
-            thread.stack[0] = {.kind = i < scene_.own ? Kind::own_loop : Kind::user, .turn = {.own = i < scene_.own}};
+            const Kind kind = i < scene_.own ? Kind::own_loop : i < scene_.owned() ? Kind::standby : Kind::user;
+            thread.stack[0] = {.kind = kind, .turn = {.own = i < scene_.owned(), .quiet = kind == Kind::standby}};
         }
         add(first, 0, "begin");
         while (!open_.empty() && found_.wrong.empty()) {
@@ -158,7 +167,7 @@ private:
         came_.push_back({from, how});
         open_.push_back(world);
         if (is_good_end(scene_, world)) good_.push_back(at->second);
-        if (std::string wrong = wrong_with(world); !wrong.empty() && found_.wrong.empty())
+        if (std::string wrong = wrong_with(scene_, world); !wrong.empty() && found_.wrong.empty())
             found_.wrong = wrong + way_to(at->second);
     }
     // From each state some good end can be reached: backwards from those.
@@ -187,8 +196,8 @@ private:
             }
     }
     [[nodiscard]] std::string name_of(int thread) const {
-        return thread < scene_.own ? "own thread " + std::to_string(thread)
-                                   : "user " + std::to_string(thread - scene_.own);
+        if (thread < scene_.own) return "own thread " + std::to_string(thread);
+        return thread < scene_.owned() ? "the one that stands by" : "user " + std::to_string(thread - scene_.owned());
     }
     [[nodiscard]] std::string way_to(std::uint32_t state) const {
         std::deque<std::string> way;
@@ -274,6 +283,28 @@ const std::vector<Scene> kScenes = {
      .long_runs_max = 2,
      .users = {Op::poll, Op::wait},
      .calls = {kShort}},
+    {.name = "a long function, no own thread", .users = {Op::wait, Op::wait, Op::finish}, .calls = {kLong}},
+    {.name = "a long function, no own thread, quiet ones", .users = {Op::wait, Op::wait_quietly}, .calls = {kLong}},
+    {.name = "two own threads, in functions that wait, and a long one",
+     .own = 2,
+     .long_runs_max = 2,
+     .calls = {kWaits, kLong, kShort}},
+    {.name = "one stands by, all others are in functions",
+     .own = 2,
+     .stands_by = true,
+     .long_runs_max = 2,
+     .calls = {kWaits, kLong, kLong}},
+    {.name = "one stands by, one waits quietly",
+     .own = 2,
+     .stands_by = true,
+     .long_runs_max = 2,
+     .calls = {kWaitsQuietly, kLong}},
+    {.name = "the end, one stands by",
+     .own = 2,
+     .stands_by = true,
+     .long_runs_max = 2,
+     .calls = {kLong, kWaits},
+     .shut_down = true},
     {.name = "the end, three own threads, long",
      .own = 3,
      .users = {Op::wait},

@@ -1,0 +1,52 @@
+// How a thread waits for anything on a node: it leads, or waits for whoever does. For the files of NodeCore that wait.
+#pragma once
+
+#include "node/core.hpp"
+
+namespace rove {
+
+// Leads, or waits for a leader, until it is done or late, or the node is at its end. Gives done().
+template <typename Done>
+bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, bool quiet, bool limited) {
+    if (done()) return true;
+    const auto late = [&] { return ending_ || (deadline && Clock::now() >= *deadline); };
+    if (late()) {
+        if (!ending_) look_once(lock);
+        return done();
+    }
+    step_aside();
+    const InUserCode here = in_user_code_.core == this ? in_user_code_ : InUserCode{};
+    const bool run_waits = here.run != nullptr && here.run->handed_over;
+    if (run_waits) --long_runs_;
+    nested_ += here.core != nullptr ? 1 : 0;
+    quiet = quiet || no_nesting_ > 0;
+    Lead lead{.lock = lock, .turn = {.own = false, .quiet = quiet}, .limited = limited || deadline};
+    baton_.begin_wait();
+    bool is_done = false, watches = false;
+    Baton::Seen seen;
+    while (!(is_done = done()) && !late()) {
+        if (baton_.is_free(quiet)) {
+            if (std::exchange(watches, false)) tell(baton_.end_watch_waiting());
+            take_lead(lead);
+            while (!lost(lead) && !(is_done = done()) && !late()) lead_step(lead, deadline);
+            if (!lost(lead)) give_lead(lead);
+            lead.watch.clear();
+            continue;
+        }
+        tell(baton_.await(quiet));
+        watches = options_.threads > 1 && baton_.watches_waiting(watches);
+        if (const Deadline until = watches ? next_look(deadline) : deadline)
+            changed_.wait_until(lock, *until);
+        else
+            changed_.wait(lock);
+        baton_.end_await(quiet);
+        if (watches) watch_waiting(seen);
+    }
+    if (watches) tell(baton_.end_watch_waiting());
+    tell(baton_.end_wait());
+    nested_ -= here.core != nullptr ? 1 : 0;
+    if (run_waits) ++long_runs_;
+    return is_done;
+}
+
+}  // namespace rove

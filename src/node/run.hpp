@@ -1,0 +1,41 @@
+// Run: one function, or callback, that has begun on a node and has not returned.
+//
+// Threads: under the node's lock, but for `payload_read`.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "code/cache.hpp"
+#include "fabric/fabric.hpp"
+#include "node/spin.hpp"
+
+namespace rove {
+
+// A function, or a callback of a call that ended, that runs in the leader's thread.
+struct Run {
+    code::Function* function = nullptr;  // null: a callback
+    code::EntryPoint entry = nullptr;
+    code::Ran ran = code::Ran::resident;
+    fabric::Link* link = nullptr;            // that its frame came by; null: this node's own frame, or none
+    Watch* watch = nullptr;                  // of its thread's turn at the lead, which does not look meanwhile
+    std::optional<code::Entered> entered{};  // nothing: by CodeCache::enter_leading
+    std::atomic<bool> payload_read{false};   // its frame is not needed any more
+    // Where another thread leads meanwhile:
+    bool handed_over = false;
+    bool forwarded = false;  // its frame's place says to whoever sent it on that it has not ended
+    bool warned = false;
+    const code::Function* nested_in = nullptr;  // the function that waits beneath it in the same thread
+    TimePoint begun{};
+    std::shared_ptr<fabric::Link> holds{};  // `link`, where …
+    std::uint64_t held = 0;                 // … the frame is held in its mailbox
+    // Gives the frame's place back. Under the lock, for it may be the last to hold the link.
+    void let_go() {
+        if (holds) holds->let_go(fabric::Traffic::calls, held);
+        holds.reset();
+    }
+};
+
+}  // namespace rove
