@@ -11,6 +11,7 @@
 #include "hand_made.hpp"
 #include "node/here.hpp"
 #include "node/memory.hpp"
+#include "node/residents.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -282,6 +283,31 @@ TEST(MemoryTable, FilesAreOpenUntilTheyAreMappedAndNeverMany) {
     EXPECT_LE(descriptors(), before + static_cast<std::ptrdiff_t>(MemoryTable::kUnmappedFilesMax));
     for (const std::uint64_t key : keys) table.mapped(key);
     EXPECT_EQ(descriptors(), before);
+}
+
+// An allocation may run beside the end of the link that it came by: then nobody else frees it.
+TEST_F(Bounds, WhatIsAllocatedForWhoHasGoneIsFreed) {
+    (void)scratch();
+    NodeOptions small;
+    small.log = "off";
+    small.listen = "127.0.0.1:0";
+    small.buffer_bytes_max = 8192;
+    Node server(small);
+    NodeId gone = kNoNode;
+    {
+        Guest guest(NodeOptions{.log = "off"}, server.address());
+        guest.link.sync(fn<tell_core>);
+        gone = detail::Edge::state(guest.link)->my_id;
+        EXPECT_TRUE(core.load()->knows_owner(gone));
+    }
+    ASSERT_TRUE(soon([&] { return !core.load()->knows_owner(gone); }));
+    const Resident* allocate = Residents::find(memory_calls().allocate);
+    ASSERT_NE(allocate, nullptr);
+    const std::uint64_t bytes = 8192;
+    rove_here here{core.load(), nullptr, {.kind = Kind::call, .node = gone}, code::Ran::resident};
+    allocate->entry(&here, &bytes, sizeof bytes);
+    Guest next(NodeOptions{.log = "off"}, server.address());
+    EXPECT_EQ(next.link.allocate<char>(within(20s), bytes).get().size(), bytes);
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
+#include <thread>
+
+#include "../api/nodes.hpp"
 #include "bytes.hpp"
-#include "process.hpp"
 #include "rove/rove.hpp"
 
 namespace rove::test {
@@ -123,6 +126,50 @@ TEST_P(Forwarded, ThoseWhoseAnswersWentWithTheirTargetFailToo) {
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, Forwarded, testing::Values("shm", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
+
+// What a function is told that cannot be sent on; it may answer all the same.
+std::vector<int> cannot_be_forwarded(Here& here, std::uint32_t gone) {
+    static const std::vector<char> large(Peer::payload_bytes_max() + 1);
+    const auto forward = [&](std::uint32_t to, const void* data, std::size_t size) {
+        return rove_forward(here.raw(), to, data, size);
+    };
+    return {forward(1000, nullptr, 0), forward(rove_origin(here.raw()), nullptr, 0), forward(0, nullptr, 1),
+            forward(0, large.data(), large.size()), forward(gone, nullptr, 0)};
+}
+int forwards_after_its_answer(Here& here) {
+    (void)rove_reply(here.raw(), nullptr, 0);
+    return rove_forward(here.raw(), 0, nullptr, 0);
+}
+std::atomic<int> second_ending{-1};
+void ends_twice(Here& here) {
+    second_ending = forwards_after_its_answer(here);
+}
+
+TEST(Forward, SaysWhatIsWrong) {
+    (void)scratch();
+    NodeOptions options;
+    options.log = "off";
+    options.listen = "127.0.0.1:0";
+    Node first(options);
+    NodeOptions joining = options;
+    joining.join = first.address();
+    auto second = std::make_unique<Node>(joining);
+    Node client;
+    const Peer peer = client.connect(first.address());
+    ASSERT_EQ(second->id(), 1U);
+    second.reset();
+    // Until the first one has seen that it is gone, the frame is sent, and the call fails instead.
+    std::vector<int> errors;
+    for (int i = 0; i < 1000 && errors.empty(); ++i) try {
+            errors = peer.sync(fn<cannot_be_forwarded>, 1U);
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+        }
+    EXPECT_EQ(errors, (std::vector<int>{ROVE_INVALID, ROVE_INVALID, ROVE_INVALID, ROVE_INVALID, ROVE_DISCONNECTED}));
+    peer.sync(fn<ends_twice>);
+    for (int i = 0; i < 10'000 && second_ending < 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(second_ending, ROVE_INVALID);
+}
 
 }  // namespace
 }  // namespace rove::test

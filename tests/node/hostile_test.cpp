@@ -57,6 +57,9 @@ TEST_P(Hostile, CallsThatContradictThemselves) {
         write_frame(*link_, Traffic::calls, {.kind = Kind::call, .handle = handle(), .node = kNoNode - 1}, {},
                     ByteBuffer(8));
     });
+    is_cut_off("a package to load, for another caller", [&] {
+        send(*link_, Traffic::replies, {.kind = Kind::load, .node = kNoNode - 1}, ByteBuffer(sizeof(Digest)));
+    });
 }
 
 TEST_P(Hostile, PartsThatDoNotFit) {

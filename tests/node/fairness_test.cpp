@@ -1,0 +1,162 @@
+// Who is served when: peers that never stop, bells that nobody hears, and a node that ends while a function waits for ever.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "../api/nodes.hpp"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+std::atomic<int> begun{0}, worked{0};
+std::atomic<bool> go_on{false};
+
+template <typename Done>
+bool soon(const Done& done, std::chrono::milliseconds patience = 20s) {
+    for (const auto until = Clock::now() + patience; Clock::now() < until; std::this_thread::sleep_for(1ms))
+        if (done()) return true;
+    return done();
+}
+
+void wait_until_told() {
+    ++begun;
+    while (!go_on) std::this_thread::sleep_for(1ms);
+}
+void work() {
+    ++worked;
+    std::this_thread::sleep_for(2ms);
+}
+int done_before() {
+    return worked;
+}
+int add(int a, int b) {
+    return a + b;
+}
+
+class Fairness : public OnFabrics {
+protected:
+    void SetUp() override {
+        begun = worked = 0;
+        go_on = false;
+        OnFabrics::SetUp();
+    }
+    void TearDown() override {
+        go_on = true;
+        OnFabrics::TearDown();
+    }
+};
+ROVE_ON_FABRICS(Fairness);
+
+// One peer's calls take turns with another's by their time, and not by their number alone.
+TEST_P(Fairness, APeerWhoseCallsTakeLongDoesNotKeepOthersOut) {
+    NodeOptions lone = options(true);
+    lone.threads = 1;
+    Node server(lone);
+    Node other(options());
+    const Peer greedy = node_->connect(server.address()), modest = other.connect(server.address());
+    greedy.sync(fn<work>);
+    EXPECT_EQ(modest.sync(fn<done_before>), 1);
+    greedy.post(fn<wait_until_told>);
+    ASSERT_TRUE(soon([] { return begun == 1; }));
+    for (int i = 0; i < 200; ++i) greedy.post(fn<work>);
+    Call<int> call = modest.async(fn<done_before>);
+    go_on = true;
+    EXPECT_LT(call.get(), 32) << "it had to wait for as many as may be taken at once";
+}
+
+// Pipes of this process, by inode.
+std::set<ino_t> pipes() {
+    std::set<ino_t> found;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+        struct stat facts{};
+        if (stat(each.path().c_str(), &facts) == 0 && S_ISFIFO(facts.st_mode)) found.insert(facts.st_ino);
+    }
+    return found;
+}
+
+// Peers that share memory can read the bell that another one rings, so it may be missed. Who sleeps looks now and then without.
+TEST(Doorbell, ThatNobodyHearsIsMissedForAMomentOnly) {
+    (void)scratch();
+    NodeOptions sleepy;
+    sleepy.fabric = FabricChoice::shm;
+    sleepy.waiting = Waiting::frugal;
+    sleepy.log = "error";
+    sleepy.listen = "127.0.0.1:0";
+    const std::set<ino_t> before = pipes();
+    Node server(sleepy);
+    std::vector<int> bells;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+        const int file = std::stoi(each.path().filename());
+        struct stat facts{};
+        if (fstat(file, &facts) == 0 && S_ISFIFO(facts.st_mode) && !before.contains(facts.st_ino) &&
+            (fcntl(file, F_GETFL) & O_ACCMODE) != O_WRONLY)
+            bells.push_back(file);
+    }
+    ASSERT_FALSE(bells.empty());
+    NodeOptions options;
+    options.fabric = FabricChoice::shm;
+    options.log = "error";
+    Node client(options);
+    const Peer link = client.connect(server.address());
+    EXPECT_EQ(link.sync(fn<add>, 1, 2), 3);
+    // From here on the bell rings where the test hears it, and not where the server listens.
+    std::vector<int> ears;
+    int silent[2] = {-1, -1};
+    ASSERT_EQ(pipe2(silent, O_NONBLOCK | O_CLOEXEC), 0);
+    for (const int bell : bells) {
+        ears.push_back(open(("/proc/self/fd/" + std::to_string(bell)).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+        ASSERT_GE(ears.back(), 0);
+        ASSERT_EQ(dup3(silent[0], bell, O_CLOEXEC), bell);
+    }
+    long heard = 0;
+    for (int i = 0; i < 200 && heard == 0; ++i) {
+        std::this_thread::sleep_for(5ms);  // the server sleeps
+        Call<int> call = link.async(fn<add>, i, 1);
+        const bool ended = call.wait_for(20s);
+        EXPECT_TRUE(ended) << "it sleeps through call " << i;
+        if (!ended) break;
+        char bytes[64];
+        for (const int ear : ears) heard += std::max<long>(0, read(ear, bytes, sizeof bytes));
+    }
+    EXPECT_GT(heard, 0) << "the test has found no bell";
+    for (const int ear : ears) close(ear);
+    close(silent[0]);
+    close(silent[1]);
+}
+
+// Its function waits for a node that is stopped.
+TEST(Command, EndsOnSigtermAlthoughAFunctionWaitsForEver) {
+    const Package waits = Package::open(package("waits.c"));
+    for (const char* threads : {"1", "4"}) {
+        NodeProcess server({"--grace", "2", "--threads", threads});
+        NodeProcess other({"--join", server.address()});
+        NodeOptions options;
+        options.log = "off";
+        Node node(options);
+        const Peer peer = node.connect(server.address());
+        const std::byte to{1};
+        (void)peer.call(within(60s), waits.entry("waits"), std::span(&to, 1)).get();
+        other.stop();
+        RawCall call = peer.call(waits.entry("waits"), std::span(&to, 1));
+        EXPECT_FALSE(call.wait_for(200ms));
+        const auto begin = Clock::now();
+        server.signal(SIGTERM);
+        EXPECT_EQ(server.wait(), 0);
+        EXPECT_LT(Clock::now() - begin, 20s);
+        other.signal(SIGCONT);
+    }
+}
+
+}  // namespace
+}  // namespace rove::test
