@@ -52,7 +52,7 @@ TEST(CallTable, PartsComeInTheirOrder) {
 
 // A result whose first parts came by a link that was cut is sent again from its beginning.
 TEST(CallTable, PartsMayBeginAgain) {
-    CallTable table(1, 40);
+    CallTable table(1, std::make_shared<SpareMemory>(), 40);
     using enum CallTable::Gathered;
     const auto id = table.begin(nullptr);
     CallSlot& slot = *table.flying(*id);
