@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "node/core.hpp"
+#include "node/lead_until.hpp"
 #include "node/log.hpp"
 #include "node/names.hpp"
 
