@@ -130,7 +130,7 @@ private:
     };
     std::vector<std::byte>& to_;
     std::size_t size_ = to_.size();
-    std::array<InPlace, kInPlaceMax> in_place_;
+    std::array<InPlace, kInPlaceMax> in_place_{};
     std::size_t in_place_count_ = 0;
 };
 

@@ -58,7 +58,7 @@ TEST_P(Hostile, CallsThatContradictThemselves) {
                     ByteBuffer(8));
     });
     is_cut_off("a package to load, for another caller", [&] {
-        send(*link_, Traffic::replies, {.kind = Kind::load, .node = kNoNode - 1}, ByteBuffer(sizeof(Digest)));
+        write_frame(*link_, Traffic::replies, {.kind = Kind::load, .node = kNoNode - 1}, ByteBuffer(sizeof(Digest)));
     });
 }
 
