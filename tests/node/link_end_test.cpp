@@ -86,7 +86,7 @@ TEST_P(LinkEnd, OfAClientThatLeavesIsNoWarning) {
     for (int round = 0; round < 20; ++round) {
         Node client(options());
         const Peer peer = client.connect(node.address());
-        EXPECT_EQ(peer.call(Package::open(basics).entry("echo"), raw("hello")).get().size(), 5U);
+        EXPECT_EQ(peer.call(Package::open(basics).entry("echo"), as_bytes(std::string_view("hello"))).get().size(), 5U);
     }
     node.signal(SIGTERM);
     EXPECT_EQ(node.wait(), 0);
