@@ -10,10 +10,12 @@ int one_more(int x) {
     return x + 1;
 }
 std::atomic<int> begun = 0;
+std::atomic<int> ended = 0;
 std::atomic<bool> may_end = false;
 void wait_until_told() {
     ++begun;
     while (!may_end) std::this_thread::sleep_for(1ms);
+    ++ended;
 }
 
 class LinkEnd : public OnFabrics {
@@ -58,7 +60,7 @@ TEST_P(LinkEnd, SaysThatTheOtherSideLeft) {
 // The node finds a frame that no honest peer sends: what is said there is what the other side's calls end with.
 TEST_P(LinkEnd, SaysWhyTheOtherSideCutIt) {
     for (int round = 0; round < 5; ++round) {
-        begun = 0;
+        begun = ended = 0;
         may_end = false;
         NodeOptions own = options();
         own.own_thread = false;
@@ -77,6 +79,7 @@ TEST_P(LinkEnd, SaysWhyTheOtherSideCutIt) {
         EXPECT_TRUE(has(error, "marks that are not its own")) << error.message();
         EXPECT_TRUE(has(error, server_->address())) << error.message();
         EXPECT_EQ(peer().sync(fn<one_more>, 1), 2) << "the others go on";
+        ASSERT_TRUE(soon([] { return ended == 1; }));  // before it is told to wait again
     }
 }
 
