@@ -30,10 +30,12 @@ Child::Child(const std::vector<std::string>& command, int core, const std::vecto
         if (getppid() != parent) _exit(127);
         pin_to(core);
         for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
-        dup2(ends[1], 1);
+        if (dup2(ends[1], 1) < 0) _exit(127);
         const int nowhere = open("/dev/null", O_RDWR);
+        const int complaints = open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (nowhere < 0 || complaints < 0) _exit(127);
         dup2(nowhere, 0);
-        dup2(open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+        dup2(complaints, 2);
         execvp(arguments[0], arguments.data());
         _exit(127);
     }

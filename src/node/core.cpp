@@ -35,7 +35,7 @@ NodeCore::NodeCore(NodeOptions options)
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
     if (sodium_init() < 0) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
     (void)memory_calls();  // enrols what is built in
-    const std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)), Delete());
+    std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)), Delete());
     remember(core);
     if (const Status started = core->start(); !started) {
         core->shut_down();

@@ -25,7 +25,8 @@ bool is_name(std::string_view text) {
 Result<std::vector<std::string>> take_names(Reader& in, std::string_view what, std::size_t& left) {
     const auto count = in.number<std::uint16_t>();
     if (count > left)
-        return fail(ErrorCode::invalid, "package manifest: with its {} {} it has more than {} names, the most it may; split the package",
+        return fail(ErrorCode::invalid,
+                    "package manifest: with its {} {} it has more than {} names, the most it may; split the package",
                     count, what, kNamesMax);
     left -= count;
     std::vector<std::string> names;

@@ -147,7 +147,7 @@ std::string Channel::origin() const {
 
 Result<asio::generic::stream_protocol::endpoint> Channel::remote() const {
     asio::error_code error;
-    const auto endpoint = socket_.remote_endpoint(error);
+    auto endpoint = socket_.remote_endpoint(error);
     if (error) return gone(error);
     return endpoint;
 }

@@ -135,7 +135,7 @@ bool Control::has_streams() const {
 // An end by an exception (memory has run out) is the end of that one conversation: what it had taken is given back by the
 // destructors of its frame.
 void Control::spawn(asio::awaitable<void> work, const char* what) {
-    asio::co_spawn(*io_, std::move(work), [this, what](std::exception_ptr failed) {
+    asio::co_spawn(*io_, std::move(work), [this, what](const std::exception_ptr& failed) {
         if (!failed) return;
         try {
             std::rethrow_exception(failed);
@@ -197,7 +197,7 @@ Result<std::shared_ptr<PeerState>> Control::run_and_wait(asio::awaitable<Result<
     std::unique_lock lock(waiting_mutex_);
     if (stopped_) return tl::unexpected<Error>(ending());
     asio::co_spawn(*io_, std::move(work),
-                   [this, result](std::exception_ptr failed, Result<std::shared_ptr<PeerState>> value) {
+                   [this, result](const std::exception_ptr& failed, Result<std::shared_ptr<PeerState>> value) {
                        const std::lock_guard guard(waiting_mutex_);
                        *result = failed ? Result<std::shared_ptr<PeerState>>(
                                               fail(ErrorCode::overloaded, "a meeting failed: memory ran out"))

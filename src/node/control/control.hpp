@@ -60,7 +60,7 @@ public:
     ~Control();
     Control(const Control&) = delete;
     // In the child of a fork: the thread is not there, and the sockets are the parent's. Leaves everything as it is.
-    static void abandon(std::unique_ptr<Control> control) { (void)control.release(); }
+    static void abandon(std::unique_ptr<Control> control) { [[maybe_unused]] const Control* left = control.release(); }
 
     // Listens; gives the address with its real port, or "" for an empty one. Others are met once identity_known() is called.
     [[nodiscard]] Result<std::string> listen(const std::string& address);

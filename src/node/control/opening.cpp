@@ -16,7 +16,6 @@ constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
 // within the time for a meeting.
 constexpr unsigned kTriesMax = 8;
 
-using wire::control::Certificate;
 using wire::control::Challenge;
 using wire::control::Connected;
 using wire::control::Hello;
