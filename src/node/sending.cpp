@@ -6,6 +6,7 @@
 #include "node/core.hpp"
 #include "node/log.hpp"
 #include "node/names.hpp"
+#include "node/offload.hpp"
 
 namespace rove {
 
@@ -250,6 +251,11 @@ std::optional<FunctionId> NodeCore::function_of(std::uint64_t handle) {
 }
 
 Status NodeCore::send_on(const Onward& onward) {
+    Callee callee{.id = &onward.function};
+    if (const Resident* own = Residents::find(onward.function)) {  // the next node may have it of its own, too
+        callee = {.id = &own->id, .name = own->name, .own = true, .schema = own->schema};
+        if (const detail::Callable* callable = detail::callable_of(own->entry)) detail::complete(callee, *callable);
+    }
     Hold hold(*this);
     if (onward.payload.size() > wire::kPayloadBytesMax)
         return fail(ErrorCode::invalid, "a payload of {} bytes is over the limit of {}", onward.payload.size(),
@@ -260,7 +266,8 @@ Status NodeCore::send_on(const Onward& onward) {
     PeerState* peer = route(onward.node);
     if (peer == nullptr) return tl::unexpected<Error>(absent(onward.node));
     const std::shared_ptr<PackageStore> package = package_with(onward.function);
-    return send_call(*peer, {.id = &onward.function, .package = &package}, onward.header, onward.payload);
+    if (callee.package == nullptr) callee.package = &package;
+    return send_call(*peer, callee, onward.header, onward.payload);
 }
 
 Status NodeCore::send_to_self(const Onward& onward) {

@@ -127,6 +127,26 @@ TEST_P(Forwarded, ThoseWhoseAnswersWentWithTheirTargetFailToo) {
 INSTANTIATE_TEST_SUITE_P(Fabrics, Forwarded, testing::Values("shm", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 
+std::uint32_t sent_on(Here& here) {
+    if (here.node() == 0) (void)rove_forward(here.raw(), 1, nullptr, 0);
+    return here.node();  // where it was sent on, nobody hears this
+}
+TEST(Forward, WhatIsResidentThereRunsThere) {
+    (void)scratch();
+    NodeOptions options;
+    options.listen = "127.0.0.1:0";
+    const Node first(options);
+    options.join = first.address();
+    const Node second(options);
+    Node client;
+    const Peer peer = client.connect(first.address());
+    for (int i = 0; i < 3; ++i) {
+        Call<std::uint32_t> call = peer.async(fn<sent_on>);
+        ASSERT_TRUE(call.wait_for(std::chrono::seconds(20)));
+        EXPECT_EQ(call.get(), 1U);
+    }
+}
+
 // What a function is told that cannot be sent on; it may answer all the same.
 std::vector<int> cannot_be_forwarded(Here& here, std::uint32_t gone) {
     static const std::vector<char> large(Peer::payload_bytes_max() + 1);
