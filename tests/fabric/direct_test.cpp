@@ -231,13 +231,13 @@ TEST_F(Direct, APeerThatAlwaysClaimsToSleepCostsNoMemory) {
         return usage.ru_maxrss;
     };
     const long before = memory_kb();
-    for (std::uint64_t number = 0; number < 200'000; ++number) {
+    for (std::uint64_t number = 0; number < 800'000; ++number) {
         std::atomic_ref(peer->asleep).store(1);
         ASSERT_TRUE(send(*b, Traffic::calls, number, 8));  // blocks nowhere, although nobody hears the bell
         ASSERT_TRUE(take(*a, Traffic::calls, number));
     }
     EXPECT_LE(bells_in(fabric_a->descriptors().front()), 4096) << "one page of bells";
-    EXPECT_LT(memory_kb() - before, 8 * 1024);
+    EXPECT_LT(memory_kb() - before, 32 * 1024);  // a sanitizer keeps 10 MiB of its own
 }
 
 // SIGPIPE would end this process.
