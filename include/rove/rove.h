@@ -128,8 +128,8 @@ void rove_node_destroy(rove_node_t* node) ROVE_NOTHROW;
 
 /* Meets the node at an address, or gives the link there already is. Errors as of rove_node_create with `join`. */
 int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) ROVE_NOTHROW;
-/* From now on what is begun through this handle has so long for all of it, the sending included; negative: for ever, as at first.
- * ROVE_TIMED_OUT when that is up: from rove_load, rove_call_begin and rove_call_post where nothing could be sent, else from
+/* From now on, what is begun through this handle ends within timeout_ms, the sending included; negative: no limit, as at first.
+ * ROVE_TIMED_OUT when that time is up: from rove_load, rove_call_begin and rove_call_post where nothing could be sent, else from
  * rove_call_wait, whose own timeout_ms only says how long to wait. Another rove_connect to the same address gives another handle,
  * with a limit of its own. ROVE_INVALID: peer is NULL. */
 int rove_peer_limit(rove_peer_t* peer, int timeout_ms) ROVE_NOTHROW;

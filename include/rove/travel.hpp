@@ -341,7 +341,7 @@ struct IsPlainString : std::false_type {};
 template <typename C, typename Traits, typename A>
 struct IsPlainString<std::basic_string<C, Traits, A>>
     : std::bool_constant<Bitwise<C> && !TravelsAsAnother<std::basic_string<C, Traits, A>>> {};
-// A count, and the bytes of so many values.
+// Travels as a count, and the bytes of that many values.
 template <typename T>
 inline constexpr bool kIsPlain = IsPlainVector<T>::value || IsPlainString<T>::value;
 

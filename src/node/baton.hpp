@@ -177,15 +177,16 @@ public:
         return {.waiting = waiting_ > 0};
     }
     [[nodiscard]] Seen begin_watch() const { return {.waits = waits_}; }
-    // `runs_function`: the leader is in one that may be taken out of its hands.
-    [[nodiscard]] Look look(Seen& seen, bool runs_function) const {
+    // `runs_function`: the leader is in one that may be taken out of its hands. Not `due`: the thread was told before it was to look, which
+    // says nothing of how long a function has run.
+    [[nodiscard]] Look look(Seen& seen, bool runs_function, bool due = true) const {
         if (!leading_) {
             if (offered_ || (waiting_ == quiet_ && waits_ == seen.waits)) return Look::take;
             seen.waits = waits_;
             return Look::stay;
         }
         if (quiet_leads_ && idle_) return Look::take;  // it takes replies only: this thread takes calls as well
-        return look_at_run(seen, runs_function);
+        return due ? look_at_run(seen, runs_function) : Look::stay;
     }
 
     // ---- the watch where no follower keeps it: all of the node's own threads are in functions, or it has none

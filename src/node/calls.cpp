@@ -146,7 +146,11 @@ CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
 
 void CallTable::limit(Id id, TimePoint deadline) {
     CallSlot* limited = flying(id);
-    if (limited == nullptr || limited->timed_) return;
+    if (limited == nullptr) return;
+    if (limited->timed_) {  // the earlier one holds
+        if (limited->timer_->first <= deadline) return;
+        timers_.erase(limited->timer_);
+    }
     limited->timed_ = true;
     limited->timer_ = timers_.emplace(deadline, id);
 }

@@ -32,7 +32,7 @@ constexpr unsigned kCrowdedSteps = 200;
 constexpr unsigned kTurnsPerProgress = 10;
 constexpr unsigned kSpinTurnsFrugal = 64;
 constexpr unsigned kHousekeepingSteps = 1024;
-// How often a fabric whose links do not need it is progressed all the same, for affairs of its own.
+// How often a fabric whose links need no progress makes some all the same: it may have connections to open and close.
 constexpr unsigned kProgressSteps = 64;
 // How often the follower on watch looks at the leader. A function is long when it is seen at two looks, so after one to two
 // of these. 2,000 looks a second cost 0.5 % of a core, and a spinning leader is pushed aside for 3 us at most of them.
@@ -382,9 +382,11 @@ void NodeCore::serve_own_thread(OwnThread& self) {
 // Until there is a lead to take: the leader has been in one function for too long, or a thread that led has gone for good.
 void NodeCore::keep_watch(Lock& lock) {
     Baton::Seen seen = baton_.begin_watch();
+    TimePoint next = next_look(std::nullopt);
     while (!stopping_) {
-        followers_changed_.wait_for(lock, baton_.leader_sleeps() ? kWatchAsleepEvery : kWatchEvery);
-        switch (baton_.look(seen, running_ != nullptr && options_.threads > 1)) {
+        const bool due = followers_changed_.wait_until(lock, next) == std::cv_status::timeout;
+        if (due) next = next_look(std::nullopt);
+        switch (baton_.look(seen, running_ != nullptr && options_.threads > 1, due)) {
             case Baton::Look::stay: break;
             case Baton::Look::take: return;
             case Baton::Look::take_over:

@@ -32,8 +32,8 @@ inline constexpr std::size_t kAllOutboxBytesMax = 16 * kOutboxBytesMax;
 // Large payloads that one thread sends to one peer at once, for functions that it runs one within the other: one fewer than the
 // receiver takes from a peer.
 inline constexpr std::size_t kLargesMax = kStagedBytesMax / wire::kMessageBytesMax - 1;
-// A function that is sent inline so often, and not meant to be always, is sent by its handle from then on: about where the
-// code's bytes in the frames have cost more than its way ahead of them would have.
+// After so many calls with its code inline, a function that is not to be sent inline always is called by its handle: by then the
+// code in the frames has cost about as much as sending it ahead once.
 inline constexpr unsigned kInlineSends = 8;
 // Function names a peer has given handles for. A node that uses more of one peer's functions sends names again.
 inline constexpr std::size_t kBindingsMax = 65536;

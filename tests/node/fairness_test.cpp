@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -21,13 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<int> begun{0}, worked{0};
 std::atomic<bool> go_on{false};
-
-template <typename Done>
-bool soon(const Done& done, std::chrono::milliseconds patience = 20s) {
-    for (const auto until = Clock::now() + patience; Clock::now() < until; std::this_thread::sleep_for(1ms))
-        if (done()) return true;
-    return done();
-}
 
 void wait_until_told() {
     ++begun;

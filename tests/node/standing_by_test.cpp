@@ -7,6 +7,7 @@
 
 #include "../api/nodes.hpp"
 #include "node/here.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -16,13 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<int> begun{0}, staying{0};
 std::atomic<bool> go_on{false}, hop_goes_on{false}, gate_is_open{false};
-
-template <typename Done>
-bool soon(const Done& done, std::chrono::milliseconds patience = 20s) {
-    for (const auto until = Clock::now() + patience; Clock::now() < until; std::this_thread::sleep_for(1ms))
-        if (done()) return true;
-    return done();
-}
 
 int add(int a, int b) {
     return a + b;
