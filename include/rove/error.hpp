@@ -84,7 +84,8 @@ public:
     if (!error.exception_type().empty()) throw RemoteError(std::move(error));
     throw error;
 #else
-    std::fprintf(stderr, "rove: %s: %s\n", to_string(error.code()).data(), error.what());
+    // Without the code's name: this travels with functions, and a node links C names only.
+    std::fprintf(stderr, "rove: %s (rove_error %d)\n", error.what(), static_cast<int>(error.code()));
     std::abort();
 #endif
 }

@@ -334,7 +334,8 @@ struct Parts<std::variant<Ts...>> {
 template <typename T>
 struct IsPlainVector : std::false_type {};
 template <typename T, typename A>
-struct IsPlainVector<std::vector<T, A>> : std::bool_constant<Bitwise<T> && !std::is_same_v<T, bool>> {};
+struct IsPlainVector<std::vector<T, A>>
+    : std::bool_constant<Bitwise<T> && !std::is_same_v<T, bool> && !TravelsAsAnother<std::vector<T, A>>> {};
 
 template <typename T>
 struct IsPlainString : std::false_type {};

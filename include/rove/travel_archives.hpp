@@ -108,8 +108,10 @@ public:
         if (grow(bytes)) in_place_[in_place_count_++] = {to_.size(), {data, bytes}};
     }
     void write(const void* data, std::size_t bytes) {
-        const auto* first = static_cast<const std::byte*>(data);
-        if (grow(bytes)) to_.insert(to_.end(), first, first + bytes);
+        if (!grow(bytes)) return;
+        const std::size_t at = to_.size();
+        to_.resize(at + bytes);  // not insert(): g++ 12 sees it write beyond the end
+        std::memcpy(to_.data() + at, data, bytes);
     }
     void align(std::size_t alignment) {
         const std::size_t lacks = (alignment - size_ % alignment) % alignment;
@@ -200,9 +202,20 @@ Container read_values(Input& in, std::size_t count) {
         const T* const first = std::launder(reinterpret_cast<const T*>(bytes));
         return Container(first, first + count);
     }
-    Container values(count, T());
-    std::memcpy(values.data(), bytes, count * sizeof(T));
-    return values;
+    if constexpr (std::is_default_constructible_v<T>) {
+        Container values(count, T());
+        std::memcpy(values.data(), bytes, count * sizeof(T));
+        return values;
+    } else {
+        Container values;
+        values.reserve(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            alignas(T) std::array<std::byte, sizeof(T)> value;
+            std::memcpy(value.data(), bytes + i * sizeof(T), sizeof(T));
+            values.push_back(*std::launder(reinterpret_cast<const T*>(value.data())));
+        }
+        return values;
+    }
 }
 
 // cereal's way to read from it.

@@ -28,6 +28,7 @@
 #include "node/absent_members.hpp"
 #include "node/baton.hpp"
 #include "node/calls.hpp"
+#include "node/complaints.hpp"
 #include "node/memory.hpp"
 #include "node/node_lock.hpp"
 #include "node/peer_state.hpp"
@@ -363,6 +364,7 @@ private:
     [[nodiscard]] std::optional<Error> checked(const PeerState& from, const wire::Frame& frame,
                                                fabric::Traffic among) const;
     [[nodiscard]] bool takes_code(const PeerState& from) const;
+    [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot);
 
     // ---- code (code_traffic.cpp)
     void on_code(PeerState& from, const wire::Frame& frame);
@@ -497,6 +499,7 @@ private:
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
     std::shared_ptr<SpareMemory> spare_memory_;  // for payloads and results in parts
+    Complaints complaints_;                      // of peers
     Watch spare_watch_;                          // of whoever led last; its links end before their fabric does
     CallTable calls_;
     std::deque<CallId>

@@ -50,7 +50,7 @@ std::optional<Error> NodeCore::checked(const PeerState& from, const wire::Frame&
     };
     if (const std::string_view shape = wire::wrong_shape(frame, among == Traffic::calls); !shape.empty())
         return wrong(shape);
-    const bool fellow = from.member && !is_client(from.my_id);  // both joined the same nodes
+    const bool fellow = from.is_fellow();
     const bool known = home_of(header.node) < std::max(1U, node_count());
     switch (header.kind) {
         case Kind::call:
@@ -518,13 +518,18 @@ NodeCore::Taken NodeCore::park(PeerState* from, const wire::Frame& frame, const 
     return Taken::parked;
 }
 
+// Whoever was asked; and among nodes that joined one another any of them, for they send calls on.
+bool NodeCore::may_answer(const PeerState& from, const CallSlot& slot) {
+    return slot.peer == &from || (from.is_fellow() && (slot.peer == nullptr || slot.peer->is_fellow()));
+}
+
 void NodeCore::on_reply(const PeerState* from, const wire::Frame& frame) {
     const wire::FrameHeader& header = frame.header;
     const bool mine = header.node == (from != nullptr ? from->my_id : id());
     if (!mine) return route_frame(frame);
     CallSlot* slot = calls_.flying({header.call, header.generation});
     if (slot == nullptr) return;  // forgotten, or failed when a node on the way went: the late reply is dropped
-    if (from != nullptr && is_client(from->id) && slot->peer != from) return;  // clients answer what they were asked
+    if (from != nullptr && !may_answer(*from, *slot)) return;
     if ((header.flags & wire::kError) != 0) {
         std::string_view message = as_text(frame.payload), type;
         if (const std::size_t zero = message.find('\0');

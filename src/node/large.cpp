@@ -145,7 +145,7 @@ unsigned NodeCore::cut_off_slow_senders(TimePoint now) {
 void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
     if (frame.header.node != from.my_id) return route_frame(frame);
     CallSlot* slot = calls_.flying({frame.header.call, frame.header.generation});
-    if (slot == nullptr || (is_client(from.id) && slot->peer != &from)) return;  // late
+    if (slot == nullptr || !may_answer(from, *slot)) return;  // late, or somebody else's to answer
     wire::Part part;
     std::memcpy(&part, frame.extra.data(), sizeof part);
     const auto gathered = part.total_bytes > wire::kMessageBytesMax

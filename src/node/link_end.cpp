@@ -12,6 +12,7 @@
 #include "node/lead_until.hpp"
 #include "node/log.hpp"
 #include "node/names.hpp"
+#include "wire/kinds.hpp"
 
 namespace rove {
 
@@ -67,12 +68,16 @@ void NodeCore::keep_replies_of(PeerState& peer) {
     auto& outbox = peer.outbox[index];
     untaken.insert(untaken.end(), std::make_move_iterator(outbox.begin()), std::make_move_iterator(outbox.end()));
     outbox.clear();
-    for (const ByteBuffer& frame : untaken) {
-        wire::FrameHeader header;
-        std::memcpy(&header, frame.data(), sizeof header);
-        const Bytes body = Bytes(frame).subspan(wire::kHeaderBytes);
-        if (header.kind == Kind::reply || header.kind == Kind::part)
-            (void)absent_.keep(peer.id, header, body.first(header.extra_bytes), body.subspan(header.extra_bytes));
+    for (const ByteBuffer& bytes : untaken) {
+        wire::Frame frame;
+        std::memcpy(&frame.header, bytes.data(), sizeof frame.header);
+        const Bytes body = Bytes(bytes).subspan(wire::kHeaderBytes);
+        if (frame.header.kind != Kind::reply && frame.header.kind != Kind::part) continue;
+        frame.extra = body.first(frame.header.extra_bytes);
+        frame.payload = body.subspan(frame.header.extra_bytes);
+        // A direct peer could write there: what it made of them may be no reply any more.
+        if (!wire::wrong_shape(frame, false).empty()) continue;
+        (void)absent_.keep(peer.id, frame.header, frame.extra, frame.payload);
     }
 }
 

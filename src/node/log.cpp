@@ -1,6 +1,10 @@
 #include "node/log.hpp"
 
+#include <poll.h>
 #include <spdlog/sinks/ansicolor_sink-inl.h>  // spdlog's library has it for its own locks only
+#include <unistd.h>
+
+#include <atomic>
 
 #include "base/made_once.hpp"
 
@@ -21,13 +25,32 @@ struct HeldAcrossForks {
     }
 };
 
+// A line that stderr does not take at once is left out, and counted: a pipe that nobody reads must not hold up a node.
+class Stderr : public spdlog::sinks::ansicolor_stderr_sink<HeldAcrossForks> {
+public:
+    void log(const spdlog::details::log_msg& line) override {
+        pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+        if (poll(&error, 1, 0) != 1 || (error.revents & POLLOUT) == 0 || (error.revents & (POLLERR | POLLNVAL)) != 0) {
+            left_out_.fetch_add(1, std::memory_order_relaxed);
+            return;
+        }
+        if (const unsigned count = left_out_.exchange(0, std::memory_order_relaxed); count > 0) {
+            const std::string text = fmt::format("{} lines are left out here: nobody was reading", count);
+            ansicolor_stderr_sink::log({line.time, {}, line.logger_name, spdlog::level::warn, text});
+        }
+        ansicolor_stderr_sink::log(line);
+    }
+
+private:
+    std::atomic<unsigned> left_out_{0};
+};
+
 }  // namespace
 
 spdlog::logger& log() {
     static constinit MadeOnce<spdlog::logger> logger;
     return logger.get([] {
-        auto* made =
-            new spdlog::logger("rove", std::make_shared<spdlog::sinks::ansicolor_stderr_sink<HeldAcrossForks>>());
+        auto* made = new spdlog::logger("rove", std::make_shared<Stderr>());
         made->set_level(spdlog::level::warn);
         made->set_pattern("%H:%M:%S.%e %^%l%$ %v");
         return made;

@@ -96,6 +96,8 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     void learn_handle(const FunctionId& function, std::uint32_t handle);
     void forget_handle(const FunctionId& function);
     // Whether there is a link that can be used.
+    // Both joined the same nodes: each is believed about the calls that it sends on.
+    [[nodiscard]] bool is_fellow() const { return member && !is_client(my_id); }
     [[nodiscard]] bool linked() const { return link && !lost && link->broken() == nullptr; }
     // Whether a call can be written into the mailbox at once, if there is room.
     [[nodiscard]] bool clear_way() const { return linked() && outbox[0].empty() && !frame_open; }

@@ -153,8 +153,10 @@ void NodeCore::route_frame(const wire::Frame& frame) {
     if (home == id() || (home & kForeignBit) != 0) return;
     if (absent_.keep(home, header, frame.extra, frame.payload) != AbsentMembers::Kept::unknown) return;
     if (!route_downwards(frame))
-        log().warn("{}: the answer to a call of {} is lost: node {} has never been met, and nobody is known who has",
-                   name(), header.node, home);
+        complaints_.say(name(),
+                        fmt::format("the answer to a call of {} is lost: node {} has never been met, and nobody is "
+                                    "known who has",
+                                    who(header.node, {}), home));
 }
 
 void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
@@ -205,7 +207,7 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, co
 
 Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& error) {
     if ((call.flags & wire::kNoReply) != 0) {
-        log().warn("{}: a post from {} failed: {}", name(), call.node, error.message());
+        complaints_.say(name(), fmt::format("a post from {} failed: {}", who(call.node, {}), error.message()));
         return {};
     }
     std::string text;

@@ -140,6 +140,11 @@ TEST(Forms, AProgramIsCalledBackByANodeThatHasItsCodeFromAnother) {
     for (int i = 0; i < 2; ++i) expect_all_is_well(run({built("api_program"), "call", server.address()}));  // send none
 }
 
+TEST(Forms, FunctionsBuiltWithoutExceptionsTravel) {
+    const NodeProcess node;
+    expect_all_is_well(run({built("api_no_exceptions"), node.address()}));
+}
+
 TEST(Forms, WhatCannotTravelSaysWhy) {
     const NodeProcess node;
     const Ran ran = run({built("api_stays"), node.address()});

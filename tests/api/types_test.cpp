@@ -67,6 +67,10 @@ union Bits {  // its bytes travel because we say so
     std::uint32_t bits;
 };
 
+struct Angle {
+    int degrees;
+};
+
 }  // namespace rove::test
 
 template <>
@@ -74,6 +78,13 @@ struct rove::migratable<rove::test::Matrix> {
     using wire = std::pair<std::uint64_t, std::vector<float>>;
     static wire pack(const rove::test::Matrix& matrix) { return {matrix.rows(), matrix.cells()}; }
     static rove::test::Matrix unpack(wire&& wire) { return {wire.first, std::move(wire.second)}; }
+};
+// A specialisation for a vector of plain values has the last word, too.
+template <>
+struct rove::migratable<std::vector<rove::test::Angle>> {
+    using wire = std::string;
+    static wire pack(const std::vector<rove::test::Angle>& angles) { return std::string(angles.size(), 'a'); }
+    static std::vector<rove::test::Angle> unpack(wire&& wire) { return {wire.size(), rove::test::Angle{42}}; }
 };
 template <>
 struct rove::migratable<rove::test::Bits> {
@@ -93,6 +104,14 @@ protected:
     int count_ = 0;
 };
 ROVE_ON_FABRICS(Types);
+
+TEST_P(Types, AVectorTravelsAsItsSpecialisationSays) {
+    const auto first = [](const std::vector<Angle>& angles) { return angles.at(0).degrees; };
+    EXPECT_EQ(peer().sync(first, std::vector<Angle>{{1}, {2}}), 42);
+    EXPECT_EQ(
+        peer().sync([](int count) { return std::vector<Angle>(static_cast<std::size_t>(count)); }, 3).at(2).degrees,
+        42);
+}
 
 TEST_P(Types, AllTravelThereAndBack) {
     there_and_back(true);

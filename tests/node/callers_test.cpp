@@ -7,6 +7,7 @@
 
 #include "hand_made.hpp"
 #include "node/here.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -96,6 +97,38 @@ TEST_P(Callers, NobodyHasCodeSentToAClient) {
         is_cut_off("code", [&] {
             write_frame(*link_, traffic, {.kind = Kind::code, .node = honest()}, raw(chunk), ByteBuffer(16));
         });
+}
+
+// Runs with a server that means ill: answers whatever its caller may have asked others. Calls are numbered in order, from one first
+// generation.
+void answer_others(Here& here) {
+    const Result<Peer> found = detail::Edge::peer(*here.raw()->core, here.raw()->call.node);
+    ASSERT_TRUE(found);
+    const wire::FrameHeader& own = here.raw()->call;
+    const int forged = 99;
+    for (std::uint16_t call = 0; call < 8; ++call)
+        for (std::uint32_t generation = own.generation - 2; generation != own.generation + 3; ++generation)
+            if (call != own.call)
+                write_frame(*found, Traffic::replies,
+                            {.kind = Kind::reply, .generation = generation, .node = own.node, .call = call}, {},
+                            std::as_bytes(std::span(&forged, 1)));
+}
+TEST_P(Callers, ANodeAnswersOnlyWhatItWasAsked) {
+    NodeOptions silent = options(true);
+    silent.own_thread = false;
+    Node other(silent);
+    Node client(options());
+    const Peer to_other = client.connect(other.address());
+    const Peer to_server = client.connect(server_->address());
+    Call<int> asked = to_other.async(fn<add>, 1, 2);
+    to_server.sync(fn<answer_others>);
+    EXPECT_EQ(to_server.sync(fn<add>, 2, 2), 4);  // it has read what came before
+    EXPECT_FALSE(asked.wait_for(std::chrono::seconds(0))) << "with what another node says";
+    ASSERT_TRUE(soon([&] {
+        (void)other.poll();
+        return asked.wait_for(std::chrono::seconds(0));
+    }));
+    EXPECT_EQ(asked.get(), 3);
 }
 
 // Runs with a server that means ill: sends its caller code that nobody has asked for.

@@ -28,6 +28,17 @@ TEST(MemberList, GivesIdsDenselyAndTheOldOneToWhoComesBack) {
     EXPECT_EQ(members.give("d", {}, 0), 3U) << "the id stays that of the address";
 }
 
+// A member that gives ids since a moment ago knows only who is there, not which ids had been given to whom.
+TEST(MemberList, WhoGivesIdsAnewGivesNoOlderGeneration) {
+    control::Members old, fresh;
+    for (control::Members* each : {&old, &fresh}) each->set(member(0), MemberEntry::State::living);
+    ASSERT_EQ(old.give("a", {}, 0), 1U);
+    const std::uint32_t before = old.find(1)->generation;
+    std::this_thread::sleep_for(std::chrono::milliseconds(260));  // the clock's step
+    ASSERT_EQ(fresh.give("b", {}, 0), 1U);
+    EXPECT_GT(fresh.find(1)->generation, before);
+}
+
 TEST(MemberList, TakesNobodysWordAgainstWhoIsThere) {
     control::Members members;
     members.set(member(0), MemberEntry::State::living);

@@ -75,6 +75,17 @@ TEST(Command, WrongUsageIsStatus2AndErrorsAreStatus1) {
         EXPECT_NE(ran.err, "");
         EXPECT_EQ(ran.out, "");
     }
+    const auto is_told = [](const std::vector<std::string>& flags, const std::string& words) {
+        std::vector<std::string> all{rove()};
+        all.insert(all.end(), flags.begin(), flags.end());
+        const Ran ran = run(all);
+        EXPECT_EQ(ran.status, 2);
+        EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
+    };
+    is_told({"nonsense"}, "there is no verb 'nonsense'");
+    is_told({"node", "--listen", "127.0.0.1:0", "--fabric", "pigeon"}, "'pigeon' is none of best, shm, tcp, ucx");
+    is_told({"node", "--listen", "127.0.0.1:0", "--waiting", "long"}, "'long' is none of balanced, frugal, latency");
+    is_told({"call", "unix:/nowhere", "a.rove:f", "--payload-file", "/no/such"}, "/no/such");
     const auto says = [](const Ran& ran, const std::string& words) {
         EXPECT_EQ(ran.status, 1);
         EXPECT_EQ(ran.out, "");

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "choices.hpp"
 #include "commands.hpp"
 #include "rove/node.hpp"
 
@@ -140,22 +141,22 @@ void add_call(CLI::App& app) {
     auto* payload = command->add_option_group("payload", "what the function gets (nothing, unless given)");
     payload->add_option("--payload-text", arguments->text, "this text");
     payload->add_option("--payload-hex", arguments->hex, "these bytes");
-    payload->add_option("--payload-file", arguments->file, "a file's bytes");
+    payload->add_option("--payload-file", arguments->file, "a file's bytes")->check(CLI::ExistingFile);
     payload->require_option(0, 1);
     command->add_option("--repeat", arguments->repeat, "make this many calls, one after the other")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
         ->capture_default_str();
     command->add_option("--timeout", arguments->timeout_s, "seconds to wait for a reply (0: for ever)")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::Range(0.0, 1e9))
         ->capture_default_str();
     command
         ->add_option("--fabric", arguments->options.fabric,
                      "shared memory where it reaches, else a stream over sockets; or one pinned; or UCX, for networks "
                      "where everybody who can reach a port is trusted with the process")
-        ->transform(CLI::CheckedTransformer(fabrics))
+        ->transform(one_of(fabrics))
         ->option_text("best|shm|tcp|ucx");
     command->add_option("--forms", arguments->options.forms, "which forms of the package to send")
-        ->transform(CLI::CheckedTransformer(forms))
+        ->transform(one_of(forms))
         ->option_text("both|image|bitcode");
     command->add_option(
         "--cookie", arguments->options.cookie,

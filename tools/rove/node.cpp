@@ -12,6 +12,7 @@
 #include <map>
 #include <thread>
 
+#include "choices.hpp"
 #include "commands.hpp"
 #include "node/options.hpp"
 
@@ -77,12 +78,12 @@ void add_node(CLI::App& app) {
         ->add_option("--fabric", arguments->options.fabric,
                      "shared memory where it reaches, else a stream over sockets; or one pinned; or UCX, for networks "
                      "where everybody who can reach a port is trusted with the process")
-        ->transform(CLI::CheckedTransformer(kFabrics))
+        ->transform(one_of(kFabrics))
         ->option_text("best|shm|tcp|ucx");
     command
         ->add_option("--forms", arguments->options.forms,
                      "which forms of code to take: an image at once and then bitcode, or one only")
-        ->transform(CLI::CheckedTransformer(kForms))
+        ->transform(one_of(kForms))
         ->option_text("both|image|bitcode");
     command
         ->add_option(
@@ -97,7 +98,7 @@ void add_node(CLI::App& app) {
     command
         ->add_option("--waiting", arguments->options.waiting,
                      "when nothing comes: spin for ever, spin and then sleep (the default), or sleep at once")
-        ->transform(CLI::CheckedTransformer(kWaiting))
+        ->transform(one_of(kWaiting))
         ->option_text("latency|balanced|frugal");
     command
         ->add_option("--code-budget", arguments->code_mib,

@@ -152,19 +152,6 @@ asio::awaitable<void> Control::pause(std::chrono::milliseconds time) {
     (void)co_await timer.async_wait(kAwait);
 }
 
-// Strangers cannot fill the log: ten lines a second, the rest in silence.
-void Control::complain(const std::string& text) {
-    const TimePoint now = Clock::now();
-    if (now - complaints_since_ > std::chrono::seconds(1)) {
-        complaints_since_ = now;
-        complaints_ = 0;
-    }
-    if (++complaints_ <= 10)
-        log().warn("{}: {}", core_.name(), text);
-    else
-        log().debug("{}: {}", core_.name(), text);
-}
-
 asio::awaitable<void> Control::accept_all() {
     for (;;) {
         auto [error, socket] = co_await acceptor_->async_accept(*io_, kAwait);

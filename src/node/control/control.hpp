@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "node/complaints.hpp"
 #include "node/control/address.hpp"
 #include "node/control/channel.hpp"
 #include "node/control/cookie.hpp"
@@ -140,7 +141,6 @@ private:
     [[nodiscard]] Result<Cookie> cookie();
     [[nodiscard]] bool has_streams() const;
     [[nodiscard]] std::function<void(const Error&)> hang_up_of(const std::shared_ptr<Channel>& channel);
-    void complain(const std::string& text);
 
     // ---- opening.cpp
     [[nodiscard]] asio::awaitable<Result<std::shared_ptr<PeerState>>> reach(std::string address, Endpoints endpoints,
@@ -223,8 +223,7 @@ private:
     std::map<std::string, std::weak_ptr<PeerState>> by_address_;  // nodes of which this one is a client
     std::vector<std::shared_ptr<ExpectedLane>> expected_lanes_;
     std::optional<Cookie> cookie_;
-    TimePoint complaints_since_{};
-    unsigned complaints_ = 0;
+    Complaints complaints_;  // of strangers
     std::thread thread_;
 };
 

@@ -1,11 +1,27 @@
 #include "node/control/members.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 
 namespace rove::control {
 
 using State = MemberEntry::State;
 using Trust = MemberEntry::Trust;
+
+namespace {
+
+// Quarters of a second since 2026, until 2060: generations of an id grow with the clock, so that a node that gives ids since a moment
+// ago, and has never heard of those that are gone, gives none that is older than what others remember.
+std::uint32_t generation_by_clock() {
+    using Quarters = std::chrono::duration<std::int64_t, std::ratio<1, 4>>;
+    constexpr auto kBegin = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);
+    const auto since = std::chrono::duration_cast<Quarters>(std::chrono::system_clock::now() - kBegin).count();
+    return static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(since, 0, std::numeric_limits<std::uint32_t>::max() / 2));
+}
+
+}  // namespace
 
 MemberEntry* Members::find(NodeId id) {
     return id < entries_.size() && entries_[id].state != State::unused ? &entries_[id] : nullptr;
@@ -50,7 +66,7 @@ NodeId Members::give(const std::string& address, const wire::control::PublicKey&
     given.address = address;
     given.key = key;
     given.trust = Trust::none;
-    ++given.generation;
+    given.generation = std::max(given.generation + 1, generation_by_clock());
     return id;
 }
 

@@ -58,7 +58,7 @@ asio::awaitable<void> Control::receive_one(std::shared_ptr<Channel> channel) {
         met = fail(ErrorCode::overloaded, "memory ran out");
     }
     if (met) co_return;
-    complain(fmt::format("a meeting failed: {}", met.error().message()));
+    complaints_.say(core_.name(), fmt::format("a meeting failed: {}", met.error().message()));
     channel->close(Goodbye{.reason = guest.reason, .code = met.error().code(), .text = met.error().message()});
 }
 
