@@ -421,7 +421,7 @@ public:
         try {
             return static_cast<Gathering*>(self)->add(static_cast<const std::byte*>(part), size, total_size) ? 1 : 0;
         } catch (...) {  // no memory
-            return 0;
+            return -1;
         }
 #else
         return static_cast<Gathering*>(self)->add(static_cast<const std::byte*>(part), size, total_size) ? 1 : 0;

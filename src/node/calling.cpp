@@ -36,11 +36,16 @@ Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& loc
     // The frame and what may have to go with it: a name, or code that is not too large to be inlined.
     const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + payload_bytes;
     if (peer->clear_way() && peer->link->has_room(Traffic::calls, bytes)) return {};
-    if (peer->frame_open && peer->frame_opened_by == std::this_thread::get_id())
-        return fail(ErrorCode::invalid, "a frame for {} that this thread has begun is neither posted nor dropped",
-                    who(*peer));
+    ROVE_CHECK(no_frame_begun(*peer));
     ROVE_CHECK(make_alive(peer, lock, deadline));
-    return wait_for_room(*peer, lock, Traffic::calls, bytes, deadline, false);
+    return wait_for_room(*peer, lock, Traffic::calls, bytes, deadline, {});
+}
+
+// It would wait for itself.
+Status NodeCore::no_frame_begun(const PeerState& peer) {
+    if (!peer.frame_open || peer.frame_opened_by != std::this_thread::get_id()) return {};
+    return fail(ErrorCode::invalid, "a frame for {} that this thread has begun is neither posted nor dropped",
+                who(peer));
 }
 
 // As nearly all calls go: the peer knows the function, and there is room.
@@ -86,25 +91,19 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
         if (const auto sent = send_at_once(*peer, outgoing))
             return sent_within(*sent, outgoing.wants_reply, outgoing.deadline);
     }
-    wire::Staged staged;
-    if (!whole) ROVE_CHECK(send_in_parts(peer, hold.lock(), outgoing.payload, staged, outgoing.deadline));
-    const fabric::Link* const link = peer->link.get();
-    Result<CallTable::Id> sent = call_whole(peer, hold.lock(), outgoing, whole ? nullptr : &staged);
-    if (!sent && !whole) take_back_parts(*peer, link, staged);
+    const Result<CallTable::Id> sent =
+        whole ? call_whole(peer, hold.lock(), outgoing, nullptr) : call_in_parts(peer, hold.lock(), outgoing);
     if (sent) (void)sent_within(*sent, outgoing.wants_reply, outgoing.deadline);
     return sent;
 }
 
-// With the payload, or with the number of one that has been sent in parts.
+// With the payload, or, by room that there is, with the number of one that has been sent in parts.
 Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& peer, Lock& lock, const Outgoing& outgoing,
                                            const wire::Staged* staged) {
     const Callee& callee = outgoing.callee;
     const bool whole = staged == nullptr;
     const Bytes payload = whole ? outgoing.payload.whole() : std::as_bytes(std::span(staged, 1));
-    const fabric::Link* const link = peer->link.get();
-    ROVE_CHECK(ready_to_send(peer, lock, payload.size(), outgoing.deadline));
-    if (!whole && peer->link.get() != link)
-        return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(*peer));
+    if (whole) ROVE_CHECK(ready_to_send(peer, lock, payload.size(), outgoing.deadline));
     if (whole && !is_client(peer->id) &&  // which takes no code
         (outgoing.sending == Sending::always_inlined ||
          (outgoing.sending == Sending::inlined && !peer->handle_of(*callee.id) &&
@@ -343,7 +342,7 @@ unsigned NodeCore::tell_of_room() {
 }
 
 Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std::size_t bytes, Deadline deadline,
-                               bool quiet) {
+                               Manner manner) {
     RoomWait wait{peer, traffic, bytes};
     if (!wait.has_room()) {
         room_waits_.push_back(&wait);
@@ -355,7 +354,7 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
                 wait.told = false;  // it is looking itself
                 return wait.has_room();
             },
-            quiet);
+            manner);
         std::erase(room_waits_, &wait);
         if (!room && ending_) return tl::unexpected<Error>(stopped());
         if (!room)

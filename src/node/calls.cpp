@@ -111,14 +111,23 @@ CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::s
     if (offset == 0 && !again) {
         if (const Gathered begun = begin(slot, total); begun != Gathered::taken) return begun;
     }
-    if (!slot.in_sink_) {
+    if (slot.in_sink_) {
+        if (const Gathered given = give_to_sink(slot, total, part); given != Gathered::taken) return given;
+    } else {
         std::memcpy(slot.parts_.data() + offset, part.data(), part.size());
-    } else if (slot.sink == nullptr || !slot.sink->take(slot.sink->self, part, total)) {
-        slot.end(Error(ErrorCode::invalid, "the result is no value of the type that the caller takes"));
-        return Gathered::ended;
     }
     slot.gathered_ += part.size();
     return Gathered::taken;
+}
+
+CallTable::Gathered CallTable::give_to_sink(CallSlot& slot, std::size_t total, Bytes part) {
+    using enum ResultSink::Took;
+    const auto took = slot.sink != nullptr ? slot.sink->take(slot.sink->self, part, total) : refused;
+    if (took == accepted) return Gathered::taken;
+    slot.end(took == no_memory
+                 ? Error(ErrorCode::overloaded, fmt::format("no memory for the result of {} bytes", total))
+                 : Error(ErrorCode::invalid, "the result is no value of the type that the caller takes"));
+    return Gathered::ended;
 }
 
 // Where the result goes: to whoever waits for it, or to memory that it is kept in.
@@ -126,7 +135,7 @@ CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
     slot.gathering_ = total;
     slot.in_sink_ = slot.sink != nullptr;
     if (slot.in_sink_) return Gathered::taken;
-    if (total > gathered_bytes_max_ - gathered_bytes_) {
+    if (SpareMemory::room_for(total) > gathered_bytes_max_ - gathered_bytes_) {
         slot.end(
             Error(ErrorCode::overloaded,
                   fmt::format("no room for the result of {} bytes: large results of other calls hold {} bytes here, "
@@ -140,7 +149,7 @@ CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
         return Gathered::ended;
     }
     slot.parts_ = std::move(*place);
-    gathered_bytes_ += slot.room_ = total;
+    gathered_bytes_ += slot.room_ = slot.parts_.room();
     return Gathered::taken;
 }
 

@@ -38,9 +38,14 @@ struct CallEnd {
     std::uint8_t hops = 0;
 };
 
-// Takes the parts of a result in their order. False: it has no use for them, and the call ends as invalid.
+// Takes the parts of a result in their order.
 struct ResultSink {
-    bool (*take)(void* self, Bytes part, std::size_t total_bytes);
+    enum class Took : std::uint8_t {
+        accepted,
+        refused,    // it has no use for them: the call ends as invalid
+        no_memory,  // the call ends as overloaded
+    };
+    Took (*take)(void* self, Bytes part, std::size_t total_bytes);
     void* self;
 };
 
@@ -154,6 +159,7 @@ private:
     [[nodiscard]] CallSlot& slot(std::size_t index) { return (*chunks_[index / kChunk])[index % kChunk]; }
     void grow();
     [[nodiscard]] Gathered begin(CallSlot& slot, std::size_t total);
+    [[nodiscard]] static Gathered give_to_sink(CallSlot& slot, std::size_t total, Bytes part);
 
     std::uint32_t
         first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing

@@ -29,6 +29,7 @@
 #include "node/baton.hpp"
 #include "node/calls.hpp"
 #include "node/complaints.hpp"
+#include "node/large_turns.hpp"
 #include "node/memory.hpp"
 #include "node/node_lock.hpp"
 #include "node/peer_state.hpp"
@@ -244,6 +245,18 @@ private:
         Baton::Turn turn;
         bool limited = false;  // it waits with a time limit: what may run long is left to a follower
         Watch watch{};         // what it spins on
+        // It waits for a short time, in which nothing must run on top of it: functions are left to others.
+        bool holds_back = false;
+        LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
+        [[nodiscard]] bool runs_functions() const { return !turn.quiet && !holds_back; }
+    };
+    // How a thread waits.
+    struct Manner {
+        bool quiet = false;    // it takes replies and parts, and runs no function on top of the one that it is in
+        bool limited = false;  // what may run long is left to others
+        // As quiet, but it leads where others could: only for a short time.
+        bool holds_back = false;
+        LargeTurns::Turn* turn = nullptr;  // that it keeps meanwhile: others pass it while a function runs on top
     };
     // What became of a call's frame.
     enum class Taken : std::uint8_t {
@@ -309,9 +322,21 @@ private:
     void begin_run(Run& run);
     void end_run(Run& run);
     void make_way(Lead& lead);
-    // `quiet`: this thread takes replies meanwhile, and runs no function on top of the one that it is in.
     template <typename Done>
-    bool lead_until(Lock& lock, Deadline deadline, const Done& done, bool quiet = false, bool limited = false);
+    bool lead_until(Lock& lock, Deadline deadline, const Done& done, Manner manner);
+    template <typename Done>
+    bool lead_until(Lock& lock, Deadline deadline, const Done& done) {
+        return lead_until(lock, deadline, done, {});
+    }
+    // Around what a leader runs without the lock, on top of its own wait.
+    void go_beneath(const Lead& lead) {
+        if (lead.turn_beneath == nullptr) return;
+        lead.turn_beneath->go_beneath();
+        tell_waiting();  // some may pass it
+    }
+    static void come_up(const Lead& lead) {
+        if (lead.turn_beneath != nullptr) lead.turn_beneath->come_up();
+    }
     unsigned housekeep(Lead& lead);
     void call_ended(CallSlot& slot) {
         if (slot.notify != nullptr) ready_.push_back(slot.id());
@@ -333,6 +358,7 @@ private:
     static void remember(const std::shared_ptr<NodeCore>& core);
     [[nodiscard]] bool wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline);
     void wait_into(Lock& lock, CallTable::Id id, const ResultSink& sink);
+    [[nodiscard]] Result<CallSlot*> ended_slot(CallTable::Id id);
 
     // ---- arrivals (dispatch.cpp)
     unsigned serve(PeerState& peer, Lead& lead);
@@ -343,6 +369,7 @@ private:
     [[nodiscard]] code::Function* unpack_inline(PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead& lead);
     unsigned serve_calls(PeerState& peer, Lead& lead);
+    void leave_to_others(Lead& lead);
     void run_parked(Lead& lead);
     void on_reply_traffic(PeerState& from, const wire::Frame& frame);
     void on_reply(const PeerState* from, const wire::Frame& frame);
@@ -409,9 +436,16 @@ private:
     void bury(std::shared_ptr<fabric::Link> link);
     void route_frame(const wire::Frame& frame);
     [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload);
-    [[nodiscard]] Status send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, const Pieces& payload,
-                                       wire::Staged& staged, Deadline deadline);
-    void take_back_parts(PeerState& peer, const fabric::Link* link, const wire::Staged& staged);
+    struct LargeSend;
+    [[nodiscard]] Result<CallTable::Id> call_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock,
+                                                      const Outgoing& outgoing);
+    [[nodiscard]] Status begin_large(PeerState& peer, Lock& lock, LargeSend& sent);
+    [[nodiscard]] Status send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent);
+    // Waits with wait(deadline, manner) until that says that it is done.
+    template <typename Wait>
+    [[nodiscard]] Status wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait);
+    [[nodiscard]] Status keep_apart(Lock& lock, LargeSend& sent);
+    void take_back_parts(PeerState& peer, const LargeSend& sent);
     // False: the caller's node does not take them.
     [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock);
     [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, const Pieces& data, Lock* lock);
@@ -433,6 +467,7 @@ private:
                                                         const PackageStore& package);
     [[nodiscard]] Status ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes,
                                        Deadline deadline);
+    [[nodiscard]] static Status no_frame_begun(const PeerState& peer);
     [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, Deadline deadline);
     // A thread that waits for room in a mailbox.
     struct RoomWait {
@@ -443,10 +478,8 @@ private:
         [[nodiscard]] bool has_room() const;
     };
     [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock, fabric::Traffic traffic, std::size_t bytes,
-                                       Deadline deadline, bool quiet);
+                                       Deadline deadline, Manner manner);
     unsigned tell_of_room();
-    [[nodiscard]] Status begin_large(PeerState& peer, Lock& lock, Deadline deadline);
-    void end_large(PeerState& peer);
     void let_others(Lock& lock);
     [[nodiscard]] Error stopped() const;
     void clean_up(PeerState& peer);

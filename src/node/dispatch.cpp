@@ -116,7 +116,7 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
         run_parked(lead);
         if (lost(lead) || peer.link.get() != link) return handled;
     }
-    if (!lead.turn.quiet) handled += serve_calls(peer, lead);
+    handled += serve_calls(peer, lead);
     if (lost(lead) || peer.link.get() != link) return handled;
     if (link->broken() != nullptr && !peer.lost) notice_end(peer);
     return handled;
@@ -146,6 +146,10 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
                 continue;
             }
         }
+        if (!lead.runs_functions()) {
+            leave_to_others(lead);
+            break;
+        }
         if (frame.header.node == peer.id) frame.header.node = peer.back;
         const Taken taken = on_call(&peer, frame, lead);
         if (taken == Taken::parked) break;
@@ -160,6 +164,13 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
             break;
     }
     return handled;
+}
+
+// The call at the head of a mailbox is not for this thread. Who is quiet leads only where nobody else can.
+void NodeCore::leave_to_others(Lead& lead) {
+    if (lead.turn.quiet || !baton_.has_followers()) return;
+    spare_watch_ = std::move(lead.watch);
+    tell(baton_.give_for_long(lead.turn));
 }
 
 void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
@@ -177,7 +188,7 @@ void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
 
 // As soon as code has arrived, before other code can push it out again.
 void NodeCore::run_parked(Lead& lead) {
-    if (lead.turn.quiet) return;
+    if (!lead.runs_functions()) return;
     for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
         const std::shared_ptr<PeerState> peer = peers_[i];
         if (peer->parked) (void)serve_calls(*peer, lead);
@@ -295,8 +306,7 @@ bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
     const bool may_be_long = lead.limited ? !function.is_short.load(std::memory_order_relaxed)
                                           : function.is_long.load(std::memory_order_relaxed);
     if (!may_be_long) return false;
-    spare_watch_ = std::move(lead.watch);
-    tell(baton_.give_for_long(lead.turn));
+    leave_to_others(lead);
     return true;
 }
 
@@ -384,7 +394,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
             from->link->break_with(Error(ErrorCode::invalid, who(*from) + " sent a call without its parts"));
         return Taken::parked;
     }
-    staged_bytes_ -= payload->size();
+    staged_bytes_ -= payload->room();
     wire::Frame whole = frame;
     whole.payload = payload->bytes();
     return run(begun, whole, lead);
@@ -444,6 +454,7 @@ code::Function* NodeCore::own_shipped(const FunctionId& function) {
 NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     run.watch = &lead.watch;
     begin_run(run);
+    go_beneath(lead);
     Bytes payload = frame.payload;
     ByteBuffer copy;
     if (run.holds && !run.forwarded) {  // it is known to run long: the mailbox does not wait for it
@@ -468,6 +479,7 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     }
     lead.lock.lock();
     in_user_code_ = outer;
+    come_up(lead);
     end_run(run);
     if (!ended) (void)end_with_reply(frame.header, run.ran, {}, nullptr);
     return run.handed_over ? Taken::held : Taken::done;

@@ -227,7 +227,10 @@ int rove_pending_gather(const rove_pending* pending, int (*take)(void*, const vo
     } sink{take, self};
     const rove::ResultSink taking{[](void* to, rove::Bytes part, std::size_t total) {
                                       const auto& given = *static_cast<const Sink*>(to);
-                                      return given.take(given.self, part.data(), part.size(), total) != 0;
+                                      const int took = given.take(given.self, part.data(), part.size(), total);
+                                      using enum rove::ResultSink::Took;
+                                      if (took < 0) return no_memory;
+                                      return took == 0 ? refused : accepted;
                                   },
                                   &sink};
     const rove::Result<std::optional<rove::Bytes>> bytes = core_of(*pending).result_into(id_of(*pending), taking);

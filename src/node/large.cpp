@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "node/core.hpp"
 #include "node/lead_until.hpp"
@@ -14,62 +15,120 @@ using wire::Kind;
 
 namespace {
 
-// A peer that takes nothing of a large result for so long is stopped, or means ill.
+// How long a payload is sent from where it lies, from when it first waits, and others' calls wait for that where this thread alone could
+// run them. The largest takes 5 to 15 ms through shared memory.
+constexpr auto kLargeHoldsBackFor = std::chrono::milliseconds(20);
+// A peer that has taken nothing of a large result for so long is stopped, or does it on purpose.
 constexpr auto kUntakenReplyFor = std::chrono::seconds(20);
 
 }  // namespace
 
 // ---- payloads, sent
 
-// What is larger than a frame goes ahead of its call, in parts; the receiver puts them together.
-Status NodeCore::send_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock, const Pieces& payload,
-                               wire::Staged& staged, Deadline deadline) {
-    ROVE_CHECK(make_alive(peer, lock, deadline));
-    ROVE_CHECK(begin_large(*peer, lock, deadline));
-    const fabric::Link* const link = peer->link.get();
-    staged = {.number = ++peer->parts_sent, .total_bytes = payload.size()};
-    const auto send_part = [&](std::size_t offset, Bytes piece) -> Status {
-        let_others(lock);
-        ROVE_CHECK(ready_to_send(peer, lock, piece.size(), deadline));
-        if (peer->link.get() != link)
-            return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(*peer));
-        const wire::Part part{.number = staged.number,
-                              .offset = static_cast<std::uint32_t>(offset),
-                              .total_bytes = static_cast<std::uint32_t>(payload.size())};
-        return send(*peer, Traffic::calls, {.kind = Kind::part, .node = peer->my_id},
-                    std::as_bytes(std::span(&part, 1)), piece);
+// One that is on its way, or waits for its turn.
+struct NodeCore::LargeSend {
+    LargeTurns::Turn turn;
+    const Pieces& payload;
+    Deadline deadline;
+    std::uint64_t meeting = 0;  // in which it is sent
+    wire::Staged staged{};
+    std::optional<TimePoint> holds_back_until{};  // once it has waited
+    std::optional<LargeBytes> copy{};             // in place of `payload`
+};
+
+// What is larger than a frame goes ahead of its call, in parts; the receiver puts them together. Its turn lasts until the call is on
+// its way, too: so no half payload lies behind one that waits for memory there, but for those that functions send on top of this wait.
+Result<CallTable::Id> NodeCore::call_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock,
+                                              const Outgoing& outgoing) {
+    LargeSend sent{.turn{peer->larges}, .payload = outgoing.payload, .deadline = outgoing.deadline};
+    const auto send_all = [&]() -> Result<CallTable::Id> {
+        ROVE_CHECK(begin_large(*peer, lock, sent));
+        ROVE_CHECK(make_alive(peer, lock, sent.deadline));
+        sent.meeting = peer->meeting;
+        sent.staged = {.number = ++peer->parts_sent, .total_bytes = sent.payload.size()};
+        ROVE_CHECK(send_in_parts(*peer, lock, sent));
+        return call_whole(peer, lock, outgoing, &sent.staged);
     };
-    Status sent;
-    (void)payload.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
-        sent = send_part(offset, piece);
-        return sent.has_value();
-    });
-    end_large(*peer);
-    if (!sent) take_back_parts(*peer, link, staged);
-    return sent;
+    Result<CallTable::Id> id = send_all();
+    if (!id) take_back_parts(*peer, sent);
+    sent.turn.end();
+    tell_waiting();
+    return id;
 }
 
-// Payloads go to a peer in parts one after the other: two that were on their way at once would hold twice the memory there, and
-// be there no earlier. But a function that sends one while another waits beneath it in the same thread cannot wait for that.
-Status NodeCore::begin_large(PeerState& peer, Lock& lock, Deadline deadline) {
-    const std::thread::id self = std::this_thread::get_id();
-    const auto free = [&] { return ending_ || peer.larges.empty() || peer.larges.back() == self; };
-    if (!free() && !lead_until(lock, deadline, free))
+// Waits for its turn.
+Status NodeCore::begin_large(PeerState& peer, Lock& lock, LargeSend& sent) {
+    const auto wait = [&](Deadline deadline, Manner manner) -> Status {
+        if (lead_until(lock, deadline, [&] { return sent.turn.is_next(); }, manner)) return {};
+        if (ending_) return tl::unexpected<Error>(stopped());
         return fail(
             ErrorCode::timed_out,
             "{}: other large payloads were on their way there for as long as the call was given; it was not sent",
             who(peer));
-    if (ending_) return tl::unexpected<Error>(stopped());
-    if (peer.larges.size() >= kLargesMax)
-        return fail(ErrorCode::overloaded, "{} functions, one within the other, send large payloads to {}",
-                    peer.larges.size(), who(peer));
-    peer.larges.push_back(self);
+    };
+    if (!sent.turn.is_next()) ROVE_CHECK(wait_in_large(lock, sent, wait));
+    if (peer.larges.begun() >= kLargesMax)
+        return fail(ErrorCode::overloaded, "{} functions, one on top of the other's wait, send large payloads to {}",
+                    peer.larges.begun(), who(peer));
+    sent.turn.begin();
     return {};
 }
 
-void NodeCore::end_large(PeerState& peer) {
-    peer.larges.pop_back();
-    tell_waiting();
+Status NodeCore::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
+    const auto wait_for = [&](std::size_t bytes) -> Status {
+        let_others(lock);
+        if (peer.meeting == sent.meeting && !(peer.clear_way() && peer.link->has_room(Traffic::calls, bytes)))
+            ROVE_CHECK(wait_in_large(lock, sent, [&](Deadline deadline, Manner manner) -> Status {
+                ROVE_CHECK(no_frame_begun(peer));
+                return wait_for_room(peer, lock, Traffic::calls, bytes, deadline, manner);
+            }));
+        if (peer.meeting == sent.meeting && peer.linked()) return {};
+        return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(peer));
+    };
+    const auto send_part = [&](std::size_t offset, Bytes piece) -> Status {
+        ROVE_CHECK(wait_for(wire::kHeaderBytes + sizeof(wire::Part) + piece.size()));
+        if (sent.copy) piece = sent.copy->bytes().subspan(offset, piece.size());
+        const wire::Part part{.number = sent.staged.number,
+                              .offset = static_cast<std::uint32_t>(offset),
+                              .total_bytes = static_cast<std::uint32_t>(sent.payload.size())};
+        return send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id}, std::as_bytes(std::span(&part, 1)),
+                    piece);
+    };
+    Status all;
+    (void)sent.payload.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
+        all = send_part(offset, piece);
+        return all.has_value();
+    });
+    if (!all) return all;
+    return wait_for(wire::kHeaderBytes + sizeof(wire::Either) + sizeof(wire::Staged));  // for the call
+}
+
+// The payload is read where it lies, and a function that ran on top of this wait could change it: nothing does at first. But the peer
+// may itself be waiting for a call that only this thread can run. So after a while the payload is copied, and then functions run.
+template <typename Wait>
+Status NodeCore::wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) {
+    if (!sent.copy) {
+        if (!sent.holds_back_until) sent.holds_back_until = Clock::now() + kLargeHoldsBackFor;
+        const bool is_last = sent.deadline && *sent.deadline <= *sent.holds_back_until;
+        const Status done =
+            wait(is_last ? sent.deadline : Deadline(sent.holds_back_until), {.holds_back = true, .turn = &sent.turn});
+        if (done || is_last || done.error().code() != ErrorCode::timed_out) return done;
+        ROVE_CHECK(keep_apart(lock, sent));
+    }
+    return wait(sent.deadline, {.turn = &sent.turn});
+}
+
+// Without the lock: what is large takes long.
+Status NodeCore::keep_apart(Lock& lock, LargeSend& sent) {
+    ROVE_TRY(LargeBytes copy, spare_memory_->take(sent.payload.size()));
+    lock.unlock();
+    (void)sent.payload.each_part(wire::kPartBytesMax, [&copy](std::size_t offset, Bytes piece) {
+        std::memcpy(copy.data() + offset, piece.data(), piece.size());
+        return true;
+    });
+    lock.lock();
+    sent.copy = std::move(copy);
+    return {};
 }
 
 // A payload that its peer takes as fast as it is sent would keep the lock until all of it is sent.
@@ -81,9 +140,9 @@ void NodeCore::let_others(Lock& lock) {
 }
 
 // Tells the peer that it need not keep what has come of a payload: its call will not come.
-void NodeCore::take_back_parts(PeerState& peer, const fabric::Link* link, const wire::Staged& staged) {
-    if (link == nullptr || peer.link.get() != link) return;  // it has forgotten them already
-    const wire::Part part{.number = staged.number};
+void NodeCore::take_back_parts(PeerState& peer, const LargeSend& sent) {
+    if (!peer.link || peer.meeting != sent.meeting) return;  // it has forgotten them already
+    const wire::Part part{.number = sent.staged.number};
     (void)send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id}, std::as_bytes(std::span(&part, 1)), {});
 }
 
@@ -105,16 +164,17 @@ bool NodeCore::take_part(PeerState& from, const wire::Frame& frame) {
     }
     if (part.offset == 0) {
         if (from.staged.contains(part.number)) return wrong("of a payload that has begun already");
-        if (!from.staged.may_begin(part.total_bytes)) return wrong("beyond what may arrive at once");
+        const std::size_t room = SpareMemory::room_for(part.total_bytes);
+        if (!from.staged.may_begin(room)) return wrong("beyond what may arrive at once");
         // All peers together have as many payloads on their way here as may be: this one waits in its mailbox.
-        from.waits_to_stage = staged_bytes_ + part.total_bytes > kAllStagedBytesMax;
+        from.waits_to_stage = staged_bytes_ + room > kAllStagedBytesMax;
         if (from.waits_to_stage) return false;
         Result<LargeBytes> place = spare_memory_->take(part.total_bytes);
         if (!place) {
             from.link->break_with(Error(ErrorCode::overloaded, name() + ": " + place.error().message()));
             return false;
         }
-        staged_bytes_ += part.total_bytes;
+        staged_bytes_ += place->room();
         from.staged.begin(part.number, std::move(*place), Clock::now());
     }
     return from.staged.add(part, frame.payload) || wrong("of no payload that has begun, or out of its order");
@@ -126,12 +186,15 @@ void NodeCore::forget_parts(PeerState& from, std::uint64_t number) {
 
 // Who has begun a payload goes on with it, or makes way.
 unsigned NodeCore::cut_off_slow_senders(TimePoint now) {
-    const bool others_wait =
+    const bool room_wanted =
         std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->link && peer->waits_to_stage; });
     unsigned cut = 0;
     for (const auto& peer : peers_) {
         if (!peer->linked() || peer->staged.is_empty()) continue;
-        if (const auto what = peer->staged.too_slow(now, !peer->link->pending(), others_wait)) {
+        const auto next = peer->waits_to_stage    ? Staging::Next::waits_here
+                          : peer->link->pending() ? Staging::Next::other
+                                                  : Staging::Next::nothing;
+        if (const auto what = peer->staged.too_slow(now, next, room_wanted)) {
             peer->link->break_with(Error(ErrorCode::overloaded, fmt::format("{} {}", who(*peer), *what)));
             ++cut;
         }
@@ -166,7 +229,7 @@ bool NodeCore::reply_in_parts(const wire::FrameHeader& call, const Pieces& data,
             const std::shared_ptr<PeerState> kept = peer->shared_from_this();
             const std::size_t bytes = wire::kHeaderBytes + sizeof(wire::Part) + piece.size();
             const Status room =
-                wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, true);
+                wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, {.quiet = true});
             if (!room && room.error().code() == ErrorCode::timed_out && kept->link)
                 kept->link->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
             if (!room) return false;

@@ -64,10 +64,10 @@ unsigned NodeCore::work(Lead& lead) {
         progress_in_ = kProgressSteps;
         if (fabric_->progress() > 0) handled += 1 + serve_all(lead);
     }
-    if (!local_.empty() && !lost(lead) && !lead.turn.quiet) handled += serve_local(lead);
+    if (!local_.empty() && !lost(lead) && lead.runs_functions()) handled += serve_local(lead);
     if (calls_.first_deadline() && !lost(lead)) handled += end_late_calls();
     if (!room_waits_.empty() && !lost(lead)) handled += tell_of_room();
-    if (!ready_.empty() && !lost(lead) && !lead.turn.quiet) handled += tell_of_ends(lead);
+    if (!ready_.empty() && !lost(lead) && lead.runs_functions()) handled += tell_of_ends(lead);
     if (--housekeeping_in_ == 0 && !lost(lead)) {
         housekeeping_in_ = kHousekeepingSteps;
         if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
@@ -112,11 +112,13 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
         void* const argument = slot->notify_argument;
         Run callback{.watch = &lead.watch};
         begin_run(callback);
+        go_beneath(lead);
         const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &callback});
         lead.lock.unlock();
         notify(argument);
         lead.lock.lock();
         in_user_code_ = outer;
+        come_up(lead);
         end_run(callback);
         ++told;
     }
@@ -261,13 +263,13 @@ void NodeCore::await_frames(Lead& lead) {
     watch.signals.clear();
     for (const auto& peer :
          peers_)  // a parked call is there already: what it waits for comes among replies, or by attention_
-        if (peer->link) peer->link->await(watch.signals, !peer->parked && !lead.turn.quiet);
+        if (peer->link) peer->link->await(watch.signals, !peer->parked && lead.runs_functions());
 }
 
 void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     const auto no_later = [&deadline](TimePoint limit) { deadline = deadline ? std::min(*deadline, limit) : limit; };
     bool restless = (local_parked_ && !local_parked_->for_thread) || !room_waits_.empty();
-    bool pending = !local_.empty() && !local_parked_ && !lead.turn.quiet;
+    bool pending = !local_.empty() && !local_parked_ && lead.runs_functions();
     const bool quiet = fabric_->announce_sleep();
     for (const auto& peer : peers_) {
         if (!peer->link) continue;
@@ -275,11 +277,11 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
         const bool sends = !ended && (!peer->outbox[0].empty() || !peer->outbox[1].empty());
         if (ended && awaits_goodbye(*peer)) no_later(*peer->broken_since + kGoodbyeWait);
         restless = restless || sends || (peer->parked && !peer->parked->for_thread);
-        const bool takes_calls = !peer->parked && !lead.turn.quiet;
+        const bool takes_calls = !peer->parked && lead.runs_functions();
         pending = pending || peer->lost || peer->link->pending(takes_calls);
         if (!peer->link->by_messages() || !peer->staged.is_empty()) no_later(Clock::now() + kSleepMax);
     }
-    pending = pending || (!ready_.empty() && !lead.turn.quiet);
+    pending = pending || (!ready_.empty() && lead.runs_functions());
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
     if (const auto first = calls_.first_deadline()) no_later(*first);
     if (const auto warning = next_warning()) no_later(*warning);
@@ -419,7 +421,7 @@ void NodeCore::watch_waiting(Baton::Seen& seen) {
     tell(baton_.hand_over_to_waiting());
 }
 
-// One thread of the node's own runs no function, so that there is one when all others are in some: it takes replies, ends calls whose
+// One thread of the node's own runs no function, so that there is one when all others are in some: it takes replies and parts, ends calls whose
 // time is up, and leaves the calls in their mailboxes to the next thread that comes back.
 void NodeCore::stand_by(OwnThread& self) {
     Hold hold(*this);

@@ -7,11 +7,12 @@ namespace rove {
 
 // Leads, or waits for a leader, until it is done or late, or the node is at its end. Gives done().
 template <typename Done>
-bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, bool quiet, bool limited) {
+bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manner manner) {
     if (done()) return true;
     const auto late = [&] { return ending_ || (deadline && Clock::now() >= *deadline); };
     if (late()) {
-        if (!ending_) look_once(lock);
+        // A look may run functions.
+        if (!ending_ && !manner.quiet && !manner.holds_back && manner.turn == nullptr) look_once(lock);
         return done();
     }
     step_aside();
@@ -19,8 +20,12 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, bool 
     const bool run_waits = here.run != nullptr && here.run->handed_over;
     if (run_waits) --long_runs_;
     nested_ += here.core != nullptr ? 1 : 0;
-    quiet = quiet || no_nesting_ > 0;
-    Lead lead{.lock = lock, .turn = {.own = false, .quiet = quiet}, .limited = limited || deadline};
+    const bool quiet = manner.quiet || no_nesting_ > 0;
+    Lead lead{.lock = lock,
+              .turn = {.own = false, .quiet = quiet},
+              .limited = manner.limited || deadline,
+              .holds_back = manner.holds_back,
+              .turn_beneath = manner.turn};
     baton_.begin_wait();
     bool is_done = false, watches = false;
     Baton::Seen seen;

@@ -27,13 +27,14 @@ bool NodeCore::awaits_goodbye(PeerState& peer) {
     return now < *peer.broken_since + kGoodbyeWait;
 }
 
-// For the thread that wants to meet the peer again: others' calls go on meanwhile.
+// For the thread that wants to meet the peer again: others' calls go on meanwhile. Nothing runs on top of it, for it may be about to
+// send what it reads in place.
 Status NodeCore::await_goodbye(PeerState& peer, Lock& lock, Deadline deadline) {
     if (!awaits_goodbye(peer)) return {};
-    const fabric::Link* const link = peer.link.get();
-    const auto said = [&] { return peer.link.get() != link || !awaits_goodbye(peer); };
+    const std::uint64_t meeting = peer.meeting;
+    const auto said = [&] { return peer.meeting != meeting || !awaits_goodbye(peer); };
     const TimePoint until = *peer.broken_since + kGoodbyeWait;
-    const bool in_time = lead_until(lock, deadline ? std::min(*deadline, until) : until, said);
+    const bool in_time = lead_until(lock, deadline ? std::min(*deadline, until) : until, said, {.holds_back = true});
     if (ending_) return tl::unexpected<Error>(stopped());
     if (in_time || said()) return {};
     return fail(ErrorCode::timed_out, "the link to {} has ended, and the call's time was over; it was not sent",

@@ -18,6 +18,7 @@
 #include "fabric/fabric.hpp"
 #include "node/absent_members.hpp"
 #include "node/code_arrival.hpp"
+#include "node/large_turns.hpp"
 #include "node/staging.hpp"
 #include "rove/node.hpp"
 #include "wire/control.hpp"
@@ -29,8 +30,8 @@ namespace rove {
 inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
 // Frames that wait for room, to all peers together: 16 that use all that one may.
 inline constexpr std::size_t kAllOutboxBytesMax = 16 * kOutboxBytesMax;
-// Large payloads that one thread sends to one peer at once, for functions that it runs one within the other: one fewer than the
-// receiver takes from a peer.
+// Large payloads that have been begun to one peer at once, by functions that run one on top of the other's wait: one fewer than
+// the receiver takes from a peer.
 inline constexpr std::size_t kLargesMax = kStagedBytesMax / wire::kMessageBytesMax - 1;
 // After so many calls with its code inline, a function that is not to be sent inline always is called by its handle: by then the
 // code in the frames has cost about as much as sending it ahead once.
@@ -78,12 +79,12 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     CodeArrival code_arrival;                               // what it sends in pieces
     ForeignCode foreign_code;                               // what it may have sent to others
     std::optional<Parked> parked;
-    std::deque<Forwarded> forwarded;      // not known to have been taken by the peer
-    std::deque<Forwarded> sent_on;        // taken: kSentOnMax
-    Staging staged;                       // payloads that come in parts
-    bool waits_to_stage = false;          // the next one waits until others' are taken
-    std::uint64_t parts_sent = 0;         // payloads that went in parts
-    std::vector<std::thread::id> larges;  // threads that send one: more than one only where they are one thread, nested
+    std::deque<Forwarded> forwarded;  // not known to have been taken by the peer
+    std::deque<Forwarded> sent_on;    // taken: kSentOnMax
+    Staging staged;                   // payloads that come in parts
+    bool waits_to_stage = false;      // the next one waits until others' are taken
+    std::uint64_t parts_sent = 0;     // payloads that went in parts
+    LargeTurns larges;                // who sends them
     Peer::Counters counters;
     bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …
     std::thread::id frame_opened_by;  // … but not the thread that fills it

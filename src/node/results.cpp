@@ -12,6 +12,14 @@ void NodeCore::wait_into(Lock& lock, CallTable::Id id, const ResultSink& sink) {
     if (CallSlot* const slot = calls_.find(id)) slot->sink = nullptr;
 }
 
+// Of a call that was waited for: where it has not ended, the node has.
+Result<CallSlot*> NodeCore::ended_slot(CallTable::Id id) {
+    CallSlot* const slot = calls_.find(id);
+    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->state == CallSlot::State::flying) slot->end(stopped());
+    return slot;
+}
+
 Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte> into) {
     struct Copying {
         std::span<std::byte> into;
@@ -23,7 +31,7 @@ Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte>
                               if (total <= to.into.size())
                                   std::memcpy(to.into.data() + to.done, part.data(), part.size());
                               to.done += part.size();
-                              return true;
+                              return ResultSink::Took::accepted;
                           },
                           &copying};
     Afterwards afterwards;
@@ -33,9 +41,7 @@ Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte>
         return *size;
     }
     wait_into(hold.lock(), id, sink);
-    CallSlot* slot = calls_.find(id);
-    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
-    if (slot->state == CallSlot::State::flying) slot->end(stopped());
+    ROVE_TRY(CallSlot* const slot, ended_slot(id));
     Result<std::size_t> size = slot->in_sink() ? copying.total : slot->data().size();
     if (slot->error())
         size = tl::unexpected<Error>(*slot->error());
@@ -51,9 +57,7 @@ Result<CallEnd> NodeCore::finish(CallTable::Id id) {
     Afterwards afterwards;
     Hold hold(*this);
     (void)wait_for(hold.lock(), id, std::nullopt);
-    CallSlot* slot = calls_.find(id);
-    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
-    if (slot->state == CallSlot::State::flying) slot->end(stopped());
+    ROVE_TRY(CallSlot* const slot, ended_slot(id));
     if (slot->error()) {
         Error error = *slot->error();
         afterwards = free_slot(id);
@@ -67,9 +71,7 @@ Result<CallEnd> NodeCore::finish(CallTable::Id id) {
 Result<std::optional<Bytes>> NodeCore::result_into(CallTable::Id id, const ResultSink& sink) {
     Hold hold(*this);
     wait_into(hold.lock(), id, sink);
-    CallSlot* slot = calls_.find(id);
-    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
-    if (slot->state == CallSlot::State::flying) slot->end(stopped());
+    ROVE_TRY(CallSlot* const slot, ended_slot(id));
     if (slot->error()) return tl::unexpected<Error>(*slot->error());
     return slot->in_sink() ? std::nullopt : std::optional(slot->data());
 }
@@ -77,9 +79,7 @@ Result<std::optional<Bytes>> NodeCore::result_into(CallTable::Id id, const Resul
 Result<Bytes> NodeCore::result(CallTable::Id id) {
     Hold hold(*this);
     (void)wait_for(hold.lock(), id, std::nullopt);
-    CallSlot* slot = calls_.find(id);
-    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
-    if (slot->state == CallSlot::State::flying) slot->end(stopped());
+    ROVE_TRY(CallSlot* const slot, ended_slot(id));
     if (slot->error()) return tl::unexpected<Error>(*slot->error());
     return slot->data();
 }

@@ -36,6 +36,10 @@ SpareMemory::~SpareMemory() {
     for (const auto& place : kept_) munmap(place.data(), place.size());
 }
 
+std::size_t SpareMemory::room_for(std::size_t bytes) {
+    return bytes < kMappedPayloadBytesMin ? bytes : std::bit_ceil(bytes);
+}
+
 Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
     LargeBytes taken;
     taken.size_ = bytes;
@@ -45,12 +49,13 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
         return taken;
     }
     taken.home_ = shared_from_this();
-    const std::size_t wanted = std::bit_ceil(bytes);  // few sizes, so that most of what is kept fits
+    const std::size_t wanted = room_for(bytes);
     {
         const std::lock_guard lock(mutex_);
-        // The one that was used last of those that fit: it is the likeliest to be in the cache.
+        // The one that was used last of those of this size: it is the likeliest to be in the cache. None that is larger, for all of
+        // its pages are there.
         const auto found =
-            std::find_if(kept_.rbegin(), kept_.rend(), [wanted](const auto& place) { return place.size() >= wanted; });
+            std::find_if(kept_.rbegin(), kept_.rend(), [wanted](const auto& place) { return place.size() == wanted; });
         if (found != kept_.rend()) {
             taken.place_ = *found;
             kept_.erase(std::next(found).base());

@@ -40,6 +40,8 @@ public:
     [[nodiscard]] std::byte* data() const { return place_.data(); }
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] Bytes bytes() const { return place_.first(size_); }
+    // What it takes of the machine: less than twice its size.
+    [[nodiscard]] std::size_t room() const { return place_.size(); }
 
 private:
     friend class SpareMemory;
@@ -56,6 +58,8 @@ public:
     SpareMemory(const SpareMemory&) = delete;
     ~SpareMemory();
 
+    // What so many bytes take: what is mapped has few sizes, so that most of what is kept is used again.
+    [[nodiscard]] static std::size_t room_for(std::size_t bytes);
     // overloaded: the machine has none.
     [[nodiscard]] Result<LargeBytes> take(std::size_t bytes);
     // Unmaps what is beyond the bound, and everything where none of it was used for kSpareFor.

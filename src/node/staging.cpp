@@ -13,7 +13,7 @@ void Staging::begin(std::uint64_t number, LargeBytes place, TimePoint now) {
         waited_ = {};
         arrived_ = 0;
     }
-    bytes_ += place.size();
+    bytes_ += place.room();
     payloads_[number].place = std::move(place);
 }
 
@@ -36,7 +36,7 @@ std::optional<LargeBytes> Staging::take(const wire::Staged& which) {
         found->second.arrived != which.total_bytes)
         return std::nullopt;
     LargeBytes whole = std::move(found->second.place);
-    bytes_ -= whole.size();
+    bytes_ -= whole.room();
     payloads_.erase(found);
     return whole;
 }
@@ -44,7 +44,7 @@ std::optional<LargeBytes> Staging::take(const wire::Staged& which) {
 std::size_t Staging::forget(std::uint64_t number) {
     const auto found = payloads_.find(number);
     if (found == payloads_.end()) return 0;
-    const std::size_t bytes = found->second.place.size();
+    const std::size_t bytes = found->second.place.room();
     bytes_ -= bytes;
     payloads_.erase(found);
     return bytes;
@@ -55,22 +55,23 @@ std::size_t Staging::clear() {
     return std::exchange(bytes_, 0);
 }
 
-std::optional<std::string> Staging::too_slow(TimePoint now, bool waited_for, bool others_wait) {
+std::optional<std::string> Staging::too_slow(TimePoint now, Next next, bool room_wanted) {
     const Duration since = std::min<Duration>(now - std::exchange(looked_at_, now), kStagingLookMax);
-    if (payloads_.empty() || !waited_for) return std::nullopt;
+    if (payloads_.empty() || next == Next::other) return std::nullopt;
     for (auto& [number, payload] : payloads_)
         if ((payload.age += since) > kStagedAgeMax)
             return fmt::format("began a payload of {} bytes, and its call did not come within {} s",
                                payload.place.size(), kStagedAgeMax.count());
     waited_ += since;
-    const Duration window = others_wait ? kStagingStalledFor : kStagingIdleFor;
+    const Duration window = room_wanted ? kStagingStalledFor : kStagingIdleFor;
     if (waited_ < window) return std::nullopt;
     const double seconds = std::chrono::duration<double>(waited_).count();
     const auto due = static_cast<std::size_t>(seconds * static_cast<double>(kStagingRateMin));
     if (arrived_ < due)
-        return fmt::format(
-            "began to send a payload and sent {} bytes in {:.0f} s, of the {} a second that are the least{}", arrived_,
-            seconds, kStagingRateMin, others_wait ? "; others wait for its room" : "");
+        return fmt::format("sent {} bytes of the payloads that it has begun in {:.0f} s, and must send {} a second{}{}",
+                           arrived_, seconds, kStagingRateMin,
+                           next == Next::waits_here ? "; it waits for room for one more" : "",
+                           room_wanted ? "; others wait for room" : "");
     waited_ = {};
     arrived_ = 0;
     return std::nullopt;

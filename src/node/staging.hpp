@@ -2,9 +2,10 @@
 //
 // A peer that begins a payload takes room that others may be waiting for, so it must send at a least rate, and must not take longer
 // than a limit altogether. Only time in which this node waits for the peer counts: what lies in the mailbox already, behind a call
-// that waits for its code or for a thread, is late by no fault of the peer's.
+// that waits for its code or for a thread, is late by no fault of the peer's. But who begins one payload before another is whole
+// holds room while it waits for more; an honest peer sends one after the other, so that time counts as well.
 //
-// Threads: under the node's lock. Nothing here takes longer because a peer announces more.
+// Threads: under the node's lock.
 #pragma once
 
 #include <chrono>
@@ -26,11 +27,12 @@ inline constexpr std::size_t kStagedMax = 256;  // of them; a thread sends one a
 inline constexpr std::size_t kAllStagedBytesMax = 4 * kStagedBytesMax;
 // What a peer that has begun a payload sends of such at least: 128 kbit/s, the rate of a slow line.
 inline constexpr std::size_t kStagingRateMin = 16UL * 1024;  // bytes a second
-// On the average over so long while others wait for room, and over so long while nobody does.
+// The time over which that is measured while somebody waits for room …
 inline constexpr auto kStagingStalledFor = std::chrono::seconds(10);
+// … and while nobody does.
 inline constexpr auto kStagingIdleFor = std::chrono::seconds(60);
-// And how old a payload becomes before its call has come: enough for the largest at 27 KiB/s.
-inline constexpr auto kStagedAgeMax = std::chrono::seconds(1200);
+// How old a payload becomes before its call has come: what the largest takes at the least rate (2,048 s), and the call.
+inline constexpr auto kStagedAgeMax = std::chrono::seconds(wire::kMessageBytesMax / kStagingRateMin) + kStagingIdleFor;
 // The most that counts between two looks: when nobody looked for longer, this node was the slow one.
 inline constexpr auto kStagingLookMax = std::chrono::milliseconds(200);
 
@@ -39,9 +41,9 @@ public:
     [[nodiscard]] bool is_empty() const { return payloads_.empty(); }
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
     [[nodiscard]] bool contains(std::uint64_t number) const { return payloads_.contains(number); }
-    // Whether a payload of that size is within what one peer may have here.
-    [[nodiscard]] bool may_begin(std::size_t bytes) const {
-        return bytes <= kStagedBytesMax - bytes_ && payloads_.size() < kStagedMax;
+    // Whether a payload that takes so much room is within what one peer may have here.
+    [[nodiscard]] bool may_begin(std::size_t room) const {
+        return room <= kStagedBytesMax - bytes_ && payloads_.size() < kStagedMax;
     }
     // Precondition: it may, and no payload has that number.
     void begin(std::uint64_t number, LargeBytes place, TimePoint now);
@@ -53,9 +55,14 @@ public:
     std::size_t forget(std::uint64_t number);
     std::size_t clear();
 
-    // To be asked again and again. `waited_for`: nothing of the peer is there that was not taken. Gives what the peer did, where it
-    // is too slow.
-    [[nodiscard]] std::optional<std::string> too_slow(TimePoint now, bool waited_for, bool others_wait);
+    // What is next in the peer's mailbox.
+    enum class Next : std::uint8_t {
+        nothing,     // this node waits for the peer
+        other,       // the peer waits for this node
+        waits_here,  // the beginning of one more payload, for which there is no room
+    };
+    // To be asked again and again. Gives what the peer did, where it is too slow. `room_wanted`: somebody waits for room.
+    [[nodiscard]] std::optional<std::string> too_slow(TimePoint now, Next next, bool room_wanted);
 
 private:
     using Duration = TimePoint::duration;
@@ -65,7 +72,7 @@ private:
         Duration age{};
     };
     std::unordered_map<std::uint64_t, Payload> payloads_;
-    std::size_t bytes_ = 0;  // as announced
+    std::size_t bytes_ = 0;  // of room, for all that was announced
     TimePoint looked_at_{};
     Duration waited_{};        // for the peer, since its rate was looked at …
     std::size_t arrived_ = 0;  // … and what it has sent since then

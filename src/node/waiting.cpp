@@ -5,7 +5,7 @@
 namespace rove {
 
 bool NodeCore::wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline) {
-    return lead_until(lock, deadline, [this, id] { return has_ended(id); }, false, calls_.is_limited(id));
+    return lead_until(lock, deadline, [this, id] { return has_ended(id); }, {.limited = calls_.is_limited(id)});
 }
 
 bool NodeCore::wait(CallTable::Id id, std::optional<TimePoint> deadline) {

@@ -128,7 +128,7 @@ TEST_F(Staging, IsBoundedOverAllPeersAndWhoDoesNotGoOnIsCutOff) {
     const PeerState& cut_off = *detail::Edge::state(one.link);
     EXPECT_TRUE(soon([&] {
         (void)one.node.poll(0ms);
-        return cut_off.gone.find("a second that are the least") != std::string::npos;
+        return cut_off.gone.find("of the payloads that it has begun") != std::string::npos;
     })) << "told: "
         << cut_off.gone;
 }

@@ -97,11 +97,12 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     using enum CallTable::Gathered;
     struct Taking {
         std::size_t bytes = 0, total = 0, refuse_at = SIZE_MAX;
-        static bool take(void* self, Bytes part, std::size_t total) {
+        ResultSink::Took refuses_as = ResultSink::Took::refused;
+        static ResultSink::Took take(void* self, Bytes part, std::size_t total) {
             auto& taking = *static_cast<Taking*>(self);
             taking.bytes += part.size();
             taking.total = total;
-            return taking.bytes < taking.refuse_at;
+            return taking.bytes < taking.refuse_at ? ResultSink::Took::accepted : taking.refuses_as;
         }
     } taking;
     const ResultSink sink{&Taking::take, &taking};
@@ -128,6 +129,12 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     EXPECT_EQ(table.gather(refused, 0, 300, ByteBuffer(100)), ended);
     ASSERT_TRUE(refused.error());
     EXPECT_EQ(refused.error()->code(), ErrorCode::invalid);
+    CallSlot& without_memory = *table.flying(*table.begin(nullptr));
+    without_memory.sink = &sink;
+    taking = {.refuse_at = 1, .refuses_as = ResultSink::Took::no_memory};
+    EXPECT_EQ(table.gather(without_memory, 0, 300, ByteBuffer(100)), ended);
+    ASSERT_TRUE(without_memory.error());
+    EXPECT_EQ(without_memory.error()->code(), ErrorCode::overloaded);
 
     // Nobody waits when the first part comes: it stays here until somebody does.
     CallSlot& kept = *table.flying(*table.begin(nullptr));

@@ -20,12 +20,13 @@ std::size_t resident_bytes() {
 
 class StagedPayloads : public testing::Test {
 protected:
+    using Next = Staging::Next;
     // Asks every 100 ms, as a node does, for so long.
-    std::optional<std::string> look_for(std::chrono::milliseconds time, bool waited_for = true,
-                                        bool others_wait = false) {
+    std::optional<std::string> look_for(std::chrono::milliseconds time, Next next = Next::nothing,
+                                        bool room_wanted = false) {
         std::optional<std::string> slow;
         for (const TimePoint end = now_ + time; now_ < end && !slow;)
-            slow = staging_.too_slow(now_ += 100ms, waited_for, others_wait);
+            slow = staging_.too_slow(now_ += 100ms, next, room_wanted);
         return slow;
     }
     void begin(std::uint64_t number, std::size_t bytes = wire::kMessageBytesMax) {
@@ -96,7 +97,7 @@ TEST_F(StagedPayloads, WhoTricklesIsTooSlow) {
         slow = look_for(3s);
     }
     ASSERT_TRUE(slow);
-    EXPECT_NE(slow->find("began to send a payload and sent "), std::string::npos) << *slow;
+    EXPECT_NE(slow->find("of the payloads that it has begun"), std::string::npos) << *slow;
     EXPECT_NE(slow->find(std::to_string(kStagingRateMin)), std::string::npos) << *slow;
     EXPECT_GT(offset, 15U) << "nobody waited: a minute is given";
 }
@@ -104,8 +105,8 @@ TEST_F(StagedPayloads, WhoTricklesIsTooSlow) {
 TEST_F(StagedPayloads, WhoStandsStillMakesWaySoonerWhereOthersWait) {
     begin(1);
     ASSERT_TRUE(add(1, 0, 65536));  // less than is due within that time
-    EXPECT_FALSE(look_for(9s, true, true));
-    const auto slow = look_for(2s, true, true);
+    EXPECT_FALSE(look_for(9s, Next::nothing, true));
+    const auto slow = look_for(2s, Next::nothing, true);
     ASSERT_TRUE(slow);
     EXPECT_NE(slow->find("others wait"), std::string::npos) << *slow;
 }
@@ -116,17 +117,49 @@ TEST_F(StagedPayloads, WhoIsSlowButHonestIsNot) {
     for (int second = 0; second < 300; ++second) {
         ASSERT_TRUE(add(1, offset, 2 * kStagingRateMin));
         offset += 2 * kStagingRateMin;
-        ASSERT_FALSE(look_for(1s, true, second % 2 == 0)) << second;
+        ASSERT_FALSE(look_for(1s, Next::nothing, second % 2 == 0)) << second;
     }
 }
 
 // What lies in the mailbox already waits for this node; and when nobody looked, nobody took anything.
 TEST_F(StagedPayloads, OnlyTimeInWhichThePeerIsWaitedForCounts) {
     begin(1);
-    EXPECT_FALSE(look_for(3600s, false, true));
+    EXPECT_FALSE(look_for(3600s, Next::other, true));
     now_ += 3600s;
-    EXPECT_FALSE(look_for(9s, true, true));
-    EXPECT_TRUE(look_for(2s, true, true));
+    EXPECT_FALSE(look_for(9s, Next::nothing, true));
+    EXPECT_TRUE(look_for(2s, Next::nothing, true));
+}
+
+// Who begins one payload more before it has sent the others holds their room meanwhile: honest peers do not.
+TEST_F(StagedPayloads, WhoWaitsForMoreRoomThanItHoldsMakesWay) {
+    begin(1);
+    EXPECT_FALSE(look_for(9s, Next::waits_here, true));
+    const auto slow = look_for(2s, Next::waits_here, true);
+    ASSERT_TRUE(slow);
+    EXPECT_NE(slow->find("waits for room for one more"), std::string::npos) << *slow;
+}
+
+TEST_F(StagedPayloads, WhoHoldsNothingMayWaitForRoom) {
+    EXPECT_FALSE(look_for(3600s, Next::waits_here, true));
+}
+
+// A payload just over a power of two takes nearly twice its size.
+TEST_F(StagedPayloads, CountWhatTheyTakeOfTheMachine) {
+    const std::size_t bytes = wire::kMessageBytesMax / 2 + 1;
+    ASSERT_EQ(SpareMemory::room_for(bytes), wire::kMessageBytesMax);
+    for (std::uint64_t number = 0; number < kStagedBytesMax / wire::kMessageBytesMax; ++number) begin(number, bytes);
+    EXPECT_EQ(staging_.bytes(), kStagedBytesMax);
+    EXPECT_FALSE(staging_.may_begin(1));
+}
+
+// The least rate must be enough for the largest payload.
+TEST_F(StagedPayloads, TheLargestAtTheLeastRateIsInTime) {
+    begin(1);
+    for (std::size_t offset = 0; offset < wire::kMessageBytesMax; offset += kStagingRateMin) {
+        ASSERT_FALSE(look_for(1s, Next::nothing, true)) << offset;
+        ASSERT_TRUE(add(1, offset, kStagingRateMin));
+    }
+    EXPECT_TRUE(staging_.take({1, wire::kMessageBytesMax}));
 }
 
 // The rate is kept by other payloads, or all of it is there, but its call does not come.
@@ -153,11 +186,11 @@ TEST_F(StagedPayloads, NoneIsKeptForEver) {
 
 TEST_F(StagedPayloads, ANewOneBeginsWithAllItsTime) {
     begin(1);
-    EXPECT_FALSE(look_for(9s, true, true));
+    EXPECT_FALSE(look_for(9s, Next::nothing, true));
     staging_.clear();
-    EXPECT_FALSE(look_for(100s, true, true));
+    EXPECT_FALSE(look_for(100s, Next::nothing, true));
     begin(2);
-    EXPECT_FALSE(look_for(9s, true, true));
+    EXPECT_FALSE(look_for(9s, Next::nothing, true));
 }
 
 // ---- the memory
@@ -186,6 +219,19 @@ TEST(SpareMemory, IsUsedAgainAndNotKeptForEver) {
     EXPECT_TRUE(memory->is_due(Clock::now() + kSpareFor + 1s));
     memory->trim(Clock::now() + kSpareFor + 1s);
     EXPECT_TRUE(memory->is_empty());
+}
+
+// A small payload in the place of a large one would keep all of its pages.
+TEST(SpareMemory, GivesNoLargePlaceForASmallPayload) {
+    const auto memory = std::make_shared<SpareMemory>();
+    (void)*memory->take(wire::kMessageBytesMax);
+    EXPECT_FALSE(memory->is_empty());
+    const LargeBytes small = *memory->take(kMappedPayloadBytesMin);
+    EXPECT_EQ(small.room(), kMappedPayloadBytesMin);
+    const LargeBytes middle = *memory->take(wire::kMessageBytesMax / 2);
+    EXPECT_EQ(middle.room(), wire::kMessageBytesMax / 2);
+    const LargeBytes large = *memory->take(wire::kMessageBytesMax - 1);
+    EXPECT_TRUE(memory->is_empty()) << "that one fits";
 }
 
 TEST(SpareMemory, KeepsNoMoreThanItsBound) {
