@@ -156,8 +156,8 @@ TEST_F(StagedPayloads, CountWhatTheyTakeOfTheMachine) {
 TEST_F(StagedPayloads, TheLargestAtTheLeastRateIsInTime) {
     begin(1);
     for (std::size_t offset = 0; offset < wire::kMessageBytesMax; offset += kStagingRateMin) {
-        ASSERT_FALSE(look_for(1s, Next::nothing, true)) << offset;
         ASSERT_TRUE(add(1, offset, kStagingRateMin));
+        ASSERT_FALSE(look_for(1s, Next::nothing, true)) << offset;
     }
     EXPECT_TRUE(staging_.take({1, wire::kMessageBytesMax}));
 }
