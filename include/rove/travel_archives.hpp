@@ -108,10 +108,8 @@ public:
         if (grow(bytes)) in_place_[in_place_count_++] = {to_.size(), {data, bytes}};
     }
     void write(const void* data, std::size_t bytes) {
-        if (!grow(bytes)) return;
-        const std::size_t at = to_.size();
-        to_.resize(at + bytes);  // not insert(): g++ 12 sees it write beyond the end
-        std::memcpy(to_.data() + at, data, bytes);
+        const auto* first = static_cast<const std::byte*>(data);
+        if (grow(bytes)) to_.insert(to_.end(), first, first + bytes);
     }
     void align(std::size_t alignment) {
         const std::size_t lacks = (alignment - size_ % alignment) % alignment;
