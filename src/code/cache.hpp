@@ -75,6 +75,7 @@ struct Function {
     std::atomic<Ran> ran{Ran::image};
     std::atomic<bool> is_long{false};   // it kept the node's mailboxes waiting: for the node to use
     std::atomic<bool> is_short{false};  // it has run, and did not: for the node, too
+    std::atomic<bool> waits_quietly{false};  // it kept its thread to itself while it waited: the same
     EntryPoint image = nullptr;         // the cache's own: where its image has it, while that is loaded
 };
 

@@ -78,11 +78,10 @@ Status NodeCore::start() {
     // Beside the threads for functions that run long there are one that serves the mailboxes, one that watches it, and one that
     // stands by and runs no function; with one thread each function runs to its end.
     if (options_.own_thread) own_threads_ = options_.threads < 2 ? 1 : options_.threads + 2;
-    own_live_ = own_threads_ < 2 ? own_threads_ : own_threads_ + 1;
-    for (unsigned i = 0; i < own_live_; ++i) {
-        OwnThread& own = threads_.emplace_back();
-        own.thread = i < own_threads_ ? std::thread([this, &own] { serve_own_thread(own); })
-                                      : std::thread([this, &own] { stand_by(own); });
+    {
+        Hold hold(*this);
+        for (unsigned i = 0; i < own_threads_; ++i) add_own_thread(&NodeCore::serve_own_thread);
+        if (own_threads_ > 1) add_own_thread(&NodeCore::stand_by);
     }
     if (!options_.join.empty()) return control_->join(options_.join);
     if (!options_.listen.empty()) set_identity(0, 1);

@@ -36,6 +36,13 @@ Error takes_no_code(const std::string& node) {
             node + " runs its own program's functions only, and takes no code; give it an address to listen on"};
 }
 
+Error too_many_quiet(const std::string& node, const code::Function& function) {
+    return {ErrorCode::overloaded,
+            fmt::format("{} on {}: {} functions wait there that let nothing else run on their threads, as many as may, and none "
+                        "of them has ended for {} s; call fewer at once, or let them wait without rove::no_nesting",
+                        function.name, node, kQuietRunsMax, kQuietHoldFor.count())};
+}
+
 }  // namespace
 
 // What is wrong with a frame from this peer, if anything: its shape (wire/kinds.hpp), and whether this peer may say it. Peers speak
@@ -310,10 +317,12 @@ bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
     return true;
 }
 
-// As many functions run long already as there are threads for them. One that is not known yet is begun while there is a thread that
+// As many functions run long already as there are threads for them, or have waited quietly as may. One that is not known yet is begun while there is a thread that
 // could serve the mailboxes in this one's place.
 bool NodeCore::must_wait_for_thread(const code::Function& function) const {
-    if (long_runs_ < options_.threads || own_threads_ < 2) return false;
+    if (own_threads_ < 2) return false;
+    if (holds_quiet(function)) return true;
+    if (long_runs_ < options_.threads) return false;
     if (function.is_long.load(std::memory_order_relaxed)) return true;
     return !baton_.has_followers() && !function.is_short.load(std::memory_order_relaxed);
 }
@@ -365,6 +374,10 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, takes_no_code(name()));
     if (function == nullptr) return park(from, frame, nullptr, true);
     if (leave_to_follower(*function, lead)) return Taken::parked;
+    if (gives_up_quiet(*function)) {
+        parked.reset();
+        return refuse(from, frame, too_many_quiet(name(), *function));
+    }
     if (must_wait_for_thread(*function)) {
         const Taken taken = park(from, frame, function, false);
         parked->for_thread = true;

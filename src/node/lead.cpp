@@ -285,6 +285,8 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
     if (const auto first = calls_.first_deadline()) no_later(*first);
     if (const auto warning = next_warning()) no_later(*warning);
+    if (quiet_runs_ >= kQuietRunsMax && Clock::now() < quiet_changed_ + kQuietHoldFor)
+        no_later(quiet_changed_ + kQuietHoldFor);
     if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
         if (restless) no_later(Clock::now() + kShortSleep);
         baton_.fall_asleep();
@@ -347,6 +349,7 @@ void NodeCore::end_run(Run& run) {
         return;
     }
     std::erase(long_run_list_, &run);
+    if (run.replaced) take_thread_back(run);
     if (long_runs_-- >= options_.threads) wake_leader();  // another one may begin
     run.entered.reset();
     run.let_go();

@@ -21,6 +21,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     if (run_waits) --long_runs_;
     nested_ += here.core != nullptr ? 1 : 0;
     const bool quiet = manner.quiet || no_nesting_ > 0;
+    if (quiet && here.run != nullptr) replace_thread(*here.run);
     Lead lead{.lock = lock,
               .turn = {.own = false, .quiet = quiet},
               .limited = manner.limited || deadline,

@@ -27,6 +27,7 @@ struct Run {
     bool handed_over = false;
     bool forwarded = false;  // its frame's place says to whoever sent it on that it has not ended
     bool warned = false;
+    bool replaced = false;  // it has waited quietly on a thread of the node's own, which has another one in its place
     const code::Function* nested_in = nullptr;  // the function that waits beneath it in the same thread
     TimePoint begun{};
     std::shared_ptr<fabric::Link> holds{};  // `link`, where …

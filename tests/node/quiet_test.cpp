@@ -1,0 +1,171 @@
+// Functions that wait quietly, more of them than a node has threads: others are served all the same, and what they wait for may be a
+// call of their own node.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "../api/nodes.hpp"
+#include "node/core.hpp"
+#include "node/here.hpp"
+#include "soon.hpp"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::atomic<int> begun{0};
+std::atomic<bool> gate_is_open{false};
+
+void wait_at_gate() {
+    ++begun;
+    while (!gate_is_open) std::this_thread::sleep_for(1ms);
+}
+void wait_quietly(Here& here) {
+    NoNesting quiet;
+    here.caller().sync(fn<wait_at_gate>);
+}
+int answer() {
+    return 1;
+}
+int ask_back(Here& here) {
+    ++begun;
+    while (!gate_is_open) std::this_thread::sleep_for(1ms);
+    return here.caller().sync(fn<answer>);
+}
+int wait_quietly_for_a_callback(Here& here) {
+    NoNesting quiet;
+    return here.caller().sync(fn<ask_back>);
+}
+void stay() {
+    ++begun;
+    while (!gate_is_open) std::this_thread::sleep_for(1ms);
+}
+std::string much() {
+    ++begun;
+    return std::string(8 << 20, 'm');
+}
+
+class QuietWaits : public OnFabrics {
+protected:
+    static constexpr unsigned kThreads = 2;
+    // More than run functions side by side there: kThreads, and two that serve.
+    static constexpr unsigned kMore = 3 * (kThreads + 2);
+
+    void SetUp() override {
+        begun = 0;
+        gate_is_open = false;
+        NodeOptions few = options(true);
+        few.threads = kThreads;
+        server_ = std::make_unique<Node>(few);
+        NodeOptions wide = options();
+        wide.threads = kQuietRunsMax + 8;  // what is called back stays on a thread of its own
+        node_ = std::make_unique<Node>(wide);
+        peer_ = std::make_unique<Peer>(node_->connect(server_->address()));
+        others_ = std::make_unique<Node>(options());
+        other_ = std::make_unique<Peer>(others_->connect(server_->address()));
+    }
+    void TearDown() override {
+        gate_is_open = true;
+        other_.reset();
+        others_.reset();
+        OnFabrics::TearDown();
+    }
+    template <typename Each>
+    void all(std::vector<Each>& calls, std::chrono::seconds patience = 30s) {
+        const auto until = std::chrono::steady_clock::now() + patience;
+        for (auto& each : calls) {
+            const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+            ASSERT_TRUE(each.wait_for(std::max(left, 1ms))) << "it waits for ever";
+        }
+    }
+    void expect_served() {
+        RawCall ping = other_->ping();
+        EXPECT_TRUE(ping.wait_for(10s)) << "nobody takes calls";
+        Call<int> call = other_->async(fn<answer>);
+        EXPECT_TRUE(call.wait_for(10s)) << "nobody runs functions";
+    }
+
+    std::unique_ptr<Node> others_;
+    std::unique_ptr<Peer> other_;
+};
+ROVE_ON_FABRICS(QuietWaits);
+
+TEST_P(QuietWaits, MoreThanThereAreThreadsKeepNobodyOut) {
+    std::vector<Call<void>> calls;
+    for (unsigned i = 0; i < kMore; ++i) calls.push_back(peer().async(fn<wait_quietly>));
+    ASSERT_TRUE(soon([] { return begun == static_cast<int>(kMore); })) << begun;
+    expect_served();
+    gate_is_open = true;
+    all(calls);
+}
+
+TEST_P(QuietWaits, MoreThanThereAreThreadsWaitForCallsOfTheirOwnNode) {
+    std::vector<Call<int>> calls;
+    for (unsigned i = 0; i < kMore; ++i) calls.push_back(peer().async(fn<wait_quietly_for_a_callback>));
+    ASSERT_TRUE(soon([] { return begun == static_cast<int>(kMore); })) << begun;
+    gate_is_open = true;
+    all(calls);
+    for (auto& each : calls) EXPECT_EQ(each.get(), 1);
+}
+
+// The functions that run long have their threads as ever beside those that wait quietly.
+TEST_P(QuietWaits, LongFunctionsBesideThemKeepNobodyOut) {
+    std::vector<Call<void>> calls;
+    for (unsigned i = 0; i < kMore; ++i) calls.push_back(peer().async(fn<wait_quietly>));
+    ASSERT_TRUE(soon([] { return begun == static_cast<int>(kMore); })) << begun;
+    for (unsigned i = 0; i < 2 * kThreads; ++i) calls.push_back(peer().async(fn<stay>));
+    ASSERT_TRUE(soon([] { return begun >= static_cast<int>(kMore + kThreads); })) << begun;
+    expect_served();
+    gate_is_open = true;
+    all(calls);
+}
+
+// A peer that takes nothing: the functions that reply to it with more than its mailbox holds wait for room, quietly.
+TEST_P(QuietWaits, LargeRepliesToOneThatHasStoppedKeepNobodyOut) {
+    NodeOptions deaf = options();
+    deaf.own_thread = false;
+    Node stopped(deaf);
+    const Peer link = stopped.connect(server_->address());
+    EXPECT_EQ(link.sync(fn<answer>), 1);
+    std::vector<Call<std::string>> calls;
+    for (unsigned i = 0; i < kMore; ++i) calls.push_back(link.async(fn<much>));
+    ASSERT_TRUE(soon([] { return begun == static_cast<int>(kMore); })) << begun;
+    expect_served();
+    all(calls);
+    for (auto& each : calls) EXPECT_EQ(each.get().size(), std::size_t{8} << 20);
+}
+
+// Beyond the bound they wait in their mailboxes, and end with an error where nothing goes on: what is behind them comes then.
+TEST_P(QuietWaits, BeyondTheirBoundTheyAreRefusedWhereNothingGoesOn) {
+    if (GetParam() != FabricChoice::shm) GTEST_SKIP() << "it takes kQuietHoldFor, and says nothing of the fabric";
+    (void)peer().sync(fn<answer>);
+    gate_is_open = true;
+    EXPECT_EQ(peer().sync(fn<wait_quietly_for_a_callback>), 1);  // it is known to wait quietly from here on
+    gate_is_open = false;
+    begun = 0;
+    constexpr unsigned kCalls = kQuietRunsMax + 20;
+    std::vector<Call<int>> calls;
+    for (unsigned i = 0; i < kCalls; ++i) calls.push_back(peer().async(fn<wait_quietly_for_a_callback>));
+    ASSERT_TRUE(soon([] { return begun >= static_cast<int>(kQuietRunsMax); })) << begun;
+    expect_served();
+    gate_is_open = true;
+    all(calls, 60s);
+    unsigned refused = 0;
+    for (auto& each : calls) {
+        try {
+            EXPECT_EQ(each.get(), 1);
+        } catch (const Error& error) {
+            ++refused;
+            EXPECT_EQ(error.code(), ErrorCode::overloaded) << error.message();
+        }
+    }
+    EXPECT_GT(refused, 0U);
+    EXPECT_LE(refused, kCalls - kQuietRunsMax);
+    gate_is_open = true;
+    EXPECT_EQ(peer().sync(fn<wait_quietly_for_a_callback>), 1) << "they come again once others have ended";
+}
+
+}  // namespace
+}  // namespace rove::test
