@@ -58,6 +58,7 @@ struct Scene {
     const char* name;
     int own = 0;                // threads of the node's own that run functions
     bool stands_by = false;     // and one that does not
+    int in_place = 0;           // of `own`: made in place of those that wait quietly, and not before
     int long_runs_max = 1;      // NodeOptions::threads
     bool takes_over = true;     // NodeOptions::threads > 1
     std::vector<Op> users{};    // one thread each
@@ -85,6 +86,7 @@ struct Frame {
     bool handled = false;      // lead_step
     bool watches = false;      // own_loop, lead_until; standby: it looks now and then
     bool handed_over = false;  // function
+    bool replaced = false;     // function
     std::uint64_t term = 0;    // function: in_user_code_.term
     Baton::Turn turn{.own = false};
     Baton::Seen seen{};
@@ -111,6 +113,7 @@ struct World {
     std::array<bool, kCallsMax> finished{};
     std::int8_t running = -1;  // the thread in whose function the leader is
     std::int8_t long_runs = 0;
+    std::int8_t quiet_runs = 0, made = 0;  // threads that have others in their place, and those
     bool attention = false, kicked = false, announced = false;
     bool stopping = false, ending = false;
 };
@@ -379,6 +382,7 @@ private:
                 if (done() || w_.ending) return pop();
                 step_aside();
                 if (handed_over()) --w_.long_runs;
+                if (frame.quiet) replace_thread();
                 frame.turn = {.own = false, .quiet = frame.quiet};
                 baton.begin_wait();
                 frame.at = 1;
@@ -478,7 +482,8 @@ private:
         return true;
     }
     [[nodiscard]] bool must_wait_for_thread() const {
-        if (w_.taken >= scene_.calls.size() || w_.long_runs < scene_.long_runs_max || scene_.own < 2) return false;
+        if (w_.taken >= scene_.calls.size() || w_.long_runs < scene_.long_runs_max || scene_.own - scene_.in_place < 2)
+            return false;
         const Call& call = scene_.calls[w_.taken];
         return call.known_long || (!w_.baton.has_followers() && !call.known_short);
     }
@@ -524,6 +529,7 @@ private:
                     w_.running = -1;
                 else if (w_.long_runs-- >= scene_.long_runs_max)
                     wake_leader();
+                if (frame.replaced) --w_.quiet_runs;
                 pop();
         }
     }
@@ -549,6 +555,18 @@ private:
         w_.running = -1;
     }
 
+    // A thread is in one function that waits quietly at most here.
+    void replace_thread() {
+        Frame* run = innermost_function(me());
+        if (run == nullptr || run->replaced || self_ >= scene_.own || scene_.in_place == 0) return;
+        run->replaced = true;
+        ++w_.quiet_runs;
+        if (w_.stopping || w_.made >= w_.quiet_runs || w_.made >= scene_.in_place) return;
+        Thread& thread = w_.threads[static_cast<std::size_t>(scene_.own - scene_.in_place + w_.made++)];
+        thread.place = Place::ready;
+        thread.depth = 1;
+        thread.stack[0] = {.kind = Kind::own_loop, .turn = {.own = true}};
+    }
     [[nodiscard]] bool below_is_timed(const Thread& thread) const {
         const Frame& frame = thread.stack[static_cast<std::size_t>(thread.depth - 2)];
         return frame.kind == Kind::lead_until && frame.timed;

@@ -37,14 +37,15 @@ std::string key_of(const World& w) {
     const auto put = [&key](auto... values) { (key.push_back(static_cast<char>(values)), ...); };
     for (const Reply reply : w.replies) put(reply);
     for (std::size_t i = 0; i < kCallsMax; ++i) put(w.finished[i]);
-    put(w.arrived, w.taken, w.running, w.long_runs, w.attention, w.kicked, w.announced, w.stopping, w.ending);
+    put(w.arrived, w.taken, w.running, w.long_runs, w.quiet_runs, w.made, w.attention, w.kicked, w.announced,
+        w.stopping, w.ending);
     for (const Thread& thread : w.threads) {
         put(thread.place, thread.told, thread.depth);
         for (int i = 0; i < thread.depth; ++i) {
             const Frame& f = thread.stack[static_cast<std::size_t>(i)];
             const bool leads = f.turn.term != 0 && !w.baton.lost(f.turn);
             put(f.kind, f.at, f.what, f.quiet, f.timed, f.is_late, f.rests, f.handled, f.watches, f.handed_over,
-                f.kind == Kind::function && !w.baton.lost(f.term), leads, leads && f.turn.for_long,
+                f.replaced, f.kind == Kind::function && !w.baton.lost(f.term), leads, leads && f.turn.for_long,
                 leads && f.turn.runs == BatonView::runs(w.baton));
             if (f.watches)
                 put(f.seen.run == 0                          ? 0
@@ -106,6 +107,7 @@ public:
     Found run() {
         World first;
         for (int i = 0; i < scene_.owned() + static_cast<int>(scene_.users.size()); ++i) {
+            if (i >= scene_.own - scene_.in_place && i < scene_.own) continue;  // not made yet
             Thread& thread = first.threads[static_cast<std::size_t>(i)];
             thread.place = Place::ready;
             thread.depth = 1;
@@ -299,6 +301,18 @@ const std::vector<Scene> kScenes = {
      .stands_by = true,
      .long_runs_max = 2,
      .calls = {kWaitsQuietly, kLong}},
+    {.name = "all wait quietly for a call that comes here",
+     .own = 3,
+     .in_place = 1,
+     .long_runs_max = 2,
+     .calls = {kWaitsQuietly, kWaitsQuietly, kShort},
+     .reply_needs = 2},
+    {.name = "the end, some wait quietly",
+     .own = 3,
+     .in_place = 1,
+     .long_runs_max = 2,
+     .calls = {kWaitsQuietly},
+     .shut_down = true},
     {.name = "the end, one stands by",
      .own = 2,
      .stands_by = true,

@@ -158,7 +158,7 @@ TEST_P(QuietWaits, BeyondTheirBoundTheyAreRefusedWhereNothingGoesOn) {
             EXPECT_EQ(each.get(), 1);
         } catch (const Error& error) {
             ++refused;
-            EXPECT_EQ(error.code(), ErrorCode::overloaded) << error.message();
+            EXPECT_EQ(error.code(), ErrorCode::overloaded) << error.what();
         }
     }
     EXPECT_GT(refused, 0U);
