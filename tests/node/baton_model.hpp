@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "choices.hpp"
 #include "node/baton.hpp"
 
 namespace rove {
@@ -116,26 +117,6 @@ struct World {
     std::int8_t quiet_runs = 0, made = 0;  // threads that have others in their place, and those
     bool attention = false, kicked = false, announced = false;
     bool stopping = false, ending = false;
-};
-
-// Gives each sequence of choices that a step can make, one after the other.
-class Choices {
-public:
-    unsigned choose(unsigned count) {
-        if (at_ == made_.size()) made_.push_back({0, count});
-        return made_[at_++].first;
-    }
-    bool next() {
-        at_ = 0;
-        while (!made_.empty() && made_.back().first + 1 >= made_.back().second) made_.pop_back();
-        if (made_.empty()) return false;
-        ++made_.back().first;
-        return true;
-    }
-
-private:
-    std::vector<std::pair<unsigned, unsigned>> made_;
-    std::size_t at_ = 0;
 };
 
 // ---- the steps
