@@ -537,8 +537,13 @@ unsigned NodeCore::housekeep(Lead& lead) {
             ++i;
     }
     changed += cut_off_slow_senders(now);
-    // Unmapping much takes long: without the lock.
+    // Unmapping takes long: without the lock, and with a look at the mailboxes between one step and the next.
     if (auto doomed = memory_.take_doomed(); !doomed.empty() || spare_memory_->is_due(now)) {
+        if (!doomed.empty()) {
+            housekeeping_due_ = {};
+            housekeeping_in_ = 1;
+            ++changed;
+        }
         lead.lock.unlock();
         doomed.clear();
         spare_memory_->trim(now);

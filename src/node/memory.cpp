@@ -37,27 +37,44 @@ MemoryTable::MemoryTable(std::size_t bytes_max)
       }()),
       bytes_max_(bytes_max) {}
 
-// Under the lock, as the two that follow.
-Status MemoryTable::take_room(std::uint64_t bytes, NodeId owner, bool& may_map) {
-    const auto owned = blocks_of_.find(owner);
+// Under the lock, as the three that follow.
+Result<std::shared_ptr<BlockOwner>> MemoryTable::take_room(std::uint64_t bytes, NodeId node, bool& may_map) {
+    const auto known = owners_.find(node);
     if (bytes > bytes_max_ - bytes_ || blocks_.size() >= kBlocksMax)
         return fail(ErrorCode::overloaded, "{} bytes: peers hold {} of the {} bytes in {} buffers that they may", bytes,
                     bytes_, bytes_max_, blocks_.size());
-    if (owned != blocks_of_.end() && owned->second >= kBlocksOfPeerMax)
+    if (known != owners_.end() && known->second->blocks >= kBlocksOfPeerMax)
         return fail(ErrorCode::overloaded, "{} bytes: {} has {} buffers here, the most that one may", bytes,
-                    who(owner, {}), owned->second);
-    ++blocks_of_[owner];
+                    who(node, {}), known->second->blocks);
+    std::shared_ptr<BlockOwner>& owner = owners_[node];
+    if (!owner) {
+        owner = std::make_shared<BlockOwner>();
+        owner->node = node;
+    }
+    ++owner->blocks;
+    owner->bytes += bytes;
     bytes_ += bytes;
     may_map = bytes >= kMappedBytesMin && mappings_ < kMappingsMax && unmapped_max_ > 0;
-    if (!may_map) return {};
-    ++mappings_;
-    return {};
+    if (may_map) {
+        ++owner->mappings;
+        ++mappings_;
+    }
+    return owner;
 }
 
-void MemoryTable::give_room_back(std::uint64_t bytes, NodeId owner, bool was_mapped) {
+// Of an owner that has gone, all was given back at once.
+void MemoryTable::give_room_back(BlockOwner& owner, std::uint64_t bytes, bool was_mapped) {
+    if (owner.gone) return;
+    if (was_mapped) no_mapping_after_all(owner);
     bytes_ -= bytes;
-    if (was_mapped) --mappings_;
-    if (const auto owned = blocks_of_.find(owner); --owned->second == 0) blocks_of_.erase(owned);
+    owner.bytes -= bytes;
+    if (--owner.blocks == 0) owners_.erase(owner.node);
+}
+
+void MemoryTable::no_mapping_after_all(BlockOwner& owner) {
+    if (owner.gone) return;
+    --owner.mappings;
+    --mappings_;
 }
 
 void MemoryTable::close_file(Block& block) {
@@ -68,16 +85,15 @@ void MemoryTable::close_file(Block& block) {
 
 Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId owner) {
     std::shared_ptr<Block> block(new Block);
-    block->owner_ = owner;
     Place place{.bytes = bytes};
     bool may_map = false;
     {
         const std::lock_guard lock(mutex_);
-        ROVE_CHECK(take_room(bytes, owner, may_map));
+        ROVE_TRY(block->owner_, take_room(bytes, owner, may_map));
     }
     const auto give_back = [&] {
         const std::lock_guard lock(mutex_);
-        give_room_back(bytes, owner, may_map);
+        give_room_back(*block->owner_, bytes, may_map);
         return fail(ErrorCode::overloaded, "{} bytes: this machine has no memory for them", bytes);
     };
     if (may_map) {
@@ -104,14 +120,17 @@ Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId own
         block->bytes_ = {block->heap_.get(), bytes};
     }
     const std::lock_guard lock(mutex_);
+    BlockOwner& of = *block->owner_;
+    if (of.gone) return fail(ErrorCode::disconnected, "{} bytes: who asked for them has gone", bytes);
     do {
         randombytes_buf(&place.key, sizeof place.key);
     } while (place.key == 0 || blocks_.contains(place.key));
-    if (may_map && block->heap_) --mappings_;
+    if (may_map && block->heap_) no_mapping_after_all(of);
     if (block->file_ >= 0) {
         if (unmapped_.size() >= unmapped_max_) close_file(*blocks_.at(unmapped_.front()));
         block->unmapped_ = unmapped_.insert(unmapped_.end(), place.key);
     }
+    block->owned_ = of.keys.insert(of.keys.end(), place.key);
     blocks_[place.key] = std::move(block);
     return place;
 }
@@ -120,31 +139,42 @@ void MemoryTable::free(std::uint64_t key) {
     std::shared_ptr<Block> last;  // goes after the lock
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(key);
-    if (found == blocks_.end()) return;
+    if (found == blocks_.end() || found->second->owner_->gone) return;
     last = std::move(found->second);
     blocks_.erase(found);
     close_file(*last);
-    give_room_back(last->bytes_.size(), last->owner_, last->heap_ == nullptr);
+    last->owner_->keys.erase(last->owned_);
+    give_room_back(*last->owner_, last->bytes_.size(), last->heap_ == nullptr);
 }
 
-void MemoryTable::free_all_of(NodeId owner) {
+void MemoryTable::free_all_of(NodeId node) {
     const std::lock_guard lock(mutex_);
-    if (!blocks_of_.contains(owner)) return;
-    for (auto each = blocks_.begin(); each != blocks_.end();) {
-        if (each->second->owner_ != owner) {
-            ++each;
-            continue;
-        }
-        const std::shared_ptr<Block>& block = doomed_.emplace_back(std::move(each->second));
-        each = blocks_.erase(each);
-        close_file(*block);
-        give_room_back(block->bytes_.size(), owner, block->heap_ == nullptr);
-    }
+    const auto found = owners_.find(node);
+    if (found == owners_.end()) return;
+    BlockOwner& owner = *gone_.emplace_back(std::move(found->second));
+    owners_.erase(found);
+    bytes_ -= owner.bytes;
+    mappings_ -= owner.mappings;
+    owner.gone = true;
 }
 
 std::vector<std::shared_ptr<Block>> MemoryTable::take_doomed() {
     const std::lock_guard lock(mutex_);
-    return std::exchange(doomed_, {});
+    std::vector<std::shared_ptr<Block>> doomed;
+    std::size_t bytes = 0;
+    while (!gone_.empty() && doomed.size() < kDoomedMax && bytes < kDoomedBytesMax) {
+        BlockOwner& owner = *gone_.front();
+        if (owner.keys.empty()) {
+            gone_.pop_front();
+            continue;
+        }
+        const auto block = blocks_.find(owner.keys.front());
+        owner.keys.pop_front();
+        bytes += block->second->bytes().size();
+        close_file(*doomed.emplace_back(std::move(block->second)));
+        blocks_.erase(block);
+    }
+    return doomed;
 }
 
 void MemoryTable::mapped(std::uint64_t key) {
@@ -156,7 +186,7 @@ void MemoryTable::mapped(std::uint64_t key) {
 std::shared_ptr<Block> MemoryTable::find(std::uint64_t key) const {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(key);
-    return found != blocks_.end() ? found->second : nullptr;
+    return found != blocks_.end() && !found->second->owner_->gone ? found->second : nullptr;
 }
 
 // ---- what peers call

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,15 @@
 #include "rove/rove.h"
 
 namespace rove {
+
+// What one peer has allocated, from its first buffer until it goes or has none left.
+struct BlockOwner {
+    NodeId node = kNoNode;
+    std::list<std::uint64_t> keys;  // of its blocks
+    // What is counted for it, those being made included; nothing any more once it has gone.
+    std::size_t blocks = 0, bytes = 0, mappings = 0;
+    bool gone = false;
+};
 
 // One allocation. Lives as long as anybody uses it.
 class Block {
@@ -31,12 +41,13 @@ private:
     std::unique_ptr<std::byte[]> heap_;            // where it is not a mapping of …
     int file_ = -1;                                // … this, which peers on the same machine map, too
     std::list<std::uint64_t>::iterator unmapped_;  // where that is not -1: its place among those that wait to be mapped
-    NodeId owner_ = kNoNode;
+    std::shared_ptr<BlockOwner> owner_;
+    std::list<std::uint64_t>::iterator owned_;  // its place among its owner's
 };
 
 class MemoryTable {
 public:
-    // Allocations at once. Small ones cost some 200 bytes of the table: 200 MiB. One peer has a quarter of them at most, so that
+    // Allocations at once. Small ones cost some 256 bytes of the table: 256 MiB. One peer has a quarter of them at most, so that
     // others find some; of bytes it may have all, because a node with one client is the common case.
     static constexpr std::size_t kBlocksMax = 1UL << 20U;
     static constexpr std::size_t kBlocksOfPeerMax = kBlocksMax / 4;
@@ -58,22 +69,28 @@ public:
     };
     [[nodiscard]] Result<Place> allocate(std::uint64_t bytes, NodeId owner);  // zeroed; overloaded
     void free(std::uint64_t key);
-    // What the owner has is nobody's from here on. The memory itself goes with take_doomed(), whose result the caller destroys where
-    // nobody waits for that: unmapping gigabytes takes long.
+    // What the owner has is nobody's from here on, at a cost that does not depend on how much that is. The memory itself goes with
+    // take_doomed(), some blocks at a time until none is left. The caller destroys them where nobody waits for a lock.
     void free_all_of(NodeId owner);
     [[nodiscard]] std::vector<std::shared_ptr<Block>> take_doomed();
+    // At a time, about a millisecond each: a block takes a microsecond or two to be taken out of the tables and its file to be
+    // closed, and to unmap a page takes a quarter of that. A block that is larger goes alone.
+    static constexpr std::size_t kDoomedMax = 256;
+    static constexpr std::size_t kDoomedBytesMax = 16UL * 1024 * 1024;
     void mapped(std::uint64_t key);  // the peer has it: the file is not needed any more
     [[nodiscard]] std::shared_ptr<Block> find(std::uint64_t key) const;
 
 private:
-    [[nodiscard]] Status take_room(std::uint64_t bytes, NodeId owner, bool& may_map);
-    void give_room_back(std::uint64_t bytes, NodeId owner, bool was_mapped);
+    [[nodiscard]] Result<std::shared_ptr<BlockOwner>> take_room(std::uint64_t bytes, NodeId node, bool& may_map);
+    void give_room_back(BlockOwner& owner, std::uint64_t bytes, bool was_mapped);
+    void no_mapping_after_all(BlockOwner& owner);
     void close_file(Block& block);
     mutable std::mutex mutex_;
-    std::vector<std::shared_ptr<Block>> doomed_;
-    std::unordered_map<std::uint64_t, std::shared_ptr<Block>> blocks_;
-    std::unordered_map<NodeId, std::size_t> blocks_of_;  // how many each peer has
-    std::list<std::uint64_t> unmapped_;                  // keys of the blocks with open files, the oldest first
+    std::unordered_map<std::uint64_t, std::shared_ptr<Block>>
+        blocks_;  // those of owners that have gone, too, until they are taken
+    std::unordered_map<NodeId, std::shared_ptr<BlockOwner>> owners_;
+    std::deque<std::shared_ptr<BlockOwner>> gone_;  // whose blocks are to be taken
+    std::list<std::uint64_t> unmapped_;             // keys of the blocks with open files, the oldest first
     std::size_t mappings_ = 0;
     std::size_t bytes_ = 0;
     const std::size_t unmapped_max_;

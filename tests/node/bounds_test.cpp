@@ -242,6 +242,34 @@ TEST(MemoryTable, BytesAreBoundedUntilTheyAreFreed) {
     EXPECT_NE(table.find(b->key), nullptr);
 }
 
+// However much its owner had: it is gone for everybody at once, and is taken away in steps that are short each.
+TEST(MemoryTable, WhatAnOwnerLeavesIsTakenAwayInSteps) {
+    constexpr std::size_t kSteps = 3;
+    MemoryTable table(1UL << 30U);
+    const auto other = table.allocate(1, 2);
+    ASSERT_TRUE(other);
+    std::vector<std::uint64_t> keys;
+    for (std::size_t i = 0; i < kSteps * MemoryTable::kDoomedMax; ++i) {
+        const auto place = table.allocate(1, 1);
+        ASSERT_TRUE(place);
+        keys.push_back(place->key);
+    }
+    table.free_all_of(1);
+    for (const std::uint64_t key : keys) {
+        ASSERT_EQ(table.find(key), nullptr);
+        table.free(key);  // of no use any more, and no harm
+    }
+    const auto again = table.allocate(1, 1);  // the same peer, met again
+    ASSERT_TRUE(again);
+    for (std::size_t i = 0; i < kSteps; ++i) EXPECT_EQ(table.take_doomed().size(), MemoryTable::kDoomedMax);
+    EXPECT_TRUE(table.take_doomed().empty());
+    EXPECT_NE(table.find(other->key), nullptr);
+    EXPECT_NE(table.find(again->key), nullptr);
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(table.allocate(MemoryTable::kDoomedBytesMax, 3));
+    table.free_all_of(3);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(table.take_doomed().size(), 1U);
+}
+
 TEST(MemoryTable, OnePeerHasAShareOfTheBuffers) {
     MemoryTable table(1UL << 30U);
     for (std::size_t i = 0; i < MemoryTable::kBlocksOfPeerMax; ++i) ASSERT_TRUE(table.allocate(1, 1)) << i;
