@@ -40,7 +40,7 @@ CodeCache::~CodeCache() {
     // Before any code goes, and without the lock, for they may ask the node things: a destructor may call an interface, so
     // those end last, and what was linked to earlier ones before these.
     for (const auto& [digest, package] : state_->packages)
-        if (!package->interface) package->end();
+        if (!package->interface && !package->constructing) package->end();
     for (auto package = state_->interfaces.rbegin(); package != state_->interfaces.rend(); ++package) (*package)->end();
 }
 
@@ -272,7 +272,8 @@ void CodeCache::warm_up() {
 void CodeCache::wait_for_tiers() {
     std::unique_lock lock(state_->mutex);
     state_->compile_changed.wait(lock, [this] {
-        return state_->compile_queue.empty() && state_->loads_queue.empty() && state_->compiling == nullptr;
+        return state_->images_queue.empty() && state_->compile_queue.empty() && state_->loads_queue.empty() &&
+               state_->working == 0;
     });
 }
 

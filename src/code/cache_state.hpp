@@ -5,6 +5,7 @@
 #include <array>
 #include <condition_variable>
 #include <deque>
+#include <list>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -23,6 +24,15 @@ inline constexpr unsigned kGenerationsMax = 65536;
 inline constexpr std::size_t kShareBytesMin = 1024 * 1024;
 // What a function costs beside its package's manifest: its Function, its name, two places in tables.
 inline constexpr std::size_t kFunctionBytes = 256;
+
+// What is loaded in place, under the node's lock: an image of this many bytes at most, once it is decompressed, with this many
+// imports, without libraries to be opened and without constructors to be run. To decompress, copy and relocate it takes a tenth of a
+// millisecond, and to look its imports up, at a microsecond each, a quarter. Everything else is for the compile thread.
+inline constexpr std::size_t kQuickImageBytesMax = 64 * 1024;
+inline constexpr std::size_t kQuickImportsMax = 256;
+// Packages whose constructors run at once, on a thread each. Constructors are a peer's code, and may never end: beyond it, packages
+// that have some are refused. 16 threads, with a stack of 8 MiB of address space each.
+inline constexpr std::size_t kConstructingMax = 16;
 
 struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     State(CodeCache& owner, CodeOptions given)
@@ -45,7 +55,15 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     // ---- loading (loading.cpp)
     enum class Ready : std::uint8_t { yes, code, compile };
     [[nodiscard]] Result<Ready> make_ready(PackageCode& package);
-    [[nodiscard]] Status load_image(PackageCode& package, std::size_t slice);
+    [[nodiscard]] bool is_quick(const PackageCode& package, std::size_t slice) const;
+    [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice);  // false: it has constructors
+    [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
+    [[nodiscard]] Result<std::unique_ptr<LoadedImage>> link_image(PackageCode& package, const wire::Image& image);
+    void take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded);
+    void queue_load(PackageCode& package);
+    void load_apart(PackageCode& package, Lock& lock);
+    [[nodiscard]] Status load_image(PackageCode& package, Lock& lock);
+    [[nodiscard]] Status construct(PackageCode& package, const std::function<Status()>& run, Lock& lock);
     [[nodiscard]] Status open_libraries(PackageCode& package);
     [[nodiscard]] Result<std::vector<void*>> find_imports(const PackageCode& package, const wire::Image& image) const;
     void take_symbols(PackageCode& package, const wire::Image& image);
@@ -62,7 +80,16 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     };
     void start_compile_thread(bool warm_up);
     void queue_compile(PackageCode& package);
-    bool compile_loop();
+    // One thread compiles at a time; one that runs constructors hands that over to the next, and ends after them.
+    struct Worker {
+        std::thread thread;
+        bool ended = false, abandoned = false;
+    };
+    bool compile_loop(Worker& self);
+    void reap_workers();
+    [[nodiscard]] bool have_ended() const {
+        return std::all_of(workers.begin(), workers.end(), [](const Worker& each) { return each.ended; });
+    }
     void compile_one(PackageCode& package, Lock& lock);
     [[nodiscard]] Result<std::unique_ptr<jit::CompiledModule>> compile(PackageCode& package, Lock& lock);
     [[nodiscard]] Result<LoadReport> load_here(const PackageStore& store, Lock& lock);
@@ -128,13 +155,15 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     const bool evictor_fences = can_fence_all();  // with a barrier for all threads, so that the leader needs none
 
     std::deque<PackageCode*> compile_queue;
-    PackageCode* compiling = nullptr;
+    std::deque<PackageCode*> images_queue;
+    std::size_t working = 0;       // workers that compile or load something
+    std::size_t constructing = 0;  // of them, those that run constructors
     std::condition_variable compile_changed;
     std::deque<Load> loads_queue;
     bool stopping = false;
-    bool compile_thread_ended = false, compile_abandoned = false;
-    std::mutex calling_back;     // while on_ready or a Load's `done` runs: stop() waits for it
-    std::thread compile_thread;  // started with the first compile
+    std::mutex calling_back;  // while on_ready or a Load's `done` runs: stop() waits for it
+    std::list<Worker> workers;
+    Worker* on_duty = nullptr;  // the one whose turn it is; started with the first compile
 };
 
 }  // namespace rove::code

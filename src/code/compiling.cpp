@@ -36,18 +36,20 @@ void CodeCache::stop() {
     State::Lock lock(state_->mutex);
     state_->stopping = true;
     state_->compile_changed.notify_all();
-    const auto ended = [this] { return state_->compile_thread_ended; };
-    if (state_->compile_thread.joinable() && !state_->compile_changed.wait_for(lock, kStopMax, ended)) {
+    (void)state_->compile_changed.wait_for(lock, kStopMax, [this] { return state_->have_ended(); });
+    for (State::Worker& each : state_->workers) {
+        if (each.ended || each.abandoned) continue;
         // It holds the state that it uses; its end is nobody's to wait for.
-        state_->compile_abandoned = true;
+        each.abandoned = true;
         abandon_compile();
-        state_->compile_thread.detach();
+        each.thread.detach();
     }
     lock.unlock();
     {
         const std::lock_guard none_calls_back(state_->calling_back);
     }
-    if (state_->compile_thread.joinable()) state_->compile_thread.join();
+    lock.lock();
+    state_->reap_workers();
 }
 
 void CodeCache::State::queue_compile(PackageCode& package) {
@@ -61,19 +63,63 @@ void CodeCache::State::queue_compile(PackageCode& package) {
 }
 
 void CodeCache::State::start_compile_thread(bool warm_up) {
-    if (compile_thread.joinable() || stopping) return;
-    compile_thread = std::thread([state = shared_from_this(), warm_up]() mutable {
+    if (on_duty != nullptr || stopping) return;
+    reap_workers();
+    on_duty = &workers.emplace_back();
+    on_duty->thread = std::thread([state = shared_from_this(), self = on_duty, warm_up]() mutable {
         if (warm_up)
             if (const Result<jit::Engine*> engine = state->engine())
                 (*engine)->warm_up();  // an error comes again, where it matters
-        if (state->compile_loop()) return;
+        if (state->compile_loop(*self)) return;
         state.reset();  // with compiled code in it: LLVM is used until here
         --abandoned_compiles;
     });
 }
 
+// Those that have ended hold no lock any more.
+void CodeCache::State::reap_workers() {
+    for (auto each = workers.begin(); each != workers.end();) {
+        if (!each->ended || each->abandoned) {
+            ++each;
+            continue;
+        }
+        each->thread.join();
+        each = workers.erase(each);
+    }
+}
+
+// Runs a package's constructors with the lock free, on the compile thread, whose work another thread goes on with.
+Status CodeCache::State::construct(PackageCode& package, const std::function<Status()>& run, Lock& lock) {
+    if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
+    const std::string& name = package.store->manifest().name;
+    if (constructing >= kConstructingMax)
+        return fail(
+            ErrorCode::overloaded,
+            "package {} has constructors, and those of {} packages run on {} already, the most that may; call it "
+            "later, or restart that node if they never end",
+            name, constructing, options.node);
+    ++constructing;
+    package.constructing = true;
+    on_duty = nullptr;
+    start_compile_thread(false);
+    lock.unlock();
+    Status done;
+    try {
+        done = run();
+    } catch (const std::exception& error) {
+        done = fail(ErrorCode::failed, "a constructor of package {} let an exception out: {}", name, error.what());
+    } catch (...) {
+        done = fail(ErrorCode::failed, "a constructor of package {} let an exception out", name);
+    }
+    lock.lock();
+    --constructing;
+    if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
+    package.constructing = false;
+    return done;
+}
+
 // Whether somebody waits for its end.
-bool CodeCache::State::compile_loop() {
+bool CodeCache::State::compile_loop(Worker& self) {
     // Waking this thread is not to push aside the one that wakes it: that has a call to run, on the image.
     const sched_param none{};
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
@@ -89,20 +135,36 @@ bool CodeCache::State::compile_loop() {
         }
         lock.lock();
     };
-    while (!stopping) {
-        if (!compile_queue.empty()) {
-            compiling = compile_queue.front();
+    while (!stopping && on_duty == &self) {
+        if (!images_queue.empty()) {
+            PackageCode& package = *images_queue.front();
+            images_queue.pop_front();
+            const Digest digest = package.store->digest();
+            ++working;
+            load_apart(package, lock);
+            --working;
+            if (stopping) break;
+            trim();
+            compile_changed.notify_all();
+            if (options.on_ready) call_back([&] { options.on_ready(digest); });
+        } else if (!compile_queue.empty()) {
+            PackageCode* const compiling = compile_queue.front();
             compile_queue.pop_front();
             const Digest digest = compiling->store->digest();
+            ++working;
             compile_one(*compiling, lock);
-            compiling = nullptr;
+            --working;
+            if (stopping) break;
             trim();
             compile_changed.notify_all();
             if (options.on_ready) call_back([&] { options.on_ready(digest); });
         } else if (!loads_queue.empty()) {
             const Load load = std::move(loads_queue.front());
             loads_queue.pop_front();
+            ++working;
             const Result<LoadReport> loaded = load_here(*load.package, lock);
+            --working;
+            if (stopping) break;
             trim();
             compile_changed.notify_all();
             if (options.on_ready) call_back([&] { options.on_ready(load.package->digest()); });
@@ -111,9 +173,9 @@ bool CodeCache::State::compile_loop() {
             compile_changed.wait(lock);
         }
     }
-    compile_thread_ended = true;
+    self.ended = true;
     compile_changed.notify_all();
-    return !compile_abandoned;
+    return !self.abandoned;
 }
 
 Status CodeCache::load_later(std::shared_ptr<PackageStore> package,
@@ -140,10 +202,17 @@ Result<LoadReport> CodeCache::State::load_here(const PackageStore& store, Lock& 
         if (ready == Ready::code)
             return fail(ErrorCode::invalid, "package {} is not here whole", store.manifest().name);
         if (ready == Ready::compile) {
-            std::erase(compile_queue, &package);
-            compiling = &package;
-            compile_one(package, lock);
-            compiling = nullptr;
+            if (std::erase(images_queue, &package) > 0) {
+                load_apart(package, lock);
+            } else if (std::erase(compile_queue, &package) > 0) {
+                compile_one(package, lock);
+            } else {
+                return fail(ErrorCode::overloaded, "package {} is being loaded on {} already; load it again later",
+                            store.manifest().name, options.node);
+            }
+            if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
+            if (const std::optional<Error> refusal = std::exchange(package.refusal, std::nullopt))
+                return tl::unexpected<Error>(*refusal);
             if (package.error) return tl::unexpected<Error>(*package.error);
         }
         return store.manifest().interface ? link_interface(package, lock) : LoadReport{};
@@ -154,13 +223,13 @@ Result<LoadReport> CodeCache::State::load_here(const PackageStore& store, Lock& 
 
 // Compiles with the lock free; the package cannot be evicted or forgotten meanwhile.
 Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCode& package, Lock& lock) {
-    ROVE_CHECK(open_libraries(package));
-    ROVE_TRY(const ByteBuffer bitcode,
-             package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));
     bool own_statics = false;
     const std::unordered_map<std::uint32_t, void*> statics = package.statics;
     lock.unlock();
     Result<std::unique_ptr<jit::CompiledModule>> module = [&]() -> Result<std::unique_ptr<jit::CompiledModule>> {
+        ROVE_CHECK(open_libraries(package));
+        ROVE_TRY(const ByteBuffer bitcode,
+                 package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));
         ROVE_TRY(jit::Engine * compiler, engine());
         return compiler->compile(
             {.name = package.functions.size() == 1 ? package.functions.front()->name : package.store->manifest().name,
@@ -189,9 +258,16 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     Status constructed;
     if (module && !package.constructed) {
-        package.constructed = true;
-        package.has_constructors = true;  // it may have: the compiler does not tell
-        constructed = (*module)->run_constructors();
+        package.has_constructors = (*module)->has_constructors();
+        if (package.has_constructors)
+            constructed = construct(package, [&module] { return (*module)->run_constructors(); }, lock);
+        if (stopping) return;
+        package.constructed = constructed.has_value();
+    }
+    if (!constructed && constructed.error().code() == ErrorCode::overloaded) {
+        package.compile = PackageCode::Compile::none;
+        package.refusal = constructed.error();
+        return;
     }
     if (!module || !constructed) {
         package.compile = PackageCode::Compile::failed;

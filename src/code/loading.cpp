@@ -100,6 +100,9 @@ bool CodeCache::State::stored(const PackageCode& package, Form form) const {
 
 Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& package) {
     if (package.error) return tl::unexpected<Error>(*package.error);
+    if (const std::optional<Error> refusal = std::exchange(package.refusal, std::nullopt))
+        return tl::unexpected<Error>(*refusal);
+    if (package.loading) return Ready::compile;
     if (package.loaded()) {
         publish(package);  // an eviction that found it running may have cleared the targets meanwhile
         return Ready::yes;
@@ -115,10 +118,15 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
                     package.store->manifest().name, options.node, host_triple(),
                     options.tiers == Tiers::both ? "" : ", one form pinned", host_triple());
     if (image_fits && stored(package, Form::image)) {
-        const Status loaded = load_image(package, *package.store->slice_index(host_triple(), Form::image));
+        const std::size_t slice = *package.store->slice_index(host_triple(), Form::image);
+        const Result<bool> loaded = is_quick(package, slice) ? load_in_place(package, slice) : Result<bool>(false);
         if (!loaded) {
             if (loaded.error().code() != ErrorCode::overloaded) package.error = loaded.error();  // others may make room
             return tl::unexpected<Error>(loaded.error());
+        }
+        if (!*loaded) {
+            queue_load(package);
+            return Ready::compile;
         }
         if (options.tiers == Tiers::both && stored(package, Form::bitcode)) queue_compile(package);
         return Ready::yes;
@@ -163,32 +171,106 @@ Result<std::vector<void*>> CodeCache::State::find_imports(const PackageCode& pac
     return addresses;
 }
 
-Status CodeCache::State::load_image(PackageCode& package, std::size_t slice) {
+bool CodeCache::State::is_quick(const PackageCode& package, std::size_t slice) const {
     const wire::Manifest& manifest = package.store->manifest();
-    if (package.pinned || package.interface) ROVE_CHECK(check_pinned(package, manifest.slices[slice].raw_bytes));
-    ROVE_CHECK(open_libraries(package));
+    return manifest.slices[slice].raw_bytes <= kQuickImageBytesMax && manifest.imports.size() <= kQuickImportsMax &&
+           (manifest.dependencies.empty() || package.libraries_open);
+}
+
+Result<wire::Image> CodeCache::State::read_image(const PackageCode& package, std::size_t slice) const {
     ROVE_TRY(const ByteBuffer raw, package.store->raw_slice(slice));
-    ROVE_TRY(const wire::Image image, wire::decode_image(raw, manifest.imports.size()));
-    if (!package.data) ROVE_CHECK(check_statics(package, image.data_bytes));
+    return wire::decode_image(raw, package.store->manifest().imports.size());
+}
+
+Result<std::unique_ptr<LoadedImage>> CodeCache::State::link_image(PackageCode& package, const wire::Image& image) {
     ROVE_TRY(const std::vector<void*> addresses, find_imports(package, image));
-    ROVE_TRY(package.image, LoadedImage::load(pool, image, package.data,
-                                              [&addresses](std::size_t import) { return addresses[import]; }));
+    return LoadedImage::load(pool, image, package.data, [&addresses](std::size_t import) { return addresses[import]; });
+}
+
+Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t slice) {
+    if (package.pinned || package.interface)
+        ROVE_CHECK(check_pinned(package, package.store->manifest().slices[slice].raw_bytes));
+    ROVE_TRY(const wire::Image image, read_image(package, slice));
+    if (!package.constructed && image.init_array_count > 0) return false;
+    if (!package.data) ROVE_CHECK(check_statics(package, image.data_bytes));
+    ROVE_TRY(std::unique_ptr<LoadedImage> loaded, link_image(package, image));
+    if (!package.data) static_bytes += image.data_bytes;
+    package.constructed = true;
+    take_image(package, image, std::move(loaded));
+    return true;
+}
+
+// Whose statics have been counted.
+void CodeCache::State::take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded) {
+    package.image = std::move(loaded);
     if (!package.data && image.data_bytes > 0) {
         package.data = package.image->data();
-        static_bytes += image.data_bytes;
         keepers.push_back(&package);
     }
     take_symbols(package, image);
-    if (!package.constructed) {
-        package.constructed = true;
-        package.has_constructors = image.init_array_count > 0;
-        package.image->construct();
-    }
     ++loads;
     epoch.fetch_add(1);  // after all that was used before it, and ahead of its own first call
     publish(package);
     count(package);
-    return {};
+}
+
+void CodeCache::State::queue_load(PackageCode& package) {
+    package.loading = true;
+    images_queue.push_back(&package);  // at most one entry a package
+    start_compile_thread(false);
+    compile_changed.notify_all();
+}
+
+// On the compile thread.
+void CodeCache::State::load_apart(PackageCode& package, Lock& lock) {
+    const Status loaded = load_image(package, lock);
+    if (stopping) return;  // the cache may be gone
+    package.loading = false;
+    if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
+    if (!loaded && loaded.error().code() == ErrorCode::overloaded)
+        package.refusal = loaded.error();
+    else if (!loaded)
+        package.error = loaded.error();
+    else if (options.tiers == Tiers::both)
+        queue_compile(package);
+}
+
+// With the lock free but where it looks at what belongs to all; the package cannot be evicted or forgotten meanwhile.
+Status CodeCache::State::load_image(PackageCode& package, Lock& lock) {
+    const std::size_t slice = *package.store->slice_index(host_triple(), Form::image);
+    if (package.pinned || package.interface)
+        ROVE_CHECK(check_pinned(package, package.store->manifest().slices[slice].raw_bytes));
+    const auto unlocked = [&lock](const auto& work) {
+        lock.unlock();
+        auto done = work();
+        lock.lock();
+        return done;
+    };
+    ROVE_TRY(const wire::Image image, unlocked([&]() -> Result<wire::Image> {
+                 ROVE_CHECK(open_libraries(package));
+                 return read_image(package, slice);
+             }));
+    const std::size_t new_statics = package.data ? 0 : image.data_bytes;
+    ROVE_CHECK(check_statics(package, new_statics));
+    static_bytes += new_statics;
+    Status done = [&]() -> Status {
+        ROVE_TRY(std::unique_ptr<LoadedImage> loaded, unlocked([&] { return link_image(package, image); }));
+        if (!package.constructed && image.init_array_count > 0) {
+            package.has_constructors = true;
+            ROVE_CHECK(construct(
+                package,
+                [&loaded]() -> Status {
+                    loaded->construct();
+                    return {};
+                },
+                lock));
+        }
+        package.constructed = true;
+        take_image(package, image, std::move(loaded));
+        return {};
+    }();
+    if (!done && !package.data) static_bytes -= new_statics;
+    return done;
 }
 
 // Where the image has what it says that it has.
@@ -236,11 +318,15 @@ Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
     if (ready == State::Ready::code)
         return fail(ErrorCode::invalid, "package {} is not here whole", store->manifest().name);
     if (ready == State::Ready::yes) return {};
-    state_->compile_changed.wait(lock,
-                                 [&] { return package.compile != PackageCode::Compile::queued || state_->stopping; });
-    if (package.compile == PackageCode::Compile::queued)
+    state_->compile_changed.wait(lock, [&] {
+        return state_->stopping || (!package.loading && package.compile != PackageCode::Compile::queued) ||
+               package.image;
+    });
+    if (package.loading || (package.compile == PackageCode::Compile::queued && !package.image))
         return fail(ErrorCode::cancelled, "{} stopped before package {} was compiled", state_->options.node,
                     store->manifest().name);
+    if (const std::optional<Error> refusal = std::exchange(package.refusal, std::nullopt))
+        return tl::unexpected<Error>(*refusal);
     if (package.error) return tl::unexpected<Error>(*package.error);
     return {};
 }

@@ -80,6 +80,9 @@ public:
     LinkScope scope;
     bool libraries_open = false;
     Destructors destructors;
+    bool loading = false;          // its image waits for the compile thread, or is being loaded by it
+    std::optional<Error> refusal;  // why it was not loaded there: for the next call; others may make room
+    bool constructing = false;     // its constructors run, with the cache's lock free
     bool constructed = false;
     bool has_constructors = false;
     std::shared_ptr<DataSegment> data;                 // kept over evictions

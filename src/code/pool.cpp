@@ -76,6 +76,7 @@ Status CodePool::add_chunk(std::size_t bytes) {
 
 Result<CodePool::Piece> CodePool::allocate(std::size_t bytes) {
     const std::size_t needed = round_up(bytes, kPage);
+    const std::lock_guard lock(mutex_);
     for (;;) {
         for (std::size_t i = 0; i < chunks_.size(); ++i) {
             Chunk& chunk = chunks_[i];
@@ -98,6 +99,7 @@ Result<CodePool::Piece> CodePool::allocate(std::size_t bytes) {
 }
 
 void CodePool::release(const Piece& piece) {
+    const std::lock_guard lock(mutex_);
     Chunk& chunk = chunks_[piece.chunk_];
     auto offset = static_cast<std::size_t>(piece.writable_ - chunk.writable);
     std::size_t bytes = piece.bytes_;

@@ -2,12 +2,13 @@
 // is ever writable and executable at once. Allocation is by whole pages: a package's code shares no page with another's,
 // and its memory goes back to the kernel when it is evicted.
 //
-// Threads: under the cache's lock.
+// Threads: every member may be called from any thread.
 #pragma once
 
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/result.hpp"
@@ -66,6 +67,7 @@ private:
     };
     [[nodiscard]] Status add_chunk(std::size_t bytes);
     void release(const Piece& piece);
+    std::mutex mutex_;
     std::vector<Chunk> chunks_;
 };
 

@@ -49,8 +49,10 @@ std::optional<Error> Parked::expired(TimePoint now) const {
     if (compiling && now - *compiling > kCompileWaitMax)
         return Error(
             ErrorCode::timed_out,
-            fmt::format("its bitcode was not compiled within {} s; call it again later, or build it with an image",
-                        kCompileWaitMax.count()));
+            fmt::format(
+                "its package was not loaded or not compiled within {} s; its constructors may never end; call it "
+                "again later, or build it with an image",
+                kCompileWaitMax.count()));
     if (!compiling && asked && now - since > kCodeWaitMax)
         return Error(ErrorCode::timed_out, "its code did not come in time; is the process that has it stopped?");
     return std::nullopt;

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "cache_fixture.hpp"
-#include "code/jit/jit.hpp"
+#include "code/cache_state.hpp"
 
 namespace rove::code {
 namespace {
@@ -32,6 +32,24 @@ public:
     std::promise<void> begun, go_on;
 };
 
+// What the constructors of a package that came do: they tell that they have begun, and wait for the test's word.
+struct Constructors {
+    std::atomic<int> begun{0};
+    std::promise<void> word;
+    std::shared_future<void> said = word.get_future().share();
+};
+std::shared_ptr<Constructors> constructors;
+extern "C" int wait_for_word() {
+    const std::shared_ptr<Constructors> held = constructors;
+    ++held->begun;
+    held->said.wait();
+    return 7;
+}
+
+constexpr const char* kConstructed =
+    "extern \"C\" int wait_for_word(); static int s = wait_for_word(); ROVE_ENTRY void go(rove_here *h, const void *p, "
+    "size_t n) { *(long *)p = s; (void)h, (void)n; }";
+
 class CompilingTest : public CacheTest {
 protected:
     [[nodiscard]] CodeOptions slow_options() {
@@ -42,8 +60,78 @@ protected:
     [[nodiscard]] bool has_begun() {
         return engine_.begun.get_future().wait_for(kPatience) == std::future_status::ready;
     }
+    [[nodiscard]] static CodeOptions waiting_options(Tiers tiers) {
+        constructors = std::make_shared<Constructors>();
+        CodeOptions given = options(tiers);
+        given.host_symbols.push_back({"wait_for_word", reinterpret_cast<void*>(&wait_for_word)});
+        return given;
+    }
+    [[nodiscard]] static bool have_begun(int count) {
+        for (const auto until = std::chrono::steady_clock::now() + kPatience; constructors->begun < count;) {
+            if (std::chrono::steady_clock::now() > until) return false;
+            std::this_thread::yield();
+        }
+        return true;
+    }
     SlowEngine engine_;
 };
+
+// They are a peer's code: nobody waits for them but the calls of their own package.
+TEST_F(CompilingTest, ConstructorsKeepNoOtherFromRunning) {
+    for (const Tiers tiers : {Tiers::image, Tiers::bitcode}) {
+        const Form form = tiers == Tiers::image ? Form::image : Form::bitcode;
+        CodeCache cache(waiting_options(tiers));
+        ASSERT_TRUE(cache.add(arriving(*build("built.cpp", kConstructed), {form}), false));
+        Function* built = cache.find("built:go");
+        ASSERT_TRUE(std::holds_alternative<Waiting>(cache.enter(*built)));
+        ASSERT_TRUE(have_begun(1));
+        EXPECT_TRUE(std::holds_alternative<Waiting>(cache.enter(*built))) << "it is not ready before they have run";
+        const auto other = arriving(*build("other.c", kCounter), {form});
+        ASSERT_TRUE(cache.add(other, false));
+        ASSERT_TRUE(cache.load(other));  // compiled, too
+        EXPECT_EQ(call(cache, *cache.find("other:count")), 41);
+        constructors->word.set_value();
+        EXPECT_EQ(call(cache, *built), 7);
+        EXPECT_EQ(constructors->begun, 1);
+    }
+}
+
+TEST_F(CompilingTest, MoreConstructorsThanMayRunAreRefused) {
+    CodeCache cache(waiting_options(Tiers::image));
+    const auto enter = [&](std::size_t i) {
+        const std::string name = "built" + std::to_string(i);
+        EXPECT_TRUE(cache.add(arriving(*build(name + ".cpp", kConstructed), {Form::image}), false));
+        return cache.find(name + ":go");
+    };
+    for (std::size_t i = 0; i < kConstructingMax; ++i)
+        ASSERT_TRUE(std::holds_alternative<Waiting>(cache.enter(*enter(i))));
+    ASSERT_TRUE(have_begun(static_cast<int>(kConstructingMax)));
+    Function* more = enter(kConstructingMax);
+    std::string refused;
+    for (const auto until = std::chrono::steady_clock::now() + kPatience;
+         refused.empty() && std::chrono::steady_clock::now() < until;)
+        refused = error_of(cache, *more);
+    EXPECT_NE(refused.find("package built16 has constructors"), std::string::npos) << refused;
+    constructors->word.set_value();
+    cache.wait_for_tiers();
+    EXPECT_EQ(call(cache, *more), 7) << "and later there is room";
+}
+
+// What a peer chose to be large is not decompressed where others wait.
+TEST_F(CompilingTest, LargeImagesAreNotLoadedInPlace) {
+    const std::string go =
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = t[n] + 7; (void)h; }";
+    CodeCache cache(options(Tiers::image));
+    const auto first_of = [&](const std::shared_ptr<PackageStore>& package) {
+        EXPECT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+        Function* function = cache.find(package->function_ids().front());
+        const bool in_place = std::holds_alternative<Entered>(cache.enter(*function));
+        EXPECT_EQ(call(cache, *function), 7);
+        return in_place;
+    };
+    EXPECT_TRUE(first_of(build("small.c", "static long t[16] = {0, 1};" + go)));
+    EXPECT_FALSE(first_of(build("large.c", "long t[16384] = {0, 1};" + go)));
+}
 
 TEST_F(CompilingTest, LoadingOneKeepsNoOtherFromRunning) {
     CodeCache cache(slow_options());

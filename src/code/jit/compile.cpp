@@ -154,6 +154,7 @@ public:
         return found != addresses.end() ? found->second : nullptr;
     }
     std::size_t code_bytes() const override { return bytes; }
+    bool has_constructors() const override { return !constructors.empty(); }
     Status run_constructors() override {
         for (const std::string& name : constructors)
             if (void* address = find(name)) reinterpret_cast<void (*)()>(address)();

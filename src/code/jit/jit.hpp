@@ -22,6 +22,7 @@ public:
     // Address of a name that the module defines, or null.
     [[nodiscard]] virtual void* find(std::string_view name) const = 0;
     [[nodiscard]] virtual std::size_t code_bytes() const = 0;
+    [[nodiscard]] virtual bool has_constructors() const = 0;
     // Runs the module's constructors; exactly once, before any of its functions, and not at all when the statics are those
     // of an image that has been constructed already.
     [[nodiscard]] virtual Status run_constructors() = 0;
