@@ -16,6 +16,8 @@
 #include <set>
 #include <tuple>
 
+#include "code/jit/guard.hpp"
+#include "code/jit/instrumentation.hpp"
 #include "code/jit/read_module.hpp"
 #include "wire/image.hpp"
 
@@ -57,7 +59,15 @@ private:
     std::map<const orc::JITDylib*, std::size_t> bytes_;
 };
 
-llvm::Expected<std::unique_ptr<orc::LLJIT>> make_jit() {
+// Where compiled code is linked. Code is generated outside of it, so that a thread in which LLVM gives up holds nothing of it.
+struct Session {
+    Session(orc::JITTargetMachineBuilder for_this_cpu, std::unique_ptr<orc::LLJIT> linker)
+        : machine(std::move(for_this_cpu)), jit(std::move(linker)) {}
+    orc::JITTargetMachineBuilder machine;
+    std::unique_ptr<orc::LLJIT> jit;
+};
+
+llvm::Expected<std::unique_ptr<Session>> make_session() {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
@@ -66,7 +76,7 @@ llvm::Expected<std::unique_ptr<orc::LLJIT>> make_jit() {
     machine->getOptions().EmulatedTLS = true;  // real thread-locals would need ORC's runtime in the process
     machine->setRelocationModel(llvm::Reloc::PIC_);
     auto jit = orc::LLJITBuilder()
-                   .setJITTargetMachineBuilder(std::move(*machine))
+                   .setJITTargetMachineBuilder(*machine)
                    .setObjectLinkingLayerCreator([](orc::ExecutionSession& session, const llvm::Triple&) {
                        auto layer = std::make_unique<orc::ObjectLinkingLayer>(session);
                        layer->addPlugin(std::make_unique<orc::EHFrameRegistrationPlugin>(
@@ -76,30 +86,32 @@ llvm::Expected<std::unique_ptr<orc::LLJIT>> make_jit() {
                    })
                    .setPlatformSetUp(orc::setUpInactivePlatform)  // constructors are called by name below
                    .setLinkProcessSymbolsByDefault(false)
-                   .setCompileFunctionCreator([](orc::JITTargetMachineBuilder builder) {
-                       // A code generator for each compile, so that threads may compile at once; by themselves, for LLVM's
-                       // own way to that hands each module to a thread that it starts.
-                       return llvm::Expected<std::unique_ptr<orc::IRCompileLayer::IRCompiler>>(
-                           std::make_unique<orc::ConcurrentIRCompiler>(std::move(builder)));
-                   })
                    .create();
     if (!jit) return jit.takeError();
     (*jit)->getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
-    return jit;
+    return std::make_unique<Session>(std::move(*machine), std::move(*jit));
 }
 
-// One session for the process; never destroyed, for code may run until its end.
-Result<orc::LLJIT*> shared_jit() {
-    static std::mutex mutex;
-    static orc::LLJIT* kept = nullptr;
-    const std::lock_guard lock(mutex);
-    if (kept != nullptr) return kept;
-    auto made = make_jit();
+std::mutex session_mutex;
+Session* session_kept = nullptr;
+
+// One session for the process; never destroyed, because code may run until its end.
+Result<Session*> shared_session() {
+    const std::lock_guard lock(session_mutex);
+    if (session_kept != nullptr) return session_kept;
+    auto made = make_session();
     if (!made)
         return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}",
                     llvm::toString(made.takeError()));
-    kept = made->release();
-    return kept;
+    session_kept = made->release();
+    return session_kept;
+}
+
+// LLVM has given up while it linked in this session and may hold its locks: the next compile gets a new one. Code that was linked
+// before goes on.
+void leave_session(const Session* session) {
+    const std::lock_guard lock(session_mutex);
+    if (session_kept == session) session_kept = nullptr;
 }
 
 // Where static n lives already, or null.
@@ -215,8 +227,8 @@ std::vector<std::string> name_constructors(llvm::Module& module) {
 std::vector<std::string> defined_names(const llvm::Module& module) {
     std::vector<std::string> names;
     for (const llvm::GlobalValue& value : module.global_values())
-        if (!value.isDeclaration() && !value.hasLocalLinkage() && !value.isThreadLocal() &&
-            !value.getName().starts_with("llvm."))
+        if (!value.isDeclaration() && !value.hasLocalLinkage() && !value.hasHiddenVisibility() &&
+            !value.isThreadLocal() && !value.getName().starts_with("llvm."))
             names.push_back(value.getName().str());
     return names;
 }
@@ -231,41 +243,82 @@ tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names
                 list, request.name);
 }
 
-}  // namespace
+// What is left of a module when its code has been generated.
+struct Generated {
+    std::unique_ptr<llvm::MemoryBuffer> object;
+    std::vector<std::string> constructors, names;
+};
 
-Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) {
-    ROVE_TRY(orc::LLJIT* const jit, shared_jit());
-    auto context = std::make_unique<llvm::LLVMContext>();
+Result<Generated> generate(const CompileRequest& request, const Session& session) {
+    llvm::LLVMContext context;
     std::string diagnostics;
-    collect_diagnostics(*context, diagnostics);
-    ROVE_TRY(std::unique_ptr<llvm::Module> module, read_module(*context, request.bitcode, request.name));
-    if (llvm::Triple(module->getTargetTriple()).getArch() != jit->getTargetTriple().getArch())
+    collect_diagnostics(context, diagnostics);
+    ROVE_TRY(std::unique_ptr<llvm::Module> module, read_module(context, request.bitcode, request.name));
+    const llvm::Triple& here = session.jit->getTargetTriple();
+    if (llvm::Triple(module->getTargetTriple()).getArch() != here.getArch())
         return fail(ErrorCode::unsupported, "{}: its bitcode is for {}, not for this machine", request.name,
                     module->getTargetTriple());
-    module->setTargetTriple(jit->getTargetTriple().str());
-    module->setDataLayout(jit->getDataLayout());
+    module->setTargetTriple(here.str());
+    module->setDataLayout(session.jit->getDataLayout());
+    leave_out_instrumentation(*module);
+    if (const Status can = check_compilable(*module); !can) return prefixed(can.error(), request.name);
     borrow_statics(*module, request);
+    Generated generated;
+    generated.constructors = name_constructors(*module);
+    generated.names = defined_names(*module);
+    orc::JITTargetMachineBuilder builder = session.machine;
+    auto machine = builder.createTargetMachine();  // one for each compile, so that threads may compile at once
+    if (!machine)
+        return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}",
+                    llvm::toString(machine.takeError()));
+    auto object = orc::SimpleCompiler(**machine)(*module);
+    if (!object)
+        return fail(ErrorCode::failed, "{} does not compile: {}", request.name, llvm::toString(object.takeError()));
+    if (!diagnostics.empty()) return fail(ErrorCode::failed, "{} does not compile: {}", request.name, diagnostics);
+    generated.object = std::move(*object);
+    return generated;
+}
 
+Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, const Session& session,
+                                             Generated generated) {
     static std::atomic<unsigned> number{0};
-    auto& session = jit->getExecutionSession();
-    orc::JITDylib& library = session.createBareJITDylib(fmt::format("{}.{}", request.name, number++));
-    auto compiled = std::make_unique<OrcModule>(*jit, library);
-    compiled->constructors = name_constructors(*module);
+    orc::LLJIT& jit = *session.jit;
+    orc::ExecutionSession& execution = jit.getExecutionSession();
+    orc::JITDylib& library = execution.createBareJITDylib(fmt::format("{}.{}", request.name, number++));
+    auto compiled = std::make_unique<OrcModule>(jit, library);
+    compiled->constructors = std::move(generated.constructors);
     orc::SymbolLookupSet wanted;
-    for (const std::string& name : defined_names(*module)) wanted.add(jit->mangleAndIntern(name));
+    for (const std::string& name : generated.names) wanted.add(jit.mangleAndIntern(name));
 
     const auto names = std::make_shared<Names>();
     names->request = &request;
     library.addGenerator(std::make_unique<Resolver>(names));
-    if (llvm::Error error = jit->addIRModule(library, orc::ThreadSafeModule(std::move(module), std::move(context))))
+    if (llvm::Error error = jit.addObjectFile(library, std::move(generated.object)))
         return compile_failure(request, *names, std::move(error));
-    auto found = session.lookup(orc::makeJITDylibSearchOrder(&library), std::move(wanted));
+    auto found = execution.lookup(orc::makeJITDylibSearchOrder(&library), std::move(wanted));
     names->request = nullptr;
     if (!found) return compile_failure(request, *names, found.takeError());
-    if (!diagnostics.empty()) return fail(ErrorCode::failed, "{} does not compile: {}", request.name, diagnostics);
     for (const auto& [name, symbol] : *found) compiled->addresses[(*name).str()] = symbol.getAddress().toPtr<void*>();
     compiled->bytes = SizeCounter::instance().take(library);
     return compiled;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) {
+    const Session* used = nullptr;  // set when linking begins
+    std::optional<Result<std::unique_ptr<CompiledModule>>> compiled;
+    const Status ended = run_guarded(request.name, [&] {
+        compiled.emplace([&]() -> Result<std::unique_ptr<CompiledModule>> {
+            ROVE_TRY(const Session* const session, shared_session());
+            ROVE_TRY(Generated generated, generate(request, *session));
+            used = session;
+            return link(request, *session, std::move(generated));
+        }());
+    });
+    if (ended) return std::move(*compiled);
+    if (used != nullptr) leave_session(used);
+    return tl::unexpected<Error>(ended.error());
 }
 
 }  // namespace rove::code::jit

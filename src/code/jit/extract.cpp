@@ -12,6 +12,8 @@
 #include <unordered_map>
 
 #include "code/jit/emit.hpp"
+#include "code/jit/guard.hpp"
+#include "code/jit/instrumentation.hpp"
 #include "code/jit/read_module.hpp"
 #include "package/bundle.hpp"
 
@@ -330,14 +332,14 @@ private:
 
     // As if compiled to be optimised later, wherever it came from.
     static void prepare_bodies(llvm::Module& module) {
+        leave_out_instrumentation(module);
         for (llvm::Function& function : module) {
             if (function.hasFnAttribute(llvm::Attribute::OptimizeNone)) {
                 function.removeFnAttr(llvm::Attribute::OptimizeNone);
                 function.removeFnAttr(llvm::Attribute::NoInline);
             }
             for (const auto attribute :
-                 {llvm::Attribute::StackProtect, llvm::Attribute::StackProtectReq, llvm::Attribute::StackProtectStrong,
-                  llvm::Attribute::SanitizeAddress, llvm::Attribute::SanitizeThread, llvm::Attribute::SanitizeMemory})
+                 {llvm::Attribute::StackProtect, llvm::Attribute::StackProtectReq, llvm::Attribute::StackProtectStrong})
                 function.removeFnAttr(attribute);
             function.removeFnAttr("stack-protector-buffer-size");
             function.removeFnAttr("frame-pointer");
@@ -362,31 +364,42 @@ Result<std::vector<Extracted>> extract_own(const ExtractRequest& request) {
     };
     static Own& own = *new Own;  // threads may be here when the process ends
     const std::lock_guard lock(own.mutex);
-    if (own.of != request.bitcode.data()) {
-        auto program = std::make_unique<Program>(request.program, request.bitcode);
-        ROVE_CHECK(program->read());
-        own.program = std::move(program);
-        own.of = request.bitcode.data();
-    }
-    std::vector<Extracted> all;
-    if (request.only == kNothing) return all;
-    ROVE_TRY(Extracted extracted, own.program->extract(request.only));
-    all.push_back(std::move(extracted));
-    return all;
+    std::optional<Result<std::vector<Extracted>>> result;
+    const Status ended = run_guarded(request.program, [&] {
+        result.emplace([&]() -> Result<std::vector<Extracted>> {
+            if (own.of != request.bitcode.data()) {
+                auto program = std::make_unique<Program>(request.program, request.bitcode);
+                ROVE_CHECK(program->read());
+                own.program = std::move(program);
+                own.of = request.bitcode.data();
+            }
+            std::vector<Extracted> all;
+            if (request.only == kNothing) return all;
+            ROVE_TRY(Extracted extracted, own.program->extract(request.only));
+            all.push_back(std::move(extracted));
+            return all;
+        }());
+    });
+    if (ended) return std::move(*result);
+    (void)own.program.release();  // LLVM has given up in the middle of it
+    own.of = nullptr;
+    return tl::unexpected<Error>(ended.error());
 }
 
 }  // namespace
 
 Result<std::vector<Extracted>> extract(const ExtractRequest& request) {
     if (!request.only.empty()) return extract_own(request);
-    Program program(request.program, request.bitcode);
-    ROVE_CHECK(program.read());
-    std::vector<Extracted> all;
-    for (const std::string& key : program.keys()) {
-        ROVE_TRY(Extracted extracted, program.extract(key));
-        all.push_back(std::move(extracted));
-    }
-    return all;
+    return guarded(request.program, [&request]() -> Result<std::vector<Extracted>> {
+        Program program(request.program, request.bitcode);
+        ROVE_CHECK(program.read());
+        std::vector<Extracted> all;
+        for (const std::string& key : program.keys()) {
+            ROVE_TRY(Extracted extracted, program.extract(key));
+            all.push_back(std::move(extracted));
+        }
+        return all;
+    });
 }
 
 }  // namespace rove::code::jit

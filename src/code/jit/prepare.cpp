@@ -5,6 +5,8 @@
 #include <llvm/TargetParser/Triple.h>
 
 #include "code/jit/emit.hpp"
+#include "code/jit/guard.hpp"
+#include "code/jit/instrumentation.hpp"
 #include "code/jit/read_module.hpp"
 #include "code/jit/shape.hpp"
 
@@ -41,9 +43,7 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
     return joined;
 }
 
-}  // namespace
-
-Result<Prepared> prepare(const PrepareRequest& request) {
+Result<Prepared> prepare_here(const PrepareRequest& request) {
     if (request.modules.empty()) return fail(ErrorCode::invalid, "no modules to prepare");
     std::string diagnostics;
     llvm::LLVMContext context;
@@ -58,6 +58,7 @@ Result<Prepared> prepare(const PrepareRequest& request) {
         return fail(
             ErrorCode::invalid,
             "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
+    leave_out_instrumentation(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     generalise_cpu(*module);
     inline_early(*module);
@@ -66,6 +67,7 @@ Result<Prepared> prepare(const PrepareRequest& request) {
     reach_through_got(*module);
     prepared.pinned = must_stay(*module);
     prepared.image_obstacle = image_obstacle(*module);
+    ROVE_CHECK(check_compilable(*module));
 
     std::string why;
     llvm::raw_string_ostream out(why);
@@ -81,6 +83,12 @@ Result<Prepared> prepare(const PrepareRequest& request) {
     if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
     ROVE_TRY(prepared.imports, undefined_names(prepared.object));
     return prepared;
+}
+
+}  // namespace
+
+Result<Prepared> prepare(const PrepareRequest& request) {
+    return guarded("the code", [&request] { return prepare_here(request); });
 }
 
 }  // namespace rove::code::jit

@@ -1,0 +1,37 @@
+// Keeps LLVM's fatal errors from ending the process. LLVM reports what no caller foresaw ("Cannot select …") by a handler that must not
+// return, in the middle of its work, and then ends the process. So work that calls LLVM runs in a thread of its own. When LLVM gives up,
+// that thread stays in the handler until the process ends, with all that the work had built, and whoever waits for the work gets an
+// error.
+//
+// Threads: any.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace rove::code::jit {
+
+// How often LLVM may give up in one process; afterwards it is given nothing any more, and images still run. Each time keeps one thread: a
+// stack (8 MiB of addresses, of which LLVM touches some 100 KiB) and what LLVM had made of one package (some 1 MiB for one of 10 KiB).
+// Work that has begun by then ends, so there may be one thread more for each node that compiles at that moment.
+inline constexpr int kGivenUpMax = 8;
+
+// Sets the handlers for the process; once, before any work.
+void set_llvm_handlers();
+
+// Runs the work to its end, or until LLVM gives up: failed, with LLVM's words. Then the work never returns, so what it has locked or half
+// changed must be nobody else's. unsupported: LLVM has given up kGivenUpMax times.
+[[nodiscard]] Status run_guarded(const std::string& what, std::function<void()> work);
+
+// As above, for work that returns a Result.
+template <typename Work>
+[[nodiscard]] auto guarded(const std::string& what, const Work& work) -> decltype(work()) {
+    std::optional<decltype(work())> result;
+    ROVE_CHECK(run_guarded(what, [&] { result.emplace(work()); }));
+    return std::move(*result);
+}
+
+}  // namespace rove::code::jit

@@ -1,0 +1,142 @@
+#include "code/jit/instrumentation.hpp"
+
+#include <llvm/Demangle/Demangle.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/TargetParser/Triple.h>
+
+namespace rove::code::jit {
+namespace {
+
+// Attributes that make LLVM's passes add calls, sleds or another stack to a function.
+constexpr llvm::StringLiteral kAddingByName[] = {
+    // -pg, -mfentry, -finstrument-functions: mcount reads its caller's frame pointer, which travelling code does not keep
+    "instrument-function-entry",
+    "instrument-function-entry-inlined",
+    "instrument-function-exit",
+    "instrument-function-exit-inlined",
+    "fentry-call",
+    "mnop-mcount",
+    "mrecord-mcount",
+    // -fxray-instrument
+    "function-instrument",
+    "xray-instruction-threshold",
+    "xray-ignore-loops",
+    "xray-log-args",
+    "xray-skip-entry",
+    "xray-skip-exit",
+    // -fpatchable-function-entry, and hot patching
+    "patchable-function",
+    "patchable-function-entry",
+    "patchable-function-prefix",
+    // -fsplit-stack: the prologue asks the thread's runtime for room
+    "split-stack",
+};
+constexpr llvm::Attribute::AttrKind kAdding[] = {
+    llvm::Attribute::SanitizeAddress,   llvm::Attribute::SanitizeThread, llvm::Attribute::SanitizeMemory,
+    llvm::Attribute::SanitizeHWAddress, llvm::Attribute::SanitizeMemTag, llvm::Attribute::SanitizeNumericalStability,
+    llvm::Attribute::SafeStack,  // the second stack is a thread-local variable of the program's runtime
+    llvm::Attribute::ShadowCallStack,
+};
+
+void leave_out_attributes(llvm::Function& function) {
+    for (const llvm::StringRef name : kAddingByName) function.removeFnAttr(name);
+    for (const auto attribute : kAdding) function.removeFnAttr(attribute);
+    function.eraseMetadata(llvm::LLVMContext::MD_kcfi_type);
+}
+
+// What a check of control flow loads while it checks, without the check.
+llvm::Value* loaded_unchecked(llvm::IntrinsicInst& check) {
+    llvm::IRBuilder<> code(&check);
+    llvm::Value* table = check.getArgOperand(0);
+    llvm::Value* offset = check.getArgOperand(1);
+    auto* pair = check.getType();
+    auto* pointer = pair->getStructElementType(0);
+    llvm::Value* value =
+        check.getIntrinsicID() == llvm::Intrinsic::type_checked_load
+            ? static_cast<llvm::Value*>(code.CreateLoad(pointer, code.CreatePtrAdd(table, offset)))
+            : code.CreateIntrinsic(llvm::Intrinsic::load_relative, {offset->getType()}, {table, offset});
+    llvm::Value* whole = code.CreateInsertValue(llvm::PoisonValue::get(pair), value, 0);
+    return code.CreateInsertValue(whole, code.getTrue(), 1);
+}
+
+void leave_out_call(llvm::IntrinsicInst& call) {
+    switch (call.getIntrinsicID()) {
+        case llvm::Intrinsic::type_test:
+        case llvm::Intrinsic::public_type_test:
+            call.replaceAllUsesWith(llvm::ConstantInt::getTrue(call.getContext()));
+            break;
+        case llvm::Intrinsic::type_checked_load:
+        case llvm::Intrinsic::type_checked_load_relative: call.replaceAllUsesWith(loaded_unchecked(call)); break;
+        default:
+            // All counters give nothing.
+            if (!call.getCalledFunction()->getName().starts_with("llvm.instrprof.") || !call.getType()->isVoidTy())
+                return;
+    }
+    call.eraseFromParent();
+}
+
+void leave_out_calls(llvm::Function& function) {
+    for (llvm::BasicBlock& block : function)
+        for (llvm::Instruction& each : llvm::make_early_inc_range(block)) {
+            if (auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&each)) {
+                leave_out_call(*intrinsic);
+                continue;
+            }
+            auto* call = llvm::dyn_cast<llvm::CallBase>(&each);
+            if (call == nullptr || !call->getOperandBundle(llvm::LLVMContext::OB_kcfi)) continue;
+            // -fsanitize=kcfi: functions of the node's libraries carry no such number before them.
+            llvm::CallBase* plain =
+                llvm::CallBase::removeOperandBundle(call, llvm::LLVMContext::OB_kcfi, call->getIterator());
+            plain->takeName(call);
+            plain->copyMetadata(*call);
+            call->replaceAllUsesWith(plain);
+            call->eraseFromParent();
+        }
+}
+
+// Of which architecture an intrinsic of one is, as LLVM's names begin.
+llvm::StringRef own_intrinsics(const llvm::Module& module) {
+    return llvm::Triple(module.getTargetTriple()).isAArch64() ? "llvm.aarch64." : "llvm.x86.";
+}
+
+// Why LLVM would give up on a call of this intrinsic; empty: it would not.
+std::string why_not(const llvm::Function& intrinsic) {
+    const llvm::StringRef name = intrinsic.getName();
+    if (llvm::Function::isTargetIntrinsic(intrinsic.getIntrinsicID()) &&
+        !name.starts_with(own_intrinsics(*intrinsic.getParent())))
+        return "an instruction of another kind of CPU; write it for this one";
+    if (name.starts_with("llvm.coro."))
+        return "a part of a coroutine that no optimiser has turned into functions; build it with rove";
+    if (name.starts_with("llvm.instrprof.") || name.starts_with("llvm.type."))
+        return "left by an option for coverage, profiles or control flow; compile what travels without it";
+    return {};
+}
+
+}  // namespace
+
+void leave_out_instrumentation(llvm::Module& module) {
+    for (llvm::Function& function : module) {
+        leave_out_attributes(function);
+        leave_out_calls(function);
+    }
+}
+
+Status check_compilable(const llvm::Module& module) {
+    for (const llvm::Function& function : module) {
+        if (function.hasGC() && !function.isDeclaration())
+            return fail(ErrorCode::unsupported,
+                        "{} cannot be compiled: it needs the garbage collector '{}', which no node has",
+                        llvm::demangle(function.getName().str()), function.getGC());
+        if (!function.isIntrinsic()) continue;
+        const std::string why = why_not(function);
+        if (why.empty()) continue;
+        for (const llvm::User* user : function.users())
+            if (const auto* call = llvm::dyn_cast<llvm::Instruction>(user))
+                return fail(ErrorCode::unsupported, "{} cannot be compiled: it uses {}, {}",
+                            llvm::demangle(call->getFunction()->getName().str()), function.getName().str(), why);
+    }
+    return {};
+}
+
+}  // namespace rove::code::jit
