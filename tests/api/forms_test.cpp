@@ -163,6 +163,18 @@ TEST(Forms, VariablesThatASanitizerAddsAreNamedByTheirReason) {
     EXPECT_NE(ran.out.find("made by -fsanitize=undefined"), std::string::npos) << ran.out;
 }
 
+TEST(Forms, AnInstrumentedProgramsFunctionsTravelWithoutItsCounters) {
+    for (const std::string forms : {"both", "bitcode", "image"}) {
+        const NodeProcess node({"--forms", forms});
+        for (int client = 0; client < 2; ++client) {
+            const Ran ran = run({"env", "LLVM_PROFILE_FILE=/dev/null", built("api_instrumented"), node.address()});
+            EXPECT_EQ(ran.status, 0) << forms << ": " << ran.out << ran.err;
+            EXPECT_EQ(ran.out, "abab 49\n") << forms;
+        }
+        EXPECT_EQ(run({rove(), "functions", node.address()}).status, 0) << "the node lives";
+    }
+}
+
 TEST(Forms, OtherTypesAreFoundOutBeforeAnythingRuns) {
     const Server server(built("api_program"));
     const Ran resident = run({built("api_other_types_resident"), server.address()});
