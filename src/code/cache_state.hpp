@@ -78,7 +78,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
         std::shared_ptr<PackageStore> package;
         std::function<void(const Result<LoadReport>&)> done;
     };
-    void start_compile_thread(bool warm_up);
+    bool start_compile_thread(bool warm_up);
     void queue_compile(PackageCode& package);
     // One thread compiles at a time; one that runs constructors hands that over to the next, and ends after them.
     struct Worker {
@@ -92,6 +92,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     }
     void compile_one(PackageCode& package, Lock& lock);
     [[nodiscard]] Result<std::unique_ptr<jit::CompiledModule>> compile(PackageCode& package, Lock& lock);
+    [[nodiscard]] std::deque<Load>::iterator next_load();
     [[nodiscard]] Result<LoadReport> load_here(const PackageStore& store, Lock& lock);
     [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
 

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #include "code/cache_state.hpp"
@@ -62,18 +63,26 @@ void CodeCache::State::queue_compile(PackageCode& package) {
     compile_changed.notify_all();
 }
 
-void CodeCache::State::start_compile_thread(bool warm_up) {
-    if (on_duty != nullptr || stopping) return;
+// False: the machine has no thread for it now. What is queued waits until somebody queues more, or gives up waiting.
+bool CodeCache::State::start_compile_thread(bool warm_up) {
+    if (on_duty != nullptr || stopping) return true;
     reap_workers();
-    on_duty = &workers.emplace_back();
-    on_duty->thread = std::thread([state = shared_from_this(), self = on_duty, warm_up]() mutable {
-        if (warm_up)
-            if (const Result<jit::Engine*> engine = state->engine())
-                (*engine)->warm_up();  // an error comes again, where it matters
-        if (state->compile_loop(*self)) return;
-        state.reset();  // with compiled code in it: LLVM is used until here
-        --abandoned_compiles;
-    });
+    Worker& worker = workers.emplace_back();
+    try {
+        worker.thread = std::thread([state = shared_from_this(), self = &worker, warm_up]() mutable {
+            if (warm_up)
+                if (const Result<jit::Engine*> engine = state->engine())
+                    (*engine)->warm_up();  // an error comes again, where it matters
+            if (state->compile_loop(*self)) return;
+            state.reset();  // with compiled code in it: LLVM is used until here
+            --abandoned_compiles;
+        });
+    } catch (const std::system_error&) {
+        workers.pop_back();
+        return false;
+    }
+    on_duty = &worker;
+    return true;
 }
 
 // Those that have ended hold no lock any more.
@@ -98,10 +107,14 @@ Status CodeCache::State::construct(PackageCode& package, const std::function<Sta
             "package {} has constructors, and those of {} packages run on {} already, the most that may; call it "
             "later, or restart that node if they never end",
             name, constructing, options.node);
+    Worker* const self = std::exchange(on_duty, nullptr);
+    if (!start_compile_thread(false)) {
+        on_duty = self;
+        return fail(ErrorCode::overloaded, "{} has no thread for the constructors of package {}; call it later",
+                    options.node, name);
+    }
     ++constructing;
     package.constructing = true;
-    on_duty = nullptr;
-    start_compile_thread(false);
     lock.unlock();
     Status done;
     try {
@@ -158,9 +171,9 @@ bool CodeCache::State::compile_loop(Worker& self) {
             trim();
             compile_changed.notify_all();
             if (options.on_ready) call_back([&] { options.on_ready(digest); });
-        } else if (!loads_queue.empty()) {
-            const Load load = std::move(loads_queue.front());
-            loads_queue.pop_front();
+        } else if (const auto next = next_load(); next != loads_queue.end()) {
+            const Load load = std::move(*next);
+            loads_queue.erase(next);
             ++working;
             const Result<LoadReport> loaded = load_here(*load.package, lock);
             --working;
@@ -191,6 +204,14 @@ Status CodeCache::load_later(std::shared_ptr<PackageStore> package,
     return {};
 }
 
+// The first whose package's constructors do not run in another thread just now: those that load it wait for them.
+auto CodeCache::State::next_load() -> std::deque<Load>::iterator {
+    return std::find_if(loads_queue.begin(), loads_queue.end(), [this](const Load& load) {
+        const auto known = packages.find(load.package->digest());
+        return known == packages.end() || !known->second->constructing;
+    });
+}
+
 // What load and load_interface do, in the thread that would compile for them.
 Result<LoadReport> CodeCache::State::load_here(const PackageStore& store, Lock& lock) {
     const auto known = packages.find(store.digest());
@@ -204,11 +225,9 @@ Result<LoadReport> CodeCache::State::load_here(const PackageStore& store, Lock& 
         if (ready == Ready::compile) {
             if (std::erase(images_queue, &package) > 0) {
                 load_apart(package, lock);
-            } else if (std::erase(compile_queue, &package) > 0) {
-                compile_one(package, lock);
             } else {
-                return fail(ErrorCode::overloaded, "package {} is being loaded on {} already; load it again later",
-                            store.manifest().name, options.node);
+                std::erase(compile_queue, &package);
+                compile_one(package, lock);
             }
             if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
             if (const std::optional<Error> refusal = std::exchange(package.refusal, std::nullopt))

@@ -95,7 +95,8 @@ Status CodeCache::State::check_statics(const PackageCode& package, std::size_t b
 }
 
 bool CodeCache::State::is_busy(const PackageCode& package) const {
-    return package.loading || package.compile == PackageCode::Compile::queued || package.awaited() || is_running(package);
+    return package.loading || package.compile == PackageCode::Compile::queued || package.awaited() ||
+           is_running(package);
 }
 
 // First the slices that came and were not called for longest, then code that was not used for longest, until the rest fits. What

@@ -34,6 +34,7 @@
 #include "node/node_lock.hpp"
 #include "node/peer_state.hpp"
 #include "node/pieces.hpp"
+#include "node/quiet.hpp"
 #include "node/run.hpp"
 #include "node/sleeper.hpp"
 #include "node/spin.hpp"
@@ -52,14 +53,6 @@ inline constexpr unsigned kNestedMax = 128;
 // And no function is run on top of another with less than this left of the thread's stack: a function may count on as much, whichever
 // others wait beneath it. It is a sixteenth of the 8 MiB that threads have unless their program says otherwise.
 inline constexpr std::size_t kStackReserveBytes = 512UL * 1024;
-// Functions that have waited quietly and not returned, on threads of the node's own: each has another thread made in its place. 64
-// stacks of 8 MiB are half a GiB of addresses, of which a thread that serves uses some 100 KiB. Further ones of their kind wait in
-// their mailboxes. A function that does it for the first time was begun as any other, and has its thread all the same: then there
-// are as many more as functions begin at once (NodeOptions::threads and the serving ones).
-inline constexpr unsigned kQuietRunsMax = 64;
-// Those that wait in their mailboxes wait for as long as others of them end. Where none has begun or ended for so long, they may be
-// waiting for what is behind them in the same mailbox: from then on they are refused.
-inline constexpr auto kQuietHoldFor = std::chrono::seconds(10);
 // Peers at once. Each has 2 MiB of mailboxes.
 inline constexpr std::size_t kPeersMax = 1024;
 
@@ -314,24 +307,12 @@ private:
     }
     void await_frames(Lead& lead);
     void sleep(Lead& lead, std::optional<TimePoint> deadline);
-    struct OwnThread {
-        const NodeCore* of;
-        std::thread thread{};
-        unsigned quiet_runs = 0;  // functions on it that have waited quietly: while there are some it has another one in its place
-        bool ended = false;
-    };
     static thread_local OwnThread* own_thread_ [[gnu::tls_model("initial-exec")]];  // null: it is of the program
     void add_own_thread(void (NodeCore::*serves)(OwnThread&));
     void serve_own_thread(OwnThread& self);
     // ---- functions that wait quietly (quiet.cpp)
     void replace_thread(Run& run);
     void take_thread_back(Run& run);
-    [[nodiscard]] bool holds_quiet(const code::Function& function) const {
-        return quiet_runs_ >= kQuietRunsMax && function.waits_quietly.load(std::memory_order_relaxed);
-    }
-    [[nodiscard]] bool gives_up_quiet(const code::Function& function) const {
-        return holds_quiet(function) && Clock::now() - quiet_changed_ >= kQuietHoldFor;
-    }
     void stand_by(OwnThread& self);
     void take_run_away();
     [[nodiscard]] TimePoint next_look(const Deadline& deadline) const;
@@ -526,18 +507,17 @@ private:
     std::atomic<std::uint32_t> node_count_{1};
 
     NodeLock mutex_;
-    std::atomic<int> wanting_{0};          // threads that want the lock: a busy leader lets go when it is not 0
-    std::atomic<bool> attention_{false};   // ends a spin: something was changed under the lock
-    Baton baton_;                          // who leads
-    bool stopping_ = false;                // nothing new begins
-    bool ending_ = false;                  // whatever still waits is told so: it has had its time
-    Run* running_ = nullptr;               // the function that the leader runs
-    unsigned busy_ = 0;                    // functions that have not returned, callbacks included
-    unsigned long_runs_ = 0;               // of these: run beside the leader, and do not wait for a call
-    std::vector<Run*> long_run_list_;      // run beside the leader
-    unsigned own_threads_ = 0;             // of the node's own that run functions, without replacements; constant from the start
-    unsigned quiet_runs_ = 0;              // threads of the node's own that have another one in their place: kQuietRunsMax
-    TimePoint quiet_changed_{};            // when that number was another one last
+    std::atomic<int> wanting_{0};         // threads that want the lock: a busy leader lets go when it is not 0
+    std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
+    Baton baton_;                         // who leads
+    bool stopping_ = false;               // nothing new begins
+    bool ending_ = false;                 // whatever still waits is told so: it has had its time
+    Run* running_ = nullptr;              // the function that the leader runs
+    unsigned busy_ = 0;                   // functions that have not returned, callbacks included
+    unsigned long_runs_ = 0;              // of these: run beside the leader, and do not wait for a call
+    std::vector<Run*> long_run_list_;     // run beside the leader
+    unsigned own_threads_ = 0;  // of the node's own that run functions, without replacements; constant from the start
+    QuietRuns quiet_runs_;
     std::condition_variable_any changed_;  // for threads that wait for a call: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     std::condition_variable_any standby_changed_;    // for the one that stands by: the node ends

@@ -37,10 +37,12 @@ Error takes_no_code(const std::string& node) {
 }
 
 Error too_many_quiet(const std::string& node, const code::Function& function) {
-    return {ErrorCode::overloaded,
-            fmt::format("{} on {}: {} functions wait there that let nothing else run on their threads, as many as may, and none "
-                        "of them has ended for {} s; call fewer at once, or let them wait without rove::no_nesting",
-                        function.name, node, kQuietRunsMax, kQuietHoldFor.count())};
+    return {
+        ErrorCode::overloaded,
+        fmt::format(
+            "{} on {}: {} functions wait there that let nothing else run on their threads, as many as may, and none "
+            "of them has ended for {} s; call fewer at once, or let them wait without rove::no_nesting",
+            function.name, node, kQuietRunsMax, kQuietHoldFor.count())};
 }
 
 }  // namespace
@@ -317,11 +319,11 @@ bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
     return true;
 }
 
-// As many functions run long already as there are threads for them, or have waited quietly as may. One that is not known yet is begun while there is a thread that
-// could serve the mailboxes in this one's place.
+// As many functions run long already as there are threads for them, or have waited quietly as may. One that is not known yet is begun
+// while there is a thread that could serve the mailboxes in this one's place.
 bool NodeCore::must_wait_for_thread(const code::Function& function) const {
     if (own_threads_ < 2) return false;
-    if (holds_quiet(function)) return true;
+    if (quiet_runs_.holds(function)) return true;
     if (long_runs_ < options_.threads) return false;
     if (function.is_long.load(std::memory_order_relaxed)) return true;
     return !baton_.has_followers() && !function.is_short.load(std::memory_order_relaxed);
@@ -374,7 +376,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, takes_no_code(name()));
     if (function == nullptr) return park(from, frame, nullptr, true);
     if (leave_to_follower(*function, lead)) return Taken::parked;
-    if (gives_up_quiet(*function)) {
+    if (quiet_runs_.gives_up(*function)) {
         parked.reset();
         return refuse(from, frame, too_many_quiet(name(), *function));
     }

@@ -285,8 +285,7 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
     if (const auto first = calls_.first_deadline()) no_later(*first);
     if (const auto warning = next_warning()) no_later(*warning);
-    if (quiet_runs_ >= kQuietRunsMax && Clock::now() < quiet_changed_ + kQuietHoldFor)
-        no_later(quiet_changed_ + kQuietHoldFor);
+    if (const auto due = quiet_runs_.due()) no_later(*due);
     if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
         if (restless) no_later(Clock::now() + kShortSleep);
         baton_.fall_asleep();

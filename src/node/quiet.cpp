@@ -8,7 +8,7 @@
 
 namespace rove {
 
-thread_local NodeCore::OwnThread* NodeCore::own_thread_ = nullptr;
+thread_local OwnThread* NodeCore::own_thread_ = nullptr;
 
 // Under the lock, which the new thread takes first of all.
 void NodeCore::add_own_thread(void (NodeCore::*serves)(OwnThread&)) {
@@ -26,14 +26,13 @@ void NodeCore::replace_thread(Run& run) {
     if (run.replaced || self == nullptr || self->of != this || own_threads_ < 2) return;
     if (run.function != nullptr)
         run.function->waits_quietly.store(true, std::memory_order_relaxed);
-    else if (quiet_runs_ >= kQuietRunsMax)
+    else if (quiet_runs_.is_full())
         return;  // a callback of this program's own: nobody can hold it back, and it has no thread beyond the bound
     run.replaced = true;
     if (self->quiet_runs++ > 0) return;
-    ++quiet_runs_;
-    quiet_changed_ = Clock::now();
+    quiet_runs_.begin();
     const std::size_t functions_on = threads_.size() - 1;  // one stands by
-    if (stopping_ || functions_on >= std::size_t{own_threads_} + quiet_runs_) return;
+    if (stopping_ || functions_on >= std::size_t{own_threads_} + quiet_runs_.threads()) return;
     try {
         add_own_thread(&NodeCore::serve_own_thread);
     } catch (const std::system_error& error) {
@@ -47,8 +46,8 @@ void NodeCore::replace_thread(Run& run) {
 void NodeCore::take_thread_back(Run& run) {
     run.replaced = false;
     if (--own_thread_->quiet_runs > 0) return;
-    if (quiet_runs_-- >= kQuietRunsMax) wake_leader();  // another one may begin
-    quiet_changed_ = Clock::now();
+    if (quiet_runs_.is_full()) wake_leader();  // another one may begin
+    quiet_runs_.end();
 }
 
 }  // namespace rove

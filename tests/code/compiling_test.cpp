@@ -96,6 +96,37 @@ TEST_F(CompilingTest, ConstructorsKeepNoOtherFromRunning) {
     }
 }
 
+TEST_F(CompilingTest, LoadsOfOnePackageWaitForItsConstructorsAndOthersDoNot) {
+    CodeCache cache(waiting_options(Tiers::image));
+    const auto built = arriving(*build("built.cpp", kConstructed), {Form::image});
+    const auto other = arriving(*build("other.c", kCounter), {Form::image});
+    ASSERT_TRUE(cache.add(built, false));
+    ASSERT_TRUE(cache.add(other, false));
+    struct Loading {
+        std::promise<std::string> error;
+        std::future<std::string> told = error.get_future();
+        bool ended() { return told.wait_for(kPatience) == std::future_status::ready; }
+    };
+    Loading first, second, third;
+    const auto load = [&cache](const std::shared_ptr<PackageStore>& package, Loading& loading) {
+        return cache.load_later(package, [&loading](const Result<LoadReport>& loaded) {
+            loading.error.set_value(loaded ? "" : loaded.error().message());
+        });
+    };
+    ASSERT_TRUE(load(built, first));
+    ASSERT_TRUE(have_begun(1));
+    ASSERT_TRUE(load(built, second));
+    ASSERT_TRUE(load(other, third));
+    ASSERT_TRUE(third.ended()) << "it waits for constructors of another package";
+    EXPECT_EQ(third.told.get(), "");
+    constructors->word.set_value();
+    for (Loading* each : {&first, &second}) {
+        ASSERT_TRUE(each->ended());
+        EXPECT_EQ(each->told.get(), "");
+    }
+    EXPECT_EQ(constructors->begun, 1);
+}
+
 TEST_F(CompilingTest, MoreConstructorsThanMayRunAreRefused) {
     CodeCache cache(waiting_options(Tiers::image));
     const auto enter = [&](std::size_t i) {

@@ -12,7 +12,7 @@ namespace {
 // An intrinsic that a function of C is named after: the code generator finds no such instruction, because CPUs since Zen have none.
 constexpr const char* kTooMuch =
     "unsigned bits(unsigned, unsigned) __asm__(\"llvm.x86.tbm.bextri.u32\");"
-    "ROVE_ENTRY void bits_of(rove_here *h, const void *p, size_t n) { *(unsigned *)p = bits(n, 3); "
+    "ROVE_ENTRY void bits_of(rove_here *h, const void *p, size_t n) { *(unsigned *)p = bits(n, 0x804); "
     "(void)h; }";
 
 class GivingUpTest : public CacheTest {
