@@ -386,7 +386,7 @@ private:
     [[nodiscard]] unsigned cut_off_slow_senders(TimePoint now);
     [[nodiscard]] Result<code::Function*> either_function(const wire::Either& either);
     Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why);
-    [[nodiscard]] bool must_wait_for_thread(const code::Function& function) const;
+    [[nodiscard]] bool must_wait_for_thread(const code::Function& function, const fabric::Link* from) const;
     [[nodiscard]] code::Function* own_shipped(const FunctionId& function);
     void on_reply_part(PeerState& from, const wire::Frame& frame);
     Taken park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask);

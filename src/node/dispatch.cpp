@@ -40,9 +40,15 @@ Error too_many_quiet(const std::string& node, const code::Function& function) {
     return {
         ErrorCode::overloaded,
         fmt::format(
-            "{} on {}: {} functions wait there that let nothing else run on their threads, as many as may, and none "
-            "of them has ended for {} s; call fewer at once, or let them wait without rove::no_nesting",
-            function.name, node, kQuietRunsMax, kQuietHoldFor.count())};
+            "{} on {}: as many functions wait there as may that let nothing else run on their threads ({} of one peer, "
+            "{} of "
+            "all), and none of them has ended for {} s; call fewer at once, let them wait without rove::no_nesting, or "
+            "take what they send",
+            function.name, node, kQuietRunsOfPeerMax, kQuietRunsMax, kQuietHoldFor.count())};
+}
+
+fabric::Link* link_of(const PeerState* from) {
+    return from != nullptr ? from->link.get() : nullptr;
 }
 
 }  // namespace
@@ -251,12 +257,12 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
         // As nearly all frames come: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (leave_to_follower(*function, lead)) return Taken::parked;
-            if (must_wait_for_thread(*function)) return on_rare_call(from, frame, lead);
+            if (must_wait_for_thread(*function, link_of(from))) return on_rare_call(from, frame, lead);
             if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
                 Run begun{.function = function,
                           .entry = entry,
                           .ran = function->ran.load(std::memory_order_relaxed),
-                          .link = from != nullptr ? from->link.get() : nullptr,
+                          .link = link_of(from),
                           .forwarded = was_sent_on(from, frame)};
                 return run(begun, frame, lead);
             }
@@ -321,9 +327,9 @@ bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
 
 // As many functions run long already as there are threads for them, or have waited quietly as may. One that is not known yet is begun
 // while there is a thread that could serve the mailboxes in this one's place.
-bool NodeCore::must_wait_for_thread(const code::Function& function) const {
+bool NodeCore::must_wait_for_thread(const code::Function& function, const fabric::Link* from) const {
     if (own_threads_ < 2) return false;
-    if (quiet_runs_.holds(function)) return true;
+    if (quiet_runs_.holds(function, from)) return true;
     if (long_runs_ < options_.threads) return false;
     if (function.is_long.load(std::memory_order_relaxed)) return true;
     return !baton_.has_followers() && !function.is_short.load(std::memory_order_relaxed);
@@ -338,7 +344,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
         function = unpack_inline(*from, frame);
         if (function == nullptr) return Taken::parked;  // the link is broken
         if (leave_to_follower(*function, lead)) return Taken::parked;
-        if (!must_wait_for_thread(*function)) {
+        if (!must_wait_for_thread(*function, link_of(from))) {
             if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
                 Run begun{.function = function,
                           .entry = entry,
@@ -376,11 +382,11 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, takes_no_code(name()));
     if (function == nullptr) return park(from, frame, nullptr, true);
     if (leave_to_follower(*function, lead)) return Taken::parked;
-    if (quiet_runs_.gives_up(*function)) {
+    if (quiet_runs_.gives_up(*function, link_of(from))) {
         parked.reset();
         return refuse(from, frame, too_many_quiet(name(), *function));
     }
-    if (must_wait_for_thread(*function)) {
+    if (must_wait_for_thread(*function, link_of(from))) {
         const Taken taken = park(from, frame, function, false);
         parked->for_thread = true;
         parked->compiling.reset();
@@ -397,7 +403,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     Run begun{.function = function,
               .entry = held.entry(),
               .ran = held.ran(),
-              .link = from != nullptr ? from->link.get() : nullptr,
+              .link = link_of(from),
               .entered = std::move(held),
               .forwarded = was_sent_on(from, frame)};
     if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, lead);

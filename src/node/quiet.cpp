@@ -8,6 +8,48 @@
 
 namespace rove {
 
+void QuietRuns::begin(const fabric::Link* link) {
+    const TimePoint now = Clock::now();
+    for (Share* share : {&all_, &of_link_[link]}) {
+        ++share->threads;
+        share->changed = now;
+    }
+}
+
+bool QuietRuns::end(const fabric::Link* link) {
+    const bool held_others = what_is_full(link) != nullptr;
+    const TimePoint now = Clock::now();
+    const auto of = of_link_.find(link);
+    for (Share* share : {&all_, &of->second}) {
+        --share->threads;
+        share->changed = now;
+    }
+    if (of->second.threads == 0) of_link_.erase(of);
+    return held_others;
+}
+
+const QuietRuns::Share* QuietRuns::what_is_full(const fabric::Link* link) const {
+    if (is_full()) return &all_;
+    const auto of = link != nullptr ? of_link_.find(link) : of_link_.end();
+    return of != of_link_.end() && of->second.threads >= kQuietRunsOfPeerMax ? &of->second : nullptr;
+}
+
+bool QuietRuns::gives_up(const code::Function& function, const fabric::Link* link) const {
+    return holds(function, link) && Clock::now() - what_is_full(link)->changed >= kQuietHoldFor;
+}
+
+std::optional<TimePoint> QuietRuns::due() const {
+    const TimePoint now = Clock::now();
+    std::optional<TimePoint> first;
+    const auto look_at = [&](const Share& share, unsigned max) {
+        const TimePoint until = share.changed + kQuietHoldFor;
+        if (share.threads >= max && now < until && (!first || until < *first)) first = until;
+    };
+    look_at(all_, kQuietRunsMax);
+    for (const auto& [link, share] : of_link_) look_at(share, kQuietRunsOfPeerMax);
+    return first;
+}
+
 thread_local OwnThread* NodeCore::own_thread_ = nullptr;
 
 // Under the lock, which the new thread takes first of all.
@@ -30,7 +72,7 @@ void NodeCore::replace_thread(Run& run) {
         return;  // a callback of this program's own: nobody can hold it back, and it has no thread beyond the bound
     run.replaced = true;
     if (self->quiet_runs++ > 0) return;
-    quiet_runs_.begin();
+    quiet_runs_.begin(run.link);
     const std::size_t functions_on = threads_.size() - 1;  // one stands by
     if (stopping_ || functions_on >= std::size_t{own_threads_} + quiet_runs_.threads()) return;
     try {
@@ -46,8 +88,7 @@ void NodeCore::replace_thread(Run& run) {
 void NodeCore::take_thread_back(Run& run) {
     run.replaced = false;
     if (--own_thread_->quiet_runs > 0) return;
-    if (quiet_runs_.is_full()) wake_leader();  // another one may begin
-    quiet_runs_.end();
+    if (quiet_runs_.end(run.link)) wake_leader();
 }
 
 }  // namespace rove

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <list>
 #include <thread>
 
 #include "../api/nodes.hpp"
@@ -140,31 +141,79 @@ TEST_P(QuietWaits, LargeRepliesToOneThatHasStoppedKeepNobodyOut) {
 }
 
 // Beyond the bound they wait in their mailboxes, and end with an error where nothing goes on: what is behind them comes then.
-TEST_P(QuietWaits, BeyondTheirBoundTheyAreRefusedWhereNothingGoesOn) {
-    (void)peer().sync(fn<answer>);
-    gate_is_open = true;
-    EXPECT_EQ(peer().sync(fn<wait_quietly_for_a_callback>), 1);  // it is known to wait quietly from here on
-    gate_is_open = false;
-    begun = 0;
-    constexpr unsigned kCalls = kQuietRunsMax + 20;
-    std::vector<Call<int>> calls;
-    for (unsigned i = 0; i < kCalls; ++i) calls.push_back(peer().async(fn<wait_quietly_for_a_callback>));
-    ASSERT_TRUE(soon([] { return begun >= static_cast<int>(kQuietRunsMax); })) << begun;
-    expect_served();
-    gate_is_open = true;
-    all(calls, 60s);
-    unsigned refused = 0;
-    for (auto& each : calls) {
-        try {
-            EXPECT_EQ(each.get(), 1);
-        } catch (const Error& error) {
-            ++refused;
-            EXPECT_EQ(error.code(), ErrorCode::overloaded) << error.what();
-        }
+class ManyQuietWaits : public QuietWaits {
+protected:
+    struct Client {
+        Node node;
+        Peer peer;
+        std::vector<Call<int>> calls{};
+    };
+    void SetUp() override {
+        QuietWaits::SetUp();
+        gate_is_open = true;
+        EXPECT_EQ(peer().sync(fn<wait_quietly_for_a_callback>), 1);  // it is known to wait quietly from here on
+        gate_is_open = false;
+        begun = 0;
     }
-    EXPECT_GT(refused, 0U);
-    EXPECT_LE(refused, kCalls - kQuietRunsMax);
+    // One that has as many of them called as may wait for it, and `more`.
+    void begin_all(unsigned more) {
+        NodeOptions wide = options();
+        wide.threads = kQuietRunsOfPeerMax;  // what is called back stays on a thread of its own
+        auto node = Node(wide);
+        auto peer = node.connect(server_->address());
+        Client& client = clients_.emplace_back(std::move(node), std::move(peer));
+        const int before = begun;
+        for (unsigned i = 0; i < kQuietRunsOfPeerMax + more; ++i)
+            client.calls.push_back(client.peer.async(fn<wait_quietly_for_a_callback>));
+        ASSERT_TRUE(soon([before] { return begun >= before + static_cast<int>(kQuietRunsOfPeerMax); })) << begun;
+    }
+    static unsigned refused(std::vector<Call<int>>& calls) {
+        unsigned count = 0;
+        for (auto& each : calls) {
+            try {
+                EXPECT_EQ(each.get(), 1);
+            } catch (const Error& error) {
+                ++count;
+                EXPECT_EQ(error.code(), ErrorCode::overloaded) << error.what();
+            }
+        }
+        return count;
+    }
+    void TearDown() override {
+        gate_is_open = true;
+        clients_.clear();
+        QuietWaits::TearDown();
+    }
+    std::list<Client> clients_;
+};
+ROVE_ON_FABRICS(ManyQuietWaits);
+
+TEST_P(ManyQuietWaits, BeyondTheShareOfTheirPeerTheyAreRefusedAndOthersBegin) {
+    constexpr unsigned kMoreThanMay = 10;
+    begin_all(kMoreThanMay);
+    expect_served();
+    Call<int> of_another = peer().async(fn<wait_quietly_for_a_callback>);
+    ASSERT_TRUE(soon([] { return begun > static_cast<int>(kQuietRunsOfPeerMax); }))
+        << "one peer holds all of another's";
+    auto& calls = clients_.front().calls;
+    ASSERT_TRUE(calls.back().wait_for(30s)) << "what cannot begin waits for ever";
+    EXPECT_EQ(begun, static_cast<int>(kQuietRunsOfPeerMax) + 1);
     gate_is_open = true;
+    EXPECT_EQ(refused(calls), kMoreThanMay);
+    EXPECT_EQ(of_another.get(), 1);
+    EXPECT_EQ(clients_.front().peer.sync(fn<wait_quietly_for_a_callback>), 1)
+        << "they come again once others have ended";
+}
+
+TEST_P(ManyQuietWaits, BeyondThoseOfAllTheyAreRefused) {
+    for (unsigned n = 0; n < kQuietRunsMax; n += kQuietRunsOfPeerMax) begin_all(0);
+    expect_served();
+    Call<int> more = peer().async(fn<wait_quietly_for_a_callback>);
+    ASSERT_TRUE(more.wait_for(30s)) << "it waits for ever";
+    EXPECT_EQ(error_of([&] { (void)more.get(); }).code(), ErrorCode::overloaded);
+    EXPECT_EQ(begun, static_cast<int>(kQuietRunsMax));
+    gate_is_open = true;
+    for (Client& each : clients_) EXPECT_EQ(refused(each.calls), 0U);
     EXPECT_EQ(peer().sync(fn<wait_quietly_for_a_callback>), 1) << "they come again once others have ended";
 }
 
