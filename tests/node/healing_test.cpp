@@ -104,6 +104,33 @@ TEST_P(Healing, AnswersThatWereWrittenBeforeTheCutAreNotLost) {
     }
 }
 
+// It can write where they lie until the link goes: a part that does not say which one it is would be read beyond its end.
+TEST_P(Healing, WhatAPeerMadeOfItsAnswersIsNotSentAgain) {
+    NodeOptions lone = options(true);
+    lone.join = second_->address();
+    lone.own_thread = false;
+    Node caller(lone);
+    const Peer third = caller.connect(third_->address());
+    const Peer back = third_->connect(caller.address());
+    go_on = true;
+    third.sync(fn<pass_on>, third_->id());
+    write_frame(back, fabric::Traffic::replies, {.kind = wire::Kind::part, .call = 1}, {});
+    write_frame(back, fabric::Traffic::replies, {.kind = wire::Kind::reply, .flags = wire::kNamed, .call = 1}, {});
+    const auto there = detail::Edge::core(back);
+    const std::shared_ptr<PeerState> cut = detail::Edge::state(back);
+    there->lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+    const auto core = detail::Edge::core(third);
+    const std::shared_ptr<PeerState> here = detail::Edge::state(third);
+    ASSERT_TRUE(soon([&] {
+        (void)caller.poll();
+        return !core->linked(*here);
+    }));
+    third.sync(fn<pass_on>, third_->id());  // meets it again
+    const std::uint64_t meeting = here->meeting;
+    for (int i = 0; i < 20; ++i) third.sync(fn<pass_on>, third_->id());
+    EXPECT_EQ(here->meeting, meeting) << "it was sent what no node sends";
+}
+
 // Asks another node, by its id, from a function.
 void ask(Here& here, std::uint32_t node) {
     here.peer(node).sync(fn<pass_on>, node);

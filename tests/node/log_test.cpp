@@ -1,0 +1,72 @@
+// What a node says in its log: it never waits for whoever reads it, and others cannot fill it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <unistd.h>
+
+#include <array>
+#include <future>
+#include <sstream>
+
+#include "fabric/descriptor.hpp"
+#include "node/complaints.hpp"
+
+namespace rove::test {
+namespace {
+
+// Stderr is a pipe that nobody reads, until the end of it.
+class FullPipe {
+public:
+    FullPipe() : before_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) {
+        std::array<int, 2> ends{};
+        if (pipe2(ends.data(), O_CLOEXEC) != 0) std::abort();
+        read_ = fabric::Descriptor(ends[0]);
+        (void)fcntl(ends[1], F_SETPIPE_SZ, 4096);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[1]);
+    }
+    ~FullPipe() { dup2(before_.number(), STDERR_FILENO); }
+    [[nodiscard]] std::string read_some() const {
+        std::array<char, 65536> text{};
+        const ssize_t bytes = ::read(read_.number(), text.data(), text.size());
+        return {text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+    }
+
+private:
+    fabric::Descriptor before_, read_;
+};
+
+TEST(Log, DoesNotWaitForAPipeThatNobodyReads) {
+    const FullPipe pipe;
+    auto said = std::async(std::launch::async, [] {
+        for (int i = 0; i < 1000; ++i) log().warn("line {}", i);
+    });
+    const bool waits = said.wait_for(std::chrono::seconds(10)) != std::future_status::ready;
+    const std::string first = pipe.read_some();
+    EXPECT_FALSE(waits);
+    while (said.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) (void)pipe.read_some();
+    EXPECT_NE(first.find("line 0\n"), std::string::npos);
+    log().warn("and then");
+    const std::string then = pipe.read_some();
+    EXPECT_NE(then.find("lines are left out here: nobody was reading"), std::string::npos) << then;
+    EXPECT_NE(then.find("and then"), std::string::npos) << then;
+}
+
+TEST(Log, TakesSoManyComplaintsASecond) {
+    std::ostringstream text;
+    log().sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_st>(text));
+    const auto begun = std::chrono::steady_clock::now();
+    Complaints complaints;
+    for (int i = 0; i < 500; ++i) complaints.say("node 0", "a peer said something");
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(std::chrono::steady_clock::now() - begun).count();
+    log().sinks().pop_back();
+    std::istringstream lines(text.str());
+    long count = 0;
+    for (std::string line; std::getline(lines, line);) ++count;
+    EXPECT_GE(count, 10);
+    EXPECT_LE(count, 10 * (seconds + 1));
+    EXPECT_LT(count, 500);
+}
+
+}  // namespace
+}  // namespace rove::test
