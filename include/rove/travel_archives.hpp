@@ -109,7 +109,7 @@ public:
     }
     void write(const void* data, std::size_t bytes) {
         const auto* first = static_cast<const std::byte*>(data);
-        if (grow(bytes)) to_.insert(to_.end(), first, first + bytes);
+        if (grow(bytes)) append(first, bytes);
     }
     void align(std::size_t alignment) {
         const std::size_t lacks = (alignment - size_ % alignment) % alignment;
@@ -120,6 +120,11 @@ public:
     [[nodiscard]] bool fits() const { return size_ <= ROVE_MESSAGE_BYTES_MAX; }
 
 private:
+    // Not inlined: where g++ 12 knows how many bytes a value has it believes that they are written beyond the vector's first ones, and
+    // warns of it.
+    [[gnu::noinline]] void append(const std::byte* first, std::size_t bytes) {
+        to_.insert(to_.end(), first, first + bytes);
+    }
     bool grow(std::size_t bytes) {
         size_ += bytes;
         return fits();

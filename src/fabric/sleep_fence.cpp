@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <system_error>
 #include <thread>
 
 #include "base/fork.hpp"
@@ -29,9 +30,13 @@ constinit std::atomic<std::uint32_t> registering{0};  // the generation of the p
 SleepFence::SleepFence() {
     const std::uint32_t self = process_generation() + 1;
     if (registered.load(std::memory_order_acquire) || registering.exchange(self) == self) return;
-    std::thread([] {
-        registered.store(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED), std::memory_order_release);
-    }).detach();
+    try {
+        std::thread([] {
+            registered.store(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED), std::memory_order_release);
+        }).detach();
+    } catch (const std::system_error&) {
+        registering = 0;  // no thread to be had: senders fence for themselves, and the next fabric tries again
+    }
 }
 
 const std::atomic<bool>& SleepFence::sleeper_pays() {

@@ -80,8 +80,8 @@ Status NodeCore::start() {
     if (options_.own_thread) own_threads_ = options_.threads < 2 ? 1 : options_.threads + 2;
     {
         Hold hold(*this);
-        for (unsigned i = 0; i < own_threads_; ++i) add_own_thread(&NodeCore::serve_own_thread);
-        if (own_threads_ > 1) add_own_thread(&NodeCore::stand_by);
+        for (unsigned i = 0; i < own_threads_; ++i) ROVE_CHECK(add_own_thread(&NodeCore::serve_own_thread));
+        if (own_threads_ > 1) ROVE_CHECK(add_own_thread(&NodeCore::stand_by));
     }
     if (!options_.join.empty()) return control_->join(options_.join);
     if (!options_.listen.empty()) set_identity(0, 1);

@@ -308,10 +308,10 @@ private:
     void await_frames(Lead& lead);
     void sleep(Lead& lead, std::optional<TimePoint> deadline);
     static thread_local OwnThread* own_thread_ [[gnu::tls_model("initial-exec")]];  // null: it is of the program
-    void add_own_thread(void (NodeCore::*serves)(OwnThread&));
+    [[nodiscard]] Status add_own_thread(void (NodeCore::*serves)(OwnThread&));
     void serve_own_thread(OwnThread& self);
     // ---- functions that wait quietly (quiet.cpp)
-    void replace_thread(Run& run);
+    [[nodiscard]] bool replace_thread(Run& run);
     void take_thread_back(Run& run);
     void stand_by(OwnThread& self);
     void take_run_away();
@@ -386,7 +386,7 @@ private:
     [[nodiscard]] unsigned cut_off_slow_senders(TimePoint now);
     [[nodiscard]] Result<code::Function*> either_function(const wire::Either& either);
     Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why);
-    [[nodiscard]] bool must_wait_for_thread(const code::Function& function, const fabric::Link* from) const;
+    [[nodiscard]] bool must_wait_for_thread(const code::Function& function, const PeerState* from) const;
     [[nodiscard]] code::Function* own_shipped(const FunctionId& function);
     void on_reply_part(PeerState& from, const wire::Frame& frame);
     Taken park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask);
@@ -517,7 +517,7 @@ private:
     unsigned long_runs_ = 0;              // of these: run beside the leader, and do not wait for a call
     std::vector<Run*> long_run_list_;     // run beside the leader
     unsigned own_threads_ = 0;  // of the node's own that run functions, without replacements; constant from the start
-    QuietRuns quiet_runs_;
+    QuietRuns quiet_runs_{own_threads_};
     std::condition_variable_any changed_;  // for threads that wait for a call: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     std::condition_variable_any standby_changed_;    // for the one that stands by: the node ends

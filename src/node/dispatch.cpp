@@ -47,10 +47,6 @@ Error too_many_quiet(const std::string& node, const code::Function& function) {
             function.name, node, kQuietRunsOfPeerMax, kQuietRunsMax, kQuietHoldFor.count())};
 }
 
-fabric::Link* link_of(const PeerState* from) {
-    return from != nullptr ? from->link.get() : nullptr;
-}
-
 }  // namespace
 
 // What is wrong with a frame from this peer, if anything: its shape (wire/kinds.hpp), and whether this peer may say it. Peers speak
@@ -257,12 +253,13 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
         // As nearly all frames come: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (leave_to_follower(*function, lead)) return Taken::parked;
-            if (must_wait_for_thread(*function, link_of(from))) return on_rare_call(from, frame, lead);
+            if (must_wait_for_thread(*function, from)) return on_rare_call(from, frame, lead);
             if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
                 Run begun{.function = function,
                           .entry = entry,
                           .ran = function->ran.load(std::memory_order_relaxed),
-                          .link = link_of(from),
+                          .link = from != nullptr ? from->link.get() : nullptr,
+                          .from = from,
                           .forwarded = was_sent_on(from, frame)};
                 return run(begun, frame, lead);
             }
@@ -327,7 +324,7 @@ bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
 
 // As many functions run long already as there are threads for them, or have waited quietly as may. One that is not known yet is begun
 // while there is a thread that could serve the mailboxes in this one's place.
-bool NodeCore::must_wait_for_thread(const code::Function& function, const fabric::Link* from) const {
+bool NodeCore::must_wait_for_thread(const code::Function& function, const PeerState* from) const {
     if (own_threads_ < 2) return false;
     if (quiet_runs_.holds(function, from)) return true;
     if (long_runs_ < options_.threads) return false;
@@ -344,12 +341,13 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
         function = unpack_inline(*from, frame);
         if (function == nullptr) return Taken::parked;  // the link is broken
         if (leave_to_follower(*function, lead)) return Taken::parked;
-        if (!must_wait_for_thread(*function, link_of(from))) {
+        if (!must_wait_for_thread(*function, from)) {
             if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
                 Run begun{.function = function,
                           .entry = entry,
                           .ran = function->ran.load(std::memory_order_relaxed),
                           .link = from->link.get(),
+                          .from = from,
                           .forwarded = was_sent_on(from, frame)};
                 return run(begun, frame, lead);
             }
@@ -382,11 +380,11 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, takes_no_code(name()));
     if (function == nullptr) return park(from, frame, nullptr, true);
     if (leave_to_follower(*function, lead)) return Taken::parked;
-    if (quiet_runs_.gives_up(*function, link_of(from))) {
+    if (quiet_runs_.gives_up(*function, from)) {
         parked.reset();
         return refuse(from, frame, too_many_quiet(name(), *function));
     }
-    if (must_wait_for_thread(*function, link_of(from))) {
+    if (must_wait_for_thread(*function, from)) {
         const Taken taken = park(from, frame, function, false);
         parked->for_thread = true;
         parked->compiling.reset();
@@ -403,7 +401,8 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     Run begun{.function = function,
               .entry = held.entry(),
               .ran = held.ran(),
-              .link = link_of(from),
+              .link = from != nullptr ? from->link.get() : nullptr,
+              .from = from,
               .entered = std::move(held),
               .forwarded = was_sent_on(from, frame)};
     if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, lead);

@@ -341,6 +341,8 @@ void NodeCore::end_run(Run& run) {
         if (run.function == nullptr) return;
         if (!run.function->is_short.load(std::memory_order_relaxed))
             run.function->is_short.store(true, std::memory_order_relaxed);
+        if (run.function->waits_quietly.load(std::memory_order_relaxed))
+            run.function->waits_quietly.store(false, std::memory_order_relaxed);  // not with these arguments
         if (run.entered)
             run.entered.reset();
         else
@@ -537,14 +539,14 @@ unsigned NodeCore::housekeep(Lead& lead) {
     }
     changed += cut_off_slow_senders(now);
     // Unmapping takes long: without the lock, and with a look at the mailboxes between one step and the next.
-    if (auto doomed = memory_.take_doomed(); !doomed.empty() || spare_memory_->is_due(now)) {
-        if (!doomed.empty()) {
+    if (const bool doomed = memory_.has_doomed(); doomed || spare_memory_->is_due(now)) {
+        if (doomed) {
             housekeeping_due_ = {};
             housekeeping_in_ = 1;
             ++changed;
         }
         lead.lock.unlock();
-        doomed.clear();
+        if (doomed) memory_.sweep();
         spare_memory_->trim(now);
         lead.lock.lock();
     }

@@ -17,11 +17,15 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     }
     step_aside();
     const InUserCode here = in_user_code_.core == this ? in_user_code_ : InUserCode{};
-    const bool run_waits = here.run != nullptr && here.run->handed_over;
+    bool quiet = manner.quiet || no_nesting_ > 0;
+    bool run_waits = here.run != nullptr && here.run->handed_over;
+    if (quiet && here.run != nullptr && !replace_thread(*here.run)) {
+        // Functions run on top of it instead; one that may not have that keeps its thread, as those that run long do.
+        quiet = no_nesting_ > 0;
+        run_waits = run_waits && !quiet;
+    }
     if (run_waits) --long_runs_;
     nested_ += here.core != nullptr ? 1 : 0;
-    const bool quiet = manner.quiet || no_nesting_ > 0;
-    if (quiet && here.run != nullptr) replace_thread(*here.run);
     Lead lead{.lock = lock,
               .turn = {.own = false, .quiet = quiet},
               .limited = manner.limited || deadline,

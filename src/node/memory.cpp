@@ -29,6 +29,15 @@ Block::~Block() {
     if (file_ >= 0) close(file_);
 }
 
+// Pages only: of what the heap has, the others go with the block.
+void Block::give_back(std::size_t from, std::size_t bytes) const {
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(bytes_.data()) + from;
+    const std::uintptr_t begin = (first + page - 1) / page * page;
+    const std::uintptr_t end = (first + bytes) / page * page;
+    (void)madvise(reinterpret_cast<void*>(begin), end - begin, heap_ ? MADV_DONTNEED : MADV_REMOVE);
+}
+
 MemoryTable::MemoryTable(std::size_t bytes_max)
     : unmapped_max_([] {
           rlimit files{};
@@ -52,29 +61,16 @@ Result<std::shared_ptr<BlockOwner>> MemoryTable::take_room(std::uint64_t bytes, 
         owner->node = node;
     }
     ++owner->blocks;
-    owner->bytes += bytes;
     bytes_ += bytes;
     may_map = bytes >= kMappedBytesMin && mappings_ < kMappingsMax && unmapped_max_ > 0;
-    if (may_map) {
-        ++owner->mappings;
-        ++mappings_;
-    }
+    mappings_ += may_map ? 1 : 0;
     return owner;
 }
 
-// Of an owner that has gone, all was given back at once.
 void MemoryTable::give_room_back(BlockOwner& owner, std::uint64_t bytes, bool was_mapped) {
-    if (owner.gone) return;
-    if (was_mapped) no_mapping_after_all(owner);
     bytes_ -= bytes;
-    owner.bytes -= bytes;
-    if (--owner.blocks == 0) owners_.erase(owner.node);
-}
-
-void MemoryTable::no_mapping_after_all(BlockOwner& owner) {
-    if (owner.gone) return;
-    --owner.mappings;
-    --mappings_;
+    mappings_ -= was_mapped ? 1 : 0;
+    if (--owner.blocks == 0 && !owner.gone) owners_.erase(owner.node);
 }
 
 void MemoryTable::close_file(Block& block) {
@@ -87,9 +83,17 @@ Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId own
     std::shared_ptr<Block> block(new Block);
     Place place{.bytes = bytes};
     bool may_map = false;
-    {
-        const std::lock_guard lock(mutex_);
-        ROVE_TRY(block->owner_, take_room(bytes, owner, may_map));
+    for (;;) {
+        Result<std::shared_ptr<BlockOwner>> room = [&] {
+            const std::lock_guard lock(mutex_);
+            return take_room(bytes, owner, may_map);
+        }();
+        if (room) {
+            block->owner_ = *std::move(room);
+            break;
+        }
+        // What others left behind may be all that it lacks.
+        if (sweep() == 0) return tl::unexpected<Error>(room.error());
     }
     const auto give_back = [&] {
         const std::lock_guard lock(mutex_);
@@ -107,6 +111,7 @@ Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId own
             void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, block->file_, 0);
             if (memory == MAP_FAILED) return give_back();
             block->bytes_ = {static_cast<std::byte*>(memory), bytes};
+            block->left_ = bytes;
             place.pid = getpid();
             place.file = block->file_;
             place.device = facts.st_dev;
@@ -118,14 +123,18 @@ Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId own
         block->heap_.reset(new (std::nothrow) std::byte[std::max<std::size_t>(bytes, 1)]());
         if (!block->heap_) return give_back();
         block->bytes_ = {block->heap_.get(), bytes};
+        block->left_ = bytes;
     }
     const std::lock_guard lock(mutex_);
     BlockOwner& of = *block->owner_;
-    if (of.gone) return fail(ErrorCode::disconnected, "{} bytes: who asked for them has gone", bytes);
+    if (of.gone) {
+        give_room_back(of, bytes, may_map);
+        return fail(ErrorCode::disconnected, "{} bytes: who asked for them has gone", bytes);
+    }
     do {
         randombytes_buf(&place.key, sizeof place.key);
     } while (place.key == 0 || blocks_.contains(place.key));
-    if (may_map && block->heap_) no_mapping_after_all(of);
+    if (may_map && block->heap_) --mappings_;
     if (block->file_ >= 0) {
         if (unmapped_.size() >= unmapped_max_) close_file(*blocks_.at(unmapped_.front()));
         block->unmapped_ = unmapped_.insert(unmapped_.end(), place.key);
@@ -153,28 +162,46 @@ void MemoryTable::free_all_of(NodeId node) {
     if (found == owners_.end()) return;
     BlockOwner& owner = *gone_.emplace_back(std::move(found->second));
     owners_.erase(found);
-    bytes_ -= owner.bytes;
-    mappings_ -= owner.mappings;
     owner.gone = true;
 }
 
-std::vector<std::shared_ptr<Block>> MemoryTable::take_doomed() {
-    const std::lock_guard lock(mutex_);
-    std::vector<std::shared_ptr<Block>> doomed;
-    std::size_t bytes = 0;
-    while (!gone_.empty() && doomed.size() < kDoomedMax && bytes < kDoomedBytesMax) {
-        BlockOwner& owner = *gone_.front();
-        if (owner.keys.empty()) {
-            gone_.pop_front();
-            continue;
+std::size_t MemoryTable::sweep() {
+    std::vector<std::shared_ptr<Block>> doomed;  // they go after the lock
+    std::shared_ptr<Block> large;
+    std::size_t large_from = 0, bytes = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        while (!gone_.empty() && doomed.size() < kDoomedMax && bytes < kDoomedBytesMax) {
+            BlockOwner& owner = *gone_.front();
+            if (owner.keys.empty()) {
+                gone_.pop_front();
+                continue;
+            }
+            const auto found = blocks_.find(owner.keys.front());
+            Block& block = *found->second;
+            // One that is in use keeps what it has, and goes with its last user.
+            if (block.left_ > kDoomedBytesMax && found->second.use_count() == 1) {
+                if (!doomed.empty()) break;
+                large = found->second;
+                large_from = block.left_ -= kDoomedBytesMax;
+                break;
+            }
+            owner.keys.pop_front();
+            bytes += block.left_;
+            close_file(block);
+            bytes_ -= block.bytes_.size();
+            mappings_ -= block.heap_ == nullptr ? 1 : 0;
+            doomed.push_back(std::move(found->second));
+            blocks_.erase(found);
         }
-        const auto block = blocks_.find(owner.keys.front());
-        owner.keys.pop_front();
-        bytes += block->second->bytes().size();
-        close_file(*doomed.emplace_back(std::move(block->second)));
-        blocks_.erase(block);
     }
-    return doomed;
+    if (large) large->give_back(large_from, kDoomedBytesMax);
+    return doomed.size() + (large ? 1 : 0);
+}
+
+bool MemoryTable::has_doomed() const {
+    const std::lock_guard lock(mutex_);
+    return !gone_.empty();
 }
 
 void MemoryTable::mapped(std::uint64_t key) {

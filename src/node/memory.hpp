@@ -22,8 +22,7 @@ namespace rove {
 struct BlockOwner {
     NodeId node = kNoNode;
     std::list<std::uint64_t> keys;  // of its blocks
-    // What is counted for it, those being made included; nothing any more once it has gone.
-    std::size_t blocks = 0, bytes = 0, mappings = 0;
+    std::size_t blocks = 0;         // those being made included
     bool gone = false;
 };
 
@@ -37,6 +36,8 @@ public:
 private:
     friend class MemoryTable;
     Block() = default;
+    void give_back(std::size_t from, std::size_t bytes) const;
+    std::size_t left_ = 0;  // bytes whose pages have not been given back
     std::span<std::byte> bytes_;
     std::unique_ptr<std::byte[]> heap_;            // where it is not a mapping of …
     int file_ = -1;                                // … this, which peers on the same machine map, too
@@ -70,11 +71,14 @@ public:
     [[nodiscard]] Result<Place> allocate(std::uint64_t bytes, NodeId owner);  // zeroed; overloaded
     void free(std::uint64_t key);
     // What the owner has is nobody's from here on, at a cost that does not depend on how much that is. The memory itself goes with
-    // take_doomed(), some blocks at a time until none is left. The caller destroys them where nobody waits for a lock.
+    // sweep(), and counts until then.
     void free_all_of(NodeId owner);
-    [[nodiscard]] std::vector<std::shared_ptr<Block>> take_doomed();
-    // At a time, about a millisecond each: a block takes a microsecond or two to be taken out of the tables and its file to be
-    // closed, and to unmap a page takes a quarter of that. A block that is larger goes alone.
+    // Gives back some of what nobody owns any more: how many blocks, or parts of one; 0: there is nothing. Takes some milliseconds, so
+    // for where nobody waits for a lock. Whoever allocates and finds no room does it, too.
+    std::size_t sweep();
+    [[nodiscard]] bool has_doomed() const;
+    // At a time, a few milliseconds each: a block takes a microsecond or two to be taken out of the tables and its file to be closed,
+    // and to give a page back takes a quarter of that. A block that is larger goes in parts.
     static constexpr std::size_t kDoomedMax = 256;
     static constexpr std::size_t kDoomedBytesMax = 16UL * 1024 * 1024;
     void mapped(std::uint64_t key);  // the peer has it: the file is not needed any more
@@ -83,7 +87,6 @@ public:
 private:
     [[nodiscard]] Result<std::shared_ptr<BlockOwner>> take_room(std::uint64_t bytes, NodeId node, bool& may_map);
     void give_room_back(BlockOwner& owner, std::uint64_t bytes, bool was_mapped);
-    void no_mapping_after_all(BlockOwner& owner);
     void close_file(Block& block);
     mutable std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Block>>

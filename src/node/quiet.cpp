@@ -8,34 +8,37 @@
 
 namespace rove {
 
-void QuietRuns::begin(const fabric::Link* link) {
+bool QuietRuns::begin(const PeerState* from) {
+    if (what_is_full(from, own_threads_) != nullptr) return false;
     const TimePoint now = Clock::now();
-    for (Share* share : {&all_, &of_link_[link]}) {
+    for (Share* share : {&all_, &of_peer_[from]}) {
         ++share->threads;
         share->changed = now;
     }
+    return true;
 }
 
-bool QuietRuns::end(const fabric::Link* link) {
-    const bool held_others = what_is_full(link) != nullptr;
+bool QuietRuns::end(const PeerState* from) {
+    const bool held_others = what_is_full(from, 0) != nullptr;
     const TimePoint now = Clock::now();
-    const auto of = of_link_.find(link);
+    const auto of = of_peer_.find(from);
     for (Share* share : {&all_, &of->second}) {
         --share->threads;
         share->changed = now;
     }
-    if (of->second.threads == 0) of_link_.erase(of);
+    if (of->second.threads == 0) of_peer_.erase(of);
     return held_others;
 }
 
-const QuietRuns::Share* QuietRuns::what_is_full(const fabric::Link* link) const {
-    if (is_full()) return &all_;
-    const auto of = link != nullptr ? of_link_.find(link) : of_link_.end();
-    return of != of_link_.end() && of->second.threads >= kQuietRunsOfPeerMax ? &of->second : nullptr;
+const QuietRuns::Share* QuietRuns::what_is_full(const PeerState* from, unsigned beyond) const {
+    const auto of = of_peer_.find(from);
+    if (of == of_peer_.end()) return nullptr;  // the first of each peer has a place, whatever the others hold
+    if (all_.threads >= kQuietRunsMax + beyond) return &all_;
+    return of->second.threads >= kQuietRunsOfPeerMax + beyond ? &of->second : nullptr;
 }
 
-bool QuietRuns::gives_up(const code::Function& function, const fabric::Link* link) const {
-    return holds(function, link) && Clock::now() - what_is_full(link)->changed >= kQuietHoldFor;
+bool QuietRuns::gives_up(const code::Function& function, const PeerState* from) const {
+    return holds(function, from) && Clock::now() - what_is_full(from, 0)->changed >= kQuietHoldFor;
 }
 
 std::optional<TimePoint> QuietRuns::due() const {
@@ -46,49 +49,53 @@ std::optional<TimePoint> QuietRuns::due() const {
         if (share.threads >= max && now < until && (!first || until < *first)) first = until;
     };
     look_at(all_, kQuietRunsMax);
-    for (const auto& [link, share] : of_link_) look_at(share, kQuietRunsOfPeerMax);
+    for (const auto& [from, share] : of_peer_) look_at(share, kQuietRunsOfPeerMax);
     return first;
 }
 
 thread_local OwnThread* NodeCore::own_thread_ = nullptr;
 
 // Under the lock, which the new thread takes first of all.
-void NodeCore::add_own_thread(void (NodeCore::*serves)(OwnThread&)) {
+Status NodeCore::add_own_thread(void (NodeCore::*serves)(OwnThread&)) {
     OwnThread& own = threads_.emplace_back(OwnThread{.of = this});
-    ++own_live_;
-    own.thread = std::thread([this, &own, serves] {
-        own_thread_ = &own;
-        (this->*serves)(own);
-    });
-}
-
-// Threads that were made stay: the next function that waits so finds one there. With `--threads 1` no functions run side by side.
-void NodeCore::replace_thread(Run& run) {
-    OwnThread* const self = own_thread_;
-    if (run.replaced || self == nullptr || self->of != this || own_threads_ < 2) return;
-    if (run.function != nullptr)
-        run.function->waits_quietly.store(true, std::memory_order_relaxed);
-    else if (quiet_runs_.is_full())
-        return;  // a callback of this program's own: nobody can hold it back, and it has no thread beyond the bound
-    run.replaced = true;
-    if (self->quiet_runs++ > 0) return;
-    quiet_runs_.begin(run.link);
-    const std::size_t functions_on = threads_.size() - 1;  // one stands by
-    if (stopping_ || functions_on >= std::size_t{own_threads_} + quiet_runs_.threads()) return;
     try {
-        add_own_thread(&NodeCore::serve_own_thread);
+        own.thread = std::thread([this, &own, serves] {
+            own_thread_ = &own;
+            (this->*serves)(own);
+        });
     } catch (const std::system_error& error) {
         threads_.pop_back();
-        --own_live_;
-        log().error("{}: no thread can be made in place of one that waits quietly ({}); calls may wait for it", name(),
+        return fail(ErrorCode::overloaded,
+                    "{} can have no thread of its own any more ({}); is there a limit of processes?", name(),
                     error.what());
     }
+    ++own_live_;
+    return {};
+}
+
+// Before a function waits quietly. False: there are too many that do, and no other thread is made. Threads that were made stay: the next
+// function that waits so finds one there. With `--threads 1` no functions run side by side.
+bool NodeCore::replace_thread(Run& run) {
+    OwnThread* const self = own_thread_;
+    if (run.replaced || self == nullptr || self->of != this || own_threads_ < 2) return true;
+    if (run.function != nullptr) run.function->waits_quietly.store(true, std::memory_order_relaxed);
+    if (self->quiet_runs == 0 && !quiet_runs_.begin(run.from)) return false;
+    run.replaced = true;
+    if (self->quiet_runs++ > 0) return true;
+    self->quiet_for = run.from;
+    while (!stopping_ && threads_.size() - 1 < std::size_t{own_threads_} + quiet_runs_.threads()) {  // one stands by
+        const Status made = add_own_thread(&NodeCore::serve_own_thread);
+        if (made) continue;
+        log().error("{}; calls may wait for one that waits quietly", made.error().message());
+        break;
+    }
+    return true;
 }
 
 void NodeCore::take_thread_back(Run& run) {
     run.replaced = false;
     if (--own_thread_->quiet_runs > 0) return;
-    if (quiet_runs_.end(run.link)) wake_leader();
+    if (quiet_runs_.end(own_thread_->quiet_for)) wake_leader();
 }
 
 }  // namespace rove

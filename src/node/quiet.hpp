@@ -10,45 +10,47 @@
 
 #include "base/clock.hpp"
 #include "code/cache.hpp"
-#include "fabric/fabric.hpp"
 
 namespace rove {
 
 // Functions that have waited quietly and not returned, on threads of the node's own: each has another thread made in its place. 64
-// stacks of 8 MiB are half a GiB of addresses, of which a thread that serves uses some 100 KiB. Further ones of their kind wait in
-// their mailboxes. A function that does it for the first time was begun as any other, and has its thread all the same: then there
-// are as many more as functions begin at once (NodeOptions::threads and the serving ones).
+// stacks of 8 MiB are half a GiB of addresses, of which a thread that serves uses some 100 KiB. Beyond it those of their kind, and
+// those of which nothing is known yet, wait in their mailboxes. Beyond it there are one for each peer that has no other, and as many
+// more as the node has threads, which may have begun by then.
 inline constexpr unsigned kQuietRunsMax = 64;
-// One peer's calls have a quarter of these, so that four that take nothing of their large results hold up nobody else's.
+// One peer's calls have a quarter of these.
 inline constexpr unsigned kQuietRunsOfPeerMax = kQuietRunsMax / 4;
 // Those that wait in their mailboxes wait for as long as others of them end. Where none has begun or ended for so long, they may be
 // waiting for what is behind them in the same mailbox: from then on they are refused.
 inline constexpr auto kQuietHoldFor = std::chrono::seconds(10);
 
 class NodeCore;
+struct PeerState;
 
 struct OwnThread {
     const NodeCore* of;
     std::thread thread{};
     unsigned quiet_runs =
         0;  // functions on it that have waited quietly: while there are some it has another one in its place
+    const PeerState* quiet_for = nullptr;  // whose share that is
     bool ended = false;
 };
 
 class QuietRuns {
 public:
+    explicit QuietRuns(const unsigned& own_threads) : own_threads_(own_threads) {}
     [[nodiscard]] unsigned threads() const { return all_.threads; }  // that have another one in their place
-    [[nodiscard]] bool is_full() const { return all_.threads >= kQuietRunsMax; }
-    // By the link that the function's call came by; null: it is this node's own.
-    void begin(const fabric::Link* link);
-    [[nodiscard]] bool end(const fabric::Link* link);  // whether others were held back for it
+
+    // By the peer whose call the function is; null: it is this node's own. False: there are too many.
+    [[nodiscard]] bool begin(const PeerState* from);
+    [[nodiscard]] bool end(const PeerState* from);  // whether others were held back for it
 
     // A call of this function, from there, stays in its mailbox.
-    [[nodiscard]] bool holds(const code::Function& function, const fabric::Link* link) const {
-        return function.waits_quietly.load(std::memory_order_relaxed) && what_is_full(link) != nullptr;
+    [[nodiscard]] bool holds(const code::Function& function, const PeerState* from) const {
+        return all_.threads >= kQuietRunsOfPeerMax && may_wait_quietly(function) && what_is_full(from, 0) != nullptr;
     }
     // It has been held back for long enough.
-    [[nodiscard]] bool gives_up(const code::Function& function, const fabric::Link* link) const;
+    [[nodiscard]] bool gives_up(const code::Function& function, const PeerState* from) const;
     // When the first of those that are held back are given up.
     [[nodiscard]] std::optional<TimePoint> due() const;
 
@@ -57,9 +59,14 @@ private:
         unsigned threads = 0;
         TimePoint changed{};
     };
-    [[nodiscard]] const Share* what_is_full(const fabric::Link* link) const;
+    [[nodiscard]] static bool may_wait_quietly(const code::Function& function) {
+        return function.waits_quietly.load(std::memory_order_relaxed) ||
+               !function.is_short.load(std::memory_order_relaxed);
+    }
+    [[nodiscard]] const Share* what_is_full(const PeerState* from, unsigned beyond) const;
+    const unsigned& own_threads_;
     Share all_;
-    std::map<const fabric::Link*, Share> of_link_;  // those with some: kQuietRunsMax, and those beyond it
+    std::map<const PeerState*, Share> of_peer_;  // those with some
 };
 
 }  // namespace rove

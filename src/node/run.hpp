@@ -14,12 +14,15 @@
 
 namespace rove {
 
+struct PeerState;
+
 // A function, or a callback of a call that ended, that runs in the leader's thread.
 struct Run {
     code::Function* function = nullptr;  // null: a callback
     code::EntryPoint entry = nullptr;
     code::Ran ran = code::Ran::resident;
     fabric::Link* link = nullptr;            // that its frame came by; null: this node's own frame, or none
+    const PeerState* from = nullptr;         // whose link that is
     Watch* watch = nullptr;                  // of its thread's turn at the lead, which does not look meanwhile
     std::optional<code::Entered> entered{};  // nothing: by CodeCache::enter_leading
     std::atomic<bool> payload_read{false};   // its frame is not needed any more

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <list>
 #include <thread>
 
@@ -261,13 +263,64 @@ TEST(MemoryTable, WhatAnOwnerLeavesIsTakenAwayInSteps) {
     }
     const auto again = table.allocate(1, 1);  // the same peer, met again
     ASSERT_TRUE(again);
-    for (std::size_t i = 0; i < kSteps; ++i) EXPECT_EQ(table.take_doomed().size(), MemoryTable::kDoomedMax);
-    EXPECT_TRUE(table.take_doomed().empty());
+    for (std::size_t i = 0; i < kSteps; ++i) EXPECT_EQ(table.sweep(), MemoryTable::kDoomedMax);
+    EXPECT_EQ(table.sweep(), 0U);
     EXPECT_NE(table.find(other->key), nullptr);
     EXPECT_NE(table.find(again->key), nullptr);
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(table.allocate(MemoryTable::kDoomedBytesMax, 3));
     table.free_all_of(3);
-    for (int i = 0; i < 2; ++i) EXPECT_EQ(table.take_doomed().size(), 1U);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(table.sweep(), 1U);
+    EXPECT_EQ(table.sweep(), 0U);
+}
+
+std::size_t pages_of(std::uint64_t inode) {
+    std::ifstream maps("/proc/self/smaps");
+    for (std::string line; std::getline(maps, line);) {
+        if (line.find(" " + std::to_string(inode) + " ") == std::string::npos) continue;
+        while (std::getline(maps, line))
+            if (line.starts_with("Rss:")) return std::stoul(line.substr(4)) / 4;
+    }
+    return 0;
+}
+
+// Nor does one large block go at once; one that somebody uses keeps what it has.
+TEST(MemoryTable, ALargeBlockIsGivenBackInParts) {
+    constexpr std::size_t kParts = 3, kBytes = kParts * MemoryTable::kDoomedBytesMax, kPage = 4096;
+    MemoryTable table(1UL << 30U);
+    const auto place = table.allocate(kBytes, 1);
+    ASSERT_TRUE(place);
+    std::shared_ptr<Block> used = table.find(place->key);
+    std::memset(used->bytes().data(), 'x', kBytes);
+    ASSERT_EQ(pages_of(place->inode), kBytes / kPage);
+    const auto in_use = table.allocate(kBytes, 2);
+    ASSERT_TRUE(in_use);
+    const std::shared_ptr<Block> user = table.find(in_use->key);
+    std::memset(user->bytes().data(), 'y', kBytes);
+    used.reset();
+    table.free_all_of(1);
+    for (std::size_t part = 1; part < kParts; ++part) {
+        EXPECT_EQ(table.sweep(), 1U);
+        EXPECT_EQ(pages_of(place->inode), (kParts - part) * MemoryTable::kDoomedBytesMax / kPage);
+    }
+    EXPECT_EQ(table.sweep(), 1U);
+    EXPECT_EQ(pages_of(place->inode), 0U);
+    table.free_all_of(2);
+    EXPECT_EQ(table.sweep(), 1U);
+    EXPECT_FALSE(table.has_doomed() && table.sweep() > 0);
+    EXPECT_EQ(user->bytes().back(), std::byte{'y'});
+}
+
+// It counts until it has gone: peers that come and go do not have more than all may.
+TEST(MemoryTable, WhatAnOwnerLeftCountsUntilItIsGone) {
+    constexpr std::size_t kBytes = 1UL << 20U;
+    MemoryTable table(4 * kBytes);
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(table.allocate(kBytes, 1));
+    table.free_all_of(1);
+    ASSERT_TRUE(table.has_doomed());
+    const auto next = table.allocate(4 * kBytes, 2);  // which takes it away for this
+    ASSERT_TRUE(next);
+    EXPECT_EQ(table.sweep(), 0U);
+    EXPECT_FALSE(table.allocate(1, 3));
 }
 
 TEST(MemoryTable, OnePeerHasAShareOfTheBuffers) {

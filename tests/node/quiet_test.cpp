@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <list>
 #include <thread>
 
@@ -140,6 +141,58 @@ TEST_P(QuietWaits, LargeRepliesToOneThatHasStoppedKeepNobodyOut) {
     for (auto& each : calls) EXPECT_EQ(each.get().size(), std::size_t{8} << 20);
 }
 
+template <int>
+void wait_quietly_as(Here& here) {
+    wait_quietly(here);
+}
+template <int>
+std::string give(std::size_t bytes) {
+    return std::string(bytes, 'g');
+}
+// Of that many functions each is called for the first time, or has been short until now: none is known for what it will do.
+constexpr int kKinds = 60;
+template <typename Each>
+void for_each_kind(const Each& each) {
+    [&]<int... kind>(std::integer_sequence<int, kind...>) {
+        (each(std::integral_constant<int, kind>{}), ...);
+    }(std::make_integer_sequence<int, kKinds>{});
+}
+std::size_t threads_of_this_process() {
+    const std::filesystem::directory_iterator threads("/proc/self/task");
+    return static_cast<std::size_t>(std::distance(begin(threads), end(threads)));
+}
+
+TEST_P(QuietWaits, FunctionsThatNothingIsKnownOfHaveNoThreadEach) {
+    const std::size_t before = threads_of_this_process();
+    std::vector<Call<void>> calls;
+    for_each_kind([&](auto kind) { calls.push_back(peer().async(fn<wait_quietly_as<kind>>)); });
+    ASSERT_TRUE(soon([] { return begun >= static_cast<int>(kQuietRunsOfPeerMax); })) << begun;
+    expect_served();
+    constexpr unsigned kMost = kQuietRunsOfPeerMax + kThreads + 2;
+    EXPECT_LE(begun, static_cast<int>(kMost));
+    EXPECT_LE(threads_of_this_process(), before + kMost);
+    gate_is_open = true;
+    all(calls);
+    EXPECT_EQ(begun, kKinds);
+}
+
+TEST_P(QuietWaits, LargeResultsOfFunctionsThatWereShortHaveNoThreadEach) {
+    NodeOptions deaf = options();
+    deaf.own_thread = false;
+    Node stopped(deaf);
+    const Peer link = stopped.connect(server_->address());
+    for_each_kind([&](auto kind) { EXPECT_EQ(link.sync(fn<give<kind>>, 1).size(), 1U); });
+    const std::size_t before = threads_of_this_process();
+    std::vector<Call<std::string>> calls;
+    for_each_kind([&](auto kind) { calls.push_back(link.async(fn<give<kind>>, std::size_t{2} << 20)); });
+    (void)stopped.poll(0ms);  // sends what a stream has gathered
+    expect_served();
+    EXPECT_LT(threads_of_this_process(), before + kKinds / 2);  // 16 and 4, and whatever else began
+    all(calls, 60s);
+    for (auto& each : calls) EXPECT_EQ(each.get().size(), std::size_t{2} << 20);
+    expect_served();
+}
+
 // Beyond the bound they wait in their mailboxes, and end with an error where nothing goes on: what is behind them comes then.
 class ManyQuietWaits : public QuietWaits {
 protected:
@@ -205,15 +258,18 @@ TEST_P(ManyQuietWaits, BeyondTheShareOfTheirPeerTheyAreRefusedAndOthersBegin) {
         << "they come again once others have ended";
 }
 
-TEST_P(ManyQuietWaits, BeyondThoseOfAllTheyAreRefused) {
+TEST_P(ManyQuietWaits, BeyondThoseOfAllEachPeerHasOne) {
     for (unsigned n = 0; n < kQuietRunsMax; n += kQuietRunsOfPeerMax) begin_all(0);
     expect_served();
+    Call<int> first = peer().async(fn<wait_quietly_for_a_callback>);
+    ASSERT_TRUE(soon([] { return begun > static_cast<int>(kQuietRunsMax); })) << "four peers keep a fifth out";
     Call<int> more = peer().async(fn<wait_quietly_for_a_callback>);
     ASSERT_TRUE(more.wait_for(30s)) << "it waits for ever";
     EXPECT_EQ(error_of([&] { (void)more.get(); }).code(), ErrorCode::overloaded);
-    EXPECT_EQ(begun, static_cast<int>(kQuietRunsMax));
+    EXPECT_EQ(begun, static_cast<int>(kQuietRunsMax) + 1);
     gate_is_open = true;
     for (Client& each : clients_) EXPECT_EQ(refused(each.calls), 0U);
+    EXPECT_EQ(first.get(), 1);
     EXPECT_EQ(peer().sync(fn<wait_quietly_for_a_callback>), 1) << "they come again once others have ended";
 }
 
