@@ -32,8 +32,10 @@ const std::map<std::string, Waiting> kWaiting{
 const std::map<std::string, Forms> kForms{{"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
 
 // The C library gives what is freed beyond 128 KiB back to the kernel, and a large string's pages are faulted in anew each time, which
-// takes longer than filling them. Up to 64 MiB of each thread's are kept instead. No more than 32 MiB may be asked for here.
+// takes longer than filling them. Up to 64 MiB of each arena are kept instead, and there are four: by default one for each thread would keep
+// as much. No more than 32 MiB may be asked for here.
 void keep_large_memory() {
+    mallopt(M_ARENA_MAX, 4);
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
