@@ -1,4 +1,4 @@
-// A node's life: start, meet, lose, stop.
+// A node's life: how it starts, meets others and loses them. Its end is in ending.cpp.
 #include "node/core.hpp"
 
 #include <sodium.h>

@@ -543,6 +543,7 @@ NodeCore::Taken NodeCore::park(PeerState* from, const wire::Frame& frame, const 
     else if (!parked->compiling)
         parked->compiling = Clock::now();
     if (ask && (!parked->asked || (parked->ask_again && Clock::now() >= *parked->ask_again))) {
+        if (!parked->asked) parked->since = Clock::now();  // until now it waited for something else
         parked->asked = true;
         parked->ask_again.reset();
         ask_for_code(from, *parked, frame.header.node);

@@ -50,8 +50,9 @@ MemoryTable::MemoryTable(std::size_t bytes_max)
 Result<std::shared_ptr<BlockOwner>> MemoryTable::take_room(std::uint64_t bytes, NodeId node, bool& may_map) {
     const auto known = owners_.find(node);
     if (bytes > bytes_max_ - bytes_ || blocks_.size() >= kBlocksMax)
-        return fail(ErrorCode::overloaded, "{} bytes: peers hold {} of the {} bytes in {} buffers that they may", bytes,
-                    bytes_, bytes_max_, blocks_.size());
+        return fail(ErrorCode::overloaded,
+                    "{} bytes: peers hold {} bytes in {} buffers here already, of at most {} bytes in {} buffers",
+                    bytes, bytes_, blocks_.size(), bytes_max_, kBlocksMax);
     if (known != owners_.end() && known->second->blocks >= kBlocksOfPeerMax)
         return fail(ErrorCode::overloaded, "{} bytes: {} has {} buffers here, the most that one may", bytes,
                     who(node, {}), known->second->blocks);
