@@ -206,7 +206,8 @@ void CodeCache::slices_added(const Digest& digest) {
     if (known == state_->packages.end()) return;
     PackageCode& package = *known->second;
     // Bitcode that follows an image which runs already.
-    if (package.image && state_->options.tiers == Tiers::both) state_->queue_compile(package);
+    if (package.image && state_->options.tiers == Tiers::both)
+        (void)state_->queue_compile(package);  // else the image goes on
     state_->count(package);
     state_->trim(&package);
 }
@@ -266,12 +267,12 @@ void CodeCache::warm_up() {
     const std::lock_guard lock(state_->mutex);
     state_->warm_image = LoadedImage::rehearse(state_->pool);
     (void)PackageStore::from_manifest(wire::encode(wire::Manifest{.name = "nothing", .abi = ROVE_ABI_VERSION}));
-    if (state_->options.tiers != Tiers::image) state_->start_compile_thread(true);
+    if (state_->options.tiers != Tiers::image) (void)state_->start_worker(State::Duty::bitcode, true);
 }
 
 void CodeCache::wait_for_tiers() {
     std::unique_lock lock(state_->mutex);
-    state_->compile_changed.wait(lock, [this] {
+    state_->changed.wait(lock, [this] {
         return state_->images_queue.empty() && state_->compile_queue.empty() && state_->loads_queue.empty() &&
                state_->working == 0;
     });

@@ -3,7 +3,7 @@
 // A Function is a record that outlives its code: it is made when its package becomes known, keeps its handle, and can be
 // loaded, evicted and loaded again. Dispatch is by_handle (one array look-up), enter, run, leave.
 //
-// Threads: every member may be called from any thread. `on_ready` is called on the compile thread.
+// Threads: every member may be called from any thread. `on_ready` is called on threads of the cache's own.
 #pragma once
 
 #include <atomic>
@@ -57,7 +57,7 @@ struct CodeOptions {
     std::size_t packages_max = 4096;
     // Writable statics kept over evictions; a package that would pass it is refused as overloaded.
     std::size_t static_bytes_max = 256 * 1024 * 1024;
-    // Called when code that someone waited for has been compiled, or could not be (enter then gives the error).
+    // Called when code that someone waited for has been loaded or compiled, or could not be (enter then gives the error).
     std::function<void(const Digest& package)> on_ready;
     // Where the compiler is from; nothing: librove-jit.so. Tests give one of their own.
     std::function<Result<jit::Engine*>()> engine;
@@ -99,7 +99,7 @@ private:
 
 enum class Waiting : std::uint8_t {
     for_code,     // the package has no slice here that this node can use: ask for it
-    for_compile,  // the bitcode is being compiled; on_ready will tell
+    for_loading,  // it is being loaded or compiled; on_ready will tell
 };
 
 struct LoadReport {
@@ -134,8 +134,8 @@ public:
     [[nodiscard]] Function* find(std::string_view name) const;
 
     // Loads the code if need be and holds it. An Error is final for this code on this node: a symbol that is nowhere
-    // (names symbol, function and node), a dependency that cannot be opened, a malformed image, no form for this target.
-    // Only the first two are tried once more, when an interface has been loaded.
+    // (names symbol, function and node), a dependency that cannot be opened, a malformed image, no form for this target, a constructor
+    // that threw. Only the first two are tried once more, when an interface has been loaded; overloaded at any later call.
     [[nodiscard]] std::variant<Entered, Waiting, Error> enter(Function& function);
     // The same for the one thread that leads a node, at the cost of two plain stores: gives the entry point where the code is
     // loaded, else null. One function at a time, until leave_leading(), or until keep_leading() makes an Entered of it because
@@ -149,13 +149,13 @@ public:
     // Makes a package's code ready ahead of its first call, without running it.
     [[nodiscard]] Status load(const std::shared_ptr<PackageStore>& package);
 
-    // Both of these on the compile thread, which calls `done` when it is loaded (and linked, if it is an interface); not once the
-    // cache has stopped. overloaded: kLoadsMax wait already.
-    [[nodiscard]] Status load_later(std::shared_ptr<PackageStore> package,
+    // Both of these in the background, where `done` is called when it is loaded (and linked, if it is an interface); not once the
+    // cache has stopped. overloaded: kLoadsMax wait already, or the machine has no thread for it.
+    [[nodiscard]] Status load_later(const std::shared_ptr<PackageStore>& package,
                                     std::function<void(const Result<LoadReport>&)> done);
     static constexpr std::size_t kLoadsMax = 64;  // each holds its package, of 64 MiB at most
 
-    // Compiles nothing more, and calls neither on_ready nor `done` of load_later from here on. Waits for a compile that is under
+    // Loads and compiles nothing more, and calls neither on_ready nor `done` of load_later from here on. Waits for a compile that is under
     // way, but no longer than kStopMax: LLVM cannot be interrupted. One that takes longer is abandoned with all that it uses; if
     // the process ends meanwhile, it ends without destructors of static objects, because the compile uses LLVM's.
     void stop();
@@ -179,7 +179,7 @@ private:
     void left();  // a function was left: evicts, when there is more than fits
 
     struct State;
-    std::shared_ptr<State> state_;  // shared with the compile thread alone
+    std::shared_ptr<State> state_;  // shared with its workers alone
 };
 
 // For a process that will run shipped code: to be called early, before there are threads (see CodePool::prepare_process).

@@ -7,6 +7,7 @@
 #include <deque>
 #include <list>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <unordered_map>
 
@@ -27,11 +28,11 @@ inline constexpr std::size_t kFunctionBytes = 256;
 
 // What is loaded in place, under the node's lock: an image of this many bytes at most, once it is decompressed, with this many
 // imports, without libraries to be opened and without constructors to be run. To decompress, copy and relocate it takes a tenth of a
-// millisecond, and to look its imports up, at a microsecond each, a quarter. Everything else is for the compile thread.
+// millisecond, and to look its imports up, at a microsecond each, a quarter. Everything else is for the worker that loads.
 inline constexpr std::size_t kQuickImageBytesMax = 64 * 1024;
 inline constexpr std::size_t kQuickImportsMax = 256;
 // Packages whose constructors run at once, on a thread each. Constructors are a peer's code, and may never end: beyond it, packages
-// that have some are refused. 16 threads, with a stack of 8 MiB of address space each.
+// that have some are refused. 16 threads, with a stack of 8 MiB of address space each, beside the two that load and compile.
 inline constexpr std::size_t kConstructingMax = 16;
 
 struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
@@ -53,19 +54,21 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     void free_numbers(PackageCode& package);
 
     // ---- loading (loading.cpp)
-    enum class Ready : std::uint8_t { yes, code, compile };
+    enum class Ready : std::uint8_t { yes, code, under_way };
+    // Counts it as running, so that its code stays.
+    [[nodiscard]] Result<PackageCode*> hold(const PackageStore& store);
+    [[nodiscard]] Result<PackageCode*> hold_locked(const PackageStore& store);
     [[nodiscard]] Result<Ready> make_ready(PackageCode& package);
     [[nodiscard]] bool is_quick(const PackageCode& package, std::size_t slice) const;
     [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice);  // false: it has constructors
     [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
     [[nodiscard]] Result<std::unique_ptr<LoadedImage>> link_image(PackageCode& package, const wire::Image& image);
     void take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded);
-    void queue_load(PackageCode& package);
+    [[nodiscard]] Status queue_load(PackageCode& package);
     void load_apart(PackageCode& package, Lock& lock);
     [[nodiscard]] Status load_image(PackageCode& package, Lock& lock);
-    [[nodiscard]] Status construct(PackageCode& package, const std::function<Status()>& run, Lock& lock);
     [[nodiscard]] Status open_libraries(PackageCode& package);
-    [[nodiscard]] Result<std::vector<void*>> find_imports(const PackageCode& package, const wire::Image& image) const;
+    [[nodiscard]] Result<std::vector<void*>> find_imports(PackageCode& package, const wire::Image& image) const;
     void take_symbols(PackageCode& package, const wire::Image& image);
     void publish(PackageCode& package);
     [[nodiscard]] bool stored(const PackageCode& package, wire::Form form) const;
@@ -73,27 +76,42 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] std::string why_no_symbol(const PackageCode& package, const std::string& names) const;
     [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package, Lock& lock);
 
-    // ---- compiling (compiling.cpp)
-    struct Load {
-        std::shared_ptr<PackageStore> package;
-        std::function<void(const Result<LoadReport>&)> done;
-    };
-    bool start_compile_thread(bool warm_up);
-    void queue_compile(PackageCode& package);
-    // One thread compiles at a time; one that runs constructors hands that over to the next, and ends after them.
+    // ---- workers (workers.cpp)
+    // What a worker does: images and whoever asked for a load, or bitcode, which may take LLVM seconds. One thread for each of them
+    // at a time; one that runs constructors hands its duty over to a next one, and ends after them.
+    enum class Duty : std::uint8_t { images, bitcode };
+    static constexpr std::size_t kDuties = 2;
     struct Worker {
+        Duty duty;
         std::thread thread;
         bool ended = false, abandoned = false;
     };
-    bool compile_loop(Worker& self);
+    struct Load {
+        PackageCode* package;  // whose code stays until it is linked
+        std::function<void(const Result<LoadReport>&)> done;
+    };
+    [[nodiscard]] Worker*& on_duty(Duty duty) { return on_duties[static_cast<std::size_t>(duty)]; }
+    [[nodiscard]] Status start_worker(Duty duty, bool warm_up = false);
+    void warm_compiler() const;
+    [[nodiscard]] bool work(Worker& self);
     void reap_workers();
     [[nodiscard]] bool have_ended() const {
         return std::all_of(workers.begin(), workers.end(), [](const Worker& each) { return each.ended; });
     }
+    // False: there is nothing to do.
+    [[nodiscard]] bool load_next(Lock& lock);
+    [[nodiscard]] bool compile_next(Lock& lock);
+    void worked(const Digest& package, Lock& lock);
+    void call_back(const std::function<void()>& what, Lock& lock);
+    [[nodiscard]] Status construct(PackageCode& package, Duty duty, const std::function<void()>& run, Lock& lock);
+    // Does it with the lock free, on a worker. What it throws, for want of memory, is an error; so is that the cache has stopped.
+    template <typename Work>
+    [[nodiscard]] auto unlocked(const PackageCode& package, Lock& lock, const Work& work) -> decltype(work());
+
+    // ---- compiling (compiling.cpp)
+    [[nodiscard]] Status queue_compile(PackageCode& package);
     void compile_one(PackageCode& package, Lock& lock);
     [[nodiscard]] Result<std::unique_ptr<jit::CompiledModule>> compile(PackageCode& package, Lock& lock);
-    [[nodiscard]] std::deque<Load>::iterator next_load();
-    [[nodiscard]] Result<LoadReport> load_here(const PackageStore& store, Lock& lock);
     [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
 
     // ---- budgets and eviction (eviction.cpp)
@@ -101,6 +119,9 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     void uncount(PackageCode& package);
     [[nodiscard]] Status check_pinned(const PackageCode& package, std::size_t more) const;
     [[nodiscard]] Status check_statics(const PackageCode& package, std::size_t bytes) const;
+    // Room for code and statics that are being loaded: taken before that, and given back unless they were counted by then.
+    [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics);
+    void give_back(PackageCode& package);
     void trim(const PackageCode* newcomer = nullptr);
     void evict(const std::vector<PackageCode*>& victims);
     [[nodiscard]] bool is_busy(const PackageCode& package) const;
@@ -159,12 +180,31 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     std::deque<PackageCode*> images_queue;
     std::size_t working = 0;       // workers that compile or load something
     std::size_t constructing = 0;  // of them, those that run constructors
-    std::condition_variable compile_changed;
+    std::condition_variable changed;
     std::deque<Load> loads_queue;
     bool stopping = false;
     std::mutex calling_back;  // while on_ready or a Load's `done` runs: stop() waits for it
     std::list<Worker> workers;
-    Worker* on_duty = nullptr;  // the one whose turn it is; started with the first compile
+    std::array<Worker*, kDuties> on_duties{};  // those whose turn it is; each started with the first that it is to do
 };
+
+template <typename Work>
+auto CodeCache::State::unlocked(const PackageCode& package, Lock& lock, const Work& work) -> decltype(work()) {
+    lock.unlock();
+    auto done = [&]() -> decltype(work()) {
+        try {
+            return work();
+        } catch (const std::bad_alloc&) {
+            return fail(ErrorCode::overloaded, "{} has no memory to load package {}; call it later", options.node,
+                        package.store->manifest().name);
+        } catch (const std::exception& error) {
+            return fail(ErrorCode::failed, "package {} cannot be loaded on {}: {}", package.store->manifest().name,
+                        options.node, error.what());
+        }
+    }();
+    lock.lock();
+    if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
+    return done;
+}
 
 }  // namespace rove::code

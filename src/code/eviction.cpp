@@ -54,7 +54,7 @@ void CodeCache::State::count(PackageCode& package) {
     const PackageCode::Counted now{
         .manifest =
             package.resident ? 0 : package.store->manifest_bytes_held() + package.functions.size() * kFunctionBytes,
-        .code = slices + package.loaded_bytes(),
+        .code = slices + package.loaded_bytes() + package.reserved.code,
         .budget = package.budget()};
     const PackageCode::Counted was = std::exchange(package.counted, now);
     manifest_bytes = manifest_bytes - was.manifest + now.manifest;
@@ -92,6 +92,22 @@ Status CodeCache::State::check_statics(const PackageCode& package, std::size_t b
         "package {} has {} bytes of statics, and {} keeps {} of at most {} already: {}; restart that node to drop them",
         package.store->manifest().name, bytes, options.node, static_bytes, options.static_bytes_max,
         largest(keepers, [](const PackageCode& each) { return each.data->bytes(); }));
+}
+
+Status CodeCache::State::reserve(PackageCode& package, std::size_t code, std::size_t statics) {
+    const bool stays = package.pinned || package.interface;
+    if (stays) ROVE_CHECK(check_pinned(package, code));
+    ROVE_CHECK(check_statics(package, statics));
+    package.reserved = {.code = stays && !package.resident ? code : 0, .statics = statics};
+    static_bytes += statics;
+    if (package.reserved.code > 0) count(package);
+    return {};
+}
+
+void CodeCache::State::give_back(PackageCode& package) {
+    const PackageCode::Reserved was = std::exchange(package.reserved, {});
+    static_bytes -= was.statics;
+    if (was.code > 0) count(package);
 }
 
 bool CodeCache::State::is_busy(const PackageCode& package) const {

@@ -41,7 +41,12 @@ Result<std::unique_ptr<LoadedImage>> LoadedImage::load(CodePool& pool, const wir
     std::unique_ptr<LoadedImage> self(new LoadedImage());
     ROVE_TRY(self->code_, pool.allocate(image.block.size()));
     const bool new_data = !data;
-    if (new_data) data = std::make_shared<DataSegment>(image.data_bytes, image.data_alignment);
+    try {
+        if (new_data) data = std::make_shared<DataSegment>(image.data_bytes, image.data_alignment);
+    } catch (const std::bad_alloc&) {
+        return fail(ErrorCode::overloaded, "this machine has no memory for {} bytes of statics; call it later",
+                    image.data_bytes);
+    }
     if (data->bytes() != image.data_bytes)
         return fail(ErrorCode::internal, "statics of {} bytes were kept for an image that has {}", data->bytes(),
                     image.data_bytes);

@@ -7,6 +7,15 @@ namespace rove::code {
 
 using wire::Form;
 
+namespace {
+
+// What an image needs for its statics: nothing where they were kept.
+std::size_t new_statics(const PackageCode& package, const wire::Image& image) {
+    return package.data ? 0 : image.data_bytes;
+}
+
+}  // namespace
+
 void PackageCode::end() {
     if (std::exchange(constructed, false) && image) image->destruct();
     destructors.run();
@@ -79,7 +88,7 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
     } else {
         package.await();
         not_now();
-        return *ready == State::Ready::code ? Waiting::for_code : Waiting::for_compile;
+        return *ready == State::Ready::code ? Waiting::for_code : Waiting::for_loading;
     }
     const EntryPoint target = function.target.load(std::memory_order_relaxed);
     if (target == nullptr) {
@@ -100,15 +109,14 @@ bool CodeCache::State::stored(const PackageCode& package, Form form) const {
 
 Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& package) {
     if (package.error) return tl::unexpected<Error>(*package.error);
-    if (const std::optional<Error> refusal = std::exchange(package.refusal, std::nullopt))
-        return tl::unexpected<Error>(*refusal);
-    if (package.loading) return Ready::compile;
+    if (package.loading) return Ready::under_way;
+    if (const std::optional<Error> refusal = package.take_refusal()) return tl::unexpected<Error>(*refusal);
     if (package.loaded()) {
         publish(package);  // an eviction that found it running may have cleared the targets meanwhile
         return Ready::yes;
     }
     // Even if an image has come meanwhile: the compiler was told that there are no statics yet, and would bring a second set.
-    if (package.compile == PackageCode::Compile::queued) return Ready::compile;
+    if (package.compile == PackageCode::Compile::queued) return Ready::under_way;
     const bool image_fits =
         options.tiers != Tiers::bitcode && package.store->slice_index(host_triple(), Form::image).has_value();
     const bool bitcode_fits =
@@ -117,6 +125,7 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
         return fail(ErrorCode::unsupported, "package {} has no form that {} can run ({}{}); build it with --target {}",
                     package.store->manifest().name, options.node, host_triple(),
                     options.tiers == Tiers::both ? "" : ", one form pinned", host_triple());
+    package.lacks_names = false;
     if (image_fits && stored(package, Form::image)) {
         const std::size_t slice = *package.store->slice_index(host_triple(), Form::image);
         const Result<bool> loaded = is_quick(package, slice) ? load_in_place(package, slice) : Result<bool>(false);
@@ -125,15 +134,16 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
             return tl::unexpected<Error>(loaded.error());
         }
         if (!*loaded) {
-            queue_load(package);
-            return Ready::compile;
+            ROVE_CHECK(queue_load(package));
+            return Ready::under_way;
         }
-        if (options.tiers == Tiers::both && stored(package, Form::bitcode)) queue_compile(package);
+        if (options.tiers == Tiers::both && stored(package, Form::bitcode))
+            (void)queue_compile(package);  // where there is no thread for it, the image goes on
         return Ready::yes;
     }
     if (bitcode_fits && stored(package, Form::bitcode)) {
-        queue_compile(package);
-        return Ready::compile;
+        ROVE_CHECK(queue_compile(package));
+        return Ready::under_way;
     }
     return Ready::code;
 }
@@ -148,6 +158,7 @@ std::string CodeCache::State::why_no_symbol(const PackageCode& package, const st
 Status CodeCache::State::open_libraries(PackageCode& package) {
     if (package.libraries_open) return {};
     Result<std::vector<void*>> libraries = Symbols::open_libraries(package.store->manifest().dependencies);
+    package.lacks_names = !libraries;
     if (!libraries)
         return prefixed(libraries.error(),
                         fmt::format("package {} on {}", package.store->manifest().name, options.node));
@@ -156,7 +167,7 @@ Status CodeCache::State::open_libraries(PackageCode& package) {
     return {};
 }
 
-Result<std::vector<void*>> CodeCache::State::find_imports(const PackageCode& package, const wire::Image& image) const {
+Result<std::vector<void*>> CodeCache::State::find_imports(PackageCode& package, const wire::Image& image) const {
     const std::vector<std::string>& imports = package.store->manifest().imports;
     std::vector<void*> addresses(imports.size(), nullptr);
     std::vector<bool> looked_for(imports.size(), false);
@@ -167,6 +178,7 @@ Result<std::vector<void*>> CodeCache::State::find_imports(const PackageCode& pac
         addresses[each.import] = symbols.resolve(imports[each.import], package.scope);
         if (addresses[each.import] == nullptr) missing += (missing.empty() ? "'" : ", '") + imports[each.import] + "'";
     }
+    package.lacks_names = !missing.empty();
     if (!missing.empty()) return fail(ErrorCode::failed, "{}", why_no_symbol(package, missing));
     return addresses;
 }
@@ -188,25 +200,27 @@ Result<std::unique_ptr<LoadedImage>> CodeCache::State::link_image(PackageCode& p
 }
 
 Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t slice) {
-    if (package.pinned || package.interface)
-        ROVE_CHECK(check_pinned(package, package.store->manifest().slices[slice].raw_bytes));
     ROVE_TRY(const wire::Image image, read_image(package, slice));
     if (!package.constructed && image.init_array_count > 0) return false;
-    if (!package.data) ROVE_CHECK(check_statics(package, image.data_bytes));
-    ROVE_TRY(std::unique_ptr<LoadedImage> loaded, link_image(package, image));
-    if (!package.data) static_bytes += image.data_bytes;
+    ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
+    Result<std::unique_ptr<LoadedImage>> loaded = link_image(package, image);
+    if (!loaded) {
+        give_back(package);
+        return tl::unexpected<Error>(loaded.error());
+    }
     package.constructed = true;
-    take_image(package, image, std::move(loaded));
+    take_image(package, image, std::move(*loaded));
     return true;
 }
 
-// Whose statics have been counted.
+// For which there was room.
 void CodeCache::State::take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded) {
     package.image = std::move(loaded);
     if (!package.data && image.data_bytes > 0) {
         package.data = package.image->data();
         keepers.push_back(&package);
     }
+    package.reserved = {};
     take_symbols(package, image);
     ++loads;
     epoch.fetch_add(1);  // after all that was used before it, and ahead of its own first call
@@ -214,63 +228,45 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
     count(package);
 }
 
-void CodeCache::State::queue_load(PackageCode& package) {
+Status CodeCache::State::queue_load(PackageCode& package) {
+    ROVE_CHECK(start_worker(Duty::images));
     package.loading = true;
     images_queue.push_back(&package);  // at most one entry a package
-    start_compile_thread(false);
-    compile_changed.notify_all();
+    changed.notify_all();
+    return {};
 }
 
-// On the compile thread.
+// On the worker for images.
 void CodeCache::State::load_apart(PackageCode& package, Lock& lock) {
     const Status loaded = load_image(package, lock);
     if (stopping) return;  // the cache may be gone
     package.loading = false;
+    give_back(package);
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!loaded && loaded.error().code() == ErrorCode::overloaded)
-        package.refusal = loaded.error();
+        package.refuse(loaded.error());
     else if (!loaded)
         package.error = loaded.error();
     else if (options.tiers == Tiers::both)
-        queue_compile(package);
+        (void)queue_compile(package);  // where there is no thread for it, the image goes on
 }
 
 // With the lock free but where it looks at what belongs to all; the package cannot be evicted or forgotten meanwhile.
 Status CodeCache::State::load_image(PackageCode& package, Lock& lock) {
     const std::size_t slice = *package.store->slice_index(host_triple(), Form::image);
-    if (package.pinned || package.interface)
-        ROVE_CHECK(check_pinned(package, package.store->manifest().slices[slice].raw_bytes));
-    const auto unlocked = [&lock](const auto& work) {
-        lock.unlock();
-        auto done = work();
-        lock.lock();
-        return done;
-    };
-    ROVE_TRY(const wire::Image image, unlocked([&]() -> Result<wire::Image> {
+    ROVE_TRY(const wire::Image image, unlocked(package, lock, [&]() -> Result<wire::Image> {
                  ROVE_CHECK(open_libraries(package));
                  return read_image(package, slice);
              }));
-    const std::size_t new_statics = package.data ? 0 : image.data_bytes;
-    ROVE_CHECK(check_statics(package, new_statics));
-    static_bytes += new_statics;
-    Status done = [&]() -> Status {
-        ROVE_TRY(std::unique_ptr<LoadedImage> loaded, unlocked([&] { return link_image(package, image); }));
-        if (!package.constructed && image.init_array_count > 0) {
-            package.has_constructors = true;
-            ROVE_CHECK(construct(
-                package,
-                [&loaded]() -> Status {
-                    loaded->construct();
-                    return {};
-                },
-                lock));
-        }
-        package.constructed = true;
-        take_image(package, image, std::move(loaded));
-        return {};
-    }();
-    if (!done && !package.data) static_bytes -= new_statics;
-    return done;
+    ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
+    ROVE_TRY(std::unique_ptr<LoadedImage> loaded, unlocked(package, lock, [&] { return link_image(package, image); }));
+    if (!package.constructed && image.init_array_count > 0) {
+        package.has_constructors = true;
+        ROVE_CHECK(construct(package, Duty::images, [&loaded] { loaded->construct(); }, lock));
+    }
+    package.constructed = true;
+    take_image(package, image, std::move(loaded));
+    return {};
 }
 
 // Where the image has what it says that it has.
@@ -308,43 +304,41 @@ void CodeCache::State::publish(PackageCode& package) {
     }
 }
 
+Result<PackageCode*> CodeCache::State::hold(const PackageStore& store) {
+    const std::lock_guard lock(mutex);
+    return hold_locked(store);
+}
+
+Result<PackageCode*> CodeCache::State::hold_locked(const PackageStore& store) {
+    const auto known = packages.find(store.digest());
+    if (known == packages.end()) return fail(ErrorCode::invalid, "package {} is not known", store.manifest().name);
+    known->second->running.fetch_add(1, std::memory_order_seq_cst);
+    return known->second.get();
+}
+
 Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
+    ROVE_TRY(PackageCode * package, state_->hold(*store));
+    const Entered held(nullptr, Ran::image, package);  // left after the lock
     State::Lock lock(state_->mutex);
-    const auto known = state_->packages.find(store->digest());
-    if (known == state_->packages.end())
-        return fail(ErrorCode::invalid, "package {} is not known", store->manifest().name);
-    PackageCode& package = *known->second;
-    ROVE_TRY(const State::Ready ready, state_->make_ready(package));
-    if (ready == State::Ready::code)
-        return fail(ErrorCode::invalid, "package {} is not here whole", store->manifest().name);
-    if (ready == State::Ready::yes) return {};
-    state_->compile_changed.wait(lock, [&] {
-        return state_->stopping || (!package.loading && package.compile != PackageCode::Compile::queued) ||
-               package.image;
-    });
-    if (package.loading || (package.compile == PackageCode::Compile::queued && !package.image))
-        return fail(ErrorCode::cancelled, "{} stopped before package {} was compiled", state_->options.node,
-                    store->manifest().name);
-    if (const std::optional<Error> refusal = std::exchange(package.refusal, std::nullopt))
-        return tl::unexpected<Error>(*refusal);
-    if (package.error) return tl::unexpected<Error>(*package.error);
-    return {};
+    for (;;) {
+        ROVE_TRY(const State::Ready ready, state_->make_ready(*package));
+        if (ready == State::Ready::yes) return {};
+        if (ready == State::Ready::code)
+            return fail(ErrorCode::invalid, "package {} is not here whole", store->manifest().name);
+        state_->changed.wait(lock, [&] { return state_->stopping || !package->is_under_way(); });
+        if (package->is_under_way())
+            return fail(ErrorCode::cancelled, "{} stopped before package {} was loaded", state_->options.node,
+                        store->manifest().name);
+    }
 }
 
 Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>& store) {
-    PackageCode* known = nullptr;
-    {
-        const std::lock_guard lock(state_->mutex);
-        const auto found = state_->packages.find(store->digest());
-        if (found == state_->packages.end())
-            return fail(ErrorCode::invalid, "package {} is not known", store->manifest().name);
-        known = found->second.get();
-        known->running.fetch_add(1, std::memory_order_seq_cst);
-    }
-    const Entered held(nullptr, Ran::image, known);  // its code stays between loading and linking; left after the lock
+    ROVE_TRY(PackageCode * package, state_->hold(*store));
+    const Entered held(nullptr, Ran::image,
+                       package);  // its code stays between loading and linking; left after the lock
     ROVE_CHECK(load(store));
     State::Lock lock(state_->mutex);
-    return state_->link_interface(*known, lock);
+    return state_->link_interface(*package, lock);
 }
 
 // Of a package that is loaded and held.
@@ -382,10 +376,10 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package, Lock& 
     return report;
 }
 
-// There are more names than before: what could not be linked is linked again at its next call.
+// There are more names than before: what could not be linked for want of some is linked again at its next call.
 void CodeCache::State::try_again() {
     for (const auto& [digest, package] : packages) {
-        if (!package->error || package->error->code() != ErrorCode::failed || package->constructed) continue;
+        if (!package->error || !package->lacks_names) continue;
         package->error.reset();
         package->compile = PackageCode::Compile::none;
     }

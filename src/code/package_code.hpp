@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -20,6 +21,8 @@ namespace rove::code {
 // How long a package whose call could not run yet is kept for it. The call tries again whenever something has changed; its own
 // limit is shorter (kCodeWaitMax), so this ends only what nobody comes back for.
 inline constexpr auto kAwaitedMax = std::chrono::seconds(10);
+// How long a refusal is kept for the call that waits for it; one that comes later tries again.
+inline constexpr auto kRefusalMax = std::chrono::seconds(1);
 
 // What a package's code is counted as: CodeOptions::code_bytes_max.
 enum class Budget : std::uint8_t { evictable, pinned, resident };
@@ -36,6 +39,15 @@ public:
     void end();
 
     [[nodiscard]] bool loaded() const { return image || module; }
+    // A worker has it, or will: whoever needs its code waits.
+    [[nodiscard]] bool is_under_way() const { return loading || (!loaded() && compile == Compile::queued); }
+    void refuse(const Error& why) { refusal = Refusal{why, Clock::now()}; }
+    // For one call.
+    [[nodiscard]] std::optional<Error> take_refusal() {
+        const std::optional<Refusal> taken = std::exchange(refusal, std::nullopt);
+        if (!taken || Clock::now() - taken->at > kRefusalMax) return std::nullopt;
+        return taken->why;
+    }
     // Loaded code; the package's own bytes are the store's to count.
     [[nodiscard]] std::size_t loaded_bytes() const {
         return (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
@@ -46,9 +58,14 @@ public:
         Budget budget = Budget::evictable;
     };
     Counted counted;
+    // What was kept for what is being loaded of it: code, if it is pinned, and statics.
+    struct Reserved {
+        std::size_t code = 0, statics = 0;
+    };
+    Reserved reserved;
     [[nodiscard]] Budget budget() const {
         if (resident) return Budget::resident;
-        return interface || (pinned && loaded()) ? Budget::pinned : Budget::evictable;
+        return interface || reserved.code > 0 || (pinned && loaded()) ? Budget::pinned : Budget::evictable;
     }
     // A call waits for it to become ready: not the time to evict it.
     [[nodiscard]] bool awaited() const {
@@ -70,6 +87,7 @@ public:
     std::atomic<bool> called{false};             // ever
     std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: by nobody
     std::optional<Error> error;                  // why it cannot run here
+    bool lacks_names = false;                    // that is for names or libraries: an interface may bring them
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
     // then; who evicts clears the targets first and reads the count then; both in one total order (seq_cst), so one of them
@@ -80,10 +98,14 @@ public:
     LinkScope scope;
     bool libraries_open = false;
     Destructors destructors;
-    bool loading = false;          // its image waits for the compile thread, or is being loaded by it
-    std::optional<Error> refusal;  // why it was not loaded there: for the next call; others may make room
-    bool constructing = false;     // its constructors run, with the cache's lock free
-    bool constructed = false;
+    struct Refusal {
+        Error why;
+        TimePoint at;
+    };
+    bool loading = false;            // its image waits for a worker, or is being loaded by it
+    std::optional<Refusal> refusal;  // why it was not loaded or compiled there: others may make room
+    bool constructing = false;       // its constructors run, with the cache's lock free
+    bool constructed = false;        // they have run to their end, or there are none; if one threw, `error` is for good
     bool has_constructors = false;
     std::shared_ptr<DataSegment> data;                 // kept over evictions
     std::unordered_map<std::uint32_t, void*> statics;  // address of rove.static.n, once an image told

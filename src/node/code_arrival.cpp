@@ -47,12 +47,11 @@ bool ForeignCode::take(TimePoint now, std::size_t bytes) {
 std::optional<Error> Parked::expired(TimePoint now) const {
     if (hopeless || for_thread) return std::nullopt;
     if (compiling && now - *compiling > kCompileWaitMax)
-        return Error(
-            ErrorCode::timed_out,
-            fmt::format(
-                "its package was not loaded or not compiled within {} s; its constructors may never end; call it "
-                "again later, or build it with an image",
-                kCompileWaitMax.count()));
+        return Error(ErrorCode::timed_out,
+                     fmt::format("its package was not ready within {} s: its own constructors do not end, or bitcode "
+                                 "takes LLVM so long, its "
+                                 "own or that of others before it; call it again later, or build it with an image",
+                                 kCompileWaitMax.count()));
     if (!compiling && asked && now - since > kCodeWaitMax)
         return Error(ErrorCode::timed_out, "its code did not come in time; is the process that has it stopped?");
     return std::nullopt;

@@ -1,4 +1,4 @@
-// The compile thread with a compiler that takes as long as the test wants; and which names an interface may take over.
+// The threads of a cache, with a compiler that takes as long as the test wants; and which names an interface may take over.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,12 +14,14 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kPatience = 30s;
 
-// Compiles nothing, and not before it is let go on.
+// Compiles nothing, and the first not before it is let go on.
 class SlowEngine final : public jit::Engine {
 public:
     Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& request) override {
-        begun.set_value();
-        (void)go_on.get_future().wait_for(2 * kPatience);
+        if (compiles++ == 0) {
+            begun.set_value();
+            (void)go_on.get_future().wait_for(2 * kPatience);
+        }
         return fail(ErrorCode::failed, "{} was not compiled", request.name);
     }
     Result<jit::Prepared> prepare(const jit::PrepareRequest& /*request*/) override {
@@ -30,6 +32,7 @@ public:
     }
     void warm_up() override {}
     std::promise<void> begun, go_on;
+    std::atomic<int> compiles{0};
 };
 
 // What the constructors of a package that came do: they tell that they have begun, and wait for the test's word.
@@ -73,6 +76,28 @@ protected:
         }
         return true;
     }
+    struct Loading {
+        std::promise<std::string> error;
+        std::future<std::string> told = error.get_future();
+        bool ended() { return told.wait_for(kPatience) == std::future_status::ready; }
+        Status begin(CodeCache& cache, const std::shared_ptr<PackageStore>& package) {
+            return cache.load_later(package, [this](const Result<LoadReport>& loaded) {
+                error.set_value(loaded ? "" : loaded.error().message());
+            });
+        }
+    };
+    // Enters it until it can be entered or not, at most for kPatience.
+    [[nodiscard]] static std::string outcome(CodeCache& cache, Function& function) {
+        for (const auto until = std::chrono::steady_clock::now() + kPatience;
+             std::chrono::steady_clock::now() < until;) {
+            const auto entered = cache.enter(function);
+            if (const auto* error = std::get_if<Error>(&entered)) return error->message();
+            if (std::holds_alternative<Entered>(entered)) return "it can be entered";
+            std::this_thread::yield();
+        }
+        return "it still waits";
+    }
+    static constexpr const char* kEntered = "it can be entered";
     SlowEngine engine_;
 };
 
@@ -102,21 +127,11 @@ TEST_F(CompilingTest, LoadsOfOnePackageWaitForItsConstructorsAndOthersDoNot) {
     const auto other = arriving(*build("other.c", kCounter), {Form::image});
     ASSERT_TRUE(cache.add(built, false));
     ASSERT_TRUE(cache.add(other, false));
-    struct Loading {
-        std::promise<std::string> error;
-        std::future<std::string> told = error.get_future();
-        bool ended() { return told.wait_for(kPatience) == std::future_status::ready; }
-    };
     Loading first, second, third;
-    const auto load = [&cache](const std::shared_ptr<PackageStore>& package, Loading& loading) {
-        return cache.load_later(package, [&loading](const Result<LoadReport>& loaded) {
-            loading.error.set_value(loaded ? "" : loaded.error().message());
-        });
-    };
-    ASSERT_TRUE(load(built, first));
+    ASSERT_TRUE(first.begin(cache, built));
     ASSERT_TRUE(have_begun(1));
-    ASSERT_TRUE(load(built, second));
-    ASSERT_TRUE(load(other, third));
+    ASSERT_TRUE(second.begin(cache, built));
+    ASSERT_TRUE(third.begin(cache, other));
     ASSERT_TRUE(third.ended()) << "it waits for constructors of another package";
     EXPECT_EQ(third.told.get(), "");
     constructors->word.set_value();
@@ -148,6 +163,99 @@ TEST_F(CompilingTest, MoreConstructorsThanMayRunAreRefused) {
     EXPECT_EQ(call(cache, *more), 7) << "and later there is room";
 }
 
+// It is for the calls that wait: who comes later finds out anew.
+TEST_F(CompilingTest, ARefusalAnswersNoLaterCall) {
+    CodeCache cache(waiting_options(Tiers::image));
+    const auto enter = [&](std::size_t i) {
+        const std::string name = "built" + std::to_string(i);
+        EXPECT_TRUE(cache.add(arriving(*build(name + ".cpp", kConstructed), {Form::image}), false));
+        EXPECT_TRUE(std::holds_alternative<Waiting>(cache.enter(*cache.find(name + ":go"))));
+        return cache.find(name + ":go");
+    };
+    for (std::size_t i = 0; i < kConstructingMax; ++i) (void)enter(i);
+    ASSERT_TRUE(have_begun(static_cast<int>(kConstructingMax)));
+    Loading behind;
+    Function* refused = enter(kConstructingMax);
+    const auto last = arriving(*build("last.c", kCounter), {Form::image});
+    ASSERT_TRUE(cache.add(last, false));
+    ASSERT_TRUE(behind.begin(cache, last));
+    ASSERT_TRUE(behind.ended()) << "the one before it has been refused by now";
+    constructors->word.set_value();
+    cache.wait_for_tiers();
+    std::this_thread::sleep_for(kRefusalMax + 10ms);
+    EXPECT_EQ(call(cache, *refused), 7);
+}
+
+// Pinned code takes its place before its constructors run, however long they do.
+TEST_F(CompilingTest, WhatIsBeingConstructedHasItsPlace) {
+    CodeOptions given = waiting_options(Tiers::image);
+    given.code_bytes_max = 1;  // so pinned code has kShareBytesMin
+    CodeCache cache(given);
+    const auto enter = [&](const std::string& name) {
+        const auto package = build(name + ".cpp",
+                                   "extern \"C\" int wait_for_word(); static int s = wait_for_word();\n"
+                                   "static const unsigned char filled[700000] = {1};\nROVE_ENTRY void go(rove_here *h, "
+                                   "const void *p, size_t n) { *(long *)p = s + filled[n]; (void)h; }");
+        wire::Manifest manifest = package->manifest();
+        manifest.pinned = true;
+        const std::size_t slice = *package->slice_index(host_triple(), Form::image);
+        manifest.slices = {manifest.slices[slice]};
+        const auto pinned = PackageStore::from_manifest(wire::encode(manifest)).value();
+        EXPECT_TRUE(pinned->add_slice(0, *package->stored_slice(slice)));
+        EXPECT_TRUE(cache.add(pinned, false));
+        return cache.find(name + ":go");
+    };
+    Function* first = enter("first");
+    ASSERT_TRUE(std::holds_alternative<Waiting>(cache.enter(*first)));
+    ASSERT_TRUE(have_begun(1));
+    EXPECT_GT(cache.usage().pinned_bytes, 700'000U);
+    const std::string refused = outcome(cache, *enter("second"));
+    EXPECT_NE(refused.find("cannot be evicted"), std::string::npos) << refused;
+    EXPECT_NE(refused.find("first ("), std::string::npos) << refused;
+    EXPECT_EQ(constructors->begun, 1);
+    constructors->word.set_value();
+    EXPECT_EQ(outcome(cache, *first), kEntered);
+}
+
+// The node outlives it, and runs nothing of it that is not there any more.
+TEST_F(CompilingTest, WhatWasConstructedEndsWhereAConstructorThrows) {
+    constexpr const char* kThrows =
+        "extern \"C\" void note(long);\n"
+        "struct first { first() { note(1); } ~first() { note(2); } };\nstatic first f;\n"
+        "static int fail() { note(3); throw 7; }\nstatic int s = fail();\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = s; (void)h, (void)n; }";
+    for (const Form form : {Form::image, Form::bitcode}) {
+        noted.clear();
+        {
+            CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
+            ASSERT_TRUE(cache.add(arriving(*build("built.cpp", kThrows), {form}), false));
+            Function* built = cache.find("built:go");
+            const std::string error = outcome(cache, *built);
+            EXPECT_NE(error.find("a constructor of package built let an exception out"), std::string::npos) << error;
+            EXPECT_EQ(cache.usage().static_bytes, 0U);
+            const auto shelf =
+                cache.add(arriving(*build("shelf.c", "int shelf(void) { return 8; }", true), {form}), false);
+            ASSERT_TRUE(shelf && cache.load_interface(*shelf));
+            EXPECT_EQ(outcome(cache, *built), error) << "its constructors run once at most";
+        }
+        EXPECT_EQ(noted, (std::vector<long>{1, 3, 2})) << wire::to_string(form);
+    }
+}
+
+TEST_F(CompilingTest, WhatDoesNotCompileIsNotCompiledForEachInterface) {
+    engine_.go_on.set_value();
+    CodeCache cache(slow_options());
+    ASSERT_TRUE(cache.add(arriving(*build("slow.c", kCounter), {Form::bitcode}), false));
+    Function* slow = cache.find("slow:count");
+    const std::string error = outcome(cache, *slow);
+    EXPECT_NE(error.find("was not compiled"), std::string::npos) << error;
+    const auto shelf =
+        cache.add(arriving(*build("shelf.c", "int shelf(void) { return 8; }", true), {Form::image}), false);
+    ASSERT_TRUE(shelf && cache.load_interface(*shelf));
+    EXPECT_EQ(outcome(cache, *slow), error);
+    EXPECT_EQ(engine_.compiles, 1);
+}
+
 // What a peer chose to be large is not decompressed where others wait.
 TEST_F(CompilingTest, LargeImagesAreNotLoadedInPlace) {
     const std::string go =
@@ -162,6 +270,42 @@ TEST_F(CompilingTest, LargeImagesAreNotLoadedInPlace) {
     };
     EXPECT_TRUE(first_of(build("small.c", "static long t[16] = {0, 1};" + go)));
     EXPECT_FALSE(first_of(build("large.c", "long t[16384] = {0, 1};" + go)));
+}
+
+// Nor does LLVM, which may take seconds for what a peer sent: neither calls nor loads of what needs no compiler.
+TEST_F(CompilingTest, ACompileKeepsNoImageFromRunning) {
+    for (const bool loaded_ahead : {false, true}) {
+        SlowEngine engine;
+        CodeOptions given = waiting_options(Tiers::both);
+        given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
+        CodeCache cache(given);
+        const auto take = [&](const std::string& file, const std::string& text, Form form) {
+            const auto package = arriving(*build(file, text), {form});
+            EXPECT_TRUE(cache.add(package, false));
+            return package;
+        };
+        const auto slow = take("slow.c", kCounter, Form::bitcode);
+        Loading bitcode, next_bitcode, image;
+        if (loaded_ahead)
+            ASSERT_TRUE(bitcode.begin(cache, slow));
+        else
+            ASSERT_TRUE(std::holds_alternative<Waiting>(cache.enter(*cache.find("slow:count"))));
+        ASSERT_EQ(engine.begun.get_future().wait_for(kPatience), std::future_status::ready);
+        ASSERT_TRUE(next_bitcode.begin(cache, take("next.c", kCounter, Form::bitcode)));
+        ASSERT_TRUE(image.begin(cache, take("ahead.c", kCounter, Form::image)));
+        EXPECT_TRUE(image.ended()) << "a load waits for a compile of another package";
+        take("large.c",
+             "long t[16384] = {0, 1}; ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = t[n]; "
+             "(void)h; }",
+             Form::image);
+        EXPECT_EQ(outcome(cache, *cache.find("large:go")), kEntered);
+        constructors->word.set_value();
+        take("built.cpp", kConstructed, Form::image);
+        EXPECT_EQ(outcome(cache, *cache.find("built:go")), kEntered);
+        engine.go_on.set_value();
+        EXPECT_TRUE(next_bitcode.ended());
+        if (loaded_ahead) EXPECT_TRUE(bitcode.ended());
+    }
 }
 
 TEST_F(CompilingTest, LoadingOneKeepsNoOtherFromRunning) {
@@ -186,7 +330,7 @@ TEST_F(CompilingTest, MoreLoadsThanMayWaitAreRefused) {
     ASSERT_TRUE(slow);
     ASSERT_TRUE(cache.load_later(*slow, [](const auto&) {}));
     ASSERT_TRUE(has_begun());
-    for (std::size_t i = 0; i < CodeCache::kLoadsMax; ++i) ASSERT_TRUE(cache.load_later(*slow, [](const auto&) {}));
+    for (std::size_t i = 1; i < CodeCache::kLoadsMax; ++i) ASSERT_TRUE(cache.load_later(*slow, [](const auto&) {}));
     const Status refused = cache.load_later(*slow, [](const auto&) {});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);

@@ -167,11 +167,10 @@ public:
     }
     std::size_t code_bytes() const override { return bytes; }
     bool has_constructors() const override { return !constructors.empty(); }
-    Status run_constructors() override {
+    void run_constructors() override {
         for (const std::string& name : constructors)
             if (void* address = find(name)) reinterpret_cast<void (*)()>(address)();
         constructors.clear();
-        return {};
     }
 
     std::map<std::string, void*> addresses;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 namespace rove::code::jit {
@@ -73,19 +74,28 @@ Status run_guarded(const std::string& what, std::function<void()> work) {
                     "run; start the process again to compile bitcode",
                     what, kGivenUpMax);
     const auto attempt = std::make_shared<Attempt>();
-    std::thread thread([attempt, &work] {
-        attempt_here = attempt.get();
-        std::exception_ptr thrown;
-        try {
-            work();
-        } catch (...) {
-            thrown = std::current_exception();
-        }
-        const std::lock_guard lock(attempt->mutex);
-        attempt->ended = true;
-        attempt->thrown = thrown;
-        attempt->changed.notify_all();
-    });
+    std::thread thread;
+    try {
+        thread = std::thread([attempt, &work] {
+            attempt_here = attempt.get();
+            std::exception_ptr thrown;
+            try {
+                work();
+            } catch (...) {
+                thrown = std::current_exception();
+            }
+            const std::lock_guard lock(attempt->mutex);
+            attempt->ended = true;
+            attempt->thrown = thrown;
+            attempt->changed.notify_all();
+        });
+    } catch (const std::system_error& error) {
+        return fail(
+            ErrorCode::overloaded,
+            "{} is not compiled: this machine has no thread for LLVM now ({}); try it again later, or allow more "
+            "threads",
+            what, error.code().message());
+    }
     std::unique_lock lock(attempt->mutex);
     attempt->changed.wait(lock, [&] { return attempt->ended || attempt->why_given_up; });
     lock.unlock();

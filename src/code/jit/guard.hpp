@@ -23,7 +23,7 @@ inline constexpr int kGivenUpMax = 8;
 void set_llvm_handlers();
 
 // Runs the work to its end, or until LLVM gives up: failed, with LLVM's words. Then the work never returns, so what it has locked or half
-// changed must be nobody else's. unsupported: LLVM has given up kGivenUpMax times.
+// changed must be nobody else's. unsupported: LLVM has given up kGivenUpMax times. overloaded: the machine has no thread for it.
 [[nodiscard]] Status run_guarded(const std::string& what, std::function<void()> work);
 
 // As above, for work that returns a Result.

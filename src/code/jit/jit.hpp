@@ -25,7 +25,7 @@ public:
     [[nodiscard]] virtual bool has_constructors() const = 0;
     // Runs the module's constructors; exactly once, before any of its functions, and not at all when the statics are those
     // of an image that has been constructed already.
-    [[nodiscard]] virtual Status run_constructors() = 0;
+    virtual void run_constructors() = 0;
 };
 
 struct CompileRequest {

@@ -1,0 +1,227 @@
+// The threads of a cache: one that loads images, and whatever somebody asked to be loaded; one that compiles bitcode, which may take LLVM
+// seconds; and those that run constructors, which may never end.
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "code/cache_state.hpp"
+
+namespace rove::code {
+
+namespace {
+
+std::atomic<int> abandoned_workers{0};
+
+// At the process's end LLVM's static objects are destroyed, which a worker that goes on may still use. This runs before that.
+void end_without_destructors(int status, void* /*argument*/) {
+    if (abandoned_workers.load() == 0) return;
+    (void)std::fflush(nullptr);
+    _exit(status);
+}
+
+void abandon_worker() {
+    ++abandoned_workers;
+    static const int registered = on_exit(&end_without_destructors, nullptr);
+    (void)registered;
+}
+
+}  // namespace
+
+void CodeCache::stop() {
+    State::Lock lock(state_->mutex);
+    state_->stopping = true;
+    state_->changed.notify_all();
+    (void)state_->changed.wait_for(lock, kStopMax, [this] { return state_->have_ended(); });
+    for (State::Worker& each : state_->workers) {
+        if (each.ended || each.abandoned) continue;
+        // It holds the state that it uses; its end is nobody's to wait for.
+        each.abandoned = true;
+        abandon_worker();
+        each.thread.detach();
+    }
+    lock.unlock();
+    {
+        const std::lock_guard none_calls_back(state_->calling_back);
+    }
+    lock.lock();
+    state_->reap_workers();
+}
+
+// overloaded: the machine has no thread for it now.
+Status CodeCache::State::start_worker(Duty duty, bool warm_up) {
+    if (on_duty(duty) != nullptr || stopping) return {};
+    reap_workers();
+    Worker& worker = workers.emplace_back(Worker{.duty = duty, .thread = {}});
+    try {
+        worker.thread = std::thread([state = shared_from_this(), self = &worker, warm_up]() mutable {
+            if (warm_up) state->warm_compiler();
+            if (state->work(*self)) return;
+            state.reset();  // with compiled code in it: LLVM is used until here
+            --abandoned_workers;
+        });
+    } catch (const std::system_error& error) {
+        workers.pop_back();
+        return fail(ErrorCode::overloaded,
+                    "{} can {} no package: its machine has no thread for that now ({}); call it later, or allow that "
+                    "node more threads",
+                    options.node, duty == Duty::images ? "load" : "compile", error.code().message());
+    }
+    on_duty(duty) = &worker;
+    return {};
+}
+
+// What goes wrong here goes wrong again where it matters, and is told there.
+void CodeCache::State::warm_compiler() const {
+    try {
+        if (const Result<jit::Engine*> compiler = engine()) (*compiler)->warm_up();
+    } catch (const std::exception&) {
+    }
+}
+
+// Those that have ended hold no lock any more.
+void CodeCache::State::reap_workers() {
+    for (auto each = workers.begin(); each != workers.end();) {
+        if (!each->ended || each->abandoned) {
+            ++each;
+            continue;
+        }
+        each->thread.join();
+        each = workers.erase(each);
+    }
+}
+
+// Whether somebody waits for its end.
+bool CodeCache::State::work(Worker& self) {
+    // Waking this thread is not to push aside the one that wakes it: that has other calls to run.
+    const sched_param none{};
+    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+    Lock lock(mutex);
+    while (!stopping && on_duty(self.duty) == &self)
+        if (!(self.duty == Duty::images ? load_next(lock) : compile_next(lock))) changed.wait(lock);
+    self.ended = true;
+    changed.notify_all();
+    return !self.abandoned;
+}
+
+bool CodeCache::State::compile_next(Lock& lock) {
+    if (compile_queue.empty()) return false;
+    PackageCode& package = *compile_queue.front();
+    compile_queue.pop_front();
+    const Digest digest = package.store->digest();
+    ++working;
+    compile_one(package, lock);
+    worked(digest, lock);
+    return true;
+}
+
+// Images first, because calls wait for them. A load waits in its queue for as long as its package is under way, wherever that is.
+bool CodeCache::State::load_next(Lock& lock) {
+    if (!images_queue.empty()) {
+        PackageCode& package = *images_queue.front();
+        images_queue.pop_front();
+        const Digest digest = package.store->digest();
+        ++working;
+        load_apart(package, lock);
+        worked(digest, lock);
+        return true;
+    }
+    const auto next = std::find_if(loads_queue.begin(), loads_queue.end(),
+                                   [](const Load& load) { return !load.package->is_under_way(); });
+    if (next == loads_queue.end()) return false;
+    const Result<Ready> ready = make_ready(*next->package);
+    if (ready && *ready == Ready::under_way) return true;  // now it is
+    const Load load = std::move(*next);
+    loads_queue.erase(next);
+    ++working;
+    const Result<LoadReport> loaded = [&]() -> Result<LoadReport> {
+        const wire::Manifest& manifest = load.package->store->manifest();
+        if (!ready) return tl::unexpected<Error>(ready.error());
+        if (*ready == Ready::code) return fail(ErrorCode::invalid, "package {} is not here whole", manifest.name);
+        return manifest.interface ? link_interface(*load.package, lock) : LoadReport{};
+    }();
+    const Digest digest = load.package->store->digest();
+    load.package->running.fetch_sub(1, std::memory_order_seq_cst);
+    worked(digest, lock);
+    call_back([&] { load.done(loaded); }, lock);
+    return true;
+}
+
+void CodeCache::State::worked(const Digest& package, Lock& lock) {
+    --working;
+    if (stopping) return;
+    trim();
+    changed.notify_all();
+    if (options.on_ready) call_back([&] { options.on_ready(package); }, lock);
+}
+
+// Not once the cache has stopped.
+void CodeCache::State::call_back(const std::function<void()>& what, Lock& lock) {
+    lock.unlock();
+    {
+        const std::lock_guard calls(calling_back);
+        lock.lock();
+        const bool stopped = stopping;
+        lock.unlock();
+        if (!stopped) what();
+    }
+    lock.lock();
+}
+
+// Runs a package's constructors with the lock free, on a worker, whose duty another thread goes on with.
+Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::function<void()>& run, Lock& lock) {
+    if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
+    const std::string& name = package.store->manifest().name;
+    if (constructing >= kConstructingMax)
+        return fail(
+            ErrorCode::overloaded,
+            "package {} has constructors, and those of {} packages run on {} already, the most that may; call it "
+            "later, or restart that node if they never end",
+            name, constructing, options.node);
+    Worker* const self = std::exchange(on_duty(duty), nullptr);
+    if (const Status started = start_worker(duty); !started) {
+        on_duty(duty) = self;
+        return prefixed(started.error(), fmt::format("package {} has constructors", name));
+    }
+    ++constructing;
+    package.constructing = true;
+    lock.unlock();
+    const auto attempt = [&name](const char* what, const std::function<void()>& work) -> Status {
+        try {
+            work();
+            return {};
+        } catch (const std::exception& error) {
+            return fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", what, name, error.what());
+        } catch (...) {
+            return fail(ErrorCode::failed, "a {} of package {} let an exception out", what, name);
+        }
+    };
+    const Status done = attempt("constructor", run);
+    // Its code goes now: what was constructed before ends while it is there.
+    while (!done && !package.destructors.empty()) (void)attempt("destructor", [&] { package.destructors.run(); });
+    lock.lock();
+    --constructing;
+    if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
+    package.constructing = false;
+    return done;
+}
+
+Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
+                             std::function<void(const Result<LoadReport>&)> done) {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->loads_queue.size() >= kLoadsMax)
+        return fail(ErrorCode::overloaded,
+                    "{} packages wait to be loaded on {} already, the most there may; load {} later", kLoadsMax,
+                    state_->options.node, package->manifest().name);
+    ROVE_CHECK(state_->start_worker(State::Duty::images));
+    ROVE_TRY(PackageCode * held, state_->hold_locked(*package));
+    state_->loads_queue.push_back({held, std::move(done)});
+    state_->changed.notify_all();
+    return {};
+}
+
+}  // namespace rove::code

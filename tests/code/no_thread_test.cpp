@@ -1,0 +1,126 @@
+// A machine that has no thread or no memory left: each piece of work is refused, and none waits for ever or ends the process.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "cache_fixture.hpp"
+#include "code/jit/jit.hpp"
+#include "code/loader.hpp"
+
+namespace {
+
+std::atomic<int> threads_left{-1};  // -1: as many as anybody wants
+
+}  // namespace
+
+// In place of the C library's, for the whole process.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                              void* argument) noexcept {
+    for (int left = threads_left; left >= 0;) {
+        if (left == 0) return EAGAIN;
+        if (threads_left.compare_exchange_weak(left, left - 1)) break;
+    }
+    static auto* const real = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+    return real(thread, attributes, run, argument);
+}
+
+namespace rove::code {
+namespace {
+
+using namespace std::chrono_literals;
+
+class NoThreadTest : public CacheTest {
+protected:
+    void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || \
+    __has_feature(thread_sanitizer)
+        GTEST_SKIP() << "sanitizers have a pthread_create of their own";
+#endif
+        CacheTest::SetUp();
+    }
+    void TearDown() override { threads_left = -1; }
+    // Enters it until it can be entered or not.
+    static std::optional<Error> outcome(CodeCache& cache, Function& function) {
+        for (const auto until = std::chrono::steady_clock::now() + 30s; std::chrono::steady_clock::now() < until;) {
+            const auto entered = cache.enter(function);
+            if (const auto* error = std::get_if<Error>(&entered)) return *error;
+            if (std::holds_alternative<Entered>(entered)) return std::nullopt;
+            std::this_thread::yield();
+        }
+        return Error(ErrorCode::timed_out, "it still waits");
+    }
+    static void expect_no_thread(const std::optional<Error>& error) {
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->code(), ErrorCode::overloaded) << error->message();
+        EXPECT_NE(error->message().find("no thread"), std::string::npos) << error->message();
+    }
+};
+
+constexpr const char* kLarge =
+    "long t[16384] = {0, 1}; ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = t[n] + 7; "
+    "(void)h; }";
+
+TEST_F(NoThreadTest, WhatNeedsAWorkerIsRefusedAndRunsLater) {
+    for (const Form form : {Form::image, Form::bitcode}) {
+        CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
+        const auto large = arriving(*build("large.c", kLarge), {form});
+        ASSERT_TRUE(cache.add(large, false));
+        Function* go = cache.find("large:go");
+        threads_left = 0;
+        expect_no_thread(outcome(cache, *go));
+        const Status loaded = cache.load(large);
+        ASSERT_FALSE(loaded);
+        expect_no_thread(loaded.error());
+        const Status later = cache.load_later(large, [](const auto&) {});
+        ASSERT_FALSE(later);
+        expect_no_thread(later.error());
+        threads_left = -1;
+        EXPECT_EQ(call(cache, *go), 7);
+    }
+}
+
+TEST_F(NoThreadTest, AnImageRunsWhereItsBitcodeHasNoThread) {
+    CodeCache cache(options());
+    ASSERT_TRUE(cache.add(build("counter.c", kCounter), false));
+    threads_left = 0;
+    EXPECT_EQ(call(cache, *cache.find("counter:count")), 41);
+}
+
+// The worker is there, and LLVM's thread is not.
+TEST_F(NoThreadTest, WhatLlvmHasNoThreadForIsRefusedAndRunsLater) {
+    ASSERT_TRUE(jit::engine());
+    CodeCache cache(options(Tiers::bitcode));
+    ASSERT_TRUE(cache.add(arriving(*build("counter.c", kCounter), {Form::bitcode}), false));
+    threads_left = 1;
+    cache.warm_up();
+    Function* count = cache.find("counter:count");
+    expect_no_thread(outcome(cache, *count));
+    threads_left = -1;
+    EXPECT_EQ(call(cache, *count), 41);
+}
+
+TEST_F(NoThreadTest, ConstructorsWithoutAThreadAreRefusedAndRunLater) {
+    for (const Form form : {Form::image, Form::bitcode}) {
+        CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
+        ASSERT_TRUE(
+            cache.add(arriving(*build("built.cpp",
+                                      "extern \"C\" void note(long); static int s = (note(1), 7); ROVE_ENTRY void "
+                                      "go(rove_here *h, const void *p, size_t n) { *(long *)p = s; (void)h, "
+                                      "(void)n; }"),
+                               {form}),
+                      false));
+        Function* go = cache.find("built:go");
+        noted.clear();
+        threads_left = form == Form::image ? 1 : 2;  // the worker, and LLVM's
+        expect_no_thread(outcome(cache, *go));
+        EXPECT_EQ(noted.size(), 0U);
+        threads_left = -1;
+        EXPECT_EQ(call(cache, *go), 7);
+        EXPECT_EQ(noted.size(), 1U);
+    }
+}
+
+}  // namespace
+}  // namespace rove::code
