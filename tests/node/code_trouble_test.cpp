@@ -173,7 +173,7 @@ TEST(CodeArrives, OrTheCallSaysWhatItWaitedFor) {
     parked.compiling = now + kCodeWaitMax;
     EXPECT_FALSE(parked.expired(now + kCompileWaitMax));
     ASSERT_TRUE(parked.expired(now + kCodeWaitMax + kCompileWaitMax + std::chrono::seconds(1)));
-    EXPECT_NE(parked.expired(now + 2 * kCompileWaitMax)->message().find("not compiled within 60 s"), std::string::npos);
+    EXPECT_NE(parked.expired(now + 2 * kCompileWaitMax)->message().find("not ready within 60 s"), std::string::npos);
 }
 
 TEST(CodeArrives, AndWhatAPeerHasHadIsRememberedInMeasure) {
