@@ -345,6 +345,8 @@ private:
         tell_waiting();
     }
     unsigned tell_of_ends(Lead& lead);
+    void tell_of_last_ends(Lock& lock);
+    [[nodiscard]] bool is_beneath_here(const Run& run) const;
     unsigned end_late_calls();
     void step_aside();
     void look_once(Lock& lock);

@@ -42,6 +42,31 @@ Error NodeCore::stopped() const {
     return {ErrorCode::cancelled, name() + " was shut down"};
 }
 
+// Whether this thread is in that function or callback: it ends its own node, and returns when that is done.
+bool NodeCore::is_beneath_here(const Run& run) const {
+    const Run* mine = in_user_code_.core == this ? in_user_code_.run : nullptr;
+    while (mine != nullptr && mine != &run) mine = mine->beneath;
+    return mine != nullptr;
+}
+
+// Whoever waits for calls by a callback or in a coroutine is told by this thread, before the node is gone: a thread that led goes as soon
+// as it sees the end, and there may be no other. So the lead is taken from it, whatever it is at; it is at a function or a callback only
+// where that has had all its time.
+void NodeCore::tell_of_last_ends(Lock& lock) {
+    while (!ready_.empty()) {
+        if (running_ != nullptr) {
+            running_->begun = Clock::now();
+            set_aside(*running_);
+        }
+        baton_.hand_over();
+        Lead lead{.lock = lock, .turn = {.own = true}};
+        take_lead(lead);
+        (void)tell_of_ends(lead);
+        if (!lost(lead)) give_lead(lead);
+        lead.watch.clear();
+    }
+}
+
 // The end of a node, in phases. The thread that ends it runs none of its functions where the node has threads for that, so that
 // none can keep it for ever.
 void NodeCore::shut_down() {
@@ -86,12 +111,7 @@ void NodeCore::shut_down() {
                         [this](CallSlot& slot) { call_ended(slot); });
         changed_.notify_all();
         wake_leader();  // a thread that waits for a call may lead, and sleep
-        if (!ready_.empty() && !baton_.is_led()) {
-            Lead lead{.lock = hold.lock(), .turn = {.own = true}};
-            take_lead(lead);
-            (void)tell_of_ends(lead);
-            if (!lost(lead)) give_lead(lead);
-        }
+        tell_of_last_ends(hold.lock());
         until(begun + options_.grace, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
         // 5. Functions that still run are left to themselves, with all that they use.
         if (running_ != nullptr && own_live_ > 0) {
@@ -99,7 +119,7 @@ void NodeCore::shut_down() {
             baton_.hand_over();
         }
         for (const Run* run : long_run_list_)
-            log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
+            if (!is_beneath_here(*run)) log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
                         run->function != nullptr ? run->function->name : "a callback", options_.grace.count());
         for (OwnThread& each : threads_) {
             if (each.ended) {

@@ -305,7 +305,10 @@ void NodeCore::begin_run(Run& run) {
     baton_.begin_run();
     ++busy_;
     running_ = &run;
-    if (in_user_code_.core == this && in_user_code_.run != nullptr) run.nested_in = in_user_code_.run->function;
+    if (in_user_code_.core == this && in_user_code_.run != nullptr) {
+        run.beneath = in_user_code_.run;
+        run.nested_in = run.beneath->function;
+    }
     if (!baton_.has_followers()) return;
     // Known to be long: somebody else leads from here on. The function starts now all the same, in its peer's order.
     if (run.function == nullptr || !run.function->is_long.load(std::memory_order_relaxed) || options_.threads < 2)

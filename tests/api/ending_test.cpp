@@ -1,0 +1,172 @@
+// What those are told who wait for calls of a node while another thread ends it: callbacks, coroutines, and threads that wait. Each test
+// gives the others time to begin to wait; whoever comes too late for that is told all the same.
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "../node/soon.hpp"
+#include "nodes.hpp"
+#include "rove/task.hpp"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Way {
+    FabricChoice fabric;
+    bool own_thread;
+};
+
+class Ends : public testing::TestWithParam<Way> {
+protected:
+    // What threads that the test does not wait for use: one that is never told outlives it.
+    struct Told {
+        std::atomic<int> callbacks{0}, cancelled{0}, others{0};
+    };
+    static NodeOptions options(bool listens) {
+        (void)scratch();
+        NodeOptions options;
+        options.fabric = GetParam().fabric;
+        options.log = "error";
+        options.own_thread = !listens && GetParam().own_thread;
+        if (listens) options.listen = "127.0.0.1:0";
+        return options;
+    }
+    void wait_in_a_thread(const std::function<void()>& work) {
+        std::thread([told = told_, work] {
+            try {
+                work();
+                ++told->others;
+            } catch (const Error& error) {
+                ++(error.code() == ErrorCode::cancelled ? told->cancelled : told->others);
+            }
+        }).detach();
+        ++threads_;
+    }
+    void end_node() {
+        std::this_thread::sleep_for(100ms);  // so that they wait
+        node_.reset();
+    }
+    void expect_all_threads_are_told() {
+        EXPECT_TRUE(soon([&] { return told_->cancelled + told_->others == threads_; })) << "one still waits";
+        EXPECT_EQ(told_->cancelled, threads_);
+    }
+
+    Node server_{options(true)};  // never answers: nobody drives it
+    std::unique_ptr<Node> node_ = std::make_unique<Node>(options(false));
+    Peer peer_ = node_->connect(server_.address());
+    std::shared_ptr<Told> told_ = std::make_shared<Told>();
+    int threads_ = 0;
+};
+INSTANTIATE_TEST_SUITE_P(All, Ends,
+                         testing::Values(Way{FabricChoice::shm, true}, Way{FabricChoice::shm, false},
+                                         Way{FabricChoice::tcp, true}, Way{FabricChoice::tcp, false}),
+                         [](const testing::TestParamInfo<Way>& info) {
+                             return std::string(info.param.fabric == FabricChoice::shm ? "shm" : "tcp") +
+                                    (info.param.own_thread ? "_own" : "_driven");
+                         });
+
+Task<int> twice(Peer peer) {
+    const int first = co_await peer.async([] { return 1; });
+    co_return first + co_await peer.async([] { return 2; });
+}
+Task<int> goes_on(Peer peer) {
+    try {
+        co_return co_await peer.async([] { return 1; });
+    } catch (const Error&) {
+        // nobody can begin anything any more, and is told so
+    }
+    co_return co_await peer.async([] { return 2; });
+}
+
+TEST_P(Ends, ResumesCoroutinesThatOthersWaitFor) {
+    wait_in_a_thread([peer = peer_] { (void)sync_wait(twice(peer)); });
+    wait_in_a_thread([peer = peer_] { (void)sync_wait(goes_on(peer)); });
+    wait_in_a_thread([peer = peer_] { (void)sync_wait(peer.async([] { return 3; })); });
+    end_node();
+    expect_all_threads_are_told();
+}
+
+TEST_P(Ends, CallsCallbacksWhileOthersWait) {
+    for (int i = 0; i < 3; ++i)
+        peer_.async([] { return 1; }).then([told = told_](const Call<int>&) { ++told->callbacks; });
+    wait_in_a_thread([peer = peer_] { (void)peer.sync([] { return 2; }); });
+    wait_in_a_thread([peer = peer_] {
+        Call<int> call = peer.async([] { return 3; });
+        (void)call.wait_for(1h);
+        (void)call.get();
+    });
+    end_node();
+    EXPECT_EQ(told_->callbacks, 3) << "by the time that the node has ended";
+    expect_all_threads_are_told();
+    EXPECT_TRUE(soon([&] { return told_.use_count() == 1; })) << "what a callback captures stays for ever";
+}
+
+// The last of its time: nothing is told in time where nobody tells it at once.
+TEST_P(Ends, TellsAllWhereItIsGivenNoTime) {
+    NodeOptions hasty = options(false);
+    hasty.grace = 0ms;
+    node_ = std::make_unique<Node>(hasty);
+    const Peer peer = node_->connect(server_.address());
+    for (int i = 0; i < 3; ++i)
+        peer.async([] { return 1; }).then([told = told_](const Call<int>&) { ++told->callbacks; });
+    wait_in_a_thread([peer] { (void)peer.sync([] { return 2; }); });
+    wait_in_a_thread([peer] { (void)sync_wait(twice(peer)); });
+    end_node();
+    EXPECT_EQ(told_->callbacks, 3);
+    expect_all_threads_are_told();
+}
+
+// A callback that does not return keeps nobody else from being told.
+TEST_P(Ends, TellsTheOthersWhereACallbackDoesNotReturn) {
+    NodeOptions hasty = options(false);
+    hasty.grace = 200ms;
+    hasty.log = "off";  // of what does not return
+    node_ = std::make_unique<Node>(hasty);
+    const Peer peer = node_->connect(server_.address());
+    const auto go_on = std::make_shared<std::atomic<bool>>(false);
+    for (int i = 0; i < 2; ++i) {
+        Call<int> call = peer.async([] { return 1; });
+        const rove_pending raw = *call.raw();
+        call.then([told = told_, go_on, stays = i == 0](const Call<int>&) {
+            ++told->callbacks;
+            if (stays) go_on->wait(false);
+        });
+        if (i == 0) rove_pending_cancel(&raw);
+    }
+    wait_in_a_thread([peer] { (void)peer.sync([] { return 2; }); });
+    ASSERT_TRUE(soon([&] { return told_->callbacks == 1; }));
+    end_node();
+    EXPECT_EQ(told_->callbacks, 2);
+    *go_on = true;
+    go_on->notify_all();
+    expect_all_threads_are_told();
+    EXPECT_TRUE(soon([&] { return told_.use_count() == 1; }));
+}
+
+// A callback may end its own node. The node waits for others, and says nothing of the one that ends it.
+TEST_P(Ends, InItsOwnCallbackWithoutAWord) {
+    Node answers({.listen = "127.0.0.1:0", .fabric = GetParam().fabric, .log = "error"});
+    NodeOptions hasty = options(false);
+    hasty.grace = 500ms;
+    node_ = std::make_unique<Node>(hasty);
+    const Peer peer = node_->connect(answers.address()), silent = node_->connect(server_.address());
+    silent.async([] { return 1; }).then([told = told_](const Call<int>&) { ++told->callbacks; });
+    Call<int> last = silent.async([] { return 1; });  // the node stays until this is gone, whoever drives it
+    testing::internal::CaptureStderr();
+    peer.async([] { return 1; }).then([this, told = told_](const Call<int>&) {
+        node_.reset();
+        ++told->others;
+    });
+    EXPECT_TRUE(soon([&] {
+        if (!GetParam().own_thread) (void)last.done();
+        return told_->others == 1;
+    }));
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(told_->callbacks, 1) << "others are told before the node is gone";
+    EXPECT_EQ(error_of([&] { (void)last.get(); }).code(), ErrorCode::cancelled);
+}
+
+}  // namespace
+}  // namespace rove::test
