@@ -1,9 +1,11 @@
 #include "code/own_code.hpp"
 
 #include <algorithm>
-#include <mutex>
+#include <atomic>
+#include <cstdlib>
 #include <thread>
 
+#include "base/fork.hpp"
 #include "base/made_once.hpp"
 #include "code/cache.hpp"
 #include "package/bundle.hpp"
@@ -26,24 +28,41 @@ bool has_own_bitcode() {
     return !own_bitcode().empty();
 }
 
+namespace {
+
+// Reads the program's bitcode, so that the first function that is sent need not wait for it; and at exit() waits until that is done, for
+// what it uses is taken down after it.
+class Reading {
+public:
+    Reading()
+        : thread_([] {
+              if (!Bundle::of_program().empty() || !has_own_bitcode()) return;
+              const Result<jit::Engine*> engine = jit::engine();
+              if (!engine) return;
+              (void)(*engine)->extract(
+                  {.program = "this program", .bitcode = own_bitcode(), .only = std::string(jit::kNothing)});
+              (*engine)->warm_up();
+          }) {}
+    // In the child of a fork the thread is not there, and another one may have its name: the child's own, whose end it would wait for.
+    void wait() {
+        if (made_by_ == process_generation() && thread_.joinable()) thread_.join();
+    }
+
+private:
+    const std::uint32_t made_by_ = process_generation();
+    std::thread thread_;
+};
+
+}  // namespace
+
 void expect_to_send() {
-    struct Reading {
-        std::thread thread;
-        ~Reading() {
-            if (thread.joinable()) thread.join();
-        }
-    };
-    static Reading reading;
-    static std::once_flag once;
-    std::call_once(once, [] {
-        reading.thread = std::thread([] {
-            if (!Bundle::of_program().empty() || !has_own_bitcode()) return;
-            const Result<jit::Engine*> engine = jit::engine();
-            if (!engine) return;
-            (void)(*engine)->extract(
-                {.program = "this program", .bitcode = own_bitcode(), .only = std::string(jit::kNothing)});
-            (*engine)->warm_up();
-        });
+    static constinit MadeOnce<Reading> reading;
+    static constinit std::atomic<Reading*> awaited{nullptr};
+    (void)reading.get([] {
+        auto* made = new Reading;
+        awaited = made;
+        (void)std::atexit([] { awaited.load()->wait(); });
+        return made;
     });
 }
 

@@ -1,8 +1,10 @@
 // A program that ends with Rove's objects in its globals, thread-locals and statics, or forks with them in use.
 //   lifetimes globals ADDRESS PACKAGE    prints `filled`; its destructors do the rest
 //   lifetimes hold ADDRESS BYTES         allocates and waits to be killed
+//   lifetimes fork ADDRESS               has a child that makes a node of its own and ends as programs do; prints `child STATUS`
 #include "lifetimes.hpp"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +17,9 @@ namespace lifetimes {
 
 namespace {
 
+int half(int x) {
+    return x / 2;
+}
 rove::Task<int> ask(rove::Peer peer) {
     co_return co_await peer.async([] { return 3; });
 }
@@ -85,7 +90,24 @@ int main(int count, char** arguments) try {
         std::fflush(stdout);
         for (;;) pause();
     }
-    return std::fprintf(stderr, "usage: lifetimes globals ADDRESS PACKAGE | hold ADDRESS BYTES\n"), 2;
+    if (count == 3 && !std::strcmp(arguments[1], "fork")) {
+        rove::Node parents;
+        (void)parents.connect(arguments[2]).sync(rove::fn<half>, 4);
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(30);
+            {
+                rove::Node own;
+                if (own.connect(arguments[2]).sync(rove::fn<half>, 6) != 3) return 1;
+            }
+            return 7;
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        std::printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+        return 0;
+    }
+    return std::fprintf(stderr, "usage: lifetimes globals ADDRESS PACKAGE | hold ADDRESS BYTES | fork ADDRESS\n"), 2;
 } catch (const rove::Error& error) {
     return std::fprintf(stderr, "lifetimes: %s\n", error.what()), 1;
 }

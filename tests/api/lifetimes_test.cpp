@@ -82,6 +82,15 @@ TEST(LifetimesOfPrograms, GlobalsOfEveryKindEnd) {
     EXPECT_EQ(ran.err, "");
 }
 
+// The thread that reads the program's code, so that it can travel, is the parent's: the child must not wait for its end.
+TEST(LifetimesOfPrograms, AForksChildWithANodeOfItsOwnEnds) {
+    const NodeProcess node;  // it has none of the program's functions
+    const Ran ran = run({built("api_lifetimes"), "fork", node.address()});
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_EQ(ran.out, "child 7\n");
+    EXPECT_EQ(ran.err, "");
+}
+
 TEST(LifetimesOfPrograms, AKilledOnesMemoryIsGivenBack) {
     (void)scratch();
     NodeOptions options;
