@@ -4,9 +4,9 @@
 // used and not where it is made. `timed_out` when it is up; the error says whether the call was sent.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 
 namespace rove {
 
@@ -15,9 +15,15 @@ struct Within {
 };
 
 namespace detail {
-template <typename Duration>
-std::int64_t ns_of(Duration time) {
-    return std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+// A negative time, or none at all (NaN), is 0; one that does not fit is as long as can be.
+template <typename Rep, typename Period>
+std::int64_t ns_of(std::chrono::duration<Rep, Period> time) {
+    using Float = std::chrono::duration<long double, std::nano>;  // holds any duration, rounded
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    const long double rounded = std::chrono::duration_cast<Float>(time).count();
+    if (!(rounded > 0)) return 0;
+    if (rounded >= kMost / 2) return kMost;  // 146 years: the cast below has room
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 }  // namespace detail
 

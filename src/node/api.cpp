@@ -106,7 +106,7 @@ bool RawCall::done() {
 
 bool RawCall::wait_for(std::chrono::milliseconds timeout) {
     check_usable(core_);
-    return core_->wait({slot_, generation_}, Clock::now() + timeout);
+    return core_->wait({slot_, generation_}, deadline_of(detail::ns_of(timeout)));
 }
 
 Reply RawCall::reply() {

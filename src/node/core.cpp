@@ -30,7 +30,10 @@ NodeCore::NodeCore(NodeOptions options)
     : options_(std::move(options)),
       spare_memory_(std::make_shared<SpareMemory>()),
       calls_(randombytes_random(), spare_memory_),
-      memory_(options_.buffer_bytes_max) {}
+      memory_(options_.buffer_bytes_max) {
+    options_.grace = std::min(options_.grace, kOptionTimeMax);
+    options_.connect_timeout = std::min(options_.connect_timeout, kOptionTimeMax);
+}
 
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
     if (sodium_init() < 0) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");

@@ -459,7 +459,7 @@ unsigned NodeCore::poll(std::chrono::milliseconds wait) {
     unsigned handled = work(lead);
     if (handled == 0 && wait.count() != 0) {
         std::optional<TimePoint> deadline;
-        if (wait.count() > 0) deadline = Clock::now() + wait;
+        if (wait.count() > 0) deadline = deadline_of(detail::ns_of(wait));
         woken_ = false;
         while (handled == 0 && !woken_ && !lost(lead) && (!deadline || Clock::now() < *deadline))
             handled = lead_step(lead, deadline);
