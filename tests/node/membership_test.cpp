@@ -183,6 +183,23 @@ TEST(Membership, AMemberThatCameBackHasItsId) {
     }
 }
 
+TEST(Membership, AMemberThatLeavesIsLoggedOnce) {
+    const NodeProcess first({"--log", "info"});
+    NodeProcess second({"--join", first.address()});
+    const std::string gone = "node 1 at " + second.address() + " is gone";
+    second.signal(SIGTERM);
+    EXPECT_EQ(second.wait(), 0);
+    EXPECT_TRUE(soon([&] { return first.log().find(gone) != std::string::npos; })) << first.log();
+    // A second line would be there by the time that the next one has come and gone.
+    NodeProcess third({"--join", first.address()});
+    const std::string next = "at " + third.address() + " is gone";
+    third.signal(SIGTERM);
+    EXPECT_EQ(third.wait(), 0);
+    EXPECT_TRUE(soon([&] { return first.log().find(next) != std::string::npos; })) << first.log();
+    const std::string log = first.log();
+    EXPECT_EQ(log.find(gone, log.find(gone) + 1), std::string::npos) << log;
+}
+
 TEST(Membership, ManyThatJoinAtOnceAllMeet) {
     Node first(options(unix_address()));
     std::vector<std::unique_ptr<Node>> others(4);

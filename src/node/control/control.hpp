@@ -175,7 +175,8 @@ private:
     [[nodiscard]] asio::awaitable<bool> gives_ids_now(NodeId id);
     void member_is_here(NodeId id, const NodeCore::Adopted& adopted, const std::shared_ptr<Channel>& channel);
     void member_went(NodeId id, std::uint64_t meeting, bool left);
-    void member_is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why);
+    // `said`: the log has it, or will, from the end of its link.
+    void member_is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said = false);
     void heard_of(const std::vector<wire::control::Member>& members, NodeId from);
     void tell(const std::vector<wire::control::Member>& news, NodeId except);
     void heal(NodeId id, std::chrono::milliseconds pause_first, std::shared_ptr<Attempt> first = nullptr);

@@ -197,15 +197,15 @@ void Control::member_went(NodeId id, std::uint64_t meeting, bool left) {
     MemberEntry* entry = members_.find(id);
     if (entry == nullptr || entry->meeting != meeting || entry->state != State::living) return;
     entry->state = State::lost;
-    if (left) return member_is_gone(id, entry->key, "it left");
+    if (left) return member_is_gone(id, entry->key, "it left", true);
     heal(id, core_.id() > id ? std::chrono::milliseconds(0) : kHealDeference);
 }
 
-void Control::member_is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why) {
+void Control::member_is_gone(NodeId id, const wire::control::PublicKey& key, const std::string& why, bool said) {
     MemberEntry* entry = members_.find(id);
     if (entry == nullptr || !entry->is_there() || entry->key != key || id == core_.id()) return;
     entry->state = State::gone;
-    log().info("{}: node {} at {} is gone: {}", core_.name(), id, entry->address, why);
+    if (!said) log().info("{}: node {} at {} is gone: {}", core_.name(), id, entry->address, why);
     if (const std::shared_ptr<PeerState> peer = entry->peer.lock())
         core_.lose(peer, entry->meeting, Error(ErrorCode::disconnected, why));
     core_.member_gone(id, fmt::format("node {} at {} is gone: {}", id, entry->address, why));
