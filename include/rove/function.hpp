@@ -224,8 +224,10 @@ struct Parameter {
             !kLost,
             "rove: a parameter that is a reference to something that can be changed: the change would be lost on the "
             "other node; take it by value and return it, or take a std::span of a rove::Buffer");
-        static_assert(!kPointer,
-                      "rove: a pointer means nothing on another node; pass the value, a std::span, or a rove::Buffer");
+        static_assert(
+            !kPointer,
+            "rove: a pointer means nothing on another node; pass the value, a std::span, a rove::Buffer, or, for text "
+            "in quotes, std::string_view(\"abc\")");
         static_assert(!kArray, "rove: a C array cannot be a parameter; take a std::array or a std::span<const T>");
         static_assert(!kBuffer, "rove: a function takes a rove::Buffer<T> as std::span<T>, on the node that owns it");
         static_assert(kFine || kKnown,
