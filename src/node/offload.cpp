@@ -152,7 +152,7 @@ const Callable& enroll(const FunctionFacts& facts) {
     const bool lambda = facts.name == nullptr && is_lambdas(function);
     const bool in_file = lambda || is_internal(function);
     callable->name = facts.name != nullptr ? facts.name : Bundle::name_of(demangled(facts.function->name()));
-    callable->key = Bundle::key_of(facts.tag->name(), in_file ? facts.source : "");
+    callable->key = Bundle::key_of(facts.tag->name(), facts.source);
     std::string types;
     for (std::size_t i = 0; i < facts.type_count; ++i) {
         types += std::string(facts.types[i].type->name()) + ' ';
@@ -172,7 +172,9 @@ const Callable& enroll(const FunctionFacts& facts) {
     Callables& all = callables();
     const std::lock_guard lock(all.mutex);
     all.by_code[facts.code] = callable;
+    // Packed under the one or the other. Two functions that have the second in common are packed under the first only.
     all.by_entry[Bundle::entry_of(callable->key)] = &resident;
+    all.by_entry[Bundle::entry_of(Bundle::without_file(callable->key))] = &resident;
     return *callable;
 }
 

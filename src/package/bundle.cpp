@@ -86,7 +86,7 @@ std::string Bundle::key_of(std::string_view offload_type, std::string_view sourc
     std::string key = "_Z" + std::string(offload_type);
     if (key.ends_with('E')) key.pop_back();
     key += kRun;
-    return source.empty() ? key : key + '@' + file_of(source);
+    return key + '@' + file_of(source);
 }
 
 std::string Bundle::key_of_code(std::string_view symbol, std::string_view source, bool internal) {
@@ -162,7 +162,7 @@ const Bundle& Bundle::of_program() {
 }
 
 Bundle::Found Bundle::find(const std::string& key) const {
-    const auto found = found_.find(key);
+    const auto found = find_code(found_, key);
     return found != found_.end() ? found->second : Found{};
 }
 

@@ -19,11 +19,21 @@ public:
     // The section's name.
     static constexpr std::string_view kSection = ".rove";
 
-    // By which a function's code is found: the mangled name of its rove::Offload<…>::run, from that of the type, and where such names
-    // are known in one source file only, '@' and that file.
-    [[nodiscard]] static std::string key_of(std::string_view offload_type, std::string_view source);
-    // The same from the name of the function.
+    // A function's code is kept by the mangled name of its rove::Offload<…>::run, and where that name is known in one source file only
+    // (its linkage is internal), also by '@' and that file.
     [[nodiscard]] static std::string key_of_code(std::string_view symbol, std::string_view source, bool internal);
+    // What the running program asks with, from the name of the type. It cannot tell what linkage the compiler gave to the function (a
+    // lambda's name is internal or not by what encloses it), so it always names the file; find_code() finds either.
+    [[nodiscard]] static std::string key_of(std::string_view offload_type, std::string_view source);
+    [[nodiscard]] static std::string without_file(std::string_view key) {
+        return std::string(key.substr(0, key.find('@')));
+    }
+    // In a map by the keys of code: what is that file's own, else what the whole program has. No name is both in one program.
+    template <typename Map>
+    [[nodiscard]] static auto find_code(const Map& codes, const std::string& key) {
+        const auto own = codes.find(key);
+        return own != codes.end() ? own : codes.find(without_file(key));
+    }
     // The entry's name in a package: the same for a function wherever it is packed, alone or along with one that sends it.
     [[nodiscard]] static std::string entry_of(std::string_view key);
     // What is kept of a file's path: its last two parts, for the rest differs from machine to machine.

@@ -92,6 +92,13 @@ int call(const char* address, const std::set<std::string>& flags) {
     if (!flags.contains("no-lambdas")) {
         check("a lambda with a capture", peer.sync(lambda, std::vector<int>{1, 4, 5}) == 2);
         check("a generic lambda", peer.sync([](auto x, auto y) { return x + y; }, 1, 2.5) == 3.5);
+        check("lambdas in what is inline", forms::inline_lambdas_run(peer));
+        check("the same in another file", forms::inline_lambdas_run_elsewhere(peer));
+        struct Adds {
+            int to;
+            int operator()(int x) const { return to + x; }
+        };
+        check("a functor of a function's own", peer.sync(Adds{3}, 4) == 7);
     } else {
         try {
             (void)peer.sync(lambda, std::vector<int>{1});

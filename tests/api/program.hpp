@@ -66,6 +66,30 @@ template <typename T>
 T largest(const std::vector<T>& values) {
     return *std::max_element(values.begin(), values.end());
 }
+// Lambdas whose names the whole program knows, for what encloses them is inline. Both files use them.
+inline int in_inline_function(const rove::Peer& peer, int x) {
+    return peer.sync([](int y) { return y + 1; }, x);
+}
+template <typename T>
+int in_template(const rove::Peer& peer, T x) {
+    return peer.sync([](T y) { return static_cast<int>(y) + 2; }, x);
+}
+inline const auto kInlineVariable = [](int y) { return y + 3; };
+struct Encloses {
+    explicit Encloses(const rove::Peer& to) : peer(to), constructed(to.sync([](int y) { return y + 4; }, 1)) {}
+    int method(int x) const {
+        return peer.sync([](int y) { return y + 5; }, x);
+    }
+    const rove::Peer& peer;
+    int constructed;
+    int initialised = peer.sync([](int y) { return y + 6; }, 1);
+};
+inline bool inline_lambdas_run(const rove::Peer& peer) {
+    const Encloses encloses(peer);
+    return in_inline_function(peer, 1) == 2 && in_template(peer, 1L) == 3 && peer.sync(kInlineVariable, 1) == 4 &&
+           encloses.constructed == 5 && encloses.method(1) == 6 && encloses.initialised == 7;
+}
+bool inline_lambdas_run_elsewhere(const rove::Peer& peer);  // in the other file
 struct Accumulator {
     double start;
     double operator()(const std::vector<double>& values) const {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "package/pack.hpp"
 
@@ -47,9 +48,13 @@ TEST(Bundle, ChangedBytesAreRefusedOrRead) {
 TEST(Bundle, KeysAreThoseOfTheCode) {
     const std::string type = "N4rove7OffloadINS_2FnIXadL_Z6squareiEEEENS_7InPlaceEiJiEEE";
     const std::string code = "_ZN4rove7OffloadINS_2FnIXadL_Z6squareiEEEENS_7InPlaceEiJiEE3runEP9rove_herePKvm";
-    EXPECT_EQ(Bundle::key_of(type, ""), code);
     EXPECT_EQ(Bundle::key_of_code(code, "/x/y/z.cpp", false), code);
+    EXPECT_EQ(Bundle::without_file(Bundle::key_of(type, "/x/y/z.cpp")), code);
     EXPECT_EQ(Bundle::key_of(type, "/a/y/z.cpp"), Bundle::key_of_code(code + ".__uniq.1234", "/b/c/y/z.cpp", true));
+    const std::map<std::string, int> codes{{code, 1}, {code + "@y/z.cpp", 2}};
+    EXPECT_EQ(Bundle::find_code(codes, Bundle::key_of(type, "/x/y/z.cpp"))->second, 2) << "the file's own";
+    EXPECT_EQ(Bundle::find_code(codes, Bundle::key_of(type, "/x/other.cpp"))->second, 1) << "the whole program's";
+    EXPECT_EQ(Bundle::find_code(codes, Bundle::key_of("N4rove7OffloadIE", "/x/y/z.cpp")), codes.end());
     EXPECT_EQ(Bundle::file_of("z.cpp"), "z.cpp");
     EXPECT_EQ(Bundle::file_of("y/z.cpp"), "y/z.cpp");
     EXPECT_EQ(Bundle::file_of("/z.cpp"), "/z.cpp");

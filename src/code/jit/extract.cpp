@@ -254,11 +254,11 @@ public:
     }
 
     Result<Extracted> extract(const std::string& key) {
-        Extracted extracted{.key = key};
-        const auto found = offloads_.find(key);
+        const auto found = Bundle::find_code(offloads_, key);
         if (found == offloads_.end())
             return fail(ErrorCode::unsupported, "{} carries no bitcode of it", modules_.path());
         const auto& [index, symbol] = found->second;
+        Extracted extracted{.key = found->first};
         ROVE_TRY(llvm::Module* const module, modules_.get(index));
         llvm::Module taken("rove", modules_.context());
         taken.setTargetTriple(module->getTargetTriple());
@@ -271,11 +271,11 @@ public:
         extracted.name = name_of(symbol);
         extracted.obstacle = obstacle(taken);
         prepare_bodies(taken);
-        extracted.entries.push_back(Bundle::entry_of(key));
+        extracted.entries.push_back(Bundle::entry_of(extracted.key));
         make_entry(*run, extracted.entries.front());
         // Other functions of the program that this one sends: their code must be found by its address, so they are entries, too.
         for (const auto& [other, where] : offloads_) {
-            llvm::Function* function = other != key ? taken.getFunction(where.second) : nullptr;
+            llvm::Function* function = other != extracted.key ? taken.getFunction(where.second) : nullptr;
             if (function == nullptr || function->isDeclaration()) continue;
             extracted.entries.push_back(Bundle::entry_of(other));
             make_entry(*function, extracted.entries.back());
