@@ -25,6 +25,7 @@ public:
     // What the running program asks with, from the name of the type. It cannot tell what linkage the compiler gave to the function (a
     // lambda's name is internal or not by what encloses it), so it always names the file; find_code() finds either.
     [[nodiscard]] static std::string key_of(std::string_view offload_type, std::string_view source);
+    [[nodiscard]] static bool is_of_file(std::string_view key) { return key.find('@') != std::string_view::npos; }
     [[nodiscard]] static std::string without_file(std::string_view key) {
         return std::string(key.substr(0, key.find('@')));
     }

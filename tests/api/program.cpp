@@ -41,7 +41,8 @@ namespace {
 int serve() {
     rove::offer(rove::fn<forms::square>, rove::fn<forms::inner_product>, rove::fn<forms::greet>,
                 rove::fn<forms::cheaper>, rove::fn<forms::refuse>, rove::fn<forms::ping_pong>,
-                rove::fn<forms::largest<int>>, forms::Accumulator{}, rove::fn<internal>, rove::fn<forms::interpreted>);
+                rove::fn<forms::back_to_another_file>, rove::fn<forms::largest<int>>, forms::Accumulator{},
+                rove::fn<internal>, rove::fn<forms::interpreted>);
     rove::NodeOptions options;
     options.listen = "127.0.0.1:0";
     rove::Node node(options);
@@ -62,6 +63,7 @@ int call(const char* address, const std::set<std::string>& flags) {
     check("again", peer.sync(rove::fn<forms::square>, 5) == 25);
     check("an internal function", peer.sync(rove::fn<internal>, 1) == 2);
     check("one of that name in another file", forms::from_another_file(peer, 1) == 101);
+    check("the same, called back", peer.sync(rove::fn<forms::back_to_another_file>, 1) == 101);
     check("virtual functions, a table of labels and a template, of another file",
           peer.sync(rove::fn<forms::interpreted>, 5) == 1011);
     check("a template", peer.sync(rove::fn<forms::largest<int>>, std::vector<int>{3, 9, 4}) == 9);

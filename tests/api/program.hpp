@@ -28,6 +28,8 @@ int refuse(int x);
 int ping_pong(rove::Here& here, int depth);
 // Calls a function and a lambda that bear the same internal names as ones of program.cpp.
 int from_another_file(const rove::Peer& peer, int x);
+// The same, called back from the other node.
+int back_to_another_file(rove::Here& here, int x);
 // What reaches across files: a class made and used there, its virtual functions, and a name that is internal here.
 class Machine {
 public:

@@ -22,6 +22,9 @@ namespace forms {
 int from_another_file(const rove::Peer& peer, int x) {
     return peer.sync(rove::fn<::internal>, x);
 }
+int back_to_another_file(rove::Here& here, int x) {
+    return here.caller().sync(rove::fn<::internal>, x);
+}
 bool inline_lambdas_run_elsewhere(const rove::Peer& peer) {
     return inline_lambdas_run(peer);
 }

@@ -123,6 +123,12 @@ public:
         return taken;
     }
 
+    // Null: it was not reached.
+    [[nodiscard]] llvm::Function* copy_of(const llvm::Function& function) const {
+        const auto twin = twins_.find(&function);
+        return twin != twins_.end() ? llvm::dyn_cast<llvm::Function>(twin->second) : nullptr;
+    }
+
 private:
     // What is met for the first time: its twin, empty still.
     llvm::Value* materialize(llvm::Value* value) override {
@@ -275,7 +281,12 @@ public:
         make_entry(*run, extracted.entries.front());
         // Other functions of the program that this one sends: their code must be found by its address, so they are entries, too.
         for (const auto& [other, where] : offloads_) {
-            llvm::Function* function = other != extracted.key ? taken.getFunction(where.second) : nullptr;
+            if (other == extracted.key) continue;
+            llvm::Function* function = taken.getFunction(where.second);
+            if (function != nullptr && Bundle::is_of_file(other)) {  // several files may have one of that name
+                ROVE_TRY(const llvm::Module* const its, modules_.get(where.first));
+                function = copy.copy_of(*its->getFunction(where.second));
+            }
             if (function == nullptr || function->isDeclaration()) continue;
             extracted.entries.push_back(Bundle::entry_of(other));
             make_entry(*function, extracted.entries.back());
