@@ -35,7 +35,30 @@ Result<ByteBuffer> read_file(const std::filesystem::path& path) {
     return ByteBuffer(bytes.begin(), bytes.end());
 }
 
-Status write_file(const std::filesystem::path& path, Bytes bytes) {
+namespace {
+
+// The regular file, there or not yet, that a path leads to: a rename onto anything else would take its place.
+Result<std::filesystem::path> file_to_write(const std::filesystem::path& path) {
+    std::error_code error;
+    const bool link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, error));
+    const std::filesystem::file_status there = std::filesystem::status(path, error);
+    if (!std::filesystem::exists(there)) {
+        if (link)
+            return fail(ErrorCode::invalid, "cannot write {}: it is a link to a file that is not there", path.string());
+        return path;
+    }
+    if (!std::filesystem::is_regular_file(there))
+        return fail(ErrorCode::invalid, "cannot write {}: it is there and is no regular file", path.string());
+    if (!link) return path;
+    const std::filesystem::path behind = std::filesystem::canonical(path, error);
+    if (error) return fail(ErrorCode::invalid, "cannot write {} ({})", path.string(), error.message());
+    return behind;
+}
+
+}  // namespace
+
+Status write_file(const std::filesystem::path& named, Bytes bytes) {
+    ROVE_TRY(const std::filesystem::path path, file_to_write(named));
     const std::filesystem::path temporary = path.string() + "." + std::to_string(getpid()) + ".part";
     std::error_code error;
     {

@@ -26,7 +26,8 @@ private:
 };
 
 [[nodiscard]] Result<ByteBuffer> read_file(const std::filesystem::path& path);
-// By a temporary beside it and a rename.
+// By a temporary beside it and a rename. Through a symbolic link to a regular file; what is neither that nor absent is left alone, and
+// invalid.
 [[nodiscard]] Status write_file(const std::filesystem::path& path, Bytes bytes);
 
 }  // namespace rove::toolchain

@@ -1,4 +1,6 @@
 // rove build and rove inspect as a user meets them.
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -97,6 +99,47 @@ TEST_F(CommandTest, AnAlteredPackageIsRefused) {
     file.resize(file.size() / 2);
     ASSERT_TRUE(write_file(output_, file));
     EXPECT_EQ(rove({"inspect", output_}).status, 1);
+}
+
+TEST_F(CommandTest, AResultThatCannotBeWrittenIsAFailure) {
+    ASSERT_EQ(rove({"build", source_, "-o", output_}).status, 0) << "prints nothing, so needs no output";
+    for (const char* what : {"inspect \"$1\"", "inspect --json \"$1\"", "--help", "call --help", "--version"}) {
+        const Finished full =
+            run_command({"sh", "-c", "exec \"$0\" " + std::string(what) + " > /dev/full", rove_, output_});
+        EXPECT_EQ(full.status, 1) << what;
+        EXPECT_TRUE(full.output.starts_with("rove: the output cannot be written")) << full.output;
+    }
+    EXPECT_EQ(run_command({"sh", "-c", "exec \"$0\" bulid > /dev/full", rove_}).status, 2);
+    EXPECT_EQ(
+        run_command({"sh", "-c", "exec \"$0\" build \"$1\" -o \"$2\" > /dev/full", rove_, source_, output_}).status, 0);
+}
+
+TEST_F(CommandTest, APackageTakesNothingsPlaceButAFiles) {
+    namespace fs = std::filesystem;
+    ASSERT_EQ(rove({"build", source_, "-o", output_, "--target", std::string(kX86)}).status, 0);
+    const ByteBuffer whole = *read_file(output_);
+    const fs::path link = folder() / "link", fifo = folder() / "fifo", dangling = folder() / "dangling";
+    ASSERT_TRUE(write_file(output_, as_bytes("old")));
+    fs::create_symlink(output_, link);
+    const Finished through = rove({"build", source_, "-o", link.string(), "--target", std::string(kX86)});
+    EXPECT_EQ(through.status, 0) << through.output;
+    EXPECT_TRUE(fs::is_symlink(link));
+    EXPECT_EQ(*read_file(output_), whole);
+
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    fs::create_symlink(folder() / "nowhere", dangling);
+    const auto refused = [&](const fs::path& path, const char* why) {
+        const Finished ran = rove({"build", source_, "-o", path.string(), "--target", std::string(kX86)});
+        EXPECT_EQ(ran.status, 1) << ran.output;
+        EXPECT_EQ(ran.output, "rove: cannot write " + path.string() + ": " + why + "\n");
+    };
+    refused(fifo, "it is there and is no regular file");
+    EXPECT_TRUE(fs::is_fifo(fifo));
+    refused(folder(), "it is there and is no regular file");
+    refused(dangling, "it is a link to a file that is not there");
+    EXPECT_TRUE(fs::is_symlink(dangling));
+    for (const fs::directory_entry& each : fs::directory_iterator(folder()))
+        EXPECT_EQ(each.path().string().find(".part"), std::string::npos) << each.path();
 }
 
 TEST_F(CommandTest, AMissingCompilerNamesItsDebianPackage) {

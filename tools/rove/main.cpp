@@ -1,6 +1,8 @@
 // rove: build packages, look into them, serve, call, measure.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include "commands.hpp"
@@ -10,6 +12,16 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
+
+// What a verb has printed is its result: one that nobody gets has failed.
+int printed(int status) {
+    errno = 0;
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    if (written) return status;
+    std::fprintf(stderr, "rove: the output cannot be written%s%s\n", errno != 0 ? ": " : "",
+                 errno != 0 ? std::strerror(errno) : "");
+    return status == 0 ? kFailed : status;
+}
 
 }  // namespace
 
@@ -35,7 +47,7 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : kWrongUsage;
+        return printed(app.exit(error) == 0 ? 0 : kWrongUsage);
     } catch (const rove::Error& error) {
         std::fprintf(stderr, "rove: %s\n", error.what());
         return kFailed;
@@ -43,5 +55,5 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "rove: %s\n", error.what());
         return kFailed;
     }
-    return 0;
+    return printed(0);
 }
