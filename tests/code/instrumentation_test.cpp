@@ -22,7 +22,15 @@ static int thrice(int x) { return 3 * x; }
 static int twice(int x) { return 2 * x; }
 static int (*chosen[2])(int) = {twice, thrice};
 __attribute__((noinline)) static void fill(volatile int* into, int with) { into[with & 7] = with; }
+struct Counts {
+    int* ends;
+    ~Counts();
+};
+__attribute__((noinline)) Counts::~Counts() { ++*ends; }
 extern "C" ROVE_ENTRY int measure(int n) {
+    int ends = -1;
+    { Counts counts{&ends}; }
+    if (ends != 0) return -1;
     Square square;
     const Shape* volatile shape = &square;
     volatile int room[8] = {};
@@ -122,6 +130,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"pg", {"-pg"}, {"mcount", "_mcount"}}, Case{"fentry", {"-pg", "-mfentry"}, {"__fentry__"}},
                     Case{"functions", {"-finstrument-functions"}, {"__cyg_profile_func_enter"}},
                     Case{"safe_stack", {"-fsanitize=safe-stack"}, {"__emutls_v.__safestack_unsafe_stack_ptr"}},
+                    Case{"destroyed",
+                         {"-fsanitize=memory", "-fsanitize-memory-use-after-dtor"},
+                         {"__sanitizer_dtor_callback", "__sanitizer_dtor_callback_fields"}},
+                    Case{"stack_protector", {"-fstack-protector-all"}, {"__stack_chk_guard", "__stack_chk_fail"}},
                     Case{"split_stack", {"-fsplit-stack"}, {"__morestack"}},
                     Case{"xray", {"-fxray-instrument", "-fxray-instruction-threshold=1"}, {}},
                     Case{"patchable", {"-fpatchable-function-entry=8,4"}, {}}),

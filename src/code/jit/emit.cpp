@@ -69,12 +69,14 @@ ByteBuffer to_buffer(llvm::StringRef text) {
 
 Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& triple) {
     initialise_targets();
-    const llvm::Triple parsed(llvm::Triple::normalize(triple));
+    // "x86_64-linux-gnu" as it stands has a vendor called linux and no system that LLVM knows.
+    const std::string normal = llvm::Triple::normalize(triple);
+    const llvm::Triple parsed(normal);
     const bool arm = parsed.getArch() == llvm::Triple::aarch64;
     if (!(arm || parsed.getArch() == llvm::Triple::x86_64) || !parsed.isOSLinux())
         return fail(ErrorCode::unsupported, "no code can be made for {}", triple);
     std::string why;
-    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);
+    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(normal, why);
     if (target == nullptr) return fail(ErrorCode::unsupported, "no code can be made for {}: {}", triple, why);
     llvm::TargetOptions options;
     options.EmulatedTLS = true;   // as in the JIT, so that both forms import the same names
@@ -85,7 +87,7 @@ Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& t
     // AArch64's small model adds page numbers, which ties a block to a page offset; tiny is relative to the instruction.
     const auto model = arm ? llvm::CodeModel::Tiny : llvm::CodeModel::Small;
     std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-        triple, arm ? "generic" : "x86-64", "", options, llvm::Reloc::PIC_, model, llvm::CodeGenOptLevel::Default));
+        normal, arm ? "generic" : "x86-64", "", options, llvm::Reloc::PIC_, model, llvm::CodeGenOptLevel::Default));
     if (!machine) return fail(ErrorCode::internal, "LLVM has no code generator for {}", triple);
     return machine;
 }

@@ -349,10 +349,6 @@ private:
                 function.removeFnAttr(llvm::Attribute::OptimizeNone);
                 function.removeFnAttr(llvm::Attribute::NoInline);
             }
-            for (const auto attribute :
-                 {llvm::Attribute::StackProtect, llvm::Attribute::StackProtectReq, llvm::Attribute::StackProtectStrong})
-                function.removeFnAttr(attribute);
-            function.removeFnAttr("stack-protector-buffer-size");
             function.removeFnAttr("frame-pointer");
         }
     }

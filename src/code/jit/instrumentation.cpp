@@ -31,12 +31,21 @@ constexpr llvm::StringLiteral kAddingByName[] = {
     "patchable-function-prefix",
     // -fsplit-stack: the prologue asks the thread's runtime for room
     "split-stack",
+    "stack-protector-buffer-size",
 };
 constexpr llvm::Attribute::AttrKind kAdding[] = {
-    llvm::Attribute::SanitizeAddress,   llvm::Attribute::SanitizeThread, llvm::Attribute::SanitizeMemory,
-    llvm::Attribute::SanitizeHWAddress, llvm::Attribute::SanitizeMemTag, llvm::Attribute::SanitizeNumericalStability,
+    llvm::Attribute::SanitizeAddress,
+    llvm::Attribute::SanitizeThread,
+    llvm::Attribute::SanitizeMemory,
+    llvm::Attribute::SanitizeHWAddress,
+    llvm::Attribute::SanitizeMemTag,
+    llvm::Attribute::SanitizeNumericalStability,
     llvm::Attribute::SafeStack,  // the second stack is a thread-local variable of the program's runtime
     llvm::Attribute::ShadowCallStack,
+    // -fstack-protector: what it compares with is the program's own, and what it calls then ends the process
+    llvm::Attribute::StackProtect,
+    llvm::Attribute::StackProtectStrong,
+    llvm::Attribute::StackProtectReq,
 };
 
 void leave_out_attributes(llvm::Function& function) {
@@ -76,6 +85,13 @@ void leave_out_call(llvm::IntrinsicInst& call) {
     call.eraseFromParent();
 }
 
+// -fsanitize=memory: destructors tell its runtime what they have destroyed.
+bool tells_what_is_destroyed(const llvm::CallBase& call) {
+    const llvm::Function* called = call.getCalledFunction();
+    return called != nullptr && called->isDeclaration() && called->getName().starts_with("__sanitizer_dtor_callback") &&
+           call.getType()->isVoidTy() && llvm::isa<llvm::CallInst>(call);
+}
+
 void leave_out_calls(llvm::Function& function) {
     for (llvm::BasicBlock& block : function)
         for (llvm::Instruction& each : llvm::make_early_inc_range(block)) {
@@ -84,6 +100,10 @@ void leave_out_calls(llvm::Function& function) {
                 continue;
             }
             auto* call = llvm::dyn_cast<llvm::CallBase>(&each);
+            if (call != nullptr && tells_what_is_destroyed(*call)) {
+                call->eraseFromParent();
+                continue;
+            }
             if (call == nullptr || !call->getOperandBundle(llvm::LLVMContext::OB_kcfi)) continue;
             // -fsanitize=kcfi: functions of the node's libraries carry no such number before them.
             llvm::CallBase* plain =
@@ -93,6 +113,20 @@ void leave_out_calls(llvm::Function& function) {
             call->replaceAllUsesWith(plain);
             call->eraseFromParent();
         }
+}
+
+// -fsanitize=kcfi: the numbers of functions declared elsewhere whose address is taken, as a weak symbol and its value each.
+void leave_out_assembly(llvm::Module& module) {
+    std::string kept;
+    llvm::StringRef left = module.getModuleInlineAsm();
+    while (!left.empty()) {
+        const auto [line, rest] = left.split('\n');
+        left = rest;
+        const llvm::StringRef text = line.trim();
+        if (text.starts_with(".weak __kcfi_typeid_") || text.starts_with(".set __kcfi_typeid_")) continue;
+        kept.append(line.data(), line.size()).append("\n");
+    }
+    module.setModuleInlineAsm(kept);
 }
 
 // Of which architecture an intrinsic of one is, as LLVM's names begin.
@@ -120,6 +154,7 @@ void leave_out_instrumentation(llvm::Module& module) {
         leave_out_attributes(function);
         leave_out_calls(function);
     }
+    leave_out_assembly(module);
 }
 
 Status check_compilable(const llvm::Module& module) {

@@ -1,0 +1,4 @@
+int other(int x);
+int other(int x) {
+    return x + 1;
+}
