@@ -150,10 +150,12 @@ public:
     [[nodiscard]] Status load(const std::shared_ptr<PackageStore>& package);
 
     // Both of these in the background, where `done` is called when it is loaded (and linked, if it is an interface); not once the
-    // cache has stopped. overloaded: kLoadsMax wait already, or the machine has no thread for it.
+    // cache has stopped. overloaded: kLoadsMax wait already, or kLoadsOfPackageMax of this one, or the machine has no thread for it.
     [[nodiscard]] Status load_later(const std::shared_ptr<PackageStore>& package,
                                     std::function<void(const Result<LoadReport>&)> done);
     static constexpr std::size_t kLoadsMax = 64;  // each holds its package, of 64 MiB at most
+    // Of one package, whose constructors may never end. Those of as many as construct at once, 16, leave room for others.
+    static constexpr std::size_t kLoadsOfPackageMax = 3;
 
     // Loads and compiles nothing more, and calls neither on_ready nor `done` of load_later from here on. Waits for a compile that is under
     // way, but no longer than kStopMax: LLVM cannot be interrupted. One that takes longer is abandoned with all that it uses; if

@@ -84,6 +84,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     struct Worker {
         Duty duty;
         std::thread thread;
+        pid_t kernel_id = 0;
         bool ended = false, abandoned = false;
     };
     struct Load {
@@ -178,7 +179,8 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
 
     std::deque<PackageCode*> compile_queue;
     std::deque<PackageCode*> images_queue;
-    std::size_t working = 0;       // workers that compile or load something
+    std::size_t working = 0;  // workers that compile or load something
+    std::atomic<unsigned> opening_libraries{0};
     std::size_t constructing = 0;  // of them, those that run constructors
     std::condition_variable changed;
     std::deque<Load> loads_queue;

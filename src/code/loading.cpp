@@ -157,7 +157,10 @@ std::string CodeCache::State::why_no_symbol(const PackageCode& package, const st
 
 Status CodeCache::State::open_libraries(PackageCode& package) {
     if (package.libraries_open) return {};
-    Result<std::vector<void*>> libraries = Symbols::open_libraries(package.store->manifest().dependencies);
+    const std::vector<std::string>& names = package.store->manifest().dependencies;
+    ++opening_libraries;
+    Result<std::vector<void*>> libraries = Symbols::open_libraries(names);
+    --opening_libraries;
     package.lacks_names = !libraries;
     if (!libraries)
         return prefixed(libraries.error(),
@@ -185,8 +188,10 @@ Result<std::vector<void*>> CodeCache::State::find_imports(PackageCode& package, 
 
 bool CodeCache::State::is_quick(const PackageCode& package, std::size_t slice) const {
     const wire::Manifest& manifest = package.store->manifest();
+    // While a library is being opened whoever asks libc for a name waits for that library's constructors.
+    const bool names_wait = !manifest.imports.empty() && opening_libraries.load() > 0;
     return manifest.slices[slice].raw_bytes <= kQuickImageBytesMax && manifest.imports.size() <= kQuickImportsMax &&
-           (manifest.dependencies.empty() || package.libraries_open);
+           (manifest.dependencies.empty() || package.libraries_open) && !names_wait;
 }
 
 Result<wire::Image> CodeCache::State::read_image(const PackageCode& package, std::size_t slice) const {

@@ -2,6 +2,7 @@
 // seconds; and those that run constructors, which may never end.
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -22,6 +23,11 @@ void end_without_destructors(int status, void* /*argument*/) {
     if (abandoned_workers.load() == 0) return;
     (void)std::fflush(nullptr);
     _exit(status);
+}
+
+// A thread of this process.
+bool is_alive(pid_t kernel_id) {
+    return syscall(SYS_tgkill, getpid(), kernel_id, 0) == 0;
 }
 
 void abandon_worker() {
@@ -49,7 +55,9 @@ void CodeCache::stop() {
         const std::lock_guard none_calls_back(state_->calling_back);
     }
     lock.lock();
-    state_->reap_workers();
+    for (State::Worker& each : state_->workers)
+        if (!each.abandoned) each.thread.join();
+    state_->workers.remove_if([](const State::Worker& each) { return !each.abandoned; });
 }
 
 // overloaded: the machine has no thread for it now.
@@ -83,10 +91,10 @@ void CodeCache::State::warm_compiler() const {
     }
 }
 
-// Those that have ended hold no lock any more.
+// Under the lock, so only those that the kernel has no more: what a package left for a thread's end may take long.
 void CodeCache::State::reap_workers() {
     for (auto each = workers.begin(); each != workers.end();) {
-        if (!each->ended || each->abandoned) {
+        if (!each->ended || each->abandoned || is_alive(each->kernel_id)) {
             ++each;
             continue;
         }
@@ -101,6 +109,7 @@ bool CodeCache::State::work(Worker& self) {
     const sched_param none{};
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
     Lock lock(mutex);
+    self.kernel_id = gettid();
     while (!stopping && on_duty(self.duty) == &self)
         if (!(self.duty == Duty::images ? load_next(lock) : compile_next(lock))) changed.wait(lock);
     self.ended = true;
@@ -217,6 +226,13 @@ Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
         return fail(ErrorCode::overloaded,
                     "{} packages wait to be loaded on {} already, the most there may; load {} later", kLoadsMax,
                     state_->options.node, package->manifest().name);
+    const auto of_this = std::count_if(state_->loads_queue.begin(), state_->loads_queue.end(), [&](const auto& load) {
+        return load.package->store->digest() == package->digest();
+    });
+    if (static_cast<std::size_t>(of_this) >= kLoadsOfPackageMax)
+        return fail(ErrorCode::overloaded,
+                    "{} loads of package {} wait on {} already, the most that may; load it later", of_this,
+                    package->manifest().name, state_->options.node);
     ROVE_CHECK(state_->start_worker(State::Duty::images));
     ROVE_TRY(PackageCode * held, state_->hold_locked(*package));
     state_->loads_queue.push_back({held, std::move(done)});

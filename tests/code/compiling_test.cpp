@@ -131,11 +131,16 @@ TEST_F(CompilingTest, LoadsOfOnePackageWaitForItsConstructorsAndOthersDoNot) {
     ASSERT_TRUE(first.begin(cache, built));
     ASSERT_TRUE(have_begun(1));
     ASSERT_TRUE(second.begin(cache, built));
+    std::vector<Loading*> waiting{&first, &second};
+    std::vector<Loading> more(CodeCache::kLoadsOfPackageMax);
+    for (Loading& each : more)
+        if (each.begin(cache, built)) waiting.push_back(&each);
+    EXPECT_EQ(waiting.size(), CodeCache::kLoadsOfPackageMax) << "one package takes all places";
     ASSERT_TRUE(third.begin(cache, other));
     ASSERT_TRUE(third.ended()) << "it waits for constructors of another package";
     EXPECT_EQ(third.told.get(), "");
     constructors->word.set_value();
-    for (Loading* each : {&first, &second}) {
+    for (Loading* each : waiting) {
         ASSERT_TRUE(each->ended());
         EXPECT_EQ(each->told.get(), "");
     }
