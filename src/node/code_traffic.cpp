@@ -256,7 +256,7 @@ void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
     from.aliases[frame.header.handle] = function;
 }
 
-// The compile thread loads it and answers: nobody else's calls wait meanwhile.
+// A worker of the cache loads it and answers: nobody else's calls wait meanwhile.
 void NodeCore::on_load(const wire::Frame& frame) {
     const Digest digest = Digest::from(frame.extra.first<sizeof(Digest)>());
     const std::shared_ptr<PackageStore> package = cache_->package(digest);

@@ -132,7 +132,7 @@ void NodeCore::shut_down() {
     }
     for (std::thread& each : ended) each.join();
     if (control_) control_->stop();
-    if (cache_) cache_->stop();  // without the lock: the compile thread answers loads
+    if (cache_) cache_->stop();  // without the lock: its workers answer loads
     Hold hold(*this);
     for (const auto& peer : peers_) peer->forget_meeting();
     changed_.notify_all();  // who waits for room finds that there is no link any more
