@@ -119,8 +119,9 @@ void NodeCore::shut_down() {
             baton_.hand_over();
         }
         for (const Run* run : long_run_list_)
-            if (!is_beneath_here(*run)) log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
-                        run->function != nullptr ? run->function->name : "a callback", options_.grace.count());
+            if (!is_beneath_here(*run))
+                log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
+                            run->function != nullptr ? run->function->name : "a callback", options_.grace.count());
         for (OwnThread& each : threads_) {
             if (each.ended) {
                 ended.push_back(std::move(each.thread));
