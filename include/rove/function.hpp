@@ -210,12 +210,26 @@ struct Parameter {
     static constexpr bool kPointer = std::is_pointer_v<Value> || std::is_member_pointer_v<Value>;
     static constexpr bool kArray = !kLost && std::is_array_v<Value>;
     static constexpr bool kBuffer = IsBuffer<Value>::value;
-    static constexpr bool kKnown = kHere || kLost || kPointer || kArray || kBuffer;
+    static constexpr bool kOdd = kHere || kLost || kPointer || kArray || kBuffer;
+    static constexpr bool kView = kIsView<Value>;
+    static constexpr bool kStays = [] {
+        if constexpr (kOdd || kView)
+            return false;
+        else
+            return travel::stays<Value>();
+    }();
+    static constexpr bool kNoBeginning = [] {
+        if constexpr (kOdd || kView)
+            return false;
+        else
+            return travel::lacks_beginning<Value>();
+    }();
+    static constexpr bool kKnown = kOdd || kStays || kNoBeginning;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
         else
-            return kIsView<Value> || travel::Travels<Value>;
+            return kView || travel::Travels<Value>;
     }();
     static constexpr void explain() {
         static_assert(!kHere,
@@ -230,17 +244,36 @@ struct Parameter {
             "in quotes, std::string_view(\"abc\")");
         static_assert(!kArray, "rove: a C array cannot be a parameter; take a std::array or a std::span<const T>");
         static_assert(!kBuffer, "rove: a function takes a rove::Buffer<T> as std::span<T>, on the node that owns it");
+        static_assert(!kStays,
+                      "rove: an argument of this type cannot travel: it means something in one process only (its "
+                      "rove::migratable says so); pass the values that it holds");
+        static_assert(!kNoBeginning,
+                      "rove: an argument of this type cannot travel: it is read into one that is made empty; give it a "
+                      "default constructor, or specialise rove::migratable for it");
         static_assert(kFine || kKnown,
-                      "rove: an argument of this type cannot travel; give it a cereal serialize(), or specialise "
-                      "rove::migratable for it");
+                      "rove: an argument of this type cannot travel; give it a cereal serialize() that is public or "
+                      "has cereal::access as a friend, or specialise rove::migratable for it");
     }
 };
 template <typename R>
 struct ResultType {
     using Value = std::remove_cvref_t<R>;
     static constexpr bool kPoints = std::is_pointer_v<Value> || kIsView<Value>;
-    static constexpr bool kFine = [] {
+    static constexpr bool kStays = [] {
         if constexpr (kPoints)
+            return false;
+        else
+            return travel::stays<Value>();
+    }();
+    static constexpr bool kNoBeginning = [] {
+        if constexpr (kPoints || std::is_void_v<Value>)
+            return false;
+        else
+            return travel::lacks_beginning<Value>();
+    }();
+    static constexpr bool kKnown = kPoints || kStays || kNoBeginning;
+    static constexpr bool kFine = [] {
+        if constexpr (kKnown)
             return false;
         else
             return std::is_void_v<Value> || travel::Travels<Value>;
@@ -249,10 +282,15 @@ struct ResultType {
         static_assert(
             !kPoints,
             "rove: a result that points or refers to something on the other node means nothing here; return the value");
-        static_assert(
-            kFine || kPoints,
-            "rove: a result of this type cannot travel; give it a cereal serialize(), or specialise rove::migratable "
-            "for it");
+        static_assert(!kStays,
+                      "rove: a result of this type cannot travel: it means something in one process only (its "
+                      "rove::migratable says so); return the values that it holds");
+        static_assert(!kNoBeginning,
+                      "rove: a result of this type cannot travel: it is read into one that is made empty; give it a "
+                      "default constructor, or specialise rove::migratable for it");
+        static_assert(kFine || kKnown,
+                      "rove: a result of this type cannot travel; give it a cereal serialize() that is public or has "
+                      "cereal::access as a friend, or specialise rove::migratable for it");
     }
 };
 

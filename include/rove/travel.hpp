@@ -40,6 +40,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <new>
@@ -63,6 +64,11 @@ struct migratable {};
 // Whether its bytes may be copied differs between compilers.
 template <typename T>
 struct migratable<std::atomic<T>> {
+    static constexpr bool safe = false;
+};
+// What it calls is in one process only, and nothing tells what that is.
+template <typename R, typename... Ps>
+struct migratable<std::function<R(Ps...)>> {
     static constexpr bool safe = false;
 };
 // Compilers cannot look into it.
@@ -295,6 +301,26 @@ constexpr bool can_travel() {
 }
 template <typename T>
 concept Travels = can_travel<T>();
+// Said to have no meaning elsewhere.
+template <typename T>
+constexpr bool stays() {
+    if constexpr (SaysWhether<T>)
+        return !migratable<T>::safe;
+    else
+        return false;
+}
+// What cereal reads into a value that is there already.
+template <typename T>
+constexpr bool is_read_in_place() {
+    return can_travel<T>() && !Bitwise<T> && !TravelsAsAnother<T>;
+}
+template <typename T>
+constexpr bool lacks_beginning() {
+    if constexpr (is_read_in_place<T>())
+        return !std::is_default_constructible_v<T>;
+    else
+        return false;
+}
 
 template <template <typename...> typename Container, typename T, typename... Rest>
     requires requires(Container<T, Rest...> c) { typename Container<T, Rest...>::value_type; }

@@ -1,4 +1,4 @@
-// expect: rove: a result of this type cannot travel
+// expect: rove: a result of this type cannot travel: it means something in one process only
 #include <atomic>
 
 #include "common.hpp"
