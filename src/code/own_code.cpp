@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <system_error>
 #include <thread>
 
 #include "base/fork.hpp"
@@ -34,21 +35,29 @@ namespace {
 // what it uses is taken down after it.
 class Reading {
 public:
-    Reading()
-        : thread_([] {
-              if (!Bundle::of_program().empty() || !has_own_bitcode()) return;
-              const Result<jit::Engine*> engine = jit::engine();
-              if (!engine) return;
-              (void)(*engine)->extract(
-                  {.program = "this program", .bitcode = own_bitcode(), .only = std::string(jit::kNothing)});
-              (*engine)->warm_up();
-          }) {}
+    Reading() {
+        try {
+            thread_ = std::thread(&read);
+        } catch (const std::system_error&) {  // no thread to be had: the first function that is sent waits
+        }
+    }
     // In the child of a fork the thread is not there, and another one may have its name: the child's own, whose end it would wait for.
     void wait() {
         if (made_by_ == process_generation() && thread_.joinable()) thread_.join();
     }
 
 private:
+    static void read() {
+        if (!Bundle::of_program().empty() || !has_own_bitcode()) return;
+        const Result<jit::Engine*> engine = jit::engine();
+        if (!engine) return;
+        (void)(*engine)->extract(
+            {.program = "this program", .bitcode = own_bitcode(), .only = std::string(jit::kNothing)});
+        try {
+            (*engine)->warm_up();
+        } catch (const std::exception&) {
+        }
+    }
     const std::uint32_t made_by_ = process_generation();
     std::thread thread_;
 };

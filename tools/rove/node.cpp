@@ -117,7 +117,8 @@ void add_node(CLI::App& app) {
     command->footer(
         "Prints `listening ADDR` with the real port when it is ready. Ends with status 0 after SIGTERM or SIGINT.");
     command->callback([arguments] {
-        arguments->options.grace = std::chrono::milliseconds(std::lround(arguments->grace_seconds * 1000));
+        arguments->options.grace =
+            std::chrono::milliseconds(std::lround(std::min(arguments->grace_seconds, 1e9) * 1000));
         arguments->options.code_bytes_max = arguments->code_mib == 0 ? 1 : arguments->code_mib * 1024 * 1024;
         // As for any program that makes a node, in the same words.
         if (const Status possible = check_options(arguments->options); !possible)
