@@ -331,11 +331,19 @@ TEST_F(CompilingTest, LoadingOneKeepsNoOtherFromRunning) {
 
 TEST_F(CompilingTest, MoreLoadsThanMayWaitAreRefused) {
     CodeCache cache(slow_options());
-    const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Form::bitcode}), false);
+    const auto add = [&](std::size_t i) {
+        return cache.add(arriving(*build("slow" + std::to_string(i) + ".c", kCounter), {Form::bitcode}), false);
+    };
+    std::size_t packages = 0;
+    for (std::size_t waiting = 0; waiting < CodeCache::kLoadsMax; ++packages) {
+        const auto slow = add(packages);
+        ASSERT_TRUE(slow);
+        for (std::size_t i = 0; i < CodeCache::kLoadsOfPackageMax && waiting < CodeCache::kLoadsMax; ++i, ++waiting)
+            ASSERT_TRUE(cache.load_later(*slow, [](const auto&) {}));
+        if (packages == 0) ASSERT_TRUE(has_begun());
+    }
+    const auto slow = add(packages);
     ASSERT_TRUE(slow);
-    ASSERT_TRUE(cache.load_later(*slow, [](const auto&) {}));
-    ASSERT_TRUE(has_begun());
-    for (std::size_t i = 1; i < CodeCache::kLoadsMax; ++i) ASSERT_TRUE(cache.load_later(*slow, [](const auto&) {}));
     const Status refused = cache.load_later(*slow, [](const auto&) {});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
