@@ -46,7 +46,7 @@ MemoryTable::MemoryTable(std::size_t bytes_max)
       }()),
       bytes_max_(bytes_max) {}
 
-// Under the lock, as the three that follow.
+// Under the lock, as the two that follow.
 Result<std::shared_ptr<BlockOwner>> MemoryTable::take_room(std::uint64_t bytes, NodeId node, bool& may_map) {
     const auto known = owners_.find(node);
     if (bytes > bytes_max_ - bytes_ || blocks_.size() >= kBlocksMax)
