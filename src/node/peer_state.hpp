@@ -40,8 +40,9 @@ inline constexpr unsigned kInlineSends = 8;
 inline constexpr std::size_t kBindingsMax = 65536;
 
 // How long a link that ended is kept for the goodbye on the control connection, which says why: its own socket's end usually comes
-// first, by some 100 us, and by 20 ms where both processes want one busy core.
-inline constexpr auto kGoodbyeWait = std::chrono::milliseconds(75);
+// first, by some 100 us, by 20 ms where both processes want one busy core, and by more where a machine stands still for a while. A
+// process that dies ends both at once, so only a link that was cut alone is kept so long.
+inline constexpr auto kGoodbyeWait = std::chrono::seconds(1);
 struct PeerState : std::enable_shared_from_this<PeerState> {
     NodeId id = kNoNode;               // the peer's
     NodeId my_id = kNoNode;            // mine, as the peer knows me
