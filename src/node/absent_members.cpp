@@ -1,5 +1,6 @@
 #include "node/absent_members.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace rove {
@@ -23,38 +24,52 @@ void AbsentMembers::lost(NodeId member, const Process& process, std::string why,
     Member& absent = members_[member];
     absent.why = std::move(why);
     absent.was_met = true;
-    absent.process = process;  // what was kept since the link began to fail is for the same one
+    absent.process = process;
     if (!sent_on.empty()) absent.sent_on = std::move(sent_on);
-    if (absent.is_gone) drop(absent);  // that was known before the link's end was seen
+    if (absent.is_gone) orphan_calls(absent);  // that was known before the link's end was seen
 }
 
 void AbsentMembers::expected(NodeId member, const Process& process, std::string why) {
     const auto [place, is_new] = members_.try_emplace(member);
     Member& absent = place->second;
     if (is_new || absent.is_gone) absent.why = std::move(why);
-    if (absent.process != process) drop(absent);
+    if (absent.process != process) orphan_calls(absent);
     absent.process = process;
     absent.is_gone = false;
 }
 
-void AbsentMembers::gone(NodeId member, std::string why) {
+void AbsentMembers::gone(NodeId member, std::string why, TimePoint now) {
     Member& absent = members_[member];
     if (!absent.was_met) absent.why = std::move(why);  // otherwise why the link ended says more
     absent.is_gone = true;
-    drop(absent);
+    absent.last_kept = now;
+    orphan_calls(absent);
 }
 
 AbsentMembers::Met AbsentMembers::met(NodeId member, const Process& process) {
     const auto found = members_.find(member);
     if (found == members_.end()) return {};
-    Met met;
-    if (found->second.process == process) {
-        met.frames.swap(found->second.frames);
-        met.sent_on.swap(found->second.sent_on);
-    }
-    drop(found->second);
+    Met met{.frames = std::exchange(found->second.frames, {}), .sent_on = {}};
+    if (found->second.process == process) met.sent_on.swap(found->second.sent_on);
+    drop_frames(found->second);
+    orphan_calls(found->second);
     members_.erase(found);
     return met;
+}
+
+void AbsentMembers::drop_old(TimePoint now) {
+    if (bytes_ == 0 && errors_ == 0) return;
+    for (auto& [id, member] : members_)
+        if (member.is_gone && now >= member.last_kept + kKeptForNextMax) drop_frames(member);
+}
+
+std::optional<TimePoint> AbsentMembers::drop_due() const {
+    if (bytes_ == 0 && errors_ == 0) return std::nullopt;
+    std::optional<TimePoint> due;
+    for (const auto& [id, member] : members_)
+        if (member.is_gone && !member.frames.empty())
+            due = std::min(due.value_or(TimePoint::max()), member.last_kept + kKeptForNextMax);
+    return due;
 }
 
 const std::string* AbsentMembers::why(NodeId member) const {
@@ -62,18 +77,23 @@ const std::string* AbsentMembers::why(NodeId member) const {
     return found != members_.end() && !found->second.why.empty() ? &found->second.why : nullptr;
 }
 
-void AbsentMembers::drop(Member& member) {
+void AbsentMembers::drop_frames(Member& member) {
     bytes_ -= std::exchange(member.bytes, 0);
     errors_ -= std::exchange(member.errors, 0);
     member.frames.clear();
     member.in_parts.clear();
+}
+
+void AbsentMembers::orphan_calls(Member& member) {
     for (const Forwarded& call : std::exchange(member.sent_on, {})) orphans_.push_back({call, member.why});
 }
 
-AbsentMembers::Kept AbsentMembers::keep(NodeId id, const wire::FrameHeader& header, Bytes extra, Bytes payload) {
+AbsentMembers::Kept AbsentMembers::keep(NodeId id, const wire::FrameHeader& header, Bytes extra, Bytes payload,
+                                        TimePoint now) {
     const auto found = members_.find(id);
     if (found == members_.end()) return Kept::unknown;
-    if (!found->second.is_gone) keep(found->second, header, extra, payload);
+    found->second.last_kept = now;
+    keep(found->second, header, extra, payload);
     return Kept::yes;
 }
 

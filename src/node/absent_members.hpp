@@ -1,14 +1,18 @@
 // Members that this node has no link to: why, the replies that are kept until the control plane has met them again, and the calls
 // that were sent on to them.
 //
-// A call that was sent on is answered by a node that its caller may not have a link to at that moment. The reply waits here for the
-// process that had the link. It is dropped when that process is known to have gone, because its calls went with it. The calls that it
-// had taken, for others, may have gone with it, too: their callers are told then (orphans()).
+// A call that was sent on is answered by a node that its caller may not have a link to at that moment. The reply waits here until the
+// member is met. Another process may have its id by then, and the reply may be for a call of that one: it gets all that is kept, and
+// knows its own calls by their generations, which begin at random. What is kept for a process that has gone is dropped after
+// kKeptForNextMax, for there may never be another one. The calls that it had taken, for others, may have gone with it: their callers
+// are told as soon as that is known (orphans()).
 //
 // Threads: under the node's lock.
 #pragma once
 
+#include <chrono>
 #include <deque>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -17,6 +21,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "base/clock.hpp"
 #include "rove/node.hpp"
 #include "wire/control.hpp"
 #include "wire/frame.hpp"
@@ -31,6 +36,9 @@ inline constexpr std::size_t kKeptBytesOfAllMax = 8 * kKeptBytesMax;
 // most 160 bytes of text and 32 of the allocator's: 65,536 x 224 bytes = 14 MiB. Later ones are dropped.
 inline constexpr std::size_t kKeptErrorsMax = 65536;
 inline constexpr std::size_t kKeptErrorTextMax = 160;
+
+// How long replies are kept for a member whose process has gone: what it takes to start another one in its place, and to hear of it.
+inline constexpr auto kKeptForNextMax = std::chrono::seconds(20);
 
 // Calls that were sent on by a peer's link and taken there, of which nobody knows whether they were answered: the last ones, for each
 // peer. 24 bytes each: 48 KiB a peer.
@@ -53,7 +61,7 @@ public:
         std::deque<Forwarded> sent_on;
     };
     enum class Kept : std::uint8_t {
-        yes,     // for when the member is met again; or its process is known to be gone, and nobody waits for it
+        yes,     // for when the member is met again, or another process in its place
         unknown  // nothing was ever known of the member
     };
 
@@ -61,10 +69,14 @@ public:
     void lost(NodeId member, const Process& process, std::string why, std::deque<Forwarded> sent_on = {});
     // The control plane tries to meet that process.
     void expected(NodeId member, const Process& process, std::string why);
-    // Its process has ended, or left: nothing is kept for it any more, until another one is met.
-    void gone(NodeId member, std::string why);
-    // There is a link to it. Gives what was kept for that process.
+    // Its process has ended, or left.
+    void gone(NodeId member, std::string why, TimePoint now);
+    // There is a link to it. Gives what was kept for its id, and the calls that had been sent on to that process.
     [[nodiscard]] Met met(NodeId member, const Process& process);
+    // Drops what has been kept for kKeptForNextMax for processes that have gone.
+    void drop_old(TimePoint now);
+    // When that is due next.
+    [[nodiscard]] std::optional<TimePoint> drop_due() const;
     // Calls that were on a process that has gone since this was asked last, and why.
     struct Orphan {
         Forwarded call;
@@ -75,7 +87,7 @@ public:
     // Why there is no link; null: nothing is known of the member.
     [[nodiscard]] const std::string* why(NodeId member) const;
     // Keeps a reply, or a part of one, within the bounds above.
-    [[nodiscard]] Kept keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload);
+    [[nodiscard]] Kept keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now);
     // For all members together: bytes of results, and errors.
     [[nodiscard]] std::size_t kept_bytes() const { return bytes_; }
     [[nodiscard]] std::size_t kept_errors() const { return errors_; }
@@ -87,13 +99,15 @@ private:
         Process process;
         bool was_met = false;
         bool is_gone = false;
+        TimePoint last_kept;  // or since when it is gone, if that is later
         Frames frames;
         std::deque<Forwarded> sent_on;  // kSentOnMax
         std::size_t bytes = 0;          // of results
         std::size_t errors = 0;         // of `frames`
         std::set<Call> in_parts;        // results whose parts so far are all kept
     };
-    void drop(Member& member);
+    void drop_frames(Member& member);
+    void orphan_calls(Member& member);
     void keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload);
     void keep_error(Member& member, wire::FrameHeader header, std::string_view text);
 

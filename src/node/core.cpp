@@ -240,7 +240,7 @@ void NodeCore::member_expected(NodeId member, const AbsentMembers::Process& proc
 
 void NodeCore::member_gone(NodeId member, const std::string& why) {
     Hold hold(*this);
-    absent_.gone(member, why);
+    absent_.gone(member, why, Clock::now());
     end_orphans();
 }
 

@@ -286,6 +286,7 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     if (const auto first = calls_.first_deadline()) no_later(*first);
     if (const auto warning = next_warning()) no_later(*warning);
     if (const auto due = quiet_runs_.due()) no_later(*due);
+    if (const auto due = absent_.drop_due()) no_later(*due);
     if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
         if (restless) no_later(Clock::now() + kShortSleep);
         baton_.fall_asleep();
@@ -541,6 +542,7 @@ unsigned NodeCore::housekeep(Lead& lead) {
             ++i;
     }
     changed += cut_off_slow_senders(now);
+    absent_.drop_old(now);
     // Unmapping takes long: without the lock, and with a look at the mailboxes between one step and the next.
     if (const bool doomed = memory_.has_doomed(); doomed || spare_memory_->is_due(now)) {
         if (doomed) {

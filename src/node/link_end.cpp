@@ -78,7 +78,7 @@ void NodeCore::keep_replies_of(PeerState& peer) {
         frame.payload = body.subspan(frame.header.extra_bytes);
         // A direct peer could write there: what it made of them may be no reply any more.
         if (!wire::wrong_shape(frame, false).empty()) continue;
-        (void)absent_.keep(peer.id, frame.header, frame.extra, frame.payload);
+        (void)absent_.keep(peer.id, frame.header, frame.extra, frame.payload, Clock::now());
     }
 }
 
