@@ -101,6 +101,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     }
     // False: there is nothing to do.
     [[nodiscard]] bool load_next(Lock& lock);
+    [[nodiscard]] bool do_next(std::deque<PackageCode*>& queue, void (State::*job)(PackageCode&, Lock&), Lock& lock);
     [[nodiscard]] bool compile_next(Lock& lock);
     void worked(const Digest& package, Lock& lock);
     void call_back(const std::function<void()>& what, Lock& lock);

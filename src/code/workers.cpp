@@ -117,28 +117,25 @@ bool CodeCache::State::work(Worker& self) {
     return !self.abandoned;
 }
 
-bool CodeCache::State::compile_next(Lock& lock) {
-    if (compile_queue.empty()) return false;
-    PackageCode& package = *compile_queue.front();
-    compile_queue.pop_front();
+// Does the first job of a queue with that; false: there is none.
+bool CodeCache::State::do_next(std::deque<PackageCode*>& queue, void (State::*job)(PackageCode&, Lock&), Lock& lock) {
+    if (queue.empty()) return false;
+    PackageCode& package = *queue.front();
+    queue.pop_front();
     const Digest digest = package.store->digest();
     ++working;
-    compile_one(package, lock);
+    (this->*job)(package, lock);
     worked(digest, lock);
     return true;
 }
 
+bool CodeCache::State::compile_next(Lock& lock) {
+    return do_next(compile_queue, &State::compile_one, lock);
+}
+
 // Images first, because calls wait for them. A load waits in its queue for as long as its package is under way, wherever that is.
 bool CodeCache::State::load_next(Lock& lock) {
-    if (!images_queue.empty()) {
-        PackageCode& package = *images_queue.front();
-        images_queue.pop_front();
-        const Digest digest = package.store->digest();
-        ++working;
-        load_apart(package, lock);
-        worked(digest, lock);
-        return true;
-    }
+    if (do_next(images_queue, &State::load_apart, lock)) return true;
     const auto next = std::find_if(loads_queue.begin(), loads_queue.end(),
                                    [](const Load& load) { return !load.package->is_under_way(); });
     if (next == loads_queue.end()) return false;

@@ -323,7 +323,8 @@ void Node::unshare(const std::string& name) {
     own(core_).unshare(name);
 }
 unsigned Node::poll(std::chrono::milliseconds wait) {
-    return usable(core_).poll(wait);
+    const std::shared_ptr<NodeCore> core = core_;  // a callback may end the node
+    return usable(core).poll(wait);
 }
 void Node::wake() noexcept {
     if (core_->is_usable()) core_->wake();

@@ -286,7 +286,7 @@ int rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_n
     if (core && core->is_usable())
         core->drive([done, argument] { return done(argument) != 0; }, rove::deadline_of(timeout_ns));
     else
-        std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::microseconds(50));  // another thread does what it waits for
     return ROVE_OK;
 }
 

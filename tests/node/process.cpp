@@ -86,6 +86,7 @@ std::filesystem::path source_folder() {
 const std::filesystem::path& scratch() {
     struct Folder {
         std::filesystem::path path;
+        pid_t maker = getpid();
         Folder() {
             std::string name = (std::filesystem::temp_directory_path() / "rove-test-XXXXXX").string();
             path = mkdtemp(name.data());
@@ -93,6 +94,7 @@ const std::filesystem::path& scratch() {
             setenv("ROVE_COOKIE", (path / "cookie").c_str(), 1);
         }
         ~Folder() {
+            if (getpid() != maker) return;  // the child of a fork, which ends as programs do
             std::error_code ignored;
             std::filesystem::remove_all(path, ignored);
         }
