@@ -247,9 +247,10 @@ struct Parameter {
         static_assert(!kStays,
                       "rove: an argument of this type cannot travel: it means something in one process only (its "
                       "rove::migratable says so); pass the values that it holds");
-        static_assert(!kNoBeginning,
-                      "rove: an argument of this type cannot travel: it is read into one that is made empty; give it a "
-                      "default constructor, or specialise rove::migratable for it");
+        static_assert(
+            !kNoBeginning,
+            "rove: an argument of this type cannot travel: it, or what it contains, is read into one that is made "
+            "empty; give that a default constructor, or specialise rove::migratable for it");
         static_assert(kFine || kKnown,
                       "rove: an argument of this type cannot travel; give it a cereal serialize() that is public or "
                       "has cereal::access as a friend, or specialise rove::migratable for it");
@@ -285,9 +286,10 @@ struct ResultType {
         static_assert(!kStays,
                       "rove: a result of this type cannot travel: it means something in one process only (its "
                       "rove::migratable says so); return the values that it holds");
-        static_assert(!kNoBeginning,
-                      "rove: a result of this type cannot travel: it is read into one that is made empty; give it a "
-                      "default constructor, or specialise rove::migratable for it");
+        static_assert(
+            !kNoBeginning,
+            "rove: a result of this type cannot travel: it, or what it contains, is read into one that is made "
+            "empty; give that a default constructor, or specialise rove::migratable for it");
         static_assert(kFine || kKnown,
                       "rove: a result of this type cannot travel; give it a cereal serialize() that is public or has "
                       "cereal::access as a friend, or specialise rove::migratable for it");

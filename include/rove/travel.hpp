@@ -314,10 +314,17 @@ template <typename T>
 constexpr bool is_read_in_place() {
     return can_travel<T>() && !Bitwise<T> && !TravelsAsAnother<T>;
 }
+// Whether it, or what it contains, is read into one that is made empty, and cannot be made so.
 template <typename T>
 constexpr bool lacks_beginning() {
-    if constexpr (is_read_in_place<T>())
-        return !std::is_default_constructible_v<T>;
+    if constexpr (!is_read_in_place<T>())
+        return false;
+    else if constexpr (!std::is_default_constructible_v<T>)
+        return true;
+    else if constexpr (requires { typename T::mapped_type; })
+        return lacks_beginning<typename T::key_type>() || lacks_beginning<typename T::mapped_type>();
+    else if constexpr (requires { typename T::value_type; })
+        return lacks_beginning<typename T::value_type>();
     else
         return false;
 }
