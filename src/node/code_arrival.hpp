@@ -18,6 +18,9 @@
 #include "wire/manifest.hpp"
 
 namespace rove {
+namespace code {
+struct Function;
+}
 
 // Code that is arriving in pieces from one peer: one slice of the largest kind at a time, and as much again.
 inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
@@ -149,6 +152,14 @@ struct Parked {
     [[nodiscard]] std::optional<Error> expired(TimePoint now) const;
     // Whether a question or an answer about code is about this one.
     [[nodiscard]] bool waits_for(const FunctionId& named, std::uint32_t by_handle) const;
+};
+
+// Code that came in a frame and is known by now: the frame's bytes are compared with these, and what they were loaded as is run.
+struct SeenInline {
+    code::Function* function = nullptr;
+    std::uint32_t handle = 0;  // that it had
+    FunctionId id;
+    ByteBuffer bytes;  // the whole extension
 };
 
 }  // namespace rove

@@ -143,6 +143,13 @@ public:
     // ---- how far this node may be used (lifetime.cpp); none takes the lock
     // This process is a fork of the one that made the node: its threads and its locks are not here, and its links are the parent's.
     [[nodiscard]] bool is_inherited() const { return generation_ != process_generation(); }
+    // After code that is not the node's: it has forked, and this is the child. It returns in the parent alone.
+    void stay_in_parent(const std::string& what) const {
+        if (is_inherited()) end_child(what);
+    }
+    [[noreturn]] static void end_child(const std::string& what);
+    [[noreturn]] void keep_thread(rove_here& here);
+    [[noreturn]] static void exit_thread(void* result);  // in place of pthread_exit() for shipped code
     // False: it was shut down, or is inherited. Two relaxed loads.
     [[nodiscard]] bool is_usable() const { return !stopped_.load(std::memory_order_relaxed) && !is_inherited(); }
     [[nodiscard]] Error why_unusable() const;
@@ -557,15 +564,7 @@ private:
         own_functions_;  // functions of this program's own packages
     std::unordered_map<FunctionId, FunctionId>
         shipped_as_;  // functions of this program, by the ids they have as residents
-    // Code that came in a frame and is known by now: the frame's bytes are compared with these, and what they were loaded as is
-    // run. By some bits of the function's id.
-    struct SeenInline {
-        code::Function* function = nullptr;
-        std::uint32_t handle = 0;  // that it had
-        FunctionId id;
-        ByteBuffer bytes;  // the whole extension
-    };
-    std::array<SeenInline, 64> seen_inline_;
+    std::array<SeenInline, 64> seen_inline_;                   // by some bits of the function's id
     std::unordered_map<FunctionId, ByteBuffer> inline_codes_;  // extensions, ready to be sent
     std::deque<ByteBuffer> local_;                             // frames this node sends to itself
     std::size_t local_bytes_ = 0;
@@ -590,6 +589,7 @@ private:
     std::unique_ptr<control::Control> control_;
     std::deque<OwnThread> threads_;
     unsigned own_live_ = 0;         // of them that have not ended
+    unsigned kept_threads_ = 0;     // that a function wanted to end
     std::uint64_t idle_steps_ = 0;  // in which a leader found nothing to do
     bool shut_down_ = false;
     std::shared_ptr<NodeCore> abandoned_;  // itself, where a function did not end with the node

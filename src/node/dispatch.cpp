@@ -1,4 +1,6 @@
 // Arrivals: what a node does with each kind of frame.
+#include <cxxabi.h>
+
 #include <algorithm>
 
 #include "base/stack.hpp"
@@ -508,6 +510,7 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
 // Without the lock. True: the call has ended, or nobody waits for its end.
 bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox) {
     rove_here here{this, run.function, call, run.ran};
+    run.here = &here;
     here.payload_read = in_mailbox ? &run.payload_read : nullptr;
     if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
     const auto let_out = [&](const std::string& what) {
@@ -518,11 +521,14 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
     };
     try {
         run.entry(&here, payload.data(), payload.size());
+    } catch (const abi::__forced_unwind&) {
+        keep_thread(here);
     } catch (const std::exception& error) {
         let_out(std::string(": ") + error.what());
     } catch (...) {
         let_out(" that is no std::exception");
     }
+    stay_in_parent(run.function->name);
     return here.ended || (call.flags & wire::kNoReply) != 0;
 }
 

@@ -57,7 +57,7 @@ rove::CallTable::Id id_of(const rove_pending& pending) {
     return {static_cast<std::uint16_t>(pending.slot), pending.generation};
 }
 int end(rove_here* here, const Error& error) {
-    if (here->ended) return ROVE_INVALID;
+    if (here->is_over()) return ROVE_INVALID;
     (void)here->core->reply_error(here->call, error);
     here->ended = true;
     return ROVE_OK;
@@ -88,6 +88,8 @@ int rove_fail_caught(rove_here* here) noexcept {
         return end(here, Error::told(error.code(), error.message(), error.node(), error.type()));
     } catch (const Error& error) {
         return end(here, Error::told(error.code(), error.message(), here->core->id(), "rove::Error"));
+    } catch (const abi::__forced_unwind&) {
+        here->core->keep_thread(*here);
     } catch (const std::exception& error) {
         return end(here, Error::told(ErrorCode::failed, error.what(), here->core->id(),
                                      rove::demangled(typeid(error).name())));
@@ -117,6 +119,7 @@ int rove_fail_as(rove_here* here, int error, const char* message) noexcept {
 }
 
 void* rove_object(rove_here* here, const char* name, const char* type) noexcept {
+    if (here->core->is_inherited()) return (void)failed(here->core->why_unusable()), nullptr;
     const rove::Result<void*> object = here->core->shared_object(name, type);
     if (object) return *object;
     (void)failed(object.error());
@@ -124,6 +127,7 @@ void* rove_object(rove_here* here, const char* name, const char* type) noexcept 
 }
 
 int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t bytes, void** out) noexcept {
+    if (here->core->is_inherited()) return failed(here->core->why_unusable());
     std::shared_ptr<rove::Block> block = here->core->memory().find(key);
     if (!block || offset > block->bytes().size() || bytes > block->bytes().size() - offset)
         return failed(
@@ -149,6 +153,7 @@ const void* rove_payload_keep(rove_here* here, const void* payload, size_t size)
 }
 
 int rove_hand_over(rove_here* here) noexcept {
+    if (here->core->is_inherited()) return failed(here->core->why_unusable());
     here->core->hand_over_here();
     return ROVE_OK;
 }
@@ -165,6 +170,7 @@ rove_here* rove_keep(rove_here* here) noexcept {
 
 void rove_release(rove_here* kept) noexcept {
     if (kept == nullptr) return;
+    if (kept->core->is_inherited()) return;  // as Calls: the parent's
     if (!kept->ended) (void)rove_reply(kept, nullptr, 0);
     delete static_cast<Kept*>(kept);
 }

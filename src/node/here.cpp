@@ -28,6 +28,10 @@ int end(rove_here* here, const Status& status) {
 
 }  // namespace
 
+bool rove_here::is_over() const {
+    return ended || core->is_inherited();
+}
+
 extern "C" {
 
 int rove_reply(rove_here* here, const void* data, size_t size) noexcept {
@@ -37,7 +41,7 @@ int rove_reply(rove_here* here, const void* data, size_t size) noexcept {
 }
 
 int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) noexcept {
-    if (here->ended) return ROVE_INVALID;
+    if (here->is_over()) return ROVE_INVALID;
     const rove::Pieces data(std::span(pieces, count));
     if ((here->call.flags & rove::wire::kNoReply) != 0 && data.size() <= rove::wire::kPayloadBytesMax) {
         here->ended = true;  // nobody waits for it
@@ -47,13 +51,13 @@ int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) n
 }
 
 int rove_fail(rove_here* here, const char* message) noexcept {
-    if (here->ended) return ROVE_INVALID;
+    if (here->is_over()) return ROVE_INVALID;
     return end(here,
                here->core->reply_error(here->call, rove::Error(ErrorCode::failed, message != nullptr ? message : "")));
 }
 
 int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) noexcept {
-    if (here->ended || (payload == nullptr && size > 0) || here->call.hops == rove::wire::kHopsMax) return ROVE_INVALID;
+    if (here->is_over() || (payload == nullptr && size > 0) || here->call.hops == rove::wire::kHopsMax) return ROVE_INVALID;
     rove::wire::FrameHeader header = here->call;
     header.flags &= rove::wire::kNoReply;  // how this one's name and payload came says nothing of the next one's
     ++header.hops;
@@ -61,7 +65,7 @@ int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t
 }
 
 int rove_find(rove_here* here, const char* name, rove_function* out) noexcept {
-    if (name == nullptr || out == nullptr) return ROVE_INVALID;
+    if (name == nullptr || out == nullptr || here->core->is_inherited()) return ROVE_INVALID;
     const std::optional<std::uint64_t> function = here->core->find_function(name);
     if (!function) return ROVE_INVALID;
     *out = *function;
@@ -69,6 +73,7 @@ int rove_find(rove_here* here, const char* name, rove_function* out) noexcept {
 }
 
 int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload, size_t size) noexcept {
+    if (here->core->is_inherited()) return ROVE_INVALID;
     const std::optional<rove::FunctionId> id = here->core->function_of(function);
     if (!id || (payload == nullptr && size > 0)) return ROVE_INVALID;
     const rove::wire::FrameHeader header{
@@ -131,7 +136,8 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("rove_pending_limit", &rove_pending_limit),
             symbol("rove_pending_cancel", &rove_pending_cancel),
             symbol("rove_pending_drop", &rove_pending_drop),
-            symbol("rove_drive", &rove_drive)};
+            symbol("rove_drive", &rove_drive),
+            symbol("pthread_exit", &rove::NodeCore::exit_thread)};
 }
 
 }  // namespace rove

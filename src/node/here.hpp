@@ -24,4 +24,6 @@ struct rove_here {
     std::vector<std::shared_ptr<rove::Block>> blocks{};  // buffers that it uses
     std::atomic<bool>* payload_read = nullptr;           // where to note that; null: the payload is not in a mailbox
     std::unique_ptr<std::byte[]> payload{};              // a copy of it
+    // Nothing of it may be used any more: the call has ended, or this is the child of a fork, whose parent has the node.
+    [[nodiscard]] bool is_over() const;
 };

@@ -116,6 +116,7 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
         const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &callback});
         lead.lock.unlock();
         notify(argument);
+        stay_in_parent("a callback");
         lead.lock.lock();
         in_user_code_ = outer;
         come_up(lead);

@@ -1,7 +1,14 @@
 // Who may still use a node: objects of a program outlive it, and a forked child has a copy that it must not touch.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
 #include <unordered_map>
 
 #include "node/core.hpp"
+#include "node/here.hpp"
+#include "node/log.hpp"
 
 namespace rove {
 
@@ -20,6 +27,9 @@ Living& all_living() {
     }();
     return *kept;
 }
+
+// Threads that functions wanted to end. Beyond it they have no other in their place, as with functions that never return.
+constexpr unsigned kKeptThreadsMax = 64;
 
 }  // namespace
 
@@ -52,6 +62,44 @@ void NodeCore::Delete::operator()(NodeCore* core) const {
         all.nodes.erase(core);
     }
     delete core;
+}
+
+// The function has forked, and returned in the child too, where no node is: the mailboxes and the callers are its parent's.
+void NodeCore::end_child(const std::string& what) {
+    // The lock of the log may have been another thread's.
+    std::fprintf(stderr, "rove: %s has forked and returned in the child, which ends here; end it with _exit()\n",
+                 what.c_str());
+    _exit(EXIT_FAILURE);
+}
+
+// The function ends its thread (pthread_exit), which may lead, and whose stack holds what others rely on. So the thread stays, as with a
+// function that never returns, and one of the node's own gets another one in its place.
+void NodeCore::keep_thread(rove_here& here) {
+    const std::string what =
+        fmt::format("{} on {} wanted to end its thread, which is the node's", here.function->name, name());
+    log().error("{}; that thread is kept, and runs nothing more", what);
+    if (!std::exchange(here.ended, true)) (void)reply_error(here.call, Error(ErrorCode::failed, what));
+    {
+        Hold hold(*this);
+        step_aside();
+        const Run* const run = in_user_code_.run;
+        if (own_thread_ != nullptr && own_thread_->of == this && run != nullptr && run->handed_over &&
+            kept_threads_ < kKeptThreadsMax && add_own_thread(&NodeCore::serve_own_thread)) {
+            ++kept_threads_;
+            std::erase(long_run_list_, run);
+            --long_runs_;
+            --busy_;  // the node's end does not wait for it
+            --own_live_;
+        }
+    }
+    for (;;) pause();
+}
+
+// Where C functions are left there is nothing that says how to unwind them, so no handler of the node's would be told.
+void NodeCore::exit_thread(void* result) {
+    if (in_user_code_.core != nullptr && in_user_code_.run->here != nullptr)
+        in_user_code_.core->keep_thread(*in_user_code_.run->here);
+    pthread_exit(result);
 }
 
 void NodeCore::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload) {

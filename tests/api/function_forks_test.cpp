@@ -1,0 +1,132 @@
+// Functions and callbacks that fork, or end their thread: the child has no node, and the node keeps its thread.
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+
+#include "node/here.hpp"
+#include "nodes.hpp"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A child that is not ended lives on as its parent does, and would outlive a test that fails.
+pid_t forked() {
+    const pid_t child = fork();
+    if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return child;
+}
+// How it ended; -1: it did not within ten seconds.
+int end_of(pid_t child) {
+    int status = 0;
+    for (int i = 0; i < 1000; ++i, usleep(10'000))
+        if (waitpid(child, &status, WNOHANG) == child)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    return -1;
+}
+
+std::atomic<int> runs{0};
+
+int child_returns() {
+    const pid_t child = forked();
+    return child == 0 ? 1000 : 2000 + end_of(child) + 10 * ++runs;
+}
+int child_throws() {
+    const pid_t child = forked();
+    if (child == 0) throw std::runtime_error("exec failed");
+    return 2000 + end_of(child) + 10 * ++runs;
+}
+int child_replies(Here& here) {
+    const pid_t child = forked();
+    if (child != 0) return 2000 + end_of(child) + 10 * ++runs;
+    const bool refused =
+        rove_reply(here.raw(), "child", 5) != ROVE_OK && rove_fail(here.raw(), "child") != ROVE_OK &&
+        rove_forward(here.raw(), rove_node(here.raw()), "", 0) != ROVE_OK;
+    _exit(refused ? 1 : 2);
+}
+void end_thread() {
+    pthread_exit(nullptr);
+}
+int add(int a, int b) {
+    return a + b;
+}
+
+}  // namespace
+
+class FunctionForks : public OnFabrics {
+protected:
+    void SetUp() override {
+        OnFabrics::SetUp();
+        runs = 0;
+    }
+};
+ROVE_ON_FABRICS(FunctionForks);
+
+TEST_P(FunctionForks, AChildThatReturnsOrThrowsOrRepliesEnds) {
+    for (int i = 1; i <= 9; i += 3) {
+        EXPECT_EQ(peer().sync(within(30s), fn<child_returns>), 2000 + EXIT_FAILURE + 10 * i);
+        EXPECT_EQ(peer().sync(within(30s), fn<child_throws>), 2000 + EXIT_FAILURE + 10 * (i + 1));
+        EXPECT_EQ(peer().sync(within(30s), fn<child_replies>), 2000 + 1 + 10 * (i + 2));
+    }
+    EXPECT_EQ(runs, 9);
+}
+
+TEST_P(FunctionForks, AChildThatReturnsFromACallbackEnds) {
+    std::atomic<int> ended{-2};
+    peer().async(fn<add>, 1, 2).then([&](const Call<int>& /*sum*/) {
+        const pid_t child = forked();
+        if (child != 0) ended = end_of(child);
+    });
+    for (int i = 0; i < 3000 && ended == -2; ++i) {
+        (void)node_->poll(1ms);
+        usleep(5000);
+    }
+    EXPECT_EQ(ended, EXIT_FAILURE);
+    EXPECT_EQ(peer().sync(within(30s), fn<add>, 1, 2), 3);
+}
+
+TEST_P(FunctionForks, AFunctionThatEndsItsThreadFailsAndTheNodeGoesOn) {
+    for (int i = 0; i < 5; ++i) {
+        const Error error = error_of([&] { peer().sync(within(30s), fn<end_thread>); });
+        EXPECT_EQ(error.code(), ErrorCode::failed) << error.message();
+        EXPECT_NE(error.message().find("wanted to end its thread"), std::string::npos) << error.message();
+        EXPECT_EQ(peer().sync(within(30s), fn<add>, i, 2), i + 2);
+    }
+    const auto begun = std::chrono::steady_clock::now();
+    server_.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, 4s) << "its end waited for those threads";
+}
+
+// In whose frames nothing catches.
+TEST(FunctionForks, AFunctionInCThatEndsItsThreadFailsAndTheNodeGoesOn) {
+    (void)scratch();
+    const Package package = Package::open(test::package("ends_thread.c"));
+    for (const char* const threads : {"1", "4"}) {
+        NodeProcess node({"--threads", threads});
+        NodeOptions options;
+        options.log = "off";
+        Node client(options);
+        const Peer peer = client.connect(node.address());
+        for (int i = 0; i < 3; ++i) {
+            RawCall call = peer.call(package.entry("end_thread"));
+            ASSERT_TRUE(call.wait_for(30s)) << "nobody leads";
+            EXPECT_EQ(error_of([&] { (void)call.get(); }).code(), ErrorCode::failed);
+            RawCall next = peer.call(package.entry("answer"));
+            ASSERT_TRUE(next.wait_for(30s)) << "nobody leads";
+            EXPECT_EQ(next.get().size(), 2U);
+        }
+        EXPECT_NE(node.log().find("end_thread on node 0 wanted to end its thread"), std::string::npos) << node.log();
+        node.signal(SIGTERM);
+        EXPECT_EQ(node.wait(), 0);
+    }
+}
+
+}  // namespace rove::test

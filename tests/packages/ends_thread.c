@@ -1,0 +1,13 @@
+// A function that ends the thread it runs on.
+#include <pthread.h>
+#include <rove/rove.h>
+
+ROVE_ENTRY void end_thread(rove_here* here, const void* payload, size_t size) {
+    (void)here, (void)payload, (void)size;
+    pthread_exit(0);
+}
+
+ROVE_ENTRY void answer(rove_here* here, const void* payload, size_t size) {
+    (void)payload, (void)size;
+    rove_reply(here, "ok", 2);
+}
