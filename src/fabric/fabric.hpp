@@ -130,6 +130,10 @@ public:
         return outgoing_[static_cast<std::size_t>(traffic)].head();
     }
     [[nodiscard]] std::uint64_t lines_credited(Traffic traffic);
+    // Lines read of what has come, ever.
+    [[nodiscard]] std::uint64_t lines_read(Traffic traffic) const {
+        return incoming_[static_cast<std::size_t>(traffic)].tail();
+    }
     // What lies between: whole frames, header first, in their order. What a direct peer has spoilt in its memory ends the list.
     [[nodiscard]] std::vector<ByteBuffer> untaken(Traffic traffic);
 

@@ -12,8 +12,8 @@
 
 #include <chrono>
 #include <deque>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -28,17 +28,22 @@
 
 namespace rove {
 
-// Results for the callers at one member: 128 of the largest that travel in one frame. A result beyond it is replaced by an error.
+// What a frame takes beside its bytes, in the list and of the allocator, and a result in parts beside its frames.
+inline constexpr std::size_t kKeptFrameBytes = 96;
+inline constexpr std::size_t kKeptPartsBytes = 96;
+// Results for the callers at one member, with that: 30 of the largest that travel in one frame. One beyond it is replaced by an error.
 inline constexpr std::size_t kKeptBytesMax = 8UL * 1024 * 1024;
 // For all members together: 8 that use all that one may.
 inline constexpr std::size_t kKeptBytesOfAllMax = 8 * kKeptBytesMax;
 // Errors are kept beyond that, for all members together: as many as a node may have calls in flight. A frame of one is a header, at
-// most 160 bytes of text and 32 of the allocator's: 65,536 x 224 bytes = 14 MiB. Later ones are dropped.
+// most 160 bytes of text and what it takes beside: 65,536 x 288 bytes = 18 MiB. One member has an eighth. Later ones are lost.
 inline constexpr std::size_t kKeptErrorsMax = 65536;
+inline constexpr std::size_t kKeptErrorsOfMemberMax = kKeptErrorsMax / 8;
 inline constexpr std::size_t kKeptErrorTextMax = 160;
-
 // How long replies are kept for a member whose process has gone: what it takes to start another one in its place, and to hear of it.
 inline constexpr auto kKeptForNextMax = std::chrono::seconds(20);
+// Frames that are dropped in one step.
+inline constexpr std::size_t kKeptDropMax = 256;
 
 // Calls that were sent on by a peer's link and taken there, of which nobody knows whether they were answered: the last ones, for each
 // peer. 24 bytes each: 48 KiB a peer.
@@ -61,7 +66,8 @@ public:
         std::deque<Forwarded> sent_on;
     };
     enum class Kept : std::uint8_t {
-        yes,     // for when the member is met again, or another process in its place
+        yes,     // for when the member is met again, or another process in its place; or an error was, instead
+        full,    // nothing was, not even that
         unknown  // nothing was ever known of the member
     };
 
@@ -73,8 +79,8 @@ public:
     void gone(NodeId member, std::string why, TimePoint now);
     // There is a link to it. Gives what was kept for its id, and the calls that had been sent on to that process.
     [[nodiscard]] Met met(NodeId member, const Process& process);
-    // Drops what has been kept for kKeptForNextMax for processes that have gone.
-    void drop_old(TimePoint now);
+    // Drops what has been kept for kKeptForNextMax for processes that have gone, in steps. True: there is more.
+    [[nodiscard]] bool drop_old(TimePoint now);
     // When that is due next.
     [[nodiscard]] std::optional<TimePoint> drop_due() const;
     // Calls that were on a process that has gone since this was asked last, and why.
@@ -94,22 +100,27 @@ public:
 
 private:
     using Call = std::tuple<NodeId, std::uint16_t, std::uint32_t>;  // origin, call, generation
+    struct KeptFrame {
+        ByteBuffer bytes;
+        std::size_t cost;  // 0: an error
+        TimePoint at;      // of a result in parts: when its first part came, so that all go together
+    };
     struct Member {
         std::string why;
         Process process;
         bool was_met = false;
-        bool is_gone = false;
-        TimePoint last_kept;  // or since when it is gone, if that is later
-        Frames frames;
-        std::deque<Forwarded> sent_on;  // kSentOnMax
-        std::size_t bytes = 0;          // of results
-        std::size_t errors = 0;         // of `frames`
-        std::set<Call> in_parts;        // results whose parts so far are all kept
+        std::optional<TimePoint> gone_since;  // its process has gone
+        std::deque<KeptFrame> frames;
+        TimePoint dropped_until{};           // what was kept until then is of no use, if it is there yet
+        std::deque<Forwarded> sent_on;       // kSentOnMax
+        std::size_t bytes = 0;               // of results
+        std::size_t errors = 0;              // of `frames`
+        std::map<Call, TimePoint> in_parts;  // results whose parts so far are all kept, and since when
     };
-    void drop_frames(Member& member);
+    void drop_first(Member& member);
     void orphan_calls(Member& member);
-    void keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload);
-    void keep_error(Member& member, wire::FrameHeader header, std::string_view text);
+    [[nodiscard]] Kept keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now);
+    [[nodiscard]] Kept keep_error(Member& member, wire::FrameHeader header, std::string_view text, TimePoint now);
 
     std::unordered_map<NodeId, Member> members_;  // one line each, as long as they are away
     std::vector<Orphan> orphans_;

@@ -563,8 +563,8 @@ private:
     std::unordered_map<FunctionId, std::shared_ptr<PackageStore>>
         own_functions_;  // functions of this program's own packages
     std::unordered_map<FunctionId, FunctionId>
-        shipped_as_;  // functions of this program, by the ids they have as residents
-    std::array<SeenInline, 64> seen_inline_;                   // by some bits of the function's id
+        shipped_as_;                          // functions of this program, by the ids they have as residents
+    std::array<SeenInline, 64> seen_inline_;  // by some bits of the function's id
     std::unordered_map<FunctionId, ByteBuffer> inline_codes_;  // extensions, ready to be sent
     std::deque<ByteBuffer> local_;                             // frames this node sends to itself
     std::size_t local_bytes_ = 0;

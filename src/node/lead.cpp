@@ -543,7 +543,11 @@ unsigned NodeCore::housekeep(Lead& lead) {
             ++i;
     }
     changed += cut_off_slow_senders(now);
-    absent_.drop_old(now);
+    if (absent_.drop_old(now)) {
+        housekeeping_due_ = {};
+        housekeeping_in_ = 1;
+        ++changed;
+    }
     // Unmapping takes long: without the lock, and with a look at the mailboxes between one step and the next.
     if (const bool doomed = memory_.has_doomed(); doomed || spare_memory_->is_due(now)) {
         if (doomed) {

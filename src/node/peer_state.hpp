@@ -84,6 +84,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::deque<Forwarded> sent_on;    // taken: kSentOnMax
     Staging staged;                   // payloads that come in parts
     bool waits_to_stage = false;      // the next one waits until others' are taken
+    std::uint64_t taken_at_look = 0;  // lines of its mailbox, when this node looked last whether it goes on with them
     std::uint64_t parts_sent = 0;     // payloads that went in parts
     LargeTurns larges;                // who sends them
     Peer::Counters counters;
@@ -97,9 +98,13 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     [[nodiscard]] std::optional<std::uint32_t> handle_of(const FunctionId& function);
     void learn_handle(const FunctionId& function, std::uint32_t handle);
     void forget_handle(const FunctionId& function);
-    // Whether there is a link that can be used.
     // Both joined the same nodes: each is believed about the calls that it sends on.
     [[nodiscard]] bool is_fellow() const { return member && !is_client(my_id); }
+    // Its mailbox waits for code that it was asked for.
+    [[nodiscard]] bool owes_code() const {
+        return parked && parked->asked_of == back && !parked->compiling && !parked->for_thread;
+    }
+    // Whether there is a link that can be used.
     [[nodiscard]] bool linked() const { return link && !lost && link->broken() == nullptr; }
     // Whether a call can be written into the mailbox at once, if there is room.
     [[nodiscard]] bool clear_way() const { return linked() && outbox[0].empty() && !frame_open; }

@@ -32,7 +32,7 @@ struct Run {
     bool warned = false;
     bool replaced = false;  // it has waited quietly on a thread of the node's own, which has another one in its place
     const code::Function* nested_in = nullptr;  // the function that waits beneath it in the same thread
-    rove_here* here = nullptr;  // of a function that runs
+    rove_here* here = nullptr;                  // of a function that runs
     const Run* beneath = nullptr;               // what waits there, where that is this node's as well
     TimePoint begun{};
     std::shared_ptr<fabric::Link> holds{};  // `link`, where …

@@ -151,8 +151,12 @@ void NodeCore::route_frame(const wire::Frame& frame) {
     const NodeId home = home_of(header.node);
     if (peer != nullptr) absent_.lost(home, peer->process, who(*peer) + " cannot be reached");  // clean_up() says why
     if (home == id() || (home & kForeignBit) != 0) return;
-    if (absent_.keep(home, header, frame.extra, frame.payload, Clock::now()) != AbsentMembers::Kept::unknown) return;
-    if (!route_downwards(frame))
+    const auto kept = absent_.keep(home, header, frame.extra, frame.payload, Clock::now());
+    if (kept == AbsentMembers::Kept::full)
+        return complaints_.say(name(), fmt::format("the answer to a call of {} is lost: as many answers for node {} as "
+                                                   "may wait already, until it is reached",
+                                                   who(header.node, {}), home));
+    if (kept == AbsentMembers::Kept::unknown && !route_downwards(frame))
         complaints_.say(name(),
                         fmt::format("the answer to a call of {} is lost: node {} has never been met, and nobody is "
                                     "known who has",

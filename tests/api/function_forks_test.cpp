@@ -47,9 +47,8 @@ int child_throws() {
 int child_replies(Here& here) {
     const pid_t child = forked();
     if (child != 0) return 2000 + end_of(child) + 10 * ++runs;
-    const bool refused =
-        rove_reply(here.raw(), "child", 5) != ROVE_OK && rove_fail(here.raw(), "child") != ROVE_OK &&
-        rove_forward(here.raw(), rove_node(here.raw()), "", 0) != ROVE_OK;
+    const bool refused = rove_reply(here.raw(), "child", 5) != ROVE_OK && rove_fail(here.raw(), "child") != ROVE_OK &&
+                         rove_forward(here.raw(), rove_node(here.raw()), "", 0) != ROVE_OK;
     _exit(refused ? 1 : 2);
 }
 void end_thread() {

@@ -55,19 +55,20 @@ TEST(AbsentMembers, KeepRepliesForAWhileWhereAProcessHasGone) {
     absent.lost(1, process(1), "cut");  // its link's end is noticed after that
     const TimePoint later = kNow + kKeptForNextMax / 2;
     (void)absent.keep(1, reply(2, wire::kError), {}, ByteBuffer(8), later);
-    absent.drop_old(kNow + kKeptForNextMax);
-    EXPECT_GT(absent.kept_bytes(), 0U);
+    EXPECT_FALSE(absent.drop_old(kNow + kKeptForNextMax));
+    EXPECT_EQ(absent.kept_bytes(), 0U) << "what comes later does not keep what is old";
+    EXPECT_EQ(absent.kept_errors(), 1U);
     absent.expected(1, process(2), "not met yet");  // another one is told of
     (void)absent.keep(1, reply(3), {}, ByteBuffer(8), later);
-    absent.drop_old(later + kKeptForNextMax);
-    EXPECT_EQ(absent.met(1, process(2)).frames.size(), 3U);
+    EXPECT_FALSE(absent.drop_old(later + kKeptForNextMax));
+    EXPECT_EQ(absent.met(1, process(2)).frames.size(), 2U);
 
     absent.gone(1, "it left", kNow);
     EXPECT_FALSE(absent.drop_due());
     (void)absent.keep(1, reply(4), {}, ByteBuffer(8), later);
     (void)absent.keep(1, reply(5, wire::kError), {}, ByteBuffer(8), later);
     EXPECT_EQ(absent.drop_due(), later + kKeptForNextMax);
-    absent.drop_old(*absent.drop_due());
+    EXPECT_FALSE(absent.drop_old(*absent.drop_due()));
     EXPECT_EQ(absent.kept_bytes() + absent.kept_errors(), 0U);
     EXPECT_TRUE(absent.met(1, process(3)).frames.empty());
 }
@@ -80,11 +81,16 @@ TEST(AbsentMembers, ReplaceWhatIsTooMuchByErrors) {
     for (std::uint16_t call = 0; call < count; ++call) (void)absent.keep(1, reply(call), {}, large, kNow);
     EXPECT_LE(absent.kept_bytes(), kKeptBytesMax);
     EXPECT_GT(absent.kept_errors(), 0U);
-    for (std::size_t i = 0; i < 2 * kKeptErrorsMax; ++i)
-        (void)absent.keep(1, reply(0, wire::kError), {}, as_bytes(std::string_view("it failed")), kNow);
-    EXPECT_EQ(absent.kept_errors(), kKeptErrorsMax);
+    const auto fail_call_of = [&](NodeId member) {
+        return absent.keep(member, reply(0, wire::kError), {}, as_bytes(std::string_view("it failed")), kNow);
+    };
+    for (std::size_t i = 0; i < 2 * kKeptErrorsMax; ++i) (void)fail_call_of(1);
+    EXPECT_EQ(absent.kept_errors(), kKeptErrorsOfMemberMax) << "others have theirs";
+    EXPECT_EQ(fail_call_of(1), AbsentMembers::Kept::full);
     for (NodeId other = 2; other < 20; ++other) {
         absent.lost(other, process(1), "cut");
+        for (std::size_t i = 0; i < kKeptErrorsOfMemberMax; ++i) (void)fail_call_of(other);
+        EXPECT_LE(absent.kept_errors(), kKeptErrorsMax);
         for (std::uint16_t call = 0; call < count; ++call) (void)absent.keep(other, reply(call), {}, large, kNow);
     }
     EXPECT_LE(absent.kept_bytes(), kKeptBytesOfAllMax);
@@ -93,6 +99,49 @@ TEST(AbsentMembers, ReplaceWhatIsTooMuchByErrors) {
     EXPECT_EQ(replaced.flags, wire::kError);
     EXPECT_EQ(replaced.call, count - 1);
     EXPECT_EQ(static_cast<ErrorCode>(replaced.status), ErrorCode::disconnected);
+}
+
+TEST(AbsentMembers, CountWhatSmallFramesTake) {
+    AbsentMembers absent;
+    absent.lost(1, process(1), "cut");
+    constexpr std::size_t kCalls = 60'000;
+    for (std::size_t call = 0; call < kCalls; ++call)
+        (void)absent.keep(1, reply(static_cast<std::uint16_t>(call)), {}, ByteBuffer(1), kNow);
+    EXPECT_GE(absent.kept_bytes(), (kCalls - absent.kept_errors()) * (wire::kHeaderBytes + kKeptFrameBytes));
+    EXPECT_LE(absent.kept_bytes(), kKeptBytesMax);
+}
+
+// There may be as many as fit, and nobody's calls wait for that.
+TEST(AbsentMembers, DropInSteps) {
+    AbsentMembers absent;
+    absent.gone(1, "it left", kNow);
+    for (std::size_t call = 0; call < 3 * kKeptDropMax; ++call)
+        (void)absent.keep(1, reply(static_cast<std::uint16_t>(call)), {}, ByteBuffer(1), kNow);
+    const std::size_t before = absent.kept_bytes();
+    const TimePoint due = *absent.drop_due();
+    EXPECT_TRUE(absent.drop_old(due));
+    EXPECT_EQ(absent.kept_bytes(), before / 3 * 2);
+    EXPECT_EQ(absent.drop_due(), due);
+    (void)absent.keep(1, reply(1), {}, ByteBuffer(1), due);
+    EXPECT_EQ(absent.met(1, process(2)).frames.size(), 1U) << "old ones are of no use, dropped or not";
+    EXPECT_EQ(absent.kept_bytes(), 0U);
+}
+
+TEST(AbsentMembers, KeepTheWordsOfErrors) {
+    AbsentMembers absent;
+    absent.lost(1, process(1), "cut");
+    const auto kept = [&](const std::string& text) {
+        (void)absent.keep(1, reply(1, wire::kError | wire::kThrown), {}, as_bytes(std::string_view(text)), kNow);
+        const ByteBuffer frame = absent.met(1, process(1)).frames.front();
+        absent.lost(1, process(1), "cut");
+        const auto* words = reinterpret_cast<const char*>(frame.data()) + wire::kHeaderBytes;
+        return std::pair(header_of(frame).flags, std::string(words, frame.size() - wire::kHeaderBytes));
+    };
+    const std::string with_type = std::string("E") + '\0' + "disk 7 is full";
+    EXPECT_EQ(kept(with_type), std::pair(std::uint8_t{wire::kError | wire::kThrown}, with_type));
+    EXPECT_EQ(kept(std::string(200, 'E') + '\0' + "disk 7 is full"),
+              std::pair(std::uint8_t{wire::kError}, std::string("disk 7 is full")))
+        << "the message says more than the type";
 }
 
 TEST(AbsentMembers, KeepResultsInPartsWholeOrNotAtAll) {

@@ -135,6 +135,23 @@ TEST_F(Staging, IsBoundedOverAllPeersAndWhoDoesNotGoOnIsCutOff) {
         << cut_off.gone;
 }
 
+// Nor by calls whose code it does not send, one after the other: what lies in its mailbox is no excuse where it is the peer's own doing.
+TEST_F(Staging, WhoOwesCodeIsCutOffAllTheSame) {
+    constexpr std::size_t kEach = kStagedBytesMax / wire::kMessageBytesMax;
+    FunctionId unknown{};
+    for (std::size_t begun_bytes = 0; begun_bytes < kAllStagedBytesMax; begun_bytes += kStagedBytesMax) {
+        Guest& guest = come();
+        for (std::uint64_t number = 0; number < kEach; ++number) begin_payload(guest.link, number);
+        ASSERT_EQ(guest.link.sync(within(20s), fn<add>, 1, 2), 3);
+        for (std::uint8_t call = 1; call <= 100; ++call) {
+            unknown.bytes[0] = call;
+            write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .flags = wire::kNamed | wire::kNoReply},
+                        unknown.raw());
+        }
+    }
+    is_served();
+}
+
 TEST_F(Staging, WhatIsTakenBackIsRoomAgain) {
     const Peer& link = come().link;
     const std::uint64_t met = meeting(link);
