@@ -1,4 +1,4 @@
-// Ten seconds of mixed life on every fabric between processes. `life` by hand takes any length and replays a seed.
+// A minute of mixed life, a third of it on every fabric, between processes. `life` by hand takes any length and replays a seed.
 #include <gtest/gtest.h>
 
 #include "../node/process.hpp"
@@ -11,7 +11,7 @@ class Life : public testing::TestWithParam<const char*> {};
 
 TEST_P(Life, EachNumberRunsAtMostOnceAndEachCallHasOneEnd) {
     // Killed nodes and clients have nothing to say of leaks or races, and the others are given time for their reports.
-    const Ran ran = run({built("life"), "--fabric", GetParam(), "--seconds", "7"}, std::chrono::seconds(240));
+    const Ran ran = run({built("life"), "--fabric", GetParam(), "--seconds", "20"}, std::chrono::seconds(240));
     EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
 }
 
