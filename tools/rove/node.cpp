@@ -2,18 +2,17 @@
 #include "rove/node.hpp"
 
 #include <malloc.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <thread>
+#include <optional>
 
 #include "choices.hpp"
 #include "commands.hpp"
+#include "end_signals.hpp"
 #include "node/options.hpp"
 
 namespace rove::tools {
@@ -42,24 +41,15 @@ void keep_large_memory() {
 
 void run_node(const Arguments& arguments) {
     keep_large_memory();
-    // Blocked before any thread starts, so that every thread inherits it and only sigwait sees them.
-    sigset_t ends;
-    sigemptyset(&ends);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ends, signal);
-    pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+    EndSignals signals(std::chrono::ceil<std::chrono::seconds>(arguments.options.grace) + std::chrono::seconds(2));
     Node node(arguments.options);
+    signals.serving();
     std::printf("listening %s\n", node.address().c_str());
     std::fflush(stdout);
-    int signal = 0;
-    sigwait(&ends, &signal);
-    std::fprintf(stderr, "rove: %s: node %u finishes what runs and leaves\n", strsignal(signal), node.id());
-    // A second signal ends the process at once; and it ends by its grace even where shipped code keeps it at its very end.
-    const auto limit = arguments.options.grace + std::chrono::seconds(2);
-    std::thread([ends, seconds = std::chrono::ceil<std::chrono::seconds>(limit).count()] {
-        const timespec patience{.tv_sec = seconds, .tv_nsec = 0};
-        const int again = sigtimedwait(&ends, nullptr, &patience);
-        _exit(again > 0 ? 128 + again : 0);
-    }).detach();
+    std::optional<int> signal;
+    while (!(signal = signals.wait_for(std::chrono::hours(1)))) {
+    }
+    std::fprintf(stderr, "rove: %s: node %u finishes what runs and leaves\n", strsignal(*signal), node.id());
 }
 
 }  // namespace
@@ -115,7 +105,8 @@ void add_node(CLI::App& app) {
     command->add_option("--log", arguments->options.log, "trace, debug, info, warn, error or off; to stderr")
         ->capture_default_str();
     command->footer(
-        "Prints `listening ADDR` with the real port when it is ready. Ends with status 0 after SIGTERM or SIGINT.");
+        "Prints `listening ADDR` with the real port when it is ready. Ends with status 0 after SIGTERM or SIGINT, at "
+        "once where it has not started yet.");
     command->callback([arguments] {
         arguments->options.grace =
             std::chrono::milliseconds(std::lround(std::min(arguments->grace_seconds, 1e9) * 1000));

@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <asio/co_spawn.hpp>
 #include <asio/experimental/as_tuple.hpp>
-#include <asio/local/stream_protocol.hpp>
 #include <asio/post.hpp>
 #include <asio/use_awaitable.hpp>
 #include <future>
@@ -17,17 +15,6 @@ namespace rove::control {
 namespace {
 
 constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
-
-// A socket file that nobody answers on any more was left by a process that was killed.
-void remove_dead_socket(const std::string& path) {
-    struct stat facts{};
-    if (lstat(path.c_str(), &facts) != 0 || !S_ISSOCK(facts.st_mode)) return;
-    asio::io_context io;
-    Socket probe(io);
-    asio::error_code error;
-    probe.connect(asio::local::stream_protocol::endpoint(path), error);
-    if (error == asio::error::connection_refused) unlink(path.c_str());
-}
 
 // Libraries below throw where descriptors, threads or memory have run out: nothing else is left to go wrong there.
 template <typename Work>
@@ -81,14 +68,24 @@ Result<std::string> Control::listen(const std::string& text) {
         ROVE_TRY(Address address, parse_address(text));
         ROVE_TRY(const auto endpoints, resolve(address));
         const auto& endpoint = endpoints.front();
-        if (address.is_unix()) remove_dead_socket(address.path);
+        const AtPath found = address.is_unix() ? clear_path(address.path) : AtPath::nothing;
+        if (found == AtPath::no_socket)
+            return fail(ErrorCode::invalid, "cannot listen on {}: it is there and is no socket; choose another path",
+                        text);
         asio::error_code error;
         acceptor_.emplace(*io_);
         acceptor_->open(endpoint.protocol(), error);
         if (!error) (void)fcntl(acceptor_->native_handle(), F_SETFD, FD_CLOEXEC);
         if (!error) close_in_forks(acceptor_->native_handle());  // nobody would answer whom the child's copy lets in
         if (!error && !address.is_unix()) acceptor_->set_option(asio::socket_base::reuse_address(true), error);
-        if (!error) acceptor_->bind(endpoint, error);
+        const auto bind = [&] {
+            acceptor_->bind(endpoint, error);
+            return !error;
+        };
+        if (!error && address.is_unix())
+            socket_file_.make(address.path, bind);
+        else if (!error)
+            (void)bind();
         if (!error) acceptor_->listen(asio::socket_base::max_listen_connections, error);
         if (error == asio::error::address_in_use)
             return fail(ErrorCode::invalid, "cannot listen on {}: another process does; choose another{}", text,
@@ -96,7 +93,6 @@ Result<std::string> Control::listen(const std::string& text) {
         if (error) return fail(ErrorCode::invalid, "cannot listen on {}: {}", text, error.message());
         if (address.is_unix()) {
             chmod(address.path.c_str(), 0600);
-            socket_path_ = address.path;
         } else {
             ROVE_CHECK(cookie());  // before anybody comes, and with an error that the one who starts the node sees
             address = *parse_address(endpoint_text(acceptor_->local_endpoint()));
@@ -236,7 +232,7 @@ void Control::stop_accepting() {
         const std::lock_guard lock(gate_->mutex);
         if (gate_->io != nullptr) asio::post(*gate_->io, [this] { close_acceptor(); });
     }
-    if (!socket_path_.empty()) unlink(std::exchange(socket_path_, {}).c_str());
+    socket_file_.remove();
 }
 
 // 1. nobody begins to wait for a meeting any more, and who does is told; 2. every connection says goodbye and ends, and the

@@ -32,6 +32,7 @@
 #include "node/control/identity.hpp"
 #include "node/control/members.hpp"
 #include "node/control/places.hpp"
+#include "node/control/socket_file.hpp"
 #include "node/core.hpp"
 
 namespace rove::control {
@@ -198,7 +199,7 @@ private:
     };
     std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
     std::optional<asio::basic_socket_acceptor<asio::generic::stream_protocol>> acceptor_;
-    std::string socket_path_;  // unlinked at the end
+    SocketFile socket_file_;  // removed at the end
     std::string address_;
     const KeyPair keys_;
 

@@ -1,0 +1,152 @@
+// `rove node` as whoever starts it meets it: signals while it starts, addresses that are taken, and the memory that it keeps.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "bytes.hpp"
+#include "process.hpp"
+#include "rove/node.hpp"
+#include "soon.hpp"
+
+namespace rove::test {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class Descriptor {
+public:
+    explicit Descriptor(int of) : of_(of) {}
+    Descriptor(Descriptor&& other) noexcept : of_(std::exchange(other.of_, -1)) {}
+    ~Descriptor() {
+        if (of_ >= 0) close(of_);
+    }
+    [[nodiscard]] int get() const { return of_; }
+
+private:
+    int of_;
+};
+
+std::string path_of(const std::string& name) {
+    static int number = 0;
+    return (scratch() / (name + std::to_string(number++))).string();
+}
+
+// A `rove node` that may never listen.
+class Starting {
+public:
+    explicit Starting(const std::vector<std::string>& options) : output_(path_of("starting")) {
+        std::vector<std::string> words{rove(), "node"};
+        words.insert(words.end(), options.begin(), options.end());
+        std::vector<char*> arguments;
+        for (std::string& word : words) arguments.push_back(word.data());
+        arguments.push_back(nullptr);
+        pid_ = fork();
+        if (pid_ != 0) return;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves nothing behind
+        const int out = open(output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        dup2(out, 1);
+        dup2(out, 2);
+        execv(arguments[0], arguments.data());
+        _exit(127);
+    }
+    Starting(const Starting&) = delete;
+    Starting& operator=(const Starting&) = delete;
+    ~Starting() {
+        if (pid_ <= 0) return;
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+    void signal(int number) const {
+        ASSERT_GT(pid_, 0);
+        kill(pid_, number);
+    }
+    // Its exit status; -1: it goes on, or a signal ended it.
+    int ended_within(milliseconds time) {
+        int status = 0;
+        if (pid_ <= 0 || !soon([&] { return waitpid(pid_, &status, WNOHANG) == pid_; }, time)) return -1;
+        pid_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+    [[nodiscard]] std::string output() const {
+        std::ifstream stream(output_);
+        return {std::istreambuf_iterator<char>(stream), {}};
+    }
+    [[nodiscard]] bool says(std::string_view words) const { return output().find(words) != std::string::npos; }
+
+private:
+    std::string output_;
+    pid_t pid_ = -1;
+};
+
+TEST(NodeCommand, EndsAtASignalWhileAPackagesConstructorNeverReturns) {
+    const fs::path packages = path_of("packages");
+    fs::create_directory(packages);
+    fs::copy_file(package("stuck_at_start.cpp"), packages / "stuck.rove");
+    Starting node({"--listen", "127.0.0.1:0", "--packages", packages.string()});
+    ASSERT_TRUE(soon([&] { return node.says("constructing"); })) << node.output();
+    node.signal(SIGTERM);
+    EXPECT_EQ(node.ended_within(seconds(20)), 0) << node.output();
+    EXPECT_TRUE(node.says("the node ends before it has started")) << node.output();
+}
+
+TEST(NodeCommand, EndsAtASignalWhileItJoinsANodeThatDoesNotAnswer) {
+    const Descriptor silent(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+    socklen_t size = sizeof address;
+    ASSERT_EQ(bind(silent.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    ASSERT_EQ(listen(silent.get(), 8), 0);
+    ASSERT_EQ(getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    const std::string path = path_of("joins");
+    Starting node({"--listen", "unix:" + path, "--join", "127.0.0.1:" + std::to_string(ntohs(address.sin_port))});
+    const Descriptor met(accept4(silent.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(fs::is_socket(path));
+    node.signal(SIGINT);
+    EXPECT_EQ(node.ended_within(seconds(20)), 0) << node.output();
+    EXPECT_TRUE(node.says("the node ends before it has started")) << node.output();
+    EXPECT_FALSE(fs::exists(path)) << "nobody listens there any more";
+}
+
+TEST(NodeCommand, DoesNotWaitForAListenerWhoseQueueIsFull) {
+    const std::string path = path_of("full");
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    const auto* const raw = reinterpret_cast<const sockaddr*>(&address);
+    const Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(bind(listener.get(), raw, sizeof address), 0);
+    ASSERT_EQ(listen(listener.get(), 0), 0);
+    std::vector<Descriptor> queue;
+    do queue.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    while (queue.size() < 100 && connect(queue.back().get(), raw, sizeof address) == 0);
+    ASSERT_EQ(errno, EAGAIN);
+    Starting node({"--listen", "unix:" + path});
+    EXPECT_EQ(node.ended_within(seconds(20)), 1) << node.output();
+    EXPECT_TRUE(node.says("cannot listen on unix:" + path + ": another process does; choose another path"))
+        << node.output();
+    EXPECT_TRUE(fs::is_socket(path));
+}
+
+TEST(NodeCommand, SaysWhereAPathIsNoSocket) {
+    const std::string path = path_of("file");
+    std::ofstream(path) << "text";
+    const Ran ran = run({rove(), "node", "--listen", "unix:" + path});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.err.find("cannot listen on unix:" + path + ": it is there and is no socket; choose another path"),
+              std::string::npos)
+        << ran.err;
+    EXPECT_TRUE(fs::is_regular_file(path));
+}
+
+}  // namespace
+}  // namespace rove::test
