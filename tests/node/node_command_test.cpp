@@ -148,5 +148,27 @@ TEST(NodeCommand, SaysWhereAPathIsNoSocket) {
     EXPECT_TRUE(fs::is_regular_file(path));
 }
 
+std::size_t resident_bytes(int pid) {
+    std::ifstream statm("/proc/" + std::to_string(pid) + "/statm");
+    std::size_t all = 0, resident = 0;
+    statm >> all >> resident;
+    return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST(NodeCommand, GivesBackWhatFunctionsHaveFreedBeyondItsBound) {
+    constexpr std::size_t kSlack = 500UL << 20;
+    const NodeProcess server;
+    Node node({.own_thread = false, .log = "off"});
+    const Peer peer = node.connect(server.address());
+    const std::size_t before = resident_bytes(server.pid());
+    for (int times = 0; times < 2; ++times) {  // what the C library calls free after the first time need not be in memory
+        const Package hoard = Package::open(package("hoard.c"));
+        ASSERT_GT(as<std::size_t>(peer.call(hoard.entry("hoard")).get()), kSlack);
+        EXPECT_TRUE(soon([&] { return resident_bytes(server.pid()) < before + kSlack; }))
+            << times << ": " << resident_bytes(server.pid()) / 1024 / 1024 << " MiB, and " << before / 1024 / 1024
+            << " MiB at first";
+    }
+}
+
 }  // namespace
 }  // namespace rove::test

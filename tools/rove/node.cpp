@@ -1,8 +1,6 @@
 // rove node: a process that serves, and knows nothing of any program.
 #include "rove/node.hpp"
 
-#include <malloc.h>
-
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
@@ -13,6 +11,7 @@
 #include "choices.hpp"
 #include "commands.hpp"
 #include "end_signals.hpp"
+#include "freed_memory.hpp"
 #include "node/options.hpp"
 
 namespace rove::tools {
@@ -30,15 +29,6 @@ const std::map<std::string, Waiting> kWaiting{
     {"latency", Waiting::latency}, {"balanced", Waiting::balanced}, {"frugal", Waiting::frugal}};
 const std::map<std::string, Forms> kForms{{"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
 
-// The C library gives what is freed beyond 128 KiB back to the kernel, and a large string's pages are faulted in anew each time, which
-// takes longer than filling them. Up to 64 MiB of each arena are kept instead, and there are four: by default one for each thread would keep
-// as much. No more than 32 MiB may be asked for here.
-void keep_large_memory() {
-    mallopt(M_ARENA_MAX, 4);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    mallopt(M_TRIM_THRESHOLD, 64 << 20);
-}
-
 void run_node(const Arguments& arguments) {
     keep_large_memory();
     EndSignals signals(std::chrono::ceil<std::chrono::seconds>(arguments.options.grace) + std::chrono::seconds(2));
@@ -47,8 +37,8 @@ void run_node(const Arguments& arguments) {
     std::printf("listening %s\n", node.address().c_str());
     std::fflush(stdout);
     std::optional<int> signal;
-    while (!(signal = signals.wait_for(std::chrono::hours(1)))) {
-    }
+    FreedMemory freed;
+    while (!(signal = signals.wait_for(kFreedLook))) freed.look();
     std::fprintf(stderr, "rove: %s: node %u finishes what runs and leaves\n", strsignal(*signal), node.id());
 }
 
