@@ -161,7 +161,8 @@ TEST(NodeCommand, GivesBackWhatFunctionsHaveFreedBeyondItsBound) {
     Node node({.own_thread = false, .log = "off"});
     const Peer peer = node.connect(server.address());
     const std::size_t before = resident_bytes(server.pid());
-    for (int times = 0; times < 2; ++times) {  // what the C library calls free after the first time need not be in memory
+    for (int times = 0; times < 2;
+         ++times) {  // what the C library calls free after the first time need not be in memory
         const Package hoard = Package::open(package("hoard.c"));
         ASSERT_GT(as<std::size_t>(peer.call(hoard.entry("hoard")).get()), kSlack);
         EXPECT_TRUE(soon([&] { return resident_bytes(server.pid()) < before + kSlack; }))
