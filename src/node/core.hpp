@@ -216,6 +216,7 @@ public:
     // Makes a peer of a link that is connected, or brings an old one back to life.
     [[nodiscard]] Result<Adopted> adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
                                         std::shared_ptr<PeerState> old);
+    void warn_of_deadlocks();  // to be called every second or so
     // The connection of that meeting has ended. Nothing happens where the peer was met again since.
     void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, const Error& why);
     // Of a member without a link: it is being met again, or its process has gone.
@@ -324,8 +325,6 @@ private:
     void take_run_away();
     [[nodiscard]] TimePoint next_look(const Deadline& deadline) const;
     void watch_waiting(Baton::Seen& seen);
-    void warn_of_deadlocks();
-    [[nodiscard]] std::optional<TimePoint> next_warning() const;
     void keep_watch(Lock& lock);
     void set_aside(Run& run);
     void begin_run(Run& run);

@@ -6,8 +6,13 @@
 namespace rove {
 namespace {
 
-// What runs for so long on top of a function that waits is worth a warning.
-constexpr auto kDeadlockAfter = std::chrono::seconds(5);
+// What runs for so long on top of a function that waits is worth a warning: less than a call is commonly given, so that it is there when
+// the first one has timed out.
+constexpr auto kDeadlockAfter = std::chrono::seconds(2);
+constexpr const char* kDeadlockRemedy =
+    "If both take one lock, it is a deadlock and neither will end: send the outer one as rove::no_nesting(f), or wait "
+    "under a "
+    "rove::NoNesting";
 // For how long a node that ends serves what has arrived, and how often it looks whether that is done.
 constexpr auto kDrainFor = std::chrono::seconds(1);
 constexpr auto kShutDownLook = std::chrono::milliseconds(1);
@@ -15,27 +20,22 @@ constexpr auto kShutDownLook = std::chrono::milliseconds(1);
 }  // namespace
 
 // A function that waits for a call runs others on top of itself. One of those that then takes long may be waiting for a lock
-// that the function beneath it holds: neither will ever end, so it is said where both are known.
-std::optional<TimePoint> NodeCore::next_warning() const {
-    std::optional<TimePoint> next;
-    for (const Run* run : long_run_list_)
-        if (run->nested_in != nullptr && !run->warned && run->function != nullptr)
-            next = std::min(next.value_or(TimePoint::max()), run->begun + kDeadlockAfter);
-    return next;
-}
-
+// that the function beneath it holds: neither will ever end. The control thread looks, because all others may be in such functions;
+// with one thread the leader itself is.
 void NodeCore::warn_of_deadlocks() {
+    Hold hold(*this);
     const TimePoint now = Clock::now();
-    for (Run* run : long_run_list_) {
-        if (run->nested_in == nullptr || run->warned || run->function == nullptr || now < run->begun + kDeadlockAfter)
-            continue;
-        run->warned = true;
-        log().warn(
-            "{}: {} has run for {} s on top of {}, which waits for a call in the same thread. If both take one lock, "
-            "neither will end: send the outer one as rove::no_nesting(f), or wait under a rove::NoNesting",
-            name(), run->function->name, std::chrono::duration_cast<std::chrono::seconds>(kDeadlockAfter).count(),
-            run->nested_in->name);
-    }
+    const auto look_at = [&](Run& run) {
+        if (run.nested_in == nullptr || run.warned || run.function == nullptr) return;
+        if (!run.noticed) run.noticed = now;
+        if (now < *run.noticed + kDeadlockAfter) return;
+        run.warned = true;
+        log().warn("{}: {} has run for {} s on top of {}, which waits for a call in the same thread. {}", name(),
+                   run.function->name, std::chrono::duration_cast<std::chrono::seconds>(kDeadlockAfter).count(),
+                   run.nested_in->name, kDeadlockRemedy);
+    };
+    for (Run* run : long_run_list_) look_at(*run);
+    if (running_ != nullptr) look_at(*running_);
 }
 
 Error NodeCore::stopped() const {
@@ -118,10 +118,14 @@ void NodeCore::shut_down() {
             set_aside(*running_);
             baton_.hand_over();
         }
-        for (const Run* run : long_run_list_)
-            if (!is_beneath_here(*run))
-                log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
-                            run->function != nullptr ? run->function->name : "a callback", options_.grace.count());
+        for (const Run* run : long_run_list_) {
+            if (is_beneath_here(*run)) continue;
+            log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
+                        run->function != nullptr ? run->function->name : "a callback", options_.grace.count());
+            if (run->nested_in != nullptr && !run->warned)
+                log().error("{}: it ran on top of {}, which waited for a call in the same thread. {}", name(),
+                            run->nested_in->name, kDeadlockRemedy);
+        }
         for (OwnThread& each : threads_) {
             if (each.ended) {
                 ended.push_back(std::move(each.thread));

@@ -285,7 +285,6 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     pending = pending || (!ready_.empty() && lead.runs_functions());
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
     if (const auto first = calls_.first_deadline()) no_later(*first);
-    if (const auto warning = next_warning()) no_later(*warning);
     if (const auto due = quiet_runs_.due()) no_later(*due);
     if (const auto due = absent_.drop_due()) no_later(*due);
     if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
@@ -522,7 +521,6 @@ unsigned NodeCore::housekeep(Lead& lead) {
         ++changed;
     };
     expire(local_parked_);
-    warn_of_deadlocks();
     if (running_ == nullptr) buried_.clear();  // those that run beside the leader hold theirs
     for (std::size_t i = 0; i < peers_.size();) {
         const std::shared_ptr<PeerState> peer = peers_[i];

@@ -334,17 +334,22 @@ TEST_P(Dependable, AFunctionMayHoldALockWhereNothingNests) {
     EXPECT_TRUE(soon([] { return runs == 1; }));
 }
 TEST_P(Dependable, AFunctionThatWaitsForTheOneBeneathItIsReported) {
-    NodeOptions listening = options(true);
-    listening.log = "warn";
-    Node server(listening);
-    NodeOptions calling = options();
-    calling.log = "warn";  // one setting for the process
-    Node client(calling);
-    testing::internal::CaptureStderr();
-    client.connect(server.address()).sync(fn<call_back_locked>, 7);
-    const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(runs, 0) << "it waited for the one beneath it";
-    EXPECT_NE(said.find("rove::no_nesting"), std::string::npos) << said;
+    for (const unsigned threads : {1U, 4U}) {  // with one nobody watches the leader
+        begun = runs = 0;
+        NodeOptions listening = options(true);
+        listening.log = "warn";
+        listening.threads = threads;
+        Node server(listening);
+        NodeOptions calling = options();
+        calling.log = "warn";  // one setting for the process
+        Node client(calling);
+        testing::internal::CaptureStderr();
+        client.connect(server.address()).sync(fn<call_back_locked>, 7);
+        const std::string said = testing::internal::GetCapturedStderr();
+        EXPECT_EQ(runs, 0) << "it waited for the one beneath it";
+        EXPECT_NE(said.find("deadlock"), std::string::npos) << threads << ": " << said;
+        EXPECT_NE(said.find("rove::no_nesting"), std::string::npos) << threads << ": " << said;
+    }
 }
 
 TEST(DependableProcesses, TimeLimitsBoundMeetingAgain) {

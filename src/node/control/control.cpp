@@ -14,6 +14,8 @@
 namespace rove::control {
 namespace {
 
+// How often functions are looked at that may wait for each other's locks.
+constexpr auto kDeadlockLook = std::chrono::seconds(1);
 constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
 
 // Libraries below throw where descriptors, threads or memory have run out: nothing else is left to go wrong there.
@@ -36,6 +38,7 @@ Result<std::unique_ptr<Control>> Control::create(NodeCore& core) {
     return without_exceptions("a node's control thread cannot be started", [&]() -> Result<std::unique_ptr<Control>> {
         std::unique_ptr<Control> control(new Control(core));
         control->start_thread();
+        control->spawn(control->look_for_deadlocks(), "looking for deadlocks");
         return control;
     });
 }
@@ -146,6 +149,13 @@ void Control::spawn(asio::awaitable<void> work, const char* what) {
 asio::awaitable<void> Control::pause(std::chrono::milliseconds time) {
     asio::steady_timer timer(*io_, time);
     (void)co_await timer.async_wait(kAwait);
+}
+
+asio::awaitable<void> Control::look_for_deadlocks() {
+    for (;;) {
+        co_await pause(kDeadlockLook);
+        core_.warn_of_deadlocks();
+    }
 }
 
 asio::awaitable<void> Control::accept_all() {

@@ -137,6 +137,7 @@ private:
         asio::awaitable<Result<std::shared_ptr<PeerState>>> work, std::optional<TimePoint> deadline);
     void spawn(asio::awaitable<void> work, const char* what);
     [[nodiscard]] asio::awaitable<void> accept_all();
+    [[nodiscard]] asio::awaitable<void> look_for_deadlocks();
     void close_acceptor();
     [[nodiscard]] asio::awaitable<void> pause(std::chrono::milliseconds time);
     [[nodiscard]] Result<Cookie> cookie();
