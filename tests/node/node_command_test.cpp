@@ -148,6 +148,43 @@ TEST(NodeCommand, SaysWhereAPathIsNoSocket) {
     EXPECT_TRUE(fs::is_regular_file(path));
 }
 
+TEST(NodeCommand, APayloadFileWithoutAnEndIsReadToTheLimitOnly) {
+    const Ran ran = run({rove(), "call", "127.0.0.1:1", "none.rove:none", "--payload-file", "/dev/zero"});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.err.find("the payload file /dev/zero has more than the 33554432 bytes that a call may have"),
+              std::string::npos)
+        << ran.err;
+}
+
+TEST(MovedFrom, NodesAndPeersSaySo) {
+    const auto says_so = [](const auto& use) {
+        try {
+            use();
+            ADD_FAILURE() << "nothing was said";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::invalid);
+            EXPECT_NE(std::string(error.what()).find("moved from"), std::string::npos) << error.what();
+        }
+    };
+    const NodeProcess server;
+    Node from({.log = "off"});
+    Peer link = from.connect(server.address());
+    const Peer kept = std::move(link);
+    Node to(std::move(from));
+    int object = 0;
+    says_so([&] { (void)from.connect("127.0.0.1:1"); });
+    says_so([&] { (void)from.poll(); });
+    says_so([&] { (void)from.address(); });
+    says_so([&] { (void)from.id(); });
+    says_so([&] { (void)from.node_count(); });
+    says_so([&] { from.share("object", object); });
+    says_so([&] { from.unshare("object"); });
+    from.wake();
+    says_so([&] { (void)link.ping(); });
+    says_so([&] { (void)link.node(); });
+    EXPECT_NO_THROW((void)kept.ping().get());
+}
+
 std::size_t resident_bytes(int pid) {
     std::ifstream statm("/proc/" + std::to_string(pid) + "/statm");
     std::size_t all = 0, resident = 0;

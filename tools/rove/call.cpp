@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -50,8 +49,14 @@ std::vector<std::byte> from_text(std::string_view text) {
 std::vector<std::byte> from_file(const std::string& path) {
     std::ifstream stream(path, std::ios::binary);
     if (!stream) throw Error(ErrorCode::invalid, "cannot read the payload file " + path);
-    const std::string text((std::istreambuf_iterator<char>(stream)), {});
-    return from_text(text);
+    // One byte more than can be sent: a device or a pipe need not end, and has no size.
+    std::vector<std::byte> bytes(Peer::message_bytes_max() + 1);
+    stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    bytes.resize(static_cast<std::size_t>(stream.gcount()));
+    if (bytes.size() > Peer::message_bytes_max())
+        throw Error(ErrorCode::invalid, "the payload file " + path + " has more than the " +
+                                            std::to_string(Peer::message_bytes_max()) + " bytes that a call may have");
+    return bytes;
 }
 
 std::string to_hex(std::span<const std::byte> bytes) {
