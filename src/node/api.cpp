@@ -23,19 +23,25 @@ namespace {
 NodeCore::Callee callee_of(const std::shared_ptr<PackageStore>& package, std::size_t entry) {
     return {.id = &package->function_ids()[entry], .package = &package, .name = package->manifest().entries[entry]};
 }
+// Of an object that may have been moved from.
+NodeCore& present(NodeCore* core) {
+    if (core == nullptr)
+        throw Error(ErrorCode::invalid, "this Node or Peer was moved from: use the one that it was moved to");
+    return *core;
+}
 // The node of something that is begun now.
 NodeCore& usable(NodeCore* core) {
-    return detail::usable(*core);
+    return detail::usable(present(core));
 }
 NodeCore& usable(const std::shared_ptr<NodeCore>& core) {
-    return detail::usable(*core);
+    return usable(core.get());
 }
 Within left_of(const Deadline& deadline) {
     return {deadline ? detail::ns_of(*deadline - Clock::now()) : -1};
 }
 // For what a shut down node still answers, and an inherited one does not.
 NodeCore& own(NodeCore* core) {
-    if (core->is_inherited()) throw_error(core->why_unusable());
+    if (present(core).is_inherited()) throw_error(core->why_unusable());
     return *core;
 }
 NodeCore& own(const std::shared_ptr<NodeCore>& core) {
@@ -327,16 +333,16 @@ unsigned Node::poll(std::chrono::milliseconds wait) {
     return usable(core).poll(wait);
 }
 void Node::wake() noexcept {
-    if (core_->is_usable()) core_->wake();
+    if (core_ && core_->is_usable()) core_->wake();
 }
 const std::string& Node::address() const {
-    return core_->address();
+    return present(core_.get()).address();
 }
 NodeId Node::id() const {
-    return core_->id();
+    return present(core_.get()).id();
 }
 std::uint32_t Node::node_count() const {
-    return core_->node_count();
+    return present(core_.get()).node_count();
 }
 
 }  // namespace rove
