@@ -171,7 +171,7 @@ TEST_P(Forks, AChildThatLivesOnHidesNobodysEnd) {
         std::array<int, 2> lives{}, ready{};
         ASSERT_EQ(pipe2(lives.data(), O_CLOEXEC), 0);  // the grandchild lives until its writing end is closed
         ASSERT_EQ(pipe2(ready.data(), O_CLOEXEC), 0);
-        const pid_t parent = fork();
+        const pid_t parent = fork_or_throw();
         if (parent == 0) {
             alarm(60);
             close(lives[1]);

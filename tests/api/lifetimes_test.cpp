@@ -101,7 +101,7 @@ TEST(LifetimesOfPrograms, AKilledOnesMemoryIsGivenBack) {
     int out[2];
     ASSERT_EQ(pipe(out), 0);
     const std::string program = built("api_lifetimes");
-    const pid_t holder = fork();
+    const pid_t holder = fork_or_throw();
     if (holder == 0) {
         dup2(out[1], 1);
         execl(program.c_str(), program.c_str(), "hold", server.address().c_str(), "900000", nullptr);

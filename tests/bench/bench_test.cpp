@@ -116,7 +116,7 @@ TEST(Bench, WrongUsageSaysSo) {
 // Its node is gone with it, whatever ends it.
 TEST(Bench, LeavesNoProcessBehind) {
     for (const int number : {SIGINT, SIGKILL}) {
-        const pid_t pid = fork();
+        const pid_t pid = fork_or_throw();
         if (pid == 0) {
             execl(rove().c_str(), "rove", "bench", "latency", "--runs", "1000", nullptr);
             _exit(127);

@@ -55,7 +55,7 @@ public:
         return read_all(offer.data(), theirs) && link.connect(offer).has_value();
     }
     void kill_it() {
-        kill(process_, SIGKILL);
+        if (process_ > 0) kill(process_, SIGKILL);  // -1 names every process of this user
         (void)end();
     }
     // Its exit status, once it has ended: it does when its input ends.

@@ -10,10 +10,13 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 
 extern char** environ;
@@ -36,7 +39,7 @@ int spawn(const std::vector<std::string>& command, const std::string& out, const
     for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
     const pid_t parent = getpid();
-    const pid_t pid = fork();
+    const pid_t pid = fork_or_throw();
     if (pid != 0) return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves nothing behind
     if (getppid() != parent) _exit(127);
@@ -58,6 +61,7 @@ std::string unique_name(const std::string& stem) {
 
 // Waits for the end, or kills.
 int reap(int pid, std::chrono::milliseconds limit) {
+    if (pid <= 0) throw std::logic_error("reap: there is no process");  // 0 and -1 name many
     const auto until = std::chrono::steady_clock::now() + limit;
     int status = 0;
     while (waitpid(pid, &status, WNOHANG) == 0) {
@@ -103,12 +107,15 @@ const std::filesystem::path& scratch() {
     return folder.path;
 }
 
+pid_t fork_or_throw() {
+    const pid_t pid = fork();
+    if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
+    return pid;
+}
+
 Ran run(const std::vector<std::string>& command, std::chrono::seconds limit) {
     const std::string out = unique_name("out"), err = unique_name("err");
-    const int pid = spawn(command, out, err);
-    EXPECT_GT(pid, 0) << command[0];
-    if (pid < 0) return {127, {}, {}};
-    const int status = reap(pid, limit);
+    const int status = reap(spawn(command, out, err), limit);
     return {status, read_all(out), read_all(err)};
 }
 
@@ -134,7 +141,7 @@ NodeProcess::NodeProcess(std::vector<std::string> options, const std::string& li
     command.insert(command.end(), options.begin(), options.end());
     pid_ = spawn(command, out, log_file_);
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (pid_ > 0 && std::chrono::steady_clock::now() < until) {
+    while (std::chrono::steady_clock::now() < until) {
         const std::string text = read_all(out);
         if (text.starts_with("listening ") && text.ends_with("\n")) {
             address_ = text.substr(10, text.size() - 11);
@@ -147,7 +154,8 @@ NodeProcess::NodeProcess(std::vector<std::string> options, const std::string& li
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    ADD_FAILURE() << "the node does not listen: " << log();
+    if (pid_ > 0) reap(std::exchange(pid_, -1), std::chrono::seconds(0));
+    throw std::runtime_error("the node does not listen: " + log());
 }
 
 NodeProcess::NodeProcess(NodeProcess&& other) noexcept
@@ -163,6 +171,8 @@ std::string NodeProcess::log() const {
     return read_all(log_file_);
 }
 void NodeProcess::signal(int number) const {
+    // kill(-1) would reach every process of this user.
+    if (pid_ <= 0) throw std::logic_error("signal: the node has ended, or was moved from");
     ::kill(pid_, number);
 }
 
@@ -173,9 +183,7 @@ void NodeProcess::stop() const {
 }
 
 int NodeProcess::wait() {
-    const int status = reap(pid_, std::chrono::seconds(10));
-    pid_ = -1;
-    return status;
+    return reap(std::exchange(pid_, -1), std::chrono::seconds(10));
 }
 
 void NodeProcess::kill_now() {

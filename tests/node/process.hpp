@@ -1,6 +1,8 @@
 // Real processes for the tests: `rove node` and other commands, ended whatever happens.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -21,6 +23,9 @@ struct Ran {
 // Runs a command to its end (killed after `limit`).
 [[nodiscard]] Ran run(const std::vector<std::string>& command, std::chrono::seconds limit = std::chrono::seconds(60));
 
+// fork(), which never gives -1: to kill(), -1 names every process of this user.
+[[nodiscard]] pid_t fork_or_throw();
+
 // Builds tests/packages/SOURCE once per set of flags, and gives the package's path.
 [[nodiscard]] std::string package(const std::string& source, const std::vector<std::string>& flags = {},
                                   const std::string& name = {});
@@ -28,7 +33,7 @@ struct Ran {
 // A `rove node` that is ended with the object.
 class NodeProcess {
 public:
-    // Starts it and waits for its `listening` line; fails the test when there is none.
+    // Starts it and waits for its `listening` line; throws where there is none, so that there is no NodeProcess without a process.
     explicit NodeProcess(std::vector<std::string> options = {}, const std::string& listen = "127.0.0.1:0");
     NodeProcess(NodeProcess&& other) noexcept;
     NodeProcess& operator=(NodeProcess&& other) noexcept {
@@ -41,8 +46,8 @@ public:
     [[nodiscard]] const std::string& address() const { return address_; }
     [[nodiscard]] int pid() const { return pid_; }
     [[nodiscard]] std::string log() const;  // what it has written to stderr so far
-    void signal(int number) const;
-    int wait();  // its exit status; 128 + signal
+    void signal(int number) const;          // throws after wait(), as wait() does
+    int wait();                             // its exit status; 128 + signal
     void kill_now();
     void stop() const;  // SIGSTOP, and waits until it has stopped
 
