@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static long counter;
+static _Atomic long counter;  // several threads of a node may run `count` at once
 
 ROVE_ENTRY void count(rove_here* here, const void* payload, size_t size) {
     (void)payload, (void)size;
-    ++counter;
-    rove_reply(here, &counter, sizeof counter);
+    const long now = ++counter;
+    rove_reply(here, &now, sizeof now);
 }
 
 ROVE_ENTRY void echo(rove_here* here, const void* payload, size_t size) {
