@@ -1,62 +1,9 @@
 // Members that lie: whose word about ids is believed, and what healing may cost.
+#include "liar.hpp"
 #include "node/control/control.hpp"
-#include "raw_meeting.hpp"
 
 namespace rove::test {
 namespace {
-
-// A member made by hand: it has an id, a certificate and a link, and tells lies.
-class Liar {
-public:
-    void joins(const std::string& address) { meets(address, Role::join); }
-    // Meets the node there; says nothing of functions, and opens a stream.
-    void meets(const std::string& address, Role role) {
-        control_.emplace_back(address);
-        const Raw& socket = control_.back();
-        Hello hello{.role = role};
-        randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
-        socket.send(encode(hello));
-        const auto challenge = decode<Challenge>(socket.receive());
-        ASSERT_TRUE(challenge);
-        socket.send(encode(ProofGiven{}));
-        socket.send(encode(Request{.triple = "x86_64-linux-gnu",
-                                   .address = address_,
-                                   .key = keys_.key(),
-                                   .signature = keys_.sign(statement("peer", challenge->nonce, hello.nonce)),
-                                   .certificate = certificate_,
-                                   .offer = {}}));
-        const ByteBuffer answer = socket.receive();
-        const auto welcome = decode<Welcome>(answer);
-        ASSERT_TRUE(welcome) << (decode<Goodbye>(answer) ? decode<Goodbye>(answer)->text : "");
-        lanes_.emplace_back(address);
-        lanes_.back().send(encode(LaneHello{.ticket = welcome->ticket}));
-        socket.send(encode(Connected{.lane = Lane::stream}));
-        const auto settled = decode<Settled>(socket.receive());
-        ASSERT_TRUE(settled);
-        if (role == Role::join) certificate_ = settled->certificate;
-    }
-    [[nodiscard]] const wire::control::Certificate& certificate() const { return certificate_; }
-    [[nodiscard]] const KeyPair& keys() const { return keys_; }
-    // To the node that it met last.
-    void tells(const std::vector<wire::control::Member>& members) const {
-        control_.back().send(encode(wire::control::Members{.members = members}));
-    }
-    // The node has read everything once this returns.
-    [[nodiscard]] bool leaves() const {
-        control_.back().send(encode(Goodbye{}));
-        return control_.back().is_ended();
-    }
-
-private:
-    KeyPair keys_;
-    std::string address_ = unix_address();
-    wire::control::Certificate certificate_;
-    std::vector<Raw> control_, lanes_;
-};
-
-bool has_streams() {
-    return options().fabric == FabricChoice::best || options().fabric == FabricChoice::tcp;
-}
 
 TEST(Membership, OnlyWhoGivesIdsIsBelieved) {
     if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
@@ -82,6 +29,52 @@ TEST(Membership, OnlyWhoGivesIdsIsBelieved) {
     EXPECT_EQ(first.node_count(), 2U);
     Node next(options(unix_address(), first.address()));
     EXPECT_EQ(next.id(), 2U);
+}
+
+// Certificates by a member that gives ids: for another cluster, and by the hand of one that it has only told of.
+TEST(Membership, CertificatesAreForThisClusterAndByTheProven) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    auto first = std::make_unique<Node>(options(unix_address()));
+    Liar liar;
+    ASSERT_NO_FATAL_FAILURE(liar.joins(first->address()));
+    NodeOptions impatient = options(unix_address(), first->address());
+    impatient.connect_timeout = 3s;  // for how long the silent one holds it up
+    Node second(impatient);
+    ASSERT_NO_FATAL_FAILURE(liar.meets(second.address(), Role::member));
+    first.reset();  // from here on the liar has the lowest id
+    const Impostor impostor;
+    Request request{.triple = {}, .address = unix_address(), .offer = {}};
+    const auto vouched = [&](NodeId issuer, const KeyPair& by, const auto& cluster) {
+        request.certificate = {.id = 3, .generation = 1, .issuer = issuer, .cluster = cluster, .signature = {}};
+        request.certificate.signature = by.sign(statement(request.certificate, request.address, impostor.keys.key()));
+        const ByteBuffer answer = impostor.answer(second.address(), Role::member, request);
+        if (decode<Welcome>(answer)) return std::string("welcome");
+        const auto goodbye = decode<Goodbye>(answer);
+        return goodbye ? goodbye->text : "it said nothing";
+    };
+    const auto refused = [](const std::string& said) {
+        return said.find("no member that gives ids says so") != std::string::npos;
+    };
+    std::string said;
+    EXPECT_TRUE(soon([&] { return (said = vouched(1, liar.keys(), liar.cluster())) == "welcome"; })) << said;
+    auto other = liar.cluster();
+    reinterpret_cast<std::byte&>(other) ^= std::byte{1};
+    said = vouched(1, liar.keys(), other);
+    EXPECT_TRUE(refused(said)) << "for another cluster: " << said;
+    // The second node had its id from the first. Who is told to be the first now, has proven nothing.
+    std::atomic<bool> sought = false;
+    FakeNode silent([&](const Raw& guest) {
+        sought = true;
+        (void)guest.is_ended();
+    });
+    const KeyPair told;
+    ASSERT_TRUE(soon([&] {
+        liar.tells({{0, 0xF000'0000U, silent.address(), told.key()}});
+        return sought.load();
+    }));
+    said = vouched(0, told, liar.cluster());
+    EXPECT_TRUE(refused(said)) << "by one who was only told of: " << said;
+    EXPECT_EQ(vouched(1, liar.keys(), liar.cluster()), "welcome");
 }
 
 // The one that gives ids lies, too: of many members at one address, where nobody answers.

@@ -112,12 +112,18 @@ TEST(Strangers, NoTicketIsGuessed) {
 
 // The same the other way round: whoever answers, the client gets an error, in time.
 TEST(HostileNodes, AreErrorsToThoseWhoMeetThem) {
-    const std::vector<std::pair<const char*, std::function<void(const Raw&)>>> ways{
-        {"nested", [](const Raw& guest) { guest.send(raw(length(200'000) + std::string(200'000, '\x81'))); }},
-        {"huge", [](const Raw& guest) { guest.send(raw(length(0xFFFF'FFF0))); }},
-        {"another kind", [](const Raw& guest) { guest.send(encode(Connected{})); }},
-        {"half a message", [](const Raw& guest) { guest.send(Bytes(encode(Challenge{})).first(20)); }},
-        {"a welcome with the wrong id",
+    struct Way {
+        const char* says;  // the error
+        std::function<void(const Raw&)> serve;
+    };
+    const std::vector<Way> ways{
+        {"its control message has 200000 bytes, where 1 to",
+         [](const Raw& guest) { guest.send(raw(length(200'000) + std::string(200'000, '\x81'))); }},
+        {"its control message has 4294967280 bytes, where 1 to",
+         [](const Raw& guest) { guest.send(raw(length(0xFFFF'FFF0))); }},
+        {"its control message is no challenge", [](const Raw& guest) { guest.send(encode(Connected{})); }},
+        {"the control connection ended", [](const Raw& guest) { guest.send(Bytes(encode(Challenge{})).first(20)); }},
+        {"it gave an id that is not a client's of its own",
          [](const Raw& guest) {
              (void)guest.receive();
              guest.send(encode(Challenge{}));
@@ -125,7 +131,7 @@ TEST(HostileNodes, AreErrorsToThoseWhoMeetThem) {
              (void)guest.receive();
              guest.send(encode(Welcome{.id = 0, .you = 3, .triple = "x", .resident = {}, .offer = {}}));
          }},
-        {"a junk offer",
+        {"there is no lane to it: no transport reaches the peer: its offer is of another kind",
          [](const Raw& guest) {
              (void)guest.receive();
              guest.send(encode(Challenge{}));
@@ -139,10 +145,11 @@ TEST(HostileNodes, AreErrorsToThoseWhoMeetThem) {
          }},
     };
     Node client(options());
-    for (const auto& [what, way] : ways) {
-        SCOPED_TRACE(what);
-        FakeNode fake(way);
-        EXPECT_NE(error_of([&] { (void)client.connect(fake.address()); }).code(), ErrorCode::internal);
+    for (const auto& [says, serve] : ways) {
+        FakeNode fake(serve);
+        const Error error = error_of([&] { (void)client.connect(fake.address()); });
+        EXPECT_NE(error.message().find(says), std::string::npos) << error.message();
+        EXPECT_NE(error.code(), ErrorCode::internal) << error.message();
     }
     // To join: sent on in a circle.
     std::string next;

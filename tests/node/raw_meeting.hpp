@@ -175,17 +175,27 @@ struct Impostor {
     KeyPair keys;
     std::optional<Goodbye> meets(const std::string& address, Role role, Request request) const {
         const Raw socket(address);
+        return asks(socket, role, std::move(request)) ? socket.goodbye() : std::nullopt;
+    }
+    // The node's first answer: a welcome, or why not.
+    [[nodiscard]] ByteBuffer answer(const std::string& address, Role role, Request request) const {
+        const Raw socket(address);
+        return asks(socket, role, std::move(request)) ? socket.receive() : ByteBuffer();
+    }
+
+private:
+    bool asks(const Raw& socket, Role role, Request request) const {
         Hello hello{.role = role};
         randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
         socket.send(encode(hello));
         const auto challenge = decode<Challenge>(socket.receive());
-        if (!challenge) return std::nullopt;
+        if (!challenge) return false;
         request.triple = "x86_64-linux-gnu";
         request.key = keys.key();
         request.signature = keys.sign(statement("peer", challenge->nonce, hello.nonce));
         socket.send(encode(ProofGiven{}));
         socket.send(encode(request));
-        return socket.goodbye();
+        return true;
     }
 };
 

@@ -1,0 +1,141 @@
+// What the opener of a meeting checks of the process that answers: whether it is the one that this node wants to meet, and whether it
+// takes this node for what it is.
+#include "liar.hpp"
+
+namespace rove::test {
+namespace {
+
+// Answers as a node does, up to the welcome; `change` makes that wrong. Whoever opens the meeting says why it is not taken.
+class AnswersByHand {
+public:
+    using Change = std::function<void(Welcome&, Bytes statement)>;
+    AnswersByHand(const KeyPair& keys, Change change)
+        : keys_(keys), change_(std::move(change)), fake_([this](const Raw& guest) { serve(guest); }) {}
+    [[nodiscard]] const std::string& address() const { return fake_.address(); }
+    [[nodiscard]] std::string said() {
+        auto said = said_.get_future();
+        return said.wait_for(kPatience) == std::future_status::ready ? said.get() : "nobody came";
+    }
+    Welcome welcome{.triple = "x86_64-linux-gnu", .resident = {}, .offer = {}};
+
+private:
+    void serve(const Raw& guest) {
+        const auto hello = decode<Hello>(guest.receive());
+        if (!hello) return;
+        Challenge challenge;
+        randombytes_buf(challenge.nonce.bytes.data(), challenge.nonce.bytes.size());
+        guest.send(encode(challenge));
+        (void)guest.receive();  // the proof …
+        (void)guest.receive();  // … and the request
+        const auto shown = statement("node", challenge.nonce, hello->nonce);
+        Welcome answer = welcome;
+        answer.key = keys_.key();
+        answer.signature = keys_.sign(shown);
+        change_(answer, shown);
+        guest.send(encode(answer));
+        const auto goodbye = guest.goodbye();
+        if (!std::exchange(answered_, true)) said_.set_value(goodbye ? goodbye->text : "it took the welcome");
+    }
+    const KeyPair& keys_;
+    const Change change_;
+    std::promise<std::string> said_;
+    bool answered_ = false;
+    FakeNode fake_;  // last: its thread uses the others
+};
+
+// A member dies, and another process is at its address: what the node says there, which looks for its member.
+std::string said_to_a_member(const AnswersByHand::Change& change) {
+    Node first(options(unix_address()));
+    const auto keys = std::make_shared<const KeyPair>();
+    AnswersByHand there(*keys, change);
+    Liar member(there.address(), keys);
+    member.joins(first.address());
+    if (testing::Test::HasFatalFailure()) return "it did not join";
+    there.welcome.id = member.certificate().id;
+    there.welcome.you = first.id();
+    there.welcome.count = 2;
+    there.welcome.cluster = member.cluster();
+    member.dies();
+    return there.said();
+}
+
+void as_it_should_be(Welcome&, Bytes) {}
+
+TEST(Opening, AMemberIsWhoHasItsKeyItsIdAndItsCluster) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    const KeyPair others;
+    const std::vector<std::pair<const char*, AnswersByHand::Change>> wrong{
+        {"cluster", [](Welcome& welcome, Bytes) { reinterpret_cast<std::byte&>(welcome.cluster) ^= std::byte{1}; }},
+        {"id", [](Welcome& welcome, Bytes) { ++welcome.id; }},
+        {"key",
+         [&](Welcome& welcome, Bytes shown) {
+             welcome.key = others.key();
+             welcome.signature = others.sign(shown);
+         }},
+    };
+    for (const auto& [what, change] : wrong) {
+        const std::string said = said_to_a_member(change);
+        EXPECT_NE(said.find("node 1 is not there any more: another process is at "), std::string::npos)
+            << "another " << what << ": " << said;
+    }
+    const std::string said = said_to_a_member(as_it_should_be);
+    EXPECT_NE(said.find("there is no lane to it"), std::string::npos) << "nothing else is wrong: " << said;
+}
+
+TEST(Opening, AMemberTakesThisNodeForWhatItIs) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    const std::string said = said_to_a_member([](Welcome& welcome, Bytes) { welcome.you = 5; });
+    EXPECT_NE(said.find("it takes this node for another one"), std::string::npos) << said;
+}
+
+TEST(Opening, AMemberHasTheKeyThatItSays) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    const KeyPair others;
+    const std::string said =
+        said_to_a_member([&](Welcome& welcome, Bytes shown) { welcome.signature = others.sign(shown); });
+    EXPECT_NE(said.find("it does not have the key that it says it has"), std::string::npos) << said;
+}
+
+// Who joins has nothing to compare the key with, but the node must have it: others are told of it by that key.
+TEST(Opening, WhoeverIsJoinedHasTheKeyThatItSays) {
+    const KeyPair keys, others;
+    const auto joining = [&](const AnswersByHand::Change& change) {
+        AnswersByHand there(keys, change);
+        there.welcome.id = 0;
+        there.welcome.you = 1;
+        there.welcome.count = 2;
+        return error_of([&] { Node joins(options(unix_address(), there.address())); });
+    };
+    const Error another = joining([&](Welcome& welcome, Bytes shown) { welcome.signature = others.sign(shown); });
+    EXPECT_EQ(another.code(), ErrorCode::refused);
+    EXPECT_NE(another.message().find("it does not have the key that it says it has"), std::string::npos)
+        << another.message();
+    const Error earlier = joining([&](Welcome& welcome, Bytes) {
+        welcome.signature = keys.sign(statement("node", Nonce{}, Nonce{}));  // of a meeting that was
+    });
+    EXPECT_NE(earlier.message().find("it does not have the key that it says it has"), std::string::npos)
+        << earlier.message();
+    for (const NodeId given : {0U, client_id(0, 1)}) {
+        const Error id = joining([&](Welcome& welcome, Bytes) { welcome.you = given; });
+        EXPECT_NE(id.message().find("it gave an id that is not a member's"), std::string::npos) << id.message();
+    }
+    const Error lane = joining(as_it_should_be);
+    EXPECT_NE(lane.message().find("there is no lane to it"), std::string::npos) << lane.message();
+}
+
+TEST(Opening, AClientsIdIsOneOfTheNodeThatGaveIt) {
+    const KeyPair keys;
+    const auto meeting = [&](NodeId given) {
+        AnswersByHand there(keys, as_it_should_be);
+        there.welcome.id = 2;
+        there.welcome.you = given;
+        Node client(options());
+        return error_of([&] { (void)client.connect(there.address()); }).message();
+    };
+    for (const NodeId given : {0U, 2U, 3U, client_id(0, 1), client_id(3, 1)})
+        EXPECT_NE(meeting(given).find("it gave an id that is not a client's of its own"), std::string::npos) << given;
+    EXPECT_NE(meeting(client_id(2, 1)).find("there is no lane to it"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rove::test
