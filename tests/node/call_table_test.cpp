@@ -136,6 +136,16 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     ASSERT_TRUE(without_memory.error());
     EXPECT_EQ(without_memory.error()->code(), ErrorCode::overloaded);
 
+    // What a sink has been given cannot be given again.
+    CallSlot& again = *table.flying(*table.begin(nullptr));
+    again.sink = &sink;
+    taking = {};
+    EXPECT_EQ(table.gather(again, 0, 300, ByteBuffer(100)), taken);
+    EXPECT_EQ(table.gather(again, 0, 300, ByteBuffer(100)), ended) << "the link was cut";
+    EXPECT_EQ(taking.bytes, 100U);
+    ASSERT_TRUE(again.error());
+    EXPECT_EQ(again.error()->code(), ErrorCode::disconnected);
+
     // Nobody waits when the first part comes: it stays here until somebody does.
     CallSlot& kept = *table.flying(*table.begin(nullptr));
     EXPECT_EQ(table.gather(kept, 0, 10, ByteBuffer(4, std::byte{7})), taken);

@@ -83,6 +83,37 @@ TEST_P(LinkEnd, SaysWhyTheOtherSideCutIt) {
     }
 }
 
+// What has arrived counts where the link has gone before anybody looks; it is checked as what arrives at any other time.
+TEST(LastReplies, AreCheckedAsOthersAre) {
+    for (const std::uint8_t marks : {std::uint8_t{0}, std::uint8_t{wire::kNamed}}) {
+        NodeOptions own = options("127.0.0.1:0");
+        own.fabric = FabricChoice::shm;
+        own.own_thread = false;
+        Node enemy(own);
+        own.join = enemy.address();
+        Node caller(own);
+        const Peer back = enemy.connect(caller.address()), peer = caller.connect(enemy.address());
+        Call<int> call = peer.async(fn<one_more>, 6);
+        wire::Frame frame;
+        ASSERT_TRUE(soon([&] { return detail::Edge::state(back)->link->next(fabric::Traffic::calls, frame); }));
+        const int result = 7;
+        write_frame(back, fabric::Traffic::replies,
+                    {.kind = wire::Kind::reply,
+                     .flags = marks,
+                     .generation = frame.header.generation,
+                     .node = caller.id(),
+                     .call = frame.header.call},
+                    {}, std::as_bytes(std::span(&result, 1)));
+        const auto state = detail::Edge::state(peer);
+        detail::Edge::core(peer)->lose(state, state->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+        const Call<int> next = peer.async(fn<one_more>, 1);  // meets it again before anybody looks
+        if (marks == 0)
+            EXPECT_EQ(call.get(), result);
+        else
+            EXPECT_EQ(error_of([&] { (void)call.get(); }).code(), ErrorCode::disconnected) << "it was believed";
+    }
+}
+
 TEST_P(LinkEnd, OfAClientThatLeavesIsNoWarning) {
     const std::string basics = package("basics.c");
     NodeProcess node({"--fabric", GetParam() == FabricChoice::shm ? "shm" : "tcp"});

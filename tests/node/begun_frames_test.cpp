@@ -1,0 +1,51 @@
+// A frame that is being filled in place while the link that it is for is cut, and the peer met again.
+#include "bytes.hpp"
+#include "hand_made.hpp"
+
+namespace rove::test {
+namespace {
+
+class BegunFrames : public OnFabrics {
+protected:
+    [[nodiscard]] long count() const { return as<long>(peer().call(entry_).get()); }
+    [[nodiscard]] PeerState& state() const { return *detail::Edge::state(peer()); }
+    // Another thread's call, for this one's frame may be open.
+    void is_met_again() const {
+        const auto core = detail::Edge::core(peer());
+        const std::uint64_t meeting = state().meeting;
+        core->lose(detail::Edge::state(peer()), meeting, Error(ErrorCode::disconnected, "the test cut it"));
+        std::thread([&] { (void)peer().ping().get(); }).join();
+        ASSERT_NE(state().meeting, meeting);
+        EXPECT_EQ(count(), 2);  // the peer has told its handle again
+    }
+    Entry entry_ = Package::open(package("basics.c")).entry("count");
+};
+ROVE_ON_FABRICS(BegunFrames);
+
+TEST_P(BegunFrames, AreNotPostedOnALaterLink) {
+    ASSERT_EQ(count(), 1);
+    CallFrame frame = peer().begin(entry_, 8);
+    ASSERT_NO_FATAL_FAILURE(is_met_again());
+    const auto sent = peer().counters().frames_sent;
+    const Error error = error_of([&] { frame.post(); });
+    EXPECT_EQ(error.code(), ErrorCode::disconnected);
+    EXPECT_NE(error.message().find("went before the frame for it was posted"), std::string::npos) << error.message();
+    EXPECT_EQ(peer().counters().frames_sent, sent);
+    EXPECT_EQ(count(), 3);
+}
+
+// Nor does one that is dropped end what another thread has begun on the later link.
+TEST_P(BegunFrames, AreDroppedOnTheirOwnLinkOnly) {
+    ASSERT_EQ(count(), 1);
+    auto earlier = std::make_unique<CallFrame>(peer().begin(entry_, 8));
+    ASSERT_NO_FATAL_FAILURE(is_met_again());
+    CallFrame later = peer().begin(entry_, 8);
+    ASSERT_TRUE(state().frame_open);
+    earlier.reset();
+    EXPECT_TRUE(state().frame_open) << "others would write into the frame that is being filled";
+    later.post();
+    EXPECT_EQ(count(), 4);
+}
+
+}  // namespace
+}  // namespace rove::test
