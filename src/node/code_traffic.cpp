@@ -244,13 +244,12 @@ void NodeCore::ask_again_later() {
     for (const auto& peer : peers_) mark(peer->parked);
 }
 
-// With kNamed: "your handle, which I used and you no longer know, meant this function"; believed when it was asked.
+// With kNamed: "your handle, which I used and you no longer know, meant this function"; believed where a call by that handle waits,
+// for then this node has asked.
 void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
     const FunctionId function = FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
     if ((frame.header.flags & wire::kNamed) == 0) return from.learn_handle(function, frame.header.handle);
-    if (!from.parked || !from.parked->asked || from.parked->function != FunctionId{} ||
-        from.parked->handle != frame.header.handle)
-        return;
+    if (!from.parked || from.parked->function != FunctionId{} || from.parked->handle != frame.header.handle) return;
     from.parked->function = function;
     if (from.aliases.size() >= kBindingsMax) from.aliases.clear();
     from.aliases[frame.header.handle] = function;

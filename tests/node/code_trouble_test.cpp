@@ -1,6 +1,7 @@
 // Code that peers ask for, announce and answer as no honest one does: nobody else's calls suffer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bytes.hpp"
@@ -62,13 +63,22 @@ TEST_P(CodeTrouble, AClientAsksForItselfOnly) {
     EXPECT_EQ(honest_->sync(fn<add>, 2, 2), 4);
 }
 
-// What a handle meant is told by who was asked for it.
+int take_away(int a, int b) {
+    return a - b;
+}
+
+// What a handle meant is told by who was asked for it: else the handle means what it did.
 TEST_P(CodeTrouble, AHandleIsNamedOnlyWhereItWasAskedFor) {
-    const std::uint32_t handle = detail::Edge::state(*link_)->bindings.begin()->second;
-    const FunctionId other{};
-    write_frame(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kNamed, .handle = handle}, other.raw());
-    is_served_on();
-    is_served_on();
+    const std::uint32_t handle = this->handle();  // add's
+    ASSERT_EQ(link_->sync(fn<take_away>, 3, 2), 1);
+    const PeerState& state = *detail::Edge::state(*link_);
+    const auto other = std::ranges::find_if(state.bindings, [&](const auto& each) { return each.second != handle; });
+    ASSERT_NE(other, state.bindings.end());
+    write_frame(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kNamed, .handle = handle},
+                other->first.raw());
+    for (int i = 0; i < 3; ++i) (void)link_->ping().get();  // it has been read: replies are, before calls
+    EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5) << "it is believed unasked";
+    EXPECT_EQ(link_->sync(fn<take_away>, 3, 2), 1);
 }
 
 TEST_P(CodeTrouble, InlineCodeIsThatOfTheFunctionItNames) {
