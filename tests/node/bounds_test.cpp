@@ -1,6 +1,7 @@
 // What all peers together may take of a node: memory for payloads on their way, for frames that wait for room, for buffers. And
 // that what is given up, freed or left behind by the dead is room again.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cstring>
@@ -366,6 +367,33 @@ TEST(MemoryTable, MappingsAreBoundedAndThenItIsTheHeap) {
     const auto again = table.allocate(kBytes, 1);
     ASSERT_TRUE(again);
     EXPECT_NE(again->pid, 0);
+}
+
+// Mappings that have gone, in each way in which they go, and those that could not be made.
+TEST(MemoryTable, OnlyMappingsThatAreThereAreCounted) {
+    constexpr std::size_t kBytes = 16 * 1024;
+    MemoryTable table(2 * kBytes * MemoryTable::kMappingsMax);
+    const auto is_mapped = [&] {
+        const auto place = table.allocate(kBytes, 1);
+        if (place) table.free(place->key);
+        return place && place->pid != 0;
+    };
+    for (std::size_t i = 0; i < MemoryTable::kMappingsMax; ++i) ASSERT_TRUE(is_mapped()) << i << " were freed";
+    for (std::size_t i = 0; i < MemoryTable::kMappingsMax; ++i) ASSERT_TRUE(table.allocate(kBytes, 2));
+    EXPECT_FALSE(is_mapped());
+    table.free_all_of(2);
+    while (table.sweep() > 0) {
+    }
+    EXPECT_TRUE(is_mapped()) << "their owner has gone";
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    bool any = false;
+    for (std::size_t i = 0; i < MemoryTable::kMappingsMax; ++i) any = is_mapped() || any;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_FALSE(any) << "there were no descriptors for them";
+    EXPECT_TRUE(is_mapped()) << "those that could not be made are counted";
 }
 
 TEST(MemoryTable, FilesAreOpenUntilTheyAreMappedAndNeverMany) {
