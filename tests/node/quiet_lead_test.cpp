@@ -1,0 +1,72 @@
+// Threads that wait quietly leave the lead to those that take calls as well, and have it where none of those is left.
+#include <atomic>
+#include <thread>
+
+#include "../api/nodes.hpp"
+#include "soon.hpp"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kRounds = 20;
+std::atomic<bool> may_begin, holds, may_end;
+
+void hold() {
+    holds = true;
+    (void)soon([] { return may_end.load(); });
+}
+// The first call's: has its caller's leader held up in a function, and replies meanwhile.
+void begins(Here& here) {
+    (void)soon([] { return may_begin.load(); });
+    here.caller().post(fn<hold>);
+    (void)soon([] { return holds.load(); });
+}
+void replies_meanwhile() {
+    (void)soon([] { return holds.load(); });
+}
+void replies_later() {
+    (void)soon([] { return holds.load(); });
+    std::this_thread::sleep_for(10ms);  // the others' replies are there
+    may_end = true;
+    std::this_thread::sleep_for(20ms);
+}
+
+// The leader finds another one's reply beside its own. That one is told that the lead is free and does not want it any more, and a quiet
+// one may have looked before: then it is told again.
+TEST(QuietLead, IsNotForgottenByWhoDoesNotWantIt) {
+    (void)scratch();
+    NodeOptions serves;
+    serves.listen = "127.0.0.1:0";
+    serves.log = "error";
+    serves.threads = 4;  // each of these functions keeps one
+    Node server(serves);
+    NodeOptions own;
+    own.log = "error";
+    own.own_thread = false;
+    own.threads = 1;  // it ends a function before another thread leads
+    Node client(own);
+    const Peer peer = client.connect(server.address());
+    for (int round = 0; round < kRounds; ++round) {
+        may_begin = holds = may_end = false;
+        Call<void> first = peer.async(fn<begins>), second = peer.async(fn<replies_meanwhile>),
+                   quiet = peer.async(fn<replies_later>);
+        bool answered = false;
+        std::thread leads([&] { first.get(); });
+        std::this_thread::sleep_for(2ms);
+        std::thread waits_quietly([&] {
+            const NoNesting scope;
+            answered = quiet.wait_for(20s);
+        });
+        std::this_thread::sleep_for(2ms);
+        std::thread waits([&] { second.get(); });
+        std::this_thread::sleep_for(5ms);  // each is where it waits, or this round shows nothing
+        may_begin = true;
+        for (std::thread* each : {&leads, &waits, &waits_quietly}) each->join();
+        ASSERT_TRUE(answered) << "in round " << round << ": nobody leads";
+    }
+}
+
+}  // namespace
+}  // namespace rove::test
