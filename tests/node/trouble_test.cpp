@@ -273,6 +273,7 @@ TEST(Trouble, AnotherLocalUserIsRefused) {
     const std::string copy = (scratch() / "their-cookie").string();
     const std::string theirs = (scratch() / "rove").string();  // the build's may be where only root can go
     std::filesystem::copy_file(rove(), theirs);
+    std::filesystem::permissions(theirs, std::filesystem::perms(0755));  // whatever the umask of who built it
     for (const std::string& address : {by_tcp.address(), by_socket.address()}) {
         const Ran ran =
             run({"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "ROVE_COOKIE=" + copy, theirs,
@@ -288,6 +289,20 @@ TEST(Trouble, AnotherLocalUserIsRefused) {
     const Ran ran = run({rove(), "node", "--listen", "127.0.0.1:0", "--cookie", open_cookie});
     EXPECT_EQ(ran.status, 1);
     EXPECT_NE(ran.err.find("readable by no one else"), std::string::npos) << ran.err;
+}
+
+// What is there is not the node's to change: a cookie may be named in /tmp.
+TEST(Trouble, OnlyAFolderThatIsMadeForTheCookieIsClosedToOthers) {
+    using std::filesystem::perms;
+    const std::filesystem::path there = scratch() / "there", made = scratch() / "made";
+    std::filesystem::create_directory(there);
+    std::filesystem::permissions(there, perms(0777) | perms::sticky_bit);
+    for (const auto& folder : {there, made}) {
+        const NodeProcess node({"--cookie", folder / "cookie"});
+        EXPECT_TRUE(std::filesystem::exists(folder / "cookie"));
+    }
+    EXPECT_EQ(std::filesystem::status(there).permissions(), perms(0777) | perms::sticky_bit);
+    EXPECT_EQ(std::filesystem::status(made).permissions(), perms(0700));
 }
 
 TEST(Trouble, TwoEndsWithDifferentFabricsSaySo) {

@@ -22,8 +22,8 @@ std::filesystem::path home() {
 // first of two processes wins.
 Status make(const std::filesystem::path& path) {
     std::error_code ignored;
-    std::filesystem::create_directories(path.parent_path(), ignored);
-    (void)chmod(path.parent_path().c_str(), 0700);
+    // A folder that is there already is somebody's: /tmp, say.
+    if (std::filesystem::create_directories(path.parent_path(), ignored)) (void)chmod(path.parent_path().c_str(), 0700);
     std::string temporary = path.string() + ".XXXXXX";
     const int file = mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
     if (file < 0)
