@@ -18,7 +18,7 @@ namespace rove::control {
 // Clients of one node, by the 16 bits of their ids.
 inline constexpr std::size_t kClientsMax = 65536;
 // Connections that have proven nothing yet: one more, and one makes room (Strangers). Each costs a descriptor and some 4 KiB (its
-// coroutine, its socket, 71 bytes of message): 256 KiB.
+// coroutine, its socket, 40 bytes of message): 256 KiB.
 inline constexpr std::size_t kUnprovenMax = 64;
 
 class ClientIndex;
