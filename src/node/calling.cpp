@@ -337,7 +337,7 @@ unsigned NodeCore::tell_of_room() {
             wait->told = true;
             ++told;
         }
-    if (told > 0) changed_.notify_all();
+    if (told > 0) tell_waiting();
     return told;
 }
 

@@ -228,7 +228,7 @@ void NodeCore::lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meetin
     housekeeping_due_ = {};
     housekeeping_in_ = 1;
     wake_leader();
-    changed_.notify_all();
+    tell_waiting();
 }
 
 void NodeCore::member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why) {

@@ -252,8 +252,9 @@ private:
     struct Lead {
         Lock& lock;
         Baton::Turn turn;
-        bool limited = false;  // it waits with a time limit: what may run long is left to a follower
-        Watch watch{};         // what it spins on
+        bool limited = false;            // it waits with a time limit: what may run long is left to a follower
+        Watch watch{};                   // what it spins on
+        std::uint64_t changes_seen = 0;  // it sleeps only if there have been no more
         // It waits for a short time, in which nothing must run on top of it: functions are left to others.
         bool holds_back = false;
         LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
@@ -295,8 +296,11 @@ private:
         if (whom.follower) followers_changed_.notify_one();
         if (whom.sleeper) sleeper_.kick();
     }
+    // Something has changed that threads wait for, and it need not be the leader who changed it: the leader may wait for it as well.
     void tell_waiting() {
+        ++changes_;
         if (baton_.has_waiting()) changed_.notify_all();
+        if (baton_.has_sleeping()) sleeper_.kick();
     }
     // This thread is in the function that the leader runs.
     [[nodiscard]] bool runs_as_leader() const {
@@ -529,6 +533,7 @@ private:
     std::condition_variable_any changed_;  // for threads that wait for a call: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     std::condition_variable_any standby_changed_;    // for the one that stands by: the node ends
+    std::uint64_t changes_ = 0;                      // of what threads wait for, ever
     std::vector<RoomWait*> room_waits_;              // threads that wait for room
     unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
     unsigned spin_turns_ = kSpinTurnsMax;
@@ -546,24 +551,20 @@ private:
     Complaints complaints_;                      // of peers
     Watch spare_watch_;                          // of whoever led last; its links end before their fabric does
     CallTable calls_;
-    std::deque<CallId>
-        ready_;  // calls that ended and notify somebody. One that is forgotten meanwhile notifies nobody.
-    std::vector<std::shared_ptr<PeerState>> peers_;  // only the leader takes any away
-    std::vector<std::shared_ptr<fabric::Link>>
-        buried_;                       // links that ended: a function may still run on a frame of theirs
-    std::vector<PeerState*> members_;  // by dense id; null: gone, or myself
-    AbsentMembers absent_;             // members without a link
+    std::deque<CallId> ready_;  // calls that ended and notify somebody, where nobody has forgotten them meanwhile
+    std::vector<std::shared_ptr<PeerState>> peers_;      // only the leader takes any away
+    std::vector<std::shared_ptr<fabric::Link>> buried_;  // that ended: a function may still run on a frame of theirs
+    std::vector<PeerState*> members_;                    // by dense id; null: gone, or myself
+    AbsentMembers absent_;                               // members without a link
     std::unordered_map<NodeId, PeerState*> clients_;
     std::uint64_t meetings_ = 0;                      // ever, with whomever
     std::unordered_map<NodeId, PeerState*> foreign_;  // nodes of which this one is a client, by PeerState::back
     NodeId foreign_count_ = 0;
     mutable PeerState* routed_ = nullptr;      // the client that a frame was routed to last …
     mutable std::uint64_t route_version_ = 0;  // … when the links were these
-    std::unordered_map<FunctionId, std::shared_ptr<PackageStore>>
-        own_functions_;  // functions of this program's own packages
-    std::unordered_map<FunctionId, FunctionId>
-        shipped_as_;                          // functions of this program, by the ids they have as residents
-    std::array<SeenInline, 64> seen_inline_;  // by some bits of the function's id
+    std::unordered_map<FunctionId, std::shared_ptr<PackageStore>> own_functions_;  // of this program's own packages
+    std::unordered_map<FunctionId, FunctionId> shipped_as_;    // this program's functions, by their ids as residents
+    std::array<SeenInline, 64> seen_inline_;                   // by some bits of the function's id
     std::unordered_map<FunctionId, ByteBuffer> inline_codes_;  // extensions, ready to be sent
     std::deque<ByteBuffer> local_;                             // frames this node sends to itself
     std::size_t local_bytes_ = 0;

@@ -109,8 +109,8 @@ void NodeCore::shut_down() {
         calls_.close();
         calls_.fail_all(nullptr, Error(ErrorCode::cancelled, name() + " was shut down while the call was in flight"),
                         [this](CallSlot& slot) { call_ended(slot); });
-        changed_.notify_all();
-        wake_leader();  // a thread that waits for a call may lead, and sleep
+        tell_waiting();
+        wake_leader();
         tell_of_last_ends(hold.lock());
         until(begun + options_.grace, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
         // 5. Functions that still run are left to themselves, with all that they use.
@@ -140,7 +140,7 @@ void NodeCore::shut_down() {
     if (cache_) cache_->stop();  // without the lock: its workers answer loads
     Hold hold(*this);
     for (const auto& peer : peers_) peer->forget_meeting();
-    changed_.notify_all();  // who waits for room finds that there is no link any more
+    tell_waiting();  // who waits for room finds that there is no link any more
     if (!abandoned_) buried_.clear();
     spare_watch_ = {};
 }

@@ -57,6 +57,18 @@ void hop(Here& here) {
     while (!hop_goes_on) std::this_thread::sleep_for(1ms);
 }
 
+// Another thread of the node runs the function that it calls here, and this one leads, and sleeps, when that one answers.
+void begin_and_wait_at_gate() {
+    ++begun;
+    wait_at_gate();
+}
+void have_another_thread_wait(Here& here) {
+    Call<void> gate = here.peer(here.node()).async(fn<begin_and_wait_at_gate>);
+    while (begun == 0) std::this_thread::sleep_for(1ms);
+    ++staying;
+    gate.get();
+}
+
 class StandingBy : public OnFabrics {
 protected:
     void SetUp() override {
@@ -129,6 +141,15 @@ TEST_P(StandingBy, FunctionsThatWaitKeepWatch) {
     EXPECT_TRUE(call.wait_for(10s)) << "nobody serves";
     go_on = true;
     EXPECT_EQ(call.get(), 7);
+}
+
+// A call ends by a thread that does not lead, and the leader itself waits for that.
+TEST_P(StandingBy, ALeaderThatSleepsIsWokenByAnEndThatAnotherThreadBrings) {
+    Call<void> call = peer().async(fn<have_another_thread_wait>);
+    ASSERT_TRUE(soon([] { return staying == 1; }));
+    std::this_thread::sleep_for(200ms);  // it sleeps by now
+    gate_is_open = true;
+    EXPECT_TRUE(call.wait_for(10s)) << "its thread sleeps on";
 }
 
 // All threads of a node that run functions are in some that do not wait any more: replies to others pass all the same.
