@@ -36,6 +36,7 @@ public:
         bool for_long = false;   // it was offered the lead for a function that runs long: it leads for a step at least
         std::uint64_t term = 0;  // which turn; another thread leads when the node's is another
         std::uint64_t runs = 0;  // functions begun before
+        std::uint64_t changes = 0;  // told of before its thread looked last whether it has what it waits for
     };
     // What the follower on watch saw when it looked last.
     struct Seen {
@@ -77,6 +78,16 @@ public:
     }
     [[nodiscard]] bool lost(const Turn& turn) const { return lost(turn.term); }
     [[nodiscard]] bool lost(std::uint64_t term) const { return term_ != term; }
+    // Something has changed that threads wait for. It need not be the leader who changed it: a function that lost the lead answers a
+    // call that the leader itself waits for.
+    Tell tell_change() {
+        ++changes_;
+        return {.waiting = waiting_ > 0, .sleeper = sleeping_ > 0};
+    }
+    // It has just looked whether it has what it waits for; and whether it may sleep since: another thread may have brought it while
+    // this one let go of the lock.
+    void begin_step(Turn& turn) const { turn.changes = changes_; }
+    [[nodiscard]] bool may_sleep(const Turn& turn) const { return turn.changes == changes_; }
     // Before it lets go of the lock with nothing to do: it spins, yields or makes way.
     void pause() { idle_ = true; }
     void fall_asleep() {
@@ -258,6 +269,7 @@ private:
     std::uint64_t term_ = 0;         // counts the turns at the lead
     std::uint64_t runs_ = 0;         // functions begun, ever
     std::uint64_t waits_ = 0;        // calls waited for, ever
+    std::uint64_t changes_ = 0;      // of what threads wait for, ever
 };
 
 }  // namespace rove

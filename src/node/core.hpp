@@ -252,9 +252,8 @@ private:
     struct Lead {
         Lock& lock;
         Baton::Turn turn;
-        bool limited = false;            // it waits with a time limit: what may run long is left to a follower
-        Watch watch{};                   // what it spins on
-        std::uint64_t changes_seen = 0;  // it sleeps only if there have been no more
+        bool limited = false;  // it waits with a time limit: what may run long is left to a follower
+        Watch watch{};         // what it spins on
         // It waits for a short time, in which nothing must run on top of it: functions are left to others.
         bool holds_back = false;
         LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
@@ -296,12 +295,7 @@ private:
         if (whom.follower) followers_changed_.notify_one();
         if (whom.sleeper) sleeper_.kick();
     }
-    // Something has changed that threads wait for, and it need not be the leader who changed it: the leader may wait for it as well.
-    void tell_waiting() {
-        ++changes_;
-        if (baton_.has_waiting()) changed_.notify_all();
-        if (baton_.has_sleeping()) sleeper_.kick();
-    }
+    void tell_waiting() { tell(baton_.tell_change()); }
     // This thread is in the function that the leader runs.
     [[nodiscard]] bool runs_as_leader() const {
         return in_user_code_.core == this && !baton_.lost(in_user_code_.term) && running_ != nullptr;
@@ -533,7 +527,6 @@ private:
     std::condition_variable_any changed_;  // for threads that wait for a call: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     std::condition_variable_any standby_changed_;    // for the one that stands by: the node ends
-    std::uint64_t changes_ = 0;                      // of what threads wait for, ever
     std::vector<RoomWait*> room_waits_;              // threads that wait for room
     unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
     unsigned spin_turns_ = kSpinTurnsMax;

@@ -159,7 +159,7 @@ unsigned NodeCore::serve_all(Lead& lead) {
 }
 
 unsigned NodeCore::lead_step(Lead& lead, std::optional<TimePoint> deadline) {
-    lead.changes_seen = changes_;  // its thread has just looked whether it has what it waits for
+    baton_.begin_step(lead.turn);
     const unsigned handled = work(lead);
     idle_steps_ += handled == 0 ? 1 : 0;
     if (handled > 0)
@@ -288,9 +288,7 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     if (const auto first = calls_.first_deadline()) no_later(*first);
     if (const auto due = quiet_runs_.due()) no_later(*due);
     if (const auto due = absent_.drop_due()) no_later(*due);
-    // While this thread let go of the lock another one may have brought what it waits for.
-    pending = pending || changes_ != lead.changes_seen;
-    if (quiet && !pending && !attention_.load(std::memory_order_relaxed)) {
+    if (quiet && !pending && baton_.may_sleep(lead.turn) && !attention_.load(std::memory_order_relaxed)) {
         if (restless) no_later(Clock::now() + kShortSleep);
         baton_.fall_asleep();
         lead.lock.unlock();

@@ -24,7 +24,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
         quiet = no_nesting_ > 0;
         run_waits = run_waits && !quiet;
     }
-    if (run_waits) --long_runs_;
+    if (run_waits && long_runs_-- >= options_.threads) wake_leader();  // another one may begin
     nested_ += here.core != nullptr ? 1 : 0;
     Lead lead{.lock = lock,
               .turn = {.own = false, .quiet = quiet},

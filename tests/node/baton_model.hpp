@@ -57,14 +57,15 @@ struct Call {
 };
 struct Scene {
     const char* name;
-    int own = 0;                // threads of the node's own that run functions
-    bool stands_by = false;     // and one that does not
-    int in_place = 0;           // of `own`: made in place of those that wait quietly, and not before
-    int long_runs_max = 1;      // NodeOptions::threads
-    bool takes_over = true;     // NodeOptions::threads > 1
-    std::vector<Op> users{};    // one thread each
-    std::vector<Call> calls{};  // that arrive here, in this order
-    int reply_needs = -1;       // every reply comes after this call has been run: the peer calls back
+    int own = 0;                      // threads of the node's own that run functions
+    bool stands_by = false;           // and one that does not
+    int in_place = 0;                 // of `own`: made in place of those that wait quietly, and not before
+    int long_runs_max = 1;            // NodeOptions::threads
+    bool takes_over = true;           // NodeOptions::threads > 1
+    std::vector<Op> users{};          // one thread each
+    std::vector<Call> calls{};        // that arrive here, in this order
+    int reply_needs = -1;             // every reply comes after this call has been run: the peer calls back
+    bool last_answers_first = false;  // the last call's end is the reply that the first one's function waits for
     bool shut_down = false;
     [[nodiscard]] int owned() const { return own + (stands_by ? 1 : 0); }
 };
@@ -72,6 +73,7 @@ struct Scene {
 // ---- a state
 
 constexpr int kThreadsMax = 5, kDepthMax = 8, kCallsMax = 3;
+constexpr std::size_t kFirstOfCalls = kThreadsMax;  // among replies
 
 enum class Kind : std::uint8_t { own_loop, standby, user, lead_until, lead_step, function };
 enum class Place : std::uint8_t { ready, waits, follows, stands_by, sleeps, ended };
@@ -142,13 +144,10 @@ public:
         self_ = which;
         Thread& thread = me();
         thread.told = false;
-        if (thread.place ==
-            Place::sleeps) {  // epoll_wait returns: it has taken in what woke it, and wants the lock now
-            w_.kicked = false;
-            thread.place = Place::ready;
+        if (std::exchange(thread.place, Place::ready) == Place::sleeps) {
+            w_.kicked = false;  // epoll_wait returns: it has taken in what woke it, and wants the lock now
             return;
         }
-        thread.place = Place::ready;
         for (running_ = true; running_ && thread.depth > 0;) switch (thread.top().kind) {
                 case Kind::own_loop: own_loop(thread.top()); break;
                 case Kind::standby: standby(thread.top()); break;
@@ -160,7 +159,7 @@ public:
         if (thread.depth == 0) thread.place = Place::ended;
     }
     [[nodiscard]] bool can_arrive(std::size_t reply) const {
-        return w_.replies[reply] == Reply::flying &&
+        return w_.replies[reply] == Reply::flying && !(scene_.last_answers_first && reply == kFirstOfCalls) &&
                (scene_.reply_needs < 0 || w_.finished[static_cast<std::size_t>(scene_.reply_needs)]);
     }
     void arrive(std::size_t reply) {
@@ -182,7 +181,7 @@ public:
         w_.ending = true;
         for (Reply& reply : w_.replies)
             if (reply != Reply::unasked) reply = Reply::ended;
-        tell({.waiting = true});
+        tell_waiting();
     }
     void wake_leader() {
         w_.attention = true;
@@ -217,6 +216,7 @@ private:
             if (thread.place == Place::follows && !thread.told) followers.push_back(&thread);
         if (!followers.empty()) followers[choices_.choose(static_cast<unsigned>(followers.size()))]->told = true;
     }
+    void tell_waiting() { tell(w_.baton.tell_change()); }
     void take(Baton::Turn& turn) {
         const Baton::Tell whom = w_.baton.take(turn);
         if (whom.sleeper) w_.announced = false;
@@ -362,7 +362,7 @@ private:
             case 0:
                 if (done() || w_.ending) return pop();
                 step_aside();
-                if (handed_over()) --w_.long_runs;
+                if (handed_over() && w_.long_runs-- >= scene_.long_runs_max) wake_leader();
                 if (frame.quiet) replace_thread();
                 frame.turn = {.own = false, .quiet = frame.quiet};
                 baton.begin_wait();
@@ -406,12 +406,13 @@ private:
         const Baton::Turn& turn = me().below().turn;
         switch (frame.at) {
             case 0:
+                baton.begin_step(me().below().turn);
                 w_.attention = false;
                 for (Reply& reply : w_.replies)
                     if (reply == Reply::arrived) {
                         reply = Reply::ended;
                         frame.handled = true;
-                        tell({.waiting = baton.has_waiting()});
+                        tell_waiting();
                     }
                 frame.at = 1;
                 return;
@@ -435,7 +436,7 @@ private:
     void sleep(Frame& frame, const Baton::Turn& turn) {
         bool pending = !turn.quiet && w_.taken < w_.arrived && !must_wait_for_thread();
         for (const Reply reply : w_.replies) pending = pending || reply == Reply::arrived;
-        if (pending || w_.attention) return pop();
+        if (pending || w_.attention || !w_.baton.may_sleep(turn)) return pop();
         w_.announced = true;
         w_.baton.fall_asleep();
         frame.at = 4;
@@ -471,7 +472,7 @@ private:
 
     // ---- functions
     void function(Frame& frame) {
-        const std::size_t reply = static_cast<std::size_t>(kThreadsMax) + frame.what;
+        const std::size_t reply = kFirstOfCalls + frame.what;
         const Does does = scene_.calls[frame.what].does;
         switch (frame.at) {
             case 0:
@@ -504,6 +505,12 @@ private:
                 return;
             case 2: frame.at = w_.replies[reply] == Reply::ended ? 9 : 0; return unlock();
             case 3: frame.at = 9; return unlock();
+            case 9:
+                frame.at = 10;
+                if (!scene_.last_answers_first || frame.what + 1U < scene_.calls.size()) return;
+                w_.replies[kFirstOfCalls] = Reply::ended;
+                tell_waiting();
+                return unlock();
             default:  // end_run
                 w_.finished[frame.what] = true;
                 if (!frame.handed_over)

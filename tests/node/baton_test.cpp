@@ -46,7 +46,7 @@ std::string key_of(const World& w) {
             const bool leads = f.turn.term != 0 && !w.baton.lost(f.turn);
             put(f.kind, f.at, f.what, f.quiet, f.timed, f.is_late, f.rests, f.handled, f.watches, f.handed_over,
                 f.replaced, f.kind == Kind::function && !w.baton.lost(f.term), leads, leads && f.turn.for_long,
-                leads && f.turn.runs == BatonView::runs(w.baton));
+                leads && f.turn.runs == BatonView::runs(w.baton), leads && w.baton.may_sleep(f.turn));
             if (f.watches)
                 put(f.seen.run == 0                          ? 0
                     : f.seen.run == BatonView::runs(w.baton) ? 1
@@ -226,6 +226,9 @@ const Call kKnownLong{.does = Does::long_time, .known_long = true};
 const Call kPolls{.does = Does::polls};
 const Call kWaits{.does = Does::waits};
 const Call kWaitsQuietly{.does = Does::waits_quietly};
+const Call kKnownToWait{.does = Does::waits, .known_long = true};
+const Call kKnownToWaitQuietly{.does = Does::waits_quietly, .known_long = true};
+const Call kKnownLongByMistake{.does = Does::short_time, .known_long = true};
 
 const std::vector<Scene> kScenes = {
     {.name = "one waits, one finishes, no own thread", .users = {Op::wait, Op::finish, Op::wait}},
@@ -307,6 +310,27 @@ const std::vector<Scene> kScenes = {
      .long_runs_max = 2,
      .calls = {kWaitsQuietly, kWaitsQuietly, kShort},
      .reply_needs = 2},
+    {.name = "a function waits for another one's end",
+     .own = 3,
+     .long_runs_max = 2,
+     .calls = {kWaits, kShort},
+     .last_answers_first = true},
+    {.name = "a function waits quietly for another one's end",
+     .own = 3,
+     .in_place = 1,
+     .long_runs_max = 2,
+     .calls = {kWaitsQuietly, kShort},
+     .last_answers_first = true},
+    {.name = "one waits for a place that another one leaves when it begins to wait",
+     .own = 3,
+     .users = {Op::wait},
+     .calls = {kKnownToWait, kKnownLongByMistake},
+     .reply_needs = 1},
+    {.name = "the same, and it waits quietly",
+     .own = 3,
+     .users = {Op::wait},
+     .calls = {kKnownToWaitQuietly, kKnownLongByMistake},
+     .reply_needs = 1},
     {.name = "the end, some wait quietly",
      .own = 3,
      .in_place = 1,
