@@ -254,8 +254,8 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
     if (plain && !parked && (from == nullptr || from->aliases.empty())) {
         // As nearly all frames come: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
-            if (leave_to_follower(*function, lead)) return Taken::parked;
             if (must_wait_for_thread(*function, from)) return on_rare_call(from, frame, lead);
+            if (leave_to_follower(*function, lead)) return Taken::parked;
             if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
                 Run begun{.function = function,
                           .entry = entry,
@@ -342,8 +342,8 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     if (from != nullptr && !parked && (frame.header.flags & wire::kInline) != 0) {
         function = unpack_inline(*from, frame);
         if (function == nullptr) return Taken::parked;  // the link is broken
-        if (leave_to_follower(*function, lead)) return Taken::parked;
         if (!must_wait_for_thread(*function, from)) {
+            if (leave_to_follower(*function, lead)) return Taken::parked;
             if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
                 Run begun{.function = function,
                           .entry = entry,
@@ -381,7 +381,6 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     }
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, takes_no_code(name()));
     if (function == nullptr) return park(from, frame, nullptr, true);
-    if (leave_to_follower(*function, lead)) return Taken::parked;
     if (quiet_runs_.gives_up(*function, from)) {
         parked.reset();
         return refuse(from, frame, too_many_quiet(name(), *function));
@@ -392,6 +391,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
         parked->compiling.reset();
         return taken;
     }
+    if (leave_to_follower(*function, lead)) return Taken::parked;
     auto entered = cache_->enter(*function);
     if (const auto* waiting = std::get_if<code::Waiting>(&entered))
         return park(from, frame, function, *waiting == code::Waiting::for_code);

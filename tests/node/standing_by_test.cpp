@@ -69,6 +69,17 @@ void have_another_thread_wait(Here& here) {
     gate.get();
 }
 
+void open_gate_late() {
+    std::this_thread::sleep_for(200ms);
+    gate_is_open = true;
+}
+void ask_and_wait_later(Here& here) {
+    Call<void> gate = here.caller().async(fn<wait_at_gate>);
+    ++begun;
+    while (!hop_goes_on) std::this_thread::sleep_for(1ms);
+    gate.get();
+}
+
 class StandingBy : public OnFabrics {
 protected:
     void SetUp() override {
@@ -150,6 +161,30 @@ TEST_P(StandingBy, ALeaderThatSleepsIsWokenByAnEndThatAnotherThreadBrings) {
     std::this_thread::sleep_for(200ms);  // it sleeps by now
     gate_is_open = true;
     EXPECT_TRUE(call.wait_for(10s)) << "its thread sleeps on";
+}
+
+// A call waits for a place among the functions that run long, and one of these leaves its own by a wait while the leader sleeps.
+TEST_P(StandingBy, AFunctionThatBeginsToWaitMakesRoomForAnother) {
+    NodeOptions few = options(true);
+    few.threads = 2;
+    Node server(few);
+    Node poster(options()), caller(options()), opener(options());
+    const Peer from_poster = poster.connect(server.address()), from_caller = caller.connect(server.address()),
+               from_opener = opener.connect(server.address());
+    from_opener.sync(fn<open_gate_late>);  // it is known to run long from here on
+    gate_is_open = false;
+    from_poster.post(fn<wait_until_told>);
+    from_caller.post(fn<ask_and_wait_later>);
+    ASSERT_TRUE(soon([] { return begun == 2; }));
+    std::thread leads([&] { server.connect(server_->address()).sync(fn<wait_at_gate>); });
+    std::this_thread::sleep_for(100ms);
+    from_opener.post(fn<open_gate_late>);
+    std::this_thread::sleep_for(200ms);
+    EXPECT_FALSE(gate_is_open) << "there was a place for it";
+    hop_goes_on = true;
+    EXPECT_TRUE(soon([] { return gate_is_open.load(); }));
+    gate_is_open = go_on = true;
+    leads.join();
 }
 
 // All threads of a node that run functions are in some that do not wait any more: replies to others pass all the same.
