@@ -425,9 +425,10 @@ public:
     void unshare(const std::string& name);
     // The functions of this program.
     ROVE_GIVES_VECTOR [[nodiscard]] static std::vector<FunctionDescription> functions();
-    // Does what there is to do and returns how many frames it handled; waits up to `wait` for the first.
+    // Does what there is to do and returns how many frames it handled; waits up to `wait` for the first (negative: for ever). Where
+    // another thread does that already it waits for as long, or until that one has brought what some thread waits for.
     unsigned poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
-    // Ends a poll() that waits, from any thread or a signal handler's.
+    // Ends a poll() that waits, from any thread or a signal handler's; where none does, the next one does not wait.
     void wake() noexcept;
 
     [[nodiscard]] const std::string& address() const;  // with the real port; empty for a client

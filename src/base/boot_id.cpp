@@ -7,7 +7,7 @@
 namespace rove {
 
 const std::string& boot_id() {
-    static MadeOnce<const std::string> id;
+    static constinit MadeOnce<const std::string> id;
     return id.get([] {
         std::ifstream file("/proc/sys/kernel/random/boot_id");
         std::string text;

@@ -12,7 +12,8 @@ std::atomic<std::uint32_t> forks_before{0};
 
 namespace {
 
-constexpr std::size_t kHeldMax = 8;  // tables of the process: there are two
+// Tables of the process: there are five. A child of a fork makes another one where its parent was making it.
+constexpr std::size_t kHeldMax = 64;
 std::array<std::atomic<std::mutex*>, kHeldMax> held;
 std::atomic<std::size_t> held_count{0};
 

@@ -5,11 +5,15 @@
 
 #include <cstdint>
 
+#include "base/made_once.hpp"
+
 namespace rove {
 
-void touch_own_code_pages() {
 #ifdef MADV_POPULATE_READ
-    [[maybe_unused]] static const int once = dl_iterate_phdr(
+namespace {
+
+void touch_once() {
+    (void)dl_iterate_phdr(
         [](dl_phdr_info* module, std::size_t, void* inside) {
             constexpr std::uintptr_t kPage = 4096;
             const auto wanted = reinterpret_cast<std::uintptr_t>(inside);
@@ -31,6 +35,18 @@ void touch_own_code_pages() {
             return 1;
         },
         reinterpret_cast<void*>(&touch_own_code_pages));
+}
+
+}  // namespace
+#endif
+
+void touch_own_code_pages() {
+#ifdef MADV_POPULATE_READ
+    static constinit MadeOnce<const bool> touched;
+    (void)touched.get([] {
+        touch_once();
+        return new const bool(true);
+    });
 #endif
 }
 

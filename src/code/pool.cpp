@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/bytes.hpp"
+#include "base/made_once.hpp"
 
 namespace rove::code {
 namespace {
@@ -27,8 +28,10 @@ void touch([[maybe_unused]] void* memory, [[maybe_unused]] bool writable) {
 }
 
 bool registered() {
-    static const bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
-    return done;
+    static constinit MadeOnce<const bool> done;
+    return done.get([] {
+        return new const bool(syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0);
+    });
 }
 
 bool synchronise_cores() {

@@ -31,9 +31,7 @@ bool is_alive(pid_t kernel_id) {
 }
 
 void abandon_worker() {
-    ++abandoned_workers;
-    static const int registered = on_exit(&end_without_destructors, nullptr);
-    (void)registered;
+    if (abandoned_workers++ == 0) (void)on_exit(&end_without_destructors, nullptr);
 }
 
 }  // namespace

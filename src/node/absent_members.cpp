@@ -20,7 +20,7 @@ ByteBuffer whole(wire::FrameHeader header, Bytes extra, Bytes payload) {
 
 }  // namespace
 
-void AbsentMembers::lost(NodeId member, const Process& process, std::string why, std::deque<Forwarded> sent_on) {
+void AbsentMembers::lost(NodeId member, const Process& process, std::string why, SentOn sent_on) {
     Member& absent = members_[member];
     absent.why = std::move(why);
     absent.was_met = true;
@@ -101,7 +101,7 @@ void AbsentMembers::drop_first(Member& member) {
 }
 
 void AbsentMembers::orphan_calls(Member& member) {
-    for (const Forwarded& call : std::exchange(member.sent_on, {})) orphans_.push_back({call, member.why});
+    for (const auto& [key, call] : std::exchange(member.sent_on, {})) orphans_.push_back({call, member.why});
 }
 
 AbsentMembers::Kept AbsentMembers::keep(NodeId id, const wire::FrameHeader& header, Bytes extra, Bytes payload,

@@ -45,8 +45,8 @@ inline constexpr auto kKeptForNextMax = std::chrono::seconds(20);
 // Frames that are dropped in one step.
 inline constexpr std::size_t kKeptDropMax = 256;
 
-// Calls that were sent on by a peer's link and taken there, of which nobody knows whether they were answered: the last ones, for each
-// peer. 24 bytes each: 48 KiB a peer.
+// Calls that were sent on by a peer's link and taken there, of which nobody knows whether they were answered, for each peer. Some are
+// forgotten beyond it. About 64 bytes each: 128 KiB a peer.
 inline constexpr std::size_t kSentOnMax = 2048;
 
 // A call that was sent on for someone else.
@@ -55,7 +55,10 @@ struct Forwarded {
     NodeId origin;
     std::uint16_t call;
     std::uint32_t generation;
+    // As one from the same place in its caller's table, which has ended when there is another one.
+    [[nodiscard]] std::uint64_t key() const { return std::uint64_t{origin} << 16U | call; }
 };
+using SentOn = std::unordered_map<std::uint64_t, Forwarded>;  // by key
 
 class AbsentMembers {
 public:
@@ -63,7 +66,7 @@ public:
     using Frames = std::deque<ByteBuffer>;     // whole frames, in the order in which they were kept
     struct Met {
         Frames frames;
-        std::deque<Forwarded> sent_on;
+        SentOn sent_on;
     };
     enum class Kept : std::uint8_t {
         yes,     // for when the member is met again, or another process in its place; or an error was, instead
@@ -72,7 +75,7 @@ public:
     };
 
     // The link to it has ended; these were sent on to it, and taken.
-    void lost(NodeId member, const Process& process, std::string why, std::deque<Forwarded> sent_on = {});
+    void lost(NodeId member, const Process& process, std::string why, SentOn sent_on = {});
     // The control plane tries to meet that process.
     void expected(NodeId member, const Process& process, std::string why);
     // Its process has ended, or left.
@@ -112,7 +115,7 @@ private:
         std::optional<TimePoint> gone_since;  // its process has gone
         std::deque<KeptFrame> frames;
         TimePoint dropped_until{};           // what was kept until then is of no use, if it is there yet
-        std::deque<Forwarded> sent_on;       // kSentOnMax
+        SentOn sent_on;                      // kSentOnMax
         std::size_t bytes = 0;               // of results
         std::size_t errors = 0;              // of `frames`
         std::map<Call, TimePoint> in_parts;  // results whose parts so far are all kept, and since when

@@ -205,10 +205,10 @@ Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wa
     last = last_use();
     const std::shared_ptr<void> held = std::move(begun.link);
     const std::shared_ptr<fabric::Link>& link = peer.link;
+    if (link == held) peer.frame_open = false;
     if (link != held || !peer.linked())
         return stopped_ ? tl::unexpected<Error>(why_unusable())
                         : fail(ErrorCode::disconnected, "{} went before the frame for it was posted", who(peer));
-    peer.frame_open = false;
     CallTable::Id id{0, 0};
     if (wants_reply) {
         ROVE_TRY(id, calls_.begin(&peer));

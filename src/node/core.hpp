@@ -300,6 +300,8 @@ private:
     [[nodiscard]] bool runs_as_leader() const {
         return in_user_code_.core == this && !baton_.lost(in_user_code_.term) && running_ != nullptr;
     }
+    [[nodiscard]] bool wait_while_led(Lock& lock, Deadline deadline);
+    [[nodiscard]] static bool is_deep();
     unsigned lead_step(Lead& lead, std::optional<TimePoint> deadline);
     unsigned work(Lead& lead);
     [[nodiscard]] bool progress_is_due(unsigned handled);
@@ -433,7 +435,7 @@ private:
     // For what must not be lost as long as the peer lives: cuts off a peer that does not take it.
     Status send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload);
     unsigned flush(PeerState& peer);  // frames sent
-    void cut_whom_most_waits_for();
+    void cut_whom_most_waits_for(std::size_t more);
     static void remember_forwarded(PeerState& peer, const wire::FrameHeader& header);
     [[nodiscard]] Status send_to_self(const Onward& onward);
     [[nodiscard]] Status check_forms(const PeerState& peer, const PackageStore& package) const;

@@ -28,11 +28,6 @@ FunctionId named_function(const wire::Frame& frame) {
     return FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
 }
 
-// Not the peer's own call: whoever sent it on takes its frame's place, once it is given back, for the word that it has run.
-bool was_sent_on(const PeerState* from, const wire::Frame& frame) {
-    return from != nullptr && frame.header.node != from->back;
-}
-
 Error takes_no_code(const std::string& node) {
     return {ErrorCode::refused,
             node + " runs its own program's functions only, and takes no code; give it an address to listen on"};
@@ -261,8 +256,7 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
                           .entry = entry,
                           .ran = function->ran.load(std::memory_order_relaxed),
                           .link = from != nullptr ? from->link.get() : nullptr,
-                          .from = from,
-                          .forwarded = was_sent_on(from, frame)};
+                          .from = from};
                 return run(begun, frame, lead);
             }
         }
@@ -349,8 +343,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
                           .entry = entry,
                           .ran = function->ran.load(std::memory_order_relaxed),
                           .link = from->link.get(),
-                          .from = from,
-                          .forwarded = was_sent_on(from, frame)};
+                          .from = from};
                 return run(begun, frame, lead);
             }
         }
@@ -405,8 +398,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
               .ran = held.ran(),
               .link = from != nullptr ? from->link.get() : nullptr,
               .from = from,
-              .entered = std::move(held),
-              .forwarded = was_sent_on(from, frame)};
+              .entered = std::move(held)};
     if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, lead);
     wire::Staged which;
     std::memcpy(&which, frame.payload.data(), sizeof which);
@@ -479,7 +471,7 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     go_beneath(lead);
     Bytes payload = frame.payload;
     ByteBuffer copy;
-    if (run.holds && !run.forwarded) {  // it is known to run long: the mailbox does not wait for it
+    if (run.holds) {  // it is known to run long: the mailbox does not wait for it
         if ((frame.header.flags & wire::kParts) == 0) {
             copy.assign(payload.begin(), payload.end());
             payload = copy;

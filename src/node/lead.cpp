@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/stack.hpp"
 #include "node/control/control.hpp"
 #include "node/core.hpp"
 
@@ -39,6 +40,9 @@ constexpr unsigned kProgressSteps = 64;
 constexpr auto kWatchEvery = std::chrono::microseconds(500);
 // While the leader sleeps. To be woken with it would cost the call that wakes it; this costs 0.1 % of a core.
 constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
+// How often a thread that polls while another one leads looks whether that is still so: it is not told, and neither is it where wake() is
+// called, which may be in a signal handler.
+constexpr auto kPollAgain = std::chrono::milliseconds(1);
 // How often the thread that stands by looks whether anybody else is there. It is the last one, and seldom needed: 20 looks a second.
 constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
 
@@ -104,7 +108,7 @@ unsigned NodeCore::end_late_calls() {
 
 unsigned NodeCore::tell_of_ends(Lead& lead) {
     unsigned told = 0;
-    while (!ready_.empty() && !lost(lead)) {
+    while (!ready_.empty() && !lost(lead) && !is_deep()) {
         CallSlot* const slot = calls_.find(ready_.front());
         ready_.pop_front();
         if (slot == nullptr || slot->notify == nullptr) continue;  // forgotten, or taken back, since it ended
@@ -127,6 +131,12 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
     return told;
 }
 
+// As many functions and callbacks wait in this thread, one on top of the other, as may: where others can run what comes, it runs nothing
+// more on top of them.
+bool NodeCore::is_deep() {
+    return nested_ > 0 && (nested_ >= kNestedMax || stack_left() < kStackReserveBytes);
+}
+
 // Before a thread waits in a function or in what tell_of_ends() called: it leads no more, and can lead again while it waits. To
 // the function it is as if it ran long. Whoever calls this sees to it that somebody leads: see lead_until and look_once.
 void NodeCore::step_aside() {
@@ -144,10 +154,13 @@ void NodeCore::look_once(Lock& lock) {
     const Baton::Asked asked = baton_.ask();
     tell(asked.tell);
     if (!asked.leads) return;
-    Lead lead{.lock = lock, .turn = {.own = false, .quiet = no_nesting_ > 0}};
+    const unsigned beneath = in_user_code_.core == this ? 1 : 0;
+    Lead lead{.lock = lock, .turn = {.own = false, .quiet = no_nesting_ > 0 || is_deep()}};
+    nested_ += beneath;
     take_lead(lead);
     (void)work(lead);
     if (!lost(lead)) give_lead(lead);
+    nested_ -= beneath;
 }
 
 unsigned NodeCore::serve_all(Lead& lead) {
@@ -283,7 +296,7 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
         pending = pending || peer->lost || peer->link->pending(takes_calls);
         if (!peer->link->by_messages() || !peer->staged.is_empty()) no_later(Clock::now() + kSleepMax);
     }
-    pending = pending || (!ready_.empty() && lead.runs_functions());
+    pending = pending || (!ready_.empty() && lead.runs_functions() && !is_deep());
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
     if (const auto first = calls_.first_deadline()) no_later(*first);
     if (const auto due = quiet_runs_.due()) no_later(*due);
@@ -328,7 +341,7 @@ void NodeCore::set_aside(Run& run) {
     if (run.function != nullptr && !run.entered) run.entered.emplace(cache_->keep_leading());
     if (run.link != nullptr) {
         // The link that the frame came by: its peer may have been met again, and have another one by now.
-        if (!run.forwarded && run.payload_read.load(std::memory_order_acquire)) {  // partner: rove_payload_read
+        if (run.payload_read.load(std::memory_order_acquire)) {  // partner: rove_payload_read
             run.link->release(fabric::Traffic::calls);
         } else {
             run.holds = run.link->shared_from_this();
@@ -453,20 +466,38 @@ void NodeCore::stand_by(OwnThread& self) {
     --own_live_;
 }
 
+// Until the lead is free: another thread does the work meanwhile. False: it has done something, the time is over, or wake() was called.
+bool NodeCore::wait_while_led(Lock& lock, Deadline deadline) {
+    Baton::Turn seen{.own = false};
+    baton_.begin_step(seen);
+    while (baton_.is_led()) {
+        const TimePoint now = Clock::now();
+        if ((deadline && now >= *deadline) || !baton_.may_sleep(seen) || woken_.exchange(false)) return false;
+        const TimePoint look = now + kPollAgain;
+        changed_.wait_until(lock, deadline ? std::min(*deadline, look) : look);
+    }
+    return true;
+}
+
 unsigned NodeCore::poll(std::chrono::milliseconds wait) {
     Hold hold(*this);
-    if (baton_.is_led()) return 0;  // another thread does the work
-    Lead lead{.lock = hold.lock(), .turn = {.own = false}};
+    std::optional<TimePoint> deadline;
+    if (wait.count() > 0) deadline = deadline_of(detail::ns_of(wait));
+    if (baton_.is_led()) {
+        if (wait.count() == 0 || in_user_code_.core == this) return 0;  // who is in a function may lead himself
+        if (!wait_while_led(hold.lock(), deadline)) return 0;
+    }
+    const unsigned beneath = in_user_code_.core == this ? 1 : 0;
+    Lead lead{.lock = hold.lock(), .turn = {.own = false, .quiet = is_deep()}};
+    nested_ += beneath;
     take_lead(lead);
     unsigned handled = work(lead);
     if (handled == 0 && wait.count() != 0) {
-        std::optional<TimePoint> deadline;
-        if (wait.count() > 0) deadline = deadline_of(detail::ns_of(wait));
-        woken_ = false;
-        while (handled == 0 && !woken_ && !lost(lead) && (!deadline || Clock::now() < *deadline))
+        while (handled == 0 && !woken_.exchange(false) && !lost(lead) && (!deadline || Clock::now() < *deadline))
             handled = lead_step(lead, deadline);
     }
     if (!lost(lead)) give_lead(lead);
+    nested_ -= beneath;
     return handled;
 }
 

@@ -17,7 +17,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     }
     step_aside();
     const InUserCode here = in_user_code_.core == this ? in_user_code_ : InUserCode{};
-    bool quiet = manner.quiet || no_nesting_ > 0;
+    bool quiet = manner.quiet || no_nesting_ > 0 || (own_threads_ > 1 && is_deep());
     bool run_waits = here.run != nullptr && here.run->handed_over;
     if (quiet && here.run != nullptr && !replace_thread(*here.run)) {
         // Functions run on top of it instead; one that may not have that keeps its thread, as those that run long do.

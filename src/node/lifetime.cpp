@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <unordered_map>
 
+#include "base/made_once.hpp"
 #include "node/core.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
@@ -20,12 +21,12 @@ struct Living {
 };
 // Never destroyed: a program's globals may hold nodes.
 Living& all_living() {
-    static Living* const kept = [] {
+    static constinit MadeOnce<Living> kept;
+    return kept.get([] {
         auto* made = new Living;
         hold_across_forks(made->mutex);
         return made;
-    }();
-    return *kept;
+    });
 }
 
 // Threads that functions wanted to end. Beyond it they have no other in their place, as with functions that never return.
@@ -82,13 +83,14 @@ void NodeCore::keep_thread(rove_here& here) {
     {
         Hold hold(*this);
         step_aside();
-        const Run* const run = in_user_code_.run;
+        Run* const run = in_user_code_.run;
+        if (run != nullptr) run->let_go();  // nothing reads its payload any more
         if (own_thread_ != nullptr && own_thread_->of == this && run != nullptr && run->handed_over &&
             kept_threads_ < kKeptThreadsMax && add_own_thread(&NodeCore::serve_own_thread)) {
             ++kept_threads_;
             std::erase(long_run_list_, run);
-            --long_runs_;
-            --busy_;  // the node's end does not wait for it
+            if (long_runs_-- >= options_.threads) wake_leader();  // another one may begin
+            --busy_;                                              // the node's end does not wait for it
             --own_live_;
         }
     }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/made_once.hpp"
 #include "node/core.hpp"
 #include "node/here.hpp"
 #include "node/names.hpp"
@@ -348,15 +349,17 @@ FunctionId built_in(std::string_view name, code::EntryPoint entry) {
 }  // namespace
 
 const MemoryCalls& memory_calls() {
-    static const MemoryCalls calls{.allocate = built_in("allocate", &allocate),
-                                   .free = built_in("free", &free_block),
-                                   .mapped = built_in("mapped", &mapped),
-                                   .put = built_in("put", &put),
-                                   .get = built_in("get", &get),
-                                   .copy = built_in("copy", &copy),
-                                   .knows = built_in("knows", &knows),
-                                   .functions = built_in("functions", &list_functions)};
-    return calls;
+    static constinit MadeOnce<const MemoryCalls> calls;
+    return calls.get([] {
+        return new const MemoryCalls{.allocate = built_in("allocate", &allocate),
+                                     .free = built_in("free", &free_block),
+                                     .mapped = built_in("mapped", &mapped),
+                                     .put = built_in("put", &put),
+                                     .get = built_in("get", &get),
+                                     .copy = built_in("copy", &copy),
+                                     .knows = built_in("knows", &knows),
+                                     .functions = built_in("functions", &list_functions)};
+    });
 }
 
 }  // namespace rove

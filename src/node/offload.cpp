@@ -9,6 +9,7 @@
 
 #include "base/demangle.hpp"
 #include "base/fork.hpp"
+#include "base/made_once.hpp"
 #include "code/own_code.hpp"
 #include "node/names.hpp"
 #include "node/residents.hpp"
@@ -117,12 +118,12 @@ struct Callables {
     std::unordered_map<std::string, const Resident*> by_entry;
 };
 Callables& callables() {
-    static Callables* const kept = [] {  // never destroyed: nodes may outlive what is destroyed at the end
+    static constinit MadeOnce<Callables> kept;
+    return kept.get([] {
         auto* made = new Callables;
         hold_across_forks(made->mutex);
         return made;
-    }();
-    return *kept;
+    });
 }
 
 // Finds out whether the program carries the function's code.

@@ -81,7 +81,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     ForeignCode foreign_code;                               // what it may have sent to others
     std::optional<Parked> parked;
     std::deque<Forwarded> forwarded;  // not known to have been taken by the peer
-    std::deque<Forwarded> sent_on;    // taken: kSentOnMax
+    SentOn sent_on;                   // taken: kSentOnMax
     Staging staged;                   // payloads that come in parts
     bool waits_to_stage = false;      // the next one waits until others' are taken
     std::uint64_t taken_at_look = 0;  // lines of its mailbox, when this node looked last whether it goes on with them

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/fork.hpp"
+#include "base/made_once.hpp"
 
 namespace rove {
 namespace {
@@ -20,12 +21,12 @@ struct Table {
 
 // Made by whoever comes first, before main() mostly; never destroyed, for nodes may outlive what is.
 Table& table() {
-    static Table* const kept = [] {
+    static constinit MadeOnce<Table> kept;
+    return kept.get([] {
         auto* made = new Table;
         hold_across_forks(made->mutex);
         return made;
-    }();
-    return *kept;
+    });
 }
 
 }  // namespace

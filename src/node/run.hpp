@@ -28,7 +28,6 @@ struct Run {
     std::atomic<bool> payload_read{false};   // its frame is not needed any more
     // Where another thread leads meanwhile:
     bool handed_over = false;
-    bool forwarded = false;              // its frame's place says to whoever sent it on that it has not ended
     std::optional<TimePoint> noticed{};  // by whoever looks for deadlocks
     bool warned = false;                 // of one
     bool replaced = false;  // it has waited quietly on a thread of the node's own, which has another one in its place

@@ -58,7 +58,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
             return {};
         }
     }
-    if (outbox_bytes_ + bytes > kAllOutboxBytesMax) cut_whom_most_waits_for();
+    if (outbox_bytes_ + bytes > kAllOutboxBytesMax) cut_whom_most_waits_for(bytes);
     if (outbox_bytes + bytes > kOutboxBytesMax)
         return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
                     who(peer), outbox_bytes);
@@ -69,13 +69,18 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
     return {};
 }
 
-// All peers together take too little. The one that takes least makes way, and not the one that is next.
-void NodeCore::cut_whom_most_waits_for() {
+// All peers together take too little. The one that takes least makes way, and not the one that is next. What waits for those that were
+// cut off already goes with them.
+void NodeCore::cut_whom_most_waits_for(std::size_t more) {
     const auto waits = [](const PeerState& peer) { return peer.outbox_bytes[0] + peer.outbox_bytes[1]; };
     PeerState* most = nullptr;
-    for (const auto& peer : peers_)
-        if (peer->linked() && (most == nullptr || waits(*peer) > waits(*most))) most = peer.get();
-    if (most == nullptr) return;
+    std::size_t stays = 0;
+    for (const auto& peer : peers_) {
+        if (!peer->linked()) continue;
+        stays += waits(*peer);
+        if (most == nullptr || waits(*peer) > waits(*most)) most = peer.get();
+    }
+    if (stays + more <= kAllOutboxBytesMax) return;
     most->link->break_with(
         Error(ErrorCode::overloaded,
               fmt::format("{} bytes wait for all peers of {}, the most there may, and {} of them for {}", outbox_bytes_,

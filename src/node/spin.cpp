@@ -15,6 +15,8 @@ bool has_waitpkg() {
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & (1U << 5U)) != 0;
 }
 
+const bool kHasWaitpkg = has_waitpkg();
+
 // Cycles. Not longer than a yielding leader takes to look again, for only one line can be watched.
 constexpr std::uint64_t kDozeCycles = 2000;
 constexpr unsigned kLightSleep = 1;  // C0.1: wakes fast
@@ -34,8 +36,7 @@ __attribute__((target("waitpkg"))) void doze(const Watch& watch) {
 }
 
 void pause_cpu(const Watch& watch) {
-    static const bool waitpkg = has_waitpkg();
-    if (waitpkg)
+    if (kHasWaitpkg)
         doze(watch);
     else
         _mm_pause();

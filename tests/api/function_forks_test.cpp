@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <span>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "node/here.hpp"
 #include "nodes.hpp"
@@ -53,6 +56,27 @@ int child_replies(Here& here) {
 }
 void end_thread() {
     pthread_exit(nullptr);
+}
+int end_thread_with(std::span<const int> values) {
+    pthread_exit(nullptr);
+    return static_cast<int>(values.size());
+}
+std::size_t length(const std::string& text) {
+    return text.size();
+}
+std::atomic<int> begun{0};
+std::atomic<bool> told{false}, stop{false};
+void nap() {
+    std::this_thread::sleep_for(200ms);
+}
+void nap_and_end_thread() {
+    ++begun;
+    while (!told) std::this_thread::sleep_for(1ms);
+    pthread_exit(nullptr);
+}
+void nap_on() {
+    ++begun;
+    while (!stop) std::this_thread::sleep_for(1ms);
 }
 int add(int a, int b) {
     return a + b;
@@ -105,6 +129,33 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadFailsAndTheNodeGoesOn) {
 }
 
 // In whose frames nothing catches.
+// What it had in the mailbox is given back, and its place among functions that run long.
+TEST_P(FunctionForks, AFunctionThatEndsItsThreadKeepsNothing) {
+    EXPECT_EQ(error_of([&] { (void)peer().sync(fn<end_thread_with>, std::vector<int>(10)); }).code(),
+              ErrorCode::failed);
+    for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(peer().limited(within(20s)).sync(fn<length>, std::string(1'000'000, 'x')), 1'000'000U);
+
+    NodeOptions few = options(true);
+    few.threads = 2;
+    Node server(few);
+    Node caller(options());
+    const Peer to = caller.connect(server.address());
+    begun = 0;
+    told = true;
+    to.sync(fn<nap>);  // it is known to run long from here on
+    told = false;
+    to.post(fn<nap_and_end_thread>);
+    to.post(fn<nap_on>);
+    for (int i = 0; i < 10'000 && begun < 2; ++i) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(100ms);
+    Call<void> waits = to.async(fn<nap>);
+    std::this_thread::sleep_for(100ms);
+    told = true;
+    EXPECT_TRUE(waits.wait_for(10s)) << "nobody begins it";
+    stop = true;
+}
+
 TEST(FunctionForks, AFunctionInCThatEndsItsThreadFailsAndTheNodeGoesOn) {
     (void)scratch();
     const Package package = Package::open(test::package("ends_thread.c"));

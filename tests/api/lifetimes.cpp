@@ -2,6 +2,7 @@
 //   lifetimes globals ADDRESS PACKAGE    prints `filled`; its destructors do the rest
 //   lifetimes hold ADDRESS BYTES         allocates and waits to be killed
 //   lifetimes fork ADDRESS               has a child that makes a node of its own and ends as programs do; prints `child STATUS`
+//   lifetimes early-fork MICROSECONDS    has such a child while a thread makes this process's first node, that long after it has begun
 #include "lifetimes.hpp"
 
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lifetimes {
@@ -33,6 +35,13 @@ void cancelled(const char* what, Work&& work) {
         std::fprintf(stderr, "%s: %s\n", what, error.what());
         _exit(3);
     }
+}
+
+// When it has ended.
+void tell_of(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    std::printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
 }  // namespace
@@ -102,12 +111,28 @@ int main(int count, char** arguments) try {
             }
             return 7;
         }
-        int status = 0;
-        waitpid(child, &status, 0);
-        std::printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+        tell_of(child);
         return 0;
     }
-    return std::fprintf(stderr, "usage: lifetimes globals ADDRESS PACKAGE | hold ADDRESS BYTES | fork ADDRESS\n"), 2;
+    if (count == 3 && !std::strcmp(arguments[1], "early-fork")) {
+        std::thread makes([] { const rove::Node first({.listen = "127.0.0.1:0", .log = "off"}); });
+        usleep(static_cast<useconds_t>(std::stoul(arguments[2])));
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(30);
+            {
+                const rove::Node own({.listen = "127.0.0.1:0", .log = "off"});
+            }
+            _exit(7);
+        }
+        tell_of(child);
+        makes.join();
+        return 0;
+    }
+    return std::fprintf(stderr,
+                        "usage: lifetimes globals ADDRESS PACKAGE | hold ADDRESS BYTES | fork ADDRESS | "
+                        "early-fork MICROSECONDS\n"),
+           2;
 } catch (const rove::Error& error) {
     return std::fprintf(stderr, "lifetimes: %s\n", error.what()), 1;
 }

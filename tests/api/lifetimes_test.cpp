@@ -91,6 +91,15 @@ TEST(LifetimesOfPrograms, AForksChildWithANodeOfItsOwnEnds) {
     EXPECT_EQ(ran.err, "");
 }
 
+// What the whole process has once is being made meanwhile by a thread that the child does not have.
+TEST(LifetimesOfPrograms, AForksChildMakesANodeWhileItsParentMakesTheFirst) {
+    for (unsigned after_us = 100; after_us < 20'000; after_us += after_us / 3) {
+        const Ran ran = run({built("api_lifetimes"), "early-fork", std::to_string(after_us)}, std::chrono::seconds(60));
+        EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+        EXPECT_EQ(ran.out, "child 7\n") << "a fork " << after_us << " us after its parent began with its node";
+    }
+}
+
 TEST(LifetimesOfPrograms, AKilledOnesMemoryIsGivenBack) {
     (void)scratch();
     NodeOptions options;

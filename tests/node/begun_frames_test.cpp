@@ -47,5 +47,21 @@ TEST_P(BegunFrames, AreDroppedOnTheirOwnLinkOnly) {
     EXPECT_EQ(count(), 4);
 }
 
+// The thread that has begun a frame can call nothing else there; it has no frame any more.
+TEST(BegunFrame, AThreadCallsAgainAfterAPostThatFailed) {
+    (void)scratch();
+    NodeProcess server;
+    Node node({.own_thread = false, .log = "off"});
+    const Peer peer = node.connect(server.address());
+    const Entry entry = Package::open(package("basics.c")).entry("count");
+    (void)peer.call(entry).get();
+    CallFrame frame = peer.begin(entry, 8);
+    server.kill_now();
+    EXPECT_EQ(error_of([&] { frame.post(); }).code(), ErrorCode::disconnected);
+    for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(error_of([&] { (void)peer.limited(within(std::chrono::seconds(10))).call(entry).get(); }).code(),
+                  ErrorCode::disconnected);
+}
+
 }  // namespace
 }  // namespace rove::test

@@ -235,6 +235,22 @@ TEST_F(Outboxes, AreBoundedTogetherAndLeftByTheDead) {
     EXPECT_EQ(honest().sync(within(20s), fn<add>, 1, 2), 3);
 }
 
+TEST_F(Outboxes, AreLeftByOneWhoTakesNothingAndNotByAll) {
+    constexpr int kAll = static_cast<int>(kAllOutboxBytesMax / (static_cast<std::size_t>(kNearlyAll) * kResultBytes));
+    for (int i = 0; i < kAll; ++i) {
+        made = 0;
+        (void)come_and_ask(kNearlyAll);
+        ASSERT_TRUE(soon([] { return made == kNearlyAll; }));
+    }
+    ASSERT_EQ(peers(), kAll + 1U);
+    made = 0;
+    (void)come_and_ask(kNearlyAll);
+    ASSERT_TRUE(soon([] { return made == kNearlyAll || peers() <= kAll + 1U; }));
+    ASSERT_TRUE(soon([] { return peers() <= kAll + 1U; }));
+    std::this_thread::sleep_for(200ms);  // the others that were cut off would be gone by now, too
+    EXPECT_EQ(peers(), kAll + 1U) << "of " << kAll + 2;
+}
+
 // ---- memory for buffers
 
 std::ptrdiff_t descriptors() {

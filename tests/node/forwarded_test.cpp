@@ -7,6 +7,7 @@
 
 #include "../api/nodes.hpp"
 #include "bytes.hpp"
+#include "node/absent_members.hpp"
 #include "rove/rove.hpp"
 
 namespace rove::test {
@@ -124,8 +125,72 @@ TEST_P(Forwarded, ThoseWhoseAnswersWentWithTheirTargetFailToo) {
     EXPECT_GT(failed, 20U);
 }
 
+// More than are remembered come and go after it.
+TEST_P(Forwarded, OneThatIsKeptThereFailsTooHoweverManyWereSentOnBehindIt) {
+    (void)scratch();
+    const std::vector<std::string> common{"--fabric", GetParam()};
+    NodeProcess first(common);
+    std::vector<std::string> joining = common;
+    joining.insert(joining.end(), {"--join", first.address()});
+    NodeProcess target(joining);
+    Node node;
+    const Peer peer = node.connect(first.address());
+    const Entry entry = Package::open(package("relay.c")).entry("relay_and_keep");
+    ASSERT_EQ(text(peer.call(entry, bytes("\1")).get()), "\1");
+    RawCall kept = peer.call(entry, bytes("\1\1"));
+    for (std::size_t i = 0; i < 3 * kSentOnMax; ++i) ASSERT_EQ(text(peer.call(entry, bytes("\1")).get()), "\1");
+    EXPECT_FALSE(kept.done());
+    target.kill_now();
+    ASSERT_TRUE(kept.wait_for(std::chrono::seconds(15))) << "nobody tells of it";
+    EXPECT_EQ(error_of([&] { (void)kept.get(); }).code(), ErrorCode::disconnected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, Forwarded, testing::Values("shm", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
+
+std::atomic<int> hopped{0};
+std::atomic<bool> hop_ends{false};
+std::size_t size_of(const std::string& text) {
+    return text.size();
+}
+std::size_t send_large_on(Here& here) {
+    return here.peer(1).sync(fn<size_of>, std::string(4'000'000, 'x'));
+}
+// On node 1 it runs until it is told to end, or calls back for as much as that.
+void hop(Here& here, bool calls_back) {
+    if (here.node() == 0) {
+        (void)rove_forward(here.raw(), 1, &calls_back, sizeof calls_back);
+        return;
+    }
+    ++hopped;
+    if (calls_back) (void)here.peer(0).sync(fn<send_large_on>);
+    while (!calls_back && !hop_ends) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+// What is sent to the same node beside it has the mailbox, more than it holds, also what such a function waits for itself.
+TEST(Forward, AFunctionThatRunsLongHoldsNobodyUp) {
+    (void)scratch();
+    for (const FabricChoice fabric : {FabricChoice::shm, FabricChoice::tcp}) {
+        NodeOptions options;
+        options.fabric = fabric;
+        Node client(options);
+        options.listen = "127.0.0.1:0";
+        Node first(options);
+        options.join = first.address();
+        Node second(options);
+        const Peer peer = client.connect(first.address()).limited(within(std::chrono::seconds(20)));
+        hop_ends = true;
+        peer.sync(fn<hop>, false);
+        hop_ends = false;
+        hopped = 0;
+        peer.post(fn<hop>, false);
+        Call<void> call = peer.async(fn<hop>, false);
+        while (hopped < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        EXPECT_EQ(peer.sync(fn<send_large_on>), 4'000'000U);
+        hop_ends = true;
+        call.get();
+        peer.sync(fn<hop>, true);
+    }
+}
 
 std::uint32_t sent_on(Here& here) {
     if (here.node() == 0) (void)rove_forward(here.raw(), 1, nullptr, 0);

@@ -40,6 +40,9 @@ std::uint64_t late_sum(std::span<const std::uint8_t> data) {
     (void)await(echoed, seconds(1));
     return std::accumulate(data.begin(), data.end(), std::uint64_t{0});
 }
+void sleep_ms(int ms) {
+    std::this_thread::sleep_for(milliseconds(ms));
+}
 std::size_t echo(std::span<const std::uint8_t> data) {
     return data.size();
 }
@@ -200,6 +203,41 @@ void nap() {
 
 // A thread that waits for a call takes the lead from the node's own, which sleeps, and may be asleep itself before that one has
 // woken: then the wake-up was for two. If it reached one of them only, the node would be deaf once that one is gone.
+TEST_P(Lead, AWakeThatComesBeforeThePollEndsIt) {
+    Node node({.own_thread = false, .log = "off"});
+    node.wake();
+    const auto begun = Clock::now();
+    (void)node.poll(seconds(20));
+    EXPECT_LT(Clock::now() - begun, seconds(10));
+}
+
+// It does not come back at once, again and again, while the other thread works; and it is woken as any.
+TEST_P(Lead, APollWaitsWhileAnotherThreadLeads) {
+    NodeOptions none = options();
+    none.own_thread = false;
+    Node node(none);
+    const Peer peer = node.connect(server_->address());
+    std::atomic<bool> done{false};
+    std::thread leads([&] {
+        peer.sync(fn<sleep_ms>, 1000);
+        done = true;
+    });
+    std::this_thread::sleep_for(milliseconds(50));
+    int polls = 0;
+    for (; !done; ++polls) (void)node.poll(milliseconds(100));
+    leads.join();
+    EXPECT_LT(polls, 1000);
+
+    std::thread leads_again([&] { peer.sync(fn<sleep_ms>, 500); });
+    std::thread wakes([&] {
+        std::this_thread::sleep_for(milliseconds(100));
+        node.wake();
+    });
+    (void)node.poll(milliseconds(-1));
+    wakes.join();
+    leads_again.join();
+}
+
 TEST_P(Lead, WhoLostTheLeadAsleepIsWoken) {
     NodeOptions options = this->options(true);
     options.waiting = Waiting::frugal;  // asleep as often as can be

@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "bytes.hpp"
 #include "process.hpp"
@@ -154,6 +155,32 @@ TEST(NodeCommand, APayloadFileWithoutAnEndIsReadToTheLimitOnly) {
     EXPECT_NE(ran.err.find("the payload file /dev/zero has more than the 33554432 bytes that a call may have"),
               std::string::npos)
         << ran.err;
+}
+
+TEST(CallCommand, ItsTimeBoundsTheSendingToo) {
+    (void)scratch();
+    const NodeProcess node;
+    const std::string file = path_of("large");
+    std::ofstream(file) << std::string(8'000'000, 'x');
+    auto calls = std::async(std::launch::async, [&] {
+        return run({rove(), "call", node.address(), package("basics.c") + ":echo", "--payload-file", file, "--repeat",
+                    "1000000", "--timeout", "1"},
+                   seconds(40));
+    });
+    std::this_thread::sleep_for(seconds(1));
+    node.stop();
+    const Ran ran = calls.get();
+    node.signal(SIGCONT);
+    EXPECT_EQ(ran.status, 1) << "it did not end";
+    EXPECT_NE(ran.err.find("within 1 s"), std::string::npos) << ran.err;
+}
+
+TEST(FunctionsCommand, IsLetInAsCallsAre) {
+    (void)scratch();
+    const std::string cookie = path_of("cookie");
+    const NodeProcess node({"--cookie", cookie});
+    EXPECT_EQ(run({rove(), "functions", node.address()}).status, 1) << "by another cookie";
+    EXPECT_EQ(run({rove(), "functions", node.address(), "--cookie", cookie, "--fabric", "tcp"}).status, 0);
 }
 
 TEST(MovedFrom, NodesAndPeersSaySo) {

@@ -1,4 +1,5 @@
 // Sends itself on to another node, and is slow there.
+#include <rove/edge.h>
 #include <rove/rove.h>
 #include <unistd.h>
 
@@ -23,6 +24,19 @@ ROVE_ENTRY void relay(rove_here* here, const void* payload, size_t size) {
     }
     usleep(10 * 1000);
     rove_reply(here, &to, 1);
+}
+
+// As relay, but quick; and with a second byte it keeps the call there, and never answers it.
+ROVE_ENTRY void relay_and_keep(rove_here* here, const void* payload, size_t size) {
+    const unsigned char to = size > 0 ? *(const unsigned char*)payload : 0;
+    if (to != rove_node(here)) {
+        if (rove_forward(here, to, payload, size) != 0) rove_fail(here, "not forwarded");
+        return;
+    }
+    if (size > 1)
+        (void)rove_keep(here);
+    else
+        rove_reply(here, &to, 1);
 }
 
 // As relay, and answers with 64 KiB.

@@ -84,11 +84,14 @@ void print_reply(std::span<const std::byte> data) {
 }
 
 Reply one_call(const Peer& peer, const Entry& entry, std::span<const std::byte> payload, double timeout_s) {
-    RawCall call = peer.call(entry, payload);
-    if (timeout_s > 0 && !call.wait_for(std::chrono::milliseconds(static_cast<long>(timeout_s * 1000))))
-        throw Error(ErrorCode::timed_out, entry.name() + " at " + peer.address() + " did not answer in " +
-                                              std::to_string(timeout_s) + " s; it may have run");
-    return call.reply();
+    if (timeout_s <= 0) return peer.call(entry, payload).reply();
+    try {
+        return peer.limited(within(duration<double>(timeout_s))).call(entry, payload).reply();
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::timed_out) throw;
+        throw Error(ErrorCode::timed_out,
+                    fmt::format("{} at {}, within {} s: {}", entry.name(), peer.address(), timeout_s, error.message()));
+    }
 }
 
 void run_call(const Arguments& arguments) {
@@ -131,12 +134,6 @@ void run_call(const Arguments& arguments) {
 }  // namespace
 
 void add_call(CLI::App& app) {
-    static const std::map<std::string, FabricChoice> fabrics{{"best", FabricChoice::best},
-                                                             {"shm", FabricChoice::shm},
-                                                             {"tcp", FabricChoice::tcp},
-                                                             {"ucx", FabricChoice::ucx}};
-    static const std::map<std::string, Forms> forms{
-        {"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
     auto arguments = std::make_shared<Arguments>();
     arguments->options.own_thread = false;
     CLI::App* command = app.add_subcommand("call", "Call a function of a package on a node and print its reply");
@@ -151,21 +148,13 @@ void add_call(CLI::App& app) {
     command->add_option("--repeat", arguments->repeat, "make this many calls, one after the other")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
         ->capture_default_str();
-    command->add_option("--timeout", arguments->timeout_s, "seconds to wait for a reply (0: for ever)")
+    command->add_option("--timeout", arguments->timeout_s, "seconds for each call, sending included (0: for ever)")
         ->check(CLI::Range(0.0, 1e9))
         ->capture_default_str();
-    command
-        ->add_option("--fabric", arguments->options.fabric,
-                     "shared memory where it reaches, else a stream over sockets; or one pinned; or UCX, for networks "
-                     "where everybody who can reach a port is trusted with the process")
-        ->transform(one_of(fabrics))
-        ->option_text("best|shm|tcp|ucx");
+    add_reach(*command, arguments->options);
     command->add_option("--forms", arguments->options.forms, "which forms of the package to send")
-        ->transform(one_of(forms))
+        ->transform(one_of(kForms))
         ->option_text("both|image|bitcode");
-    command->add_option(
-        "--cookie", arguments->options.cookie,
-        "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
     command->add_flag("--json", arguments->json, "print the reply and how it came as JSON");
     command->footer("Exits 0 with the reply on stdout, 1 with the error on stderr, 2 for wrong usage.");
     command->callback([arguments] { run_call(*arguments); });

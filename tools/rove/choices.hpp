@@ -1,4 +1,4 @@
-// Options whose value is one word of a few.
+// Options that several verbs have, and those whose value is one word of a few.
 #pragma once
 
 #include <fmt/format.h>
@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <map>
 #include <string>
+
+#include "rove/node.hpp"
 
 namespace rove::tools {
 
@@ -22,6 +24,24 @@ CLI::Validator one_of(const std::map<std::string, T>& words) {
                 return fmt::format("'{}' is none of {}", text, all);
             },
             ""};
+}
+
+inline const std::map<std::string, FabricChoice> kFabrics{
+    {"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}, {"ucx", FabricChoice::ucx}};
+inline const std::map<std::string, Forms> kForms{
+    {"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
+
+// How a node reaches others, and by what it is let in.
+inline void add_reach(CLI::App& command, NodeOptions& options) {
+    command
+        .add_option("--fabric", options.fabric,
+                    "shared memory where it reaches, else a stream over sockets; or one pinned; or UCX, for networks "
+                    "where everybody who can reach a port is trusted with the process")
+        ->transform(one_of(kFabrics))
+        ->option_text("best|shm|tcp|ucx");
+    command.add_option(
+        "--cookie", options.cookie,
+        "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
 }
 
 }  // namespace rove::tools

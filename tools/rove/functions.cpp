@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "choices.hpp"
 #include "commands.hpp"
 #include "rove/node.hpp"
 
@@ -11,16 +12,23 @@ namespace rove::tools {
 void add_functions(CLI::App& app) {
     struct Arguments {
         std::string address;
+        double timeout_s = 10;
         bool json = false;
+        NodeOptions options;
     };
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("functions", "List the functions that a node's program offers by itself");
     command->add_option("ADDR", arguments->address, "the node's address")->required();
+    command->add_option("--timeout", arguments->timeout_s, "seconds to wait for the list")
+        ->check(CLI::Range(0.001, 1e9))
+        ->capture_default_str();
+    add_reach(*command, arguments->options);
     command->add_flag("--json", arguments->json, "print them as JSON: [{id, name, signature}]");
     command->footer("A plain `rove node` has none: what runs on it has travelled.");
     command->callback([arguments] {
-        Node node;
-        const std::vector<FunctionDescription> functions = node.connect(arguments->address).functions();
+        Node node(arguments->options);
+        const Within limit = within(std::chrono::duration<double>(arguments->timeout_s));
+        const std::vector<FunctionDescription> functions = node.connect(arguments->address).limited(limit).functions();
         if (arguments->json) {
             nlohmann::json list = nlohmann::json::array();
             for (const FunctionDescription& each : functions)

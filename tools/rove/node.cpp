@@ -23,11 +23,8 @@ struct Arguments {
     double grace_seconds = 5;
 };
 
-const std::map<std::string, FabricChoice> kFabrics{
-    {"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}, {"ucx", FabricChoice::ucx}};
 const std::map<std::string, Waiting> kWaiting{
     {"latency", Waiting::latency}, {"balanced", Waiting::balanced}, {"frugal", Waiting::frugal}};
-const std::map<std::string, Forms> kForms{{"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
 
 void run_node(const Arguments& arguments) {
     keep_large_memory();
@@ -56,12 +53,7 @@ void add_node(CLI::App& app) {
                         "the address of a node to join: all that joined know each other");
     command->add_option("--packages", arguments->options.packages,
                         "a directory of .rove files whose functions are resident from the start");
-    command
-        ->add_option("--fabric", arguments->options.fabric,
-                     "shared memory where it reaches, else a stream over sockets; or one pinned; or UCX, for networks "
-                     "where everybody who can reach a port is trusted with the process")
-        ->transform(one_of(kFabrics))
-        ->option_text("best|shm|tcp|ucx");
+    add_reach(*command, arguments->options);
     command
         ->add_option("--forms", arguments->options.forms,
                      "which forms of code to take: an image at once and then bitcode, or one only")
@@ -89,9 +81,6 @@ void add_node(CLI::App& app) {
     command->add_option("--known-packages", arguments->options.packages_max, "packages to know at once")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    command->add_option(
-        "--cookie", arguments->options.cookie,
-        "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
     command->add_option("--log", arguments->options.log, "trace, debug, info, warn, error or off; to stderr")
         ->capture_default_str();
     command->footer(

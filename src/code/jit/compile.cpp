@@ -16,6 +16,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/made_once.hpp"
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/read_module.hpp"
@@ -30,8 +31,8 @@ namespace orc = llvm::orc;
 class SizeCounter final : public orc::ObjectLinkingLayer::Plugin {
 public:
     static SizeCounter& instance() {
-        static auto* counter = new SizeCounter;
-        return *counter;
+        static constinit MadeOnce<SizeCounter> counter;
+        return counter.get([] { return new SizeCounter; });
     }
     // The bytes linked into a library that nothing more will be linked into.
     std::size_t take(const orc::JITDylib& library) {
@@ -280,7 +281,7 @@ Result<Generated> generate(const CompileRequest& request, const Session& session
 
 Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, const Session& session,
                                              Generated generated) {
-    static std::atomic<unsigned> number{0};
+    static constinit std::atomic<unsigned> number{0};
     orc::LLJIT& jit = *session.jit;
     orc::ExecutionSession& execution = jit.getExecutionSession();
     orc::JITDylib& library = execution.createBareJITDylib(fmt::format("{}.{}", request.name, number++));

@@ -3,6 +3,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Host.h>
 
+#include "base/made_once.hpp"
 #include "code/jit/compile.hpp"
 #include "code/jit/emit.hpp"
 #include "code/jit/extract.hpp"
@@ -43,6 +44,6 @@ public:
 
 extern "C" __attribute__((visibility("default"))) rove::code::jit::Engine* rove_jit_engine() {
     // Never destroyed: compiled code may run until the very end of the process.
-    static auto* engine = new rove::code::jit::LlvmEngine;
-    return engine;
+    static constinit rove::MadeOnce<rove::code::jit::LlvmEngine> engine;
+    return &engine.get([] { return new rove::code::jit::LlvmEngine; });
 }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/made_once.hpp"
 #include "code/jit/emit.hpp"
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
@@ -369,7 +370,8 @@ Result<std::vector<Extracted>> extract_own(const ExtractRequest& request) {
         std::unique_ptr<Program> program;
         const std::byte* of = nullptr;
     };
-    static Own& own = *new Own;  // threads may be here when the process ends
+    static constinit MadeOnce<Own> made;  // threads may be here when the process ends
+    Own& own = made.get([] { return new Own; });
     const std::lock_guard lock(own.mutex);
     std::optional<Result<std::vector<Extracted>>> result;
     const Status ended = run_guarded(request.program, [&] {

@@ -135,7 +135,7 @@ std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std
 
 void generalise_cpu(llvm::Module& module) {
     // What every CPU of the architecture has, so that naming it pins nothing.
-    static const std::set<llvm::StringRef> common = {"cmov", "cx8",   "fxsr",     "mmx",  "sse",
+    static constexpr llvm::StringLiteral common[] = {"cmov", "cx8",   "fxsr",     "mmx",  "sse",
                                                      "sse2", "x87",   "fp-armv8", "neon", "outline-atomics",
                                                      "v8a",  "crc32", "perfmon"};
     for (llvm::Function& function : module) {
@@ -148,7 +148,7 @@ void generalise_cpu(llvm::Module& module) {
         all.split(features, ',', -1, false);
         // `__attribute__((target("avx2")))` is meant, and its intrinsics need it.
         const bool meant = std::any_of(features.begin(), features.end(), [](llvm::StringRef feature) {
-            return feature.consume_front("+") && !common.contains(feature);
+            return feature.consume_front("+") && !llvm::is_contained(common, feature);
         });
         if (!meant) function.removeFnAttr("target-features");
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fork.hpp"
+#include "base/made_once.hpp"
 
 namespace rove::control {
 namespace {
@@ -22,12 +23,12 @@ struct Files {
 };
 // Never destroyed: a program's globals may hold nodes.
 Files& all_files() {
-    static Files* const kept = [] {
+    static constinit MadeOnce<Files> kept;
+    return kept.get([] {
         auto* made = new Files;
         hold_across_forks(made->mutex);
         return made;
-    }();
-    return *kept;
+    });
 }
 
 // Of a path that fits (parse_address).

@@ -1,0 +1,124 @@
+// Many functions and callbacks that wait in one thread, one on top of the other: only so many do, and nobody is refused for that where
+// other threads can run what comes.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "../api/nodes.hpp"
+#include "node/core.hpp"
+#include "soon.hpp"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::atomic<bool> go_on{false};
+std::atomic<int> depth{0}, deepest{0}, ended{0};
+
+// How many of them are in a thread, while it lives.
+struct Deeper {
+    Deeper() {
+        const int now = ++depth;
+        for (int most = deepest; now > most && !deepest.compare_exchange_weak(most, now);) continue;
+    }
+    ~Deeper() {
+        --depth;
+        ++ended;
+    }
+};
+
+int add(int a, int b) {
+    return a + b;
+}
+void wait_until_told() {
+    while (!go_on) std::this_thread::sleep_for(1ms);
+}
+void wait_for_caller(Here& here) {
+    const Deeper deeper;
+    here.caller().sync(fn<wait_until_told>);
+}
+// It does not wait: it asks.
+void ask_caller(Here& here, bool at_all) {
+    if (!at_all) return;
+    const Deeper deeper;
+    Call<void> call = here.caller().async(fn<wait_until_told>);
+    while (!call.done()) std::this_thread::yield();
+    call.get();
+}
+
+class Deep : public OnFabrics {
+protected:
+    void SetUp() override {
+        go_on = false;
+        depth = deepest = ended = 0;
+        OnFabrics::SetUp();
+    }
+    void TearDown() override {
+        go_on = true;
+        OnFabrics::TearDown();
+    }
+};
+ROVE_ON_FABRICS(Deep);
+
+TEST_P(Deep, CallbacksThatWaitEnd) {
+    constexpr int kMany = 10'000;
+    for (const bool own_thread : {true, false}) {
+        depth = deepest = ended = 0;
+        NodeOptions options = this->options();
+        options.own_thread = own_thread;
+        Node node(options);
+        const Peer peer = node.connect(server_->address());
+        for (int i = 0; i < kMany; ++i)
+            peer.async(fn<add>, 1, i).then([&peer](Call<int>) {
+                const Deeper deeper;
+                EXPECT_EQ(peer.sync(fn<add>, 2, 3), 5);
+            });
+        const auto all = [&] {
+            if (!own_thread) (void)node.poll(1ms);
+            return ended == kMany;
+        };
+        EXPECT_TRUE(soon(all, 60s)) << ended;
+        if (!own_thread) EXPECT_LE(deepest, static_cast<int>(kNestedMax) + 1);
+    }
+}
+
+TEST_P(Deep, FunctionsThatAskEnd) {
+    constexpr int kMany = 5'000;
+    for (const unsigned threads : {1U, 4U}) {
+        go_on = false;
+        depth = deepest = ended = 0;
+        NodeOptions options = this->options(true);
+        options.threads = threads;
+        Node server(options);
+        Node caller(this->options());
+        const Peer peer = caller.connect(server.address());
+        peer.sync(fn<ask_caller>, false);  // it is known to be short from here on
+        std::thread posts([&] {
+            for (int i = 0; i < kMany; ++i) peer.post(fn<ask_caller>, true);
+        });
+        EXPECT_TRUE(soon([] { return depth >= static_cast<int>(kNestedMax); })) << depth;
+        std::this_thread::sleep_for(200ms);
+        if (threads == 1) EXPECT_LE(deepest, static_cast<int>(kNestedMax) + 1);
+        go_on = true;
+        posts.join();
+        EXPECT_TRUE(soon([] { return ended == kMany; }, 60s)) << ended;
+    }
+}
+
+TEST_P(Deep, FunctionsThatWaitHaveNobodyRefused) {
+    constexpr int kMany = 600;
+    Node other(options());
+    const Peer from_other = other.connect(server_->address());
+    std::vector<Call<void>> calls;
+    for (int i = 0; i < kMany; ++i) calls.push_back(peer().async(fn<wait_for_caller>));
+    EXPECT_TRUE(soon([] { return depth > static_cast<int>(kNestedMax); })) << depth << " of them are in one thread";
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(from_other.sync(within(20s), fn<add>, 1, i), i + 1);
+    go_on = true;
+    for (Call<void>& each : calls) each.get();
+}
+
+}  // namespace
+}  // namespace rove::test
