@@ -52,6 +52,14 @@ int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t byte
 void rove_payload_read(rove_here* here) ROVE_NOTHROW;
 /* A copy of the payload, or the payload itself where it is not in a mailbox, that lasts until the function returns; for the same. */
 const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) ROVE_NOTHROW;
+/* As rove_payload_read; and this function can be begun while its payload is still arriving: rove_payload_coming. */
+void rove_payload_gathers(rove_here* here) ROVE_NOTHROW;
+/* The size of a payload that is still arriving; the payload that the function was given is empty then, and the call itself has not come:
+ * until rove_payload_next says that it has, nothing of what the function is for may be done. 0: the payload is there. */
+size_t rove_payload_coming(rove_here* here) ROVE_NOTHROW;
+/* Waits for its next part, which stays valid until this is called again. *part is NULL when all have been given and the call has come.
+ * ROVE_CANCELLED: it does not come, and the function returns. */
+int rove_payload_next(rove_here* here, const void** part, size_t* size) ROVE_NOTHROW;
 /* As rove_reply, with a result in pieces. They are read before this returns. */
 int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) ROVE_NOTHROW;
 /* Lets another thread of the node serve meanwhile: for a function that is known to run long. */

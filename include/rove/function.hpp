@@ -27,11 +27,12 @@
 #include "rove/here.hpp"
 #include "rove/schema.hpp"
 #include "rove/travel.hpp"
+#include "rove/travel_parts.hpp"
+#include "rove/work.hpp"
 #include "rove/wrappers.hpp"
 
 namespace rove {
 
-class Work;
 template <typename T>
 class Buffer;
 
@@ -381,21 +382,6 @@ struct Parameters<P, Ps...> {
     using Passed = List<Ps...>;
 };
 
-// Ends the call with what the exception says.
-template <typename Body>
-void guarded(rove_here* here, Body&& body) {
-#ifdef __cpp_exceptions
-    try {
-        body();
-    } catch (...) {
-        (void)rove_fail_caught(here);
-    }
-#else
-    (void)here;
-    body();
-#endif
-}
-
 template <typename R>
 void reply_with(rove_here* here, const R& result) {
     int error = ROVE_OK;
@@ -420,36 +406,6 @@ void reply_with(rove_here* here, const R& result) {
 
 }  // namespace detail
 
-// A call that has arrived, for execution policies: run it once, in any thread, at any time before the node ends. One that is
-// dropped fails its caller.
-class Work {
-public:
-    using Body = void (*)(rove_here*, const void*, std::size_t);
-    Work(rove_here* here, const void* payload, std::size_t size, Body body)
-        : kept_(rove_keep(here)),
-          payload_(static_cast<const std::byte*>(payload), static_cast<const std::byte*>(payload) + size),
-          body_(body) {}
-    Work(Work&& other) noexcept
-        : kept_(std::exchange(other.kept_, nullptr)), payload_(std::move(other.payload_)), body_(other.body_) {}
-    Work& operator=(Work&&) = delete;
-    ~Work() {
-        if (kept_ == nullptr) return;
-        (void)rove_fail_as(kept_, ROVE_CANCELLED, "the function's execution policy dropped the call");
-        rove_release(kept_);
-    }
-    void operator()() {
-        rove_here* here = std::exchange(kept_, nullptr);
-        if (here == nullptr) return;
-        detail::guarded(here, [&] { body_(here, payload_.data(), payload_.size()); });
-        rove_release(here);
-    }
-
-private:
-    rove_here* kept_;
-    std::vector<std::byte> payload_;
-    Body body_;
-};
-
 // The code that runs where a call arrives. One per function and what it takes and gives: its name is the same in all programs.
 template <typename F, typename Policy, typename R, typename... Ps>
 struct Offload {
@@ -457,12 +413,12 @@ struct Offload {
     [[gnu::used]] static void run(rove_here* here, const void* payload, std::size_t size) {
         if constexpr (std::is_same_v<Policy, Unnested>) {
             const NoNesting scope;
-            detail::guarded(here, [&] { body(here, payload, size); });
+            detail::guarded(here, [&] { body<true>(here, payload, size); });
         } else if constexpr (!std::is_same_v<Policy, InPlace> && !std::is_same_v<Policy, OnWorker>) {
-            detail::guarded(here, [&] { Policy::run(Work(here, payload, size, &body)); });
+            detail::guarded(here, [&] { Policy::run(Work(here, payload, size, &body<false>)); });
         } else {
             if constexpr (std::is_same_v<Policy, OnWorker>) (void)rove_hand_over(here);
-            detail::guarded(here, [&] { body(here, payload, size); });
+            detail::guarded(here, [&] { body<true>(here, payload, size); });
         }
     }
 
@@ -482,52 +438,80 @@ private:
         return (std::size_t{0} + ... + sizeof(Vs)) + (std::is_empty_v<F> ? 0 : sizeof(F));
     }
 
+    // Whether it can read its arguments while they arrive.
+    template <typename... Vs>
+    static constexpr bool gathers(detail::List<Vs...>) {
+        return (travel::is_read_in_parts<Vs>() && ...) && (travel::can_gather<Vs>() || ...) &&
+               (std::is_empty_v<F> || travel::Bitwise<F>);
+    }
+
+    // kDirect: as the call arrived, and not later from a copy of its payload.
+    template <bool kDirect>
     static void body(rove_here* here, const void* payload, std::size_t size) {
+        using Values = typename Taken::Values;
+        if constexpr (kDirect && gathers(Values{})) {
+            if (size == 0 && rove_payload_coming(here) > 0) return gather(here, Values{});
+        }
         // Nothing in here throws then but the function itself: without one that does, no unwind tables need travel.
-        if constexpr (is_fixed(typename Taken::Values{})) {
-            if (size != fixed_bytes(typename Taken::Values{})) {
+        if constexpr (is_fixed(Values{})) {
+            if (size != fixed_bytes(Values{})) {
                 (void)rove_fail_as(here, ROVE_INVALID,
                                    "the arguments have another size than the function's parameters");
                 return;
             }
         }
         // A function that may wait for calls of its own does not keep the mailbox meanwhile.
-        if constexpr (Taken::kHere && has_views(typename Taken::Values{}))
-            payload = rove_payload_keep(here, payload, size);
+        if constexpr (Taken::kHere && has_views(Values{})) payload = rove_payload_keep(here, payload, size);
         travel::Input in(payload, size);
         if constexpr (std::is_empty_v<F>) {
             detail::Storage<F> storage{};
-            call(here, in, storage.function(), typename Taken::Values{}, typename Taken::Passed{});
+            call<kDirect>(here, in, storage.function(), Values{});
         } else if constexpr (travel::Bitwise<F>) {
             detail::Storage<F> storage;
-            if constexpr (is_fixed(typename Taken::Values{}))
+            if constexpr (is_fixed(Values{}))
                 std::memcpy(storage.raw, in.take_unchecked(sizeof(F)), sizeof(F));
             else
                 in.read(storage.raw, sizeof(F));
-            call(here, in, storage.function(), typename Taken::Values{}, typename Taken::Passed{});
+            call<kDirect>(here, in, storage.function(), Values{});
         } else {
             F function = travel::read<F>(in);
-            call(here, in, function, typename Taken::Values{}, typename Taken::Passed{});
+            call<kDirect>(here, in, function, Values{});
         }
     }
 
-    template <typename... Vs, typename... Passed>
-    static void call(rove_here* here, travel::Input& in, F& function, detail::List<Vs...>, detail::List<Passed...>) {
+    template <bool kDirect, typename... Vs>
+    static void call(rove_here* here, travel::Input& in, F& function, detail::List<Vs...> all) {
         std::tuple<Vs...> values{read_one<Vs>(here, in)...};  // braces: in their order
-        const auto invoke = [&](auto&&... first) -> decltype(auto) {
+        // Its place in the mailbox is free from here on, however long the function takes.
+        if constexpr (kDirect && gathers(all))
+            rove_payload_gathers(here);
+        else if constexpr (!has_views(all))
+            rove_payload_read(here);
+        invoke(here, function, values, typename Taken::Passed{});
+    }
+    // The payload is still arriving, and its call behind it.
+    template <typename... Vs>
+    static void gather(rove_here* here, detail::List<Vs...>) {
+        travel::PartsInput in(here, rove_payload_coming(here));
+        detail::Storage<F> storage{};
+        if constexpr (!std::is_empty_v<F>) in.read(storage.raw, sizeof(F));
+        std::tuple<Vs...> values{in.template read<Vs>()...};
+        if (in.is_complete()) invoke(here, storage.function(), values, typename Taken::Passed{});
+    }
+    template <typename... Vs, typename... Passed>
+    static void invoke(rove_here* here, F& function, std::tuple<Vs...>& values, detail::List<Passed...>) {
+        const auto apply = [&](auto&&... first) -> decltype(auto) {
             return std::apply(
                 [&](Vs&... each) -> decltype(auto) {
                     return std::invoke(function, first..., static_cast<Passed&&>(each)...);
                 },
                 values);
         };
-        // Its place in the mailbox is free from here on, however long the function takes.
-        if constexpr (!has_views(typename Taken::Values{})) rove_payload_read(here);
         if constexpr (Taken::kHere) {
             Here at(here);
-            finish(here, [&]() -> decltype(auto) { return invoke(at); });
+            finish(here, [&]() -> decltype(auto) { return apply(at); });
         } else {
-            finish(here, [&]() -> decltype(auto) { return invoke(); });
+            finish(here, [&]() -> decltype(auto) { return apply(); });
         }
     }
 

@@ -85,8 +85,7 @@ public:
     [[nodiscard]] Result<CallTable::Id> call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
     // A frame that the caller fills in place.
     struct Begun {
-        std::shared_ptr<void>
-            link;  // that its place belongs to: null where there is no place now, and call() is the way
+        std::shared_ptr<void> link;  // its place's: null where there is no place now, and call() is the way
         std::span<std::byte> place;
         std::uint32_t handle = 0;
     };
@@ -228,6 +227,7 @@ public:
     [[nodiscard]] std::vector<Digest> resident_digests();
 
 private:
+    friend class Gathering;
     explicit NodeCore(NodeOptions options);
     [[nodiscard]] Status start();
     [[nodiscard]] Status preload();
@@ -283,8 +283,7 @@ private:
     // Initial-exec: a plain load beside the thread pointer, also from librove.so.
     static thread_local InUserCode in_user_code_ [[gnu::tls_model("initial-exec")]];
     static thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]];  // waits within functions, on this thread
-    static thread_local unsigned no_nesting_
-        [[gnu::tls_model("initial-exec")]];  // scopes in which this thread waits quietly
+    static thread_local unsigned no_nesting_ [[gnu::tls_model("initial-exec")]];  // scopes in which it waits quietly
 
     // ---- leading (lead.cpp)
     void take_lead(Lead& lead);
@@ -387,6 +386,7 @@ private:
     void on_load(const wire::Frame& frame);
     Taken run(Run& run, const wire::Frame& frame, Lead& lead);
     [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox);
+    void run_here(Run& run, rove_here& here, Bytes payload);
     [[nodiscard]] bool is_plain_call(const PeerState& from, const wire::Frame& frame) const;
     [[nodiscard]] static bool is_plain_reply(const PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool take_part(PeerState& from, const wire::Frame& frame);
@@ -564,6 +564,8 @@ private:
     std::deque<ByteBuffer> local_;                             // frames this node sends to itself
     std::size_t local_bytes_ = 0;
     std::size_t staged_bytes_ = 0;  // of payloads that come in parts, from all peers
+    unsigned gatherings_ = 0;       // runs that read theirs themselves …
+    std::uint64_t gathered_ = 0;    // … and have, ever
     std::size_t outbox_bytes_ = 0;  // of frames that wait for room, to all peers
     std::optional<Parked> local_parked_;
     std::size_t code_arriving_bytes_ = 0;  // of all peers: kAssemblyBytesOfAllMax

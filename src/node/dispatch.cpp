@@ -5,6 +5,7 @@
 
 #include "base/stack.hpp"
 #include "node/core.hpp"
+#include "node/gathering.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
 #include "node/names.hpp"
@@ -137,14 +138,21 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
     TimePoint begun{};
     wire::Frame frame;
     fabric::Link* const link = peer.link.get();
+    if (peer.gathering != nullptr && peer.gathering->keeps_mailbox()) return 0;
     while (link != nullptr && peer.link.get() == link && handled < kBatchMax && link->next(Traffic::calls, frame)) {
         if (!is_plain_call(peer, frame)) {
+            if (peer.gathering != nullptr && peer.gathering->takes(frame)) break;
             if (const auto wrong = checked(peer, frame, Traffic::calls)) {
                 link->break_with(*wrong);
                 break;
             }
             const Kind kind = frame.header.kind;
             if (kind == Kind::part || kind == Kind::code) {  // code: of the tier that follows
+                if (kind == Kind::part && Gathering::runs_part(*this, peer, frame, lead)) {
+                    ++handled;
+                    if (lost(lead)) break;
+                    continue;
+                }
                 if (kind == Kind::code)
                     on_code(peer, frame);
                 else if (!take_part(peer, frame))
@@ -453,18 +461,6 @@ NodeCore::Taken NodeCore::refuse(PeerState* from, const wire::Frame& frame, cons
     return Taken::done;
 }
 
-// A function of this very program, called by the id under which this program has sent it out: it comes back.
-code::Function* NodeCore::own_shipped(const FunctionId& function) {
-    const auto package = own_functions_.find(function);
-    if (package == own_functions_.end()) return nullptr;
-    const auto& ids = package->second->function_ids();
-    const auto entry = static_cast<std::size_t>(std::find(ids.begin(), ids.end(), function) - ids.begin());
-    const Resident* own = detail::resident_of_entry(package->second->manifest().entries[entry]);
-    if (own == nullptr) return nullptr;
-    const Result<code::Function*> added = cache_->add_resident(function, own->name, own->entry);
-    return added ? *added : nullptr;
-}
-
 NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     run.watch = &lead.watch;
     begin_run(run);
@@ -502,13 +498,20 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
 // Without the lock. True: the call has ended, or nobody waits for its end.
 bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox) {
     rove_here here{this, run.function, call, run.ran};
-    run.here = &here;
     here.payload_read = in_mailbox ? &run.payload_read : nullptr;
     if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
+    run_here(run, here, payload);
+    return here.ended || (call.flags & wire::kNoReply) != 0;
+}
+
+// Inlined in run_one, so that calls pay nothing for its second caller.
+[[gnu::always_inline]] void NodeCore::run_here(Run& run, rove_here& here, Bytes payload) {
+    run.here = &here;
     const auto let_out = [&](const std::string& what) {
+        if (here.gathering != nullptr) here.gathering->skip_rest(here);
         if (here.ended) return;
-        (void)reply_error(call, Error(ErrorCode::failed, fmt::format("{} on {} let an exception out{}",
-                                                                     run.function->name, name(), what)));
+        (void)reply_error(here.call, Error(ErrorCode::failed, fmt::format("{} on {} let an exception out{}",
+                                                                          run.function->name, name(), what)));
         here.ended = true;
     };
     try {
@@ -521,7 +524,6 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
         let_out(" that is no std::exception");
     }
     stay_in_parent(run.function->name);
-    return here.ended || (call.flags & wire::kNoReply) != 0;
 }
 
 // Leaves the frame where it is; the ones behind it wait as well. Asks for the code once.

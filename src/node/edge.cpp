@@ -7,6 +7,7 @@
 
 #include "base/demangle.hpp"
 #include "node/core.hpp"
+#include "node/gathering.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
 #include "node/residents.hpp"
@@ -57,6 +58,8 @@ rove::CallTable::Id id_of(const rove_pending& pending) {
     return {static_cast<std::uint16_t>(pending.slot), pending.generation};
 }
 int end(rove_here* here, const Error& error) {
+    if (here->gathering != nullptr)
+        here->gathering->skip_rest(*here);  // the call that is to be ended comes after its parts
     if (here->is_over()) return ROVE_INVALID;
     (void)here->core->reply_error(here->call, error);
     here->ended = true;
@@ -142,6 +145,31 @@ int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t byte
 void rove_payload_read(rove_here* here) noexcept {
     if (here->payload_read != nullptr)
         here->payload_read->store(true, std::memory_order_release);  // partner: set_aside
+}
+
+void rove_payload_gathers(rove_here* here) noexcept {
+    if (!here->function->gathers.load(std::memory_order_relaxed))
+        here->function->gathers.store(true, std::memory_order_relaxed);
+    rove_payload_read(here);
+}
+
+size_t rove_payload_coming(rove_here* here) noexcept {
+    return here->gathering != nullptr ? here->gathering->total_bytes() : 0;
+}
+
+int rove_payload_next(rove_here* here, const void** part, size_t* size) noexcept {
+    *part = nullptr;
+    *size = 0;
+    if (here->gathering == nullptr) return failed(ErrorCode::invalid, "the payload is there already");
+    switch (here->gathering->next(*here)) {
+        case rove::Gathering::Next::part:
+            *part = here->gathering->part().data();
+            *size = here->gathering->part().size();
+            return ROVE_OK;
+        case rove::Gathering::Next::call: return ROVE_OK;
+        case rove::Gathering::Next::over: break;
+    }
+    return failed(ErrorCode::cancelled, "the call whose payload was arriving does not come");
 }
 
 const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) noexcept {

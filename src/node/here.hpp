@@ -10,6 +10,7 @@
 #include "wire/frame.hpp"
 
 namespace rove {
+class Gathering;
 class NodeCore;
 // The names that shipped code links to before any other: rove_*.
 [[nodiscard]] std::vector<code::HostSymbol> host_symbols();
@@ -24,6 +25,7 @@ struct rove_here {
     std::vector<std::shared_ptr<rove::Block>> blocks{};  // buffers that it uses
     std::atomic<bool>* payload_read = nullptr;           // where to note that; null: the payload is not in a mailbox
     std::unique_ptr<std::byte[]> payload{};              // a copy of it
+    rove::Gathering* gathering = nullptr;                // where it is still arriving when the function begins
     // Nothing of it may be used any more: the call has ended, or this is the child of a fork, whose parent has the node.
     [[nodiscard]] bool is_over() const;
 };

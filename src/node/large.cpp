@@ -30,7 +30,8 @@ struct NodeCore::LargeSend {
     LargeTurns::Turn turn;
     const Pieces& payload;
     Deadline deadline;
-    std::uint64_t meeting = 0;  // in which it is sent
+    std::uint64_t meeting = 0;              // in which it is sent
+    std::optional<std::uint32_t> handle{};  // of the function, where the peer has told it before
     wire::Staged staged{};
     std::optional<TimePoint> holds_back_until{};  // once it has waited
     std::optional<LargeBytes> copy{};             // in place of `payload`
@@ -45,8 +46,15 @@ Result<CallTable::Id> NodeCore::call_in_parts(const std::shared_ptr<PeerState>& 
         ROVE_CHECK(begin_large(*peer, lock, sent));
         ROVE_CHECK(make_alive(peer, lock, sent.deadline));
         sent.meeting = peer->meeting;
+        sent.handle = peer->handle_of(*outgoing.callee.id);
         sent.staged = {.number = ++peer->parts_sent, .total_bytes = sent.payload.size()};
         ROVE_CHECK(send_in_parts(*peer, lock, sent));
+        if (sent.handle && peer->handle_of(*outgoing.callee.id) != sent.handle) {  // the call would be of another
+            take_back_parts(*peer, sent);
+            sent.handle.reset();
+            sent.staged.number = ++peer->parts_sent;
+            ROVE_CHECK(send_in_parts(*peer, lock, sent));
+        }
         return call_whole(peer, lock, outgoing, &sent.staged);
     };
     Result<CallTable::Id> id = send_all();
@@ -91,8 +99,10 @@ Status NodeCore::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
         const wire::Part part{.number = sent.staged.number,
                               .offset = static_cast<std::uint32_t>(offset),
                               .total_bytes = static_cast<std::uint32_t>(sent.payload.size())};
-        return send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id}, std::as_bytes(std::span(&part, 1)),
-                    piece);
+        // The first one names the function, so that this can read the payload as it arrives. One more: 0 is none.
+        const std::uint32_t function = offset == 0 && sent.handle ? *sent.handle + 1 : 0;
+        return send(peer, Traffic::calls, {.kind = Kind::part, .handle = function, .node = peer.my_id},
+                    std::as_bytes(std::span(&part, 1)), piece);
     };
     Status all;
     (void)sent.payload.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {

@@ -6,6 +6,7 @@
 #include "base/stack.hpp"
 #include "node/control/control.hpp"
 #include "node/core.hpp"
+#include "node/gathering.hpp"
 
 namespace rove {
 
@@ -45,6 +46,11 @@ constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
 constexpr auto kPollAgain = std::chrono::milliseconds(1);
 // How often the thread that stands by looks whether anybody else is there. It is the last one, and seldom needed: 20 looks a second.
 constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
+
+// Whether the leader looks for the peer's calls: not while one that is there waits for something else, nor while a run reads them.
+bool takes_calls(const PeerState& peer) {
+    return !peer.parked && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
+}
 
 }  // namespace
 
@@ -278,7 +284,7 @@ void NodeCore::await_frames(Lead& lead) {
     watch.signals.clear();
     for (const auto& peer :
          peers_)  // a parked call is there already: what it waits for comes among replies, or by attention_
-        if (peer->link) peer->link->await(watch.signals, !peer->parked && lead.runs_functions());
+        if (peer->link) peer->link->await(watch.signals, takes_calls(*peer) && lead.runs_functions());
 }
 
 void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
@@ -291,9 +297,9 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
         const bool ended = peer->link->broken() != nullptr;
         const bool sends = !ended && (!peer->outbox[0].empty() || !peer->outbox[1].empty());
         if (ended && awaits_goodbye(*peer)) no_later(*peer->broken_since + kGoodbyeWait);
-        restless = restless || sends || (peer->parked && !peer->parked->for_thread);
-        const bool takes_calls = !peer->parked && lead.runs_functions();
-        pending = pending || peer->lost || peer->link->pending(takes_calls);
+        restless = restless || sends || (peer->parked && !peer->parked->for_thread) ||
+                   (peer->gathering != nullptr && peer->gathering->is_called());
+        pending = pending || peer->lost || peer->link->pending(takes_calls(*peer) && lead.runs_functions());
         if (!peer->link->by_messages() || !peer->staged.is_empty()) no_later(Clock::now() + kSleepMax);
     }
     pending = pending || (!ready_.empty() && lead.runs_functions() && !is_deep());
@@ -423,7 +429,7 @@ void NodeCore::keep_watch(Lock& lock) {
 
 // The function that the leader runs is long, as this thread has seen, and its thread loses the lead.
 void NodeCore::take_run_away() {
-    if (running_->function != nullptr) {
+    if (running_->function != nullptr && running_->gathering == nullptr) {
         running_->function->is_long.store(true, std::memory_order_relaxed);
         running_->function->is_short.store(false, std::memory_order_relaxed);
     }
@@ -559,10 +565,12 @@ unsigned NodeCore::housekeep(Lead& lead) {
         expire(peer->parked);
         if (peer->lost && peer->link) {
             const fabric::Link* const gone = peer->link.get();
+            const auto is_read = [&peer] { return peer->gathering != nullptr && peer->gathering->keeps_mailbox(); };
+            const bool was_read = is_read();
             (void)serve(*peer, lead);  // what it sent before it went still counts
             if (lost(lead)) return changed;
-            // It may have been met again while a function ran.
-            if (peer->link.get() == gone && peer->lost) clean_up(*peer);
+            // It may have been met again while a function ran; or a run has the mailbox, and what else it sent comes after that.
+            if (peer->link.get() == gone && peer->lost && !was_read && !is_read()) clean_up(*peer);
             ++changed;
         }
         // One that nobody has a handle of is not needed: a client that comes back is a new one, and the others are met again by

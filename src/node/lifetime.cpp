@@ -8,6 +8,7 @@
 
 #include "base/made_once.hpp"
 #include "node/core.hpp"
+#include "node/gathering.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
 
@@ -79,6 +80,7 @@ void NodeCore::keep_thread(rove_here& here) {
     const std::string what =
         fmt::format("{} on {} wanted to end its thread, which is the node's", here.function->name, name());
     log().error("{}; that thread is kept, and runs nothing more", what);
+    if (here.gathering != nullptr) here.gathering->skip_rest(here);  // the call comes after its parts
     if (!std::exchange(here.ended, true)) (void)reply_error(here.call, Error(ErrorCode::failed, what));
     {
         Hold hold(*this);

@@ -43,6 +43,7 @@ inline constexpr std::size_t kBindingsMax = 65536;
 // first, by some 100 us, by 20 ms where both processes want one busy core, and by more where a machine stands still for a while. A
 // process that dies ends both at once, so only a link that was cut alone is kept so long.
 inline constexpr auto kGoodbyeWait = std::chrono::seconds(1);
+class Gathering;
 struct PeerState : std::enable_shared_from_this<PeerState> {
     NodeId id = kNoNode;               // the peer's
     NodeId my_id = kNoNode;            // mine, as the peer knows me
@@ -85,6 +86,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     Staging staged;                   // payloads that come in parts
     bool waits_to_stage = false;      // the next one waits until others' are taken
     std::uint64_t taken_at_look = 0;  // lines of its mailbox, when this node looked last whether it goes on with them
+    Gathering* gathering = nullptr;   // the run that reads one of them itself
     std::uint64_t parts_sent = 0;     // payloads that went in parts
     LargeTurns larges;                // who sends them
     Peer::Counters counters;
@@ -165,6 +167,7 @@ inline void PeerState::forget_meeting() {
     sent_on.clear();
     (void)staged.clear();
     waits_to_stage = false;
+    gathering = nullptr;
 }
 
 }  // namespace rove

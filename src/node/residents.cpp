@@ -8,6 +8,7 @@
 
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
+#include "node/offload.hpp"
 
 namespace rove {
 namespace {
@@ -78,6 +79,18 @@ std::vector<Resident> Residents::all() {
     std::vector<Resident> list;
     for (const auto& [id, resident] : all.by_id) list.push_back(*resident);
     return list;
+}
+
+// A function of this very program, called by the id under which this program has sent it out: it comes back.
+code::Function* NodeCore::own_shipped(const FunctionId& function) {
+    const auto package = own_functions_.find(function);
+    if (package == own_functions_.end()) return nullptr;
+    const auto& ids = package->second->function_ids();
+    const auto entry = static_cast<std::size_t>(std::find(ids.begin(), ids.end(), function) - ids.begin());
+    const Resident* own = detail::resident_of_entry(package->second->manifest().entries[entry]);
+    if (own == nullptr) return nullptr;
+    const Result<code::Function*> added = cache_->add_resident(function, own->name, own->entry);
+    return added ? *added : nullptr;
 }
 
 }  // namespace rove

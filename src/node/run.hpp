@@ -14,6 +14,7 @@
 
 namespace rove {
 
+class Gathering;
 struct PeerState;
 
 // A function, or a callback of a call that ended, that runs in the leader's thread.
@@ -37,6 +38,7 @@ struct Run {
     TimePoint begun{};
     std::shared_ptr<fabric::Link> holds{};  // `link`, where …
     std::uint64_t held = 0;                 // … the frame is held in its mailbox
+    Gathering* gathering = nullptr;         // while it reads its payload, which is still arriving
     // Gives the frame's place back. Under the lock, for it may be the last to hold the link.
     void let_go() {
         if (holds) holds->let_go(fabric::Traffic::calls, held);

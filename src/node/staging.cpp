@@ -68,13 +68,17 @@ std::optional<std::string> Staging::too_slow(TimePoint now, Next next, bool room
     const double seconds = std::chrono::duration<double>(waited_).count();
     const auto due = static_cast<std::size_t>(seconds * static_cast<double>(kStagingRateMin));
     if (arrived_ < due)
-        return fmt::format("sent {} bytes of the payloads that it has begun in {:.0f} s, and must send {} a second{}{}",
-                           arrived_, seconds, kStagingRateMin,
+        return fmt::format("{}{}{}", said(arrived_, seconds),
                            next == Next::waits_here ? "; it waits for room for one more" : "",
                            room_wanted ? "; others wait for room" : "");
     waited_ = {};
     arrived_ = 0;
     return std::nullopt;
+}
+
+std::string Staging::said(std::size_t arrived, double seconds) {
+    return fmt::format("sent {} bytes of the payloads that it has begun in {:.0f} s, and must send {} a second",
+                       arrived, seconds, kStagingRateMin);
 }
 
 }  // namespace rove

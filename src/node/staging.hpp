@@ -63,6 +63,8 @@ public:
     };
     // To be asked again and again. Gives what the peer did, where it is too slow. `room_wanted`: somebody waits for room.
     [[nodiscard]] std::optional<std::string> too_slow(TimePoint now, Next next, bool room_wanted);
+    // What a peer did that was too slow, in words.
+    [[nodiscard]] static std::string said(std::size_t arrived, double seconds);
 
 private:
     using Duration = TimePoint::duration;

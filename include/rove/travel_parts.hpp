@@ -1,0 +1,114 @@
+// Arguments that are read while their bytes arrive, part by part: part of rove/function.hpp, which includes it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+#include "rove/edge.h"
+#include "rove/travel.hpp"
+
+namespace rove::travel {
+
+// Whether a value can be read so.
+template <typename T>
+constexpr bool is_read_in_parts() {
+    return Bitwise<T> || can_gather<T>();
+}
+
+// As Input, for a payload of which nothing has been read. Where its call is given up, what is read from then on is zeros and empty
+// containers, and is_complete() is false.
+class PartsInput {
+public:
+    PartsInput(rove_here* here, std::size_t bytes) : here_(here), left_(bytes) {}
+
+    template <typename T>
+    T read() {
+        if constexpr (Bitwise<T>) {
+            alignas(T) std::byte raw[sizeof(T)];
+            read(raw, sizeof raw);
+            return from_raw<T>(raw);
+        } else {
+            std::uint64_t count = 0;
+            read(&count, sizeof count);
+            return values<T>(count);
+        }
+    }
+    void read(void* into, std::size_t bytes) {
+        if (bytes > left_) cut_short();
+        auto* to = static_cast<std::byte*>(into);
+        while (bytes > 0 && has_part()) {
+            const std::size_t some = std::min(bytes, part_bytes_);
+            std::memcpy(to, part_, some);
+            pass(some);
+            to += some;
+            bytes -= some;
+        }
+        if (bytes > 0) std::memset(to, 0, bytes);
+    }
+    // Waits for the call itself. False: it does not come.
+    [[nodiscard]] bool is_complete() {
+        while (next_part()) pass(part_bytes_);
+        return !is_over_;
+    }
+
+private:
+    // Each part is copied to its place at once; where values begin at its beginning and are aligned, they are made of it, and not of zeros
+    // first.
+    template <typename C>
+    C values(std::uint64_t count) {
+        using T = typename C::value_type;
+        if (is_over_) return {};
+        if (count > left_ / sizeof(T)) cut_short();
+        const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+        C into;
+        into.reserve(static_cast<std::size_t>(count));
+        for (std::size_t filled = 0; filled < bytes && has_part();) {
+            std::size_t some = std::min(bytes - filled, part_bytes_);
+            const std::size_t whole = some / sizeof(T);
+            if (std::is_trivially_copyable_v<T> && filled % sizeof(T) == 0 && whole > 0 &&
+                reinterpret_cast<std::uintptr_t>(part_) % alignof(T) == 0) {
+                const T* const first = std::launder(reinterpret_cast<const T*>(part_));
+                if constexpr (IsPlainString<C>::value)
+                    into.append(first, whole);
+                else
+                    into.insert(into.end(), first, first + whole);
+                some = whole * sizeof(T);
+            } else {
+                into.resize((filled + some + sizeof(T) - 1) / sizeof(T));
+                std::memcpy(reinterpret_cast<std::byte*>(into.data()) + filled, part_, some);
+            }
+            filled += some;
+            pass(some);
+        }
+        if (is_over_) into.clear();
+        return into;
+    }
+    void pass(std::size_t bytes) {
+        part_ += bytes;
+        part_bytes_ -= bytes;
+        left_ -= bytes;
+    }
+    [[nodiscard]] bool has_part() { return part_bytes_ > 0 || next_part(); }
+    // Precondition of all that reads: nothing is beyond the payload's end, for behind that is the call.
+    [[nodiscard]] bool next_part() {
+        if (is_over_) return false;
+        const void* part = nullptr;
+        is_over_ = rove_payload_next(here_, &part, &part_bytes_) != ROVE_OK;
+        part_ = static_cast<const std::byte*>(part);
+        if (is_over_) part_bytes_ = 0;
+        return part_ != nullptr;
+    }
+
+    rove_here* here_;
+    const std::byte* part_ = nullptr;
+    std::size_t part_bytes_ = 0;
+    std::size_t left_;  // with these
+    bool is_over_ = false;
+};
+
+}  // namespace rove::travel

@@ -1,0 +1,106 @@
+// Gathering: a function that is begun when the first part of its large payload arrives, and reads the parts out of the mailbox itself.
+// Its arguments are then copied once on this node, and not twice (to a place of their own, and from there into the arguments).
+//
+// Only functions do so whose code has said that it can (rove_payload_gathers), on direct links, with a thread of the node's own, and while
+// another thread can take the lead over. All other payloads are put together first (large.cpp). The user's function runs when the call's
+// own frame has arrived, after the last part: when it runs, and how often, is the same either way.
+//
+// While it reads, the calls of that peer are its own, as the leader's otherwise. What comes between the parts (another thread's call) is the
+// leader's to serve: the run gives the mailbox to the leader, who gives it back at the next frame that belongs to the payload. So frames
+// are served in their order, and the two never look at one mailbox at once.
+// Where another thread has taken the lead over, the run keeps the mailbox until the user's function has returned, or has run for as long as
+// a leader may be in one before others serve: so what follows its call does not overtake it, as it would not if the leader ran it.
+//
+// Threads: `runs_part` by the leader; next() and skip_rest() by the run's thread, without the lock; all else under the lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "node/core.hpp"
+
+struct rove_here;
+
+namespace rove {
+
+class Gathering {
+public:
+    // Begins a function's run where this is the first part of its payload, and that may be read so. False: nothing was done, and the part is
+    // taken as ever. True: the part is no longer in the mailbox, and the lead may have been lost.
+    [[nodiscard]] static bool runs_part(NodeCore& core, PeerState& from, const wire::Frame& part, NodeCore::Lead& lead);
+    // Ever, by a node: how many calls' payloads were gathered; for tests.
+    [[nodiscard]] static std::uint64_t done_on(NodeCore& core);
+    [[nodiscard]] static unsigned running_on(NodeCore& core);  // now; for tests, too
+
+    Gathering(const Gathering&) = delete;
+    Gathering& operator=(const Gathering&) = delete;
+
+    // ---- by the leader
+    // Whether the peer's calls are the run's. The leader asks again when it may not be so any more, and that is all that it does with it then.
+    [[nodiscard]] bool keeps_mailbox();
+    // It keeps it for a time that nobody is told the end of.
+    [[nodiscard]] bool is_called() const { return state_ == State::called; }
+    // Of the next frame among the calls. True: it belongs to the payload, and the mailbox is the run's again.
+    [[nodiscard]] bool takes(const wire::Frame& frame);
+
+    // ---- by the run's thread
+    enum class Next : std::uint8_t {
+        part,  // of the payload: part(), until next() is asked again
+        call,  // all have been read, and the call has arrived: the function runs
+        over,  // the call does not come
+    };
+    // Waits for it. Once it has given `call` or `over`, it gives that again.
+    [[nodiscard]] Next next(rove_here& here);
+    [[nodiscard]] Bytes part() const { return part_; }
+    [[nodiscard]] std::size_t total_bytes() const { return total_bytes_; }
+    void skip_rest(rove_here& here) {
+        while (next(here) == Next::part) continue;
+    }
+
+private:
+    enum class State : std::uint8_t { reading, called, over };
+
+    Gathering(NodeCore& core, PeerState& from, const wire::Part& first, std::uint32_t handle);
+    [[nodiscard]] static bool may_begin(const NodeCore& core, const PeerState& from, const wire::Part& first,
+                                        const NodeCore::Lead& lead);
+    [[nodiscard]] bool is_own(const wire::Frame& frame) const;
+    [[nodiscard]] std::optional<Next> look(rove_here& here);
+    [[nodiscard]] Next take(const wire::Frame& frame, rove_here& here);
+    [[nodiscard]] Next take_part(const wire::Frame& frame);
+    [[nodiscard]] Next take_call(const wire::Frame& frame, rove_here& here);
+    [[nodiscard]] Next refuse(std::string_view what);
+    [[nodiscard]] Next end(State state);
+    void give_mailbox();
+    void mind_the_lead(bool arrived);
+    [[nodiscard]] bool leads() const;
+    [[nodiscard]] bool others_wait(TimePoint now) const;
+    void mind_the_pace();
+    void pause() const;
+
+    NodeCore& core_;
+    const std::shared_ptr<PeerState> peer_;
+    std::shared_ptr<fabric::Link> link_;  // by which the first part came; null: it needs it no more
+    Run* run_ = nullptr;
+    const std::uint64_t number_;
+    const std::uint32_t handle_;
+    const std::size_t total_bytes_;
+    const TimePoint begun_ = Clock::now();
+
+    State state_ = State::reading;
+    std::atomic<bool> has_mailbox_{true};  // changed under the lock; looked at without
+    bool part_in_use_ = false;             // it lies at the mailbox's tail
+    Bytes part_;
+    std::size_t arrived_ = 0;
+
+    std::optional<TimePoint> waits_since_{};  // for a frame …
+    Watch watch_{};                           // … which is announced there
+    // Its sender's rate, as Staging measures it.
+    TimePoint looked_at_{};
+    TimePoint::duration waited_{};
+    std::size_t arrived_lately_ = 0;
+    std::uint64_t taken_at_look_ = 0;
+};
+
+}  // namespace rove

@@ -1,0 +1,490 @@
+// Functions that read their large payloads out of the mailbox while these arrive: that they do where they may and nowhere else, that what they
+// get is right, and what becomes of them where the sender does not go on as it should.
+#include "node/gathering.hpp"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "hand_made.hpp"
+#include "node/here.hpp"
+#include "soon.hpp"
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+using fabric::Traffic;
+using wire::Kind;
+
+struct Odd {  // a part holds no whole number of them
+    std::uint32_t a, b, c;
+    bool operator==(const Odd&) const = default;
+};
+template <typename T>
+T value_at(std::size_t i) {
+    if constexpr (std::is_same_v<T, Odd>)
+        return {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i * 7), static_cast<std::uint32_t>(~i)};
+    else
+        return static_cast<T>(i * 31 + i / 251);
+}
+template <typename C>
+C made(std::size_t count) {
+    C values(count, typename C::value_type{});
+    for (std::size_t i = 0; i < count; ++i) values[i] = value_at<typename C::value_type>(i);
+    return values;
+}
+template <typename C>
+bool is_right(const C& values) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+        if (values[i] != value_at<typename C::value_type>(i)) return false;
+    return true;
+}
+
+std::atomic<NodeCore*> core_of_server{nullptr};
+void note_server(Here& here) {
+    core_of_server = here.raw()->core;
+}
+
+std::size_t take_text(const std::string& text) {
+    return is_right(text) ? text.size() : SIZE_MAX;
+}
+std::size_t take_wide(const std::u16string& text) {
+    return is_right(text) ? text.size() : SIZE_MAX;
+}
+std::size_t take_doubles(const std::vector<double>& values) {
+    return is_right(values) ? values.size() : SIZE_MAX;
+}
+std::size_t take_three(int number, const std::string& text, bool flag, const std::vector<Odd>& values) {
+    return is_right(text) && is_right(values) && flag ? text.size() + values.size() + static_cast<std::size_t>(number)
+                                                      : SIZE_MAX;
+}
+std::size_t take_in_worker(Here& here, const std::string& text) {
+    return here.node() == 0 && is_right(text) ? text.size() : SIZE_MAX;
+}
+
+// What ran, in its order.
+std::mutex noted_mutex;
+std::vector<int> noted;
+void note(int what) {
+    const std::lock_guard lock(noted_mutex);
+    noted.push_back(what);
+}
+std::vector<int> all_noted() {
+    const std::lock_guard lock(noted_mutex);
+    return noted;
+}
+std::atomic<bool> began_as_long{false}, got_wrong{false};
+void note_text(Here& here, const std::string& text) {
+    began_as_long = here.raw()->function->is_long.load();
+    note(
+        static_cast<int>(text.size()));  // first: a look at all of it may take as long as a leader may be in a function
+    if (!is_right(text)) got_wrong = true;
+}
+
+class Gathers : public OnFabrics {
+protected:
+    void SetUp() override {
+        OnFabrics::SetUp();
+        peer().sync(fn<note_server>);
+        core_ = core_of_server;
+    }
+    [[nodiscard]] std::uint64_t gathered() const { return Gathering::done_on(*core_); }
+    // Calls until one of them was read as it arrived: a thread of the node's may be on its way for some time.
+    template <typename F, typename... Args>
+    void reads(std::size_t result, const F& function, const Args&... args) {
+        const std::uint64_t before = gathered();
+        EXPECT_TRUE(soon([&] {
+            EXPECT_EQ(peer().sync(function, args...), result);
+            return gathered() > before;
+        }));
+    }
+    NodeCore* core_ = nullptr;
+};
+
+TEST_P(Gathers, WhatTheyGetIsRight) {
+    for (const std::size_t near : {wire::kPayloadBytesMax, wire::kFrameBytesMax, 5 * wire::kPartBytesMax})
+        for (const std::size_t more : {1, 7, 8, 9, 63, 1000, 65'536}) {
+            const std::size_t size = near + more;
+            reads(size, fn<take_text>, made<std::string>(size));
+            reads(size / 2, fn<take_wide>, made<std::u16string>(size / 2));
+            reads(size / 8 + 8, fn<take_doubles>, made<std::vector<double>>(size / 8 + 8));
+            for (const std::size_t first : {std::size_t{0}, std::size_t{5}, size})
+                reads(first + size / 12 + 3, fn<take_three>, 3, made<std::string>(first), true,
+                      made<std::vector<Odd>>(size / 12));
+        }
+    reads(3'000'000, on_worker(fn<take_in_worker>), made<std::string>(3'000'000));
+    reads(3'000'000, no_nesting(fn<take_text>), made<std::string>(3'000'000));
+    reads(
+        3'000'000 + 2, [n = std::size_t{2}](const std::string& text) { return text.size() + n; },
+        made<std::string>(3'000'000));
+    EXPECT_EQ(Gathering::running_on(*core_), 0U);
+}
+
+// Not the first call, which names the function, and nothing that fits a frame.
+TEST_P(Gathers, OnlyWhatIsLargeAndOfAFunctionThatHasSaidSo) {
+    EXPECT_EQ(peer().sync(fn<take_text>, made<std::string>(1'000'000)), 1'000'000U);
+    EXPECT_EQ(peer().sync(fn<take_text>, made<std::string>(100'000)), 100'000U);
+    EXPECT_EQ(peer().sync([](std::string_view text) { return text.size(); }, std::string(1'000'000, 'a')), 1'000'000U);
+    EXPECT_EQ(gathered(), 0U);
+}
+
+// What fails while it is read fails its call, and nothing else.
+std::atomic<bool> has_no_memory{false}, ends_thread{false};
+template <typename T>
+struct Scarce : std::allocator<T> {
+    Scarce() = default;
+    template <typename U>
+    explicit Scarce(const Scarce<U>& /*other*/) {}
+    template <typename U>
+    struct rebind {
+        using other = Scarce<U>;
+    };
+    T* allocate(std::size_t count) {
+        if (has_no_memory) throw std::bad_alloc();
+        if (ends_thread) pthread_exit(nullptr);
+        return std::allocator<T>::allocate(count);
+    }
+};
+using ScarceText = std::vector<char, Scarce<char>>;
+std::size_t take_scarce(const std::string& /*before*/, const ScarceText& text) {
+    return is_right(text) ? text.size() : SIZE_MAX;
+}
+
+TEST_P(Gathers, WithoutMemoryTheCallFails) {
+    const auto text = made<ScarceText>(2'000'000);
+    const auto before = made<std::string>(200'000);
+    reads(2'000'000, fn<take_scarce>, before, text);
+    const std::uint64_t so_far = gathered();
+    has_no_memory = true;
+    EXPECT_TRUE(soon([&] {
+        EXPECT_EQ(error_of([&] { (void)peer().sync(fn<take_scarce>, before, text); }).code(), ErrorCode::failed);
+        return gathered() > so_far;
+    }));
+    has_no_memory = false;
+    reads(2'000'000, fn<take_scarce>, before, text);
+}
+
+TEST_P(Gathers, OneThatEndsItsThreadFails) {
+    const auto text = made<ScarceText>(2'000'000);
+    const auto before = made<std::string>(200'000);
+    reads(2'000'000, fn<take_scarce>, before, text);
+    const std::uint64_t so_far = gathered();
+    ends_thread = true;
+    EXPECT_TRUE(soon([&] {
+        const Error error = error_of([&] { (void)peer().sync(within(30s), fn<take_scarce>, before, text); });
+        EXPECT_NE(error.message().find("wanted to end its thread"), std::string::npos) << error.message();
+        return gathered() > so_far;
+    }));
+    ends_thread = false;
+    reads(2'000'000, fn<take_scarce>, before, text);
+    EXPECT_EQ(peer().sync(within(30s), fn<add>, 2, 3), 5);
+}
+
+TEST_P(Gathers, FromSeveralThreadsAndPeers) {
+    reads(1'000'000, fn<take_text>, made<std::string>(1'000'000));
+    std::vector<std::thread> threads;
+    std::atomic<int> right{0};
+    std::vector<std::unique_ptr<Node>> nodes;
+    for (int i = 0; i < 3; ++i) nodes.push_back(std::make_unique<Node>(options()));
+    for (std::size_t t = 0; t < 6; ++t)
+        threads.emplace_back([&, t] {
+            const Peer to = nodes[t % 3]->connect(server_->address());
+            for (std::size_t i = 0; i < 12; ++i) {
+                const std::size_t size = 300'000 * (t + 1) + i * 100'001;
+                right += to.sync(fn<take_text>, made<std::string>(size)) == size ? 1 : 0;
+                right += to.sync(fn<add>, static_cast<int>(i), 1) == static_cast<int>(i) + 1 ? 1 : 0;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(right, 6 * 12 * 2);
+    EXPECT_EQ(Gathering::running_on(*core_), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, Gathers, testing::Values(FabricChoice::shm), fabric_name);
+
+// Where nobody could serve the others meanwhile, or what arrives is not in memory that the sender writes.
+TEST(GathersNot, WithOneThreadOrOverStreams) {
+    (void)scratch();
+    for (const bool stream : {false, true}) {
+        NodeOptions serving;
+        serving.fabric = stream ? FabricChoice::tcp : FabricChoice::shm;
+        serving.threads = stream ? 4 : 1;
+        serving.listen = "127.0.0.1:0";
+        NodeOptions alone = serving;
+        alone.listen = "";
+        Node server(serving), node(alone);
+        const Peer to = node.connect(server.address());
+        to.sync(fn<note_server>);
+        for (int i = 0; i < 20; ++i)
+            EXPECT_EQ(to.sync(fn<take_text>, made<std::string>(1'000'000)), 1'000'000U) << stream;
+        EXPECT_EQ(Gathering::done_on(*core_of_server), 0U) << stream;
+    }
+}
+
+// ---- a sender that writes its parts by hand
+
+class GathersFrom : public BesideAnEnemy {
+protected:
+    void SetUp() override {
+        BesideAnEnemy::SetUp();
+        peer().sync(fn<note_server>);
+        core_ = core_of_server;
+        meet();
+    }
+    void TearDown() override {
+        BesideAnEnemy::TearDown();
+        EXPECT_FALSE(got_wrong.exchange(false));
+    }
+    // After the enemy was cut off: it has no handles any more.
+    void meet() {
+        text_ = handle_after([&] { link_->sync(fn<note_text>, std::string()); }, text_id_);
+        note_ = handle_after([&] { link_->sync(fn<note>, 0); }, note_id_);
+        const std::lock_guard lock(noted_mutex);
+        noted.clear();
+    }
+    // The server's handle for the function that is called there, whose id is found by the first call.
+    template <typename Call>
+    std::uint32_t handle_after(const Call& call, std::optional<FunctionId>& id) {
+        const auto known = detail::Edge::state(*link_)->bindings;
+        call();
+        for (const auto& [bound, handle] : detail::Edge::state(*link_)->bindings)
+            if (!id && !known.contains(bound)) id = bound;
+        return detail::Edge::state(*link_)->bindings.at(*id);
+    }
+    [[nodiscard]] Bytes piece(std::size_t offset, std::size_t bytes) const {
+        return Bytes(payload_).subspan(offset, bytes);
+    }
+    void write_part(std::uint64_t number, std::size_t offset, std::size_t bytes) {
+        send(number, offset, payload_.size(), piece(offset, bytes));
+    }
+    void send(std::uint64_t number, std::size_t offset, std::size_t total, Bytes bytes) {
+        const wire::Part part{.number = number,
+                              .offset = static_cast<std::uint32_t>(offset),
+                              .total_bytes = static_cast<std::uint32_t>(total)};
+        write_frame(*link_, Traffic::calls, {.kind = Kind::part, .handle = offset == 0 && total > 0 ? text_ + 1 : 0},
+                    raw(part), bytes);
+    }
+    void write_call(std::uint64_t number, std::uint32_t handle) {
+        const wire::Staged which{.number = number, .total_bytes = payload_.size()};
+        write_frame(*link_, Traffic::calls,
+                    {.kind = Kind::call, .flags = wire::kParts | wire::kNoReply, .handle = handle}, {}, raw(which));
+    }
+    void write_note(int what) {
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kNoReply, .handle = note_}, {},
+                    raw(what));
+    }
+    // The first part, and waits until a function reads it.
+    void begin(std::uint64_t number, std::size_t bytes = 50'000) {
+        ASSERT_TRUE(soon([&] {
+            write_part(number, 0, bytes);
+            if (soon([&] { return Gathering::running_on(*core_) == 1; }, 2s)) return true;
+            send(number, 0, 0, {});  // no thread was there for it
+            return false;
+        }));
+    }
+    [[nodiscard]] bool has_ended() {
+        return soon([&] { return Gathering::running_on(*core_) == 0; });
+    }
+
+    NodeCore* core_ = nullptr;
+    std::optional<FunctionId> text_id_, note_id_;
+    std::uint32_t text_ = 0, note_ = 0;
+    std::string text_sent_ = made<std::string>(500'000);
+    ByteBuffer payload_ = [this] {
+        ByteBuffer bytes;
+        travel::Output out(bytes);
+        travel::write(out, text_sent_);
+        return bytes;
+    }();
+};
+
+TEST_P(GathersFrom, OneThatTakesItsTimeOthersAreServed) {
+    begin(100);
+    EXPECT_EQ(peer().sync(fn<add>, 2, 3), 5);
+    // As many long functions as may run beside it, and others.
+    std::atomic<int> slept{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 6; ++i)
+        threads.emplace_back([&] {
+            peer().sync(fn<nothing>);
+            peer().sync([] { std::this_thread::sleep_for(20ms); });
+            ++slept;
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(slept, 6);
+    for (std::size_t at = 50'000; at < payload_.size(); at += 50'000)
+        write_part(100, at, std::min<std::size_t>(50'000, payload_.size() - at));
+    EXPECT_EQ(Gathering::running_on(*core_), 1U) << "the call has not come";
+    EXPECT_TRUE(all_noted().empty());
+    write_call(100, text_);
+    EXPECT_TRUE(soon([&] { return all_noted() == std::vector{500'000}; }));
+    EXPECT_FALSE(began_as_long) << "that its payload took long makes no long function of it";
+    EXPECT_TRUE(has_ended());
+}
+
+TEST_P(GathersFrom, CallsBetweenThePartsKeepTheirOrder) {
+    // On a busy machine a function may be in its beginning for so long that others are served beside it, as any that runs long: not always.
+    bool in_order = false;
+    for (std::uint64_t number = 100; number < 120 && !in_order; ++number) {
+        begin(number);
+        write_note(1);
+        EXPECT_TRUE(soon([&] { return all_noted() == std::vector{1}; })) << "it does not wait for the rest";
+        write_note(2);
+        write_part(number, 50'000, 50'000);
+        write_note(3);
+        write_part(number, 100'000, 50'000);
+        for (std::size_t at = 150'000; at < payload_.size(); at += 50'000)
+            write_part(number, at, std::min<std::size_t>(50'000, payload_.size() - at));
+        write_note(4);
+        write_call(number, text_);
+        write_note(5);
+        EXPECT_TRUE(soon([&] { return all_noted().size() == 6; }));
+        std::vector<int> got = all_noted();
+        in_order = got.back() == 5;
+        if (!in_order) std::swap(got[4], got[5]);
+        EXPECT_EQ(got, (std::vector{1, 2, 3, 4, 500'000, 5}));
+        EXPECT_TRUE(has_ended());
+        meet();
+    }
+    EXPECT_TRUE(in_order) << "never did what follows the call wait for it";
+}
+
+// Another thread's payload, which is put together while the first one is read.
+TEST_P(GathersFrom, PayloadsBetweenTheParts) {
+    begin(100);
+    write_part(101, 0, 65'536);
+    write_part(100, 50'000, 50'000);
+    for (std::size_t at = 65'536; at < payload_.size(); at += 65'536)
+        write_part(101, at, std::min<std::size_t>(65'536, payload_.size() - at));
+    write_call(101, text_);
+    EXPECT_TRUE(soon([&] { return all_noted().size() == 1; }));
+    for (std::size_t at = 100'000; at < payload_.size(); at += 50'000)
+        write_part(100, at, std::min<std::size_t>(50'000, payload_.size() - at));
+    write_call(100, text_);
+    EXPECT_TRUE(soon([&] { return all_noted().size() == 2; }));
+    EXPECT_EQ(all_noted(), (std::vector{500'000, 500'000}));
+}
+
+TEST_P(GathersFrom, OneThatGivesUp) {
+    begin(100);
+    write_part(100, 50'000, 50'000);
+    send(100, 0, 0, {});
+    EXPECT_TRUE(has_ended());
+    write_note(7);
+    EXPECT_TRUE(soon([&] { return all_noted() == std::vector{7}; }));
+    EXPECT_TRUE(link_->node() != kNoNode);
+}
+
+TEST_P(GathersFrom, OneThatBreaksTheRules) {
+    std::uint64_t number = 100;
+    const auto is_cut_off_with = [&](const std::string& what, const auto& goes_on) {
+        begin(++number);
+        is_cut_off(what, goes_on);
+        EXPECT_TRUE(has_ended());
+        EXPECT_TRUE(all_noted().empty()) << what;
+        meet();
+    };
+    is_cut_off_with("a part that is not the next one", [&] { write_part(number, 60'000, 10'000); });
+    is_cut_off_with("the first part again", [&] { write_part(number, 0, 50'000); });
+    is_cut_off_with("another total", [&] { send(number, 50'000, payload_.size() + 1, piece(50'000, 50'000)); });
+    is_cut_off_with("more than the whole", [&] {
+        for (std::size_t at = 50'000; at < 500'000; at += 50'000) write_part(number, at, 50'000);
+        send(number, 500'000, payload_.size(), piece(0, 50'000));
+    });
+    is_cut_off_with("a part without bytes", [&] { write_part(number, 50'000, 0); });
+    is_cut_off_with("a part of what has not begun", [&] { write_part(number + 1000, 50'000, 10'000); });
+    is_cut_off_with("its call too early", [&] { write_call(number, text_); });
+    const auto all = [&] {
+        for (std::size_t at = 50'000; at < payload_.size(); at += 50'000)
+            write_part(number, at, std::min<std::size_t>(50'000, payload_.size() - at));
+    };
+    is_cut_off_with("a call of another function", [&] {
+        all();
+        write_call(number, note_);
+    });
+    is_cut_off_with("a call of another size", [&] {
+        all();
+        const wire::Staged which{.number = number, .total_bytes = payload_.size() - 1};
+        write_frame(*link_, Traffic::calls,
+                    {.kind = Kind::call, .flags = wire::kParts | wire::kNoReply, .handle = text_}, {}, raw(which));
+    });
+    is_cut_off_with("another caller's call", [&] {
+        all();
+        const wire::Staged which{.number = number, .total_bytes = payload_.size()};
+        write_frame(*link_, Traffic::calls,
+                    {.kind = Kind::call, .flags = wire::kParts | wire::kNoReply, .handle = text_, .node = 77}, {},
+                    raw(which));
+    });
+}
+
+// A function that has not said that it can, or none: the payload is put together as ever.
+TEST_P(GathersFrom, OneThatNamesNoSuchFunction) {
+    for (const std::uint32_t named : {note_, std::uint32_t{4'000'000}, ~std::uint32_t{0} - 1}) {
+        const std::uint32_t text = std::exchange(text_, named);
+        write_part(100, 0, 65'536);
+        text_ = text;
+        for (std::size_t at = 65'536; at < payload_.size(); at += 65'536)
+            write_part(100, at, std::min<std::size_t>(65'536, payload_.size() - at));
+        write_call(100, text_);
+        EXPECT_TRUE(soon([&] { return all_noted() == std::vector{500'000}; }));
+        EXPECT_EQ(Gathering::done_on(*core_), 0U);
+        noted.clear();
+    }
+}
+
+TEST_P(GathersFrom, OneThatIsGone) {
+    begin(100);
+    link_.reset();
+    enemy_.reset();
+    EXPECT_TRUE(has_ended());
+    EXPECT_TRUE(all_noted().empty());
+    EXPECT_EQ(peer().sync(fn<add>, 2, 3), 5);
+}
+
+// All of it had arrived when its sender went.
+TEST_P(GathersFrom, OneThatIsGoneAfterwards) {
+    begin(100);
+    for (std::size_t at = 50'000; at < payload_.size(); at += 50'000)
+        write_part(100, at, std::min<std::size_t>(50'000, payload_.size() - at));
+    write_call(100, text_);
+    write_note(8);
+    link_.reset();
+    enemy_.reset();
+    EXPECT_TRUE(soon([&] { return all_noted().size() == 2; })) << all_noted().size();
+    EXPECT_TRUE(std::ranges::count(all_noted(), 500'000) == 1) << "in either order: see above";
+}
+
+TEST_P(GathersFrom, OneThatStopsIsCutOff) {
+    begin(100);
+    is_cut_off("nothing more comes", [&] {  // and what it sends besides is no excuse
+        const auto ended = [&] {
+            try {
+                link_->sync(fn<nothing>);
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+            }
+            return Gathering::running_on(*core_) == 0;
+        };
+        EXPECT_TRUE(soon(ended, 60s)) << "much of the time others have the core, and that does not count";
+    });
+    EXPECT_TRUE(has_ended());
+}
+
+TEST_P(GathersFrom, AnEndingNodeDoesNotWaitForOne) {
+    begin(100);
+    const auto begun = std::chrono::steady_clock::now();
+    peer_.reset();
+    server_.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, 15s);
+    EXPECT_TRUE(all_noted().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, GathersFrom, testing::Values(FabricChoice::shm), fabric_name);
+
+}  // namespace
+}  // namespace rove::test
