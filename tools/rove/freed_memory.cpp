@@ -9,9 +9,10 @@
 namespace rove::tools {
 namespace {
 
-// Up to 64 MiB at the end of each arena stay, and there are four: by default one for each thread would keep as much. What is free
-// between values that are in use is not bounded by that, whatever its size.
-constexpr int kArenas = 4;
+// One arena, whose end grows as far as needed and keeps up to 64 MiB. Others are made of heaps of 64 MiB: a value of 31 MiB that does not
+// fit what is left of one gets a heap of its own, which goes back to the kernel when the value does, so each of its pages is faulted in for
+// every call. What is free between values that are in use is not bounded by that, whatever its size.
+constexpr int kArenas = 1;
 constexpr int kFreeAtEndBytes = 64 << 20;
 constexpr int kOwnMappingBytes = 32 << 20;  // no more may be asked for here
 
