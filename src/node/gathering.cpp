@@ -317,7 +317,7 @@ void Gathering::mind_the_pace() {
 
 // Without the lock. It watches the mailbox's next frame, or, while the leader has the mailbox, for that to change.
 void Gathering::pause() const {
-    static const std::atomic<bool> nothing_else{false};
+    static constinit const std::atomic<bool> nothing_else{false};
     const auto waited = Clock::now() - *waits_since_;
     if (waited > kYieldFor)
         std::this_thread::sleep_for(std::min<TimePoint::duration>(waited / 16, kSleepMax));

@@ -1,8 +1,17 @@
-// What a caller does with a call in flight: it waits for its end, limits or cancels it, or has somebody told.
+// What a caller does with a call in flight: it waits for its end, limits or cancels it, or has somebody told. And poll(), for programs
+// that serve and wait by themselves.
 #include "node/core.hpp"
 #include "node/lead_until.hpp"
 
 namespace rove {
+
+namespace {
+
+// How often a thread that polls while another one leads looks whether that is still so: it is not told, and neither is it where wake() is
+// called, which may be in a signal handler.
+constexpr auto kPollAgain = std::chrono::milliseconds(1);
+
+}  // namespace
 
 bool NodeCore::wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline) {
     return lead_until(lock, deadline, [this, id] { return has_ended(id); }, {.limited = calls_.is_limited(id)});
@@ -51,6 +60,47 @@ bool NodeCore::notify(CallTable::Id id, void (*notify)(void*), void* argument) {
     const bool asked = std::exchange(slot->notify, notify) != nullptr;
     slot->notify_argument = argument;
     return notify != nullptr || asked;
+}
+
+// Until the lead is free: another thread does the work meanwhile. False: it has done something, the time is over, or wake() was called.
+bool NodeCore::wait_while_led(Lock& lock, Deadline deadline) {
+    Baton::Turn seen{.own = false};
+    baton_.begin_step(seen);
+    while (baton_.is_led()) {
+        const TimePoint now = Clock::now();
+        if ((deadline && now >= *deadline) || !baton_.may_sleep(seen) || woken_.exchange(false)) return false;
+        const TimePoint look = now + kPollAgain;
+        changed_.wait_until(lock, deadline ? std::min(*deadline, look) : look);
+    }
+    return true;
+}
+
+unsigned NodeCore::poll(std::chrono::milliseconds wait) {
+    Hold hold(*this);
+    std::optional<TimePoint> deadline;
+    if (wait.count() > 0) deadline = deadline_of(detail::ns_of(wait));
+    if (baton_.is_led()) {
+        if (wait.count() == 0 || in_user_code_.core == this) return 0;  // who is in a function may lead himself
+        if (!wait_while_led(hold.lock(), deadline)) return 0;
+    }
+    const unsigned beneath = in_user_code_.core == this ? 1 : 0;
+    Lead lead{.lock = hold.lock(), .turn = {.own = false, .quiet = is_deep()}};
+    nested_ += beneath;
+    take_lead(lead);
+    unsigned handled = work(lead);
+    if (handled == 0 && wait.count() != 0) {
+        while (handled == 0 && !woken_.exchange(false) && !lost(lead) && (!deadline || Clock::now() < *deadline))
+            handled = lead_step(lead, deadline);
+    }
+    if (!lost(lead)) give_lead(lead);
+    nested_ -= beneath;
+    return handled;
+}
+
+void NodeCore::wake() noexcept {
+    woken_ = true;
+    attention_.store(true, std::memory_order_relaxed);
+    sleeper_.kick();
 }
 
 }  // namespace rove
