@@ -46,7 +46,7 @@ constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
 
 // Whether the leader looks for the peer's calls: not while one that is there waits for something else, nor while a run reads them.
 bool takes_calls(const PeerState& peer) {
-    return !peer.parked && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
+    return !peer.parked && !peer.waits_to_stage && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
 }
 
 }  // namespace
@@ -294,7 +294,7 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
         const bool ended = peer->link->broken() != nullptr;
         const bool sends = !ended && (!peer->outbox[0].empty() || !peer->outbox[1].empty());
         if (ended && awaits_goodbye(*peer)) no_later(*peer->broken_since + kGoodbyeWait);
-        restless = restless || sends || (peer->parked && !peer->parked->for_thread) ||
+        restless = restless || sends || peer->waits_to_stage || (peer->parked && !peer->parked->for_thread) ||
                    (peer->gathering != nullptr && peer->gathering->is_called());
         pending = pending || peer->lost || peer->link->pending(takes_calls(*peer) && lead.runs_functions());
         if (!peer->link->by_messages() || !peer->staged.is_empty()) no_later(Clock::now() + kSleepMax);
