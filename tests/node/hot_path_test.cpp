@@ -161,21 +161,20 @@ TEST_P(HotPath, ALongFunctionHoldsUpNobodyElse) {
     NodeOptions options = options_;
     Node other(options);
     const Peer second = other.connect(server_->address());
-    const unsigned long_ms = 400;
+    const unsigned long_ms = 3000;
     EXPECT_EQ(count(), 1);
     EXPECT_EQ(as<long>(second.call(entry("count")).get()), 2);
     RawCall nap = peer_->call(entry("nap"), bytes_of(long_ms));
     node_->poll();
     std::this_thread::sleep_for(milliseconds(20));
-    const auto begin = Clock::now();
     for (long i = 3; i < 103; ++i) EXPECT_EQ(as<long>(second.call(entry("count")).get()), i);
-    EXPECT_LT(Clock::now() - begin, milliseconds(300)) << "they waited for the nap";
+    EXPECT_FALSE(nap.done()) << "they waited for the nap";
     EXPECT_EQ(as<unsigned>(nap.get()), long_ms);
 }
 
 // Behind a long function of the same peer, too; and its frame stays as it is while others go round the mailbox.
 TEST_P(HotPath, CallsOfOnePeerOverlap) {
-    const unsigned long_ms = 300;
+    const unsigned long_ms = 1000;
     for (int round = 0; round < 3; ++round) {  // the second time it is known to be long
         const auto begin = Clock::now();
         RawCall first = peer_->call(entry("nap"), bytes_of(long_ms));
