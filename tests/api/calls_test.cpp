@@ -189,10 +189,10 @@ TEST_P(Api, Deadlines) {
     using namespace std::chrono_literals;
     EXPECT_EQ(peer().async(within(20s), fn<add>, 1, 2).get(), 3);
     const auto begin = std::chrono::steady_clock::now();
-    Call<int> late = peer().async(within(5ms), fn<nap>, 400);
+    Call<int> late = peer().async(within(5ms), fn<nap>, 2000);
     const Error error = error_of([&] { (void)late.get(); });
     EXPECT_EQ(error.code(), ErrorCode::timed_out);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 300ms);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 1900ms);
     // Several, which end in the order of their times.
     Call<int> second = peer().async(within(60ms), fn<nap>, 400);
     Call<int> first = peer().async(within(20ms), fn<nap>, 400);
