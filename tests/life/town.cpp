@@ -142,6 +142,10 @@ void Town::check_nodes() {
     for (unsigned i = 0; i < kNodes; ++i) {
         NodeProcess& node = nodes_[i];
         if (!node.wanted || !node.process.ended()) continue;
+        // A line for each start that came so far.
+        const std::string said = read_file(setting_.scratch + "/node-" + std::to_string(i) + ".out");
+        const auto listened = static_cast<unsigned>(std::count(said.begin(), said.end(), '\n'));
+        if (std::exchange(node.listened, listened) != listened) node.failed_starts = 0;
         // The node that it was to join may be stopped just now, or its own address still in use.
         const int status = *node.process.ended();
         const std::string log = log_end(fmt::format("node-{}", i));

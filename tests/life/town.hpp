@@ -69,8 +69,9 @@ private:
         std::string address;
         Process process;
         bool lived_through = true;
-        bool wanted = false;  // should run; else it is down by the plan
-        unsigned failed_starts = 0;
+        bool wanted = false;         // should run; else it is down by the plan
+        unsigned failed_starts = 0;  // in a row
+        unsigned listened = 0;       // how often it had by the last of them
         Usage before;
     };
     struct Client {
