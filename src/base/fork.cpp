@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t kHeldMax = 64;
 std::array<std::atomic<std::mutex*>, kHeldMax> held;
 std::atomic<std::size_t> held_count{0};
+// Held across a fork itself, so that what is unlocked after it is what was locked before.
+constinit std::mutex adding;
 
 template <typename Work>
 void with_each(const Work& work) {
@@ -24,16 +26,25 @@ void with_each(const Work& work) {
 }
 
 // Once, when the library is loaded: handlers cannot be taken back.
-[[maybe_unused]] const int handlers = pthread_atfork([] { with_each([](std::mutex& mutex) { mutex.lock(); }); },
-                                                     [] { with_each([](std::mutex& mutex) { mutex.unlock(); }); },
-                                                     [] {
-                                                         forks_before.fetch_add(1, std::memory_order_relaxed);
-                                                         with_each([](std::mutex& mutex) { mutex.unlock(); });
-                                                     });
+[[maybe_unused]] const int handlers = pthread_atfork(
+    [] {
+        adding.lock();
+        with_each([](std::mutex& mutex) { mutex.lock(); });
+    },
+    [] {
+        with_each([](std::mutex& mutex) { mutex.unlock(); });
+        adding.unlock();
+    },
+    [] {
+        forks_before.fetch_add(1, std::memory_order_relaxed);
+        with_each([](std::mutex& mutex) { mutex.unlock(); });
+        adding.unlock();
+    });
 
 }  // namespace
 
 void hold_across_forks(std::mutex& mutex) {
+    const std::lock_guard lock(adding);
     const std::size_t place = held_count.fetch_add(1);
     if (place >= kHeldMax) {
         std::fputs("rove: too many locks are held across forks; raise kHeldMax\n", stderr);

@@ -1,6 +1,7 @@
 #include "base/stack.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cstdint>
 
@@ -27,6 +28,11 @@ std::size_t stack_left() {
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     // A function that runs on a stack of its own (a fiber, a signal's) is not within the thread's.
     return end != 0 && here > end ? here - end : SIZE_MAX;
+}
+
+bool has_less_stack_than(std::size_t bytes) {
+    thread_local const bool is_main = gettid() == getpid();
+    return !is_main && stack_left() < bytes;
 }
 
 }  // namespace rove

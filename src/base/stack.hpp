@@ -9,4 +9,7 @@ namespace rove {
 // call in a thread asks the system (for the main thread it reads /proc/self/maps: some 100 us), later ones subtract.
 [[nodiscard]] std::size_t stack_left();
 
+// Whether the calling thread has less than that. Not asked for the main thread, whose stack is large: its first call would take long.
+[[nodiscard]] bool has_less_stack_than(std::size_t bytes);
+
 }  // namespace rove

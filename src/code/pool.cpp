@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/bytes.hpp"
+#include "base/grow_file.hpp"
 #include "base/made_once.hpp"
 
 namespace rove::code {
@@ -56,7 +57,7 @@ Status CodePool::add_chunk(std::size_t bytes) {
     Chunk chunk;
     chunk.bytes = bytes;
     chunk.file = memfd_create("rove-code", MFD_CLOEXEC);
-    if (chunk.file < 0 || ftruncate(chunk.file, static_cast<off_t>(bytes)) != 0)
+    if (chunk.file < 0 || !grow_file(chunk.file, bytes))
         return fail(ErrorCode::overloaded, "no memory for {} bytes of code ({})", bytes, strerror(errno));
     void* writable = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, chunk.file, 0);
     void* executable = mmap(nullptr, bytes, PROT_READ | PROT_EXEC, MAP_SHARED, chunk.file, 0);

@@ -364,7 +364,8 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
                         "stopped, or busy; the call was not sent",
                         who(peer), std::chrono::round<std::chrono::milliseconds>(Clock::now() - begun).count());
     }
-    if (!peer.linked()) return fail(ErrorCode::disconnected, "{} went while a call waited for room", who(peer));
+    if (!peer.linked())
+        return fail(ErrorCode::disconnected, "{} went while a call waited for room{}", who(peer), because(peer.gone));
     return {};
 }
 

@@ -240,6 +240,7 @@ private:
             core.wanting_.fetch_add(1, std::memory_order_relaxed);
             lock_.lock();
             core.wanting_.fetch_sub(1, std::memory_order_relaxed);
+            core.let_in_.fetch_add(1, std::memory_order_relaxed);
         }
         [[nodiscard]] std::unique_lock<NodeLock>& lock() { return lock_; }
 
@@ -329,6 +330,7 @@ private:
     void begin_run(Run& run);
     void end_run(Run& run);
     void make_way(Lead& lead);
+    void let_in_who_want() const;
     template <typename Done>
     bool lead_until(Lock& lock, Deadline deadline, const Done& done, Manner manner);
     template <typename Done>
@@ -516,6 +518,7 @@ private:
 
     NodeLock mutex_;
     std::atomic<int> wanting_{0};         // threads that want the lock: a busy leader lets go when it is not 0
+    std::atomic<unsigned> let_in_{0};     // of them, that have had it, ever
     std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
     Baton baton_;                         // who leads
     bool stopping_ = false;               // nothing new begins
@@ -535,6 +538,7 @@ private:
     unsigned housekeeping_in_ = 1;  // steps until the clock is looked at again
     TimePoint housekeeping_due_{};
     TimePoint progressed_at_{};
+    std::size_t served_first_ = 0;     // of `peers_`, by whoever leads next
     unsigned progress_in_ = 1;         // steps until the fabric is given a turn where no link needs it
     std::uint64_t links_version_ = 1;  // changes with the links there are
     std::atomic<bool> woken_{false};   // by wake(): a poll that waits returns

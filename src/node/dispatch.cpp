@@ -248,10 +248,11 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
     if (nested_ > 0 && stack_left() < kStackReserveBytes)
         return refuse(
             from, frame,
-            Error(ErrorCode::overloaded,
-                  fmt::format("{} functions that wait on one thread of {} have used up its stack but for {} KiB, "
-                              "which the next one may need; call less deeply, or give that thread a larger stack",
-                              nested_, name(), kStackReserveBytes / 1024)));
+            Error(
+                ErrorCode::overloaded,
+                fmt::format("what waits on one thread of {} ({} deep) has used up its stack but for {} KiB, which the "
+                            "next function may need; call less deeply, or give that thread a larger stack",
+                            name(), nested_, kStackReserveBytes / 1024)));
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
     const bool plain = (frame.header.flags & (wire::kNamed | wire::kParts)) == 0;
     if (plain && !parked && (from == nullptr || from->aliases.empty())) {
@@ -519,7 +520,7 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
     } catch (const abi::__forced_unwind&) {
         keep_thread(here);
     } catch (const std::exception& error) {
-        let_out(std::string(": ") + error.what());
+        let_out(": " + words_of(error));
     } catch (...) {
         let_out(" that is no std::exception");
     }

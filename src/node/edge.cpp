@@ -10,6 +10,7 @@
 #include "node/gathering.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
+#include "node/names.hpp"
 #include "node/residents.hpp"
 
 namespace {
@@ -94,7 +95,7 @@ int rove_fail_caught(rove_here* here) noexcept {
     } catch (const abi::__forced_unwind&) {
         here->core->keep_thread(*here);
     } catch (const std::exception& error) {
-        return end(here, Error::told(ErrorCode::failed, error.what(), here->core->id(),
+        return end(here, Error::told(ErrorCode::failed, rove::words_of(error), here->core->id(),
                                      rove::demangled(typeid(error).name())));
     } catch (...) {
         const std::type_info* type = abi::__cxa_current_exception_type();

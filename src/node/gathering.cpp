@@ -155,7 +155,7 @@ Gathering::Next Gathering::next(rove_here& here) {
     if (state_ == State::called) return Next::call;
     if (state_ == State::over || core_.is_inherited()) return Next::over;
     for (;;) {
-        while (core_.wanting_.load(std::memory_order_relaxed) > 0) sched_yield();  // see NodeCore::make_way
+        core_.let_in_who_want();  // see NodeCore::make_way
         {
             NodeCore::Hold hold(core_);
             const std::optional<Next> found = look(here);

@@ -91,7 +91,8 @@ Status NodeCore::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
                 return wait_for_room(peer, lock, Traffic::calls, bytes, deadline, manner);
             }));
         if (peer.meeting == sent.meeting && peer.linked()) return {};
-        return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way", who(peer));
+        return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way{}", who(peer),
+                    because(peer.gone));
     };
     const auto send_part = [&](std::size_t offset, Bytes piece) -> Status {
         ROVE_CHECK(wait_for(wire::kHeaderBytes + sizeof(wire::Part) + piece.size()));
@@ -145,7 +146,7 @@ Status NodeCore::keep_apart(Lock& lock, LargeSend& sent) {
 void NodeCore::let_others(Lock& lock) {
     if (wanting_.load(std::memory_order_relaxed) == 0) return;
     lock.unlock();
-    while (wanting_.load(std::memory_order_relaxed) > 0) sched_yield();
+    let_in_who_want();
     lock.lock();
 }
 

@@ -168,9 +168,17 @@ void NodeCore::look_once(Lock& lock) {
 
 unsigned NodeCore::serve_all(Lead& lead) {
     unsigned handled = 0;
-    // By index: a function that runs lets go of the lock, and peers may be added meanwhile. Only the leader takes peers away.
-    for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i)
-        if (PeerState& peer = *peers_[i]; peer.has_work()) handled += serve(peer, lead);
+    // By index: a function that runs lets go of the lock, and peers may be added meanwhile. Only the leader takes peers away. It begins
+    // behind the peer that was served last: each place among functions that run long would go to the first one otherwise.
+    const std::size_t first = served_first_ < peers_.size() ? served_first_ : 0;
+    for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
+        const std::size_t at = first + i < peers_.size() ? first + i : first + i - peers_.size();
+        if (!peers_[at]->has_work()) continue;
+        const std::size_t before = std::exchange(served_first_, at + 1);  // now, for the lead may be lost in there
+        const unsigned of_peer = serve(*peers_[at], lead);
+        if (of_peer == 0 && !lost(lead)) served_first_ = before;
+        handled += of_peer;
+    }
     return handled;
 }
 
@@ -186,12 +194,20 @@ unsigned NodeCore::lead_step(Lead& lead, std::optional<TimePoint> deadline) {
     return handled;
 }
 
+// Without the lock: those who want it now, however many come after them.
+void NodeCore::let_in_who_want() const {
+    const auto wanting = static_cast<unsigned>(wanting_.load(std::memory_order_relaxed));
+    const unsigned before = let_in_.load(std::memory_order_relaxed);
+    while (wanting_.load(std::memory_order_relaxed) > 0 && let_in_.load(std::memory_order_relaxed) - before < wanting)
+        sched_yield();
+}
+
 // A std::mutex is not fair: without this a busy leader would keep everybody else out.
 void NodeCore::make_way(Lead& lead) {
     if (wanting_.load(std::memory_order_relaxed) == 0) return;
     baton_.pause();
     lead.lock.unlock();
-    while (wanting_.load(std::memory_order_relaxed) > 0) sched_yield();
+    let_in_who_want();
     lead.lock.lock();
     (void)baton_.resume(lead.turn);
 }

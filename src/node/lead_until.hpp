@@ -1,6 +1,7 @@
 // How a thread waits for anything on a node: it leads, or waits for whoever does. For the files of NodeCore that wait.
 #pragma once
 
+#include "base/stack.hpp"
 #include "node/core.hpp"
 
 namespace rove {
@@ -17,7 +18,8 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     }
     step_aside();
     const InUserCode here = in_user_code_.core == this ? in_user_code_ : InUserCode{};
-    bool quiet = manner.quiet || no_nesting_ > 0 || (own_threads_ > 1 && is_deep());
+    bool quiet =
+        manner.quiet || no_nesting_ > 0 || (own_threads_ > 1 && (is_deep() || has_less_stack_than(kStackReserveBytes)));
     bool run_waits = here.run != nullptr && here.run->handed_over;
     if (quiet && here.run != nullptr && !replace_thread(*here.run)) {
         // Functions run on top of it instead; one that may not have that keeps its thread, as those that run long do.

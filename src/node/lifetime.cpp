@@ -79,7 +79,12 @@ void NodeCore::end_child(const std::string& what) {
 void NodeCore::keep_thread(rove_here& here) {
     const std::string what =
         fmt::format("{} on {} wanted to end its thread, which is the node's", here.function->name, name());
-    log().error("{}; that thread is kept, and runs nothing more", what);
+    const bool may_be_replaced = [this] {
+        Hold hold(*this);
+        return kept_threads_ < kKeptThreadsMax;
+    }();
+    log().error("{}; that thread is kept, and runs nothing more{}", what,
+                may_be_replaced ? "" : "; as many are kept as may have another one in their place: restart the node");
     if (here.gathering != nullptr) here.gathering->skip_rest(here);  // the call comes after its parts
     if (!std::exchange(here.ended, true)) (void)reply_error(here.call, Error(ErrorCode::failed, what));
     {

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <spdlog/sinks/ansicolor_sink-inl.h>  // spdlog's library has it for its own locks only
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -28,7 +29,9 @@ struct HeldAcrossForks {
 // A line that stderr does not take at once is left out, and counted: a pipe that nobody reads must not hold up a node.
 class Stderr : public spdlog::sinks::ansicolor_stderr_sink<HeldAcrossForks> {
 public:
+    Stderr() { (void)fstat(STDERR_FILENO, &at_first_); }
     void log(const spdlog::details::log_msg& line) override {
+        if (is_taken()) return;
         pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
         if (poll(&error, 1, 0) != 1 || (error.revents & POLLOUT) == 0 || (error.revents & (POLLERR | POLLNVAL)) != 0) {
             left_out_.fetch_add(1, std::memory_order_relaxed);
@@ -42,6 +45,14 @@ public:
     }
 
 private:
+    // A function has closed stderr, and a socket or a memory file of this node's has its number by now.
+    [[nodiscard]] bool is_taken() const {
+        struct stat now{};
+        if (fstat(STDERR_FILENO, &now) != 0) return true;
+        if (now.st_dev == at_first_.st_dev && now.st_ino == at_first_.st_ino) return false;
+        return S_ISSOCK(now.st_mode) || (S_ISREG(now.st_mode) && now.st_nlink == 0) || (now.st_mode & S_IFMT) == 0;
+    }
+    struct stat at_first_{};
     std::atomic<unsigned> left_out_{0};
 };
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/grow_file.hpp"
 #include "base/made_once.hpp"
 #include "node/core.hpp"
 #include "node/here.hpp"
@@ -106,7 +107,7 @@ Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId own
         block->file_ = memfd_create("rove-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         // Sealed: a peer that shortened it would end this process where it touches what is gone.
         struct stat facts{};
-        if (block->file_ >= 0 && ftruncate(block->file_, static_cast<off_t>(bytes)) == 0 &&
+        if (block->file_ >= 0 && grow_file(block->file_, bytes) &&
             fcntl(block->file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
             fstat(block->file_, &facts) == 0) {
             const int populate = bytes <= kPopulateBytesMax ? MAP_POPULATE : 0;

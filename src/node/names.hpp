@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,11 @@ namespace rove {
 }
 
 // " (the reason)", or nothing where none is known.
+// What an exception says; one that is not the program's own may say nothing at all.
+[[nodiscard]] inline std::string words_of(const std::exception& error) {
+    const char* const words = error.what();
+    return words != nullptr ? words : "an exception without words";
+}
 [[nodiscard]] inline std::string because(const std::string& reason) {
     return reason.empty() ? reason : " (" + reason + ")";
 }

@@ -66,8 +66,9 @@ Status write_file(const std::filesystem::path& named, Bytes bytes) {
         stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
         stream.flush();
         if (!stream) {
+            const int why = errno;  // of the last call that failed: streams do not say
             std::filesystem::remove(temporary, error);
-            return fail(ErrorCode::invalid, "cannot write {}", path.string());
+            return fail(ErrorCode::invalid, "cannot write {} ({})", path.string(), strerror(why));
         }
     }
     std::filesystem::rename(temporary, path, error);

@@ -1,6 +1,7 @@
 // Many functions and callbacks that wait in one thread, one on top of the other: only so many do, and nobody is refused for that where
 // other threads can run what comes.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <thread>
@@ -118,6 +119,38 @@ TEST_P(Deep, FunctionsThatWaitHaveNobodyRefused) {
     for (int i = 0; i < 5; ++i) EXPECT_EQ(from_other.sync(within(20s), fn<add>, 1, i), i + 1);
     go_on = true;
     for (Call<void>& each : calls) each.get();
+}
+
+int down(Here& here, int further) {
+    return further == 0 ? 0 : 1 + here.caller().sync(fn<down>, further - 1);
+}
+// The node's own threads run what comes for it.
+TEST_P(Deep, AThreadWithASmallStackIsCalledBack) {
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 128UL * 1024);
+    int depth = 0;
+    struct Args {
+        const Peer* peer;
+        int* depth;
+    } args{&peer(), &depth};
+    pthread_t thread{};
+    ASSERT_EQ(pthread_create(
+                  &thread, &small,
+                  [](void* raw) -> void* {
+                      const auto* with = static_cast<Args*>(raw);
+                      try {
+                          *with->depth = with->peer->sync(fn<down>, 20);
+                      } catch (const Error& error) {
+                          ADD_FAILURE() << error.what();
+                      }
+                      return nullptr;
+                  },
+                  &args),
+              0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&small);
+    EXPECT_EQ(depth, 20);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "../api/nodes.hpp"
 #include "soon.hpp"
@@ -30,6 +31,10 @@ void wait_until_told() {
 void work() {
     ++worked;
     std::this_thread::sleep_for(2ms);
+}
+void work_long() {
+    ++worked;
+    std::this_thread::sleep_for(50ms);
 }
 int done_before() {
     return worked;
@@ -67,6 +72,46 @@ TEST_P(Fairness, APeerWhoseCallsTakeLongDoesNotKeepOthersOut) {
     Call<int> call = modest.async(fn<done_before>);
     go_on = true;
     EXPECT_LT(call.get(), 32) << "it had to wait for as many as may be taken at once";
+}
+
+// Who asks again and again takes the lock again and again: whoever leads goes on all the same.
+TEST_P(Fairness, ThreadsThatAskLeaveTheNodeToOthers) {
+    constexpr int kCalls = 100;
+    std::vector<std::thread> asking;
+    std::atomic<int> answered{0};
+    for (int t = 0; t < 4; ++t)
+        asking.emplace_back([&] {
+            for (int i = 0; i < kCalls; ++i) {
+                Call<int> call = peer().async(fn<add>, i, 1);
+                while (!call.done() && !go_on) continue;
+                answered += go_on ? 0 : 1;
+            }
+        });
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(peer().sync(within(20s), fn<add>, i, 2), i + 2);
+    EXPECT_TRUE(soon([&] { return answered == 4 * kCalls; }, 60s)) << answered;
+    go_on = true;
+    for (std::thread& each : asking) each.join();
+}
+
+// A place among the functions that run long goes round, and not to whoever came first each time.
+TEST_P(Fairness, APlaceGoesToThePeerThatHasNotHadTheLastOne) {
+    NodeOptions few = options(true);
+    few.threads = 2;
+    Node server(few);
+    Node other(options());
+    const Peer greedy = node_->connect(server.address()), modest = other.connect(server.address());
+    greedy.sync(fn<work_long>);  // it is known to run long from here on
+    std::vector<std::thread> many;
+    for (int t = 0; t < 6; ++t)
+        many.emplace_back([&] {
+            while (!go_on) greedy.sync(fn<work_long>);
+        });
+    ASSERT_TRUE(soon([] { return worked >= 4; }));
+    const int before = worked;
+    Call<void> call = modest.async(fn<work_long>);
+    EXPECT_TRUE(call.wait_for(20s)) << "the other one's calls have run " << worked - before << " times meanwhile";
+    go_on = true;
+    for (std::thread& each : many) each.join();
 }
 
 // Pipes of this process, by inode.

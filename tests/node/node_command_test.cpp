@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -15,7 +16,7 @@
 
 #include "bytes.hpp"
 #include "process.hpp"
-#include "rove/node.hpp"
+#include "rove/rove.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -105,7 +106,7 @@ TEST(NodeCommand, EndsAtASignalWhileItJoinsANodeThatDoesNotAnswer) {
     const Descriptor silent(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
     socklen_t size = sizeof address;
-    ASSERT_EQ(bind(silent.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    ASSERT_EQ(::bind(silent.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
     ASSERT_EQ(listen(silent.get(), 8), 0);
     ASSERT_EQ(getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
     const std::string path = path_of("joins");
@@ -125,7 +126,7 @@ TEST(NodeCommand, DoesNotWaitForAListenerWhoseQueueIsFull) {
     path.copy(address.sun_path, sizeof address.sun_path - 1);
     const auto* const raw = reinterpret_cast<const sockaddr*>(&address);
     const Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(bind(listener.get(), raw, sizeof address), 0);
+    ASSERT_EQ(::bind(listener.get(), raw, sizeof address), 0);
     ASSERT_EQ(listen(listener.get(), 0), 0);
     std::vector<Descriptor> queue;
     do queue.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -155,6 +156,79 @@ TEST(NodeCommand, APayloadFileWithoutAnEndIsReadToTheLimitOnly) {
     EXPECT_NE(ran.err.find("the payload file /dev/zero has more than the 33554432 bytes that a call may have"),
               std::string::npos)
         << ran.err;
+}
+
+// The kernel ends a process by a signal that makes a file larger than it may: mailboxes, memory for code, buffers.
+TEST(NodeCommand, LivesWhereItMayMakeNoLargeFiles) {
+    (void)scratch();
+    const NodeProcess server;
+    const auto limit_to = [&server](rlim_t bytes) {
+        const rlimit most{.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
+        ASSERT_EQ(prlimit(server.pid(), RLIMIT_FSIZE, &most, nullptr), 0);
+    };
+    const auto or_overloaded = [](const auto& work) {  // where no other memory is found for it
+        try {
+            work();
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::overloaded) << error.what();
+        }
+    };
+    const Entry echo = Package::open(package("basics.c")).entry("echo");
+    Node before;
+    const Peer peer = before.connect(server.address());
+    limit_to(1'000'000);
+    or_overloaded([&] { (void)peer.call(echo, bytes("x")).get(); });
+    or_overloaded([&] { (void)peer.allocate<char>(200'000'000).get(); });
+    or_overloaded([&] {
+        Node next;
+        (void)next.connect(server.address()).call(echo, bytes("x")).get();
+    });
+    limit_to(RLIM_INFINITY);
+    Node after;
+    EXPECT_EQ(text(after.connect(server.address()).call(echo, bytes("x")).get()), "x");
+}
+
+// The next descriptor that the node opens has the number of stderr then.
+TEST(NodeCommand, WritesNoLogIntoWhatHasItsErrorsPlace) {
+    (void)scratch();
+    const NodeProcess server({"--log", "debug", "--fabric", "tcp"});
+    NodeOptions options;
+    options.fabric = FabricChoice::tcp;
+    {
+        Node node(options);
+        (void)node.connect(server.address())
+            .call(Package::open(package("closes_stderr.c")).entry("closes_stderr"))
+            .get();
+    }
+    for (int i = 0; i < 5; ++i) {
+        Node node(options);
+        const Peer peer = node.connect(server.address());
+        EXPECT_EQ(text(peer.call(Package::open(package("basics.c")).entry("echo"), bytes("x")).get()), "x");
+    }
+}
+
+TEST(NodeCommand, EndsInGraceWhereNobodyReadsWhatItWrites) {
+    (void)scratch();
+    int out[2];
+    ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
+    const std::string program = rove();
+    const pid_t node = fork_or_throw();
+    if (node == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(out[1], 1);
+        dup2(out[1], 2);
+        execl(program.c_str(), program.c_str(), "node", "--listen", "127.0.0.1:0", nullptr);
+        _exit(127);
+    }
+    close(out[1]);
+    char line[64];
+    EXPECT_GT(read(out[0], line, sizeof line), 0);  // it listens
+    close(out[0]);
+    kill(node, SIGTERM);
+    int status = 0;
+    EXPECT_TRUE(soon([&] { return waitpid(node, &status, WNOHANG) == node; }));
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    if (!WIFEXITED(status) && !WIFSIGNALED(status)) kill(node, SIGKILL);
 }
 
 TEST(CallCommand, ItsTimeBoundsTheSendingToo) {

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -27,6 +28,8 @@ const std::map<std::string, Waiting> kWaiting{
     {"latency", Waiting::latency}, {"balanced", Waiting::balanced}, {"frugal", Waiting::frugal}};
 
 void run_node(const Arguments& arguments) {
+    // A reader of its output that has gone must not end it. A handler and not SIG_IGN, which programs that functions start would inherit.
+    (void)std::signal(SIGPIPE, [](int) {});
     keep_large_memory();
     EndSignals signals(std::chrono::ceil<std::chrono::seconds>(arguments.options.grace) + std::chrono::seconds(2));
     Node node(arguments.options);

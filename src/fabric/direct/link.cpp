@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/boot_id.hpp"
+#include "base/grow_file.hpp"
 #include "fabric/direct/lanes.hpp"
 
 namespace rove::fabric {
@@ -49,7 +50,7 @@ Status DirectLink::make_region() {
     if (!file_.is_open())
         return fail(ErrorCode::overloaded, "no memory file for a mailbox ({}); raise the limit (ulimit -n)",
                     strerror(errno));
-    if (ftruncate(file_.number(), sizeof(Region)) == 0 &&
+    if (grow_file(file_.number(), sizeof(Region)) &&
         fcntl(file_.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         region_ = map_region(MAP_SHARED, file_.number());
     if (!region_)
