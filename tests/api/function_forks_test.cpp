@@ -64,18 +64,18 @@ int end_thread_with(std::span<const int> values) {
 std::size_t length(const std::string& text) {
     return text.size();
 }
-std::atomic<int> begun{0};
+std::atomic<int> napping{0};
 std::atomic<bool> told{false}, stop{false};
 void nap() {
     std::this_thread::sleep_for(200ms);
 }
 void nap_and_end_thread() {
-    ++begun;
+    ++napping;
     while (!told) std::this_thread::sleep_for(1ms);
     pthread_exit(nullptr);
 }
 void nap_on() {
-    ++begun;
+    ++napping;
     while (!stop) std::this_thread::sleep_for(1ms);
 }
 int add(int a, int b) {
@@ -141,13 +141,13 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadKeepsNothing) {
     Node server(few);
     Node caller(options());
     const Peer to = caller.connect(server.address());
-    begun = 0;
+    napping = 0;
     told = true;
     to.sync(fn<nap>);  // it is known to run long from here on
     told = false;
     to.post(fn<nap_and_end_thread>);
     to.post(fn<nap_on>);
-    for (int i = 0; i < 10'000 && begun < 2; ++i) std::this_thread::sleep_for(1ms);
+    for (int i = 0; i < 10'000 && napping < 2; ++i) std::this_thread::sleep_for(1ms);
     std::this_thread::sleep_for(100ms);
     Call<void> waits = to.async(fn<nap>);
     std::this_thread::sleep_for(100ms);

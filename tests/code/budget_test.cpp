@@ -136,7 +136,8 @@ TEST_F(BudgetTest, PinnedCodeHasABudgetOfItsOwn) {
         ASSERT_TRUE(package->manifest().pinned);
         ASSERT_TRUE(cache.add(package, false));
         Function& function = *cache.find(package->function_ids().front());
-        if (std::holds_alternative<Waiting>(cache.enter(function))) cache.wait_for_tiers();  // it is not loaded in place
+        if (std::holds_alternative<Waiting>(cache.enter(function)))
+            cache.wait_for_tiers();  // it is not loaded in place
         const auto entered = cache.enter(function);
         if (const auto* error = std::get_if<Error>(&entered)) {
             EXPECT_EQ(error->code(), ErrorCode::overloaded);
