@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kHeldMax = 64;
 std::array<std::atomic<std::mutex*>, kHeldMax> held;
 std::atomic<std::size_t> held_count{0};
-// Held across a fork itself, so that what is unlocked after it is what was locked before.
-constinit std::mutex adding;
+// Held across a fork. Who adds to the table takes it, too, so that what is unlocked after a fork is what was locked before.
+constinit std::mutex forking;
 
 template <typename Work>
 void with_each(const Work& work) {
@@ -28,29 +28,37 @@ void with_each(const Work& work) {
 // Once, when the library is loaded: handlers cannot be taken back.
 [[maybe_unused]] const int handlers = pthread_atfork(
     [] {
-        adding.lock();
+        forking.lock();
         with_each([](std::mutex& mutex) { mutex.lock(); });
     },
     [] {
         with_each([](std::mutex& mutex) { mutex.unlock(); });
-        adding.unlock();
+        forking.unlock();
     },
     [] {
         forks_before.fetch_add(1, std::memory_order_relaxed);
         with_each([](std::mutex& mutex) { mutex.unlock(); });
-        adding.unlock();
+        forking.unlock();
     });
 
 }  // namespace
 
 void hold_across_forks(std::mutex& mutex) {
-    const std::lock_guard lock(adding);
+    const std::lock_guard lock(forking);
     const std::size_t place = held_count.fetch_add(1);
     if (place >= kHeldMax) {
         std::fputs("rove: too many locks are held across forks; raise kHeldMax\n", stderr);
         std::abort();
     }
     held[place].store(&mutex, std::memory_order_release);
+}
+
+NoForkMeanwhile::NoForkMeanwhile() {
+    forking.lock();
+}
+
+NoForkMeanwhile::~NoForkMeanwhile() {
+    forking.unlock();
 }
 
 }  // namespace rove

@@ -21,4 +21,14 @@ extern std::atomic<std::uint32_t> forks_before;
 // which a child goes on with. The mutex is never destroyed. Precondition: no thread holds two of these at once.
 void hold_across_forks(std::mutex& mutex);
 
+// While one lives, fork() waits in whichever thread calls it. For calls into libraries that take a lock of their own: a child
+// born meanwhile finds that lock taken for ever. Precondition: the thread has no other one, and does not fork.
+class NoForkMeanwhile {
+public:
+    NoForkMeanwhile();
+    ~NoForkMeanwhile();
+    NoForkMeanwhile(const NoForkMeanwhile&) = delete;
+    NoForkMeanwhile& operator=(const NoForkMeanwhile&) = delete;
+};
+
 }  // namespace rove

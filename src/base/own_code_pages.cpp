@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/fork.hpp"
 #include "base/made_once.hpp"
 
 namespace rove {
@@ -13,6 +14,7 @@ namespace rove {
 namespace {
 
 void touch_once() {
+    const NoForkMeanwhile whole;  // the loader has a lock
     (void)dl_iterate_phdr(
         [](dl_phdr_info* module, std::size_t, void* inside) {
             constexpr std::uintptr_t kPage = 4096;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/fork.hpp"
 #include "base/own_code_pages.hpp"
 #include "fabric/local.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
@@ -24,6 +25,11 @@ Result<std::unique_ptr<fabric::Fabric>> open_fabric(FabricChoice choice) {
     return fabric::open_local_fabric({.direct = choice != FabricChoice::tcp, .stream = choice != FabricChoice::shm});
 }
 
+bool prepare_libsodium() {
+    const NoForkMeanwhile whole;  // it has a lock
+    return sodium_init() >= 0;
+}
+
 }  // namespace
 
 NodeCore::NodeCore(NodeOptions options)
@@ -36,7 +42,7 @@ NodeCore::NodeCore(NodeOptions options)
 }
 
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
-    if (sodium_init() < 0) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
+    if (!prepare_libsodium()) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
     (void)memory_calls();  // enrols what is built in
     std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)), Delete());
     remember(core);

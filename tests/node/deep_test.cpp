@@ -126,9 +126,9 @@ int down(Here& here, int further) {
 }
 // The node's own threads run what comes for it.
 TEST_P(Deep, AThreadWithASmallStackIsCalledBack) {
-    pthread_attr_t small;
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, 128UL * 1024);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128UL * 1024);
     int depth = 0;
     struct Args {
         const Peer* peer;
@@ -136,7 +136,7 @@ TEST_P(Deep, AThreadWithASmallStackIsCalledBack) {
     } args{&peer(), &depth};
     pthread_t thread{};
     ASSERT_EQ(pthread_create(
-                  &thread, &small,
+                  &thread, &attributes,
                   [](void* raw) -> void* {
                       const auto* with = static_cast<Args*>(raw);
                       try {
@@ -149,7 +149,7 @@ TEST_P(Deep, AThreadWithASmallStackIsCalledBack) {
                   &args),
               0);
     pthread_join(thread, nullptr);
-    pthread_attr_destroy(&small);
+    pthread_attr_destroy(&attributes);
     EXPECT_EQ(depth, 20);
 }
 
