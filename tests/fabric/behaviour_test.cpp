@@ -186,7 +186,8 @@ TEST_P(TwoFabrics, AMalformedFrameBreaksItsLinkOnly) {
 // The fabrics whose links meet by offers: a stream's have their socket.
 std::vector<TestFabric> fabrics_with_offers() {
     std::vector<TestFabric> with;
-    std::ranges::copy_if(test_fabrics(), std::back_inserter(with), [](const TestFabric& each) { return !each.connect; });
+    std::ranges::copy_if(test_fabrics(), std::back_inserter(with),
+                         [](const TestFabric& each) { return !each.connect; });
     return with;
 }
 class FabricsWithOffers : public TwoFabrics {};
