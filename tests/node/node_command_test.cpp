@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -229,6 +230,25 @@ TEST(NodeCommand, EndsInGraceWhereNobodyReadsWhatItWrites) {
     EXPECT_TRUE(soon([&] { return waitpid(node, &status, WNOHANG) == node; }));
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     if (!WIFEXITED(status) && !WIFSIGNALED(status)) kill(node, SIGKILL);
+}
+
+// Its own way with signals is its own.
+TEST(NodeCommand, LetsWhatItsFunctionsStartBeEnded) {
+    (void)scratch();
+    NodeProcess server;
+    Node client;
+    const Peer peer = client.connect(server.address());
+    const Package package = Package::open(test::package("starts_programs.c"));
+    for (const char* const function : {"end_fork", "end_program"}) {
+        RawCall call = peer.call(package.entry(function));
+        const auto result = call.get();
+        int signal = 0;
+        ASSERT_EQ(result.size(), sizeof signal);
+        std::memcpy(&signal, result.data(), sizeof signal);
+        EXPECT_EQ(signal, SIGTERM) << function;
+    }
+    server.signal(SIGTERM);
+    EXPECT_EQ(server.wait(), 0);
 }
 
 TEST(CallCommand, ItsTimeBoundsTheSendingToo) {

@@ -1,13 +1,18 @@
 #include "end_signals.hpp"
 
+#include <fmt/format.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -17,17 +22,51 @@
 namespace rove::tools {
 namespace {
 
-// The signal that came; 0: none before that time. A process that was stopped and goes on gets EINTR here.
-int next_signal(const sigset_t& signals, std::chrono::steady_clock::time_point until) {
-    using std::chrono::nanoseconds;
-    for (;;) {
-        const auto left =
-            std::max<nanoseconds>(nanoseconds(0), until - std::chrono::steady_clock::now()) / nanoseconds(1);
-        const timespec patience{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
-        const int signal = sigtimedwait(&signals, nullptr, &patience);
-        if (signal > 0) return signal;
-        if (errno != EINTR) return 0;
+// What the handler needs: one for the process, as handlers are. A semaphore, for shipped code may close any descriptor.
+sem_t come;
+std::atomic<int> last{0};
+pid_t this_process = 0;
+
+// A handler, and not a mask: what functions start would inherit the mask, and could be ended by nothing but SIGKILL.
+void pass_on(int number) {
+    const int before = errno;
+    if (getpid() == this_process) {
+        last.store(number, std::memory_order_relaxed);
+        sem_post(&come);
+    } else {  // in a child of a function that forked
+        (void)signal(number, SIG_DFL);
+        (void)raise(number);
     }
+    errno = before;
+}
+
+void handle_ends() {
+    sem_init(&come, 0, 0);
+    this_process = getpid();
+    struct sigaction action{};
+    action.sa_handler = &pass_on;
+    action.sa_flags = SA_RESTART;
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+        struct sigaction before{};
+        sigaction(number, nullptr, &before);
+        if (number == SIGHUP && before.sa_handler == SIG_IGN) continue;  // as nohup(1) has it
+        sigaction(number, &action, nullptr);
+    }
+}
+
+int next_signal() {
+    while (sem_wait(&come) != 0) continue;  // EINTR
+    return last.load(std::memory_order_relaxed);
+}
+
+// 0: none came in that time.
+int next_signal_within(std::chrono::seconds time) {
+    timespec until{};
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += time.count();
+    while (sem_clockwait(&come, CLOCK_MONOTONIC, &until) != 0)
+        if (errno == ETIMEDOUT) return 0;
+    return last.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -40,13 +79,9 @@ struct EndSignals::State {
 };
 
 EndSignals::EndSignals(std::chrono::seconds limit) : state_(std::make_shared<State>()) {
-    sigset_t ends;
-    sigemptyset(&ends);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ends, signal);
-    pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-    const auto watch = [ends, limit, state = state_] {
-        int signal = 0;
-        sigwait(&ends, &signal);
+    handle_ends();
+    const auto watch = [limit, state = state_] {
+        const int signal = next_signal();
         {
             const std::lock_guard lock(state->mutex);
             if (!state->serving) {
@@ -56,14 +91,15 @@ EndSignals::EndSignals(std::chrono::seconds limit) : state_(std::make_shared<Sta
             state->first = signal;
         }
         state->changed.notify_all();
-        const int again = next_signal(ends, std::chrono::steady_clock::now() + limit);
+        const int again = next_signal_within(limit);
         control::exit_without_socket_files(again > 0 ? 128 + again : 0);
     };
     try {
         std::thread(watch).detach();
     } catch (const std::system_error& error) {
-        throw Error(ErrorCode::overloaded, std::string("no thread can be had to wait for signals (") + error.what() +
-                                               "); is there a limit of processes?");
+        throw Error(
+            ErrorCode::overloaded,
+            fmt::format("no thread can be had to wait for signals ({}); is there a limit of processes?", error.what()));
     }
 }
 

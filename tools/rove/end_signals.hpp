@@ -13,8 +13,7 @@ namespace rove::tools {
 
 class EndSignals {
 public:
-    // Before any other thread starts, because they inherit which signals are blocked. `limit`: from the first signal to the process's end.
-    // overloaded: no thread can be had.
+    // One in a process. `limit`: from the first signal to the process's end. overloaded: no thread can be had.
     explicit EndSignals(std::chrono::seconds limit);
     // From here on the node serves.
     void serving();
