@@ -2,10 +2,17 @@
 #include "code/cache.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "code/cache_state.hpp"
 
 namespace rove::code {
+
+namespace {
+
+std::atomic<bool> left_in_place{false};
+
+}  // namespace
 
 std::string_view to_string(Ran ran) {
     switch (ran) {
@@ -42,6 +49,7 @@ CodeCache::~CodeCache() {
     for (const auto& [digest, package] : state_->packages)
         if (!package->interface && !package->constructing) package->end();
     for (auto package = state_->interfaces.rbegin(); package != state_->interfaces.rend(); ++package) (*package)->end();
+    if (left_in_place) (void)new auto(std::move(state_));
 }
 
 void CodeCache::left() {
@@ -257,6 +265,10 @@ CodeCache::Usage CodeCache::usage() const {
             .loads = state.loads,
             .pinned_bytes = state.held(Budget::pinned),
             .manifest_bytes = state.manifest_bytes};
+}
+
+void leave_code_in_place() {
+    left_in_place = true;
 }
 
 void prepare_process() {

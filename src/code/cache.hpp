@@ -188,6 +188,10 @@ private:
 // For a process that will run shipped code: to be called early, before there are threads (see CodePool::prepare_process).
 void prepare_process();
 
+// For a process that ends when its node does: code and statics stay in memory when a cache ends, because threads and timers that shipped
+// code has left run it still. Any thread, before the cache ends.
+void leave_code_in_place();
+
 // The triple of the machine this runs on, as packages name it.
 [[nodiscard]] std::string_view host_triple();
 

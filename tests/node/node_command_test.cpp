@@ -251,6 +251,17 @@ TEST(NodeCommand, LetsWhatItsFunctionsStartBeEnded) {
     EXPECT_EQ(server.wait(), 0);
 }
 
+TEST(NodeCommand, EndsInOrderWhereAFunctionHasLeftAThread) {
+    (void)scratch();
+    NodeProcess server;
+    Node client;
+    RawCall call =
+        client.connect(server.address()).call(Package::open(test::package("leaves_thread.c")).entry("leave"));
+    EXPECT_EQ(call.get().size(), 0U);
+    server.signal(SIGTERM);
+    EXPECT_EQ(server.wait(), 0) << server.log();
+}
+
 TEST(CallCommand, ItsTimeBoundsTheSendingToo) {
     (void)scratch();
     const NodeProcess node;

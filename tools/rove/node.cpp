@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "choices.hpp"
+#include "code/cache.hpp"
 #include "commands.hpp"
 #include "end_signals.hpp"
 #include "freed_memory.hpp"
@@ -31,6 +32,7 @@ void run_node(const Arguments& arguments) {
     // A reader of its output that has gone must not end it. A handler and not SIG_IGN, which programs that functions start would inherit.
     (void)std::signal(SIGPIPE, [](int) {});
     keep_large_memory();
+    code::leave_code_in_place();
     EndSignals signals(std::chrono::ceil<std::chrono::seconds>(arguments.options.grace) + std::chrono::seconds(2));
     Node node(arguments.options);
     signals.serving();
