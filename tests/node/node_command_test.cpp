@@ -45,6 +45,13 @@ std::string path_of(const std::string& name) {
     return (scratch() / (name + std::to_string(number++))).string();
 }
 
+sockaddr_un address_of(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    return address;
+}
+
 // A `rove node` that may never listen.
 class Starting {
 public:
@@ -122,9 +129,7 @@ TEST(NodeCommand, EndsAtASignalWhileItJoinsANodeThatDoesNotAnswer) {
 
 TEST(NodeCommand, DoesNotWaitForAListenerWhoseQueueIsFull) {
     const std::string path = path_of("full");
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    const sockaddr_un address = address_of(path);
     const auto* const raw = reinterpret_cast<const sockaddr*>(&address);
     const Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::bind(listener.get(), raw, sizeof address), 0);
@@ -260,6 +265,30 @@ TEST(NodeCommand, EndsInOrderWhereAFunctionHasLeftAThread) {
     EXPECT_EQ(call.get().size(), 0U);
     server.signal(SIGTERM);
     EXPECT_EQ(server.wait(), 0) << server.log();
+}
+
+TEST(NodeCommand, SaysThatItIsOutOfDescriptorsAndGoesOn) {
+    const std::string path = path_of("few.sock");
+    const NodeProcess server({}, "unix:" + path);
+    const auto limit = [&](rlim_t descriptors) {
+        const rlimit both{.rlim_cur = descriptors, .rlim_max = 4096};
+        return prlimit(server.pid(), RLIMIT_NOFILE, &both, nullptr);
+    };
+    const auto folder = fs::directory_iterator("/proc/" + std::to_string(server.pid()) + "/fd");
+    ASSERT_EQ(limit(static_cast<rlim_t>(std::distance(folder, fs::directory_iterator())) + 2), 0);
+    std::vector<Descriptor> held;
+    for (int i = 0; i < 6; ++i) {
+        held.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        const sockaddr_un address = address_of(path);
+        ASSERT_EQ(connect(held.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    }
+    const auto told = [&] { return server.log().find("cannot take connections (Too many open files)"); };
+    EXPECT_TRUE(soon([&] { return told() != std::string::npos; })) << server.log();
+    EXPECT_EQ(server.log().find("cannot take connections", told() + 1), std::string::npos)
+        << "once, until it can again";
+    ASSERT_EQ(limit(1024), 0);
+    Node client;
+    (void)client.connect(server.address()).ping().get();
 }
 
 TEST(CallCommand, ItsTimeBoundsTheSendingToo) {

@@ -159,15 +159,23 @@ asio::awaitable<void> Control::look_for_deadlocks() {
 }
 
 asio::awaitable<void> Control::accept_all() {
-    for (;;) {
-        auto [error, socket] = co_await acceptor_->async_accept(*io_, kAwait);
-        if (error == asio::error::operation_aborted || !acceptor_->is_open()) co_return;
-        if (error) {  // out of descriptors, say: others may be freed
+    for (bool told = false;;) {
+        try {
+            auto [error, socket] = co_await acceptor_->async_accept(*io_, kAwait);
+            if (error == asio::error::operation_aborted || !acceptor_->is_open()) co_return;
+            if (!error) {
+                told = false;
+                spawn(receive_one(std::make_shared<Channel>(std::move(socket), channels_)), "a meeting");
+                continue;
+            }
+            // Out of descriptors, say: others may be freed.
+            if (!std::exchange(told, true))
+                log().error("{} cannot take connections ({}); who connects waits until it can", core_.name(),
+                            error.message());
             co_await pause(std::chrono::milliseconds(100));
-            continue;
+        } catch (const std::bad_alloc&) {  // the connection is closed
+            log().error("{} cannot take a connection: memory ran out", core_.name());
         }
-        auto channel = std::make_shared<Channel>(std::move(socket), channels_);
-        spawn(receive_one(std::move(channel)), "a meeting");
     }
 }
 
