@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,15 @@ using ByteBuffer = std::vector<std::byte>;
 }
 [[nodiscard]] inline std::string_view as_text(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+// False: there is no memory for them.
+[[nodiscard]] inline bool copied(Bytes from, ByteBuffer& to) noexcept {
+    try {
+        to.assign(from.begin(), from.end());
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
 }
 [[nodiscard]] constexpr std::size_t round_up(std::size_t value, std::size_t power_of_two) {
     return (value + power_of_two - 1) & ~(power_of_two - 1);

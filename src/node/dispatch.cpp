@@ -106,7 +106,7 @@ bool NodeCore::is_plain_reply(const PeerState& from, const wire::Frame& frame) {
 
 // While a function runs the lock is free: the peer may be met again, and then it has another link. Its old link stays mapped
 // until nothing runs (`buried_`). Where the lead was lost, another thread has the peer, and nothing of it is touched any more.
-unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
+unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
     fabric::Link* const link = peer.link.get();
     unsigned handled = peer.outbox[0].empty() && peer.outbox[1].empty() ? 0 : flush(peer);
     wire::Frame frame;
@@ -129,6 +129,11 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) {
     if (lost(lead) || peer.link.get() != link) return handled;
     if (link->broken() != nullptr && !peer.lost) notice_end(peer);
     return handled;
+} catch (const std::bad_alloc&) {  // it costs this link, and not the process
+    if (!lost(lead) && peer.link)
+        peer.link->break_with(
+            Error(ErrorCode::overloaded, fmt::format("{} has no memory for what {} sent", name(), who(peer))));
+    return 1;
 }
 
 // At most once: a frame is given back to the link that it was taken from, by this loop, as soon as its function has returned and
@@ -468,12 +473,10 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     go_beneath(lead);
     Bytes payload = frame.payload;
     ByteBuffer copy;
-    if (run.holds) {  // it is known to run long: the mailbox does not wait for it
-        if ((frame.header.flags & wire::kParts) == 0) {
-            copy.assign(payload.begin(), payload.end());
-            payload = copy;
-        }
-        run.let_go();
+    if (run.holds) {  // it is known to run long: the mailbox does not wait for it, where there is memory
+        const bool in_parts = (frame.header.flags & wire::kParts) != 0;
+        if (!in_parts && copied(payload, copy)) payload = copy;
+        if (in_parts || payload.data() == copy.data()) run.let_go();
     }
     const bool in_mailbox = frame.header.kind == Kind::call && run.link != nullptr && copy.empty() &&
                             (frame.header.flags & wire::kParts) == 0;

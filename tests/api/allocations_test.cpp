@@ -1,6 +1,14 @@
-// What a call must not do: ask for memory.
+// What a call must not do: ask for memory. And what a node does that is refused some.
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <limits>
+#include <new>
+#include <numeric>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "../watched_new.hpp"
 #include "nodes.hpp"
@@ -10,9 +18,12 @@ std::atomic<bool> counting{false};
 std::atomic<std::size_t> allocations{0};
 // Only the threads that a call passes through are counted: a node's compiler thread warms itself up meanwhile.
 thread_local bool on_the_way = false;
+// The same threads are refused this much and more.
+std::atomic<std::size_t> too_much{std::numeric_limits<std::size_t>::max()};
 }  // namespace
 
-void rove::test::asked_for(std::size_t) {
+void rove::test::asked_for(std::size_t bytes) {
+    if (on_the_way && bytes >= too_much) throw std::bad_alloc();
     if (on_the_way && counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -48,6 +59,61 @@ TEST_P(Allocations, NonePerCallForResultsOfUpTo64Bytes) {
     }
     counting = false;
     EXPECT_LT(allocations.load(), 10U) << "in 1000 calls";
+}
+
+// A node in this process whose only thread is refused large memory.
+class NoMemory : public testing::Test {
+protected:
+    NoMemory() : server({.listen = "unix:" + (scratch() / "no_memory.sock").string(), .threads = 2, .log = "off"}) {}
+    ~NoMemory() override { too_much = std::numeric_limits<std::size_t>::max(); }
+    // All threads that serve, for each of them is kept here until the other ones are.
+    void mark_threads(const Peer& peer);
+
+    Node server;
+    Node client{NodeOptions{.log = "off"}};
+};
+
+std::atomic<int> marked{0};
+void mark() {
+    on_the_way = true;
+    ++marked;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (marked < 2 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+}
+
+void NoMemory::mark_threads(const Peer& peer) {
+    marked = 0;
+    Call<void> one = peer.async(fn<mark>), other = peer.async(fn<mark>);
+    one.get();
+    other.get();
+    ASSERT_EQ(marked, 2);
+}
+
+std::size_t sum_long(std::span<const unsigned char> values) {
+    if (values.size() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return std::accumulate(values.begin(), values.end(), std::size_t{0});
+}
+
+TEST_F(NoMemory, AFunctionThatRunsLongReadsItsArgumentsWhereTheyAre) {
+    const Peer peer = client.connect(server.address());
+    mark_threads(peer);
+    for (int i = 0; i < 3; ++i) (void)peer.sync(fn<sum_long>, std::vector<unsigned char>(1));
+    too_much = 10'000;
+    const std::vector<unsigned char> values(20'000, 1);
+    EXPECT_EQ(peer.sync(fn<sum_long>, values), 20'000U);
+    EXPECT_EQ(peer.sync(fn<sum_long>, values), 20'000U);
+}
+
+TEST_F(NoMemory, CostsTheLinkWhoseCodeAskedForIt) {
+    const Package package = Package::open(test::package("basics.c"));
+    const Peer peer = client.connect(server.address());
+    mark_threads(peer);
+    too_much = 512;
+    const Error why = error_of([&] { (void)peer.call(package.entry("echo")).get(); });
+    EXPECT_EQ(why.code(), ErrorCode::disconnected);
+    EXPECT_NE(why.message().find("has no memory for what"), std::string::npos) << why.message();
+    too_much = std::numeric_limits<std::size_t>::max();
+    EXPECT_EQ(client.connect(server.address()).sync(fn<sum_long>, std::vector<unsigned char>(3, 2)), 6U);
 }
 
 }  // namespace rove::test
