@@ -75,8 +75,10 @@ private:
                 const T* const first = std::launder(reinterpret_cast<const T*>(part_));
                 if constexpr (IsPlainString<C>::value)
                     into.append(first, whole);
-                else
+                else if constexpr (std::is_copy_assignable_v<T>)
                     into.insert(into.end(), first, first + whole);
+                else
+                    for (std::size_t i = 0; i < whole; ++i) into.emplace_back(first[i]);
                 some = whole * sizeof(T);
             } else {
                 into.resize((filled + some + sizeof(T) - 1) / sizeof(T));

@@ -34,11 +34,11 @@ class Work {
 public:
     using Body = void (*)(rove_here*, const void*, std::size_t);
     Work(rove_here* here, const void* payload, std::size_t size, Body body)
-        : kept_(rove_keep(here)),
-          payload_(static_cast<const std::byte*>(payload), static_cast<const std::byte*>(payload) + size),
+        : payload_(static_cast<const std::byte*>(payload), static_cast<const std::byte*>(payload) + size),
+          kept_(rove_keep(here)),
           body_(body) {}
     Work(Work&& other) noexcept
-        : kept_(std::exchange(other.kept_, nullptr)), payload_(std::move(other.payload_)), body_(other.body_) {}
+        : payload_(std::move(other.payload_)), kept_(std::exchange(other.kept_, nullptr)), body_(other.body_) {}
     Work& operator=(Work&&) = delete;
     ~Work() {
         if (kept_ == nullptr) return;
@@ -53,8 +53,9 @@ public:
     }
 
 private:
-    rove_here* kept_;
+    // Copied before the call is kept: where there is no memory for it the call is still its function's, and fails.
     std::vector<std::byte> payload_;
+    rove_here* kept_;
     Body body_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "base/fork.hpp"
 
@@ -59,6 +60,34 @@ private:
 
     std::atomic<T*> made_{nullptr};
     std::atomic<std::uint32_t> maker_{kNobody};  // the generation of the process whose thread is at it, + 1
+};
+
+// The same for what a fork's child cannot go on with, because a thread that it does not have may be in the middle of it and hold a lock
+// of it. Each process makes its own; what its parent made leaks there.
+template <typename T>
+class MadeInEachProcess {
+public:
+    constexpr MadeInEachProcess() = default;
+    MadeInEachProcess(const MadeInEachProcess&) = delete;
+    MadeInEachProcess& operator=(const MadeInEachProcess&) = delete;
+
+    // As MadeOnce::get().
+    template <typename Make>
+    T& get(const Make& make) {
+        for (;;) {
+            Own* own = own_.load(std::memory_order_acquire);
+            if (own != nullptr && own->generation == process_generation()) return own->value.get(make);
+            auto mine = std::make_unique<Own>();
+            if (own_.compare_exchange_strong(own, mine.get())) (void)mine.release();
+        }
+    }
+
+private:
+    struct Own {
+        const std::uint32_t generation = process_generation();
+        MadeOnce<T> value;
+    };
+    std::atomic<Own*> own_{nullptr};
 };
 
 }  // namespace rove

@@ -1,8 +1,11 @@
 // Opens a library of Rove's own that is loaded only when it is needed: librove-jit.so, librove-ucx.so.
 #pragma once
 
+#include <mutex>
 #include <string_view>
 
+#include "base/fork.hpp"
+#include "base/made_once.hpp"
 #include "base/result.hpp"
 
 namespace rove {
@@ -11,5 +14,33 @@ namespace rove {
 // system looks. Its names stay out of other libraries' way, and it is never closed. unsupported: there is none; the message is
 // the loader's.
 [[nodiscard]] Result<void*> open_own_library(std::string_view file_name);
+
+// What such a library gives when it is opened: asked for once in each process, and again where that fails.
+//
+// Threads: any. One opens it, the others wait.
+template <typename T>
+class OpenedOnce {
+public:
+    constexpr OpenedOnce() = default;
+
+    // `open` gives a Result<T*>.
+    template <typename Open>
+    Result<T*> get(const Open& open) {
+        Opened& opened = opened_.get([] { return new Opened; });
+        const std::lock_guard lock(opened.mutex);
+        if (opened.kept == nullptr) {
+            const NoForkMeanwhile whole;  // the loader has locks
+            ROVE_TRY(opened.kept, open());
+        }
+        return opened.kept;
+    }
+
+private:
+    struct Opened {
+        std::mutex mutex;
+        T* kept = nullptr;
+    };
+    MadeInEachProcess<Opened> opened_;
+};
 
 }  // namespace rove

@@ -1,8 +1,6 @@
 // Finds and opens librove-jit.so, once.
 #include <dlfcn.h>
 
-#include <mutex>
-
 #include "base/own_library.hpp"
 #include "code/jit/jit.hpp"
 
@@ -25,13 +23,8 @@ Result<Engine*> open() {
 }  // namespace
 
 Result<Engine*> engine() {
-    static std::mutex mutex;
-    static Engine* kept = nullptr;
-    const std::lock_guard lock(mutex);
-    if (kept == nullptr) {
-        ROVE_TRY(kept, open());
-    }
-    return kept;
+    static constinit OpenedOnce<Engine> opened;
+    return opened.get(open);
 }
 
 }  // namespace rove::code::jit

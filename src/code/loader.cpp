@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/fork.hpp"
+
 // libgcc's: the table ends with a zero word.
 extern "C" void __register_frame(void* begin);    // NOLINT(bugprone-reserved-identifier)
 extern "C" void __deregister_frame(void* begin);  // NOLINT(bugprone-reserved-identifier)
@@ -73,6 +75,7 @@ Result<std::unique_ptr<LoadedImage>> LoadedImage::load(CodePool& pool, const wir
     CodePool::make_ready(self->code_);
     if (image.eh_frame_bytes > 4) {  // a bare terminator describes nothing
         self->eh_frame_ = self->code_.executable() + image.eh_frame_offset;
+        const NoForkMeanwhile whole;  // the unwinder has a lock
         __register_frame(self->eh_frame_);
     }
     self->init_offset_ = image.init_array_offset;
@@ -105,7 +108,9 @@ std::unique_ptr<LoadedImage> LoadedImage::rehearse(CodePool& pool) {
 }
 
 LoadedImage::~LoadedImage() {
-    if (eh_frame_ != nullptr) __deregister_frame(eh_frame_);
+    if (eh_frame_ == nullptr) return;
+    const NoForkMeanwhile whole;
+    __deregister_frame(eh_frame_);
 }
 
 void* LoadedImage::address(wire::Segment segment, std::size_t offset) const {

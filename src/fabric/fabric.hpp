@@ -103,6 +103,10 @@ public:
     // it is given back with its own.
     [[nodiscard]] std::uint64_t hold(Traffic traffic);
     void let_go(Traffic traffic, std::uint64_t held);
+    // Whether frames in use leave the peer no room for the largest frame: that it sends nothing is not its doing.
+    [[nodiscard]] bool keeps_back(Traffic traffic) const {
+        return incoming_[static_cast<std::size_t>(traffic)].keeps_back();
+    }
     // Is there anything to deliver? Cheap; for the last look before sleep.
     [[nodiscard]] bool pending(bool calls_too = true) const {
         return delivers() && ((calls_too && incoming_[0].pending()) || incoming_[1].pending());

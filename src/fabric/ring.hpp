@@ -164,6 +164,10 @@ public:
     }
     // Lines that the sender may use again, ever.
     [[nodiscard]] std::uint64_t given_back() const { return held_.empty() ? tail_ : held_.front(); }
+    // Whether frames in use leave the sender no room for the largest frame.
+    [[nodiscard]] bool keeps_back() const {
+        return kRingLines - (tail_ - given_back()) < wire::lines_of(wire::kFrameBytesMax);
+    }
     [[nodiscard]] bool pending() const {
         return std::atomic_ref(*next_word()).load(std::memory_order_acquire) == awaited_;
     }

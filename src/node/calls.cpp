@@ -106,8 +106,12 @@ CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::s
         slot.end(Error(ErrorCode::disconnected, "the link was cut while the result came in parts; the function ran"));
         return Gathered::ended;
     }
+    const std::size_t before = slot.gathered_;
     if (again) slot.gathered_ = 0;
-    if (!slot.is_next(offset, total, part)) return Gathered::wrong;
+    if (!slot.is_next(offset, total, part)) {
+        slot.gathered_ = before;  // or its room would be counted once more
+        return Gathered::wrong;
+    }
     if (offset == 0 && !again) {
         if (const Gathered begun = begin(slot, total); begun != Gathered::taken) return begun;
     }

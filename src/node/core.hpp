@@ -62,7 +62,7 @@ public:
     ~NodeCore();
     NodeCore(const NodeCore&) = delete;
 
-    // ---- the public edge (api.cpp); each takes the lock
+    // ---- the public edge; each takes the lock
     [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(std::string_view address);
     // Whom a call is for. Pointers, so that making one costs nothing; what they point to outlives the send.
     struct Callee {
@@ -161,7 +161,7 @@ public:
     // A post that never waits and never meets anybody: where the meeting that it belongs to is over, so is what it was about.
     void post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload);
 
-    // ---- for running functions (here.cpp); each takes the lock
+    // ---- for running functions; each takes the lock
     [[nodiscard]] Status reply(const wire::FrameHeader& to, code::Ran ran, const Pieces& data);
     [[nodiscard]] Status reply_error(const wire::FrameHeader& to, const Error& error);
     struct Onward {
@@ -262,10 +262,9 @@ private:
     };
     // How a thread waits.
     struct Manner {
-        bool quiet = false;    // it takes replies and parts, and runs no function on top of the one that it is in
-        bool limited = false;  // what may run long is left to others
-        // As quiet, but it leads where others could: only for a short time.
-        bool holds_back = false;
+        bool quiet = false;       // it takes replies and parts, and runs no function on top of the one that it is in
+        bool limited = false;     // what may run long is left to others
+        bool holds_back = false;  // as quiet, but it leads where others could: only for a short time
         LargeTurns::Turn* turn = nullptr;  // that it keeps meanwhile: others pass it while a function runs on top
     };
     // What became of a call's frame.
@@ -318,9 +317,10 @@ private:
     static thread_local OwnThread* own_thread_ [[gnu::tls_model("initial-exec")]];  // null: it is of the program
     [[nodiscard]] Status add_own_thread(void (NodeCore::*serves)(OwnThread&));
     void serve_own_thread(OwnThread& self);
-    // ---- functions that wait quietly (quiet.cpp)
     [[nodiscard]] bool replace_thread(Run& run);
     void take_thread_back(Run& run);
+    [[nodiscard]] bool has_threads(std::size_t beyond);  // besides own_threads_; makes them where they are not there
+    [[nodiscard]] unsigned places_taken() const;         // of `options_.threads`, for functions that run long
     void stand_by(OwnThread& self);
     void take_run_away();
     [[nodiscard]] TimePoint next_look(const Deadline& deadline) const;

@@ -322,12 +322,12 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
 }
 
 // A function that is known to run long is not for a thread that waits for a call and leads meanwhile; nor is one that may run long for
-// a thread whose wait has a limit.
+// a thread whose wait has a limit, nor any for one that is in the middle of sending a payload.
 bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
     if (lead.turn.own || !baton_.has_followers()) return false;
     const bool may_be_long = lead.limited ? !function.is_short.load(std::memory_order_relaxed)
                                           : function.is_long.load(std::memory_order_relaxed);
-    if (!may_be_long) return false;
+    if (!may_be_long && lead.turn_beneath == nullptr) return false;
     leave_to_others(lead);
     return true;
 }
@@ -337,7 +337,7 @@ bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
 bool NodeCore::must_wait_for_thread(const code::Function& function, const PeerState* from) const {
     if (own_threads_ < 2) return false;
     if (quiet_runs_.holds(function, from)) return true;
-    if (long_runs_ < options_.threads) return false;
+    if (places_taken() < options_.threads) return false;
     if (function.is_long.load(std::memory_order_relaxed)) return true;
     return !baton_.has_followers() && !function.is_short.load(std::memory_order_relaxed);
 }

@@ -42,6 +42,7 @@ Gathering::Gathering(NodeCore& core, PeerState& from, const wire::Part& first, s
       handle_(handle),
       total_bytes_(first.total_bytes) {
     core_.staged_bytes_ += total_bytes_;
+    from.staged.begin_elsewhere(number_, total_bytes_, begun_);
     ++core_.gatherings_;
     from.gathering = this;
 }
@@ -56,13 +57,12 @@ unsigned Gathering::running_on(NodeCore& core) {
     return core.gatherings_;
 }
 
-// What may not is refused, or waits, where payloads are put together. At most every second of the threads for functions that run long reads:
-// the other half runs what comes between the parts, however long the senders take.
+// What may not is refused, or waits, where payloads are put together.
 bool Gathering::may_begin(const NodeCore& core, const PeerState& from, const wire::Part& first,
                           const NodeCore::Lead& lead) {
     const bool thread = lead.turn.own && lead.runs_functions() && core.baton_.has_followers() &&
                         core.running_ == nullptr && NodeCore::in_user_code_.core == nullptr &&
-                        core.gatherings_ < core.options_.threads / 2 && core.long_runs_ < core.options_.threads &&
+                        core.gatherings_ < core.options_.threads / 2 && core.places_taken() < core.options_.threads &&
                         !core.stopping_;
     if (!thread || first.offset != 0 || first.total_bytes == 0 || first.total_bytes > wire::kMessageBytesMax)
         return false;
@@ -80,6 +80,8 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
     if (function == nullptr || !function->gathers.load(std::memory_order_relaxed) ||
         core.must_wait_for_thread(*function, &from))
         return false;
+    // It takes no place among the functions that run long while it reads, for a call that needs one may lie before its next part.
+    if (!core.has_threads(core.quiet_runs_.threads() + core.gatherings_ + 1)) return false;
     const code::EntryPoint entry = core.cache_->enter_leading(*function);
     if (entry == nullptr) return false;
     Gathering gathering(core, from, first, named - 1);
@@ -164,8 +166,7 @@ Gathering::Next Gathering::next(rove_here& here) {
                 waits_since_.reset();
                 return *found;
             }
-            if (!waits_since_) waits_since_ = looked_at_ = Clock::now();
-            mind_the_pace();
+            if (!waits_since_) waits_since_ = Clock::now();
             watch_.signals.clear();
             if (has_mailbox_) {
                 link_->await(watch_.signals, true);
@@ -213,7 +214,7 @@ Gathering::Next Gathering::take_part(const wire::Frame& frame) {
         return refuse("sent a part of no payload that has begun, or out of its order");
     if (frame.payload.empty()) return refuse("sent a part without bytes");  // of these there could be any number
     arrived_ += frame.payload.size();
-    arrived_lately_ += frame.payload.size();
+    peer_->staged.came_elsewhere(frame.payload.size());
     part_ = frame.payload;
     part_in_use_ = true;
     return Next::part;
@@ -243,7 +244,8 @@ Gathering::Next Gathering::refuse(std::string_view what) {
 // From here on the run is one like any other.
 Gathering::Next Gathering::end(State state) {
     state_ = state;
-    core_.staged_bytes_ -= total_bytes_;
+    if (peer_->gathering == this)
+        core_.staged_bytes_ -= peer_->staged.forget(number_);  // it went with the meeting else
     --core_.gatherings_;
     const bool keeps = state == State::called && run_->handed_over && peer_->gathering == this &&
                        !run_->function->is_long.load(std::memory_order_relaxed);
@@ -296,24 +298,6 @@ bool Gathering::others_wait(TimePoint now) const {
 }
 
 // ---- waiting
-
-// Who has begun a payload sends at the least rate, as where it is put together first: this one costs a thread. What it sends besides is no
-// excuse; what waits for this node is.
-void Gathering::mind_the_pace() {
-    const TimePoint now = Clock::now();
-    const auto since = std::min<TimePoint::duration>(now - std::exchange(looked_at_, now), kStagingLookMax);
-    const std::uint64_t taken = link_->lines_read(Traffic::calls);
-    const bool goes_on = std::exchange(taken_at_look_, taken) != taken;
-    if (!has_mailbox_ && link_->pending() && !goes_on && !peer_->owes_code()) return;
-    waited_ += since;
-    if (waited_ < kStagingStalledFor) return;
-    const double seconds = std::chrono::duration<double>(waited_).count();
-    if (arrived_lately_ < static_cast<std::size_t>(seconds * static_cast<double>(kStagingRateMin)))
-        link_->break_with(
-            Error(ErrorCode::overloaded, fmt::format("{} {}", who(*peer_), Staging::said(arrived_lately_, seconds))));
-    waited_ = {};
-    arrived_lately_ = 0;
-}
 
 // Without the lock. It watches the mailbox's next frame, or, while the leader has the mailbox, for that to change.
 void Gathering::pause() const {

@@ -76,7 +76,6 @@ private:
     void mind_the_lead(bool arrived);
     [[nodiscard]] bool leads() const;
     [[nodiscard]] bool others_wait(TimePoint now) const;
-    void mind_the_pace();
     void pause() const;
 
     NodeCore& core_;
@@ -96,11 +95,6 @@ private:
 
     std::optional<TimePoint> waits_since_{};  // for a frame …
     Watch watch_{};                           // … which is announced there
-    // Its sender's rate, as Staging measures it.
-    TimePoint looked_at_{};
-    TimePoint::duration waited_{};
-    std::size_t arrived_lately_ = 0;
-    std::uint64_t taken_at_look_ = 0;
 };
 
 }  // namespace rove

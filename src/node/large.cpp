@@ -204,9 +204,11 @@ unsigned NodeCore::cut_off_slow_senders(TimePoint now) {
         if (!peer->linked() || peer->staged.is_empty()) continue;
         const std::uint64_t taken = peer->link->lines_read(Traffic::calls);
         const bool goes_on = std::exchange(peer->taken_at_look, taken) != taken;
-        const auto next = peer->waits_to_stage                                      ? Staging::Next::waits_here
-                          : peer->link->pending() && !goes_on && !peer->owes_code() ? Staging::Next::other
-                                                                                    : Staging::Next::nothing;
+        const bool kept = peer->link->keeps_back(Traffic::calls);
+        const bool waits = peer->link->pending() && !goes_on && !peer->owes_code();
+        const auto next = peer->waits_to_stage ? Staging::Next::waits_here
+                          : kept || waits      ? Staging::Next::other
+                                               : Staging::Next::nothing;
         if (const auto what = peer->staged.too_slow(now, next, room_wanted)) {
             peer->link->break_with(Error(ErrorCode::overloaded, fmt::format("{} {}", who(*peer), *what)));
             ++cut;

@@ -83,13 +83,25 @@ bool NodeCore::replace_thread(Run& run) {
     run.replaced = true;
     if (self->quiet_runs++ > 0) return true;
     self->quiet_for = run.from;
-    while (!stopping_ && threads_.size() - 1 < std::size_t{own_threads_} + quiet_runs_.threads()) {  // one stands by
-        const Status made = add_own_thread(&NodeCore::serve_own_thread);
-        if (made) continue;
-        log().error("{}; calls may wait for one that waits quietly", made.error().message());
-        break;
+    if (!has_threads(quiet_runs_.threads() + gatherings_)) log().error("calls may wait for one that waits quietly");
+    return true;
+}
+
+// What is made stays.
+bool NodeCore::has_threads(std::size_t beyond) {
+    while (!stopping_ && threads_.size() - 1 < own_threads_ + beyond) {  // one stands by
+        if (const Status made = add_own_thread(&NodeCore::serve_own_thread); !made) {
+            log().error("{}", made.error().message());
+            return false;
+        }
     }
     return true;
+}
+
+// A run that reads its payload has a thread besides.
+unsigned NodeCore::places_taken() const {
+    const unsigned leading = running_ != nullptr && running_->gathering != nullptr ? 1 : 0;
+    return long_runs_ - (gatherings_ - leading);
 }
 
 void NodeCore::take_thread_back(Run& run) {

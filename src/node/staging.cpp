@@ -7,14 +7,23 @@
 
 namespace rove {
 
-void Staging::begin(std::uint64_t number, LargeBytes place, TimePoint now) {
+Staging::Payload& Staging::begun(std::uint64_t number, std::size_t room, TimePoint now) {
     if (payloads_.empty()) {
         looked_at_ = now;
         waited_ = {};
         arrived_ = 0;
     }
-    bytes_ += place.room();
-    payloads_[number].place = std::move(place);
+    Payload& payload = payloads_[number];
+    bytes_ += payload.room = room;
+    return payload;
+}
+
+void Staging::begin(std::uint64_t number, LargeBytes place, TimePoint now) {
+    begun(number, place.room(), now).place = std::move(place);
+}
+
+void Staging::begin_elsewhere(std::uint64_t number, std::size_t bytes, TimePoint now) {
+    (void)begun(number, bytes, now);
 }
 
 bool Staging::add(const wire::Part& part, Bytes bytes) {
@@ -36,7 +45,7 @@ std::optional<LargeBytes> Staging::take(const wire::Staged& which) {
         found->second.arrived != which.total_bytes)
         return std::nullopt;
     LargeBytes whole = std::move(found->second.place);
-    bytes_ -= whole.room();
+    bytes_ -= found->second.room;
     payloads_.erase(found);
     return whole;
 }
@@ -44,7 +53,7 @@ std::optional<LargeBytes> Staging::take(const wire::Staged& which) {
 std::size_t Staging::forget(std::uint64_t number) {
     const auto found = payloads_.find(number);
     if (found == payloads_.end()) return 0;
-    const std::size_t bytes = found->second.place.room();
+    const std::size_t bytes = found->second.room;
     bytes_ -= bytes;
     payloads_.erase(found);
     return bytes;
@@ -68,17 +77,13 @@ std::optional<std::string> Staging::too_slow(TimePoint now, Next next, bool room
     const double seconds = std::chrono::duration<double>(waited_).count();
     const auto due = static_cast<std::size_t>(seconds * static_cast<double>(kStagingRateMin));
     if (arrived_ < due)
-        return fmt::format("{}{}{}", said(arrived_, seconds),
+        return fmt::format("sent {} bytes of the payloads that it has begun in {:.0f} s, and must send {} a second{}{}",
+                           arrived_, seconds, kStagingRateMin,
                            next == Next::waits_here ? "; it waits for room for one more" : "",
                            room_wanted ? "; others wait for room" : "");
     waited_ = {};
     arrived_ = 0;
     return std::nullopt;
-}
-
-std::string Staging::said(std::size_t arrived, double seconds) {
-    return fmt::format("sent {} bytes of the payloads that it has begun in {:.0f} s, and must send {} a second",
-                       arrived, seconds, kStagingRateMin);
 }
 
 }  // namespace rove

@@ -47,6 +47,9 @@ public:
     }
     // Precondition: it may, and no payload has that number.
     void begin(std::uint64_t number, LargeBytes place, TimePoint now);
+    // One that is read out of the mailbox where it lies, and is not put together here (Gathering). It counts like any other.
+    void begin_elsewhere(std::uint64_t number, std::size_t bytes, TimePoint now);
+    void came_elsewhere(std::size_t bytes) { arrived_ += bytes; }
     // The next part of a payload. False: it is not the next one of any, and nothing has changed.
     [[nodiscard]] bool add(const wire::Part& part, Bytes bytes);
     // A payload of which all has come; nothing: there is none, or it is not whole.
@@ -58,21 +61,21 @@ public:
     // What is next in the peer's mailbox.
     enum class Next : std::uint8_t {
         nothing,     // this node waits for the peer
-        other,       // the peer waits for this node
+        other,       // the peer waits for this node: something else, or nothing for which it had room
         waits_here,  // the beginning of one more payload, for which there is no room
     };
     // To be asked again and again. Gives what the peer did, where it is too slow. `room_wanted`: somebody waits for room.
     [[nodiscard]] std::optional<std::string> too_slow(TimePoint now, Next next, bool room_wanted);
-    // What a peer did that was too slow, in words.
-    [[nodiscard]] static std::string said(std::size_t arrived, double seconds);
 
 private:
     using Duration = TimePoint::duration;
     struct Payload {
-        LargeBytes place;
+        LargeBytes place;      // empty: it is read elsewhere
+        std::size_t room = 0;  // that it takes
         std::size_t arrived = 0;
         Duration age{};
     };
+    [[nodiscard]] Payload& begun(std::uint64_t number, std::size_t room, TimePoint now);
     std::unordered_map<std::uint64_t, Payload> payloads_;
     std::size_t bytes_ = 0;  // of room, for all that was announced
     TimePoint looked_at_{};

@@ -104,6 +104,22 @@ TEST_F(NoMemory, AFunctionThatRunsLongReadsItsArgumentsWhereTheyAre) {
     EXPECT_EQ(peer.sync(fn<sum_long>, values), 20'000U);
 }
 
+struct AtOnce {
+    static void run(Work work) { work(); }
+};
+
+TEST_F(NoMemory, ACallThatCannotBeKeptForAnotherThreadFails) {
+    const Peer peer = client.connect(server.address());
+    mark_threads(peer);
+    EXPECT_EQ(peer.sync(run_by<AtOnce>(fn<sum_long>), std::vector<unsigned char>(3, 2)), 6U);
+    too_much = 10'000;
+    const Error why = error_of([&] {
+        (void)peer.sync(within(std::chrono::seconds(20)), run_by<AtOnce>(fn<sum_long>),
+                        std::vector<unsigned char>(20'000));
+    });
+    EXPECT_EQ(why.code(), ErrorCode::failed) << why.message();
+}
+
 TEST_F(NoMemory, CostsTheLinkWhoseCodeAskedForIt) {
     const Package package = Package::open(test::package("basics.c"));
     const Peer peer = client.connect(server.address());

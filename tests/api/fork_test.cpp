@@ -1,4 +1,6 @@
 // fork(): the child's uses of inherited objects fail at once, it ends in peace, and the parent goes on unharmed.
+#include "base/fork.hpp"
+
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -7,7 +9,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/made_once.hpp"
@@ -225,6 +231,45 @@ TEST_P(Forks, ExecInheritsNoSocketAndNoMemory) {
         EXPECT_EQ(fcntl(descriptor, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC) << descriptor << " is " << target;
     }
     EXPECT_GE(seen, 4);  // the one that listens, both ends of the meeting, and a buffer
+}
+
+// What a child of this process finds there where a thread of ours is in the middle of something for 50 ms: 1, that it is over.
+template <typename Begin, typename End, typename IsOver>
+int found_by_a_child(const Begin& begin, const End& end, const IsOver& is_over) {
+    std::atomic<bool> begun{false};
+    std::thread thread([&] {
+        begin();
+        begun = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        end();
+    });
+    while (!begun) std::this_thread::yield();
+    const pid_t child = fork();
+    if (child == 0) _exit(is_over() ? 1 : 2);
+    thread.join();
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(ForksAndLocks, OneOfTheProcessIsFree) {
+    static std::mutex mutex;  // never destroyed before the process ends
+    hold_across_forks(mutex);
+    EXPECT_EQ(found_by_a_child([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { return mutex.try_lock(); }), 1);
+}
+
+TEST(ForksAndLocks, AForkWaitsWhileALibraryMayHoldItsOwnLock) {
+    std::optional<NoForkMeanwhile> whole;
+    std::atomic<bool> is_within{false};
+    const auto begin = [&] {
+        whole.emplace();
+        is_within = true;
+    };
+    const auto end = [&] {
+        is_within = false;
+        whole.reset();
+    };
+    EXPECT_EQ(found_by_a_child(begin, end, [&] { return !is_within; }), 1);
 }
 
 }  // namespace rove::test

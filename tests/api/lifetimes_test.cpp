@@ -100,6 +100,12 @@ TEST(LifetimesOfPrograms, AForksChildMakesANodeWhileItsParentMakesTheFirst) {
     }
 }
 
+TEST(LifetimesOfPrograms, AForksChildTakesFunctionsOutWhileItsParentDoes) {
+    const Ran ran = run({built("api_first_calls")}, std::chrono::seconds(90));
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_EQ(ran.out, "8 of 8 answered\n") << ran.err;
+}
+
 TEST(LifetimesOfPrograms, AKilledOnesMemoryIsGivenBack) {
     (void)scratch();
     NodeOptions options;

@@ -113,6 +113,20 @@ TEST_P(Types, AVectorTravelsAsItsSpecialisationSays) {
         42);
 }
 
+// Values that cannot be assigned.
+struct Fixed {
+    const int value;
+};
+
+TEST_P(Types, AVectorOfWhatCannotBeAssignedTravels) {
+    EXPECT_EQ(
+        peer().sync([](const std::vector<Fixed>& values) { return values.at(1).value; }, std::vector<Fixed>{{1}, {2}}),
+        2);
+    const std::vector<Fixed> many(200'000, Fixed{7});
+    for (int i = 0; i < 5; ++i)
+        EXPECT_EQ(peer().sync([](const std::vector<Fixed>& values) { return values.back().value; }, many), 7);
+}
+
 TEST_P(Types, AllTravelThereAndBack) {
     there_and_back(true);
     there_and_back('c');

@@ -189,11 +189,14 @@ TEST_F(Ring, AHeldFrameKeepsItsLines) {
     const Bytes payload = taken.payload;
     const std::uint64_t held = reader.hold();
     std::uint64_t behind = 0;
+    EXPECT_FALSE(reader.keeps_back());
     while (send(1000, 77)) ASSERT_TRUE(take() && ++behind > 0);
+    EXPECT_TRUE(reader.keeps_back());
     EXPECT_GT(behind, kRingLines / 17 - 3);  // all of the ring but what is held
     EXPECT_EQ(1U, reader.given_back());
     EXPECT_EQ(std::byte{42}, payload[0]);
     reader.let_go(held);
+    EXPECT_FALSE(reader.keeps_back());
     EXPECT_TRUE(reader.credit_due());
     EXPECT_EQ(reader.tail(), reader.given_back());
 }

@@ -59,6 +59,8 @@ TEST(CallTable, PartsMayBeginAgain) {
     EXPECT_EQ(table.gather(slot, 0, 30, ByteBuffer(10, std::byte{1})), taken);
     EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(10, std::byte{1})), taken);
     EXPECT_EQ(table.gather(slot, 0, 20, ByteBuffer(10)), wrong) << "of another total";
+    EXPECT_EQ(table.gather(slot, 0, 30, {}), wrong) << "an empty one";
+    EXPECT_EQ(table.gather(slot, 0, 30, ByteBuffer(31)), wrong) << "more than the total";
     EXPECT_EQ(table.gather(slot, 0, 30, ByteBuffer(10, std::byte{2})), taken);
     EXPECT_EQ(table.gather(slot, 20, 30, ByteBuffer(10)), wrong) << "those after it come again, too";
     EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(20, std::byte{2})), taken);

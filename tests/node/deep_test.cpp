@@ -129,18 +129,18 @@ TEST_P(Deep, AThreadWithASmallStackIsCalledBack) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 128UL * 1024);
-    int depth = 0;
+    int reached = 0;
     struct Args {
         const Peer* peer;
-        int* depth;
-    } args{&peer(), &depth};
+        int* reached;
+    } args{&peer(), &reached};
     pthread_t thread{};
     ASSERT_EQ(pthread_create(
                   &thread, &attributes,
                   [](void* raw) -> void* {
                       const auto* with = static_cast<Args*>(raw);
                       try {
-                          *with->depth = with->peer->sync(fn<down>, 20);
+                          *with->reached = with->peer->sync(fn<down>, 20);
                       } catch (const Error& error) {
                           ADD_FAILURE() << error.what();
                       }
@@ -150,7 +150,7 @@ TEST_P(Deep, AThreadWithASmallStackIsCalledBack) {
               0);
     pthread_join(thread, nullptr);
     pthread_attr_destroy(&attributes);
-    EXPECT_EQ(depth, 20);
+    EXPECT_EQ(reached, 20);
 }
 
 }  // namespace

@@ -139,6 +139,35 @@ std::size_t runs(const std::vector<unsigned char>& of) {
     return count;
 }
 
+std::atomic<bool> begun{false}, go_on{false};
+void wait_until_told() {
+    begun = true;
+    while (!go_on) std::this_thread::sleep_for(1ms);
+}
+std::size_t own_thread() {
+    return std::hash<std::thread::id>()(std::this_thread::get_id());
+}
+
+// One that runs on top of the sender's wait may take as long as it likes, and the rest of the payload would not leave meanwhile.
+TEST(LargeAtOnce, CallsThatComeMeanwhileRunInOtherThreads) {
+    (void)scratch();
+    Node server(Pair::listening(1)), sender(Pair::listening(4)), caller(Pair::alone(4, true));
+    const Peer to = sender.connect(server.address());
+    const Peer back = caller.connect(sender.address());
+    EXPECT_EQ(to.sync(fn<add>, 1, 2), 3);
+    to.post(fn<wait_until_told>);
+    ASSERT_TRUE(soon([] { return begun.load(); }));  // nobody empties the mailbox
+    std::atomic<std::size_t> sends{0};
+    std::thread thread([&] {
+        sends = own_thread();
+        EXPECT_EQ(to.sync(within(kLong), fn<take>, std::vector<char>(kLarge)), kLarge);
+    });
+    std::this_thread::sleep_for(200ms);  // it has waited for so long that functions may run on top of it
+    for (int i = 0; i < 50; ++i) EXPECT_NE(back.sync(within(kLong), fn<own_thread>), sends);
+    go_on = true;
+    thread.join();
+}
+
 TEST(LargeAtOnce, ArgumentsDoNotChangeOnTheirWay) {
     (void)scratch();
     Pair pair(2, false);

@@ -206,9 +206,9 @@ void nap() {
 TEST_P(Lead, AWakeThatComesBeforeThePollEndsIt) {
     Node node({.own_thread = false, .log = "off"});
     node.wake();
-    const auto begun = Clock::now();
+    const auto start = Clock::now();
     (void)node.poll(seconds(20));
-    EXPECT_LT(Clock::now() - begun, seconds(10));
+    EXPECT_LT(Clock::now() - start, seconds(10));
 }
 
 // It does not come back at once, again and again, while the other thread works; and it is woken as any.

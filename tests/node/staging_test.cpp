@@ -45,6 +45,20 @@ protected:
     std::size_t announced_ = 0;
 };
 
+TEST_F(StagedPayloads, ThatAreReadElsewhereCountAndHaveTheSameRate) {
+    staging_.begin_elsewhere(1, kStagedBytesMax - 1'000'000, now_);
+    EXPECT_TRUE(staging_.may_begin(1'000'000));
+    EXPECT_FALSE(staging_.may_begin(1'000'001));
+    EXPECT_FALSE(staging_.take({1, kStagedBytesMax - 1'000'000})) << "it is not here";
+    EXPECT_FALSE(look_for(59s));
+    staging_.came_elsewhere(60 * kStagingRateMin + kStagingRateMin);
+    EXPECT_FALSE(look_for(59s)) << "it goes on";
+    EXPECT_TRUE(look_for(70s));
+    EXPECT_EQ(staging_.forget(1), kStagedBytesMax - 1'000'000);
+    EXPECT_TRUE(staging_.is_empty());
+    EXPECT_TRUE(staging_.may_begin(kStagedBytesMax));
+}
+
 TEST_F(StagedPayloads, ComeInTheirOrderAndAreTakenWhole) {
     begin(1, 1'000'000);
     EXPECT_FALSE(add(2, 0, 10)) << "of no payload";

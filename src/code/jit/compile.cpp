@@ -31,7 +31,7 @@ namespace orc = llvm::orc;
 class SizeCounter final : public orc::ObjectLinkingLayer::Plugin {
 public:
     static SizeCounter& instance() {
-        static constinit MadeOnce<SizeCounter> counter;
+        static constinit MadeInEachProcess<SizeCounter> counter;
         return counter.get([] { return new SizeCounter; });
     }
     // The bytes linked into a library that nothing more will be linked into.
@@ -93,26 +93,35 @@ llvm::Expected<std::unique_ptr<Session>> make_session() {
     return std::make_unique<Session>(std::move(*machine), std::move(*jit));
 }
 
-std::mutex session_mutex;
-Session* session_kept = nullptr;
+struct SharedSession {
+    std::mutex mutex;
+    Session* kept = nullptr;
+
+    static SharedSession& of_process() {
+        static constinit MadeInEachProcess<SharedSession> made;
+        return made.get([] { return new SharedSession; });
+    }
+};
 
 // One session for the process; never destroyed, because code may run until its end.
 Result<Session*> shared_session() {
-    const std::lock_guard lock(session_mutex);
-    if (session_kept != nullptr) return session_kept;
+    SharedSession& shared = SharedSession::of_process();
+    const std::lock_guard lock(shared.mutex);
+    if (shared.kept != nullptr) return shared.kept;
     auto made = make_session();
     if (!made)
         return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}",
                     llvm::toString(made.takeError()));
-    session_kept = made->release();
-    return session_kept;
+    shared.kept = made->release();
+    return shared.kept;
 }
 
 // LLVM has given up while it linked in this session and may hold its locks: the next compile gets a new one. Code that was linked
 // before goes on.
 void leave_session(const Session* session) {
-    const std::lock_guard lock(session_mutex);
-    if (session_kept == session) session_kept = nullptr;
+    SharedSession& shared = SharedSession::of_process();
+    const std::lock_guard lock(shared.mutex);
+    if (shared.kept == session) shared.kept = nullptr;
 }
 
 // Where static n lives already, or null.

@@ -370,7 +370,7 @@ Result<std::vector<Extracted>> extract_own(const ExtractRequest& request) {
         std::unique_ptr<Program> program;
         const std::byte* of = nullptr;
     };
-    static constinit MadeOnce<Own> made;  // threads may be here when the process ends
+    static constinit MadeInEachProcess<Own> made;  // threads may be here when the process ends
     Own& own = made.get([] { return new Own; });
     const std::lock_guard lock(own.mutex);
     std::optional<Result<std::vector<Extracted>>> result;

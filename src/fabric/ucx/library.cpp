@@ -1,8 +1,6 @@
 // Finds and opens librove-ucx.so, once.
 #include <dlfcn.h>
 
-#include <mutex>
-
 #include "base/own_library.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
 
@@ -23,13 +21,8 @@ Result<const UcxLibrary*> open_library() {
 }
 
 Result<const UcxLibrary*> library() {
-    static std::mutex mutex;
-    static const UcxLibrary* kept = nullptr;
-    const std::lock_guard lock(mutex);
-    if (kept == nullptr) {
-        ROVE_TRY(kept, open_library());
-    }
-    return kept;
+    static constinit OpenedOnce<const UcxLibrary> opened;
+    return opened.get(open_library);
 }
 
 }  // namespace
