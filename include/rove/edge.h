@@ -50,7 +50,8 @@ void* rove_object(rove_here* here, const char* name, const char* type) ROVE_NOTH
 int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t bytes, void** out) ROVE_NOTHROW;
 /* The payload has been read, and is not looked at any more: its place in the mailbox is free while the function waits for calls. */
 void rove_payload_read(rove_here* here) ROVE_NOTHROW;
-/* A copy of the payload, or the payload itself where it is not in a mailbox, that lasts until the function returns; for the same. */
+/* A copy of the payload that lasts until the function returns, so that its place in the mailbox is free. The payload itself, which lasts as
+ * long, where it is in no mailbox or there is no memory for a copy. */
 const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) ROVE_NOTHROW;
 /* As rove_payload_read; and this function can be begun while its payload is still arriving: rove_payload_coming. */
 void rove_payload_gathers(rove_here* here) ROVE_NOTHROW;
@@ -68,7 +69,8 @@ int rove_hand_over(rove_here* here) ROVE_NOTHROW;
  * that back. */
 void rove_no_nesting(int change) ROVE_NOTHROW;
 /* A rove_here that stays valid when the function returns, so that its call can be ended later and elsewhere; release ends the
- * call, if nobody did, and frees it. The first one means nothing afterwards. */
+ * call, if nobody did, and frees it. The first one means nothing afterwards. NULL: there is no memory for it, and the first one is as it
+ * was. */
 rove_here* rove_keep(rove_here* here) ROVE_NOTHROW;
 void rove_release(rove_here* kept) ROVE_NOTHROW;
 /* Calls (out NULL: posts) a function of this package or program, by its code, on another node, or the one that called.

@@ -109,7 +109,7 @@ private:
     rove_here* here_;
     const std::byte* part_ = nullptr;
     std::size_t part_bytes_ = 0;
-    std::size_t left_;  // with these
+    std::size_t left_;  // of the payload, this part included
     bool is_over_ = false;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,13 @@ public:
     Work(rove_here* here, const void* payload, std::size_t size, Body body)
         : payload_(static_cast<const std::byte*>(payload), static_cast<const std::byte*>(payload) + size),
           kept_(rove_keep(here)),
-          body_(body) {}
+          body_(body) {
+#ifdef __cpp_exceptions
+        if (kept_ == nullptr) throw std::bad_alloc();
+#else
+        if (kept_ == nullptr) (void)rove_fail_as(here, ROVE_OVERLOADED, "no memory to keep the call");
+#endif
+    }
     Work(Work&& other) noexcept
         : payload_(std::move(other.payload_)), kept_(std::exchange(other.kept_, nullptr)), body_(other.body_) {}
     Work& operator=(Work&&) = delete;

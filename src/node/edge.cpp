@@ -175,7 +175,8 @@ int rove_payload_next(rove_here* here, const void** part, size_t* size) noexcept
 
 const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) noexcept {
     if (here->payload_read == nullptr || size == 0) return payload;
-    here->payload.reset(new std::byte[size]);
+    here->payload.reset(new (std::nothrow) std::byte[size]);
+    if (!here->payload) return payload;  // its place in the mailbox is kept instead
     std::memcpy(here->payload.get(), payload, size);
     rove_payload_read(here);
     return here->payload.get();
@@ -192,9 +193,13 @@ void rove_no_nesting(int change) noexcept {
 }
 
 rove_here* rove_keep(rove_here* here) noexcept {
-    auto* kept = new Kept(*here);
-    here->ended = true;  // by the other one
-    return kept;
+    try {
+        auto* kept = new Kept(*here);
+        here->ended = true;  // by the other one
+        return kept;
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
 }
 
 void rove_release(rove_here* kept) noexcept {

@@ -93,6 +93,7 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
     run.gathering = &gathering;
     gathering.run_ = &run;
     const bool was_short = function->is_short.load(std::memory_order_relaxed);
+    const bool waited_quietly = function->waits_quietly.load(std::memory_order_relaxed);
     core.begin_run(run);
     const NodeCore::InUserCode outer = std::exchange(NodeCore::in_user_code_, {&core, lead.turn.term, &run});
     lead.lock.unlock();
@@ -108,8 +109,10 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
         gathering.give_mailbox();
         core.wake_leader();
     }
-    if (gathering.state_ == State::over)
-        function->is_short.store(was_short, std::memory_order_relaxed);  // it never ran
+    if (gathering.state_ == State::over) {  // it never ran
+        function->is_short.store(was_short, std::memory_order_relaxed);
+        function->waits_quietly.store(waited_quietly, std::memory_order_relaxed);
+    }
     if (gathering.state_ == State::called && !here.ended && (here.call.flags & wire::kNoReply) == 0)
         (void)core.end_with_reply(here.call, run.ran, {}, nullptr);
     return true;

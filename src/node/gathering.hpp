@@ -30,7 +30,7 @@ public:
     // Begins a function's run where this is the first part of its payload, and that may be read so. False: nothing was done, and the part is
     // taken as ever. True: the part is no longer in the mailbox, and the lead may have been lost.
     [[nodiscard]] static bool runs_part(NodeCore& core, PeerState& from, const wire::Frame& part, NodeCore::Lead& lead);
-    // Ever, by a node: how many calls' payloads were gathered; for tests.
+    // How many calls' payloads the node has gathered since it was made; for tests.
     [[nodiscard]] static std::uint64_t done_on(NodeCore& core);
     [[nodiscard]] static unsigned running_on(NodeCore& core);  // now; for tests, too
 
@@ -38,9 +38,9 @@ public:
     Gathering& operator=(const Gathering&) = delete;
 
     // ---- by the leader
-    // Whether the peer's calls are the run's. The leader asks again when it may not be so any more, and that is all that it does with it then.
+    // Whether the run reads the peer's calls, so that the leader must not. Where its function has run for too long they are given back here.
     [[nodiscard]] bool keeps_mailbox();
-    // It keeps it for a time that nobody is told the end of.
+    // Whether its function runs. When it has run for too long nobody is woken: the leader has to ask again by then.
     [[nodiscard]] bool is_called() const { return state_ == State::called; }
     // Of the next frame among the calls. True: it belongs to the payload, and the mailbox is the run's again.
     [[nodiscard]] bool takes(const wire::Frame& frame);

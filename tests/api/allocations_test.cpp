@@ -104,6 +104,19 @@ TEST_F(NoMemory, AFunctionThatRunsLongReadsItsArgumentsWhereTheyAre) {
     EXPECT_EQ(peer.sync(fn<sum_long>, values), 20'000U);
 }
 
+std::size_t sum_here(Here& /*here*/, std::span<const unsigned char> values) {
+    return std::accumulate(values.begin(), values.end(), std::size_t{0});
+}
+
+TEST_F(NoMemory, AFunctionThatMayCallReadsItsViewsWhereTheyAre) {
+    const Peer peer = client.connect(server.address());
+    mark_threads(peer);
+    const std::vector<unsigned char> values(20'000, 1);
+    EXPECT_EQ(peer.sync(fn<sum_here>, values), 20'000U);
+    too_much = 10'000;
+    EXPECT_EQ(peer.sync(fn<sum_here>, values), 20'000U);
+}
+
 struct AtOnce {
     static void run(Work work) { work(); }
 };
