@@ -150,7 +150,8 @@ TEST(Membership, ABoundedNumberOfMeetingsHealsAtOnce) {
         std::this_thread::sleep_for(100ms);
     }
     EXPECT_GE(all, many.size()) << "each gets its turn";
-    EXPECT_LE(most, control::kHealingMax * 3 / 2) << "some have gone that their threads, which may be late, still count";
+    EXPECT_LE(most, control::kHealingMax * 3 / 2)
+        << "some have gone that their threads, which may be late, still count";
     EXPECT_GE(most, control::kHealingMax / 2);
 }
 
