@@ -24,7 +24,7 @@ json measure(std::vector<std::string> arguments) {
     std::vector<std::string> command{rove(), "bench"};
     command.insert(command.end(), arguments.begin(), arguments.end());
     command.insert(command.end(), {"--quick", "--runs", "1", "--json", file});
-    const Ran ran = run(command);
+    const Ran ran = run(command, std::chrono::seconds(180));  // each wait takes long where others have the cores
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_NE(ran.out.find("| what | mode |"), std::string::npos) << ran.out;
     std::ifstream stream(file);
