@@ -74,6 +74,10 @@ void note(int what) {
     const std::lock_guard lock(noted_mutex);
     noted.push_back(what);
 }
+void forget_noted() {
+    const std::lock_guard lock(noted_mutex);
+    noted.clear();
+}
 std::vector<int> all_noted() {
     const std::lock_guard lock(noted_mutex);
     return noted;
@@ -261,8 +265,7 @@ protected:
     void meet() {
         text_ = handle_after([&] { link_->sync(fn<note_text>, std::string()); }, text_id_);
         note_ = handle_after([&] { link_->sync(fn<note>, 0); }, note_id_);
-        const std::lock_guard lock(noted_mutex);
-        noted.clear();
+        forget_noted();
     }
     // The server's handle for the function that is called there, whose id is found by the first call.
     template <typename Call>
@@ -474,7 +477,7 @@ TEST_P(GathersFrom, OneThatNamesNoSuchFunction) {
         write_call(100, text_);
         EXPECT_TRUE(soon([&] { return all_noted() == std::vector{500'000}; }));
         EXPECT_EQ(Gathering::done_on(*core_), 0U);
-        noted.clear();
+        forget_noted();
     }
 }
 
@@ -539,7 +542,7 @@ TEST_P(GathersFrom, OneThatReadsTakesNoPlaceAmongThoseThatRunLong) {
     std::optional<FunctionId> nap_id;
     const std::uint32_t nap_handle = handle_after([&] { link_->sync(fn<nap>); }, nap_id);
     for (int i = 0; i < 3; ++i) link_->sync(fn<nap>);  // it is known as long
-    noted.clear();
+    forget_noted();
     nap_ms = 5;
     begin(100);
     for (int i = 0; i < 3; ++i) peer().post(fn<hold>);
