@@ -41,14 +41,8 @@ public:
     void read(void* into, std::size_t bytes) {
         if (bytes > left_) cut_short();
         auto* to = static_cast<std::byte*>(into);
-        while (bytes > 0 && has_part()) {
-            const std::size_t some = std::min(bytes, part_bytes_);
-            std::memcpy(to, part_, some);
-            pass(some);
-            to += some;
-            bytes -= some;
-        }
-        if (bytes > 0) std::memset(to, 0, bytes);
+        const std::size_t there = copy(to, bytes);
+        if (there < bytes) std::memset(to + there, 0, bytes - there);
     }
     // Waits for the call itself. False: it does not come.
     [[nodiscard]] bool is_complete() {
@@ -80,15 +74,32 @@ private:
                 else
                     for (std::size_t i = 0; i < whole; ++i) into.emplace_back(first[i]);
                 some = whole * sizeof(T);
-            } else {
+            } else if constexpr (std::is_trivially_default_constructible_v<T>) {
                 into.resize((filled + some + sizeof(T) - 1) / sizeof(T));
                 std::memcpy(reinterpret_cast<std::byte*>(into.data()) + filled, part_, some);
+            } else {  // none is made but of its bytes: a constructor may do anything
+                alignas(T) std::byte one[sizeof(T)];
+                if (copy(one, sizeof(T)) < sizeof(T)) break;
+                into.emplace_back(*std::launder(reinterpret_cast<const T*>(one)));
+                filled += sizeof(T);
+                continue;
             }
             filled += some;
             pass(some);
         }
         if (is_over_) into.clear();
         return into;
+    }
+    // Out of as many parts as it takes; gives how many of the bytes came.
+    std::size_t copy(std::byte* to, std::size_t bytes) {
+        std::size_t copied = 0;
+        while (copied < bytes && has_part()) {
+            const std::size_t some = std::min(bytes - copied, part_bytes_);
+            std::memcpy(to + copied, part_, some);
+            copied += some;
+            pass(some);
+        }
+        return copied;
     }
     void pass(std::size_t bytes) {
         part_ += bytes;

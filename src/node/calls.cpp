@@ -45,6 +45,7 @@ CallEnd CallSlot::take() {
 
 void CallTable::grow() {
     const std::size_t first = chunks_.size() * kChunk;
+    free_.reserve(first + kChunk);  // what may fail comes first
     chunks_.push_back(std::make_unique<Chunk>());
     for (std::size_t i = kChunk; i > 0; --i) {
         slot(first + i - 1).generation = first_generation_;
@@ -60,7 +61,11 @@ Result<CallTable::Id> CallTable::begin(PeerState* peer) {
             return fail(ErrorCode::overloaded,
                         "{} calls of this node's own are in flight, the most it has at once; wait for some to end",
                         kCallsMax);
-        grow();
+        try {
+            grow();
+        } catch (const std::bad_alloc&) {
+            return fail(ErrorCode::overloaded, "no memory for one more call");
+        }
     }
     const std::uint16_t index = free_.back();
     free_.pop_back();

@@ -104,6 +104,13 @@ bool NodeCore::is_plain_reply(const PeerState& from, const wire::Frame& frame) {
            frame.payload.size() <= wire::kPayloadBytesMax;
 }
 
+// In few words where there is no memory for more.
+static Error no_memory(const std::string& node, const PeerState& peer) try {
+    return {ErrorCode::overloaded, fmt::format("{} has no memory for what {} sent", node, who(peer))};
+} catch (const std::bad_alloc&) {
+    return {ErrorCode::overloaded, "no memory"};
+}
+
 // While a function runs the lock is free: the peer may be met again, and then it has another link. Its old link stays mapped
 // until nothing runs (`buried_`). Where the lead was lost, another thread has the peer, and nothing of it is touched any more.
 unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
@@ -130,9 +137,7 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
     if (link->broken() != nullptr && !peer.lost) notice_end(peer);
     return handled;
 } catch (const std::bad_alloc&) {  // it costs this link, and not the process
-    if (!lost(lead) && peer.link)
-        peer.link->break_with(
-            Error(ErrorCode::overloaded, fmt::format("{} has no memory for what {} sent", name(), who(peer))));
+    if (!lost(lead) && peer.link) peer.link->break_with(no_memory(name(), peer));
     return 1;
 }
 
@@ -512,6 +517,7 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
 [[gnu::always_inline]] void NodeCore::run_here(Run& run, rove_here& here, Bytes payload) {
     run.here = &here;
     const auto let_out = [&](const std::string& what) {
+        stay_in_parent(run.function->name);
         if (here.gathering != nullptr) here.gathering->skip_rest(here);
         if (here.ended) return;
         (void)reply_error(here.call, Error(ErrorCode::failed, fmt::format("{} on {} let an exception out{}",

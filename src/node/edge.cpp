@@ -138,8 +138,12 @@ int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t byte
             ErrorCode::invalid,
             fmt::format("a buffer of {} bytes is not on {}: it belongs to another node, was freed, or is smaller",
                         bytes, here->core->name()));
+    try {
+        here->blocks.push_back(block);
+    } catch (const std::bad_alloc&) {
+        return failed(ErrorCode::overloaded, "no memory");
+    }
     *out = block->bytes().data() + offset;
-    here->blocks.push_back(std::move(block));
     return ROVE_OK;
 }
 
@@ -219,12 +223,16 @@ int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const v
 int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
                           int64_t timeout_ns, rove_pending* out) noexcept {
     if (!here->core->is_usable()) return failed(here->core->why_unusable());
-    const rove::Result<rove::CallTable::Id> id = here->core->call_from_here(
-        to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)), out != nullptr,
-        rove::deadline_of(timeout_ns));
-    if (!id) return failed(id.error());
-    if (out != nullptr) *out = {here->core, id->slot, id->generation};
-    return ROVE_OK;
+    try {
+        const rove::Result<rove::CallTable::Id> id = here->core->call_from_here(
+            to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)),
+            out != nullptr, rove::deadline_of(timeout_ns));
+        if (!id) return failed(id.error());
+        if (out != nullptr) *out = {here->core, id->slot, id->generation};
+        return ROVE_OK;
+    } catch (const std::bad_alloc&) {
+        return failed(ErrorCode::overloaded, "no memory");
+    }
 }
 
 int rove_pending_done(const rove_pending* pending) noexcept {

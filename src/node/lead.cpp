@@ -286,7 +286,8 @@ bool NodeCore::yield_idle(Lead& lead) {
     return arrived || (fabric_->needs_progress() && fabric_->progress() > 0);
 }
 
-void NodeCore::await_frames(Lead& lead) {
+// Without memory for the list it watches nothing, and sleeps sooner.
+void NodeCore::await_frames(Lead& lead) try {
     Watch& watch = lead.watch;
     if (watch.version != links_version_) {
         watch.version = links_version_;
@@ -298,6 +299,8 @@ void NodeCore::await_frames(Lead& lead) {
     for (const auto& peer :
          peers_)  // a parked call is there already: what it waits for comes among replies, or by attention_
         if (peer->link) peer->link->await(watch.signals, takes_calls(*peer) && lead.runs_functions());
+} catch (const std::bad_alloc&) {
+    lead.watch.clear();
 }
 
 void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {

@@ -77,6 +77,7 @@ void NodeCore::end_child(const std::string& what) {
 // The function ends its thread (pthread_exit), which may lead, and whose stack holds what others rely on. So the thread stays, as with a
 // function that never returns, and one of the node's own gets another one in its place.
 void NodeCore::keep_thread(rove_here& here) {
+    stay_in_parent(here.function->name);
     const std::string what =
         fmt::format("{} on {} wanted to end its thread, which is the node's", here.function->name, name());
     const bool may_be_replaced = [this] {

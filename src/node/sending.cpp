@@ -243,6 +243,7 @@ Status NodeCore::reply(const wire::FrameHeader& to, code::Ran ran, const Pieces&
 }
 
 Status NodeCore::reply_error(const wire::FrameHeader& to, const Error& error) {
+    if (is_inherited()) return tl::unexpected<Error>(why_unusable());  // the call is the parent's
     Hold hold(*this);
     return end_with_error(to, error);
 }

@@ -117,6 +117,24 @@ TEST_F(NoMemory, AFunctionThatMayCallReadsItsViewsWhereTheyAre) {
     EXPECT_EQ(peer.sync(fn<sum_here>, values), 20'000U);
 }
 
+TEST_F(NoMemory, ACallerIsToldInAnError) {
+    const Peer peer = client.connect(server.address());
+    EXPECT_EQ(peer.sync(fn<sum_long>, std::vector<unsigned char>(3, 2)), 6U);
+    std::vector<Call<std::size_t>> calls;
+    calls.reserve(1000);
+    on_the_way = true;
+    too_much = 2'000;
+    const Error why = error_of([&] {
+        while (calls.size() < 1000) calls.push_back(peer.async(fn<sum_long>, std::vector<unsigned char>(3, 2)));
+    });
+    too_much = std::numeric_limits<std::size_t>::max();
+    on_the_way = false;
+    EXPECT_EQ(why.code(), ErrorCode::overloaded) << why.message();
+    EXPECT_NE(why.message().find("no memory"), std::string::npos) << why.message();
+    for (Call<std::size_t>& each : calls) EXPECT_EQ(each.get(), 6U);
+    EXPECT_EQ(peer.sync(fn<sum_long>, std::vector<unsigned char>(3, 2)), 6U);
+}
+
 struct AtOnce {
     static void run(Work work) { work(); }
 };

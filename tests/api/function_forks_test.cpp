@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <span>
 #include <string>
 #include <thread>
@@ -54,6 +56,13 @@ int child_replies(Here& here) {
                          rove_forward(here.raw(), rove_node(here.raw()), "", 0) != ROVE_OK;
     _exit(refused ? 1 : 2);
 }
+// Where another thread leads meanwhile, and where none does.
+int child_ends_thread(int after_ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(after_ms));
+    const pid_t child = forked();
+    if (child == 0) pthread_exit(nullptr);
+    return 2000 + end_of(child);
+}
 void end_thread() {
     pthread_exit(nullptr);
 }
@@ -100,6 +109,12 @@ TEST_P(FunctionForks, AChildThatReturnsOrThrowsOrRepliesEnds) {
         EXPECT_EQ(peer().sync(within(30s), fn<child_replies>), 2000 + 1 + 10 * (i + 2));
     }
     EXPECT_EQ(runs, 9);
+}
+
+TEST_P(FunctionForks, AChildThatEndsItsThreadEnds) {
+    for (const int after_ms : {0, 50, 0, 50})
+        EXPECT_EQ(peer().sync(within(30s), fn<child_ends_thread>, after_ms), 2000 + EXIT_FAILURE);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(peer().sync(within(30s), fn<add>, i, 1), i + 1);
 }
 
 TEST_P(FunctionForks, AChildThatReturnsFromACallbackEnds) {
@@ -154,6 +169,20 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadKeepsNothing) {
     told = true;
     EXPECT_TRUE(waits.wait_for(10s)) << "nobody begins it";
     stop = true;
+}
+
+TEST(FunctionForks, AChildThatLetsAnExceptionOutOfAnEntryEnds) {
+    const NodeProcess node;
+    Node client;
+    const Peer peer = client.connect(node.address());
+    const Package package = Package::open(test::package("child_throws.cpp"));
+    for (int i = 0; i < 5; ++i) {
+        const auto result = peer.call(package.entry("child_throws")).get();
+        int status = 0;
+        ASSERT_EQ(result.size(), sizeof status);
+        std::memcpy(&status, result.data(), sizeof status);
+        EXPECT_EQ(status, EXIT_FAILURE);
+    }
 }
 
 TEST(FunctionForks, AFunctionInCThatEndsItsThreadFailsAndTheNodeGoesOn) {
