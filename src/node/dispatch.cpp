@@ -20,10 +20,10 @@ using wire::Kind;
 
 namespace {
 
-// How long one peer's calls may take before another's are looked at, and after how many of them the clock is looked at: a look
-// costs as much as a small function.
+// How long one peer's calls may take before another's are looked at, and after how many of them the clock is looked at: a look costs as
+// much as a small function, so there are fewer where they are small.
 constexpr auto kTurnMax = std::chrono::milliseconds(1);
-constexpr unsigned kLooksAtClock = 4;
+constexpr unsigned kLooksAtClock = 4, kLooksAtClockMax = 16;
 
 FunctionId named_function(const wire::Frame& frame) {
     return FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
@@ -144,7 +144,7 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
 // At most once: a frame is given back to the link that it was taken from, by this loop, as soon as its function has returned and
 // whatever else has happened; or it is held by the function's run, which gives it back. There is no third way.
 unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
-    unsigned handled = 0;
+    unsigned handled = 0, look_at = kLooksAtClock;
     TimePoint begun{};
     wire::Frame frame;
     fabric::Link* const link = peer.link.get();
@@ -182,12 +182,11 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
         ++handled;
         if (taken == Taken::held) break;  // another thread leads
         link->release(Traffic::calls);
-        if (handled % kLooksAtClock != 0) continue;
+        if (handled < look_at) continue;
         const TimePoint now = Clock::now();
-        if (handled == kLooksAtClock)
-            begun = now;
-        else if (now - begun > kTurnMax)
-            break;
+        if (begun == TimePoint{}) begun = now;
+        if (now - begun > kTurnMax) break;
+        look_at = handled + std::min(look_at, kLooksAtClockMax);
     }
     return handled;
 }

@@ -26,6 +26,11 @@ int end(rove_here* here, const Status& status) {
     return code_of(status, here);
 }
 
+// Nobody waits for the call's end, and its result is none that is checked.
+bool is_unawaited(const rove_here& here, std::size_t size) {
+    return (here.call.flags & rove::wire::kNoReply) != 0 && size <= rove::wire::kPayloadBytesMax;
+}
+
 }  // namespace
 
 bool rove_here::is_over() const {
@@ -35,7 +40,11 @@ bool rove_here::is_over() const {
 extern "C" {
 
 int rove_reply(rove_here* here, const void* data, size_t size) noexcept {
-    if (data == nullptr && size > 0) return ROVE_INVALID;
+    if (here->is_over() || (data == nullptr && size > 0)) return ROVE_INVALID;
+    if (is_unawaited(*here, size)) {  // before anything else: most posts end here
+        here->ended = true;
+        return ROVE_OK;
+    }
     const rove_piece whole{data, size};
     return rove_reply_pieces(here, &whole, 1);
 }
@@ -43,8 +52,8 @@ int rove_reply(rove_here* here, const void* data, size_t size) noexcept {
 int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) noexcept {
     if (here->is_over()) return ROVE_INVALID;
     const rove::Pieces data(std::span(pieces, count));
-    if ((here->call.flags & rove::wire::kNoReply) != 0 && data.size() <= rove::wire::kPayloadBytesMax) {
-        here->ended = true;  // nobody waits for it
+    if (is_unawaited(*here, data.size())) {
+        here->ended = true;
         return ROVE_OK;
     }
     return end(here, here->core->reply(here->call, here->ran, data));
