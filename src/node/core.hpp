@@ -388,7 +388,7 @@ private:
     void on_load(const wire::Frame& frame);
     Taken run(Run& run, const wire::Frame& frame, Lead& lead);
     [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox);
-    void run_here(Run& run, rove_here& here, Bytes payload);
+    void run_here(Run& run, rove_here& here, Bytes payload) noexcept;
     [[nodiscard]] bool is_plain_call(const PeerState& from, const wire::Frame& frame) const;
     [[nodiscard]] static bool is_plain_reply(const PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool take_part(PeerState& from, const wire::Frame& frame);

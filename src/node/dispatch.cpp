@@ -512,8 +512,8 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
     return here.ended || (call.flags & wire::kNoReply) != 0;
 }
 
-// Inlined in run_one, so that calls pay nothing for its second caller.
-[[gnu::always_inline]] void NodeCore::run_here(Run& run, rove_here& here, Bytes payload) {
+// Inlined in run_one, so that calls pay nothing for its second caller. Nothing leaves it: whoever called it does not have the lock.
+[[gnu::always_inline]] void NodeCore::run_here(Run& run, rove_here& here, Bytes payload) noexcept {
     run.here = &here;
     const auto let_out = [&](const std::string& what) {
         stay_in_parent(run.function->name);

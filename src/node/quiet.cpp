@@ -1,6 +1,7 @@
 // Functions that wait quietly. Their threads take replies only, so those of the node's own are lost to the mailboxes for as long: what
 // such a function waits for may be a call that comes here. Each has another thread made in its place when it first waits so, and
 // keeps it until it returns. There are always as many others, then, as a node begins with, and all that is said of these holds.
+#include <algorithm>
 #include <system_error>
 
 #include "node/core.hpp"
@@ -98,10 +99,11 @@ bool NodeCore::has_threads(std::size_t beyond) {
     return true;
 }
 
-// A run that reads its payload has a thread besides.
+// A run that reads its payload has a thread besides, and takes none. (Where what it reads has code of its own that waits for a call, it is
+// not among the long runs either meanwhile.)
 unsigned NodeCore::places_taken() const {
     const unsigned leading = running_ != nullptr && running_->gathering != nullptr ? 1 : 0;
-    return long_runs_ - (gatherings_ - leading);
+    return long_runs_ - std::min(long_runs_, gatherings_ - leading);
 }
 
 void NodeCore::take_thread_back(Run& run) {
