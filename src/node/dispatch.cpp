@@ -516,7 +516,6 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
 [[gnu::always_inline]] void NodeCore::run_here(Run& run, rove_here& here, Bytes payload) noexcept {
     run.here = &here;
     const auto let_out = [&](const std::string& what) {
-        stay_in_parent(run.function->name);
         if (here.gathering != nullptr) here.gathering->skip_rest(here);
         if (here.ended) return;
         (void)reply_error(here.call, Error(ErrorCode::failed, fmt::format("{} on {} let an exception out{}",
