@@ -71,8 +71,10 @@ public:
         RingWriter& ring = outgoing_[static_cast<std::size_t>(traffic)];
         return broken_ || ring.credit_is_wrong() || !ring.connected() || ring.has_room(frame_bytes);
     }
-    // Makes the reserved frame visible to the peer, and rings if the peer sleeps. Writes the header, the signal last.
-    void publish(Traffic traffic, const wire::FrameHeader& header) {
+    // Makes the reserved frame visible to the peer, and rings if the peer sleeps. Writes the header, the signal last. In line: a header
+    // that its caller has put together field by field would be read back by wider loads, and they wait until all stores before them
+    // are in the cache, those into the mailbox as well.
+    [[gnu::always_inline]] void publish(Traffic traffic, const wire::FrameHeader& header) {
         RingWriter& ring = outgoing_[static_cast<std::size_t>(traffic)];
         const std::uint64_t position = ring.head();
         ring.publish(header);

@@ -176,7 +176,7 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
             leave_to_others(lead);
             break;
         }
-        if (frame.header.node == peer.id) frame.header.node = peer.back;
+        if (frame.header.node == peer.id && peer.id != peer.back) frame.header.node = peer.back;
         const Taken taken = on_call(&peer, frame, lead);
         if (taken == Taken::parked) break;
         ++handled;
