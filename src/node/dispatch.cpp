@@ -427,6 +427,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
         return Taken::parked;
     }
     staged_bytes_ -= payload->room();
+    begun.is_large = true;
     wire::Frame whole = frame;
     whole.payload = payload->bytes();
     return run(begun, whole, lead);
@@ -507,6 +508,7 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
 bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox) {
     rove_here here{this, run.function, call, run.ran};
     here.payload_read = in_mailbox ? &run.payload_read : nullptr;
+    if (run.is_large) here.large_read_at = &run.large_read_at;
     if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
     run_here(run, here, payload);
     return here.ended || (call.flags & wire::kNoReply) != 0;

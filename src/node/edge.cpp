@@ -150,6 +150,7 @@ int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t byte
 void rove_payload_read(rove_here* here) noexcept {
     if (here->payload_read != nullptr)
         here->payload_read->store(true, std::memory_order_release);  // partner: set_aside
+    if (here->large_read_at != nullptr) here->large_read_at->store(rove::Clock::now(), std::memory_order_relaxed);
 }
 
 void rove_payload_gathers(rove_here* here) noexcept {

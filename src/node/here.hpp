@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "code/cache.hpp"
 #include "node/memory.hpp"
 #include "wire/frame.hpp"
@@ -22,10 +23,11 @@ struct rove_here {
     rove::wire::FrameHeader call;  // of the frame that runs
     rove::code::Ran ran;
     bool ended = false;
-    std::vector<std::shared_ptr<rove::Block>> blocks{};  // buffers that it uses
-    std::atomic<bool>* payload_read = nullptr;           // where to note that; null: the payload is not in a mailbox
-    std::unique_ptr<std::byte[]> payload{};              // a copy of it
-    rove::Gathering* gathering = nullptr;                // where it is still arriving when the function begins
+    std::vector<std::shared_ptr<rove::Block>> blocks{};     // buffers that it uses
+    std::atomic<bool>* payload_read = nullptr;              // where to note that; null: the payload is not in a mailbox
+    std::atomic<rove::TimePoint>* large_read_at = nullptr;  // where to note when; null: the payload is in one frame
+    std::unique_ptr<std::byte[]> payload{};                 // a copy of it
+    rove::Gathering* gathering = nullptr;                   // where it is still arriving when the function begins
     // Nothing of it may be used any more: the call has ended, or this is the child of a fork, whose parent has the node.
     [[nodiscard]] bool is_over() const;
 };

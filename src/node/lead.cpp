@@ -49,6 +49,16 @@ bool takes_calls(const PeerState& peer) {
     return !peer.parked && !peer.waits_to_stage && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
 }
 
+// At the end of a run that was taken for long. It may have been long once only, or its core been taken away from it. With a large payload
+// it is long where it takes longer than its payload did to be read, for what was read has to be freed as well.
+void learn_from(const Run& run) {
+    const TimePoint read_at = std::max(run.begun, run.large_read_at.load(std::memory_order_relaxed));
+    if (Clock::now() - read_at < std::max<Duration>(kWatchEvery, read_at - run.begun))
+        run.function->is_long.store(false, std::memory_order_relaxed);
+    else if (run.is_large)
+        run.function->is_long.store(true, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 void NodeCore::take_lead(Lead& lead) {
@@ -394,9 +404,7 @@ void NodeCore::end_run(Run& run) {
     if (long_runs_-- >= options_.threads) wake_leader();  // another one may begin
     run.entered.reset();
     run.let_go();
-    // It may have been long once only, or its core been taken away from it.
-    if (run.function != nullptr && Clock::now() - run.begun < kWatchEvery)
-        run.function->is_long.store(false, std::memory_order_relaxed);
+    if (run.function != nullptr) learn_from(run);
 }
 
 // The node's own threads: one leads whenever nobody who waits for a call does, one keeps watch, the others wait.
@@ -446,7 +454,7 @@ void NodeCore::keep_watch(Lock& lock) {
 // The function that the leader runs is long, as this thread has seen, and its thread loses the lead.
 void NodeCore::take_run_away() {
     if (running_->function != nullptr && running_->gathering == nullptr) {
-        running_->function->is_long.store(true, std::memory_order_relaxed);
+        if (!running_->is_large) running_->function->is_long.store(true, std::memory_order_relaxed);
         running_->function->is_short.store(false, std::memory_order_relaxed);
     }
     running_->begun = Clock::now() - kWatchEvery;

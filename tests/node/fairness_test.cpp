@@ -42,6 +42,9 @@ int done_before() {
 int add(int a, int b) {
     return a + b;
 }
+std::size_t length_of(const std::string& text) {
+    return text.size();
+}
 
 class Fairness : public OnFabrics {
 protected:
@@ -112,6 +115,22 @@ TEST_P(Fairness, APlaceGoesToThePeerThatHasNotHadTheLastOne) {
     EXPECT_TRUE(call.wait_for(20s)) << "the other one's calls have run " << worked - before << " times meanwhile";
     go_on = true;
     for (std::thread& each : many) each.join();
+}
+
+// What counts is how long a function takes with its arguments, and not how long these take to be read: one that is short needs no place.
+TEST_P(Fairness, AFunctionIsNotLongForItsLargeArgument) {
+    NodeOptions few = options(true);
+    few.threads = 2;
+    Node server(few);
+    Node other(options());
+    const Peer greedy = node_->connect(server.address()), modest = other.connect(server.address());
+    greedy.post(fn<wait_until_told>);
+    ASSERT_TRUE(soon([] { return begun == 1; }));
+    node_->connect(server.address()).post(fn<wait_until_told>);
+    ASSERT_TRUE(soon([] { return begun == 2; }));
+    const std::string large(30'000'000, 'x');
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(modest.sync(within(20s), fn<length_of>, large), large.size());
+    go_on = true;
 }
 
 // Pipes of this process, by inode.
