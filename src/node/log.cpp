@@ -1,11 +1,14 @@
 #include "node/log.hpp"
 
 #include <poll.h>
-#include <spdlog/sinks/ansicolor_sink-inl.h>  // spdlog's library has it for its own locks only
+#include <spdlog/details/os.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/sink.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <mutex>
 
 #include "base/made_once.hpp"
 
@@ -13,23 +16,15 @@ namespace rove {
 
 namespace {
 
-// What spdlog's sinks for terminals lock while they write: one that a fork's child finds free.
-struct HeldAcrossForks {
-    using mutex_t = std::mutex;
-    static mutex_t& mutex() {
-        static constinit MadeOnce<std::mutex> kept;
-        return kept.get([] {
-            auto* made = new std::mutex;
-            hold_across_forks(*made);
-            return made;
-        });
-    }
-};
-
-// A line that stderr does not take at once is left out, and counted: a pipe that nobody reads must not hold up a node.
-class Stderr : public spdlog::sinks::ansicolor_stderr_sink<HeldAcrossForks> {
+// Lines go to the descriptor, and not through C's stream: a function that runs here may hold that one's lock for as long as it likes. A line
+// that stderr does not take at once is left out, and counted: a pipe that nobody reads must not hold up a node.
+class Stderr : public spdlog::sinks::sink {
 public:
-    Stderr() { (void)fstat(STDERR_FILENO, &at_first_); }
+    Stderr() {
+        (void)fstat(STDERR_FILENO, &at_first_);
+        in_color_ = isatty(STDERR_FILENO) != 0 && spdlog::details::os::is_color_terminal();
+        hold_across_forks(mutex_);
+    }
     void log(const spdlog::details::log_msg& line) override {
         if (is_taken()) return;
         pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
@@ -39,12 +34,41 @@ public:
         }
         if (const unsigned count = left_out_.exchange(0, std::memory_order_relaxed); count > 0) {
             const std::string text = fmt::format("{} lines are left out here: nobody was reading", count);
-            ansicolor_stderr_sink::log({line.time, {}, line.logger_name, spdlog::level::warn, text});
+            write({line.time, {}, line.logger_name, spdlog::level::warn, text});
         }
-        ansicolor_stderr_sink::log(line);
+        write(line);
+    }
+    void flush() override {}
+    void set_pattern(const std::string& pattern) override {
+        set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern));
+    }
+    void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override {
+        const std::lock_guard lock(mutex_);
+        formatter_ = std::move(formatter);
     }
 
 private:
+    void write(const spdlog::details::log_msg& line) {
+        spdlog::memory_buf_t text;
+        {
+            const std::lock_guard lock(mutex_);
+            formatter_->format(line, text);
+        }
+        std::string_view whole(text.data(), text.size());
+        std::string colored;
+        if (in_color_ && line.color_range_end > line.color_range_start) {
+            colored = fmt::format("{}{}{}\033[m{}", whole.substr(0, line.color_range_start), color_of(line.level),
+                                  whole.substr(line.color_range_start, line.color_range_end - line.color_range_start),
+                                  whole.substr(line.color_range_end));
+            whole = colored;
+        }
+        (void)!::write(STDERR_FILENO, whole.data(), whole.size());  // a terminal that has gone takes nothing
+    }
+    static std::string_view color_of(spdlog::level::level_enum level) {
+        if (level >= spdlog::level::err) return "\033[31m\033[1m";   // red
+        if (level == spdlog::level::warn) return "\033[33m\033[1m";  // yellow
+        return level == spdlog::level::info ? "\033[32m" : "\033[36m";
+    }
     // A function has closed stderr, and a socket or a memory file of this node's has its number by now.
     [[nodiscard]] bool is_taken() const {
         struct stat now{};
@@ -53,7 +77,10 @@ private:
         return S_ISSOCK(now.st_mode) || (S_ISREG(now.st_mode) && now.st_nlink == 0) || (now.st_mode & S_IFMT) == 0;
     }
     struct stat at_first_{};
+    bool in_color_ = false;
     std::atomic<unsigned> left_out_{0};
+    std::mutex mutex_;
+    std::unique_ptr<spdlog::formatter> formatter_ = std::make_unique<spdlog::pattern_formatter>();
 };
 
 }  // namespace

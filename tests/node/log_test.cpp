@@ -52,6 +52,18 @@ TEST(Log, DoesNotWaitForAPipeThatNobodyReads) {
     EXPECT_NE(then.find("and then"), std::string::npos) << then;
 }
 
+// Whoever writes to stderr through C's streams holds their lock meanwhile, and may be shipped code.
+TEST(Log, DoesNotWaitForWhoHoldsTheStreamsLock) {
+    const FullPipe pipe;
+    flockfile(stderr);
+    auto said = std::async(std::launch::async, [] { log().warn("all the same"); });
+    const bool waits = said.wait_for(std::chrono::seconds(10)) != std::future_status::ready;
+    funlockfile(stderr);
+    said.get();
+    EXPECT_FALSE(waits);
+    EXPECT_NE(pipe.read_some().find("warning all the same\n"), std::string::npos);
+}
+
 TEST(Log, TakesSoManyComplaintsASecond) {
     std::ostringstream text;
     log().sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_st>(text));
