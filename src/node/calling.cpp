@@ -1,6 +1,7 @@
 // Calls of this program: what stands behind Peer, CallFrame and Batch. A lost peer is brought back first, and a full mailbox
 // waited for.
 
+#include "node/begun_call.hpp"
 #include "node/control/control.hpp"
 #include "node/core.hpp"
 #include "node/lead_until.hpp"
@@ -114,18 +115,13 @@ Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& pee
     }
     const bool is_new_there = callee.package != nullptr && *callee.package && !peer->handle_of(*callee.id);
     if (is_new_there) ROVE_CHECK(check_forms(*peer, **callee.package));
-    CallTable::Id id{0, 0};
-    if (outgoing.wants_reply) {
-        ROVE_TRY(id, calls_.begin(peer.get()));
-    }
+    ROVE_TRY(BegunCall begun, BegunCall::in(calls_, peer.get(), outgoing.wants_reply));
+    const CallTable::Id id = begun.id();
     const auto flags =
         static_cast<std::uint8_t>((outgoing.wants_reply ? 0 : wire::kNoReply) | (whole ? 0 : wire::kParts));
-    const Status sent = send_call(
-        *peer, callee, {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot}, payload);
-    if (!sent) {
-        if (outgoing.wants_reply) calls_.release(id);
-        return tl::unexpected<Error>(sent.error());
-    }
+    ROVE_CHECK(send_call(*peer, callee,
+                         {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot}, payload));
+    begun.sent();
     // The call is on its way meanwhile.
     if (is_new_there) keep_within_reach(*callee.package);
     if (callee.shipped != nullptr) shipped_as_[*callee.id] = *callee.shipped;
@@ -137,21 +133,17 @@ Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const Outgoing& out
     ROVE_TRY(const ByteBuffer* code, inline_code(peer, *outgoing.callee.id, **outgoing.callee.package));
     if (code->size() + outgoing.payload.size() > wire::kFrameBytesMax - wire::kHeaderBytes)
         return tl::unexpected<Error>(too_large(outgoing.callee.name, outgoing.payload.size()));
-    CallTable::Id id{0, 0};
-    if (outgoing.wants_reply) {
-        ROVE_TRY(id, calls_.begin(&peer));
-    }
+    ROVE_TRY(BegunCall begun, BegunCall::in(calls_, &peer, outgoing.wants_reply));
+    const CallTable::Id id = begun.id();
     const auto flags =
         static_cast<std::uint8_t>(wire::kNamed | wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
     peer.counters.frame_bytes_last =
         static_cast<std::uint32_t>(wire::kHeaderBytes + code->size() + outgoing.payload.size());
-    const Status sent =
+    ROVE_CHECK(
         send(peer, Traffic::calls,
              {.kind = Kind::call, .flags = flags, .generation = id.generation, .node = peer.my_id, .call = id.slot},
-             *code, outgoing.payload.whole());
-    if (sent) return id;
-    if (outgoing.wants_reply) calls_.release(id);
-    return tl::unexpected<Error>(sent.error());
+             *code, outgoing.payload.whole()));
+    return begun.sent();
 }
 
 Result<const ByteBuffer*> NodeCore::inline_code(PeerState& peer, const FunctionId& function,
@@ -265,20 +257,15 @@ Result<CallTable::Id> NodeCore::ping(const std::shared_ptr<PeerState>& peer, Byt
     if (payload.size() > wire::kPayloadBytesMax) return tl::unexpected<Error>(too_large("ping", payload.size()));
     Hold hold(*this);
     ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size(), deadline));
-    CallTable::Id id{0, 0};
-    if (wants_reply) {
-        ROVE_TRY(id, calls_.begin(peer.get()));
-    }
-    const Status sent = send(*peer, Traffic::calls,
-                             {.kind = Kind::ping,
-                              .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
-                              .generation = id.generation,
-                              .node = peer->my_id,
-                              .call = id.slot},
-                             {}, payload);
-    if (sent) return sent_within(id, wants_reply, deadline);
-    if (wants_reply) calls_.release(id);
-    return tl::unexpected<Error>(sent.error());
+    ROVE_TRY(BegunCall begun, BegunCall::in(calls_, peer.get(), wants_reply));
+    ROVE_CHECK(send(*peer, Traffic::calls,
+                    {.kind = Kind::ping,
+                     .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                     .generation = begun.id().generation,
+                     .node = peer->my_id,
+                     .call = begun.id().slot},
+                    {}, payload));
+    return sent_within(begun.sent(), wants_reply, deadline);
 }
 
 Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
@@ -293,13 +280,12 @@ Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
     ROVE_TRY(const bool bitcode_sent, send_code(target, *package, wire::Form::bitcode, !image_sent));
     (void)bitcode_sent;
     peer->code_sent.insert(package->digest());
-    ROVE_TRY(const CallTable::Id id, calls_.begin(peer.get()));
-    const Status sent = send(*peer, Traffic::replies,
-                             {.kind = Kind::load, .generation = id.generation, .node = peer->my_id, .call = id.slot},
-                             package->digest().raw(), {});
-    if (sent) return sent_within(id, true, deadline);
-    calls_.release(id);
-    return tl::unexpected<Error>(sent.error());
+    ROVE_TRY(BegunCall begun, BegunCall::in(calls_, peer.get(), true));
+    ROVE_CHECK(
+        send(*peer, Traffic::replies,
+             {.kind = Kind::load, .generation = begun.id().generation, .node = peer->my_id, .call = begun.id().slot},
+             package->digest().raw(), {}));
+    return sent_within(begun.sent(), true, deadline);
 }
 
 // For nodes that ask for the code of one of this program's functions later.

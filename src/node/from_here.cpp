@@ -1,4 +1,5 @@
 // What a running function may ask of its node beyond an answer: calls of its own, objects, time.
+#include "node/begun_call.hpp"
 #include "node/core.hpp"
 #include "node/offload.hpp"
 #include "node/residents.hpp"
@@ -38,18 +39,13 @@ Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint funct
         ByteBuffer room;
         const Bytes joined = payload.joined(room);
         Hold hold(*this);
-        CallTable::Id call{0, 0};
-        if (wants_reply) {
-            ROVE_TRY(call, calls_.begin(nullptr));
-        }
-        const Status sent = send_to_self({to, *callee.id, joined,
-                                          wire::FrameHeader{.flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
-                                                            .generation = call.generation,
-                                                            .node = to,
-                                                            .call = call.slot}});
-        if (sent) return sent_within(call, wants_reply, deadline);
-        if (wants_reply) calls_.release(call);
-        return tl::unexpected<Error>(sent.error());
+        ROVE_TRY(BegunCall begun, BegunCall::in(calls_, nullptr, wants_reply));
+        ROVE_CHECK(send_to_self({to, *callee.id, joined,
+                                 wire::FrameHeader{.flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                                                   .generation = begun.id().generation,
+                                                   .node = to,
+                                                   .call = begun.id().slot}}));
+        return sent_within(begun.sent(), wants_reply, deadline);
     }
     ROVE_TRY(const std::shared_ptr<PeerState> peer, linked(to));
     return call(peer, {.callee = callee, .payload = payload, .wants_reply = wants_reply, .deadline = deadline});

@@ -1,7 +1,7 @@
 // The table of calls in flight, by itself.
 #include <gtest/gtest.h>
 
-#include "node/calls.hpp"
+#include "node/begun_call.hpp"
 
 namespace rove::test {
 namespace {
@@ -48,6 +48,22 @@ TEST(CallTable, PartsComeInTheirOrder) {
     EXPECT_EQ(table.gather(slot, 10, 31, part), wrong) << "another total";
     EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(21)), wrong) << "more than the total";
     EXPECT_EQ(table.gather(slot, 10, 30, ByteBuffer(20)), taken);
+}
+
+TEST(CallTable, ACallThatIsNotSentGivesItsSlotBack) {
+    CallTable table(1);
+    {
+        const auto begun = BegunCall::in(table, nullptr, true);
+        ASSERT_TRUE(begun);
+        EXPECT_EQ(table.used(), 1U);
+        EXPECT_NE(table.flying(begun->id()), nullptr);
+        EXPECT_EQ(BegunCall::in(table, nullptr, false)->id().generation, 0U);
+        EXPECT_EQ(table.used(), 1U) << "nobody waits for the other one";
+    }
+    EXPECT_EQ(table.used(), 0U);
+    const auto sent = BegunCall::in(table, nullptr, true)->sent();
+    EXPECT_EQ(table.used(), 1U);
+    EXPECT_NE(table.flying(sent), nullptr);
 }
 
 // A result whose first parts came by a link that was cut is sent again from its beginning.
