@@ -19,6 +19,7 @@
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "code/pace.hpp"
 #include "package/package.hpp"
 #include "rove/rove.h"
 
@@ -73,8 +74,7 @@ struct Function {
     PackageCode* package = nullptr;           // null: of the process's own program
     std::atomic<EntryPoint> target{nullptr};  // null: not loaded
     std::atomic<Ran> ran{Ran::image};
-    std::atomic<bool> is_long{false};          // it kept the node's mailboxes waiting: for the node to use
-    std::atomic<bool> is_short{false};         // it has run, and did not: for the node, too
+    Pace pace;                                 // for the node to use
     std::atomic<bool> waits_quietly{false};    // it kept its thread to itself while it waited: the same
     mutable std::atomic<bool> gathers{false};  // it has said that it can read its payload while that arrives: the same
     EntryPoint image = nullptr;                // the cache's own: where its image has it, while that is loaded

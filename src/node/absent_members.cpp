@@ -25,7 +25,10 @@ void AbsentMembers::lost(NodeId member, const Process& process, std::string why,
     absent.why = std::move(why);
     absent.was_met = true;
     absent.process = process;
-    if (!sent_on.empty()) absent.sent_on = std::move(sent_on);
+    if (!sent_on.empty()) {
+        absent.sent_on = std::move(sent_on);
+        absent.sent_on.were_taken();
+    }
     if (absent.gone_since) orphan_calls(absent);  // that was known before the link's end was seen
 }
 
@@ -53,7 +56,7 @@ AbsentMembers::Met AbsentMembers::met(NodeId id, const Process& process) {
     for (; !member.frames.empty(); drop_first(member))
         if (member.frames.front().at > member.dropped_until)
             met.frames.push_back(std::move(member.frames.front().bytes));
-    if (member.process == process) met.sent_on.swap(member.sent_on);
+    if (member.process == process) met.sent_on = std::exchange(member.sent_on, {});
     orphan_calls(member);
     members_.erase(found);
     return met;
@@ -101,7 +104,7 @@ void AbsentMembers::drop_first(Member& member) {
 }
 
 void AbsentMembers::orphan_calls(Member& member) {
-    for (const auto& [key, call] : std::exchange(member.sent_on, {})) orphans_.push_back({call, member.why});
+    for (const Forwarded& call : member.sent_on.take_all()) orphans_.push_back({call, member.why});
 }
 
 AbsentMembers::Kept AbsentMembers::keep(NodeId id, const wire::FrameHeader& header, Bytes extra, Bytes payload,

@@ -22,6 +22,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "node/sent_on.hpp"
 #include "rove/node.hpp"
 #include "wire/control.hpp"
 #include "wire/frame.hpp"
@@ -44,21 +45,6 @@ inline constexpr std::size_t kKeptErrorTextMax = 160;
 inline constexpr auto kKeptForNextMax = std::chrono::seconds(20);
 // Frames that are dropped in one step.
 inline constexpr std::size_t kKeptDropMax = 256;
-
-// Calls that were sent on by a peer's link and taken there, of which nobody knows whether they were answered, for each peer. Some are
-// forgotten beyond it. About 64 bytes each: 128 KiB a peer.
-inline constexpr std::size_t kSentOnMax = 2048;
-
-// A call that was sent on for someone else.
-struct Forwarded {
-    std::uint64_t position;  // where its frame ends in the ring
-    NodeId origin;
-    std::uint16_t call;
-    std::uint32_t generation;
-    // As one from the same place in its caller's table, which has ended when there is another one.
-    [[nodiscard]] std::uint64_t key() const { return std::uint64_t{origin} << 16U | call; }
-};
-using SentOn = std::unordered_map<std::uint64_t, Forwarded>;  // by key
 
 class AbsentMembers {
 public:
@@ -114,8 +100,8 @@ private:
         bool was_met = false;
         std::optional<TimePoint> gone_since;  // its process has gone
         std::deque<KeptFrame> frames;
-        TimePoint dropped_until{};           // what was kept until then is of no use, if it is there yet
-        SentOn sent_on;                      // kSentOnMax
+        TimePoint dropped_until{};  // what was kept until then is of no use, if it is there yet
+        SentOn sent_on;
         std::size_t bytes = 0;               // of results
         std::size_t errors = 0;              // of `frames`
         std::map<Call, TimePoint> in_parts;  // results whose parts so far are all kept, and since when

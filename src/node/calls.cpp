@@ -139,17 +139,30 @@ CallTable::Gathered CallTable::give_to_sink(CallSlot& slot, std::size_t total, B
     return Gathered::ended;
 }
 
+Error CallTable::no_room_for(std::size_t total) const {
+    return {
+        ErrorCode::overloaded,
+        fmt::format("no room for the result of {} bytes: results of other calls hold {} bytes here, and all may hold "
+                    "{}; get or drop those calls before more are made",
+                    total, gathered_bytes_, gathered_bytes_max_)};
+}
+
+void CallTable::end(CallSlot& slot, Bytes data) {
+    if (data.size() > kSmallResultBytes) {
+        gathered_bytes_ -= std::exchange(slot.room_, 0);  // parts of it that had come before
+        if (data.size() > gathered_bytes_max_ - gathered_bytes_) return slot.end(no_room_for(data.size()));
+        gathered_bytes_ += slot.room_ = data.size();
+    }
+    slot.end(data);
+}
+
 // Where the result goes: to whoever waits for it, or to memory that it is kept in.
 CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
     slot.gathering_ = total;
     slot.in_sink_ = slot.sink != nullptr;
     if (slot.in_sink_) return Gathered::taken;
     if (SpareMemory::room_for(total) > gathered_bytes_max_ - gathered_bytes_) {
-        slot.end(
-            Error(ErrorCode::overloaded,
-                  fmt::format("no room for the result of {} bytes: large results of other calls hold {} bytes here, "
-                              "and all may hold {}; get or drop those calls before more are made",
-                              total, gathered_bytes_, gathered_bytes_max_)));
+        slot.end(no_room_for(total));
         return Gathered::ended;
     }
     Result<LargeBytes> place = memory_->take(total);

@@ -128,6 +128,8 @@ public:
                 }
     }
 
+    // With a result that came whole. Where it would be kept, and there is no room for it, the call ends as overloaded.
+    void end(CallSlot& slot, Bytes data);
     // What became of a part of a result.
     enum class Gathered : std::uint8_t {
         taken,
@@ -159,6 +161,7 @@ private:
     [[nodiscard]] CallSlot& slot(std::size_t index) { return (*chunks_[index / kChunk])[index % kChunk]; }
     void grow();
     [[nodiscard]] Gathered begin(CallSlot& slot, std::size_t total);
+    [[nodiscard]] Error no_room_for(std::size_t total) const;
     [[nodiscard]] static Gathered give_to_sink(CallSlot& slot, std::size_t total, Bytes part);
 
     std::uint32_t
@@ -169,7 +172,7 @@ private:
     std::vector<std::uint16_t> free_;
     std::multimap<TimePoint, CallId> timers_;
     bool closed_ = false;
-    std::size_t gathered_bytes_ = 0;  // room for results that came, or are coming, in parts
+    std::size_t gathered_bytes_ = 0;  // room for results that came and are not small, or are coming in parts
 };
 
 }  // namespace rove

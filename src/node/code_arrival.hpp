@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "wire/frame.hpp"
 #include "wire/manifest.hpp"
 
 namespace rove {
@@ -43,6 +44,11 @@ inline constexpr std::size_t kPackagesSentMax = 4096;
 inline constexpr std::size_t kForeignCodeBytesMax = 4UL * 1024 * 1024;
 // Questions for code that were passed on and not answered yet. At 80 bytes, 320 KiB.
 inline constexpr std::size_t kPassedOnMax = 4096;
+struct PeerState;
+struct PassedOn {
+    const PeerState *from, *to;  // compared with peers that live, nothing else
+    wire::NeedCode need;
+};
 
 class SentPackages {
 public:

@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -329,6 +330,8 @@ private:
     void set_aside(Run& run);
     void begin_run(Run& run);
     void end_run(Run& run);
+    void take_place(const Run& run);
+    void give_place(const Run& run);
     void make_way(Lead& lead);
     void let_in_who_want() const;
     template <typename Done>
@@ -383,7 +386,7 @@ private:
     void leave_to_others(Lead& lead);
     void run_parked(Lead& lead);
     void on_reply_traffic(PeerState& from, const wire::Frame& frame);
-    void on_reply(const PeerState* from, const wire::Frame& frame);
+    void on_reply(PeerState* from, const wire::Frame& frame);
     void on_bind(PeerState& from, const wire::Frame& frame);
     void on_load(const wire::Frame& frame);
     Taken run(Run& run, const wire::Frame& frame, Lead& lead);
@@ -438,7 +441,7 @@ private:
     Status send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload);
     unsigned flush(PeerState& peer);  // frames sent
     void cut_whom_most_waits_for(std::size_t more);
-    static void remember_forwarded(PeerState& peer, const wire::FrameHeader& header);
+    void pass_reply_on(PeerState* from, const wire::Frame& reply);
     [[nodiscard]] Status send_to_self(const Onward& onward);
     [[nodiscard]] Status check_forms(const PeerState& peer, const PackageStore& package) const;
     void keep_within_reach(const std::shared_ptr<PackageStore>& package);
@@ -460,6 +463,7 @@ private:
     void take_back_parts(PeerState& peer, const LargeSend& sent);
     // False: the caller's node does not take them.
     [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock);
+    [[nodiscard]] bool await_room_to_reply(NodeId to, std::size_t bytes, std::size_t waiting, Lock& lock);
     [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, const Pieces& data, Lock* lock);
     [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
@@ -495,7 +499,7 @@ private:
     void let_others(Lock& lock);
     [[nodiscard]] Error stopped() const;
     void clean_up(PeerState& peer);
-    void fail_forwarded(PeerState& peer);
+    void fail_forwarded(PeerState& peer, const std::vector<Forwarded>& calls);
 
     // ---- a link's end (link_end.cpp)
     [[nodiscard]] static bool awaits_goodbye(PeerState& peer);
@@ -503,7 +507,6 @@ private:
     void notice_end(PeerState& peer);
     void take_last_replies(PeerState& peer);
     void keep_replies_of(PeerState& peer);
-    static void sort_forwarded(PeerState& peer);
     void end_orphans();
     [[nodiscard]] bool route_downwards(const wire::Frame& frame);
     void wake_leader();
@@ -565,7 +568,7 @@ private:
     std::unordered_map<FunctionId, FunctionId> shipped_as_;    // this program's functions, by their ids as residents
     std::array<SeenInline, 64> seen_inline_;                   // by some bits of the function's id
     std::unordered_map<FunctionId, ByteBuffer> inline_codes_;  // extensions, ready to be sent
-    std::deque<ByteBuffer> local_;                             // frames this node sends to itself
+    std::list<ByteBuffer> local_;                              // frames this node sends to itself
     std::size_t local_bytes_ = 0;
     std::size_t staged_bytes_ = 0;  // of payloads that come in parts, from all peers
     unsigned gatherings_ = 0;       // runs that read theirs themselves …
@@ -573,11 +576,7 @@ private:
     std::size_t outbox_bytes_ = 0;  // of frames that wait for room, to all peers
     std::optional<Parked> local_parked_;
     std::size_t code_arriving_bytes_ = 0;  // of all peers: kAssemblyBytesOfAllMax
-    struct PassedOn {
-        const PeerState *from, *to;  // compared with peers that live, nothing else
-        wire::NeedCode need;
-    };
-    std::deque<PassedOn> passed_on_;  // questions for code whose `lack` may pass
+    std::deque<PassedOn> passed_on_;       // questions for code whose `lack` may pass
 
     MemoryTable memory_;
     struct Shared {

@@ -149,7 +149,8 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
     wire::Frame frame;
     fabric::Link* const link = peer.link.get();
     if (peer.gathering != nullptr && peer.gathering->keeps_mailbox()) return 0;
-    while (link != nullptr && peer.link.get() == link && handled < kBatchMax && link->next(Traffic::calls, frame)) {
+    while (link != nullptr && peer.link.get() == link && handled < kBatchMax && !peer.is_behind() &&
+           link->next(Traffic::calls, frame)) {
         if (!is_plain_call(peer, frame)) {
             if (peer.gathering != nullptr && peer.gathering->takes(frame)) break;
             if (const auto wrong = checked(peer, frame, Traffic::calls)) {
@@ -225,8 +226,9 @@ void NodeCore::run_parked(Lead& lead) {
 unsigned NodeCore::serve_local(Lead& lead) {
     unsigned handled = 0;
     while (!local_.empty() && handled < kBatchMax) {
-        const ByteBuffer bytes = std::move(local_.front());  // a function that runs may send more
-        local_.pop_front();
+        std::list<ByteBuffer> first;  // a function that runs may send more
+        first.splice(first.begin(), local_, local_.begin());
+        const ByteBuffer& bytes = first.front();
         wire::Frame frame;
         std::memcpy(&frame.header, bytes.data(), sizeof frame.header);
         const Bytes body = Bytes(bytes).subspan(wire::kHeaderBytes);
@@ -235,7 +237,7 @@ unsigned NodeCore::serve_local(Lead& lead) {
         local_bytes_ -= bytes.size();
         if (on_call(nullptr, frame, lead) == Taken::parked) {
             local_bytes_ += bytes.size();
-            local_.push_front(bytes);
+            local_.splice(local_.begin(), first);
             return handled;
         }
         ++handled;
@@ -329,21 +331,20 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
 // a thread whose wait has a limit, nor any for one that is in the middle of sending a payload.
 bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
     if (lead.turn.own || !baton_.has_followers()) return false;
-    const bool may_be_long = lead.limited ? !function.is_short.load(std::memory_order_relaxed)
-                                          : function.is_long.load(std::memory_order_relaxed);
+    const bool may_be_long = lead.limited ? !function.pace.is_short() : function.pace.is_long();
     if (!may_be_long && lead.turn_beneath == nullptr) return false;
     leave_to_others(lead);
     return true;
 }
 
 // As many functions run long already as there are threads for them, or have waited quietly as may. One that is not known yet is begun
-// while there is a thread that could serve the mailboxes in this one's place.
+// while there is a thread that could serve the mailboxes in this one's place; so is one that may have been long by chance.
 bool NodeCore::must_wait_for_thread(const code::Function& function, const PeerState* from) const {
     if (own_threads_ < 2) return false;
     if (quiet_runs_.holds(function, from)) return true;
     if (places_taken() < options_.threads) return false;
-    if (function.is_long.load(std::memory_order_relaxed)) return true;
-    return !baton_.has_followers() && !function.is_short.load(std::memory_order_relaxed);
+    if (function.pace.is_long() && !function.pace.may_be_tried()) return true;
+    return !baton_.has_followers() && !function.pace.is_short();
 }
 
 // A call by name, one that waited for its code, or one whose code is not loaded.
@@ -566,10 +567,10 @@ bool NodeCore::may_answer(const PeerState& from, const CallSlot& slot) {
     return slot.peer == &from || (from.is_fellow() && (slot.peer == nullptr || slot.peer->is_fellow()));
 }
 
-void NodeCore::on_reply(const PeerState* from, const wire::Frame& frame) {
+void NodeCore::on_reply(PeerState* from, const wire::Frame& frame) {
     const wire::FrameHeader& header = frame.header;
     const bool mine = header.node == (from != nullptr ? from->my_id : id());
-    if (!mine) return route_frame(frame);
+    if (!mine) return pass_reply_on(from, frame);
     CallSlot* slot = calls_.flying({header.call, header.generation});
     if (slot == nullptr) return;  // forgotten, or failed when a node on the way went: the late reply is dropped
     if (from != nullptr && !may_answer(*from, *slot)) return;
@@ -591,7 +592,7 @@ void NodeCore::on_reply(const PeerState* from, const wire::Frame& frame) {
         slot->node = header.handle;
         slot->ran = static_cast<code::Ran>(header.status);
         slot->hops = header.hops;
-        slot->end(frame.payload);
+        calls_.end(*slot, frame.payload);
     }
     call_ended(*slot);
 }

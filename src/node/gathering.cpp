@@ -92,7 +92,7 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
             .watch = &lead.watch};
     run.gathering = &gathering;
     gathering.run_ = &run;
-    const bool was_short = function->is_short.load(std::memory_order_relaxed);
+    const bool was_short = function->pace.is_short();
     const bool waited_quietly = function->waits_quietly.load(std::memory_order_relaxed);
     core.begin_run(run);
     const NodeCore::InUserCode outer = std::exchange(NodeCore::in_user_code_, {&core, lead.turn.term, &run});
@@ -110,7 +110,7 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
         core.wake_leader();
     }
     if (gathering.state_ == State::over) {  // it never ran
-        function->is_short.store(was_short, std::memory_order_relaxed);
+        function->pace.set_short(was_short);
         function->waits_quietly.store(waited_quietly, std::memory_order_relaxed);
     }
     if (gathering.state_ == State::called && !here.ended && (here.call.flags & wire::kNoReply) == 0)
@@ -135,8 +135,7 @@ bool Gathering::is_own(const wire::Frame& frame) const {
 bool Gathering::keeps_mailbox() {
     if (state_ != State::called) return has_mailbox_;
     if (Clock::now() - run_->begun < kKeepsMailboxFor) return true;
-    run_->function->is_long.store(true, std::memory_order_relaxed);  // as the watch sees it where the leader runs one
-    run_->function->is_short.store(false, std::memory_order_relaxed);
+    run_->function->pace.seen_long();  // as the watch sees it where the leader runs one
     give_mailbox();
     return false;
 }
@@ -250,8 +249,8 @@ Gathering::Next Gathering::end(State state) {
     if (peer_->gathering == this)
         core_.staged_bytes_ -= peer_->staged.forget(number_);  // it went with the meeting else
     --core_.gatherings_;
-    const bool keeps = state == State::called && run_->handed_over && peer_->gathering == this &&
-                       !run_->function->is_long.load(std::memory_order_relaxed);
+    const bool keeps =
+        state == State::called && run_->handed_over && peer_->gathering == this && !run_->function->pace.is_long();
     if (!keeps) give_mailbox();
     part_in_use_ = false;
     part_ = {};

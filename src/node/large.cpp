@@ -234,21 +234,25 @@ void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
     if (gathered == CallTable::Gathered::ended) call_ended(*slot);  // the other parts, and the reply, are late then
 }
 
+// Where so many bytes of replies wait for the caller's node already. False: it takes nothing, and is cut off for it; or has gone.
+bool NodeCore::await_room_to_reply(NodeId to, std::size_t bytes, std::size_t waiting, Lock& lock) {
+    PeerState* const peer = to != id() ? route(to) : nullptr;
+    if (peer == nullptr || peer->outbox_bytes[static_cast<std::size_t>(Traffic::replies)] < waiting) return true;
+    const std::shared_ptr<PeerState> kept = peer->shared_from_this();
+    const Status room =
+        wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, {.quiet = true});
+    if (!room && room.error().code() == ErrorCode::timed_out && kept->link)
+        kept->link->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
+    return room.has_value();
+}
+
 // Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who
 // is slow to take large results is not cut off for it; one who takes nothing at all is.
 bool NodeCore::reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock) {
     return data.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
         let_others(lock);
-        PeerState* const peer = call.node != id() ? route(call.node) : nullptr;
-        if (peer != nullptr) {
-            const std::shared_ptr<PeerState> kept = peer->shared_from_this();
-            const std::size_t bytes = wire::kHeaderBytes + sizeof(wire::Part) + piece.size();
-            const Status room =
-                wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, {.quiet = true});
-            if (!room && room.error().code() == ErrorCode::timed_out && kept->link)
-                kept->link->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
-            if (!room) return false;
-        }
+        if (!await_room_to_reply(call.node, wire::kHeaderBytes + sizeof(wire::Part) + piece.size(), 0, lock))
+            return false;
         const wire::Part part{.offset = static_cast<std::uint32_t>(offset),
                               .total_bytes = static_cast<std::uint32_t>(data.size())};
         route_frame({{.kind = Kind::part, .generation = call.generation, .node = call.node, .call = call.call},

@@ -46,17 +46,8 @@ constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
 
 // Whether the leader looks for the peer's calls: not while one that is there waits for something else, nor while a run reads them.
 bool takes_calls(const PeerState& peer) {
-    return !peer.parked && !peer.waits_to_stage && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
-}
-
-// At the end of a run that was taken for long. It may have been long once only, or its core been taken away from it. With a large payload
-// it is long where it takes longer than its payload did to be read, for what was read has to be freed as well.
-void learn_from(const Run& run) {
-    const TimePoint read_at = std::max(run.begun, run.large_read_at.load(std::memory_order_relaxed));
-    if (Clock::now() - read_at < std::max<Duration>(kWatchEvery, read_at - run.begun))
-        run.function->is_long.store(false, std::memory_order_relaxed);
-    else if (run.is_large)
-        run.function->is_long.store(true, std::memory_order_relaxed);
+    return !peer.parked && !peer.waits_to_stage && !peer.is_behind() &&
+           (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
 }
 
 }  // namespace
@@ -358,8 +349,7 @@ void NodeCore::begin_run(Run& run) {
     }
     if (!baton_.has_followers()) return;
     // Known to be long: somebody else leads from here on. The function starts now all the same, in its peer's order.
-    if (run.function == nullptr || !run.function->is_long.load(std::memory_order_relaxed) || options_.threads < 2)
-        return;
+    if (run.function == nullptr || !run.function->pace.is_long() || options_.threads < 2) return;
     run.begun = Clock::now();
     set_aside(run);
     tell(baton_.hand_over_to_follower());
@@ -368,7 +358,7 @@ void NodeCore::begin_run(Run& run) {
 // Before its thread loses the lead: the run's frame and its code are kept for it.
 void NodeCore::set_aside(Run& run) {
     run.handed_over = true;
-    ++long_runs_;
+    take_place(run);
     long_run_list_.push_back(&run);
     if (run.function != nullptr && !run.entered) run.entered.emplace(cache_->keep_leading());
     if (run.link != nullptr) {
@@ -389,8 +379,7 @@ void NodeCore::end_run(Run& run) {
     if (!run.handed_over) {
         running_ = nullptr;
         if (run.function == nullptr) return;
-        if (!run.function->is_short.load(std::memory_order_relaxed))
-            run.function->is_short.store(true, std::memory_order_relaxed);
+        run.function->pace.ended_at_once();
         if (run.function->waits_quietly.load(std::memory_order_relaxed))
             run.function->waits_quietly.store(false, std::memory_order_relaxed);  // not with these arguments
         if (run.entered)
@@ -401,10 +390,23 @@ void NodeCore::end_run(Run& run) {
     }
     std::erase(long_run_list_, &run);
     if (run.replaced) take_thread_back(run);
-    if (long_runs_-- >= options_.threads) wake_leader();  // another one may begin
+    if (run.function != nullptr) {
+        const TimePoint read_at = std::max(run.begun, run.large_read_at.load(std::memory_order_relaxed));
+        run.function->pace.ended(Clock::now() - read_at, read_at - run.begun);
+    }
+    give_place(run);
     run.entered.reset();
     run.let_go();
-    if (run.function != nullptr) learn_from(run);
+}
+
+void NodeCore::take_place(const Run& run) {
+    ++long_runs_;
+    if (run.function != nullptr) run.function->pace.take_place();
+}
+
+void NodeCore::give_place(const Run& run) {
+    if (run.function != nullptr) run.function->pace.give_place();
+    if (long_runs_-- >= options_.threads) wake_leader();  // another one may begin
 }
 
 // The node's own threads: one leads whenever nobody who waits for a call does, one keeps watch, the others wait.
@@ -453,10 +455,7 @@ void NodeCore::keep_watch(Lock& lock) {
 
 // The function that the leader runs is long, as this thread has seen, and its thread loses the lead.
 void NodeCore::take_run_away() {
-    if (running_->function != nullptr && running_->gathering == nullptr) {
-        if (!running_->is_large) running_->function->is_long.store(true, std::memory_order_relaxed);
-        running_->function->is_short.store(false, std::memory_order_relaxed);
-    }
+    if (running_->function != nullptr && running_->gathering == nullptr) running_->function->pace.seen_long();
     running_->begun = Clock::now() - kWatchEvery;
     set_aside(*running_);
 }

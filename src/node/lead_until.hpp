@@ -26,7 +26,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
         quiet = no_nesting_ > 0;
         run_waits = run_waits && !quiet;
     }
-    if (run_waits && long_runs_-- >= options_.threads) wake_leader();  // another one may begin
+    if (run_waits) give_place(*here.run);
     nested_ += here.core != nullptr ? 1 : 0;
     Lead lead{.lock = lock,
               .turn = {.own = false, .quiet = quiet},
@@ -57,7 +57,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     if (watches) tell(baton_.end_watch_waiting());
     tell(baton_.end_wait());
     nested_ -= here.core != nullptr ? 1 : 0;
-    if (run_waits) ++long_runs_;
+    if (run_waits) take_place(*here.run);
     return is_done;
 }
 

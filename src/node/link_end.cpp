@@ -82,19 +82,6 @@ void NodeCore::keep_replies_of(PeerState& peer) {
     }
 }
 
-// The peer has taken those whose lines it has given back.
-void NodeCore::sort_forwarded(PeerState& peer) {
-    const std::uint64_t credited = peer.link->lines_credited(Traffic::calls);
-    while (!peer.forwarded.empty() && peer.forwarded.front().position <= credited) {
-        if (const Forwarded& call = peer.forwarded.front(); peer.member) {
-            if (peer.sent_on.size() >= kSentOnMax && !peer.sent_on.contains(call.key()))
-                peer.sent_on.erase(peer.sent_on.begin());
-            peer.sent_on[call.key()] = call;
-        }
-        peer.forwarded.pop_front();
-    }
-}
-
 // Calls that nobody will answer any more, or that somebody else answers: then the answer came first, or is dropped.
 void NodeCore::end_orphans() {
     for (const AbsentMembers::Orphan& each : absent_.orphans())

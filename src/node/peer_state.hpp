@@ -28,6 +28,11 @@ namespace rove {
 // Frames that wait for room in the peer's mailbox, per traffic. Calls beyond it are refused as overloaded (or wait, where
 // the caller can). A peer that lets as many bytes of replies pile up does not take them: it is cut off.
 inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
+// With so many bytes of replies to take no more calls of a peer's are begun: it takes replies as fast as it can, mostly, and functions
+// answer faster.
+inline constexpr std::size_t kBehindBytes = kOutboxBytesMax / 8;
+// With so many whoever replies waits until they are taken, as the functions that had begun by then do, and those that answer later.
+inline constexpr std::size_t kFarBehindBytes = kOutboxBytesMax / 2;
 // Frames that wait for room, to all peers together: 16 that use all that one may.
 inline constexpr std::size_t kAllOutboxBytesMax = 16 * kOutboxBytesMax;
 // Large payloads that have been begun to one peer at once, by functions that run one on top of the other's wait: one fewer than
@@ -81,8 +86,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     CodeArrival code_arrival;                               // what it sends in pieces
     ForeignCode foreign_code;                               // what it may have sent to others
     std::optional<Parked> parked;
-    std::deque<Forwarded> forwarded;  // not known to have been taken by the peer
-    SentOn sent_on;                   // taken: kSentOnMax
+    SentOn sent_on;                   // for others, and not answered yet
     Staging staged;                   // payloads that come in parts
     bool waits_to_stage = false;      // the next one waits until others' are taken
     std::uint64_t taken_at_look = 0;  // lines of its mailbox, when this node looked last whether it goes on with them
@@ -110,6 +114,8 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     [[nodiscard]] bool linked() const { return link && !lost && link->broken() == nullptr; }
     // Whether a call can be written into the mailbox at once, if there is room.
     [[nodiscard]] bool clear_way() const { return linked() && outbox[0].empty() && !frame_open; }
+    // Whether it has so many replies to take that none of its calls is begun.
+    [[nodiscard]] bool is_behind() const { return outbox_bytes[1] > kBehindBytes; }
     // Whether the leader should look at it.
     [[nodiscard]] bool has_work() const {
         return link && (link->pending() || !outbox[0].empty() || !outbox[1].empty() || link->broken() != nullptr);
@@ -163,8 +169,7 @@ inline void PeerState::forget_meeting() {
     code_arrival.clear();
     foreign_code = {};
     parked.reset();
-    forwarded.clear();
-    sent_on.clear();
+    sent_on = {};
     (void)staged.clear();
     waits_to_stage = false;
     gathering = nullptr;

@@ -60,8 +60,7 @@ private:
         TimePoint changed{};
     };
     [[nodiscard]] static bool may_wait_quietly(const code::Function& function) {
-        return function.waits_quietly.load(std::memory_order_relaxed) ||
-               !function.is_short.load(std::memory_order_relaxed);
+        return function.waits_quietly.load(std::memory_order_relaxed) || !function.pace.is_short();
     }
     [[nodiscard]] const Share* what_is_full(const PeerState* from, unsigned beyond) const;
     const unsigned& own_threads_;

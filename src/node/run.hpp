@@ -27,7 +27,7 @@ struct Run {
     Watch* watch = nullptr;                  // of its thread's turn at the lead, which does not look meanwhile
     std::optional<code::Entered> entered{};  // nothing: by CodeCache::enter_leading
     std::atomic<bool> payload_read{false};   // its frame is not needed any more
-    bool is_large = false;                   // its payload came in parts, and may take long to be read
+    bool is_large = false;                   // its payload was put together from parts, and may take long to be read
     std::atomic<TimePoint> large_read_at{};  // when it had read its large payload: what it does itself begins there
     // Where another thread leads meanwhile:
     bool handed_over = false;

@@ -38,6 +38,12 @@ ByteBuffer waiting_frame(const wire::FrameHeader& header, Bytes extra, Bytes pay
     return frame;
 }
 
+// A call that was sent on for someone else.
+void remember_forwarded(PeerState& peer, const wire::FrameHeader& header) {
+    if ((header.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
+    peer.sent_on.add({peer.link->lines_published(Traffic::calls), header.node, header.call, header.generation});
+}
+
 }  // namespace
 
 Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload) {
@@ -109,12 +115,15 @@ unsigned NodeCore::flush(PeerState& peer) {
     return sent;
 }
 
-// A call that was sent on for someone else is remembered until the peer has given its credit back. No more of
-// them than fit the mailbox.
-void NodeCore::remember_forwarded(PeerState& peer, const wire::FrameHeader& header) {
-    if ((header.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
-    sort_forwarded(peer);
-    peer.forwarded.push_back({peer.link->lines_published(Traffic::calls), header.node, header.call, header.generation});
+// A call that was sent on is answered, by whom it was sent on to or, where that one sent it on again, by another member.
+void NodeCore::pass_reply_on(PeerState* from, const wire::Frame& reply) {
+    const auto answers = [&header = reply.header](PeerState& peer) {
+        return peer.sent_on.answered(header.node, header.call, header.generation);
+    };
+    if (from == nullptr || !answers(*from))
+        (void)std::any_of(members_.begin(), members_.end(),
+                          [&](PeerState* member) { return member != nullptr && answers(*member); });
+    route_frame(reply);
 }
 
 Status NodeCore::send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload) {
@@ -200,7 +209,10 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, co
                     data.size(), wire::kMessageBytesMax);
     const bool whole = data.size() <= wire::kPayloadBytesMax || call.node == id() || lock == nullptr;
     if ((call.flags & wire::kNoReply) != 0 || (whole && reply_at_once(call, ran, data.whole()))) return {};
-    if (!whole && !reply_in_parts(call, data, *lock))
+    const bool taken = whole ? lock == nullptr || await_room_to_reply(call.node, wire::kHeaderBytes + data.size(),
+                                                                      kFarBehindBytes, *lock)
+                             : reply_in_parts(call, data, *lock);
+    if (!taken)
         return end_with_error(call, Error(ErrorCode::disconnected,
                                           "the caller's node was lost, or took nothing, while the result was sent"));
     end_call({.flags = whole ? std::uint8_t{0} : wire::kParts,
@@ -277,6 +289,10 @@ Status NodeCore::send_on(const Onward& onward) {
     if (onward.node == id()) return send_to_self(onward);
     PeerState* peer = route(onward.node);
     if (peer == nullptr) return tl::unexpected<Error>(absent(onward.node));
+    const Forwarded* const forgotten = peer->sent_on.next_forgotten();
+    if (forgotten != nullptr && home_of(forgotten->origin) == id() && (onward.header.flags & wire::kNoReply) == 0)
+        return fail(ErrorCode::overloaded, "{} calls for others are on {}, the most there may be at once", SentOn::kMax,
+                    who(*peer));
     const std::shared_ptr<PackageStore> package = package_with(onward.function);
     if (callee.package == nullptr) callee.package = &package;
     return send_call(*peer, callee, onward.header, onward.payload);
@@ -338,10 +354,10 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
 }
 
 // What may be lost with the link. What the peer has taken it answers by itself, or by those that it sends it on to.
-void NodeCore::fail_forwarded(PeerState& peer) {
+void NodeCore::fail_forwarded(PeerState& peer, const std::vector<Forwarded>& calls) {
     const Error why(ErrorCode::disconnected,
                     fmt::format("{} went while the call was on it; it may have run{}", who(peer), because(peer.gone)));
-    for (const Forwarded& call : std::exchange(peer.forwarded, {}))
+    for (const Forwarded& call : calls)
         (void)end_with_error({.generation = call.generation, .node = call.origin, .call = call.call}, why);
     for (const ByteBuffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
         wire::FrameHeader header;
@@ -367,9 +383,14 @@ void NodeCore::clean_up(PeerState& peer) {
                     Error(ErrorCode::disconnected,
                           fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone)),
                     [this](CallSlot& slot) { call_ended(slot); });
-    if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) {
+    // Those that it had taken a member may still answer.
+    const bool is_member = peer.member && peer.id < members_.size() && members_[peer.id] == &peer;
+    const std::vector<Forwarded> lost = !is_member ? peer.sent_on.take_all()
+                                        : peer.link
+                                            ? peer.sent_on.take_behind(peer.link->lines_credited(Traffic::calls))
+                                            : std::vector<Forwarded>();
+    if (is_member) {
         members_[peer.id] = nullptr;
-        if (peer.link) sort_forwarded(peer);
         absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone),
                      std::exchange(peer.sent_on, {}));
         if (peer.link) keep_replies_of(peer);
@@ -378,7 +399,9 @@ void NodeCore::clean_up(PeerState& peer) {
         clients_.erase(found);
     foreign_.erase(peer.back);
     memory_.free_all_of(peer.back);
-    fail_forwarded(peer);
+    fail_forwarded(peer, lost);
+    for (PeerState* const member : members_)
+        if (member != nullptr) member->sent_on.left(peer.back);
     lack_what_was_asked_of(peer);
     end_orphans();
     if (peer.hang_up) peer.hang_up(Error(ErrorCode::disconnected, peer.gone));

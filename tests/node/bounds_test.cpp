@@ -46,6 +46,11 @@ std::vector<char> make() {
     ++made;
     return std::vector<char>(kResultBytes);
 }
+std::vector<char> make_on_node_1(Here& here) {
+    if (here.node() == 1) return make();
+    (void)rove_forward(here.raw(), 1, nullptr, 0);
+    return {};  // nobody hears this
+}
 void tell_core(Here& here) {
     core = here.raw()->core;
 }
@@ -210,8 +215,20 @@ TEST_F(Staging, ACallThatIsGivenUpLeavesNothing) {
 
 // ---- frames that wait for room
 
+// Results that come from a node behind this one: what runs here waits, where its caller takes nothing.
 class Outboxes : public Bounds {
 protected:
+    void SetUp() override {
+        Bounds::SetUp();
+        NodeOptions joining = options();
+        joining.listen = "127.0.0.1:0";
+        joining.join = server_->address();
+        behind_ = std::make_unique<Node>(joining);
+    }
+    void TearDown() override {
+        behind_.reset();
+        Bounds::TearDown();
+    }
     // Asks for so many results, and takes none of them.
     static void ask(const Guest& guest, int results) {
         PeerState& state = *detail::Edge::state(guest.link);
@@ -220,16 +237,33 @@ protected:
     }
     const Guest& come_and_ask(int results) {
         const Guest& guest = come();
-        EXPECT_EQ(guest.link.sync(fn<make>).size(), kResultBytes);
+        EXPECT_EQ(guest.link.sync(fn<make_on_node_1>).size(), kResultBytes);
         --made;
         ask(guest, results);
         return guest;
     }
-    static std::size_t peers() { return core.load()->peers_known(); }
+    // Without the node behind.
+    static std::size_t peers() { return core.load()->peers_known() - 1; }
     // What one peer may have waiting, nearly: less than that where its mailbox takes some, too.
     static constexpr int kNearlyAll = static_cast<int>(kOutboxBytesMax / kResultBytes) - 10;
     static constexpr int kPeersTooMany = static_cast<int>(kAllOutboxBytesMax / kOutboxBytesMax) + 3;
+    std::unique_ptr<Node> behind_;
 };
+
+TEST_F(Bounds, WhoTakesNoResultsHasNoMoreCallsBegun) {
+    constexpr int kMost = static_cast<int>((2 * kBehindBytes + fabric::kRingBytes) / kResultBytes);
+    Guest& guest = come();
+    EXPECT_EQ(guest.link.sync(fn<make>).size(), kResultBytes);
+    PeerState& state = *detail::Edge::state(guest.link);
+    made = 0;
+    for (int i = 0; i < 2 * kMost; ++i)
+        write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .handle = state.bindings.begin()->second}, {});
+    ASSERT_TRUE(soon([] { return made * kResultBytes > kBehindBytes; }));
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(honest().sync(within(20s), fn<add>, i, 2), i + 2);
+    EXPECT_LT(made, kMost);
+    EXPECT_EQ(core.load()->peers_known(), 2U) << "it was cut off";
+    while (made < 2 * kMost) (void)guest.node.poll(1ms);  // it takes them
+}
 
 TEST_F(Outboxes, WhoTakesNothingIsCutOff) {
     constexpr int kTooMany = kNearlyAll + 100;

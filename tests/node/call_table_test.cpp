@@ -66,6 +66,25 @@ TEST(CallTable, ACallThatIsNotSentGivesItsSlotBack) {
     EXPECT_NE(table.flying(sent), nullptr);
 }
 
+// Results that nobody takes hold memory, whether they came in parts or whole.
+TEST(CallTable, WholeResultsTakeOfTheRoomThereIs) {
+    CallTable table(1, std::make_shared<SpareMemory>(), 1000);
+    const auto first = table.begin(nullptr), second = table.begin(nullptr), third = table.begin(nullptr);
+    table.end(*table.flying(*first), ByteBuffer(600, std::byte{1}));
+    table.end(*table.flying(*second), ByteBuffer(600, std::byte{2}));
+    EXPECT_FALSE(table.find(*first)->error());
+    EXPECT_EQ(table.find(*first)->data().size(), 600U);
+    ASSERT_TRUE(table.find(*second)->error());
+    EXPECT_EQ(table.find(*second)->error()->code(), ErrorCode::overloaded);
+    EXPECT_NE(table.find(*second)->error()->message().find("600 bytes here"), std::string::npos);
+    const auto small = table.begin(nullptr);
+    table.end(*table.flying(*small), ByteBuffer(kSmallResultBytes));
+    EXPECT_FALSE(table.find(*small)->error());
+    table.release(*first);
+    table.end(*table.flying(*third), ByteBuffer(600, std::byte{3}));
+    EXPECT_FALSE(table.find(*third)->error());
+}
+
 // A result whose first parts came by a link that was cut is sent again from its beginning.
 TEST(CallTable, PartsMayBeginAgain) {
     CallTable table(1, std::make_shared<SpareMemory>(), 40);

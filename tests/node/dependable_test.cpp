@@ -176,6 +176,26 @@ TEST_P(Dependable, LargeResultsWaitForTheirCaller) {
     for (auto& call : calls) EXPECT_EQ(call.get().size(), std::size_t{20} << 20U);
 }
 
+// So many that are not large that they wait, too: functions answer faster than their caller takes the answers.
+TEST_P(Dependable, ManyResultsWaitForTheirCaller) {
+    constexpr std::size_t kBytes = 250'000;
+    std::vector<Call<std::vector<char>>> calls;
+    for (int i = 0; i < 1000; ++i) calls.push_back(peer().async(fn<make>, std::uint64_t{kBytes}));
+    for (auto& call : calls) ASSERT_EQ(call.get().size(), kBytes);
+}
+// The same where the caller looks at nothing for a while, and has no thread that would.
+TEST_P(Dependable, ManyResultsWaitForACallerThatDoesSomethingElse) {
+    NodeOptions alone = options();
+    alone.own_thread = false;
+    Node client(alone);
+    const Peer slow = client.connect(server_->address());
+    std::vector<Call<std::vector<char>>> calls;
+    for (int i = 0; i < 500; ++i) calls.push_back(slow.async(fn<make>, std::uint64_t{250'000}));
+    std::this_thread::sleep_for(500ms);
+    EXPECT_EQ(peer().sync(within(20s), fn<add>, 1, 2), 3) << "others are served meanwhile";
+    for (auto& call : calls) ASSERT_EQ(call.get().size(), 250'000U);
+}
+
 TEST_P(Dependable, LargeArgumentsOfManyThreadsWaitForOneAnother) {
     const std::vector<char> bytes(31 << 20);
     std::vector<std::thread> threads;

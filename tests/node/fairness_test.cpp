@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../api/nodes.hpp"
+#include "node/here.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -44,6 +45,15 @@ int add(int a, int b) {
 }
 std::size_t length_of(const std::string& text) {
     return text.size();
+}
+void wait_with(const std::string&) {
+    wait_until_told();
+}
+// Whether it counts as long where it begins.
+bool is_short_but_once(Here& here, int ms) {
+    const bool before = here.raw()->function->pace.is_long();
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    return before;
 }
 
 class Fairness : public OnFabrics {
@@ -130,6 +140,48 @@ TEST_P(Fairness, AFunctionIsNotLongForItsLargeArgument) {
     ASSERT_TRUE(soon([] { return begun == 2; }));
     const std::string large(30'000'000, 'x');
     for (int i = 0; i < 3; ++i) EXPECT_EQ(modest.sync(within(20s), fn<length_of>, large), large.size());
+    go_on = true;
+}
+
+// Of those with large arguments no more begin than there are places, although nothing is known of them before the first of them ends.
+TEST_P(Fairness, FunctionsWithLargeArgumentsTakePlacesAsOthersDo) {
+    NodeOptions few = options(true);
+    few.threads = 2;
+    Node server(few);
+    Node other(options());
+    const std::string large(400'000, 'x');  // the third waits in its mailbox
+    std::vector<Peer> peers;
+    for (int i = 0; i < 3; ++i) {
+        peers.push_back(node_->connect(server.address()));
+        peers.back().post(fn<wait_with>, large);
+        if (i < 2) ASSERT_TRUE(soon([i] { return begun == i + 1; }));
+        if (i == 0) ASSERT_TRUE(soon([&] { return other.connect(server.address()).sync(fn<add>, 1, 2) == 3; }));
+    }
+    const Peer modest = other.connect(server.address());
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(modest.sync(within(20s), fn<add>, i, 2), i + 2);
+    EXPECT_EQ(modest.sync(within(20s), fn<done_before>), 0) << "nothing is known of this one either";
+    EXPECT_EQ(begun, 2);
+    go_on = true;
+    EXPECT_TRUE(soon([] { return begun == 3; }));
+}
+
+// The kernel may interrupt a function for as long as a long one runs. While all places are taken, only another run can show that it is
+// none.
+TEST_P(Fairness, AFunctionThatSeemedLongOnceIsTriedAgain) {
+    NodeOptions few = options(true);
+    few.threads = 2;
+    Node server(few);
+    Node other(options());
+    const Peer modest = other.connect(server.address());
+    EXPECT_FALSE(modest.sync(fn<is_short_but_once>, 0));
+    const Peer greedy = node_->connect(server.address());
+    for (int i = 1; i <= 2; ++i) {
+        greedy.post(fn<wait_until_told>);
+        ASSERT_TRUE(soon([i] { return begun == i; }));
+    }
+    EXPECT_FALSE(modest.sync(within(20s), fn<is_short_but_once>, 40));
+    EXPECT_TRUE(modest.sync(within(20s), fn<is_short_but_once>, 0));
+    EXPECT_TRUE(soon([&] { return !modest.sync(within(20s), fn<is_short_but_once>, 0); }));
     go_on = true;
 }
 

@@ -86,7 +86,7 @@ std::atomic<bool> began_as_long{false}, got_wrong{false}, text_waits{false}, tol
 // Not at once, so that what overtakes it is seen; and before the look at all of it, which may take as long as a leader may be in a
 // function.
 void note_text(Here& here, const std::string& text) {
-    began_as_long = here.raw()->function->is_long.load();
+    began_as_long = here.raw()->function->pace.is_long();
     for (const auto until = Clock::now() + 200us; Clock::now() < until;) continue;
     note(static_cast<int>(text.size()));
     while (text_waits && !told) std::this_thread::sleep_for(1ms);

@@ -1,0 +1,61 @@
+// Pace: what a node has seen of how long a function's runs take, and what it expects of the next one.
+//
+//   short   its last run kept nobody waiting
+//   long    a run of it kept the mailboxes waiting, and none has been short since: the next one gets a thread, or waits for one
+//   neither nothing is known, or the first run took a moment only, which may have been the machine's or the loader's doing
+//
+// A short run that the kernel interrupts looks like a long one. So a function that was ever short is tried again, also where all threads are
+// taken, once none of its runs is long any more: nothing but another run could show what it is.
+//
+// Threads: written under the node's lock; read by anybody.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace rove::code {
+
+class Pace {
+public:
+    [[nodiscard]] bool is_long() const { return is_long_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool is_short() const { return is_short_.load(std::memory_order_relaxed); }
+    // Long, as far as is known, but perhaps by chance.
+    [[nodiscard]] bool may_be_tried() const { return was_short_ && places_ == 0; }
+
+    // A run of it keeps the mailboxes waiting.
+    void seen_long() {
+        set(is_long_, true);
+        set(is_short_, false);
+    }
+    // One has ended without that. Mostly there is nothing to write.
+    void ended_at_once() {
+        if (is_short()) return;
+        set(is_short_, true);
+        was_short_ = has_ended_ = true;
+    }
+    // One has ended that had a thread of its own. `took`: without the time in which its large payload was read, which is `reading`; what was
+    // read has to be freed as well.
+    void ended(Duration took, Duration reading) {
+        const Duration most = std::exchange(has_ended_, true) ? kShort : kFirst;
+        if (took < std::max(most, reading)) set(is_long_, false);
+    }
+    // Nothing was learnt by a run that ended.
+    void set_short(bool is_short) { set(is_short_, is_short); }
+
+    // Runs of it that have a thread of their own, and do not wait for calls.
+    void take_place() { ++places_; }
+    void give_place() { --places_; }
+
+private:
+    static constexpr Duration kShort = std::chrono::microseconds(500);
+    static constexpr Duration kFirst = std::chrono::milliseconds(20);
+    static void set(std::atomic<bool>& which, bool to) { which.store(to, std::memory_order_relaxed); }
+    std::atomic<bool> is_long_{false}, is_short_{false};
+    bool was_short_ = false, has_ended_ = false;
+    unsigned places_ = 0;
+};
+
+}  // namespace rove::code

@@ -1,0 +1,60 @@
+#include "node/sent_on.hpp"
+
+#include <utility>
+
+namespace rove {
+
+SentOn::Calls::iterator SentOn::erase(Calls::iterator call) {
+    places_by_age_.erase(call->second.age);
+    return calls_.erase(call);
+}
+
+void SentOn::add(const Forwarded& call) {
+    const std::uint64_t at = place(call.origin, call.call);
+    if (const auto before = calls_.find(at); before != calls_.end()) erase(before);
+    if (calls_.size() >= kMax) erase(calls_.find(places_by_age_.begin()->second));
+    calls_.emplace(at, Entry{call, next_age_});
+    places_by_age_.emplace(next_age_++, at);
+}
+
+bool SentOn::answered(NodeId origin, std::uint16_t call, std::uint32_t generation) {
+    const auto found = calls_.find(place(origin, call));
+    if (found == calls_.end() || found->second.call.generation != generation) return false;
+    erase(found);
+    return true;
+}
+
+void SentOn::left(NodeId origin) {
+    for (auto call = calls_.lower_bound(place(origin, 0)); call != calls_.end() && call->second.call.origin == origin;)
+        call = erase(call);
+}
+
+std::vector<Forwarded> SentOn::take_behind(std::uint64_t position) {
+    std::vector<Forwarded> taken;
+    for (auto call = calls_.begin(); call != calls_.end();) {
+        if (call->second.call.position <= position) {
+            ++call;
+            continue;
+        }
+        taken.push_back(call->second.call);
+        call = erase(call);
+    }
+    return taken;
+}
+
+void SentOn::were_taken() {
+    for (auto& [at, entry] : calls_) entry.call.position = 0;
+}
+
+const Forwarded* SentOn::next_forgotten() const {
+    return calls_.size() >= kMax ? &calls_.at(places_by_age_.begin()->second).call : nullptr;
+}
+
+std::vector<Forwarded> SentOn::take_all() {
+    std::vector<Forwarded> taken;
+    for (const auto& [at, entry] : std::exchange(calls_, {})) taken.push_back(entry.call);
+    places_by_age_.clear();
+    return taken;
+}
+
+}  // namespace rove
