@@ -562,7 +562,7 @@ NodeCore::Taken NodeCore::park(PeerState* from, const wire::Frame& frame, const 
     return Taken::parked;
 }
 
-// Whoever was asked; and among nodes that joined one another any of them, for they send calls on.
+// Whoever was asked; and among nodes that joined one another any of them: they send calls on.
 bool NodeCore::may_answer(const PeerState& from, const CallSlot& slot) {
     return slot.peer == &from || (from.is_fellow() && (slot.peer == nullptr || slot.peer->is_fellow()));
 }
