@@ -2,17 +2,16 @@
 //
 //   short   its last run kept nobody waiting
 //   long    a run of it kept the mailboxes waiting, and none has been short since: the next one gets a thread, or waits for one
-//   neither nothing is known, or the first run took a moment only, which may have been the machine's or the loader's doing
+//   neither nothing is known
 //
-// A short run that the kernel interrupts looks like a long one. So a function that was ever short is tried again, also where all threads are
-// taken, once none of its runs is long any more: nothing but another run could show what it is.
+// A short run that the kernel interrupts looks like a long one. So a function is tried again, also where all threads are taken, once none of
+// its runs is long any more: nothing but another run could show what it is. Not one that was never short, and long several times.
 //
 // Threads: written under the node's lock; read by anybody.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
-#include <utility>
 
 #include "base/clock.hpp"
 
@@ -23,7 +22,7 @@ public:
     [[nodiscard]] bool is_long() const { return is_long_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool is_short() const { return is_short_.load(std::memory_order_relaxed); }
     // Long, as far as is known, but perhaps by chance.
-    [[nodiscard]] bool may_be_tried() const { return was_short_ && places_ == 0; }
+    [[nodiscard]] bool may_be_tried() const { return places_ == 0 && (was_short_ || long_ends_ < kLongEnds); }
 
     // A run of it keeps the mailboxes waiting.
     void seen_long() {
@@ -34,13 +33,15 @@ public:
     void ended_at_once() {
         if (is_short()) return;
         set(is_short_, true);
-        was_short_ = has_ended_ = true;
+        was_short_ = true;
     }
     // One has ended that had a thread of its own. `took`: without the time in which its large payload was read, which is `reading`; what was
     // read has to be freed as well.
     void ended(Duration took, Duration reading) {
-        const Duration most = std::exchange(has_ended_, true) ? kShort : kFirst;
-        if (took < std::max(most, reading)) set(is_long_, false);
+        if (took < std::max(kShort, reading))
+            set(is_long_, false);
+        else if (long_ends_ < kLongEnds)
+            ++long_ends_;
     }
     // Nothing was learnt by a run that ended.
     void set_short(bool is_short) { set(is_short_, is_short); }
@@ -51,11 +52,11 @@ public:
 
 private:
     static constexpr Duration kShort = std::chrono::microseconds(500);
-    static constexpr Duration kFirst = std::chrono::milliseconds(20);
+    static constexpr unsigned kLongEnds = 3;
     static void set(std::atomic<bool>& which, bool to) { which.store(to, std::memory_order_relaxed); }
     std::atomic<bool> is_long_{false}, is_short_{false};
-    bool was_short_ = false, has_ended_ = false;
-    unsigned places_ = 0;
+    bool was_short_ = false;
+    unsigned long_ends_ = 0, places_ = 0;
 };
 
 }  // namespace rove::code

@@ -114,8 +114,8 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     [[nodiscard]] bool linked() const { return link && !lost && link->broken() == nullptr; }
     // Whether a call can be written into the mailbox at once, if there is room.
     [[nodiscard]] bool clear_way() const { return linked() && outbox[0].empty() && !frame_open; }
-    // Whether it has so many replies to take that none of its calls is begun.
-    [[nodiscard]] bool is_behind() const { return outbox_bytes[1] > kBehindBytes; }
+    // Whether it has so many replies to take that none of its calls is begun. What it sent before it went is.
+    [[nodiscard]] bool is_behind() const { return !lost && outbox_bytes[1] > kBehindBytes; }
     // Whether the leader should look at it.
     [[nodiscard]] bool has_work() const {
         return link && (link->pending() || !outbox[0].empty() || !outbox[1].empty() || link->broken() != nullptr);

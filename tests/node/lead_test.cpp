@@ -88,7 +88,6 @@ bool counts_as_long(Here& here, bool be_long) {
     const bool was = pace.is_long();
     for (const auto until = Clock::now() + seconds(10); be_long && !pace.is_long() && Clock::now() < until;)
         std::this_thread::yield();
-    if (be_long) std::this_thread::sleep_for(milliseconds(40));  // the first run of a function may take a moment
     return was;
 }
 
