@@ -117,12 +117,10 @@ unsigned NodeCore::flush(PeerState& peer) {
 
 // A call that was sent on is answered, by whom it was sent on to or, where that one sent it on again, by another member.
 void NodeCore::pass_reply_on(PeerState* from, const wire::Frame& reply) {
-    const auto answers = [&header = reply.header](PeerState& peer) {
-        return peer.sent_on.answered(header.node, header.call, header.generation);
-    };
-    if (from == nullptr || !answers(*from))
-        (void)std::any_of(members_.begin(), members_.end(),
-                          [&](PeerState* member) { return member != nullptr && answers(*member); });
+    const wire::FrameHeader& header = reply.header;
+    if (from == nullptr || !from->sent_on.answered(header.node, header.call, header.generation))
+        for (PeerState* const member : members_)
+            if (member != nullptr && member->sent_on.answered(header.node, header.call, header.generation)) break;
     route_frame(reply);
 }
 
@@ -289,10 +287,10 @@ Status NodeCore::send_on(const Onward& onward) {
     if (onward.node == id()) return send_to_self(onward);
     PeerState* peer = route(onward.node);
     if (peer == nullptr) return tl::unexpected<Error>(absent(onward.node));
-    const Forwarded* const forgotten = peer->sent_on.next_forgotten();
-    if (forgotten != nullptr && home_of(forgotten->origin) == id() && (onward.header.flags & wire::kNoReply) == 0)
-        return fail(ErrorCode::overloaded, "{} calls for others are on {}, the most there may be at once", SentOn::kMax,
-                    who(*peer));
+    const NodeId caller = onward.header.node;
+    if ((onward.header.flags & wire::kNoReply) == 0 && home_of(caller) == id() && peer->sent_on.is_full_for(caller))
+        return fail(ErrorCode::overloaded, "{} calls of {} are on {}, the most there may be at once",
+                    SentOn::kMaxOfCaller, who(caller, {}), who(*peer));
     const std::shared_ptr<PackageStore> package = package_with(onward.function);
     if (callee.package == nullptr) callee.package = &package;
     return send_call(*peer, callee, onward.header, onward.payload);
@@ -383,17 +381,16 @@ void NodeCore::clean_up(PeerState& peer) {
                     Error(ErrorCode::disconnected,
                           fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone)),
                     [this](CallSlot& slot) { call_ended(slot); });
-    // Those that it had taken a member may still answer.
-    const bool is_member = peer.member && peer.id < members_.size() && members_[peer.id] == &peer;
-    const std::vector<Forwarded> lost = !is_member ? peer.sent_on.take_all()
-                                        : peer.link
-                                            ? peer.sent_on.take_behind(peer.link->lines_credited(Traffic::calls))
-                                            : std::vector<Forwarded>();
-    if (is_member) {
+    std::vector<Forwarded> lost;
+    if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) {
+        if (peer.link)
+            lost = peer.sent_on.take_behind(peer.link->lines_credited(Traffic::calls));  // it may answer the others
         members_[peer.id] = nullptr;
         absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone),
                      std::exchange(peer.sent_on, {}));
         if (peer.link) keep_replies_of(peer);
+    } else {
+        lost = peer.sent_on.take_all();
     }
     if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer)
         clients_.erase(found);

@@ -1,11 +1,14 @@
 #include "node/sent_on.hpp"
 
+#include <new>
 #include <utility>
 
 namespace rove {
 
 SentOn::Calls::iterator SentOn::erase(Calls::iterator call) {
     places_by_age_.erase(call->second.age);
+    const auto count = count_of_.find(call->second.call.origin);
+    if (--count->second == 0) count_of_.erase(count);
     return calls_.erase(call);
 }
 
@@ -13,8 +16,15 @@ void SentOn::add(const Forwarded& call) {
     const std::uint64_t at = place(call.origin, call.call);
     if (const auto before = calls_.find(at); before != calls_.end()) erase(before);
     if (calls_.size() >= kMax) erase(calls_.find(places_by_age_.begin()->second));
-    calls_.emplace(at, Entry{call, next_age_});
-    places_by_age_.emplace(next_age_++, at);
+    const std::uint64_t age = next_age_++;
+    try {
+        places_by_age_.emplace(age, at);
+        calls_.emplace(at, Entry{call, age});
+        ++count_of_[call.origin];
+    } catch (const std::bad_alloc&) {
+        places_by_age_.erase(age);
+        calls_.erase(at);
+    }
 }
 
 bool SentOn::answered(NodeId origin, std::uint16_t call, std::uint32_t generation) {
@@ -46,13 +56,15 @@ void SentOn::were_taken() {
     for (auto& [at, entry] : calls_) entry.call.position = 0;
 }
 
-const Forwarded* SentOn::next_forgotten() const {
-    return calls_.size() >= kMax ? &calls_.at(places_by_age_.begin()->second).call : nullptr;
+bool SentOn::is_full_for(NodeId origin) const {
+    const auto count = count_of_.find(origin);
+    return count != count_of_.end() && count->second >= kMaxOfCaller;
 }
 
 std::vector<Forwarded> SentOn::take_all() {
     std::vector<Forwarded> taken;
     for (const auto& [at, entry] : std::exchange(calls_, {})) taken.push_back(entry.call);
+    count_of_.clear();
     places_by_age_.clear();
     return taken;
 }

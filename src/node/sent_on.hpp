@@ -1,8 +1,8 @@
 // SentOn: the calls that went on to one peer for others, from when they are in its mailbox until they are answered.
 //
 // Their callers are told where the peer's process goes before that. A call is known by its place in its caller's table: another one from
-// there means that the first has ended. Answers mostly pass by here, on their way to a caller at this node; of a call that was sent on again
-// elsewhere this node hears nothing. So beyond kMax the oldest is forgotten.
+// there means that the first has ended. Answers to callers at this node pass by here. Of other nodes' callers this one hears nothing where
+// the call was sent on once more, so beyond kMax the oldest is forgotten.
 //
 // Threads: under the node's lock.
 #pragma once
@@ -26,7 +26,10 @@ class SentOn {
 public:
     // Of one peer; about 160 bytes each.
     static constexpr std::size_t kMax = 16384;
+    // Of one caller at this node. More are refused, so that none of them makes another's be forgotten alone.
+    static constexpr std::size_t kMaxOfCaller = kMax / 4;
 
+    // It is in the mailbox already: without memory it is not remembered.
     void add(const Forwarded& call);
     // False: it is not among these.
     bool answered(NodeId origin, std::uint16_t call, std::uint32_t generation);
@@ -36,8 +39,7 @@ public:
     [[nodiscard]] std::vector<Forwarded> take_behind(std::uint64_t position);
     // The others went by a link that has ended: there is no ring any more that their positions would be in.
     void were_taken();
-    // The one that makes way for the next, or null.
-    [[nodiscard]] const Forwarded* next_forgotten() const;
+    [[nodiscard]] bool is_full_for(NodeId origin) const;
     [[nodiscard]] std::vector<Forwarded> take_all();
     [[nodiscard]] std::size_t size() const { return calls_.size(); }
     [[nodiscard]] bool empty() const { return calls_.empty(); }
@@ -53,6 +55,7 @@ private:
     }
     Calls::iterator erase(Calls::iterator call);
     Calls calls_;
+    std::map<NodeId, std::size_t> count_of_;
     std::map<std::uint64_t, std::uint64_t> places_by_age_;
     std::uint64_t next_age_ = 0;
 };

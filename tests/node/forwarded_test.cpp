@@ -152,6 +152,24 @@ TEST_P(Forwarded, ThoseThatAreKeptThereFailTooHoweverManyWereSentOnBesideThem) {
     }
 }
 
+// One caller cannot have so many there that others' are forgotten.
+TEST_P(Forwarded, MoreThanACallersShareAreRefused) {
+    (void)scratch();
+    const std::vector<std::string> common{"--fabric", GetParam()};
+    NodeProcess first(common);
+    std::vector<std::string> joining = common;
+    joining.insert(joining.end(), {"--join", first.address()});
+    const NodeProcess target(joining);
+    Node greedy, modest;
+    const Entry entry = Package::open(package("relay.c")).entry("relay_and_keep");
+    const Peer peer = greedy.connect(first.address());
+    std::vector<RawCall> kept;
+    for (std::size_t i = 0; i < SentOn::kMaxOfCaller; ++i) kept.push_back(peer.call(entry, bytes("\1\1")));
+    const Error error = error_of([&] { (void)peer.call(entry, bytes("\1")).get(); });
+    EXPECT_NE(std::string(error.what()).find("not forwarded"), std::string::npos) << error.what();
+    EXPECT_EQ(text(modest.connect(first.address()).call(entry, bytes("\1")).get()), "\1");
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, Forwarded, testing::Values("shm", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 

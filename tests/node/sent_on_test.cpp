@@ -44,17 +44,27 @@ TEST(SentOn, ACallersGoWithIt) {
 
 TEST(SentOn, TheOldestIsForgottenBeyondItsBound) {
     SentOn calls;
-    EXPECT_EQ(calls.next_forgotten(), nullptr);
     for (unsigned i = 0; i < SentOn::kMax; ++i)
         calls.add(call_of(100'000 - i, i));  // places go down as they get younger
-    ASSERT_NE(calls.next_forgotten(), nullptr);
-    EXPECT_EQ(calls.next_forgotten()->call, 0);
     calls.add(call_of(7, 1));
     EXPECT_EQ(calls.size(), SentOn::kMax);
     EXPECT_FALSE(calls.answered(100'000, 0, 1));
     EXPECT_TRUE(calls.answered(99'999, 1, 1));
     EXPECT_TRUE(calls.answered(7, 1, 1));
-    EXPECT_EQ(calls.next_forgotten(), nullptr);
+}
+
+TEST(SentOn, ACallerHasAShareOnly) {
+    SentOn calls;
+    for (unsigned i = 0; i < SentOn::kMaxOfCaller; ++i) {
+        EXPECT_FALSE(calls.is_full_for(7));
+        calls.add(call_of(7, i));
+    }
+    EXPECT_TRUE(calls.is_full_for(7));
+    EXPECT_FALSE(calls.is_full_for(8));
+    calls.add(call_of(7, 0, 1, 2));
+    EXPECT_TRUE(calls.is_full_for(7)) << "it took the place of another one";
+    EXPECT_TRUE(calls.answered(7, 0, 2));
+    EXPECT_FALSE(calls.is_full_for(7));
 }
 
 TEST(SentOn, SomeHaveNotBeenTaken) {
