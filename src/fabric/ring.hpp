@@ -37,9 +37,8 @@ static_assert(wire::kFrameBytesMax * 4 <= kRingBytes);
 // long as a few frames do. Nearer ones the reader may be polling.
 inline constexpr std::uint64_t kAheadLines = 8;
 
-// Asks for a line so as to write it. On x86-64 __builtin_prefetch asks for a copy to read, unless it is compiled for processors from
-// Broadwell on, and then the store waits all the same until the reader has given up its own; on the few that lack prefetchw it does
-// nothing.
+// Asks for a line so as to write it. Compiled for any x86-64, __builtin_prefetch asks for a copy to read only, and the store still has to
+// wait until the reader has given up its copy. Processors that lack prefetchw take it for no operation.
 inline void own_soon(std::byte* line) {
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(*line));

@@ -67,6 +67,12 @@ protected:
         go_on = true;
         OnFabrics::TearDown();
     }
+    static void take_both_places(const Peer& of) {
+        for (int i = 1; i <= 2; ++i) {
+            of.post(fn<wait_until_told>);
+            ASSERT_TRUE(soon([i] { return begun == i; }));
+        }
+    }
 };
 ROVE_ON_FABRICS(Fairness);
 
@@ -134,10 +140,7 @@ TEST_P(Fairness, AFunctionIsNotLongForItsLargeArgument) {
     Node server(few);
     Node other(options());
     const Peer greedy = node_->connect(server.address()), modest = other.connect(server.address());
-    greedy.post(fn<wait_until_told>);
-    ASSERT_TRUE(soon([] { return begun == 1; }));
-    node_->connect(server.address()).post(fn<wait_until_told>);
-    ASSERT_TRUE(soon([] { return begun == 2; }));
+    take_both_places(greedy);
     const std::string large(30'000'000, 'x');
     for (int i = 0; i < 3; ++i) EXPECT_EQ(modest.sync(within(20s), fn<length_of>, large), large.size());
     go_on = true;
@@ -175,10 +178,7 @@ TEST_P(Fairness, AFunctionThatSeemedLongOnceIsTriedAgain) {
     const Peer modest = other.connect(server.address());
     EXPECT_FALSE(modest.sync(fn<is_short_but_once>, 0));
     const Peer greedy = node_->connect(server.address());
-    for (int i = 1; i <= 2; ++i) {
-        greedy.post(fn<wait_until_told>);
-        ASSERT_TRUE(soon([i] { return begun == i; }));
-    }
+    take_both_places(greedy);
     EXPECT_FALSE(modest.sync(within(20s), fn<is_short_but_once>, 40));
     EXPECT_TRUE(modest.sync(within(20s), fn<is_short_but_once>, 0));
     EXPECT_TRUE(soon([&] { return !modest.sync(within(20s), fn<is_short_but_once>, 0); }));
