@@ -20,7 +20,7 @@ protected:
         NodeOptions options;
         options.fabric = GetParam();
         options.log = "error";
-        options.connect_timeout = std::chrono::seconds(20);  // a machine that has other work stops for longer than 5 s at times
+        options.connect_timeout = std::chrono::seconds(20);  // a busy machine stops for more than 5 s at times
         if (listens) options.listen = "127.0.0.1:0";
         return options;
     }
