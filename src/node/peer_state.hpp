@@ -26,8 +26,10 @@
 namespace rove {
 
 // Frames that wait for room in the peer's mailbox, per traffic. Calls beyond it are refused as overloaded (or wait, where
-// the caller can). A peer that lets as many bytes of replies pile up does not take them: it is cut off.
+// the caller can). A peer for which as many bytes of replies wait is cut off, unless it has taken some lately: they may answer calls
+// that were sent on for it, and whoever answers those at another node hears nothing of what waits here.
 inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
+inline constexpr auto kTakenLately = std::chrono::seconds(1);
 // With so many bytes of replies to take no more calls of a peer's are begun: it takes replies as fast as it can, mostly, and functions
 // answer faster.
 inline constexpr std::size_t kBehindBytes = kOutboxBytesMax / 8;
@@ -72,6 +74,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
 
     std::array<std::deque<ByteBuffer>, fabric::kTrafficKinds> outbox;
     std::array<std::size_t, fabric::kTrafficKinds> outbox_bytes{};
+    TimePoint took_replies_at{};  // that had waited
 
     std::unordered_map<FunctionId, std::uint32_t> bindings;  // the peer's handles for functions that I send
     std::unordered_map<std::uint32_t, FunctionId> bound_to;  // the same, by handle

@@ -38,6 +38,12 @@ ByteBuffer waiting_frame(const wire::FrameHeader& header, Bytes extra, Bytes pay
     return frame;
 }
 
+// Whether as much waits for the peer already as may, whatever waits for the others.
+bool is_full_for(const PeerState& peer, Traffic traffic, std::size_t more) {
+    if (peer.outbox_bytes[index_of(traffic)] + more <= kOutboxBytesMax) return false;
+    return traffic == Traffic::calls || Clock::now() - peer.took_replies_at > kTakenLately;
+}
+
 // A call that was sent on for someone else.
 void remember_forwarded(PeerState& peer, const wire::FrameHeader& header) {
     if ((header.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
@@ -65,7 +71,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
         }
     }
     if (outbox_bytes_ + bytes > kAllOutboxBytesMax) cut_whom_most_waits_for(bytes);
-    if (outbox_bytes + bytes > kOutboxBytesMax)
+    if (is_full_for(peer, traffic, bytes))
         return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
                     who(peer), outbox_bytes);
     outbox.push_back(waiting_frame(header, extra, payload));
@@ -110,6 +116,7 @@ unsigned NodeCore::flush(PeerState& peer) {
             outbox_bytes_ -= waiting.size();
             outbox.pop_front();
             ++sent;
+            if (traffic == Traffic::replies) peer.took_replies_at = Clock::now();
         }
     }
     return sent;

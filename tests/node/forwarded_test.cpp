@@ -170,6 +170,34 @@ TEST_P(Forwarded, MoreThanACallersShareAreRefused) {
     EXPECT_EQ(text(modest.connect(first.address()).call(entry, bytes("\1")).get()), "\1");
 }
 
+// Its node cannot tell the one that answers to wait. What waits there then is more than it keeps for one that takes nothing.
+TEST_P(Forwarded, WhoTakesMuchSlowlyIsNotCutOff) {
+    (void)scratch();
+    const std::vector<std::string> common{"--fabric", GetParam()};
+    const NodeProcess first(common);
+    std::vector<std::string> joining = common;
+    joining.insert(joining.end(), {"--join", first.address()});
+    NodeProcess target(joining);
+    Node node({.own_thread = false});
+    const Package package = Package::open(rove::test::package("relay.c"));
+    const Entry entry = package.entry("relay_much");
+    const Peer peer = node.connect(first.address());
+    EXPECT_EQ(peer.call(entry, bytes("\1")).get().size(), 64 * 1024);
+    target.stop();
+    std::vector<RawCall> calls;
+    for (int i = 0; i < 2'500; ++i) calls.push_back(peer.call(entry, bytes("\1")));
+    EXPECT_EQ(peer.call(package.entry("relay_and_keep"), bytes(std::string(1, '\0'))).get().size(), 1)
+        << "all are sent on";
+    target.signal(SIGCONT);
+    for (RawCall& call : calls) {
+        while (!call.done()) {
+            (void)node.poll();
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
+        ASSERT_EQ(call.get().size(), 64 * 1024);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, Forwarded, testing::Values("shm", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 
