@@ -41,6 +41,9 @@ int wait_quietly_for_a_callback(Here& here) {
     NoNesting quiet;
     return here.caller().sync(fn<ask_back>);
 }
+int wait_quietly_if(Here& here, bool waits) {
+    return waits ? wait_quietly_for_a_callback(here) : 1;
+}
 void stay() {
     ++begun;
     while (!gate_is_open) std::this_thread::sleep_for(1ms);
@@ -271,6 +274,15 @@ TEST_P(ManyQuietWaits, BeyondThoseOfAllEachPeerHasOne) {
     for (Client& each : clients_) EXPECT_EQ(refused(each.calls), 0U);
     EXPECT_EQ(first.get(), 1);
     EXPECT_EQ(peer().sync(fn<wait_quietly_for_a_callback>), 1) << "they come again once others have ended";
+}
+
+TEST_P(ManyQuietWaits, OneThatDidNotWaitLastBeginsBesideThem) {
+    gate_is_open = true;
+    EXPECT_EQ(peer().sync(fn<wait_quietly_if>, true), 1);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(peer().sync(fn<wait_quietly_if>, false), 1);  // one of them is short
+    gate_is_open = false;
+    begin_all(0);
+    EXPECT_EQ(clients_.front().peer.sync(within(8s), fn<wait_quietly_if>, false), 1);
 }
 
 }  // namespace
