@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <utility>
+
+#include "fabric/direct/proc_file.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
 #include "node/memory.hpp"
@@ -45,17 +47,17 @@ bool is_sealed(int file) {
     return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
-// Memory of another process of this machine and user, recognised by its inode; null where it cannot be had.
+// Memory of another process of this machine and user; null where it cannot be had.
 std::byte* map_place(const MemoryTable::Place& place) {
-    const std::string path = "/proc/" + std::to_string(place.pid) + "/fd/" + std::to_string(place.file);
-    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (file < 0) return nullptr;
+    if (!std::in_range<std::uint32_t>(place.pid) || !std::in_range<std::uint32_t>(place.file)) return nullptr;
+    const fabric::ProcFile named{static_cast<std::uint32_t>(place.file), place.device, place.inode};
+    const Result<fabric::Descriptor> file = named.open(static_cast<std::uint32_t>(place.pid), S_IFREG);
+    if (!file) return nullptr;
     struct stat facts{};
-    void* memory = MAP_FAILED;
-    if (fstat(file, &facts) == 0 && facts.st_dev == place.device && facts.st_ino == place.inode &&
-        facts.st_size == static_cast<off_t>(place.bytes) && is_sealed(file))
-        memory = mmap(nullptr, place.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
+    if (fstat(file->number(), &facts) != 0 || facts.st_size != static_cast<off_t>(place.bytes) ||
+        !is_sealed(file->number()))
+        return nullptr;
+    void* memory = mmap(nullptr, place.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->number(), 0);
     if (memory == MAP_FAILED) return nullptr;
     constexpr std::size_t kPopulateBytesMax = 64UL * 1024 * 1024;
 #ifdef MADV_POPULATE_WRITE
