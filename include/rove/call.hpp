@@ -458,14 +458,22 @@ private:
     std::vector<Told> told_;
 };
 template <typename... Ts>
-AnyOf when_any(const Call<Ts>&... calls) {
+AnyOf when_any(Call<Ts>&... calls) {
     return AnyOf({calls.raw()...});
 }
 template <typename T>
-AnyOf when_any(const std::vector<Call<T>>& calls) {
+AnyOf when_any(std::vector<Call<T>>& calls) {
     std::vector<const rove_pending*> pendings;
     for (const Call<T>& call : calls) pendings.push_back(call.raw());
     return AnyOf(std::move(pendings));
+}
+template <typename... Others>
+AnyOf when_any(Others&&...) {
+    static_assert(
+        sizeof...(Others) != sizeof...(Others),
+        "rove: rove::when_any takes Calls, or a vector of them, that have names: they stay the caller's, and a "
+        "temporary would be gone before it has ended");
+    return AnyOf({});
 }
 
 }  // namespace rove

@@ -103,7 +103,13 @@ public:
     PeerGroup() = default;
     explicit PeerGroup(std::vector<Peer> peers) : peers_(std::move(peers)) {}
     [[nodiscard]] std::size_t size() const noexcept { return peers_.size(); }
-    [[nodiscard]] const Peer& operator[](std::size_t index) const { return peers_[index]; }
+    // invalid: there is no such peer.
+    [[nodiscard]] const Peer& operator[](std::size_t index) const {
+        if (index >= peers_.size())
+            throw_error(ErrorCode::invalid,
+                        "a group of " + std::to_string(peers_.size()) + " peers has no peer " + std::to_string(index));
+        return peers_[index];
+    }
     [[nodiscard]] auto begin() const { return peers_.begin(); }
     [[nodiscard]] auto end() const { return peers_.end(); }
 

@@ -86,6 +86,7 @@ void copy_mapped(std::byte* to, const std::byte* from, std::size_t bytes, const 
 Allocation Memory::allocate(const Peer& peer, std::uint64_t bytes, std::int64_t limit_ns) {
     const rove_pending pending =
         call_built_in(peer, memory_calls().allocate, "allocate", raw(bytes), deadline_of(limit_ns));
+    Edge::core(peer)->expect_memory({static_cast<std::uint16_t>(pending.slot), pending.generation});
     // Read after the call was sent: where the link is lost and met again in between, the call has failed.
     return {pending, Edge::state(peer)->meeting.load(std::memory_order_relaxed)};
 }

@@ -98,6 +98,7 @@ void CallTable::release(Id id) {
     found->in_sink_ = false;
     found->sink = nullptr;
     found->notify = nullptr;
+    found->brings_memory = false;
     if (std::exchange(found->timed_, false)) timers_.erase(found->timer_);
     if (!found->large_.empty()) found->large_ = {};
     if (found->error_) found->error_.reset();
@@ -134,17 +135,18 @@ CallTable::Gathered CallTable::give_to_sink(CallSlot& slot, std::size_t total, B
     const auto took = slot.sink != nullptr ? slot.sink->take(slot.sink->self, part, total) : refused;
     if (took == accepted) return Gathered::taken;
     slot.end(took == no_memory
-                 ? Error(ErrorCode::overloaded, fmt::format("no memory for the result of {} bytes", total))
+                 ? Error(ErrorCode::failed, fmt::format("it ran; no memory here for its result of {} bytes", total))
                  : Error(ErrorCode::invalid, "the result is no value of the type that the caller takes"));
     return Gathered::ended;
 }
 
 Error CallTable::no_room_for(std::size_t total) const {
     return {
-        ErrorCode::overloaded,
-        fmt::format("no room for the result of {} bytes: results of other calls hold {} bytes here, and all may hold "
-                    "{}; get or drop those calls before more are made",
-                    total, gathered_bytes_, gathered_bytes_max_)};
+        ErrorCode::failed,
+        fmt::format(
+            "it ran; no room for the result of {} bytes: results of other calls hold {} bytes here, and all may hold "
+            "{}; get or drop those calls before more are made",
+            total, gathered_bytes_, gathered_bytes_max_)};
 }
 
 void CallTable::end(CallSlot& slot, Bytes data) {

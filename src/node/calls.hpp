@@ -43,7 +43,7 @@ struct ResultSink {
     enum class Took : std::uint8_t {
         accepted,
         refused,    // it has no use for them: the call ends as invalid
-        no_memory,  // the call ends as overloaded
+        no_memory,  // the call ends as failed
     };
     Took (*take)(void* self, Bytes part, std::size_t total_bytes);
     void* self;
@@ -83,6 +83,7 @@ public:
     void* notify_argument = nullptr;
     // Where a result in parts goes, of which nothing has come: to whoever waits for it. It is called under the node's lock.
     const ResultSink* sink = nullptr;
+    bool brings_memory = false;  // a buffer's place is to come, which nobody else knows
     [[nodiscard]] CallId id() const { return {index, generation}; }
 
 private:
@@ -128,13 +129,13 @@ public:
                 }
     }
 
-    // With a result that came whole. Where it would be kept, and there is no room for it, the call ends as overloaded.
+    // With a result that came whole. Where it would be kept, and there is no room for it, the call ends as failed: it has run.
     void end(CallSlot& slot, Bytes data);
     // What became of a part of a result.
     enum class Gathered : std::uint8_t {
         taken,
         wrong,  // it is not the next one
-        ended,  // there is no room for the result: its call has ended as overloaded
+        ended,  // there is no room for the result: its call has ended as failed
     };
     [[nodiscard]] Gathered gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part);
 

@@ -293,6 +293,7 @@ void NodeCore::forget(CallTable::Id id) {
 }
 
 NodeCore::Afterwards NodeCore::free_slot(CallTable::Id id) {
+    if (CallSlot* const slot = calls_.find(id); slot != nullptr && slot->brings_memory) leave_memory(*slot);
     calls_.release(id);
     return {last_use(), TrimAtEnd(spare_memory_)};
 }

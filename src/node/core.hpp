@@ -37,8 +37,10 @@
 #include "node/pieces.hpp"
 #include "node/quiet.hpp"
 #include "node/run.hpp"
+#include "node/shared_object.hpp"
 #include "node/sleeper.hpp"
 #include "node/spin.hpp"
+#include "node/untaken_memory.hpp"
 
 namespace rove {
 
@@ -84,8 +86,7 @@ public:
         Deadline deadline{};
     };
     [[nodiscard]] Result<CallTable::Id> call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
-    // A frame that the caller fills in place.
-    struct Begun {
+    struct Begun {                   // a frame that the caller fills in place
         std::shared_ptr<void> link;  // its place's: null where there is no place now, and call() is the way
         std::span<std::byte> place;
         std::uint32_t handle = 0;
@@ -107,6 +108,7 @@ public:
     // The same into the caller's memory; gives the result's size. invalid: it is larger than `into`.
     [[nodiscard]] Result<std::size_t> finish_into(CallTable::Id id, std::span<std::byte> into);
     void forget(CallTable::Id id);
+    void expect_memory(CallTable::Id id);  // its result names some, to be freed where nobody takes it
     // Ends a call from this side: what comes for it later is discarded.
     void cancel(CallTable::Id id);
     void limit(CallTable::Id id, TimePoint deadline);
@@ -362,12 +364,14 @@ private:
     void look_once(Lock& lock);
     [[nodiscard]] bool has_ended(CallTable::Id id);
     [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into);
-    // What is left to be done without the lock when a slot is free.
-    struct Afterwards {
+    struct Afterwards {                  // what is left to be done without the lock when a slot is free
         std::shared_ptr<NodeCore> last;  // this node itself, where that was the last call that it had stayed for
         TrimAtEnd memory;
     };
     [[nodiscard]] Afterwards free_slot(CallTable::Id id);
+    void leave_memory(CallSlot& slot);
+    void on_late_reply(PeerState* from, const wire::Frame& frame);
+    void free_memory(PeerState& peer, Bytes place);
     [[nodiscard]] std::shared_ptr<NodeCore> last_use();
     static void remember(const std::shared_ptr<NodeCore>& core);
     [[nodiscard]] bool wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline);
@@ -579,12 +583,9 @@ private:
     std::deque<PassedOn> passed_on_;       // questions for code whose `lack` may pass
 
     MemoryTable memory_;
-    struct Shared {
-        void* object;
-        std::string type;
-    };
+    UntakenMemory untaken_;
     mutable std::mutex shared_mutex_;
-    std::map<std::string, Shared, std::less<>> shared_;
+    std::map<std::string, SharedObject, std::less<>> shared_;
 
     std::unique_ptr<control::Control> control_;
     std::deque<OwnThread> threads_;

@@ -572,7 +572,7 @@ void NodeCore::on_reply(PeerState* from, const wire::Frame& frame) {
     const bool mine = header.node == (from != nullptr ? from->my_id : id());
     if (!mine) return pass_reply_on(from, frame);
     CallSlot* slot = calls_.flying({header.call, header.generation});
-    if (slot == nullptr) return;  // forgotten, or failed when a node on the way went: the late reply is dropped
+    if (slot == nullptr) return on_late_reply(from, frame);
     if (from != nullptr && !may_answer(*from, *slot)) return;
     if ((header.flags & wire::kError) != 0) {
         std::string_view message = as_text(frame.payload), type;

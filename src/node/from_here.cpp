@@ -80,7 +80,7 @@ std::optional<code::Entered> NodeCore::hold_code(const code::Function& function)
 
 Status NodeCore::share(const std::string& name, void* object, std::string_view type) {
     const std::lock_guard lock(shared_mutex_);
-    if (!shared_.try_emplace(name, Shared{object, std::string(type)}).second)
+    if (!shared_.try_emplace(name, SharedObject{object, std::string(type)}).second)
         return fail(ErrorCode::invalid, "{} shares another object as '{}' already", this->name(), name);
     return {};
 }

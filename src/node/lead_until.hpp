@@ -27,6 +27,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
         run_waits = run_waits && !quiet;
     }
     if (run_waits) give_place(*here.run);
+    if (here.run != nullptr) here.run->waits = true;
     nested_ += here.core != nullptr ? 1 : 0;
     Lead lead{.lock = lock,
               .turn = {.own = false, .quiet = quiet},
@@ -58,6 +59,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     tell(baton_.end_wait());
     nested_ -= here.core != nullptr ? 1 : 0;
     if (run_waits) take_place(*here.run);
+    if (here.run != nullptr) here.run->waits = false;
     return is_done;
 }
 

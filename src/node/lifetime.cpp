@@ -2,8 +2,10 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <unordered_map>
 
 #include "base/made_once.hpp"
@@ -88,17 +90,26 @@ void NodeCore::keep_thread(rove_here& here) {
                 may_be_replaced ? "" : "; as many are kept as may have another one in their place: restart the node");
     if (here.gathering != nullptr) here.gathering->skip_rest(here);  // the call comes after its parts
     if (!std::exchange(here.ended, true)) (void)reply_error(here.call, Error(ErrorCode::failed, what));
+    Run* const run = in_user_code_.run;
+    // Those that wait in the same thread never return either.
+    for (const Run* each = run != nullptr ? run->beneath : nullptr; each != nullptr; each = each->beneath)
+        if (each->here != nullptr && !std::exchange(each->here->ended, true))
+            (void)reply_error(each->here->call,
+                              Error(ErrorCode::failed, fmt::format("{} on {} waited for a call, and its thread ran {}, "
+                                                                   "which wanted to end that thread",
+                                                                   each->function->name, name(), here.function->name)));
     {
         Hold hold(*this);
         step_aside();
-        Run* const run = in_user_code_.run;
-        if (run != nullptr) run->let_go();  // nothing reads its payload any more
+        for (Run* each = run; each != nullptr; each = each->beneath) each->let_go();  // nothing reads their payloads
         if (own_thread_ != nullptr && own_thread_->of == this && run != nullptr && run->handed_over &&
             kept_threads_ < kKeptThreadsMax && add_own_thread(&NodeCore::serve_own_thread)) {
             ++kept_threads_;
-            std::erase(long_run_list_, run);
-            if (long_runs_-- >= options_.threads) wake_leader();  // another one may begin
-            --busy_;                                              // the node's end does not wait for it
+            give_place(*run);  // those beneath have given theirs
+            for (Run* each = run; each != nullptr; each = each->beneath) {
+                std::erase(long_run_list_, each);
+                --busy_;  // the node's end does not wait for it
+            }
             --own_live_;
         }
     }
@@ -118,6 +129,41 @@ void NodeCore::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Cal
     if (!peer.linked() || peer.meeting.load(std::memory_order_relaxed) != meeting) return;
     // After what waits for room already; a peer whose outbox is full keeps the memory until it or this node goes.
     (void)send_call(peer, callee, {.flags = wire::kNoReply, .node = peer.my_id}, payload);
+}
+
+// ---- memory on other nodes that nobody takes
+
+void NodeCore::expect_memory(CallTable::Id id) {
+    Hold hold(*this);
+    if (CallSlot* const slot = calls_.find(id)) slot->brings_memory = true;
+}
+
+// Whoever waited for the call gives it up: before its answer has come, or with it.
+void NodeCore::leave_memory(CallSlot& slot) {
+    const auto peer =
+        std::find_if(peers_.begin(), peers_.end(), [&](const auto& each) { return each.get() == slot.peer; });
+    if (peer == peers_.end() || !(*peer)->linked()) return;
+    if (slot.state == CallSlot::State::ended && !slot.error())
+        free_memory(**peer, slot.data());
+    else if (!slot.error() || slot.error()->node() == Error::no_node)  // it was late, or cancelled
+        untaken_.expect(slot.id(), peer->get());
+}
+
+// To a call that was forgotten, or has ended without it: because it was late, was cancelled, or a node on the way went.
+void NodeCore::on_late_reply(PeerState* from, const wire::Frame& frame) {
+    const CallTable::Id id{frame.header.call, frame.header.generation};
+    CallSlot* const slot = calls_.find(id);
+    const bool waits = slot != nullptr && slot->peer == from && std::exchange(slot->brings_memory, false);
+    if ((!waits && !untaken_.take(id, from)) || from == nullptr || (frame.header.flags & wire::kError) != 0) return;
+    free_memory(*from, frame.payload);
+}
+
+void NodeCore::free_memory(PeerState& peer, Bytes place) {
+    MemoryTable::Place which;
+    if (place.size() != sizeof which) return;
+    std::memcpy(&which, place.data(), sizeof which);
+    (void)send_call(peer, {.id = &memory_calls().free, .own = true}, {.flags = wire::kNoReply, .node = peer.my_id},
+                    std::as_bytes(std::span(&which.key, 1)));
 }
 
 }  // namespace rove

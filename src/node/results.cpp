@@ -81,6 +81,7 @@ Result<Bytes> NodeCore::result(CallTable::Id id) {
     (void)wait_for(hold.lock(), id, std::nullopt);
     ROVE_TRY(CallSlot* const slot, ended_slot(id));
     if (slot->error()) return tl::unexpected<Error>(*slot->error());
+    slot->brings_memory = false;  // whoever has the result frees it
     return slot->data();
 }
 

@@ -387,7 +387,11 @@ void NodeCore::clean_up(PeerState& peer) {
     calls_.fail_all(&peer,
                     Error(ErrorCode::disconnected,
                           fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone)),
-                    [this](CallSlot& slot) { call_ended(slot); });
+                    [this](CallSlot& slot) {
+                        slot.brings_memory = false;
+                        call_ended(slot);
+                    });
+    untaken_.forget(&peer);
     std::vector<Forwarded> lost;
     if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) {
         if (peer.link)

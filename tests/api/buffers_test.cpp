@@ -186,6 +186,28 @@ TEST_P(Buffers, UseNoDescriptorEach) {
     EXPECT_LE(descriptors(), before + 20);
 }
 
+// However its Call ends without it: dropped before or after the answer has come, cancelled, or late.
+TEST_P(Buffers, MemoryThatNobodyTakesIsFreed) {
+    using namespace std::chrono_literals;
+    NodeOptions little = options(true);
+    little.buffer_bytes_max = 64UL << 20U;
+    Node server(little);
+    const Peer to = node_->connect(server.address());
+    constexpr std::size_t kBytes = 1 << 20;
+    for (int i = 0; i < 200; ++i) {
+        Call<Buffer<char>> call = to.allocate<char>(kBytes);
+        if (i % 4 == 1) ASSERT_TRUE(call.wait_for(20s));
+        if (i % 4 == 2) call.cancel();
+        if (i % 4 == 3) try {
+                (void)to.allocate<char>(within(20us), kBytes).get();
+            } catch (const Error&) {
+            }
+        if (i % 16 == 15) (void)to.ping().get();
+    }
+    (void)to.ping().get();
+    EXPECT_EQ(to.allocate<char>(within(20s), 60 * kBytes).get().size(), 60 * kBytes);
+}
+
 TEST_P(Buffers, TransfersTakeATime) {
     using namespace std::chrono_literals;
     const auto a = peer().allocate<int>(within(10s), 1000).get(), b = peer().allocate<int>(within(10s), 1000).get();

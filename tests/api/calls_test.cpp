@@ -215,7 +215,8 @@ TEST_P(Api, WhenAllAndAny) {
     race.push_back(peer().async(fn<nap>, 300));
     race.push_back(peer().async(fn<add>, 1, 1));
     EXPECT_EQ(when_any(race).get(), 1U);
-    EXPECT_EQ(error_of([] { (void)when_any(std::vector<Call<int>>{}).get(); }).code(), ErrorCode::invalid);
+    std::vector<Call<int>> no_calls;
+    EXPECT_EQ(error_of([&] { (void)when_any(no_calls).get(); }).code(), ErrorCode::invalid);
 }
 
 TEST_P(Api, Then) {

@@ -90,6 +90,9 @@ void nap_on() {
 int add(int a, int b) {
     return a + b;
 }
+void wait_for_nap_on(Here& here) {
+    here.caller().sync(fn<nap_on>);
+}
 
 }  // namespace
 
@@ -141,6 +144,30 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadFailsAndTheNodeGoesOn) {
     const auto begun = std::chrono::steady_clock::now();
     server_.reset();
     EXPECT_LT(std::chrono::steady_clock::now() - begun, 4s) << "its end waited for those threads";
+}
+
+// They may be others' calls, which wait in the same thread.
+TEST_P(FunctionForks, AFunctionThatEndsItsThreadEndsThoseThatWaitBeneathIt) {
+    NodeOptions one = options(true);
+    one.threads = 1;
+    auto server = std::make_unique<Node>(one);
+    const Peer to = node_->connect(server->address());
+    napping = 0;
+    stop = false;
+    Call<void> lower = to.async(fn<wait_for_nap_on>), upper = to.async(fn<wait_for_nap_on>);
+    for (int i = 0; i < 10'000 && napping < 2; ++i) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(error_of([&] { to.sync(within(30s), fn<end_thread>); }).code(), ErrorCode::failed);
+    for (Call<void>* const call : {&lower, &upper}) {
+        ASSERT_TRUE(call->wait_for(20s)) << "nobody answers it";
+        const Error error = error_of([&] { call->get(); });
+        EXPECT_EQ(error.code(), ErrorCode::failed);
+        EXPECT_NE(error.message().find("its thread ran"), std::string::npos) << error.message();
+    }
+    EXPECT_EQ(to.sync(within(30s), fn<add>, 1, 2), 3);
+    const auto begun = std::chrono::steady_clock::now();
+    server.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, 4s) << "its end waited for those threads";
+    stop = true;
 }
 
 // In whose frames nothing catches.

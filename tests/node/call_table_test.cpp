@@ -75,7 +75,7 @@ TEST(CallTable, WholeResultsTakeOfTheRoomThereIs) {
     EXPECT_FALSE(table.find(*first)->error());
     EXPECT_EQ(table.find(*first)->data().size(), 600U);
     ASSERT_TRUE(table.find(*second)->error());
-    EXPECT_EQ(table.find(*second)->error()->code(), ErrorCode::overloaded);
+    EXPECT_EQ(table.find(*second)->error()->code(), ErrorCode::failed);
     EXPECT_NE(table.find(*second)->error()->message().find("600 bytes here"), std::string::npos);
     const auto small = table.begin(nullptr);
     table.end(*table.flying(*small), ByteBuffer(kSmallResultBytes));
@@ -120,7 +120,7 @@ TEST(CallTable, AResultBeyondTheRoomForThemEndsItsCallOnly) {
     EXPECT_EQ(table.flying(*id), nullptr) << "its other parts are late";
     ASSERT_NE(table.find(*id), nullptr);
     ASSERT_TRUE(table.find(*id)->error());
-    EXPECT_EQ(table.find(*id)->error()->code(), ErrorCode::overloaded);
+    EXPECT_EQ(table.find(*id)->error()->code(), ErrorCode::failed);
     EXPECT_EQ(table.gather(held, 30, 60, ByteBuffer(30)), taken) << "one that was begun goes on";
     table.release(held_id);
     const auto next = table.begin(nullptr);
@@ -171,7 +171,7 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     taking = {.refuse_at = 1, .refuses_as = ResultSink::Took::no_memory};
     EXPECT_EQ(table.gather(without_memory, 0, 300, ByteBuffer(100)), ended);
     ASSERT_TRUE(without_memory.error());
-    EXPECT_EQ(without_memory.error()->code(), ErrorCode::overloaded);
+    EXPECT_EQ(without_memory.error()->code(), ErrorCode::failed);
 
     // What a sink has been given cannot be given again.
     CallSlot& again = *table.flying(*table.begin(nullptr));

@@ -8,6 +8,7 @@
 
 #include "beside_node.hpp"
 #include "bytes.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -86,8 +87,10 @@ TEST_P(HotPath, ABatchRunsEachOfItsPosts) {
         Batch batch = peer_->batch(entry("count"), 8);
         for (int i = 0; i < 1000; ++i) (void)batch.add();
     }
-    EXPECT_EQ(count(), 1002);
     EXPECT_LT(peer_->counters().frames_sent - before, 20U);
+    int looks =
+        0;  // each counts itself; and a batch that the kernel interrupts is a long function, beside which others run
+    EXPECT_TRUE(soon([&] { return count() == 1001 + ++looks; })) << looks;
 }
 
 TEST_P(HotPath, ABatchOfAFunctionThatThePeerDoesNotKnow) {

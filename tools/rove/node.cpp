@@ -28,6 +28,8 @@ struct Arguments {
 const std::map<std::string, Waiting> kWaiting{
     {"latency", Waiting::latency}, {"balanced", Waiting::balanced}, {"frugal", Waiting::frugal}};
 
+constexpr std::uint64_t kCodeMibMax = std::uint64_t{1} << 24U;  // 16 TiB
+
 void run_node(const Arguments& arguments) {
     // A reader of its output that has gone must not end it. A handler and not SIG_IGN, which programs that functions start would inherit.
     (void)std::signal(SIGPIPE, [](int) {});
@@ -82,6 +84,7 @@ void add_node(CLI::App& app) {
     command
         ->add_option("--code-budget", arguments->code_mib,
                      "MiB of code to hold; beyond that the least recently used is evicted (0: after every call)")
+        ->check(CLI::Range(std::uint64_t{0}, kCodeMibMax))
         ->capture_default_str();
     command->add_option("--known-packages", arguments->options.packages_max, "packages to know at once")
         ->check(CLI::PositiveNumber)
@@ -92,6 +95,8 @@ void add_node(CLI::App& app) {
         "Prints `listening ADDR` with the real port when it is ready. Ends with status 0 after SIGTERM or SIGINT, at "
         "once where it has not started yet.");
     command->callback([arguments] {
+        if (std::isnan(arguments->grace_seconds))  // which is in any range
+            throw CLI::ValidationError("--grace", "nan is no number of seconds");
         arguments->options.grace =
             std::chrono::milliseconds(std::lround(std::min(arguments->grace_seconds, 1e9) * 1000));
         arguments->options.code_bytes_max = arguments->code_mib == 0 ? 1 : arguments->code_mib * 1024 * 1024;
