@@ -121,11 +121,10 @@ Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& pee
         static_cast<std::uint8_t>((outgoing.wants_reply ? 0 : wire::kNoReply) | (whole ? 0 : wire::kParts));
     ROVE_CHECK(send_call(*peer, callee,
                          {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot}, payload));
-    begun.sent();
-    // The call is on its way meanwhile.
+    // The call is on its way. Its answer finds nobody where memory runs out here.
     if (is_new_there) keep_within_reach(*callee.package);
     if (callee.shipped != nullptr) shipped_as_[*callee.id] = *callee.shipped;
-    return id;
+    return begun.sent();
 }
 
 // The code goes with the call; it is compared there with what came before, so that it is loaded once.

@@ -150,8 +150,8 @@ Error CallTable::no_room_for(std::size_t total) const {
 }
 
 void CallTable::end(CallSlot& slot, Bytes data) {
-    if (data.size() > kSmallResultBytes) {
-        gathered_bytes_ -= std::exchange(slot.room_, 0);  // parts of it that had come before
+    gathered_bytes_ -= std::exchange(slot.room_, 0);                // parts of it that had come before
+    if (data.size() > kSmallResultBytes && slot.sink == nullptr) {  // or somebody waits for it, and takes it now
         if (data.size() > gathered_bytes_max_ - gathered_bytes_) return slot.end(no_room_for(data.size()));
         gathered_bytes_ += slot.room_ = data.size();
     }

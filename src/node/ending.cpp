@@ -19,16 +19,15 @@ constexpr auto kShutDownLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
-// A function that waits for a call runs others on top of itself. One of those that then takes long, and waits for no call itself, may be waiting for a lock
-// that the function beneath it holds: neither will ever end. The control thread looks, because all others may be in such functions;
-// with one thread the leader itself is.
+// A function that waits for a call runs others on top of itself. One of those that then takes long, and waits for no call itself, may be
+// waiting for a lock that the function beneath it holds: neither will ever end. The control thread looks, because all others may be in
+// such functions; with one thread the leader itself is.
 void NodeCore::warn_of_deadlocks() {
     Hold hold(*this);
     const TimePoint now = Clock::now();
     const auto look_at = [&](Run& run) {
         if (run.nested_in == nullptr || run.warned || run.function == nullptr) return;
-        if (run.waits) run.noticed.reset();  // for a call, and for no lock
-        if (run.waits) return;
+        if (run.waits) return run.noticed.reset();  // for a call, and for no lock
         if (!run.noticed) run.noticed = now;
         if (now < *run.noticed + kDeadlockAfter) return;
         run.warned = true;

@@ -205,7 +205,7 @@ unsigned NodeCore::cut_off_slow_senders(TimePoint now) {
         const std::uint64_t taken = peer->link->lines_read(Traffic::calls);
         const bool goes_on = std::exchange(peer->taken_at_look, taken) != taken;
         const bool kept = peer->link->keeps_back(Traffic::calls);
-        const bool waits = peer->link->pending() && !goes_on && !peer->owes_code();
+        const bool waits = peer->link->pending() && !goes_on && !peer->owes_code() && !peer->is_behind();
         const auto next = peer->waits_to_stage ? Staging::Next::waits_here
                           : kept || waits      ? Staging::Next::other
                                                : Staging::Next::nothing;
@@ -239,11 +239,14 @@ bool NodeCore::await_room_to_reply(NodeId to, std::size_t bytes, std::size_t wai
     PeerState* const peer = to != id() ? route(to) : nullptr;
     if (peer == nullptr || peer->outbox_bytes[static_cast<std::size_t>(Traffic::replies)] < waiting) return true;
     const std::shared_ptr<PeerState> kept = peer->shared_from_this();
-    const Status room =
-        wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, {.quiet = true});
-    if (!room && room.error().code() == ErrorCode::timed_out && kept->link)
+    for (;;) {
+        const Status room =
+            wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, {.quiet = true});
+        if (room || room.error().code() != ErrorCode::timed_out || !kept->link) return room.has_value();
+        if (Clock::now() - kept->took_replies_at < kUntakenReplyFor) continue;  // slowly
         kept->link->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
-    return room.has_value();
+        return false;
+    }
 }
 
 // Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who

@@ -74,6 +74,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
     if (is_full_for(peer, traffic, bytes))
         return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
                     who(peer), outbox_bytes);
+    if (outbox.empty() && traffic == Traffic::replies) peer.took_replies_at = Clock::now();  // until here it took all
     outbox.push_back(waiting_frame(header, extra, payload));
     outbox_bytes += bytes;
     outbox_bytes_ += bytes;

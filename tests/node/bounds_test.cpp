@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <list>
 #include <thread>
 
@@ -45,6 +46,10 @@ void look_until_told(std::string_view /*in its mailbox*/) {
 std::vector<char> make() {
     ++made;
     return std::vector<char>(kResultBytes);
+}
+std::atomic<int> marked{0};
+void mark() {
+    ++marked;
 }
 std::vector<char> make_on_node_1(Here& here) {
     if (here.node() == 1) return make();
@@ -177,6 +182,22 @@ TEST_F(Staging, WhoOwesCodeIsCutOffAllTheSame) {
     is_served();
 }
 
+// Nor by calls that are not begun because it takes no results.
+TEST_F(Staging, WhoTakesNoResultsIsCutOffAllTheSame) {
+    constexpr std::size_t kEach = kStagedBytesMax / wire::kMessageBytesMax;
+    constexpr int kTooMany = static_cast<int>(4 * kBehindBytes / kResultBytes);
+    for (std::size_t begun_bytes = 0; begun_bytes < kAllStagedBytesMax; begun_bytes += kStagedBytesMax) {
+        Guest& guest = come();
+        EXPECT_EQ(guest.link.sync(within(20s), fn<make>).size(), kResultBytes);
+        const std::uint32_t handle = detail::Edge::state(guest.link)->bindings.begin()->second;
+        for (std::uint64_t number = 0; number < kEach; ++number) begin_payload(guest.link, number);
+        ASSERT_EQ(guest.link.sync(within(20s), fn<add>, 1, 2), 3);
+        for (int i = 0; i < kTooMany; ++i)
+            write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .handle = handle}, {});
+    }
+    is_served();
+}
+
 TEST_F(Staging, WhatIsTakenBackIsRoomAgain) {
     const Peer& link = come().link;
     const std::uint64_t met = meeting(link);
@@ -223,23 +244,40 @@ protected:
         NodeOptions joining = options();
         joining.listen = "127.0.0.1:0";
         joining.join = server_->address();
+        joining.own_thread = false;
+        may_make = kAnyNumber;
         behind_ = std::make_unique<Node>(joining);
+        drives_ = std::jthread([this](const std::stop_token& stop) {
+            while (!stop.stop_requested()) {
+                if (made < may_make)
+                    (void)behind_->poll(1ms);
+                else
+                    std::this_thread::sleep_for(1ms);
+            }
+        });
     }
     void TearDown() override {
+        drives_ = {};
         behind_.reset();
         Bounds::TearDown();
     }
-    // Asks for so many results, and takes none of them.
-    static void ask(const Guest& guest, int results) {
+    // Asks for so many results, and takes none of them. None comes before all are asked for: nobody's calls are begun while many of its
+    // results wait.
+    void ask(const Guest& guest, int results, int at_first) {
+        may_make = 0;
         PeerState& state = *detail::Edge::state(guest.link);
         for (int i = 0; i < results; ++i)
             write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .handle = state.bindings.begin()->second}, {});
+        const int before = marked;
+        guest.link.post(fn<mark>);
+        ASSERT_TRUE(soon([before] { return marked > before; }));
+        may_make = at_first;
     }
-    const Guest& come_and_ask(int results) {
+    const Guest& come_and_ask(int results, int at_first = kAnyNumber) {
         const Guest& guest = come();
         EXPECT_EQ(guest.link.sync(fn<make_on_node_1>).size(), kResultBytes);
         --made;
-        ask(guest, results);
+        ask(guest, results, at_first);
         return guest;
     }
     // Without the node behind.
@@ -247,7 +285,10 @@ protected:
     // What one peer may have waiting, nearly: less than that where its mailbox takes some, too.
     static constexpr int kNearlyAll = static_cast<int>(kOutboxBytesMax / kResultBytes) - 10;
     static constexpr int kPeersTooMany = static_cast<int>(kAllOutboxBytesMax / kOutboxBytesMax) + 3;
+    static constexpr int kAnyNumber = std::numeric_limits<int>::max();
+    std::atomic<int> may_make = kAnyNumber;  // it goes on beyond that to the end of what it has begun with
     std::unique_ptr<Node> behind_;
+    std::jthread drives_;
 };
 
 TEST_F(Bounds, WhoTakesNoResultsHasNoMoreCallsBegun) {
@@ -262,15 +303,20 @@ TEST_F(Bounds, WhoTakesNoResultsHasNoMoreCallsBegun) {
     for (int i = 0; i < 100; ++i) EXPECT_EQ(honest().sync(within(20s), fn<add>, i, 2), i + 2);
     EXPECT_LT(made, kMost);
     EXPECT_EQ(core.load()->peers_known(), 2U) << "it was cut off";
-    while (made < 2 * kMost) (void)guest.node.poll(1ms);  // it takes them
+    EXPECT_TRUE(soon([&] {
+        (void)guest.node.poll(1ms);  // it takes them
+        return made == 2 * kMost;
+    }));
 }
 
 TEST_F(Outboxes, WhoTakesNothingIsCutOff) {
-    constexpr int kTooMany = kNearlyAll + 100;
-    (void)come_and_ask(kTooMany);
-    EXPECT_TRUE(soon([] { return made == kTooMany || peers() == 1; }));
-    EXPECT_LT(made, kTooMany) << "all of them wait";
-    EXPECT_TRUE(soon([] { return peers() == 1; }));
+    constexpr int kTooMany = kNearlyAll + 100, kSome = kNearlyAll / 2;
+    (void)come_and_ask(kTooMany, kSome);
+    EXPECT_TRUE(soon([] { return made >= kSome; }));
+    std::this_thread::sleep_for(kTakenLately + 100ms);
+    EXPECT_EQ(peers(), 2U) << "there is room yet";
+    may_make = kAnyNumber;
+    EXPECT_TRUE(soon([] { return peers() == 1; })) << "all of them wait";
     EXPECT_EQ(honest().sync(within(20s), fn<add>, 1, 2), 3);
 }
 
