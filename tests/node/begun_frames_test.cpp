@@ -1,6 +1,7 @@
 // A frame that is being filled in place while the link that it is for is cut, and the peer met again.
 #include "bytes.hpp"
 #include "hand_made.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -57,6 +58,7 @@ TEST(BegunFrame, AThreadCallsAgainAfterAPostThatFailed) {
     (void)peer.call(entry).get();
     CallFrame frame = peer.begin(entry, 8);
     server.kill_now();
+    ASSERT_TRUE(soon([&] { return !detail::Edge::state(peer)->linked(); })) << "nobody notices";
     EXPECT_EQ(error_of([&] { frame.post(); }).code(), ErrorCode::disconnected);
     for (int i = 0; i < 3; ++i)
         EXPECT_EQ(error_of([&] { (void)peer.limited(within(std::chrono::seconds(10))).call(entry).get(); }).code(),
