@@ -457,23 +457,35 @@ private:
     std::vector<const rove_pending*> calls_;
     std::vector<Told> told_;
 };
-template <typename... Ts>
-AnyOf when_any(Call<Ts>&... calls) {
-    return AnyOf({calls.raw()...});
+namespace detail {
+template <typename T>
+inline constexpr bool kIsCall = false;
+template <typename T>
+inline constexpr bool kIsCall<Call<T>> = true;
+template <typename T>
+inline void add_pending(std::vector<const rove_pending*>& to, const Call<T>& call) {
+    to.push_back(call.raw());
 }
 template <typename T>
-AnyOf when_any(std::vector<Call<T>>& calls) {
-    std::vector<const rove_pending*> pendings;
-    for (const Call<T>& call : calls) pendings.push_back(call.raw());
-    return AnyOf(std::move(pendings));
+inline void add_pending(std::vector<const rove_pending*>& to, const std::vector<Call<T>>& calls) {
+    for (const Call<T>& call : calls) to.push_back(call.raw());
 }
-template <typename... Others>
-AnyOf when_any(Others&&...) {
-    static_assert(
-        sizeof...(Others) != sizeof...(Others),
-        "rove: rove::when_any takes Calls, or a vector of them, that have names: they stay the caller's, and a "
-        "temporary would be gone before it has ended");
-    return AnyOf({});
+template <typename T>
+inline constexpr bool kIsCalls = kIsCall<T>;
+template <typename T>
+inline constexpr bool kIsCalls<std::vector<T>> = kIsCall<T>;
+}  // namespace detail
+// Of Calls, and vectors of them, in that order.
+template <typename... Named>
+AnyOf when_any(Named&&... calls) {
+    constexpr bool have_names =
+        ((std::is_lvalue_reference_v<Named> && detail::kIsCalls<std::remove_cvref_t<Named>>) && ...);
+    static_assert(have_names,
+                  "rove: rove::when_any takes Calls that have names, and vectors of them that do: they stay the "
+                  "caller's, and a temporary would be gone before it has ended");
+    std::vector<const rove_pending*> pendings;
+    if constexpr (have_names) (detail::add_pending(pendings, calls), ...);
+    return AnyOf(std::move(pendings));
 }
 
 }  // namespace rove

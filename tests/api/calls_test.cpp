@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "nodes.hpp"
 
@@ -214,8 +215,8 @@ TEST_P(Api, WhenAllAndAny) {
     std::vector<Call<int>> race;
     race.push_back(peer().async(fn<nap>, 300));
     race.push_back(peer().async(fn<add>, 1, 1));
-    EXPECT_EQ(when_any(race).get(), 1U);
-    std::vector<Call<int>> no_calls;
+    EXPECT_EQ(when_any(std::as_const(race)).get(), 1U);
+    const std::vector<Call<int>> no_calls;
     EXPECT_EQ(error_of([&] { (void)when_any(no_calls).get(); }).code(), ErrorCode::invalid);
 }
 

@@ -1,4 +1,4 @@
-// expect: rove::when_any takes Calls, or a vector of them, that have names
+// expect: rove: rove::when_any takes Calls that have names
 #include "common.hpp"
 
 int f() {
