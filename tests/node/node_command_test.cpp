@@ -293,7 +293,7 @@ TEST(NodeCommand, SaysThatItIsOutOfDescriptorsAndGoesOn) {
 
 TEST(CallCommand, ItsTimeBoundsTheSendingToo) {
     (void)scratch();
-    const NodeProcess node;
+    const NodeProcess node({"--log", "info"});
     const std::string file = path_of("large");
     std::ofstream(file) << std::string(8'000'000, 'x');
     auto calls = std::async(std::launch::async, [&] {
@@ -301,7 +301,8 @@ TEST(CallCommand, ItsTimeBoundsTheSendingToo) {
                     "1000000", "--timeout", "1"},
                    seconds(40));
     });
-    std::this_thread::sleep_for(seconds(1));
+    EXPECT_TRUE(soon([&] { return node.log().find(": met ") != std::string::npos; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
     node.stop();
     const Ran ran = calls.get();
     node.signal(SIGCONT);
