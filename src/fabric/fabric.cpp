@@ -3,11 +3,6 @@
 #include <unistd.h>
 
 namespace rove::fabric {
-namespace {
-constexpr std::size_t index_of(Traffic traffic) {
-    return static_cast<std::size_t>(traffic);
-}
-}  // namespace
 
 // At the ring's end, without credit, or with a wrong one.
 std::byte* Link::reserve_rarely(Traffic traffic, std::size_t frame_bytes) {

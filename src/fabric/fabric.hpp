@@ -36,6 +36,9 @@ struct AwaitedSignal {
 
 enum class Traffic : std::uint8_t { calls = 0, replies = 1 };
 inline constexpr std::size_t kTrafficKinds = 2;
+constexpr std::size_t index_of(Traffic traffic) {
+    return static_cast<std::size_t>(traffic);
+}
 
 class Link : public std::enable_shared_from_this<Link> {
 public:
@@ -61,21 +64,21 @@ public:
     // no credit for it now. The caller fills the frame (all but the signal word) and publishes it before it reserves
     // again on the same traffic. Precondition: kHeaderBytes <= frame_bytes <= wire::kFrameBytesMax.
     [[nodiscard]] std::byte* reserve(Traffic traffic, std::size_t frame_bytes) {
-        RingWriter& ring = outgoing_[static_cast<std::size_t>(traffic)];
+        RingWriter& ring = outgoing_[index_of(traffic)];
         if (broken_ || !ring.connected()) return nullptr;
         if (std::byte* frame = ring.reserve(frame_bytes)) return frame;
         return reserve_rarely(traffic, frame_bytes);
     }
     // Whether there is room, or the link is broken and reserve() will say so.
     [[nodiscard]] bool has_room(Traffic traffic, std::size_t frame_bytes) {
-        RingWriter& ring = outgoing_[static_cast<std::size_t>(traffic)];
+        RingWriter& ring = outgoing_[index_of(traffic)];
         return broken_ || ring.credit_is_wrong() || !ring.connected() || ring.has_room(frame_bytes);
     }
     // Makes the reserved frame visible to the peer, and rings if the peer sleeps. Writes the header, the signal last. In line: a header
     // that its caller has put together field by field would be read back by wider loads, and they wait until all stores before them
     // are in the cache, those into the mailbox as well.
     [[gnu::always_inline]] void publish(Traffic traffic, const wire::FrameHeader& header) {
-        RingWriter& ring = outgoing_[static_cast<std::size_t>(traffic)];
+        RingWriter& ring = outgoing_[index_of(traffic)];
         const std::uint64_t position = ring.head();
         ring.publish(header);
         ++counters_.frames_sent;
@@ -90,13 +93,13 @@ public:
     // frame breaks the link: broken() tells, and nothing is delivered any more.
     [[nodiscard]] bool next(Traffic traffic, wire::Frame& frame) {
         if (!delivers()) return false;
-        const RingReader::Arrival arrival = incoming_[static_cast<std::size_t>(traffic)].next(frame);
+        const RingReader::Arrival arrival = incoming_[index_of(traffic)].next(frame);
         if (arrival == RingReader::Arrival::malformed) break_with_malformed();
         return arrival == RingReader::Arrival::frame;
     }
     // Gives the frame's room back; credits go to the peer once per bank.
     void release(Traffic traffic) {
-        RingReader& ring = incoming_[static_cast<std::size_t>(traffic)];
+        RingReader& ring = incoming_[index_of(traffic)];
         ring.release();
         ++counters_.frames_received;
         if (ring.credit_due()) transmit_credit(traffic);
@@ -106,9 +109,7 @@ public:
     [[nodiscard]] std::uint64_t hold(Traffic traffic);
     void let_go(Traffic traffic, std::uint64_t held);
     // Whether frames in use leave the peer no room for the largest frame: that it sends nothing is not its doing.
-    [[nodiscard]] bool keeps_back(Traffic traffic) const {
-        return incoming_[static_cast<std::size_t>(traffic)].keeps_back();
-    }
+    [[nodiscard]] bool keeps_back(Traffic traffic) const { return incoming_[index_of(traffic)].keeps_back(); }
     // Is there anything to deliver? Cheap; for the last look before sleep.
     [[nodiscard]] bool pending(bool calls_too = true) const {
         return delivers() && ((calls_too && incoming_[0].pending()) || incoming_[1].pending());
@@ -132,14 +133,10 @@ public:
     [[nodiscard]] const Counters& counters() const { return counters_; }
     // Where the ring stands: lines written, and lines that the peer has given back. What lies between may or may not have
     // run. (For telling the callers of what was in a dead peer's mailbox.)
-    [[nodiscard]] std::uint64_t lines_published(Traffic traffic) const {
-        return outgoing_[static_cast<std::size_t>(traffic)].head();
-    }
+    [[nodiscard]] std::uint64_t lines_published(Traffic traffic) const { return outgoing_[index_of(traffic)].head(); }
     [[nodiscard]] std::uint64_t lines_credited(Traffic traffic);
     // Lines read of what has come, ever.
-    [[nodiscard]] std::uint64_t lines_read(Traffic traffic) const {
-        return incoming_[static_cast<std::size_t>(traffic)].tail();
-    }
+    [[nodiscard]] std::uint64_t lines_read(Traffic traffic) const { return incoming_[index_of(traffic)].tail(); }
     // What lies between: whole frames, header first, in their order. What a direct peer has spoilt in its memory ends the list.
     [[nodiscard]] std::vector<ByteBuffer> untaken(Traffic traffic);
 

@@ -311,7 +311,7 @@ Status NodeCore::check_forms(const PeerState& peer, const PackageStore& package)
 bool NodeCore::RoomWait::has_room() const {
     if (!peer.linked()) return true;  // it will not come: whoever waits is told
     const bool free = traffic == Traffic::replies || !peer.frame_open;
-    return free && peer.outbox[static_cast<std::size_t>(traffic)].empty() && peer.link->has_room(traffic, bytes);
+    return free && peer.outbox[fabric::index_of(traffic)].empty() && peer.link->has_room(traffic, bytes);
 }
 
 // Credit wakes nobody by itself: whoever leads looks for those that wait for it.

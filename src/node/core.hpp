@@ -502,6 +502,7 @@ private:
     unsigned tell_of_room();
     void let_others(Lock& lock);
     [[nodiscard]] Error stopped() const;
+    void fail_unsent(PeerState& peer, const std::vector<wire::FrameHeader>& calls);
     void clean_up(PeerState& peer);
     void fail_forwarded(PeerState& peer, const std::vector<Forwarded>& calls);
 

@@ -149,7 +149,7 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
     wire::Frame frame;
     fabric::Link* const link = peer.link.get();
     if (peer.gathering != nullptr && peer.gathering->keeps_mailbox()) return 0;
-    while (link != nullptr && peer.link.get() == link && handled < kBatchMax && !peer.is_behind() &&
+    while (link != nullptr && peer.link.get() == link && handled < kBatchMax && !peer.has_backlog() &&
            link->next(Traffic::calls, frame)) {
         if (!is_plain_call(peer, frame)) {
             if (peer.gathering != nullptr && peer.gathering->takes(frame)) break;

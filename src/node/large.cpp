@@ -205,7 +205,7 @@ unsigned NodeCore::cut_off_slow_senders(TimePoint now) {
         const std::uint64_t taken = peer->link->lines_read(Traffic::calls);
         const bool goes_on = std::exchange(peer->taken_at_look, taken) != taken;
         const bool kept = peer->link->keeps_back(Traffic::calls);
-        const bool waits = peer->link->pending() && !goes_on && !peer->owes_code() && !peer->is_behind();
+        const bool waits = peer->link->pending() && !goes_on && !peer->owes_code() && !peer->has_backlog();
         const auto next = peer->waits_to_stage ? Staging::Next::waits_here
                           : kept || waits      ? Staging::Next::other
                                                : Staging::Next::nothing;
@@ -237,7 +237,7 @@ void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
 // Where so many bytes of replies wait for the caller's node already. False: it takes nothing, and is cut off for it; or has gone.
 bool NodeCore::await_room_to_reply(NodeId to, std::size_t bytes, std::size_t waiting, Lock& lock) {
     PeerState* const peer = to != id() ? route(to) : nullptr;
-    if (peer == nullptr || peer->outbox_bytes[static_cast<std::size_t>(Traffic::replies)] < waiting) return true;
+    if (peer == nullptr || peer->outbox_bytes[fabric::index_of(Traffic::replies)] < waiting) return true;
     const std::shared_ptr<PeerState> kept = peer->shared_from_this();
     for (;;) {
         const Status room =

@@ -46,7 +46,7 @@ constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
 
 // Whether the leader looks for the peer's calls: not while one that is there waits for something else, nor while a run reads them.
 bool takes_calls(const PeerState& peer) {
-    return !peer.parked && !peer.waits_to_stage && !peer.is_behind() &&
+    return !peer.parked && !peer.waits_to_stage && !peer.has_backlog() &&
            (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
 }
 

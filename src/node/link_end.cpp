@@ -64,9 +64,8 @@ void NodeCore::take_last_replies(PeerState& peer) {
 
 // Those that the member may not have taken, and those that had not left.
 void NodeCore::keep_replies_of(PeerState& peer) {
-    const auto index = static_cast<std::size_t>(Traffic::replies);
     std::vector<ByteBuffer> untaken = peer.link->untaken(Traffic::replies);
-    auto& outbox = peer.outbox[index];
+    auto& outbox = peer.outbox[fabric::index_of(Traffic::replies)];
     untaken.insert(untaken.end(), std::make_move_iterator(outbox.begin()), std::make_move_iterator(outbox.end()));
     outbox.clear();
     for (const ByteBuffer& bytes : untaken) {

@@ -32,9 +32,9 @@ inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
 inline constexpr auto kTakenLately = std::chrono::seconds(1);
 // With so many bytes of replies to take no more calls of a peer's are begun: it takes replies as fast as it can, mostly, and functions
 // answer faster.
-inline constexpr std::size_t kBehindBytes = kOutboxBytesMax / 8;
+inline constexpr std::size_t kBacklogBytes = kOutboxBytesMax / 8;
 // With so many whoever replies waits until they are taken, as the functions that had begun by then do, and those that answer later.
-inline constexpr std::size_t kFarBehindBytes = kOutboxBytesMax / 2;
+inline constexpr std::size_t kFullBacklogBytes = kOutboxBytesMax / 2;
 // Frames that wait for room, to all peers together: 16 that use all that one may.
 inline constexpr std::size_t kAllOutboxBytesMax = 16 * kOutboxBytesMax;
 // Large payloads that have been begun to one peer at once, by functions that run one on top of the other's wait: one fewer than
@@ -118,7 +118,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     // Whether a call can be written into the mailbox at once, if there is room.
     [[nodiscard]] bool clear_way() const { return linked() && outbox[0].empty() && !frame_open; }
     // Whether it has so many replies to take that none of its calls is begun. What it sent before it went is.
-    [[nodiscard]] bool is_behind() const { return !lost && outbox_bytes[1] > kBehindBytes; }
+    [[nodiscard]] bool has_backlog() const { return !lost && outbox_bytes[1] > kBacklogBytes; }
     // Whether the leader should look at it.
     [[nodiscard]] bool has_work() const {
         return link && (link->pending() || !outbox[0].empty() || !outbox[1].empty() || link->broken() != nullptr);

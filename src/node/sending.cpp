@@ -10,14 +10,11 @@
 
 namespace rove {
 
+using fabric::index_of;
 using fabric::Traffic;
 using wire::Kind;
 
 namespace {
-
-constexpr std::size_t index_of(Traffic traffic) {
-    return static_cast<std::size_t>(traffic);
-}
 
 // Known here by another name than by its id.
 bool is_foreign(const PeerState& peer) {
@@ -39,15 +36,28 @@ ByteBuffer waiting_frame(const wire::FrameHeader& header, Bytes extra, Bytes pay
 }
 
 // Whether as much waits for the peer already as may, whatever waits for the others.
-bool is_full_for(const PeerState& peer, Traffic traffic, std::size_t more) {
+bool outbox_is_full(const PeerState& peer, Traffic traffic, std::size_t more) {
     if (peer.outbox_bytes[index_of(traffic)] + more <= kOutboxBytesMax) return false;
     return traffic == Traffic::calls || Clock::now() - peer.took_replies_at > kTakenLately;
 }
 
-// A call that was sent on for someone else.
-void remember_forwarded(PeerState& peer, const wire::FrameHeader& header) {
-    if ((header.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
-    peer.sent_on.add({peer.link->lines_published(Traffic::calls), header.node, header.call, header.generation});
+// A call that node `me` sent on for someone else, whose frame ends at that position of the peer's ring.
+void remember_forwarded(PeerState& peer, NodeId me, const wire::FrameHeader& header, std::uint64_t position) {
+    if (header.kind != Kind::call || (header.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
+    peer.sent_on.add({position, header.node, header.call, header.generation}, home_of(header.node) == me);
+}
+
+// The calls of others that wait for room in the peer's mailbox. They are known as those in the mailbox are, and removed there.
+std::vector<wire::FrameHeader> take_unsent(PeerState& peer) {
+    std::vector<wire::FrameHeader> taken;
+    for (const ByteBuffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
+        wire::FrameHeader header;
+        std::memcpy(&header, waiting.data(), sizeof header);
+        if (header.kind != Kind::call || header.node == peer.my_id) continue;
+        (void)peer.sent_on.answered(header.node, header.call, header.generation);
+        taken.push_back(header);
+    }
+    return taken;
 }
 
 }  // namespace
@@ -65,17 +75,18 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
         if (std::byte* frame = peer.link->reserve(traffic, bytes)) {
             fill_body(frame, extra, payload);
             peer.link->publish(traffic, header);
-            if (header.kind == Kind::call) remember_forwarded(peer, header);
+            remember_forwarded(peer, id(), header, peer.link->lines_published(Traffic::calls));
             if (peer.link->by_messages()) wake_leader();
             return {};
         }
     }
     if (outbox_bytes_ + bytes > kAllOutboxBytesMax) cut_whom_most_waits_for(bytes);
-    if (is_full_for(peer, traffic, bytes))
+    if (outbox_is_full(peer, traffic, bytes))
         return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
                     who(peer), outbox_bytes);
     if (outbox.empty() && traffic == Traffic::replies) peer.took_replies_at = Clock::now();  // until here it took all
     outbox.push_back(waiting_frame(header, extra, payload));
+    remember_forwarded(peer, id(), header, SentOn::kWaits);
     outbox_bytes += bytes;
     outbox_bytes_ += bytes;
     wake_leader();
@@ -112,7 +123,7 @@ unsigned NodeCore::flush(PeerState& peer) {
             std::memcpy(&header, waiting.data(), sizeof header);
             fill_body(frame, {}, Bytes(waiting).subspan(wire::kHeaderBytes));
             peer.link->publish(traffic, header);
-            if (header.kind == Kind::call) remember_forwarded(peer, header);
+            remember_forwarded(peer, id(), header, peer.link->lines_published(Traffic::calls));
             peer.outbox_bytes[index_of(traffic)] -= waiting.size();
             outbox_bytes_ -= waiting.size();
             outbox.pop_front();
@@ -216,7 +227,7 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, co
     const bool whole = data.size() <= wire::kPayloadBytesMax || call.node == id() || lock == nullptr;
     if ((call.flags & wire::kNoReply) != 0 || (whole && reply_at_once(call, ran, data.whole()))) return {};
     const bool taken = whole ? lock == nullptr || await_room_to_reply(call.node, wire::kHeaderBytes + data.size(),
-                                                                      kFarBehindBytes, *lock)
+                                                                      kFullBacklogBytes, *lock)
                              : reply_in_parts(call, data, *lock);
     if (!taken)
         return end_with_error(call, Error(ErrorCode::disconnected,
@@ -296,9 +307,11 @@ Status NodeCore::send_on(const Onward& onward) {
     PeerState* peer = route(onward.node);
     if (peer == nullptr) return tl::unexpected<Error>(absent(onward.node));
     const NodeId caller = onward.header.node;
-    if ((onward.header.flags & wire::kNoReply) == 0 && home_of(caller) == id() && peer->sent_on.is_full_for(caller))
-        return fail(ErrorCode::overloaded, "{} calls of {} are on {}, the most there may be at once",
-                    SentOn::kMaxOfCaller, who(caller, {}), who(*peer));
+    if ((onward.header.flags & wire::kNoReply) == 0 && home_of(caller) == id() &&
+        peer->sent_on.is_full_for(caller, onward.header.call))
+        return fail(ErrorCode::overloaded,
+                    "as many calls are on {} for callers of {} as may be at once: {} for one, {} for all", who(*peer),
+                    name(), SentOn::kMaxOfCaller, SentOn::kMax);
     const std::shared_ptr<PackageStore> package = package_with(onward.function);
     if (callee.package == nullptr) callee.package = &package;
     return send_call(*peer, callee, onward.header, onward.payload);
@@ -365,11 +378,13 @@ void NodeCore::fail_forwarded(PeerState& peer, const std::vector<Forwarded>& cal
                     fmt::format("{} went while the call was on it; it may have run{}", who(peer), because(peer.gone)));
     for (const Forwarded& call : calls)
         (void)end_with_error({.generation = call.generation, .node = call.origin, .call = call.call}, why);
-    for (const ByteBuffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
-        wire::FrameHeader header;
-        std::memcpy(&header, waiting.data(), sizeof header);
-        if (header.node != peer.my_id) (void)end_with_error(header, why);
-    }
+}
+
+// Those that waited for room in its mailbox.
+void NodeCore::fail_unsent(PeerState& peer, const std::vector<wire::FrameHeader>& calls) {
+    const Error why(ErrorCode::disconnected,
+                    fmt::format("{} went before the call was sent on to it{}", who(peer), because(peer.gone)));
+    for (const wire::FrameHeader& call : calls) (void)end_with_error(call, why);
 }
 
 void NodeCore::bury(std::shared_ptr<fabric::Link> link) {
@@ -393,6 +408,7 @@ void NodeCore::clean_up(PeerState& peer) {
                         call_ended(slot);
                     });
     untaken_.forget(&peer);
+    const std::vector<wire::FrameHeader> unsent = take_unsent(peer);
     std::vector<Forwarded> lost;
     if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) {
         if (peer.link)
@@ -409,6 +425,7 @@ void NodeCore::clean_up(PeerState& peer) {
     foreign_.erase(peer.back);
     memory_.free_all_of(peer.back);
     fail_forwarded(peer, lost);
+    fail_unsent(peer, unsent);
     for (PeerState* const member : members_)
         if (member != nullptr) member->sent_on.left(peer.back);
     lack_what_was_asked_of(peer);

@@ -7,20 +7,22 @@ namespace rove {
 
 SentOn::Calls::iterator SentOn::erase(Calls::iterator call) {
     places_by_age_.erase(call->second.age);
+    passing_ -= call->second.age.first ? 1 : 0;
     const auto count = count_of_.find(call->second.call.origin);
     if (--count->second == 0) count_of_.erase(count);
     return calls_.erase(call);
 }
 
-void SentOn::add(const Forwarded& call) {
+void SentOn::add(const Forwarded& call, bool passes_here) {
     const std::uint64_t at = place(call.origin, call.call);
     if (const auto before = calls_.find(at); before != calls_.end()) erase(before);
     if (calls_.size() >= kMax) erase(calls_.find(places_by_age_.begin()->second));
-    const std::uint64_t age = next_age_++;
+    const Age age{passes_here, next_age_++};
     try {
         places_by_age_.emplace(age, at);
         calls_.emplace(at, Entry{call, age});
         ++count_of_[call.origin];
+        passing_ += passes_here ? 1 : 0;
     } catch (const std::bad_alloc&) {
         places_by_age_.erase(age);
         calls_.erase(at);
@@ -56,7 +58,9 @@ void SentOn::were_taken() {
     for (auto& [at, entry] : calls_) entry.call.position = 0;
 }
 
-bool SentOn::is_full_for(NodeId origin) const {
+bool SentOn::is_full_for(NodeId origin, std::uint16_t call) const {
+    if (calls_.contains(place(origin, call))) return false;  // it takes that one's place
+    if (passing_ >= kMax) return true;
     const auto count = count_of_.find(origin);
     return count != count_of_.end() && count->second >= kMaxOfCaller;
 }
@@ -66,6 +70,7 @@ std::vector<Forwarded> SentOn::take_all() {
     for (const auto& [at, entry] : std::exchange(calls_, {})) taken.push_back(entry.call);
     count_of_.clear();
     places_by_age_.clear();
+    passing_ = 0;
     return taken;
 }
 

@@ -170,7 +170,7 @@ TEST(AbsentMembers, SayWhichCallsWentWithAProcess) {
         SentOn calls;
         for (const Forwarded& each : {Forwarded{.position = 0, .origin = 7, .call = first, .generation = 1},
                                       Forwarded{.position = 0, .origin = 7, .call = 9, .generation = 2}})
-            calls.add(each);
+            calls.add(each, true);
         return calls;
     };
     absent.lost(1, process(1), "cut", calls(1));

@@ -185,7 +185,7 @@ TEST_F(Staging, WhoOwesCodeIsCutOffAllTheSame) {
 // Nor by calls that are not begun because it takes no results.
 TEST_F(Staging, WhoTakesNoResultsIsCutOffAllTheSame) {
     constexpr std::size_t kEach = kStagedBytesMax / wire::kMessageBytesMax;
-    constexpr int kTooMany = static_cast<int>(4 * kBehindBytes / kResultBytes);
+    constexpr int kTooMany = static_cast<int>(4 * kBacklogBytes / kResultBytes);
     for (std::size_t begun_bytes = 0; begun_bytes < kAllStagedBytesMax; begun_bytes += kStagedBytesMax) {
         Guest& guest = come();
         EXPECT_EQ(guest.link.sync(within(20s), fn<make>).size(), kResultBytes);
@@ -292,14 +292,14 @@ protected:
 };
 
 TEST_F(Bounds, WhoTakesNoResultsHasNoMoreCallsBegun) {
-    constexpr int kMost = static_cast<int>((2 * kBehindBytes + fabric::kRingBytes) / kResultBytes);
+    constexpr int kMost = static_cast<int>((2 * kBacklogBytes + fabric::kRingBytes) / kResultBytes);
     Guest& guest = come();
     EXPECT_EQ(guest.link.sync(fn<make>).size(), kResultBytes);
     PeerState& state = *detail::Edge::state(guest.link);
     made = 0;
     for (int i = 0; i < 2 * kMost; ++i)
         write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .handle = state.bindings.begin()->second}, {});
-    ASSERT_TRUE(soon([] { return made * kResultBytes > kBehindBytes; }));
+    ASSERT_TRUE(soon([] { return made * kResultBytes > kBacklogBytes; }));
     for (int i = 0; i < 100; ++i) EXPECT_EQ(honest().sync(within(20s), fn<add>, i, 2), i + 2);
     EXPECT_LT(made, kMost);
     EXPECT_EQ(core.load()->peers_known(), 2U) << "it was cut off";

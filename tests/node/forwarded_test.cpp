@@ -13,16 +13,31 @@
 namespace rove::test {
 namespace {
 
-class Forwarded : public testing::TestWithParam<const char*> {};
+// A node that joins another one.
+struct Joined {
+    NodeProcess first, target;
+    explicit Joined(const std::vector<std::string>& options) : first(options), target(with(options, first.address())) {}
+
+private:
+    static std::vector<std::string> with(std::vector<std::string> options, const std::string& address) {
+        options.insert(options.end(), {"--join", address});
+        return options;
+    }
+};
+
+class Forwarded : public testing::TestWithParam<const char*> {
+protected:
+    void SetUp() override { (void)scratch(); }
+    [[nodiscard]] static std::vector<std::string> on_fabric(std::vector<std::string> more = {}) {
+        more.insert(more.end(), {"--fabric", GetParam()});
+        return more;
+    }
+};
 
 // More than the mailbox holds, so that some wait in the outbox, and leave it when the target has worked for a while.
 TEST_P(Forwarded, AllFailWhenTheirTargetDiesAlsoThoseThatHadWaited) {
-    (void)scratch();
-    const std::vector<std::string> common{"--fabric", GetParam(), "--threads", "1"};
-    NodeProcess first(common);
-    std::vector<std::string> joining = common;
-    joining.insert(joining.end(), {"--join", first.address()});
-    NodeProcess target(joining);
+    Joined nodes(on_fabric({"--threads", "1"}));
+    [[maybe_unused]] auto& [first, target] = nodes;
     Node node;
     const Peer peer = node.connect(first.address());
     const Package relay = Package::open(package("relay.c"));
@@ -54,12 +69,8 @@ TEST_P(Forwarded, AllFailWhenTheirTargetDiesAlsoThoseThatHadWaited) {
 
 // A function that runs long keeps its frame's place in the mailbox where its call was sent on, whatever is sent behind it.
 TEST_P(Forwarded, ALongOneFailsToo) {
-    (void)scratch();
-    const std::vector<std::string> common{"--fabric", GetParam()};
-    NodeProcess first(common);
-    std::vector<std::string> joining = common;
-    joining.insert(joining.end(), {"--join", first.address()});
-    NodeProcess target(joining);
+    Joined nodes(on_fabric());
+    [[maybe_unused]] auto& [first, target] = nodes;
     Node node;
     const Peer peer = node.connect(first.address());
     const Package relay = Package::open(package("relay.c"));
@@ -82,12 +93,8 @@ TEST_P(Forwarded, ALongOneFailsToo) {
 
 // The target has run them, and gave their places back, but had no room for the answers: those go with it.
 TEST_P(Forwarded, ThoseWhoseAnswersWentWithTheirTargetFailToo) {
-    (void)scratch();
-    const std::vector<std::string> common{"--fabric", GetParam(), "--threads", "1"};
-    NodeProcess first(common);
-    std::vector<std::string> joining = common;
-    joining.insert(joining.end(), {"--join", first.address()});
-    NodeProcess target(joining);
+    Joined nodes(on_fabric({"--threads", "1"}));
+    [[maybe_unused]] auto& [first, target] = nodes;
     Node node;
     const Peer peer = node.connect(first.address()), there = node.connect(target.address());
     const Package relay = Package::open(package("relay.c")), basics = Package::open(package("basics.c"));
@@ -127,12 +134,8 @@ TEST_P(Forwarded, ThoseWhoseAnswersWentWithTheirTargetFailToo) {
 
 // More come and go before it, from many places of their caller's table, and behind it, from one.
 TEST_P(Forwarded, ThoseThatAreKeptThereFailTooHoweverManyWereSentOnBesideThem) {
-    (void)scratch();
-    const std::vector<std::string> common{"--fabric", GetParam()};
-    NodeProcess first(common);
-    std::vector<std::string> joining = common;
-    joining.insert(joining.end(), {"--join", first.address()});
-    NodeProcess target(joining);
+    Joined nodes(on_fabric());
+    [[maybe_unused]] auto& [first, target] = nodes;
     Node node;
     const Peer peer = node.connect(first.address());
     const Entry entry = Package::open(package("relay.c")).entry("relay_and_keep");
@@ -154,12 +157,8 @@ TEST_P(Forwarded, ThoseThatAreKeptThereFailTooHoweverManyWereSentOnBesideThem) {
 
 // One caller cannot have so many there that others' are forgotten.
 TEST_P(Forwarded, MoreThanACallersShareAreRefused) {
-    (void)scratch();
-    const std::vector<std::string> common{"--fabric", GetParam()};
-    NodeProcess first(common);
-    std::vector<std::string> joining = common;
-    joining.insert(joining.end(), {"--join", first.address()});
-    const NodeProcess target(joining);
+    Joined nodes(on_fabric());
+    [[maybe_unused]] auto& [first, target] = nodes;
     Node greedy, modest;
     const Entry entry = Package::open(package("relay.c")).entry("relay_and_keep");
     const Peer peer = greedy.connect(first.address());
@@ -170,14 +169,41 @@ TEST_P(Forwarded, MoreThanACallersShareAreRefused) {
     EXPECT_EQ(text(modest.connect(first.address()).call(entry, bytes("\1")).get()), "\1");
 }
 
+// Those that wait for room in the mailbox count as those in it do; and they end as those do.
+TEST_P(Forwarded, ThoseThatWaitForRoomCountToo) {
+    Joined nodes(on_fabric());
+    auto& [first, target] = nodes;
+    Node node;
+    const Package package = Package::open(test::package("relay.c"));
+    const Entry slow = package.entry("relay"), entry = package.entry("relay_and_keep");
+    const Peer peer = node.connect(first.address());
+    const std::string large(16 * 1024, '\1');
+    for (const Entry& each : {slow, entry}) ASSERT_EQ(text(peer.call(each, bytes("\1")).get()), "\1");
+    for (const bool lives : {true, false}) {
+        target.stop();
+        std::vector<RawCall> calls;
+        for (int i = 0; i < 100; ++i) calls.push_back(peer.call(slow, bytes(large)));  // more than the mailbox holds
+        while (calls.size() < SentOn::kMaxOfCaller) calls.push_back(peer.call(entry, bytes("\1")));
+        const Error error = error_of([&] { (void)peer.call(entry, bytes("\1")).get(); });
+        EXPECT_NE(std::string(error.what()).find("not forwarded"), std::string::npos) << error.what();
+        if (lives)
+            target.signal(SIGCONT);
+        else
+            target.kill_now();
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+            ASSERT_TRUE(calls[i].wait_for(std::chrono::seconds(20))) << "nobody tells of call " << i;
+            if (lives)
+                EXPECT_EQ(text(calls[i].get()), "\1");
+            else
+                EXPECT_EQ(error_of([&] { (void)calls[i].get(); }).code(), ErrorCode::disconnected);
+        }
+    }
+}
+
 // Its node cannot tell the one that answers to wait. What waits there then is more than it keeps for one that takes nothing.
 TEST_P(Forwarded, WhoTakesMuchSlowlyIsNotCutOff) {
-    (void)scratch();
-    const std::vector<std::string> common{"--fabric", GetParam()};
-    const NodeProcess first(common);
-    std::vector<std::string> joining = common;
-    joining.insert(joining.end(), {"--join", first.address()});
-    NodeProcess target(joining);
+    Joined nodes(on_fabric());
+    [[maybe_unused]] auto& [first, target] = nodes;
     Node node({.own_thread = false});
     const Package package = Package::open(rove::test::package("relay.c"));
     const Entry entry = package.entry("relay_much");

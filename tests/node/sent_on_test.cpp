@@ -12,8 +12,8 @@ Forwarded call_of(NodeId origin, unsigned call, std::uint64_t position = 1, std:
 
 TEST(SentOn, AnAnswerEndsOne) {
     SentOn calls;
-    calls.add(call_of(7, 1));
-    calls.add(call_of(7, 2));
+    calls.add(call_of(7, 1), true);
+    calls.add(call_of(7, 2), true);
     EXPECT_FALSE(calls.answered(8, 1, 1)) << "another caller's";
     EXPECT_FALSE(calls.answered(7, 1, 2)) << "another call's from the same place";
     EXPECT_TRUE(calls.answered(7, 1, 1));
@@ -25,8 +25,8 @@ TEST(SentOn, AnAnswerEndsOne) {
 
 TEST(SentOn, AnotherFromTheSamePlaceTakesItsPlace) {
     SentOn calls;
-    calls.add(call_of(7, 1, 1, 1));
-    calls.add(call_of(7, 1, 2, 2));
+    calls.add(call_of(7, 1, 1, 1), true);
+    calls.add(call_of(7, 1, 2, 2), true);
     ASSERT_EQ(calls.size(), 1U);
     EXPECT_EQ(calls.take_all()[0].generation, 2U);
 }
@@ -34,10 +34,10 @@ TEST(SentOn, AnotherFromTheSamePlaceTakesItsPlace) {
 TEST(SentOn, ACallersGoWithIt) {
     SentOn calls;
     for (const NodeId origin : {6U, 7U, 8U})
-        for (const unsigned call : {0U, 1U, 65535U}) calls.add(call_of(origin, call));
+        for (const unsigned call : {0U, 1U, 65535U}) calls.add(call_of(origin, call), true);
     calls.left(7);
     for (const Forwarded& each : calls.take_all()) EXPECT_NE(each.origin, 7U);
-    calls.add(call_of(6, 0));
+    calls.add(call_of(6, 0), true);
     calls.left(5);
     EXPECT_EQ(calls.size(), 1U);
 }
@@ -45,8 +45,8 @@ TEST(SentOn, ACallersGoWithIt) {
 TEST(SentOn, TheOldestIsForgottenBeyondItsBound) {
     SentOn calls;
     for (unsigned i = 0; i < SentOn::kMax; ++i)
-        calls.add(call_of(100'000 - i, i));  // places go down as they get younger
-    calls.add(call_of(7, 1));
+        calls.add(call_of(100'000 - i, i), true);  // places go down as they get younger
+    calls.add(call_of(7, 1), true);
     EXPECT_EQ(calls.size(), SentOn::kMax);
     EXPECT_FALSE(calls.answered(100'000, 0, 1));
     EXPECT_TRUE(calls.answered(99'999, 1, 1));
@@ -56,20 +56,55 @@ TEST(SentOn, TheOldestIsForgottenBeyondItsBound) {
 TEST(SentOn, ACallerHasAShareOnly) {
     SentOn calls;
     for (unsigned i = 0; i < SentOn::kMaxOfCaller; ++i) {
-        EXPECT_FALSE(calls.is_full_for(7));
-        calls.add(call_of(7, i));
+        EXPECT_FALSE(calls.is_full_for(7, static_cast<std::uint16_t>(i)));
+        calls.add(call_of(7, i), true);
     }
-    EXPECT_TRUE(calls.is_full_for(7));
-    EXPECT_FALSE(calls.is_full_for(8));
-    calls.add(call_of(7, 0, 1, 2));
-    EXPECT_TRUE(calls.is_full_for(7)) << "it took the place of another one";
+    EXPECT_TRUE(calls.is_full_for(7, SentOn::kMaxOfCaller));
+    EXPECT_FALSE(calls.is_full_for(8, 0));
+    EXPECT_FALSE(calls.is_full_for(7, 0)) << "it takes the place of another one";
+    calls.add(call_of(7, 0, 1, 2), true);
+    EXPECT_TRUE(calls.is_full_for(7, SentOn::kMaxOfCaller));
     EXPECT_TRUE(calls.answered(7, 0, 2));
-    EXPECT_FALSE(calls.is_full_for(7));
+    EXPECT_FALSE(calls.is_full_for(7, SentOn::kMaxOfCaller));
+}
+
+TEST(SentOn, ThoseWhoseAnswersPassHereAreNotForgotten) {
+    SentOn calls;
+    constexpr unsigned kCallers = SentOn::kMax / SentOn::kMaxOfCaller;
+    calls.add(call_of(100, 0), true);
+    for (unsigned i = 0; i < SentOn::kMax; ++i) calls.add(call_of(200, i), false);
+    EXPECT_EQ(calls.size(), SentOn::kMax);
+    for (unsigned i = 1; i < SentOn::kMaxOfCaller; ++i) calls.add(call_of(100, i), true);
+    for (unsigned caller = 1; caller < kCallers; ++caller)
+        for (unsigned i = 0; i < SentOn::kMaxOfCaller; ++i) {
+            ASSERT_FALSE(calls.is_full_for(100 + caller, static_cast<std::uint16_t>(i)));
+            calls.add(call_of(100 + caller, i), true);
+        }
+    EXPECT_EQ(calls.size(), SentOn::kMax);
+    EXPECT_TRUE(calls.is_full_for(300, 0)) << "for all callers at this node together";
+    EXPECT_TRUE(calls.answered(100, 0, 1));
+    EXPECT_FALSE(calls.is_full_for(300, 0));
+    calls.left(101);
+    calls.add(call_of(200, 0), false);
+    EXPECT_FALSE(calls.is_full_for(101, 0));
+    EXPECT_EQ(calls.take_all().size(), SentOn::kMax - SentOn::kMaxOfCaller);
+    EXPECT_FALSE(calls.is_full_for(300, 0));
+}
+
+TEST(SentOn, OneThatWaitsIsBehindAnyPosition) {
+    SentOn calls;
+    calls.add(call_of(7, 1, SentOn::kWaits), true);
+    calls.add(call_of(7, 2, 5), true);
+    calls.add(call_of(7, 1, 4), true);  // it has left
+    EXPECT_TRUE(calls.take_behind(5).empty());
+    calls.add(call_of(7, 3, SentOn::kWaits), true);
+    ASSERT_EQ(calls.take_behind(5).size(), 1U);
+    EXPECT_EQ(calls.size(), 2U);
 }
 
 TEST(SentOn, SomeHaveNotBeenTaken) {
     SentOn calls;
-    for (unsigned i = 1; i <= 4; ++i) calls.add(call_of(7, i, i));
+    for (unsigned i = 1; i <= 4; ++i) calls.add(call_of(7, i, i), true);
     const auto untaken = calls.take_behind(2);
     ASSERT_EQ(untaken.size(), 2U);
     EXPECT_EQ(untaken[0].call, 3);

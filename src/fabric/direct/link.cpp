@@ -106,7 +106,7 @@ Status DirectLink::connect(Bytes peer_offer) {
 
 void DirectLink::transmit_credit(Traffic traffic) {
     if (!remote_) return;
-    const auto i = static_cast<std::size_t>(traffic);  // partner: RingWriter::load_credit
+    const auto i = index_of(traffic);  // partner: RingWriter::load_credit
     std::atomic_ref(remote_->credits[i]).store(incoming_[i].given_back(), std::memory_order_release);
 }
 

@@ -77,7 +77,7 @@ void ChaosLink::transmit(Traffic traffic, std::uint64_t position, std::size_t by
 }
 
 void ChaosLink::transmit_credit(Traffic traffic) {
-    credits_.push_back({traffic, incoming_[static_cast<std::size_t>(traffic)].given_back(),
+    credits_.push_back({traffic, incoming_[index_of(traffic)].given_back(),
                         static_cast<unsigned>(below(options_.credit_turns_max + 1))});
 }
 

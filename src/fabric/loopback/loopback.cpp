@@ -79,7 +79,7 @@ Status LoopbackLink::connect(Bytes peer_offer) {
 }
 
 void LoopbackLink::transmit_credit(Traffic traffic) {
-    const auto i = static_cast<std::size_t>(traffic);
+    const auto i = index_of(traffic);
     if (!remote_) return;
     // Partner: RingWriter::load_credit.
     std::atomic_ref(remote_->region.credits[i]).store(incoming_[i].given_back(), std::memory_order_release);

@@ -24,9 +24,6 @@ constexpr unsigned kReadsMax = 2;
 constexpr std::size_t kPopulatedBytes = 64 * 1024;
 constexpr std::size_t kSignalBytes = sizeof(wire::FrameHeader::signal);
 
-constexpr std::size_t index_of(Traffic traffic) {
-    return static_cast<std::size_t>(traffic);
-}
 constexpr bool is_credit(StreamKind kind) {
     return kind == StreamKind::credit_of_calls || kind == StreamKind::credit_of_replies;
 }

@@ -27,10 +27,6 @@ bool is_shared_mapping(const void* at) {
     return false;
 }
 
-constexpr std::size_t index_of(Traffic traffic) {
-    return static_cast<std::size_t>(traffic);
-}
-
 template <typename T>
 Bytes raw(const T& value) {
     return std::as_bytes(std::span(&value, 1));
