@@ -19,6 +19,8 @@ namespace rove::code {
 
 class Pace {
 public:
+    // What takes longer is long.
+    static constexpr Duration kShort = std::chrono::microseconds(500);
     [[nodiscard]] bool is_long() const { return is_long_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool is_short() const { return is_short_.load(std::memory_order_relaxed); }
     // Long, as far as is known, but perhaps by chance.
@@ -51,7 +53,6 @@ public:
     void give_place() { --places_; }
 
 private:
-    static constexpr Duration kShort = std::chrono::microseconds(500);
     static constexpr unsigned kLongEnds = 3;
     static void set(std::atomic<bool>& which, bool to) { which.store(to, std::memory_order_relaxed); }
     std::atomic<bool> is_long_{false}, is_short_{false};

@@ -141,10 +141,6 @@ public:
 
     // Calls that must end in time.
     void limit(Id id, TimePoint deadline);
-    [[nodiscard]] bool is_limited(Id id) {
-        const CallSlot* found = find(id);
-        return found != nullptr && found->timed_;
-    }
     [[nodiscard]] std::optional<TimePoint> first_deadline() const {
         return timers_.empty() ? std::nullopt : std::optional(timers_.begin()->first);
     }

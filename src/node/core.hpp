@@ -256,8 +256,7 @@ private:
     struct Lead {
         Lock& lock;
         Baton::Turn turn;
-        bool limited = false;  // it waits with a time limit: what may run long is left to a follower
-        Watch watch{};         // what it spins on
+        Watch watch{};  // what it spins on
         // It waits for a short time, in which nothing must run on top of it: functions are left to others.
         bool holds_back = false;
         LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
@@ -266,7 +265,6 @@ private:
     // How a thread waits.
     struct Manner {
         bool quiet = false;       // it takes replies and parts, and runs no function on top of the one that it is in
-        bool limited = false;     // what may run long is left to others
         bool holds_back = false;  // as quiet, but it leads where others could: only for a short time
         LargeTurns::Turn* turn = nullptr;  // that it keeps meanwhile: others pass it while a function runs on top
     };
@@ -332,8 +330,8 @@ private:
     void set_aside(Run& run);
     void begin_run(Run& run);
     void end_run(Run& run);
-    void take_place(const Run& run);
-    void give_place(const Run& run);
+    void take_place(Run& run);
+    void give_place(Run& run);
     void make_way(Lead& lead);
     void let_in_who_want() const;
     template <typename Done>
@@ -369,7 +367,7 @@ private:
         TrimAtEnd memory;
     };
     [[nodiscard]] Afterwards free_slot(CallTable::Id id);
-    void leave_memory(CallSlot& slot);
+    void leave_memory(CallSlot& slot) noexcept;
     void on_late_reply(PeerState* from, const wire::Frame& frame);
     void free_memory(PeerState& peer, Bytes place);
     [[nodiscard]] std::shared_ptr<NodeCore> last_use();
@@ -502,9 +500,9 @@ private:
     unsigned tell_of_room();
     void let_others(Lock& lock);
     [[nodiscard]] Error stopped() const;
-    void fail_unsent(PeerState& peer, const std::vector<wire::FrameHeader>& calls);
     void clean_up(PeerState& peer);
     void fail_forwarded(PeerState& peer, const std::vector<Forwarded>& calls);
+    void fail_unsent(PeerState& peer, const std::vector<wire::FrameHeader>& calls);
 
     // ---- a link's end (link_end.cpp)
     [[nodiscard]] static bool awaits_goodbye(PeerState& peer);

@@ -327,12 +327,11 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
     return function;
 }
 
-// A function that is known to run long is not for a thread that waits for a call and leads meanwhile; nor is one that may run long for
-// a thread whose wait has a limit, nor any for one that is in the middle of sending a payload.
+// A thread that waits for a call and leads meanwhile runs only functions that have been short: it would be kept by another. One that is
+// in the middle of sending a payload runs none.
 bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
     if (lead.turn.own || !baton_.has_followers()) return false;
-    const bool may_be_long = lead.limited ? !function.pace.is_short() : function.pace.is_long();
-    if (!may_be_long && lead.turn_beneath == nullptr) return false;
+    if (function.pace.is_short() && lead.turn_beneath == nullptr) return false;
     leave_to_others(lead);
     return true;
 }

@@ -38,7 +38,7 @@ constexpr unsigned kHousekeepingSteps = 1024;
 constexpr unsigned kProgressSteps = 64;
 // How often the follower on watch looks at the leader. A function is long when it is seen at two looks, so after one to two
 // of these. 2,000 looks a second cost 0.5 % of a core, and a spinning leader is pushed aside for 3 us at most of them.
-constexpr auto kWatchEvery = std::chrono::microseconds(500);
+constexpr auto kWatchEvery = code::Pace::kShort;
 // While the leader sleeps. To be woken with it would cost the call that wakes it; this costs 0.1 % of a core.
 constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
 // How often the thread that stands by looks whether anybody else is there. It is the last one, and seldom needed: 20 looks a second.
@@ -155,16 +155,17 @@ void NodeCore::step_aside() {
 void NodeCore::look_once(Lock& lock) {
     if (in_user_code_.core != this && own_threads_ > 0) return;
     step_aside();
+    const bool is_beneath = in_user_code_.core == this;
+    if (is_beneath) in_user_code_.run->noticed.reset();  // it waits for a call, and for no lock
     const Baton::Asked asked = baton_.ask();
     tell(asked.tell);
     if (!asked.leads) return;
-    const unsigned beneath = in_user_code_.core == this ? 1 : 0;
     Lead lead{.lock = lock, .turn = {.own = false, .quiet = no_nesting_ > 0 || is_deep()}};
-    nested_ += beneath;
+    nested_ += is_beneath ? 1 : 0;
     take_lead(lead);
     (void)work(lead);
     if (!lost(lead)) give_lead(lead);
-    nested_ -= beneath;
+    nested_ -= is_beneath ? 1 : 0;
 }
 
 unsigned NodeCore::serve_all(Lead& lead) {
@@ -392,19 +393,21 @@ void NodeCore::end_run(Run& run) {
     if (run.replaced) take_thread_back(run);
     if (run.function != nullptr) {
         const TimePoint read_at = std::max(run.begun, run.large_read_at.load(std::memory_order_relaxed));
-        run.function->pace.ended(Clock::now() - read_at, read_at - run.begun);
+        run.function->pace.ended(Clock::now() - read_at - run.waited, read_at - run.begun);
     }
     give_place(run);
     run.entered.reset();
     run.let_go();
 }
 
-void NodeCore::take_place(const Run& run) {
+void NodeCore::take_place(Run& run) {
+    if (std::exchange(run.has_place, true)) return;
     ++long_runs_;
     if (run.function != nullptr) run.function->pace.take_place();
 }
 
-void NodeCore::give_place(const Run& run) {
+void NodeCore::give_place(Run& run) {
+    if (!std::exchange(run.has_place, false)) return;
     if (run.function != nullptr) run.function->pace.give_place();
     if (long_runs_-- >= options_.threads) wake_leader();  // another one may begin
 }

@@ -28,10 +28,10 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     }
     if (run_waits) give_place(*here.run);
     if (here.run != nullptr) here.run->waits = true;
+    const TimePoint waits_since = here.run != nullptr ? Clock::now() : TimePoint{};
     nested_ += here.core != nullptr ? 1 : 0;
     Lead lead{.lock = lock,
               .turn = {.own = false, .quiet = quiet},
-              .limited = manner.limited || deadline,
               .holds_back = manner.holds_back,
               .turn_beneath = manner.turn};
     baton_.begin_wait();
@@ -59,7 +59,9 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     tell(baton_.end_wait());
     nested_ -= here.core != nullptr ? 1 : 0;
     if (run_waits) take_place(*here.run);
-    if (here.run != nullptr) here.run->waits = false;
+    if (here.run == nullptr) return is_done;
+    here.run->waits = false;
+    here.run->waited += Clock::now() - waits_since;
     return is_done;
 }
 

@@ -105,8 +105,8 @@ void NodeCore::keep_thread(rove_here& here) {
         if (own_thread_ != nullptr && own_thread_->of == this && run != nullptr && run->handed_over &&
             kept_threads_ < kKeptThreadsMax && add_own_thread(&NodeCore::serve_own_thread)) {
             ++kept_threads_;
-            give_place(*run);  // those beneath have given theirs
             for (Run* each = run; each != nullptr; each = each->beneath) {
+                give_place(*each);
                 std::erase(long_run_list_, each);
                 --busy_;  // the node's end does not wait for it
             }
@@ -139,7 +139,7 @@ void NodeCore::expect_memory(CallTable::Id id) {
 }
 
 // Whoever waited for the call gives it up: before its answer has come, or with it.
-void NodeCore::leave_memory(CallSlot& slot) {
+void NodeCore::leave_memory(CallSlot& slot) noexcept try {
     const auto peer =
         std::find_if(peers_.begin(), peers_.end(), [&](const auto& each) { return each.get() == slot.peer; });
     if (peer == peers_.end() || !(*peer)->linked()) return;
@@ -147,6 +147,7 @@ void NodeCore::leave_memory(CallSlot& slot) {
         free_memory(**peer, slot.data());
     else if (!slot.error() || slot.error()->node() == Error::no_node)  // it was late, or cancelled
         untaken_.expect(slot.id(), peer->get());
+} catch (const std::bad_alloc&) {  // it stays on its node until this one goes
 }
 
 // To a call that was forgotten, or has ended without it: because it was late, was cancelled, or a node on the way went.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <mutex>
 
 #include "base/made_once.hpp"
@@ -62,7 +63,12 @@ private:
                                   whole.substr(line.color_range_end));
             whole = colored;
         }
-        (void)!::write(STDERR_FILENO, whole.data(), whole.size());  // a terminal that has gone takes nothing
+        while (!whole.empty()) {
+            const ssize_t taken = ::write(STDERR_FILENO, whole.data(), whole.size());
+            if (taken < 0 && errno == EINTR) continue;
+            if (taken <= 0) return;  // a terminal that has gone
+            whole.remove_prefix(static_cast<std::size_t>(taken));
+        }
     }
     static std::string_view color_of(spdlog::level::level_enum level) {
         if (level >= spdlog::level::err) return "\033[31m\033[1m";   // red

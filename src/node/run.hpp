@@ -34,11 +34,13 @@ struct Run {
     std::optional<TimePoint> noticed{};  // by whoever looks for deadlocks
     bool warned = false;                 // of one
     bool waits = false;                  // for a call, in the thread that it runs in
+    bool has_place = false;              // among the functions that run long
     bool replaced = false;  // it has waited quietly on a thread of the node's own, which has another one in its place
     const code::Function* nested_in = nullptr;  // the function that waits beneath it in the same thread
     rove_here* here = nullptr;                  // of a function that runs
     Run* beneath = nullptr;                     // what waits there, where that is this node's as well
     TimePoint begun{};
+    Duration waited{};                      // for calls, since then
     std::shared_ptr<fabric::Link> holds{};  // `link`, where …
     std::uint64_t held = 0;                 // … the frame is held in its mailbox
     Gathering* gathering = nullptr;         // while it reads its payload, which is still arriving

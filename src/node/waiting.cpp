@@ -14,7 +14,7 @@ constexpr auto kPollAgain = std::chrono::milliseconds(1);
 }  // namespace
 
 bool NodeCore::wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline) {
-    return lead_until(lock, deadline, [this, id] { return has_ended(id); }, {.limited = calls_.is_limited(id)});
+    return lead_until(lock, deadline, [this, id] { return has_ended(id); });
 }
 
 bool NodeCore::wait(CallTable::Id id, std::optional<TimePoint> deadline) {

@@ -1,5 +1,6 @@
 // Functions and callbacks that fork, or end their thread: the child has no node, and the node keeps its thread.
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -93,6 +94,13 @@ int add(int a, int b) {
 void wait_for_nap_on(Here& here) {
     here.caller().sync(fn<nap_on>);
 }
+void poll_for_nap_on(Here& here) {
+    const Call<void> call = here.caller().async(fn<nap_on>);
+    while (!call.done()) sched_yield();
+}
+void end_thread_if(bool ends) {
+    if (ends) pthread_exit(nullptr);
+}
 
 }  // namespace
 
@@ -156,6 +164,7 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadEndsThoseThatWaitBeneathIt) {
     stop = false;
     Call<void> lower = to.async(fn<wait_for_nap_on>), upper = to.async(fn<wait_for_nap_on>);
     for (int i = 0; i < 10'000 && napping < 2; ++i) std::this_thread::sleep_for(1ms);
+    ASSERT_EQ(napping, 2);
     EXPECT_EQ(error_of([&] { to.sync(within(30s), fn<end_thread>); }).code(), ErrorCode::failed);
     for (Call<void>* const call : {&lower, &upper}) {
         ASSERT_TRUE(call->wait_for(20s)) << "nobody answers it";
@@ -170,7 +179,31 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadEndsThoseThatWaitBeneathIt) {
     stop = true;
 }
 
-// In whose frames nothing catches.
+// One that asks again and again whether its call has ended has a place among those that run long, which is another one's then.
+TEST_P(FunctionForks, AFunctionThatEndsItsThreadGivesThePlacesBeneathItBack) {
+    NodeOptions one = options(true);
+    one.threads = 1;
+    Node server(one);
+    const Peer to = node_->connect(server.address());
+    napping = 0;
+    stop = true;
+    to.sync(within(30s), fn<poll_for_nap_on>);
+    to.sync(within(30s), fn<end_thread_if>, false);  // both are known to be short
+    napping = 0;
+    stop = false;
+    std::vector<Call<void>> polls;
+    for (int i = 0; i < 2; ++i) polls.push_back(to.async(fn<poll_for_nap_on>));
+    for (int i = 0; i < 10'000 && napping < 2; ++i) std::this_thread::sleep_for(1ms);
+    ASSERT_EQ(napping, 2);
+    EXPECT_EQ(error_of([&] { to.sync(within(30s), fn<end_thread_if>, true); }).code(), ErrorCode::failed);
+    const std::size_t beneath = when_any(polls).get();
+    EXPECT_EQ(error_of([&] { polls[beneath].get(); }).code(), ErrorCode::failed);
+    stop = true;
+    EXPECT_TRUE(polls[1 - beneath].wait_for(20s)) << "it is beneath that one as well, or ends now";
+    to.sync(within(30s), fn<nap>);
+    EXPECT_NO_THROW(to.sync(within(10s), fn<nap>)) << "known to run long, and nobody begins it";
+}
+
 // What it had in the mailbox is given back, and its place among functions that run long.
 TEST_P(FunctionForks, AFunctionThatEndsItsThreadKeepsNothing) {
     EXPECT_EQ(error_of([&] { (void)peer().sync(fn<end_thread_with>, std::vector<int>(10)); }).code(),
@@ -212,6 +245,7 @@ TEST(FunctionForks, AChildThatLetsAnExceptionOutOfAnEntryEnds) {
     }
 }
 
+// In whose frames nothing catches.
 TEST(FunctionForks, AFunctionInCThatEndsItsThreadFailsAndTheNodeGoesOn) {
     (void)scratch();
     const Package package = Package::open(test::package("ends_thread.c"));

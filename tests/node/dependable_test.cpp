@@ -363,13 +363,54 @@ TEST_P(Dependable, AFunctionThatWaitsForTheOneBeneathItIsReported) {
         NodeOptions calling = options();
         calling.log = "warn";  // one setting for the process
         Node client(calling);
+        const Peer link = client.connect(server.address());
+        EXPECT_TRUE(soon([&] {  // it is known to be short: others do not run on top of one that waits
+            begun = 0;
+            link.sync(fn<take_the_lock>, 0);
+            return runs >= 3;
+        }));
+        begun = runs = 0;
         testing::internal::CaptureStderr();
-        client.connect(server.address()).sync(fn<call_back_locked>, 7);
+        link.sync(fn<call_back_locked>, 7);
         const std::string said = testing::internal::GetCapturedStderr();
         EXPECT_EQ(runs, 0) << "it waited for the one beneath it";
         EXPECT_NE(said.find("deadlock"), std::string::npos) << threads << ": " << said;
         EXPECT_NE(said.find("rove::no_nesting"), std::string::npos) << threads << ": " << said;
     }
+}
+
+void wait_for_the_caller(Here& here) {
+    here.caller().sync(fn<wait_until_told>);
+}
+void ask_the_caller(Here& here) {
+    const Call<void> call = here.caller().async(fn<wait_until_told>);
+    while (!call.done()) std::this_thread::sleep_for(1ms);
+}
+// It waits for a call as well.
+TEST_P(Dependable, AFunctionThatAsksOnTopOfAnotherIsNotReported) {
+    NodeOptions listening = options(true);
+    listening.log = "warn";
+    listening.threads = 1;
+    Node server(listening);
+    NodeOptions calling = options();
+    calling.log = "warn";
+    calling.threads = 2;
+    Node client(calling);
+    const Peer link = client.connect(server.address());
+    go_on = true;
+    link.sync(fn<ask_the_caller>);  // it is known to be short
+    go_on = false;
+    begun = 0;
+    testing::internal::CaptureStderr();
+    Call<void> beneath = link.async(fn<wait_for_the_caller>);
+    EXPECT_TRUE(soon([] { return begun == 1; }));
+    Call<void> asks = link.async(fn<ask_the_caller>);
+    EXPECT_TRUE(soon([] { return begun == 2; }));
+    std::this_thread::sleep_for(4s);
+    go_on = true;
+    asks.get();
+    beneath.get();
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(DependableProcesses, TimeLimitsBoundMeetingAgain) {

@@ -56,6 +56,13 @@ bool is_short_but_once(Here& here, int ms) {
     return before;
 }
 
+// The same, of one that also waits for a call.
+bool is_short_but_once_and_waits(Here& here, int ms) {
+    const bool before = is_short_but_once(here, ms);
+    here.caller().sync(fn<work_long>);
+    return before;
+}
+
 class Fairness : public OnFabrics {
 protected:
     void SetUp() override {
@@ -176,13 +183,22 @@ TEST_P(Fairness, AFunctionThatSeemedLongOnceIsTriedAgain) {
     Node server(few);
     Node other(options());
     const Peer modest = other.connect(server.address());
-    EXPECT_FALSE(modest.sync(fn<is_short_but_once>, 0));
+    EXPECT_TRUE(soon([&] { return !modest.sync(within(20s), fn<is_short_but_once>, 0); }));
     const Peer greedy = node_->connect(server.address());
     take_both_places(greedy);
     (void)modest.sync(within(20s), fn<is_short_but_once>, 40);
     EXPECT_TRUE(modest.sync(within(20s), fn<is_short_but_once>, 0));
     EXPECT_TRUE(soon([&] { return !modest.sync(within(20s), fn<is_short_but_once>, 0); }));
     go_on = true;
+}
+
+// While it waits for a call it keeps nobody waiting.
+TEST_P(Fairness, AFunctionIsNotLongForItsWaits) {
+    const auto counts_as_long = [&](int ms) { return peer().sync(within(20s), fn<is_short_but_once_and_waits>, ms); };
+    EXPECT_TRUE(soon([&] { return !counts_as_long(0); }));
+    (void)counts_as_long(40);
+    EXPECT_TRUE(counts_as_long(0));
+    EXPECT_TRUE(soon([&] { return !counts_as_long(0); }));
 }
 
 // Pipes of this process, by inode.

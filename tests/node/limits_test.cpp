@@ -225,6 +225,23 @@ TEST_P(Limits, AreKeptWhateverComesMeanwhile) {
     late.join();
 }
 
+int post_back_slow(Here& here) {
+    here.caller().post(fn<wait_until_told>);
+    std::this_thread::sleep_for(50ms);
+    return 7;
+}
+// Nor does one that waits without a limit, where nothing is known of the function.
+TEST_P(Limits, NoneIsNeededAgainstWhatComesMeanwhile) {
+    std::thread late([] {
+        (void)soon([] { return go_on.load(); }, 30s);
+        go_on = true;
+    });
+    EXPECT_EQ(peer().sync(fn<post_back_slow>), 7);
+    EXPECT_FALSE(go_on) << "it waited for the function that came";
+    go_on = true;
+    late.join();
+}
+
 // ---- from C
 
 struct Freed {
