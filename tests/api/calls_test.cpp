@@ -273,6 +273,7 @@ TEST_P(Api, GroupsOfPeers) {
     const PeerGroup group = node_->connect({server_->address(), second.address()});
     ASSERT_EQ(group.size(), 2U);
     EXPECT_EQ(group[0].address(), server_->address());
+    EXPECT_EQ(error_of([&] { (void)group[2]; }).code(), ErrorCode::invalid);
     EXPECT_EQ(group.broadcast(fn<add>, 1, 2).get(), (std::vector<int>{3, 3}));
     EXPECT_EQ(group.reduce(fn<add>, std::plus<>(), 1, 2).get(), 6);
     EXPECT_EQ(sync_wait(group.reduce([](int x) { return x; }, [](int a, int b) { return 10 * a + b; }, 4)), 44);

@@ -85,6 +85,8 @@ TEST(Command, WrongUsageIsStatus2AndErrorsAreStatus1) {
     is_told({"nonsense"}, "there is no verb 'nonsense'");
     is_told({"node", "--listen", "127.0.0.1:0", "--fabric", "pigeon"}, "'pigeon' is none of best, shm, tcp, ucx");
     is_told({"node", "--listen", "127.0.0.1:0", "--waiting", "long"}, "'long' is none of balanced, frugal, latency");
+    is_told({"node", "--listen", "127.0.0.1:0", "--grace", "nan"}, "nan is no number of seconds");
+    is_told({"node", "--listen", "127.0.0.1:0", "--code-budget", "-1"}, "--code-budget");
     is_told({"call", "unix:/nowhere", "a.rove:f", "--payload-file", "/no/such"}, "/no/such");
     const auto says = [](const Ran& ran, const std::string& words) {
         EXPECT_EQ(ran.status, 1);
