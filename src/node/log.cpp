@@ -7,9 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <mutex>
+#include <utility>
 
 #include "base/made_once.hpp"
 
@@ -18,7 +19,8 @@ namespace rove {
 namespace {
 
 // Lines go to the descriptor, and not through C's stream: a function that runs here may hold that one's lock for as long as it likes. A line
-// that stderr does not take at once is left out, and counted: a pipe that nobody reads must not hold up a node.
+// that stderr does not take at once is left out, and counted: a pipe that nobody reads must not hold up a node. A pipe that says that it
+// takes something takes as much as PIPE_BUF, and no more is sure. So a line is no longer than that, and one thread writes at a time.
 class Stderr : public spdlog::sinks::sink {
 public:
     Stderr() {
@@ -27,17 +29,18 @@ public:
         hold_across_forks(mutex_);
     }
     void log(const spdlog::details::log_msg& line) override {
+        const std::lock_guard lock(mutex_);
         if (is_taken()) return;
-        pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-        if (poll(&error, 1, 0) != 1 || (error.revents & POLLOUT) == 0 || (error.revents & (POLLERR | POLLNVAL)) != 0) {
-            left_out_.fetch_add(1, std::memory_order_relaxed);
+        if (!takes_one()) {
+            ++left_out_;
             return;
         }
-        if (const unsigned count = left_out_.exchange(0, std::memory_order_relaxed); count > 0) {
-            const std::string text = fmt::format("{} lines are left out here: nobody was reading", count);
-            write({line.time, {}, line.logger_name, spdlog::level::warn, text});
+        std::string text;
+        if (const unsigned count = std::exchange(left_out_, 0); count > 0) {
+            const std::string left_out = fmt::format("{} lines are left out here: nobody was reading", count);
+            text = formatted({line.time, {}, line.logger_name, spdlog::level::warn, left_out});
         }
-        write(line);
+        write(text + formatted(line));
     }
     void flush() override {}
     void set_pattern(const std::string& pattern) override {
@@ -49,25 +52,29 @@ public:
     }
 
 private:
-    void write(const spdlog::details::log_msg& line) {
+    [[nodiscard]] static bool takes_one() {
+        pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+        return poll(&error, 1, 0) == 1 && (error.revents & POLLOUT) != 0 && (error.revents & (POLLERR | POLLNVAL)) == 0;
+    }
+    [[nodiscard]] std::string formatted(const spdlog::details::log_msg& line) {
         spdlog::memory_buf_t text;
-        {
-            const std::lock_guard lock(mutex_);
-            formatter_->format(line, text);
+        formatter_->format(line, text);
+        const std::string_view whole(text.data(), text.size());
+        if (!in_color_ || line.color_range_end <= line.color_range_start) return std::string(whole);
+        return fmt::format("{}{}{}\033[m{}", whole.substr(0, line.color_range_start), color_of(line.level),
+                           whole.substr(line.color_range_start, line.color_range_end - line.color_range_start),
+                           whole.substr(line.color_range_end));
+    }
+    static void write(std::string text) {
+        if (text.size() > PIPE_BUF) {
+            const std::string tail = fmt::format(" [cut: {} bytes]\n", text.size());
+            text = text.substr(0, PIPE_BUF - tail.size()) + tail;
         }
-        std::string_view whole(text.data(), text.size());
-        std::string colored;
-        if (in_color_ && line.color_range_end > line.color_range_start) {
-            colored = fmt::format("{}{}{}\033[m{}", whole.substr(0, line.color_range_start), color_of(line.level),
-                                  whole.substr(line.color_range_start, line.color_range_end - line.color_range_start),
-                                  whole.substr(line.color_range_end));
-            whole = colored;
-        }
-        while (!whole.empty()) {
-            const ssize_t taken = ::write(STDERR_FILENO, whole.data(), whole.size());
+        for (std::string_view rest = text; !rest.empty();) {
+            const ssize_t taken = ::write(STDERR_FILENO, rest.data(), rest.size());
             if (taken < 0 && errno == EINTR) continue;
             if (taken <= 0) return;  // a terminal that has gone
-            whole.remove_prefix(static_cast<std::size_t>(taken));
+            rest.remove_prefix(static_cast<std::size_t>(taken));
         }
     }
     static std::string_view color_of(spdlog::level::level_enum level) {
@@ -84,7 +91,7 @@ private:
     }
     struct stat at_first_{};
     bool in_color_ = false;
-    std::atomic<unsigned> left_out_{0};
+    unsigned left_out_ = 0;
     std::mutex mutex_;
     std::unique_ptr<spdlog::formatter> formatter_ = std::make_unique<spdlog::pattern_formatter>();
 };

@@ -52,6 +52,19 @@ TEST(Log, DoesNotWaitForAPipeThatNobodyReads) {
     EXPECT_NE(then.find("and then"), std::string::npos) << then;
 }
 
+// Such a pipe says that it takes something where it takes less than a long line.
+TEST(Log, DoesNotWaitWithLongLines) {
+    const FullPipe pipe;
+    auto said = std::async(std::launch::async, [] {
+        for (int i = 0; i < 20; ++i) log().warn("long {}", std::string(30'000, 'x'));
+    });
+    const bool waits = said.wait_for(std::chrono::seconds(10)) != std::future_status::ready;
+    const std::string first = pipe.read_some();
+    EXPECT_FALSE(waits);
+    while (said.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) (void)pipe.read_some();
+    EXPECT_NE(first.find(" bytes]\n"), std::string::npos) << "a line that is cut says so";
+}
+
 // Whoever writes to stderr through C's streams holds their lock meanwhile, and may be shipped code.
 TEST(Log, DoesNotWaitForWhoHoldsTheStreamsLock) {
     const FullPipe pipe;
