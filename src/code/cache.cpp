@@ -77,7 +77,8 @@ Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<Packa
     code.resident = code.resident || resident;
     if (code.store != package)
         for (std::size_t i = 0; i < package->manifest().slices.size(); ++i)
-            if (const auto slice = package->stored_slice(i)) ROVE_CHECK(code.store->add_slice(i, *slice));
+            if (auto slice = package->stored_slice(i))
+                ROVE_CHECK(code.store->add_slice(i, {std::move(slice), package->manifest().slices[i].hash}));
     state_->count(code);
     state_->trim(&code);
     return code.store;

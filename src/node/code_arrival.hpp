@@ -10,11 +10,14 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "package/digest.hpp"
+#include "package/package.hpp"
 #include "wire/frame.hpp"
 #include "wire/manifest.hpp"
 
@@ -68,7 +71,8 @@ private:
     std::unordered_set<Digest> packages_;
 };
 
-// A part of a package that arrives in pieces. Its memory is what has arrived, not what was announced.
+// A part of a package that arrives in pieces. Its memory is what has arrived, not what was announced. Each piece is hashed when it comes,
+// so that the last one takes no longer than the others.
 class CodeAssembly {
 public:
     CodeAssembly(std::size_t& bytes_of_all, std::size_t total_bytes)
@@ -77,20 +81,33 @@ public:
         *bytes_of_all_ += total_;
     }
     CodeAssembly(CodeAssembly&& other) noexcept
-        : bytes_of_all_(other.bytes_of_all_), total_(std::exchange(other.total_, 0)), bytes_(std::move(other.bytes_)) {}
+        : bytes_of_all_(other.bytes_of_all_),
+          total_(std::exchange(other.total_, 0)),
+          bytes_(std::move(other.bytes_)),
+          hasher_(other.hasher_) {}
     CodeAssembly& operator=(CodeAssembly&&) = delete;
     ~CodeAssembly() { *bytes_of_all_ -= total_; }
     [[nodiscard]] std::size_t total() const { return total_; }
     [[nodiscard]] std::size_t arrived() const { return bytes_.size(); }
     [[nodiscard]] bool is_whole() const { return arrived() == total_; }
-    [[nodiscard]] Bytes bytes() const { return bytes_; }
-    void add(Bytes piece) { bytes_.insert(bytes_.end(), piece.begin(), piece.end()); }
+    // The copy is what is hashed: a peer can change what lies in a mailbox.
+    void add(Bytes piece) {
+        bytes_.insert(bytes_.end(), piece.begin(), piece.end());
+        hasher_.add(Bytes(bytes_).last(piece.size()));
+    }
+    [[nodiscard]] PackageStore::HashedSlice take() {
+        return {std::make_shared<const ByteBuffer>(std::move(bytes_)), hasher_.hash()};
+    }
 
 private:
     std::size_t* bytes_of_all_;
     std::size_t total_;
     ByteBuffer bytes_;
+    SliceHasher hasher_;
 };
+
+// A part of a package that is whole: in its frame, or put together.
+using CodePart = std::variant<Bytes, PackageStore::HashedSlice>;
 
 // What arrives in pieces from one peer.
 class CodeArrival {
@@ -147,6 +164,7 @@ struct Parked {
     TimePoint since;
     bool asked = false;                  // `need` was sent
     NodeId asked_of = kNoNode;           // of the peer that was, by the name that it has here (PeerState::back)
+    NodeId origin = kNoNode;             // who made the call
     std::optional<TimePoint> ask_again;  // what came found no room
     std::optional<TimePoint> compiling;  // since when it waits for the compiler
     bool for_thread = false;             // the code is there: too many functions run long, and the end of one will tell

@@ -86,7 +86,7 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
         return wrong("that lies outside its part");
     Status added;
     if (frame.payload.size() == chunk.total_bytes) {
-        added = part_arrived(from, chunk.package, chunk.part, frame.payload);
+        added = part_arrived(from, chunk, frame.payload);
     } else {
         const CodeArrival::Piece piece{chunk.package, chunk.part, chunk.offset, chunk.total_bytes, frame.payload};
         switch (from.code_arrival.take(code_arriving_bytes_, piece)) {
@@ -95,8 +95,7 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
             case CodeArrival::Took::no_meaning: return wrong("out of its order");
             case CodeArrival::Took::whole: break;
         }
-        const CodeAssembly whole = from.code_arrival.taken(piece);
-        added = part_arrived(from, chunk.package, chunk.part, whole.bytes());
+        added = part_arrived(from, chunk, from.code_arrival.taken(piece).take());
     }
     if (!added && added.error().code() == ErrorCode::overloaded)
         give_up_parked(from, chunk.package, added.error());
@@ -104,8 +103,11 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
         wrong(added.error().message());
 }
 
-Status NodeCore::part_arrived(PeerState& from, const Digest& package, std::uint32_t part, Bytes bytes) {
-    if (part == 0) {
+Status NodeCore::part_arrived(PeerState& from, const wire::CodeChunk& chunk, CodePart arrived) {
+    const Digest& package = chunk.package;
+    auto* const assembled = std::get_if<PackageStore::HashedSlice>(&arrived);
+    const Bytes bytes = assembled != nullptr ? Bytes(*assembled->bytes) : std::get<Bytes>(arrived);
+    if (chunk.part == 0) {
         ROVE_TRY(const std::shared_ptr<PackageStore> store, PackageStore::from_manifest(bytes));
         if (store->digest() != package) return fail(ErrorCode::invalid, "whose manifest is not that of its digest");
         ROVE_TRY(const std::shared_ptr<PackageStore> kept, cache_->add(store, false));
@@ -114,7 +116,8 @@ Status NodeCore::part_arrived(PeerState& from, const Digest& package, std::uint3
     }
     const std::shared_ptr<PackageStore> store = cache_->package(package);
     if (!store) return {};  // its manifest was refused, and those who wait have been told
-    ROVE_CHECK(store->add_slice(part - 1, bytes));
+    ROVE_CHECK(assembled != nullptr ? store->add_slice(chunk.part - 1, std::move(*assembled))
+                                    : store->add_slice(chunk.part - 1, bytes));
     cache_->slices_added(package);
     return {};
 }
@@ -127,6 +130,7 @@ void NodeCore::ask_for_code(PeerState* from, Parked& parked, NodeId origin) {
         return;
     }
     parked.asked_of = whom->back;
+    parked.origin = origin;
     if (origin == whom->back) origin = whom->id;
     wire::NeedCode need{.function = parked.function, .asker = whom->my_id, .origin = origin, .handle = parked.handle};
     const std::string_view triple = code::host_triple();
@@ -217,12 +221,18 @@ void NodeCore::on_lack(PeerState& from, const wire::Frame& frame) {
         passed_on_.erase(asked);
         return route_frame(frame);
     }
-    for (std::optional<Parked>* parked : {&from.parked, &local_parked_})
-        if (*parked && (*parked)->asked && (*parked)->asked_of == from.back &&
-            (*parked)->waits_for(need.function, need.handle))
-            (*parked)->hopeless =
-                Error(ErrorCode::unsupported,
-                      fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
+    const auto answer = [&](std::optional<Parked>& parked) {
+        if (!parked || !parked->asked || parked->asked_of != from.back ||
+            !parked->waits_for(need.function, need.handle))
+            return;
+        // The call came back to this node: who was asked does not ask on in its direction.
+        const PeerState* const origin = route(parked->origin);
+        if (origin != nullptr && origin != &from) return ask_for_code(nullptr, *parked, parked->origin);
+        parked->hopeless = Error(ErrorCode::unsupported,
+                                 fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
+    };
+    for (const std::shared_ptr<PeerState>& peer : peers_) answer(peer->parked);
+    answer(local_parked_);
 }
 
 // A package was not taken: the calls that wait for it, and that its sender was asked for or sent it ahead of, are told why.

@@ -430,7 +430,7 @@ private:
                                          bool with_manifest, fabric::Traffic among = fabric::Traffic::replies);
     [[nodiscard]] Status send_part(const CodeTarget& to, fabric::Traffic among, const Digest& package,
                                    std::uint32_t part, Bytes bytes);
-    [[nodiscard]] Status part_arrived(PeerState& from, const Digest& package, std::uint32_t part, Bytes bytes);
+    [[nodiscard]] Status part_arrived(PeerState& from, const wire::CodeChunk& chunk, CodePart arrived);
     [[nodiscard]] bool may_send(wire::Form form) const;
     void give_up_parked(PeerState& from, const Digest& package, const Error& why);
     void ask_again_later();

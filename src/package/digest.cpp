@@ -3,6 +3,7 @@
 #include <sodium.h>
 
 #include <array>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -44,6 +45,24 @@ Digest digest_of_manifest(Bytes manifest) {
 }
 SliceHash hash_of_slice(Bytes stored) {
     return hash<SliceHash>({stored});
+}
+
+static_assert(sizeof(crypto_generichash_state) == 384 && alignof(crypto_generichash_state) <= 64);
+
+SliceHasher::SliceHasher() {
+    crypto_generichash_init(reinterpret_cast<crypto_generichash_state*>(state_.data()), nullptr, 0, sizeof(SliceHash));
+}
+
+void SliceHasher::add(Bytes piece) {
+    crypto_generichash_update(reinterpret_cast<crypto_generichash_state*>(state_.data()), raw(piece), piece.size());
+}
+
+SliceHash SliceHasher::hash() const {
+    crypto_generichash_state state;
+    std::memcpy(&state, state_.data(), sizeof state);
+    SliceHash hash;
+    crypto_generichash_final(&state, hash.bytes.data(), hash.bytes.size());
+    return hash;
 }
 
 FunctionId function_id(const Digest& package, std::string_view entry) {

@@ -1,6 +1,7 @@
 // BLAKE2b (libsodium), and the ids that are derived with it.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <string_view>
 
@@ -10,6 +11,16 @@ namespace rove {
 
 [[nodiscard]] Digest digest_of_manifest(Bytes manifest);
 [[nodiscard]] SliceHash hash_of_slice(Bytes stored);
+// The same of a slice that arrives piece by piece.
+class SliceHasher {
+public:
+    SliceHasher();
+    void add(Bytes piece);
+    [[nodiscard]] SliceHash hash() const;  // of what has been added so far
+
+private:
+    alignas(64) std::array<std::byte, 384> state_;  // libsodium's
+};
 // FunctionId of a shipped function: BLAKE2b-128 over the package's digest, a zero byte and the entry's name.
 [[nodiscard]] FunctionId function_id(const Digest& package, std::string_view entry);
 

@@ -121,22 +121,27 @@ Result<ByteBuffer> PackageStore::raw_slice(std::size_t index) const {
 }
 
 Status PackageStore::add_slice(std::size_t index, Bytes stored) {
-    if (index >= manifest_.slices.size())
-        return fail(ErrorCode::invalid, "package {} has {} slices, none numbered {}", manifest_.name,
-                    manifest_.slices.size(), index);
-    const wire::Slice& slice = manifest_.slices[index];
     if (stored.size() > wire::kSliceBytesMax)
         return fail(ErrorCode::invalid, "package {}: a slice of {} bytes; the limit is {}", manifest_.name,
                     stored.size(), wire::kSliceBytesMax);
     // The copy is what is checked: a peer can change what lies in a mailbox.
     auto copy = std::make_shared<const ByteBuffer>(stored.begin(), stored.end());
-    if (copy->size() != slice.stored_bytes || hash_of_slice(*copy) != slice.hash)
+    const SliceHash hash = hash_of_slice(*copy);
+    return add_slice(index, {std::move(copy), hash});
+}
+
+Status PackageStore::add_slice(std::size_t index, HashedSlice stored) {
+    if (index >= manifest_.slices.size())
+        return fail(ErrorCode::invalid, "package {} has {} slices, none numbered {}", manifest_.name,
+                    manifest_.slices.size(), index);
+    const wire::Slice& slice = manifest_.slices[index];
+    if (stored.bytes->size() != slice.stored_bytes || stored.hash != slice.hash)
         return fail(
             ErrorCode::invalid,
             "package {}: its {} for {} was altered: the bytes are not those of its manifest; build or copy it again",
             manifest_.name, wire::to_string(slice.form), slice.triple);
     const std::lock_guard lock(mutex_);
-    if (!slices_[index]) slices_[index] = std::move(copy);
+    if (!slices_[index]) slices_[index] = std::move(stored.bytes);
     return {};
 }
 

@@ -45,6 +45,12 @@ public:
     [[nodiscard]] Result<ByteBuffer> raw_slice(std::size_t index) const;
     // Adds a slice that arrived; invalid when its size or hash is not the manifest's.
     [[nodiscard]] Status add_slice(std::size_t index, Bytes stored);
+    // The same without a copy, where its hash is known: takes no time that grows with it.
+    struct HashedSlice {
+        std::shared_ptr<const ByteBuffer> bytes;
+        SliceHash hash;
+    };
+    [[nodiscard]] Status add_slice(std::size_t index, HashedSlice stored);
     // Forgets all slices (eviction); the manifest stays.
     void drop_slices();
     // What the manifest takes in memory, read and unread.

@@ -132,7 +132,7 @@ TEST(CodeArrives, InPiecesThatAreCountedUntilTheyAreWhole) {
         EXPECT_EQ(arrival.take(of_all, piece(part, 0, 200, bytes)), CodeArrival::Took::more_to_come);
         EXPECT_EQ(arrival.bytes(), 200U);
         EXPECT_EQ(arrival.take(of_all, piece(part, 100, 200, bytes)), CodeArrival::Took::whole);
-        EXPECT_EQ(arrival.taken(piece(part, 100, 200, bytes)).bytes().size(), 200U);
+        EXPECT_EQ(arrival.taken(piece(part, 100, 200, bytes)).take().bytes->size(), 200U);
         EXPECT_EQ(arrival.bytes(), 0U);
         EXPECT_EQ(of_all, 0U);
     }

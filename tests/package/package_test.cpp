@@ -83,6 +83,16 @@ TEST(Package, ASliceAloneIsVerified) {
     EXPECT_FALSE((*package)->add_slice(0, altered));
     EXPECT_FALSE((*package)->add_slice(1, image));
     EXPECT_FALSE((*package)->add_slice(0, Bytes(image).first(3)));
+    SliceHasher hasher;  // as they arrive, in pieces
+    for (std::size_t at = 0; at < image.size(); at += 7)
+        hasher.add(Bytes(image).subspan(at).first(std::min<std::size_t>(7, image.size() - at)));
+    EXPECT_EQ(hasher.hash(), hash_of_slice(image));
+    const auto shared = std::make_shared<const ByteBuffer>(image.begin(), image.end());
+    EXPECT_FALSE((*package)->add_slice(0, {shared, hash_of_slice(altered)}));
+    EXPECT_FALSE((*package)->stored_slice(0));
+    EXPECT_TRUE((*package)->add_slice(0, {shared, hasher.hash()}));
+    EXPECT_EQ((*package)->stored_slice(0), shared);
+    (*package)->drop_slices();
     EXPECT_TRUE((*package)->add_slice(0, image));
     EXPECT_EQ(*(*package)->raw_slice(0), image);
     (*package)->drop_slices();
