@@ -478,6 +478,7 @@ inline constexpr bool kIsCalls<std::vector<T>> = kIsCall<T>;
 // Of Calls, and vectors of them, in that order.
 template <typename... Named>
 AnyOf when_any(Named&&... calls) {
+    static_assert(sizeof...(Named) > 0, "rove: rove::when_any of no calls would never end");
     constexpr bool have_names =
         ((std::is_lvalue_reference_v<Named> && detail::kIsCalls<std::remove_cvref_t<Named>>) && ...);
     static_assert(have_names,

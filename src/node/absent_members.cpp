@@ -48,6 +48,14 @@ void AbsentMembers::gone(NodeId member, std::string why, TimePoint now) {
     orphan_calls(absent);
 }
 
+void AbsentMembers::caller_left(NodeId origin) {
+    for (auto& [id, member] : members_) member.sent_on.left(origin);
+}
+
+void AbsentMembers::answered(const wire::FrameHeader& call) {
+    for (auto& [id, member] : members_) (void)member.sent_on.answered(call.node, call.call, call.generation);
+}
+
 AbsentMembers::Met AbsentMembers::met(NodeId id, const Process& process) {
     const auto found = members_.find(id);
     if (found == members_.end()) return {};

@@ -79,6 +79,10 @@ public:
     };
     [[nodiscard]] std::vector<Orphan> orphans() { return std::exchange(orphans_, {}); }
 
+    // The caller of calls that were sent on to them has gone; one of them was answered another way.
+    void caller_left(NodeId origin);
+    void answered(const wire::FrameHeader& call);
+
     // Why there is no link; null: nothing is known of the member.
     [[nodiscard]] const std::string* why(NodeId member) const;
     // Keeps a reply, or a part of one, within the bounds above.

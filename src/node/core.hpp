@@ -150,7 +150,7 @@ public:
         if (is_inherited()) end_child(what);
     }
     [[noreturn]] static void end_child(const std::string& what);
-    [[noreturn]] void keep_thread(rove_here& here);
+    [[noreturn]] void keep_thread(rove_here* here);      // null: of a callback
     [[noreturn]] static void exit_thread(void* result);  // in place of pthread_exit() for shipped code
     // False: it was shut down, or is inherited. Two relaxed loads.
     [[nodiscard]] bool is_usable() const { return !stopped_.load(std::memory_order_relaxed) && !is_inherited(); }
@@ -443,7 +443,9 @@ private:
     Status send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload);
     unsigned flush(PeerState& peer);  // frames sent
     void cut_whom_most_waits_for(std::size_t more);
-    void pass_reply_on(PeerState* from, const wire::Frame& reply);
+    void pass_reply_on(PeerState& from, const wire::Frame& reply);
+    void forget_sent_on(const wire::FrameHeader& call);
+    void remember_sent_on(PeerState& peer, const wire::FrameHeader& header, std::uint64_t position) const;
     [[nodiscard]] Status send_to_self(const Onward& onward);
     [[nodiscard]] Status check_forms(const PeerState& peer, const PackageStore& package) const;
     void keep_within_reach(const std::shared_ptr<PackageStore>& package);
@@ -502,7 +504,6 @@ private:
     [[nodiscard]] Error stopped() const;
     void clean_up(PeerState& peer);
     void fail_forwarded(PeerState& peer, const std::vector<Forwarded>& calls);
-    void fail_unsent(PeerState& peer, const std::vector<wire::FrameHeader>& calls);
 
     // ---- a link's end (link_end.cpp)
     [[nodiscard]] static bool awaits_goodbye(PeerState& peer);

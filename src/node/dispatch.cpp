@@ -527,7 +527,7 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
     try {
         run.entry(&here, payload.data(), payload.size());
     } catch (const abi::__forced_unwind&) {
-        keep_thread(here);
+        keep_thread(&here);
     } catch (const std::exception& error) {
         let_out(": " + words_of(error));
     } catch (...) {
@@ -569,7 +569,7 @@ bool NodeCore::may_answer(const PeerState& from, const CallSlot& slot) {
 void NodeCore::on_reply(PeerState* from, const wire::Frame& frame) {
     const wire::FrameHeader& header = frame.header;
     const bool mine = header.node == (from != nullptr ? from->my_id : id());
-    if (!mine) return pass_reply_on(from, frame);
+    if (!mine) return pass_reply_on(*from, frame);  // what this node tells itself is its own
     CallSlot* slot = calls_.flying({header.call, header.generation});
     if (slot == nullptr) return on_late_reply(from, frame);
     if (from != nullptr && !may_answer(*from, *slot)) return;

@@ -93,7 +93,7 @@ int rove_fail_caught(rove_here* here) noexcept {
     } catch (const Error& error) {
         return end(here, Error::told(error.code(), error.message(), here->core->id(), "rove::Error"));
     } catch (const abi::__forced_unwind&) {
-        here->core->keep_thread(*here);
+        here->core->keep_thread(here);
     } catch (const std::exception& error) {
         return end(here, Error::told(ErrorCode::failed, rove::words_of(error), here->core->id(),
                                      rove::demangled(typeid(error).name())));
@@ -109,6 +109,8 @@ void rove_report_caught(const char* where) noexcept {
         throw;
     } catch (const std::exception& error) {
         rove::log().error("{} let {} out: {}", where, rove::demangled(typeid(error).name()), error.what());
+    } catch (const abi::__forced_unwind&) {
+        rove::NodeCore::exit_thread(nullptr);
     } catch (...) {
         const std::type_info* type = abi::__cxa_current_exception_type();
         rove::log().error("{} let {} out", where,

@@ -257,6 +257,7 @@ Gathering::Next Gathering::end(State state) {
     link_.reset();
     run_->gathering = nullptr;
     run_->begun = state == State::called ? Clock::now() : TimePoint{};
+    run_->waited = {};
     if (!leads()) core_.wake_leader();
     return state == State::called ? Next::call : Next::over;
 }
@@ -274,6 +275,7 @@ void Gathering::mind_the_lead(bool arrived) {
     const bool stalls = !arrived && waits_since_ && now - *waits_since_ > kWaitsLeadingFor;
     if (state_ == State::reading && (!has_mailbox_ || stalls || now - begun_ > kKeepsLeadFor || others_wait(now))) {
         run_->begun = now;
+        run_->waited = {};
         core_.set_aside(*run_);
         core_.tell(core_.baton_.has_followers() ? core_.baton_.hand_over_to_follower()
                                                 : core_.baton_.hand_over_to_waiting());

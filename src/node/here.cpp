@@ -10,6 +10,10 @@ using rove::Status;
 
 namespace {
 
+[[noreturn]] void end_thread_of_c(int /*result*/) {
+    rove::NodeCore::exit_thread(nullptr);
+}
+
 Bytes bytes_of(const void* data, std::size_t size) {
     return {static_cast<const std::byte*>(data), size};
 }
@@ -150,7 +154,8 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("rove_pending_cancel", &rove_pending_cancel),
             symbol("rove_pending_drop", &rove_pending_drop),
             symbol("rove_drive", &rove_drive),
-            symbol("pthread_exit", &rove::NodeCore::exit_thread)};
+            symbol("pthread_exit", &rove::NodeCore::exit_thread),
+            symbol("thrd_exit", &end_thread_of_c)};
 }
 
 }  // namespace rove

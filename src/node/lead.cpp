@@ -1,4 +1,5 @@
 // Leading: who drains the mailboxes, how long it spins when nothing comes, when it sleeps, and how the lead changes hands.
+#include <cxxabi.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -123,7 +124,11 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
         go_beneath(lead);
         const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &callback});
         lead.lock.unlock();
-        notify(argument);
+        try {
+            notify(argument);
+        } catch (const abi::__forced_unwind&) {
+            keep_thread(nullptr);
+        }
         stay_in_parent("a callback");
         lead.lock.lock();
         in_user_code_ = outer;

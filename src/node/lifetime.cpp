@@ -78,18 +78,20 @@ void NodeCore::end_child(const std::string& what) {
 
 // The function ends its thread (pthread_exit), which may lead, and whose stack holds what others rely on. So the thread stays, as with a
 // function that never returns, and one of the node's own gets another one in its place.
-void NodeCore::keep_thread(rove_here& here) {
-    stay_in_parent(here.function->name);
-    const std::string what =
-        fmt::format("{} on {} wanted to end its thread, which is the node's", here.function->name, name());
+void NodeCore::keep_thread(rove_here* here) {
+    const std::string whose = here != nullptr ? here->function->name : "a callback";
+    stay_in_parent(whose);
+    const std::string what = fmt::format("{} on {} wanted to end its thread, which is the node's", whose, name());
     const bool may_be_replaced = [this] {
         Hold hold(*this);
         return kept_threads_ < kKeptThreadsMax;
     }();
     log().error("{}; that thread is kept, and runs nothing more{}", what,
                 may_be_replaced ? "" : "; as many are kept as may have another one in their place: restart the node");
-    if (here.gathering != nullptr) here.gathering->skip_rest(here);  // the call comes after its parts
-    if (!std::exchange(here.ended, true)) (void)reply_error(here.call, Error(ErrorCode::failed, what));
+    if (here != nullptr && here->gathering != nullptr)
+        here->gathering->skip_rest(*here);  // the call comes after its parts
+    if (here != nullptr && !std::exchange(here->ended, true))
+        (void)reply_error(here->call, Error(ErrorCode::failed, what));
     Run* const run = in_user_code_.run;
     // Those that wait in the same thread never return either.
     for (const Run* each = run != nullptr ? run->beneath : nullptr; each != nullptr; each = each->beneath)
@@ -97,7 +99,7 @@ void NodeCore::keep_thread(rove_here& here) {
             (void)reply_error(each->here->call,
                               Error(ErrorCode::failed, fmt::format("{} on {} waited for a call, and its thread ran {}, "
                                                                    "which wanted to end that thread",
-                                                                   each->function->name, name(), here.function->name)));
+                                                                   each->function->name, name(), whose)));
     {
         Hold hold(*this);
         step_aside();
@@ -110,6 +112,7 @@ void NodeCore::keep_thread(rove_here& here) {
                 std::erase(long_run_list_, each);
                 --busy_;  // the node's end does not wait for it
             }
+            if (std::exchange(own_thread_->quiet_runs, 0) > 0 && quiet_runs_.end(own_thread_->quiet_for)) wake_leader();
             --own_live_;
         }
     }
@@ -118,8 +121,7 @@ void NodeCore::keep_thread(rove_here& here) {
 
 // Where C functions are left there is nothing that says how to unwind them, so no handler of the node's would be told.
 void NodeCore::exit_thread(void* result) {
-    if (in_user_code_.core != nullptr && in_user_code_.run->here != nullptr)
-        in_user_code_.core->keep_thread(*in_user_code_.run->here);
+    if (in_user_code_.core != nullptr) in_user_code_.core->keep_thread(in_user_code_.run->here);
     pthread_exit(result);
 }
 

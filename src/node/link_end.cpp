@@ -85,7 +85,7 @@ void NodeCore::keep_replies_of(PeerState& peer) {
 void NodeCore::end_orphans() {
     for (const AbsentMembers::Orphan& each : absent_.orphans())
         (void)end_with_error(
-            {.generation = each.call.generation, .node = each.call.origin, .call = each.call.call},
+            header_of(each.call),
             Error(ErrorCode::disconnected, each.why + "; the call had been sent on there, and may have run"));
 }
 

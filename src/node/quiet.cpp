@@ -90,7 +90,7 @@ bool NodeCore::replace_thread(Run& run) {
 
 // What is made stays.
 bool NodeCore::has_threads(std::size_t beyond) {
-    while (!stopping_ && threads_.size() - 1 < own_threads_ + beyond) {  // one stands by
+    while (!stopping_ && threads_.size() - 1 - kept_threads_ < own_threads_ + beyond) {  // one stands by
         if (const Status made = add_own_thread(&NodeCore::serve_own_thread); !made) {
             log().error("{}", made.error().message());
             return false;

@@ -41,10 +41,12 @@ bool outbox_is_full(const PeerState& peer, Traffic traffic, std::size_t more) {
     return traffic == Traffic::calls || Clock::now() - peer.took_replies_at > kTakenLately;
 }
 
-// A call that node `me` sent on for someone else, whose frame ends at that position of the peer's ring.
-void remember_forwarded(PeerState& peer, NodeId me, const wire::FrameHeader& header, std::uint64_t position) {
-    if (header.kind != Kind::call || (header.flags & wire::kNoReply) != 0 || header.node == peer.my_id) return;
-    peer.sent_on.add({position, header.node, header.call, header.generation}, home_of(header.node) == me);
+// A call that was sent on for someone else.
+bool is_sent_on(const PeerState& peer, const wire::FrameHeader& header) {
+    return header.kind == Kind::call && (header.flags & wire::kNoReply) == 0 && header.node != peer.my_id;
+}
+Forwarded forwarded(const wire::FrameHeader& header, std::uint64_t position) {
+    return {position, header.node, header.call, header.generation, header.hops};
 }
 
 // The calls of others that wait for room in the peer's mailbox. They are known as those in the mailbox are, and removed there.
@@ -75,7 +77,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
         if (std::byte* frame = peer.link->reserve(traffic, bytes)) {
             fill_body(frame, extra, payload);
             peer.link->publish(traffic, header);
-            remember_forwarded(peer, id(), header, peer.link->lines_published(Traffic::calls));
+            if (is_sent_on(peer, header)) remember_sent_on(peer, header, peer.link->lines_published(Traffic::calls));
             if (peer.link->by_messages()) wake_leader();
             return {};
         }
@@ -86,11 +88,18 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
                     who(peer), outbox_bytes);
     if (outbox.empty() && traffic == Traffic::replies) peer.took_replies_at = Clock::now();  // until here it took all
     outbox.push_back(waiting_frame(header, extra, payload));
-    remember_forwarded(peer, id(), header, SentOn::kWaits);
+    if (is_sent_on(peer, header)) remember_sent_on(peer, header, SentOn::kWaits);
     outbox_bytes += bytes;
     outbox_bytes_ += bytes;
     wake_leader();
     return {};
+}
+
+// Not for a client that has gone.
+void NodeCore::remember_sent_on(PeerState& peer, const wire::FrameHeader& header, std::uint64_t position) const {
+    const bool passes_here = home_of(header.node) == id();
+    if (passes_here && is_client(header.node) && !clients_.contains(header.node)) return;
+    peer.sent_on.add(forwarded(header, position), passes_here);
 }
 
 // All peers together take too little. The one that takes least makes way, and not the one that is next. What waits for those that were
@@ -123,7 +132,8 @@ unsigned NodeCore::flush(PeerState& peer) {
             std::memcpy(&header, waiting.data(), sizeof header);
             fill_body(frame, {}, Bytes(waiting).subspan(wire::kHeaderBytes));
             peer.link->publish(traffic, header);
-            remember_forwarded(peer, id(), header, peer.link->lines_published(Traffic::calls));
+            if (is_sent_on(peer, header))
+                peer.sent_on.sent(forwarded(header, peer.link->lines_published(Traffic::calls)));
             peer.outbox_bytes[index_of(traffic)] -= waiting.size();
             outbox_bytes_ -= waiting.size();
             outbox.pop_front();
@@ -135,12 +145,18 @@ unsigned NodeCore::flush(PeerState& peer) {
 }
 
 // A call that was sent on is answered, by whom it was sent on to or, where that one sent it on again, by another member.
-void NodeCore::pass_reply_on(PeerState* from, const wire::Frame& reply) {
+void NodeCore::pass_reply_on(PeerState& from, const wire::Frame& reply) {
     const wire::FrameHeader& header = reply.header;
-    if (from == nullptr || !from->sent_on.answered(header.node, header.call, header.generation))
-        for (PeerState* const member : members_)
-            if (member != nullptr && member->sent_on.answered(header.node, header.call, header.generation)) break;
+    const bool from_there = from.sent_on.answered(header.node, header.call, header.generation);
+    if (!from_there || header.hops > 1) forget_sent_on(header);
     route_frame(reply);
+}
+
+// A call that was sent on more than once may be among those of several members.
+void NodeCore::forget_sent_on(const wire::FrameHeader& call) {
+    for (PeerState* const member : members_)
+        if (member != nullptr) (void)member->sent_on.answered(call.node, call.call, call.generation);
+    absent_.answered(call);
 }
 
 Status NodeCore::send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload) {
@@ -196,6 +212,7 @@ void NodeCore::route_frame(const wire::Frame& frame) {
 
 void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
     reply.kind = Kind::reply;
+    if (reply.hops > 1) forget_sent_on(reply);  // it came back to this node, which had sent it on
     const wire::Frame frame{reply, {}, payload};
     if (reply.node == id()) return on_reply(nullptr, frame);
     route_frame(frame);
@@ -203,6 +220,7 @@ void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
 
 // As nearly all replies go: to a peer that has room.
 bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data) {
+    if (call.hops > 1) return false;  // end_call() has more to do
     PeerState* peer = call.node != id() ? route(call.node) : nullptr;
     if (peer == nullptr || !peer->link || peer->lost || !peer->outbox[index_of(Traffic::replies)].empty()) return false;
     std::byte* frame = peer->link->reserve(Traffic::replies, wire::kHeaderBytes + data.size());
@@ -376,15 +394,7 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
 void NodeCore::fail_forwarded(PeerState& peer, const std::vector<Forwarded>& calls) {
     const Error why(ErrorCode::disconnected,
                     fmt::format("{} went while the call was on it; it may have run{}", who(peer), because(peer.gone)));
-    for (const Forwarded& call : calls)
-        (void)end_with_error({.generation = call.generation, .node = call.origin, .call = call.call}, why);
-}
-
-// Those that waited for room in its mailbox.
-void NodeCore::fail_unsent(PeerState& peer, const std::vector<wire::FrameHeader>& calls) {
-    const Error why(ErrorCode::disconnected,
-                    fmt::format("{} went before the call was sent on to it{}", who(peer), because(peer.gone)));
-    for (const wire::FrameHeader& call : calls) (void)end_with_error(call, why);
+    for (const Forwarded& call : calls) (void)end_with_error(header_of(call), why);
 }
 
 void NodeCore::bury(std::shared_ptr<fabric::Link> link) {
@@ -425,9 +435,12 @@ void NodeCore::clean_up(PeerState& peer) {
     foreign_.erase(peer.back);
     memory_.free_all_of(peer.back);
     fail_forwarded(peer, lost);
-    fail_unsent(peer, unsent);
+    const Error not_sent(ErrorCode::disconnected,
+                         fmt::format("{} went before the call was sent on to it{}", who(peer), because(peer.gone)));
+    for (const wire::FrameHeader& call : unsent) (void)end_with_error(call, not_sent);
     for (PeerState* const member : members_)
         if (member != nullptr) member->sent_on.left(peer.back);
+    absent_.caller_left(peer.back);
     lack_what_was_asked_of(peer);
     end_orphans();
     if (peer.hang_up) peer.hang_up(Error(ErrorCode::disconnected, peer.gone));

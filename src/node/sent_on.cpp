@@ -16,6 +16,7 @@ SentOn::Calls::iterator SentOn::erase(Calls::iterator call) {
 void SentOn::add(const Forwarded& call, bool passes_here) {
     const std::uint64_t at = place(call.origin, call.call);
     if (const auto before = calls_.find(at); before != calls_.end()) erase(before);
+    if (!passes_here && passing_ >= kMax) return;
     if (calls_.size() >= kMax) erase(calls_.find(places_by_age_.begin()->second));
     const Age age{passes_here, next_age_++};
     try {
@@ -27,6 +28,12 @@ void SentOn::add(const Forwarded& call, bool passes_here) {
         places_by_age_.erase(age);
         calls_.erase(at);
     }
+}
+
+void SentOn::sent(const Forwarded& call) {
+    const auto found = calls_.find(place(call.origin, call.call));
+    if (found != calls_.end() && found->second.call.generation == call.generation)
+        found->second.call.position = call.position;
 }
 
 bool SentOn::answered(NodeId origin, std::uint16_t call, std::uint32_t generation) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "wire/frame.hpp"
 
 namespace rove {
 
@@ -21,7 +22,13 @@ struct Forwarded {
     NodeId origin;
     std::uint16_t call;
     std::uint32_t generation;
+    std::uint8_t hops = 0;
 };
+
+// Of its frame: what an answer to it needs.
+[[nodiscard]] inline wire::FrameHeader header_of(const Forwarded& call) {
+    return {.generation = call.generation, .node = call.origin, .call = call.call, .hops = call.hops};
+}
 
 class SentOn {
 public:
@@ -31,8 +38,11 @@ public:
     static constexpr std::size_t kMaxOfCaller = kMax / 4;
     static constexpr std::uint64_t kWaits = ~std::uint64_t{0};
 
-    // `passes_here`: its answer will, for its caller is at this node. It was sent already: without memory it is not remembered.
+    // `passes_here`: its answer will, for its caller is at this node. It was sent already: without memory it is not remembered, nor where
+    // only others are that pass here, as many as may be.
     void add(const Forwarded& call, bool passes_here);
+    // It has left for the mailbox: its frame ends there. Nothing is done where it is not among these any more.
+    void sent(const Forwarded& call);
     // False: it is not among these.
     bool answered(NodeId origin, std::uint16_t call, std::uint32_t generation);
     // Its caller has gone.

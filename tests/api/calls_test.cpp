@@ -216,6 +216,13 @@ TEST_P(Api, WhenAllAndAny) {
     race.push_back(peer().async(fn<nap>, 300));
     race.push_back(peer().async(fn<add>, 1, 1));
     EXPECT_EQ(when_any(std::as_const(race)).get(), 1U);
+    const std::vector<Call<int>> slow = [&] {
+        std::vector<Call<int>> calls;
+        for (int i = 0; i < 2; ++i) calls.push_back(peer().async(fn<nap>, 300));
+        return calls;
+    }();
+    const Call<int> fast = peer().async(fn<add>, 1, 2);
+    EXPECT_EQ(when_any(slow, fast, slow).get(), 2U) << "in their order";
     const std::vector<Call<int>> no_calls;
     EXPECT_EQ(error_of([&] { (void)when_any(no_calls).get(); }).code(), ErrorCode::invalid);
 }

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "../node/soon.hpp"
 #include "node/here.hpp"
 #include "nodes.hpp"
 
@@ -97,6 +98,11 @@ void wait_for_nap_on(Here& here) {
 void poll_for_nap_on(Here& here) {
     const Call<void> call = here.caller().async(fn<nap_on>);
     while (!call.done()) sched_yield();
+}
+void wait_quietly_and_end_thread(Here& here) {
+    const NoNesting quiet;
+    EXPECT_EQ(here.caller().sync(fn<add>, 1, 2), 3);
+    pthread_exit(nullptr);
 }
 void end_thread_if(bool ends) {
     if (ends) pthread_exit(nullptr);
@@ -204,6 +210,27 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadGivesThePlacesBeneathItBack) {
     EXPECT_NO_THROW(to.sync(within(10s), fn<nap>)) << "known to run long, and nobody begins it";
 }
 
+// As many functions of one peer may have waited quietly, and not returned.
+TEST_P(FunctionForks, AFunctionThatEndsItsThreadHasNoQuietPlace) {
+    for (int i = 0; i < 20; ++i)
+        EXPECT_EQ(error_of([&] { peer().sync(within(30s), fn<wait_quietly_and_end_thread>); }).code(),
+                  ErrorCode::failed);
+    EXPECT_NO_THROW(peer().sync(within(9s), fn<nap>)) << "nothing is known of it";
+}
+
+// Of the caller's node, whose thread it is.
+TEST_P(FunctionForks, ACallbackThatEndsItsThreadIsKept) {
+    for (int i = 0; i < 3; ++i) {
+        std::atomic<bool> runs_there{false};
+        peer().async(fn<add>, 1, 2).then([&](const Call<int>& /*sum*/) {
+            runs_there = true;
+            pthread_exit(nullptr);
+        });
+        EXPECT_TRUE(soon([&] { return runs_there.load(); }));
+        EXPECT_EQ(peer().sync(within(30s), fn<add>, i, 2), i + 2);
+    }
+}
+
 // What it had in the mailbox is given back, and its place among functions that run long.
 TEST_P(FunctionForks, AFunctionThatEndsItsThreadKeepsNothing) {
     EXPECT_EQ(error_of([&] { (void)peer().sync(fn<end_thread_with>, std::vector<int>(10)); }).code(),
@@ -255,8 +282,8 @@ TEST(FunctionForks, AFunctionInCThatEndsItsThreadFailsAndTheNodeGoesOn) {
         options.log = "off";
         Node client(options);
         const Peer peer = client.connect(node.address());
-        for (int i = 0; i < 3; ++i) {
-            RawCall call = peer.call(package.entry("end_thread"));
+        for (int i = 0; i < 4; ++i) {
+            RawCall call = peer.call(package.entry(i % 2 == 0 ? "end_thread" : "end_thread_of_c11"));
             ASSERT_TRUE(call.wait_for(30s)) << "nobody leads";
             EXPECT_EQ(error_of([&] { (void)call.get(); }).code(), ErrorCode::failed);
             RawCall next = peer.call(package.entry("answer"));

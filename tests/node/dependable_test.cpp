@@ -349,7 +349,17 @@ void call_back_locked(Here& here, int seconds) {
     const std::lock_guard lock(lock_of_both);
     here.caller().sync(fn<post_back>, seconds);
 }
+// Runs it until it is known to be short: others do not run on top of one that waits.
+void make_known(const Peer& peer) {
+    EXPECT_TRUE(soon([&] {
+        begun = 0;
+        peer.sync(fn<take_the_lock>, 0);
+        return runs >= 3;
+    }));
+    begun = runs = 0;
+}
 TEST_P(Dependable, AFunctionMayHoldALockWhereNothingNests) {
+    make_known(peer());
     peer().sync(no_nesting(fn<call_back_locked>), 20);
     EXPECT_TRUE(soon([] { return runs == 1; }));
 }
@@ -364,12 +374,7 @@ TEST_P(Dependable, AFunctionThatWaitsForTheOneBeneathItIsReported) {
         calling.log = "warn";  // one setting for the process
         Node client(calling);
         const Peer link = client.connect(server.address());
-        EXPECT_TRUE(soon([&] {  // it is known to be short: others do not run on top of one that waits
-            begun = 0;
-            link.sync(fn<take_the_lock>, 0);
-            return runs >= 3;
-        }));
-        begun = runs = 0;
+        make_known(link);
         testing::internal::CaptureStderr();
         link.sync(fn<call_back_locked>, 7);
         const std::string said = testing::internal::GetCapturedStderr();

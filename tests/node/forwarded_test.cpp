@@ -178,6 +178,7 @@ TEST_P(Forwarded, ThoseThatWaitForRoomCountToo) {
     const Entry slow = package.entry("relay"), entry = package.entry("relay_and_keep");
     const Peer peer = node.connect(first.address());
     const std::string large(16 * 1024, '\1');
+    std::vector<Error> ends;
     for (const Entry& each : {slow, entry}) ASSERT_EQ(text(peer.call(each, bytes("\1")).get()), "\1");
     for (const bool lives : {true, false}) {
         target.stop();
@@ -195,9 +196,31 @@ TEST_P(Forwarded, ThoseThatWaitForRoomCountToo) {
             if (lives)
                 EXPECT_EQ(text(calls[i].get()), "\1");
             else
-                EXPECT_EQ(error_of([&] { (void)calls[i].get(); }).code(), ErrorCode::disconnected);
+                ends.push_back(error_of([&] { (void)calls[i].get(); }));
         }
     }
+    const auto were_not_sent = [](const Error& error) {
+        return std::string_view(error.what()).find("before the call was sent on") != std::string_view::npos;
+    };
+    for (const Error& error : ends) EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+    EXPECT_FALSE(were_not_sent(ends.front())) << "it was in the mailbox";
+    EXPECT_TRUE(were_not_sent(ends.back())) << "it waited for room";
+}
+
+// The node that had sent them on answers them itself, or passes on an answer that does not come from where it sent them first.
+TEST_P(Forwarded, ThoseThatComeBackAreOverWhenTheyAreAnswered) {
+    const Joined nodes(on_fabric());
+    Node node;
+    const Peer peer = node.connect(nodes.first.address());
+    const Entry along = Package::open(package("relay.c")).entry("relay_along");
+    std::vector<RawCall> kept;  // so that no place in the caller's table is used again
+    for (const std::string& path : {std::string("\1\0", 2), std::string("\1\0\1", 3)})
+        for (std::size_t i = 0; i <= SentOn::kMaxOfCaller; ++i) {
+            kept.push_back(peer.call(along, bytes(path)));
+            ASSERT_TRUE(kept.back().wait_for(std::chrono::seconds(20)));
+            if (i < SentOn::kMaxOfCaller) continue;
+            EXPECT_EQ(text(kept.back().get()), path.substr(path.size() - 1));
+        }
 }
 
 // Its node cannot tell the one that answers to wait. What waits there then is more than it keeps for one that takes nothing.

@@ -82,6 +82,8 @@ TEST(SentOn, ThoseWhoseAnswersPassHereAreNotForgotten) {
         }
     EXPECT_EQ(calls.size(), SentOn::kMax);
     EXPECT_TRUE(calls.is_full_for(300, 0)) << "for all callers at this node together";
+    calls.add(call_of(200, 0), false);
+    EXPECT_FALSE(calls.answered(200, 0, 1)) << "it has pushed none of them out";
     EXPECT_TRUE(calls.answered(100, 0, 1));
     EXPECT_FALSE(calls.is_full_for(300, 0));
     calls.left(101);
@@ -95,7 +97,11 @@ TEST(SentOn, OneThatWaitsIsBehindAnyPosition) {
     SentOn calls;
     calls.add(call_of(7, 1, SentOn::kWaits), true);
     calls.add(call_of(7, 2, 5), true);
-    calls.add(call_of(7, 1, 4), true);  // it has left
+    calls.sent(call_of(7, 1, 4));
+    EXPECT_TRUE(calls.take_behind(5).empty());
+    calls.sent(call_of(8, 1, 9));
+    calls.sent(call_of(7, 2, 9, 2));
+    EXPECT_EQ(calls.size(), 2U) << "its caller had gone, or it was answered";
     EXPECT_TRUE(calls.take_behind(5).empty());
     calls.add(call_of(7, 3, SentOn::kWaits), true);
     ASSERT_EQ(calls.take_behind(5).size(), 1U);

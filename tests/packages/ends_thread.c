@@ -1,10 +1,16 @@
 // A function that ends the thread it runs on.
 #include <pthread.h>
 #include <rove/rove.h>
+#include <threads.h>
 
 ROVE_ENTRY void end_thread(rove_here* here, const void* payload, size_t size) {
     (void)here, (void)payload, (void)size;
     pthread_exit(0);
+}
+
+ROVE_ENTRY void end_thread_of_c11(rove_here* here, const void* payload, size_t size) {
+    (void)here, (void)payload, (void)size;
+    thrd_exit(0);
 }
 
 ROVE_ENTRY void answer(rove_here* here, const void* payload, size_t size) {

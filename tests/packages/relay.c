@@ -49,3 +49,13 @@ ROVE_ENTRY void relay_much(rove_here* here, const void* payload, size_t size) {
     }
     rove_reply(here, much, sizeof much);
 }
+
+// Payload: the numbers of the nodes that it goes to, one after the other. The last one answers.
+ROVE_ENTRY void relay_along(rove_here* here, const void* payload, size_t size) {
+    const unsigned char* path = payload;
+    const unsigned char last = (unsigned char)rove_node(here);
+    if (size == 0)
+        rove_reply(here, &last, 1);
+    else if (rove_forward(here, path[0], path + 1, size - 1) != 0)
+        rove_fail(here, "not forwarded");
+}
