@@ -19,7 +19,7 @@ namespace rove::code {
 
 class Pace {
 public:
-    // What takes longer is long.
+    // A run that takes longer is long. A node's watch looks as often (lead.cpp).
     static constexpr Duration kShort = std::chrono::microseconds(500);
     [[nodiscard]] bool is_long() const { return is_long_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool is_short() const { return is_short_.load(std::memory_order_relaxed); }

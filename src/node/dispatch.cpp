@@ -327,7 +327,7 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
     return function;
 }
 
-// A thread that waits for a call and leads meanwhile runs only functions that have been short: it would be kept by another. One that is
+// A thread that waits for a call and leads meanwhile runs only functions that have been short, because others may keep it. One that is
 // in the middle of sending a payload runs none.
 bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
     if (lead.turn.own || !baton_.has_followers()) return false;

@@ -38,10 +38,10 @@ public:
     static constexpr std::size_t kMaxOfCaller = kMax / 4;
     static constexpr std::uint64_t kWaits = ~std::uint64_t{0};
 
-    // `passes_here`: its answer will, for its caller is at this node. It was sent already: without memory it is not remembered, nor where
-    // only others are that pass here, as many as may be.
+    // `passes_here`: its caller is at this node, so its answer comes by. The call was sent already, so it is not remembered
+    // where memory runs out, and one that does not pass here is not where kMax that do are known.
     void add(const Forwarded& call, bool passes_here);
-    // It has left for the mailbox: its frame ends there. Nothing is done where it is not among these any more.
+    // It had waited, and is in the mailbox now. Nothing happens where it is not among these any more.
     void sent(const Forwarded& call);
     // False: it is not among these.
     bool answered(NodeId origin, std::uint16_t call, std::uint32_t generation);
