@@ -34,7 +34,7 @@ inline constexpr std::uint64_t kBankLines = kRingLines / 8;
 static_assert(wire::kFrameBytesMax * 4 <= kRingBytes);
 
 // The writer asks for lines so far ahead of the next frame's: the reader has them in its cache, and getting one back takes as
-// long as a few frames do. Nearer ones the reader may be polling.
+// long as a few frames do. Nearer ones the reader may be polling: for them there is own_next(), just before they are written.
 inline constexpr std::uint64_t kAheadLines = 8;
 
 // Asks for a line so as to write it. Compiled for any x86-64, __builtin_prefetch asks for a copy to read only, and the store still has to
@@ -61,6 +61,9 @@ public:
         if (head_ % kRingLines + lines > kRingLines || head_ + lines - credited_ > kRingLines) return nullptr;
         return line(head_);
     }
+
+    // Asks for the line that the next frame begins in.
+    void own_next() const { own_soon(line(head_)); }
 
     // Whether reserve_rarely() would find room.
     [[nodiscard]] bool has_room(std::size_t frame_bytes) {

@@ -177,6 +177,7 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
             leave_to_others(lead);
             break;
         }
+        if ((frame.header.flags & wire::kNoReply) == 0) link->own_next(Traffic::replies);
         if (frame.header.node == peer.id && peer.id != peer.back) frame.header.node = peer.back;
         const Taken taken = on_call(&peer, frame, lead);
         if (taken == Taken::parked) break;
