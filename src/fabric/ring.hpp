@@ -15,6 +15,7 @@
 // grow, and not beyond what was sent.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -36,6 +37,8 @@ static_assert(wire::kFrameBytesMax * 4 <= kRingBytes);
 // The writer asks for lines so far ahead of the next frame's: the reader has them in its cache, and getting one back takes as
 // long as a few frames do. Nearer ones the reader may be polling: for them there is own_next(), just before they are written.
 inline constexpr std::uint64_t kAheadLines = 8;
+// As many of them as the last frame had, but no more than a page: asking for those of a long frame costs more than it saves.
+inline constexpr std::uint64_t kAskedLinesMax = 64;
 
 // Asks for a line so as to write it. Compiled for any x86-64, __builtin_prefetch asks for a copy to read only, and the store still has to
 // wait until the reader has given up its copy. Processors that lack prefetchw take it for no operation.
@@ -93,8 +96,9 @@ public:
         if (const std::size_t odd = header.body_bytes % 8; odd != 0 && header.kind != wire::Kind::filler)
             std::memset(at + wire::kHeaderBytes + header.body_bytes, 0, 8 - odd);
         std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(header.signal, std::memory_order_release);
-        head_ += wire::lines_of(header);
-        own_soon(line(head_ + kAheadLines));
+        const std::uint64_t lines = wire::lines_of(header);
+        head_ += lines;
+        for (std::uint64_t i = 0; i < std::min(lines, kAskedLinesMax); ++i) own_soon(line(head_ + kAheadLines + i));
     }
 
     [[nodiscard]] bool connected() const { return memory_ != nullptr; }
