@@ -1,5 +1,6 @@
 // The threads of a cache: one that loads images, and whatever somebody asked to be loaded; one that compiles bitcode, which may take LLVM
 // seconds; and those that run constructors, which may never end.
+#include <cxxabi.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -28,6 +29,30 @@ void end_without_destructors(int status, void* /*argument*/) {
 // A thread of this process.
 bool is_alive(pid_t kernel_id) {
     return syscall(SYS_tgkill, getpid(), kernel_id, 0) == 0;
+}
+
+// Runs what is a package's own in a thread of its own, which it may end.
+Status in_own_thread(const std::string& package, const char* what, const std::function<void()>& work) {
+    Status done = fail(ErrorCode::failed, "a {} of package {} ended its thread", what, package);
+    const auto attempt = [&] {
+        try {
+            work();
+            done = {};
+        } catch (const abi::__forced_unwind&) {
+            throw;
+        } catch (const std::exception& error) {
+            done = fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", what, package, error.what());
+        } catch (...) {
+            done = fail(ErrorCode::failed, "a {} of package {} let an exception out", what, package);
+        }
+    };
+    try {
+        std::thread(attempt).join();
+    } catch (const std::system_error& error) {
+        return fail(ErrorCode::overloaded, "there is no thread for a {} of package {} now ({}); call it later", what,
+                    package, error.code().message());
+    }
+    return done;
 }
 
 void abandon_worker() {
@@ -194,19 +219,10 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
     ++constructing;
     package.constructing = true;
     lock.unlock();
-    const auto attempt = [&name](const char* what, const std::function<void()>& work) -> Status {
-        try {
-            work();
-            return {};
-        } catch (const std::exception& error) {
-            return fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", what, name, error.what());
-        } catch (...) {
-            return fail(ErrorCode::failed, "a {} of package {} let an exception out", what, name);
-        }
-    };
-    const Status done = attempt("constructor", run);
+    const Status done = in_own_thread(name, "constructor", run);
     // Its code goes now: what was constructed before ends while it is there.
-    while (!done && !package.destructors.empty()) (void)attempt("destructor", [&] { package.destructors.run(); });
+    for (Status each = done; !each && each.error().code() != ErrorCode::overloaded && !package.destructors.empty();)
+        each = in_own_thread(name, "destructor", [&] { package.destructors.run(); });
     lock.lock();
     --constructing;
     if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);

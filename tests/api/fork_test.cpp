@@ -16,6 +16,7 @@
 #include <optional>
 #include <thread>
 
+#include "../childs_leaks.hpp"
 #include "base/made_once.hpp"
 #include "node/core.hpp"
 #include "node/here.hpp"

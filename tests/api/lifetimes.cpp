@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "../childs_leaks.hpp"
+
 namespace lifetimes {
 
 namespace {

@@ -247,6 +247,28 @@ TEST_F(CompilingTest, WhatWasConstructedEndsWhereAConstructorThrows) {
     }
 }
 
+// Code in C says nothing about how to leave it, so that no handler of the node's is told of a thread's end.
+TEST_F(CompilingTest, AConstructorThatEndsItsThreadFailsItsPackageAlone) {
+    constexpr const char* kEndsInC =
+        "#include <pthread.h>\nstatic long x;\n"
+        "__attribute__((constructor)) static void begin(void) { x = 1; pthread_exit(0); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = x; (void)h, (void)n; }";
+    constexpr const char* kEndsInCpp =
+        "#include <pthread.h>\nstatic int end() { pthread_exit(nullptr); }\nstatic int s = end();\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = s; (void)h, (void)n; }";
+    for (const Form form : {Form::image, Form::bitcode}) {
+        CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
+        for (std::size_t i = 0; i <= kConstructingMax; ++i) {  // none keeps a place
+            const bool in_c = i % 2 == 0;
+            const std::string name = "ends" + std::to_string(i);
+            const auto package = build(name + (in_c ? ".c" : ".cpp"), in_c ? kEndsInC : kEndsInCpp);
+            ASSERT_TRUE(cache.add(arriving(*package, {form}), false));
+            const std::string error = outcome(cache, *cache.find(name + ":go"));
+            EXPECT_NE(error.find("a constructor of package " + name + " ended its thread"), std::string::npos) << error;
+        }
+    }
+}
+
 TEST_F(CompilingTest, WhatDoesNotCompileIsNotCompiledForEachInterface) {
     engine_.go_on.set_value();
     CodeCache cache(slow_options());
