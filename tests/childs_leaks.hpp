@@ -2,7 +2,7 @@
 // their parent held. The child has the memory and not the threads.
 #pragma once
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #include <unistd.h>
 
 namespace {

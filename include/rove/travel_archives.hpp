@@ -200,6 +200,7 @@ template <typename Container>
 Container read_values(Input& in, std::size_t count) {
     using T = typename Container::value_type;
     if (count > in.left() / sizeof(T)) cut_short();
+    if (count == 0) return Container();  // which has no place that bytes could be copied to
     const std::byte* const bytes = in.take(count * sizeof(T));
     if (reinterpret_cast<std::uintptr_t>(bytes) % alignof(T) == 0) {
         const T* const first = std::launder(reinterpret_cast<const T*>(bytes));
