@@ -380,6 +380,7 @@ private:
     unsigned serve(PeerState& peer, Lead& lead);
     unsigned serve_local(Lead& lead);
     [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead& lead);
+    std::optional<Taken> run_leading(code::Function& function, PeerState* from, const wire::Frame& frame, Lead& lead);
     [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead);
     void bind(PeerState& peer, const FunctionId& named, const code::Function& function);
     [[nodiscard]] code::Function* unpack_inline(PeerState& from, const wire::Frame& frame);
@@ -395,7 +396,6 @@ private:
     [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox);
     void run_here(Run& run, rove_here& here, Bytes payload) noexcept;
     [[nodiscard]] bool is_plain_call(const PeerState& from, const wire::Frame& frame) const;
-    [[nodiscard]] static bool is_plain_reply(const PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool take_part(PeerState& from, const wire::Frame& frame);
     void forget_parts(PeerState& from, std::uint64_t number);
     [[nodiscard]] unsigned cut_off_slow_senders(TimePoint now);

@@ -34,6 +34,13 @@ Error takes_no_code(const std::string& node) {
             node + " runs its own program's functions only, and takes no code; give it an address to listen on"};
 }
 
+// What nearly all replies are: to a call that was sent to this peer.
+bool is_plain_reply(const PeerState& from, const wire::Frame& frame) {
+    const wire::FrameHeader& header = frame.header;
+    return header.kind == Kind::reply && (header.extra_bytes | header.flags) == 0 && header.node == from.my_id &&
+           frame.payload.size() <= wire::kPayloadBytesMax;
+}
+
 Error too_many_quiet(const std::string& node, const code::Function& function) {
     return {
         ErrorCode::overloaded,
@@ -95,13 +102,6 @@ bool NodeCore::is_plain_call(const PeerState& from, const wire::Frame& frame) co
     const wire::FrameHeader& header = frame.header;
     return header.kind == Kind::call && header.extra_bytes == 0 && (header.flags & ~wire::kNoReply) == 0 &&
            header.node == from.id && frame.payload.size() <= wire::kPayloadBytesMax;
-}
-
-// What nearly all replies are: to a call that was sent to this peer.
-bool NodeCore::is_plain_reply(const PeerState& from, const wire::Frame& frame) {
-    const wire::FrameHeader& header = frame.header;
-    return header.kind == Kind::reply && (header.extra_bytes | header.flags) == 0 && header.node == from.my_id &&
-           frame.payload.size() <= wire::kPayloadBytesMax;
 }
 
 // In few words where there is no memory for more.
@@ -247,6 +247,21 @@ unsigned NodeCore::serve_local(Lead& lead) {
     return handled;
 }
 
+// As the leader, which is nobody's but this thread's while it runs: so its code needs no count of who runs it. Nothing: the code is not
+// there, or the leader runs something already.
+inline std::optional<NodeCore::Taken> NodeCore::run_leading(code::Function& function, PeerState* from,
+                                                            const wire::Frame& frame, Lead& lead) {
+    if (leave_to_follower(function, lead)) return Taken::parked;
+    const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(function) : nullptr;
+    if (entry == nullptr) return std::nullopt;
+    Run begun{.function = &function,
+              .entry = entry,
+              .ran = function.ran.load(std::memory_order_relaxed),
+              .link = from != nullptr ? from->link.get() : nullptr,
+              .from = from};
+    return run(begun, frame, lead);
+}
+
 NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
     if (frame.header.kind == Kind::ping) {
         (void)end_with_reply(frame.header, code::Ran::resident, {}, nullptr);
@@ -271,15 +286,7 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
         // As nearly all frames come: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (must_wait_for_thread(*function, from)) return on_rare_call(from, frame, lead);
-            if (leave_to_follower(*function, lead)) return Taken::parked;
-            if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
-                Run begun{.function = function,
-                          .entry = entry,
-                          .ran = function->ran.load(std::memory_order_relaxed),
-                          .link = from != nullptr ? from->link.get() : nullptr,
-                          .from = from};
-                return run(begun, frame, lead);
-            }
+            if (const auto taken = run_leading(*function, from, frame, lead)) return *taken;
         }
     }
     return on_rare_call(from, frame, lead);
@@ -356,15 +363,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
         function = unpack_inline(*from, frame);
         if (function == nullptr) return Taken::parked;  // the link is broken
         if (!must_wait_for_thread(*function, from)) {
-            if (leave_to_follower(*function, lead)) return Taken::parked;
-            if (const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(*function) : nullptr) {
-                Run begun{.function = function,
-                          .entry = entry,
-                          .ran = function->ran.load(std::memory_order_relaxed),
-                          .link = from->link.get(),
-                          .from = from};
-                return run(begun, frame, lead);
-            }
+            if (const auto taken = run_leading(*function, from, frame, lead)) return *taken;
         }
     } else if (named && (frame.header.flags & wire::kEither) != 0) {
         wire::Either either;

@@ -20,12 +20,12 @@ namespace rove {
     return who(peer.id, peer.address);
 }
 
-// " (the reason)", or nothing where none is known.
 // What an exception says; one that is not the program's own may say nothing at all.
 [[nodiscard]] inline std::string words_of(const std::exception& error) {
     const char* const words = error.what();
     return words != nullptr ? words : "an exception without words";
 }
+// " (the reason)", or nothing where none is known.
 [[nodiscard]] inline std::string because(const std::string& reason) {
     return reason.empty() ? reason : " (" + reason + ")";
 }

@@ -422,7 +422,7 @@ void NodeCore::clean_up(PeerState& peer) {
     std::vector<Forwarded> lost;
     if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) {
         if (peer.link)
-            lost = peer.sent_on.take_behind(peer.link->lines_credited(Traffic::calls));  // it may answer the others
+            lost = peer.sent_on.take_untaken(peer.link->lines_credited(Traffic::calls));  // it may answer the others
         members_[peer.id] = nullptr;
         absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone),
                      std::exchange(peer.sent_on, {}));

@@ -48,7 +48,7 @@ void SentOn::left(NodeId origin) {
         call = erase(call);
 }
 
-std::vector<Forwarded> SentOn::take_behind(std::uint64_t position) {
+std::vector<Forwarded> SentOn::take_untaken(std::uint64_t position) {
     std::vector<Forwarded> taken;
     for (auto call = calls_.begin(); call != calls_.end();) {
         if (call->second.call.position <= position) {

@@ -48,7 +48,7 @@ public:
     // Its caller has gone.
     void left(NodeId origin);
     // Removes and gives those whose frames end behind `position`, or wait.
-    [[nodiscard]] std::vector<Forwarded> take_behind(std::uint64_t position);
+    [[nodiscard]] std::vector<Forwarded> take_untaken(std::uint64_t position);
     // The others went by a link that has ended: there is no ring any more that their positions would be in.
     void were_taken();
     // Whether another call of a caller at this node is one too many: of its own, or of all such callers'.

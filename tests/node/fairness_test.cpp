@@ -49,16 +49,16 @@ std::size_t length_of(const std::string& text) {
 void wait_with(const std::string&) {
     wait_until_told();
 }
-// Whether it counts as long where it begins.
-bool is_short_but_once(Here& here, int ms) {
+// Whether it counted as long when it began; it lasts as long as it is told.
+bool counted_as_long(Here& here, int ms) {
     const bool before = here.raw()->function->pace.is_long();
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return before;
 }
 
 // The same, of one that also waits for a call.
-bool is_short_but_once_and_waits(Here& here, int ms) {
-    const bool before = is_short_but_once(here, ms);
+bool counted_as_long_and_waits(Here& here, int ms) {
+    const bool before = counted_as_long(here, ms);
     here.caller().sync(fn<work_long>);
     return before;
 }
@@ -183,18 +183,18 @@ TEST_P(Fairness, AFunctionThatSeemedLongOnceIsTriedAgain) {
     Node server(few);
     Node other(options());
     const Peer modest = other.connect(server.address());
-    EXPECT_TRUE(soon([&] { return !modest.sync(within(20s), fn<is_short_but_once>, 0); }));
+    EXPECT_TRUE(soon([&] { return !modest.sync(within(20s), fn<counted_as_long>, 0); }));
     const Peer greedy = node_->connect(server.address());
     take_both_places(greedy);
-    (void)modest.sync(within(20s), fn<is_short_but_once>, 40);
-    EXPECT_TRUE(modest.sync(within(20s), fn<is_short_but_once>, 0));
-    EXPECT_TRUE(soon([&] { return !modest.sync(within(20s), fn<is_short_but_once>, 0); }));
+    (void)modest.sync(within(20s), fn<counted_as_long>, 40);
+    EXPECT_TRUE(modest.sync(within(20s), fn<counted_as_long>, 0));
+    EXPECT_TRUE(soon([&] { return !modest.sync(within(20s), fn<counted_as_long>, 0); }));
     go_on = true;
 }
 
 // While it waits for a call it keeps nobody waiting.
 TEST_P(Fairness, AFunctionIsNotLongForItsWaits) {
-    const auto counts_as_long = [&](int ms) { return peer().sync(within(20s), fn<is_short_but_once_and_waits>, ms); };
+    const auto counts_as_long = [&](int ms) { return peer().sync(within(20s), fn<counted_as_long_and_waits>, ms); };
     EXPECT_TRUE(soon([&] { return !counts_as_long(0); }));
     (void)counts_as_long(40);
     EXPECT_TRUE(counts_as_long(0));

@@ -230,8 +230,8 @@ int post_back_slow(Here& here) {
     std::this_thread::sleep_for(50ms);
     return 7;
 }
-// Nor does one that waits without a limit, where nothing is known of the function.
-TEST_P(Limits, NoneIsNeededAgainstWhatComesMeanwhile) {
+// Nor does one that waits without a limit.
+TEST_P(Limits, AFunctionNotKnownAsShortRunsElsewhere) {
     std::thread late([] {
         (void)soon([] { return go_on.load(); }, 30s);
         go_on = true;

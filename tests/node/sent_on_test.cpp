@@ -98,25 +98,25 @@ TEST(SentOn, OneThatWaitsIsBehindAnyPosition) {
     calls.add(call_of(7, 1, SentOn::kWaits), true);
     calls.add(call_of(7, 2, 5), true);
     calls.sent(call_of(7, 1, 4));
-    EXPECT_TRUE(calls.take_behind(5).empty());
+    EXPECT_TRUE(calls.take_untaken(5).empty());
     calls.sent(call_of(8, 1, 9));
     calls.sent(call_of(7, 2, 9, 2));
     EXPECT_EQ(calls.size(), 2U) << "its caller had gone, or it was answered";
-    EXPECT_TRUE(calls.take_behind(5).empty());
+    EXPECT_TRUE(calls.take_untaken(5).empty());
     calls.add(call_of(7, 3, SentOn::kWaits), true);
-    ASSERT_EQ(calls.take_behind(5).size(), 1U);
+    ASSERT_EQ(calls.take_untaken(5).size(), 1U);
     EXPECT_EQ(calls.size(), 2U);
 }
 
 TEST(SentOn, SomeHaveNotBeenTaken) {
     SentOn calls;
     for (unsigned i = 1; i <= 4; ++i) calls.add(call_of(7, i, i), true);
-    const auto untaken = calls.take_behind(2);
+    const auto untaken = calls.take_untaken(2);
     ASSERT_EQ(untaken.size(), 2U);
     EXPECT_EQ(untaken[0].call, 3);
     EXPECT_EQ(untaken[1].call, 4);
     calls.were_taken();
-    EXPECT_TRUE(calls.take_behind(0).empty());
+    EXPECT_TRUE(calls.take_untaken(0).empty());
     EXPECT_EQ(calls.size(), 2U);
 }
 
