@@ -1,4 +1,4 @@
-// The pages of Rove's own code: brought in at the start, for a page fault each is most of what a first call would take.
+// The pages of Rove's own code: brought in at the start, because a page fault each is most of what a first call would take.
 #pragma once
 
 namespace rove {

@@ -44,7 +44,7 @@ CodeCache::CodeCache(CodeOptions options) : state_(std::make_shared<State>(*this
 
 CodeCache::~CodeCache() {
     stop();
-    // Before any code goes, and without the lock, for they may ask the node things: a destructor may call an interface, so
+    // Before any code goes, and without the lock, because they may ask the node things: a destructor may call an interface, so
     // those end last, and what was linked to earlier ones before these.
     for (const auto& [digest, package] : state_->packages)
         if (!package->interface && !package->constructing) package->end();

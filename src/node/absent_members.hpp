@@ -4,7 +4,7 @@
 // A call that was sent on is answered by a node that its caller may not have a link to at that moment. The reply waits here until the
 // member is met. Another process may have its id by then, and the reply may be for a call of that one: it gets all that is kept, and
 // knows its own calls by their generations, which begin at random. What is kept for a process that has gone is dropped after
-// kKeptForNextMax, for there may never be another one. The calls that it had taken, for others, may have gone with it: their callers
+// kKeptForNextMax, because there may never be another one. The calls that it had taken, for others, may have gone with it: their callers
 // are told as soon as that is known (orphans()).
 //
 // Threads: under the node's lock.

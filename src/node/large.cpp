@@ -159,7 +159,7 @@ void NodeCore::take_back_parts(PeerState& peer, const LargeSend& sent) {
 
 // ---- payloads, received
 
-// A payload's parts are put together apart from the mailbox. False: the frame stays, for there is no room for the payload yet; or
+// A payload's parts are put together apart from the mailbox. False: the frame stays, because there is no room for the payload yet; or
 // it does not fit, and the link is broken.
 bool NodeCore::take_part(PeerState& from, const wire::Frame& frame) {
     wire::Part part;

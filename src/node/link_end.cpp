@@ -27,7 +27,7 @@ bool NodeCore::awaits_goodbye(PeerState& peer) {
     return now < *peer.broken_since + kGoodbyeWait;
 }
 
-// For the thread that wants to meet the peer again: others' calls go on meanwhile. Nothing runs on top of it, for it may be about to
+// For the thread that wants to meet the peer again: others' calls go on meanwhile. Nothing runs on top of it, because it may be about to
 // send what it reads in place.
 Status NodeCore::await_goodbye(PeerState& peer, Lock& lock, Deadline deadline) {
     if (!awaits_goodbye(peer)) return {};

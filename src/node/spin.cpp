@@ -17,7 +17,7 @@ bool has_waitpkg() {
 
 const bool kHasWaitpkg = has_waitpkg();
 
-// Cycles. Not longer than a yielding leader takes to look again, for only one line can be watched.
+// Cycles. Not longer than a yielding leader takes to look again, because only one line can be watched.
 constexpr std::uint64_t kDozeCycles = 2000;
 constexpr unsigned kLightSleep = 1;  // C0.1: wakes fast
 

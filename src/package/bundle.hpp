@@ -37,7 +37,7 @@ public:
     }
     // The entry's name in a package: the same for a function wherever it is packed, alone or along with one that sends it.
     [[nodiscard]] static std::string entry_of(std::string_view key);
-    // What is kept of a file's path: its last two parts, for the rest differs from machine to machine.
+    // What is kept of a file's path: its last two parts, because the rest differs from machine to machine.
     [[nodiscard]] static std::string file_of(std::string_view path);
 
     // For people: "square" of a function type that is written "rove::Fn<&(square(int))>"; a lambda's stays as it is.

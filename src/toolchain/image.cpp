@@ -167,7 +167,7 @@ private:
             if (symbol.entry.st_shndx == SHN_UNDEF) return take_import(relocation, symbol.name, entry.r_addend);
             target += symbol.entry.st_value;
         }
-        // The end of one segment may be the start of nothing: the block is asked first, for it comes first.
+        // The end of one segment may be the start of nothing: the block is asked first, because it comes first.
         const bool to_data = data_.holds(target) && !(block_.holds(target) && target < block_.address + block_.bytes);
         if (!to_data && !block_.holds(target))
             return fail(ErrorCode::unsupported, "it has an address of something outside code and statics");
@@ -275,7 +275,7 @@ Result<wire::Image> link_and_cut(const ImageRequest& request, std::uint64_t data
 
 Result<wire::Image> link_image(const ImageRequest& request) {
     ROVE_TRY(wire::Image image, link_and_cut(request, 0x40000000));
-    // Code must reach the statics through the GOT alone, for the loader puts them anywhere. Linked a second time with the
+    // Code must reach the statics through the GOT alone, because the loader puts them anywhere. Linked a second time with the
     // statics elsewhere, the image is the same to the byte, or it reached them by distance.
     ROVE_TRY(const wire::Image moved, link_and_cut(request, 0x48000000));
     if (image != moved) return fail(ErrorCode::unsupported, "its code reaches statics by their distance from it");
