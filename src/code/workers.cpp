@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/words_of.hpp"
 #include "code/cache_state.hpp"
 
 namespace rove::code {
@@ -31,28 +32,39 @@ bool is_alive(pid_t kernel_id) {
     return syscall(SYS_tgkill, getpid(), kernel_id, 0) == 0;
 }
 
-// Runs what is a package's own in a thread of its own, which it may end.
-Status in_own_thread(const std::string& package, const char* what, const std::function<void()>& work) {
+// What is a package's own, run in a thread of its own, which it may end.
+struct OwnWork {
+    const std::string& package;
+    const char* what;
+    const std::function<void()>& work;
     Status done = fail(ErrorCode::failed, "a {} of package {} ended its thread", what, package);
-    const auto attempt = [&] {
-        try {
-            work();
-            done = {};
-        } catch (const abi::__forced_unwind&) {
-            throw;
-        } catch (const std::exception& error) {
-            done = fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", what, package, error.what());
-        } catch (...) {
-            done = fail(ErrorCode::failed, "a {} of package {} let an exception out", what, package);
-        }
-    };
+};
+
+void* run_own(void* argument) {
+    auto& own = *static_cast<OwnWork*>(argument);
     try {
-        std::thread(attempt).join();
-    } catch (const std::system_error& error) {
-        return fail(ErrorCode::overloaded, "there is no thread for a {} of package {} now ({}); call it later", what,
-                    package, error.code().message());
+        own.work();
+        own.done = {};
+    } catch (const abi::__forced_unwind&) {
+        throw;
+    } catch (const std::exception& error) {
+        own.done = fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", own.what, own.package,
+                        words_of(error));
+    } catch (...) {
+        own.done = fail(ErrorCode::failed, "a {} of package {} let an exception out", own.what, own.package);
     }
-    return done;
+    return nullptr;
+}
+
+// Not a std::thread, which keeps what it was given where its thread does not return.
+Status in_own_thread(const std::string& package, const char* what, const std::function<void()>& work) {
+    OwnWork own{.package = package, .what = what, .work = work};
+    pthread_t thread{};
+    if (const int error = pthread_create(&thread, nullptr, &run_own, &own); error != 0)
+        return fail(ErrorCode::overloaded, "there is no thread for a {} of package {} now ({}); call it later", what,
+                    package, std::generic_category().message(error));
+    (void)pthread_join(thread, nullptr);
+    return std::move(own.done);
 }
 
 void abandon_worker() {

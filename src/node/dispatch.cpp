@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/stack.hpp"
+#include "base/words_of.hpp"
 #include "node/core.hpp"
 #include "node/gathering.hpp"
 #include "node/here.hpp"

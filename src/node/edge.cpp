@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/demangle.hpp"
+#include "base/words_of.hpp"
 #include "node/core.hpp"
 #include "node/gathering.hpp"
 #include "node/here.hpp"
@@ -108,7 +109,7 @@ void rove_report_caught(const char* where) noexcept {
     try {
         throw;
     } catch (const std::exception& error) {
-        rove::log().error("{} let {} out: {}", where, rove::demangled(typeid(error).name()), error.what());
+        rove::log().error("{} let {} out: {}", where, rove::demangled(typeid(error).name()), rove::words_of(error));
     } catch (const abi::__forced_unwind&) {
         rove::NodeCore::exit_thread(nullptr);
     } catch (...) {

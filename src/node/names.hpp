@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <string>
 #include <string_view>
 
@@ -20,11 +19,6 @@ namespace rove {
     return who(peer.id, peer.address);
 }
 
-// What an exception says; one that is not the program's own may say nothing at all.
-[[nodiscard]] inline std::string words_of(const std::exception& error) {
-    const char* const words = error.what();
-    return words != nullptr ? words : "an exception without words";
-}
 // " (the reason)", or nothing where none is known.
 [[nodiscard]] inline std::string because(const std::string& reason) {
     return reason.empty() ? reason : " (" + reason + ")";

@@ -269,6 +269,18 @@ TEST_F(CompilingTest, AConstructorThatEndsItsThreadFailsItsPackageAlone) {
     }
 }
 
+TEST_F(CompilingTest, AConstructorMayThrowWhatHasNoWords) {
+    constexpr const char* kWordless =
+        "#include <exception>\nstruct wordless : std::exception {\n"
+        "const char *what() const noexcept override { return nullptr; } };\n"
+        "static int fail() { throw wordless(); }\nstatic int s = fail();\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = s; (void)h, (void)n; }";
+    CodeCache cache(options(Tiers::image));
+    ASSERT_TRUE(cache.add(arriving(*build("wordless.cpp", kWordless), {Form::image}), false));
+    const std::string error = outcome(cache, *cache.find("wordless:go"));
+    EXPECT_NE(error.find("let an exception out: an exception without words"), std::string::npos) << error;
+}
+
 TEST_F(CompilingTest, WhatDoesNotCompileIsNotCompiledForEachInterface) {
     engine_.go_on.set_value();
     CodeCache cache(slow_options());
