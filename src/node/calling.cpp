@@ -30,10 +30,17 @@ Error too_large_in_parts(std::string_view name, std::size_t bytes) {
                         wire::kMessageBytesMax)};
 }
 
+// A limit that is over beforehand: nothing is sent, not even where there is room for it.
+Status in_time(Deadline deadline) {
+    if (!deadline || Clock::now() < *deadline) return {};
+    return fail(ErrorCode::timed_out, "the time that the call was given was over beforehand; it was not sent");
+}
+
 }  // namespace
 
 Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes,
                                Deadline deadline) {
+    ROVE_CHECK(in_time(deadline));
     // The frame and what may have to go with it: a name, or code that is not too large to be inlined.
     const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + payload_bytes;
     if (peer->clear_way() && peer->link->has_room(Traffic::calls, bytes)) return {};
@@ -86,6 +93,7 @@ Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, con
         joined.payload = outgoing.payload.joined(room);
         return call(peer, joined);
     }
+    ROVE_CHECK(in_time(outgoing.deadline));
     Hold hold(*this);
     const bool whole = outgoing.payload.size() <= wire::kPayloadBytesMax;
     if (outgoing.sending != Sending::always_inlined && whole) {
@@ -221,7 +229,7 @@ void NodeCore::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
     --begun_frames_;
     last = last_use();
     if (peer.link == link) peer.frame_open = false;  // nothing was published
-    link.reset();                                    // under the lock, for it may be the last to hold it
+    link.reset();                                    // under the lock: it may be the last to hold it
     wake_leader();
 }
 

@@ -162,6 +162,22 @@ TEST_P(Limits, BoundPosts) {
     EXPECT_EQ(link.limited(within(0ms)).limited(Within{-1}).sync(fn<add>, 1, 2), 3);
 }
 
+int count_one() {
+    return ++begun;
+}
+// Sent at once, in parts, by a name, in a frame that is filled in place, in a batch.
+TEST_P(Limits, ThatAreOverBeforehandRunNothing) {
+    EXPECT_EQ(peer().sync(fn<count_one>), 1);  // by its handle from here on
+    const Peer over = peer().limited(within(0ms));
+    times_out("sync", [&] { (void)over.sync(fn<count_one>); });
+    times_out("async", [&] { (void)over.async(fn<count_one>).get(); });
+    times_out("lambda", [&] { (void)over.sync([](int x) { return begun += x; }, 1); });
+    times_out("post", [&] { over.post(fn<count_one>); });
+    times_out("call in parts", [&] { (void)over.sync(fn<take>, std::vector<char>(8 << 20)); });
+    times_out("longer than any", [&] { (void)peer().sync(Within{0}, fn<count_one>); });
+    EXPECT_EQ(peer().sync(fn<count_one>), 2) << "one of them ran";
+}
+
 // ---- within a function
 
 std::atomic<int> ended{0};
