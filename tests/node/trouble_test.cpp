@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,6 +87,8 @@ TEST(Command, WrongUsageIsStatus2AndErrorsAreStatus1) {
     is_told({"node", "--listen", "127.0.0.1:0", "--fabric", "pigeon"}, "'pigeon' is none of best, shm, tcp, ucx");
     is_told({"node", "--listen", "127.0.0.1:0", "--waiting", "long"}, "'long' is none of balanced, frugal, latency");
     is_told({"node", "--listen", "127.0.0.1:0", "--grace", "nan"}, "nan is no number of seconds");
+    is_told({"call", "127.0.0.1:1", "x.rove:f", "--timeout", "nan"}, "nan is no number of seconds");
+    is_told({"functions", "127.0.0.1:1", "--timeout", "nan"}, "nan is no number of seconds");
     is_told({"node", "--listen", "127.0.0.1:0", "--code-budget", "-1"}, "--code-budget");
     is_told({"call", "unix:/nowhere", "a.rove:f", "--payload-file", "/no/such"}, "/no/such");
     const auto says = [](const Ran& ran, const std::string& words) {
@@ -291,6 +294,14 @@ TEST(Trouble, AnotherLocalUserIsRefused) {
     const Ran ran = run({rove(), "node", "--listen", "127.0.0.1:0", "--cookie", open_cookie});
     EXPECT_EQ(ran.status, 1);
     EXPECT_NE(ran.err.find("readable by no one else"), std::string::npos) << ran.err;
+}
+
+TEST(Trouble, ACookieThatIsNoFileIsRefused) {
+    const std::string pipe = (scratch() / "pipe").string();
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    const Ran ran = run({"timeout", "20", rove(), "node", "--listen", "127.0.0.1:0", "--cookie", pipe});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.err.find("pipe is no regular file"), std::string::npos) << ran.err;
 }
 
 // What is there is not the node's to change: a cookie may be named in /tmp.

@@ -149,6 +149,7 @@ void add_call(CLI::App& app) {
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
         ->capture_default_str();
     command->add_option("--timeout", arguments->timeout_s, "seconds for each call, sending included (0: for ever)")
+        ->check(kNoNan)
         ->check(CLI::Range(0.0, 1e9))
         ->capture_default_str();
     add_reach(*command, arguments->options);

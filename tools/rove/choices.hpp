@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -25,6 +26,14 @@ CLI::Validator one_of(const std::map<std::string, T>& words) {
             },
             ""};
 }
+
+// Which is in any range.
+inline const CLI::Validator kNoNan(
+    [](const std::string& text) -> std::string {
+        double seconds = 0;
+        return CLI::detail::lexical_cast(text, seconds) && std::isnan(seconds) ? "nan is no number of seconds" : "";
+    },
+    "");
 
 inline const std::map<std::string, FabricChoice> kFabrics{
     {"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}, {"ucx", FabricChoice::ucx}};

@@ -20,6 +20,7 @@ void add_functions(CLI::App& app) {
     CLI::App* command = app.add_subcommand("functions", "List the functions that a node's program offers by itself");
     command->add_option("ADDR", arguments->address, "the node's address")->required();
     command->add_option("--timeout", arguments->timeout_s, "seconds to wait for the list")
+        ->check(kNoNan)
         ->check(CLI::Range(0.001, 1e9))
         ->capture_default_str();
     add_reach(*command, arguments->options);

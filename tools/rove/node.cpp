@@ -74,6 +74,7 @@ void add_node(CLI::App& app) {
     command
         ->add_option("--grace", arguments->grace_seconds,
                      "seconds that functions have to return after SIGTERM; those that have not are left to themselves")
+        ->check(kNoNan)
         ->check(CLI::Range(0.1, 3600.0))
         ->capture_default_str();
     command
@@ -95,8 +96,6 @@ void add_node(CLI::App& app) {
         "Prints `listening ADDR` with the real port when it is ready. Ends with status 0 after SIGTERM or SIGINT, at "
         "once where it has not started yet.");
     command->callback([arguments] {
-        if (std::isnan(arguments->grace_seconds))  // which is in any range
-            throw CLI::ValidationError("--grace", "nan is no number of seconds");
         arguments->options.grace =
             std::chrono::milliseconds(std::lround(std::min(arguments->grace_seconds, 1e9) * 1000));
         arguments->options.code_bytes_max = arguments->code_mib == 0 ? 1 : arguments->code_mib * 1024 * 1024;

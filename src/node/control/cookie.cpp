@@ -52,10 +52,11 @@ std::filesystem::path cookie_path(const std::filesystem::path& chosen) {
 }
 
 Result<Cookie> read_or_make_cookie(const std::filesystem::path& path) {
-    int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    constexpr int kHow = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // of a pipe it would wait for whoever writes
+    int file = open(path.c_str(), kHow);
     if (file < 0 && errno == ENOENT) {
         ROVE_CHECK(make(path));
-        file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        file = open(path.c_str(), kHow);
     }
     if (file < 0) return fail(ErrorCode::refused, "cannot read the cookie {}: {}", path.string(), strerror(errno));
     struct stat facts{};
@@ -63,6 +64,10 @@ Result<Cookie> read_or_make_cookie(const std::filesystem::path& path) {
     const bool read_all =
         fstat(file, &facts) == 0 && read(file, cookie.data(), cookie.size()) == static_cast<ssize_t>(cookie.size());
     close(file);
+    if (!S_ISREG(facts.st_mode))
+        return fail(ErrorCode::refused,
+                    "the cookie {} is no regular file; name another one with --cookie FILE or ROVE_COOKIE",
+                    path.string());
     if (facts.st_uid != geteuid() || (facts.st_mode & 077) != 0)
         return fail(ErrorCode::refused,
                     "the cookie {} must belong to this user and be readable by no one else (chmod 600)", path.string());
