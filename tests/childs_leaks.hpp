@@ -1,5 +1,5 @@
-// Include once in a program whose forked children end as programs do (exit): under ASan they would look for leaks, and find what the threads of
-// their parent held. The child has the memory and not the threads.
+// For a test program whose forked children end by exit(): under ASan each looks for leaks there, and would report what its parent's threads
+// hold, because it has their memory and not the threads. To be included once.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)

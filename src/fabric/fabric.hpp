@@ -69,9 +69,9 @@ public:
         if (std::byte* frame = ring.reserve(frame_bytes)) return frame;
         return reserve_rarely(traffic, frame_bytes);
     }
-    // A frame will follow soon: asks for its first line, which the reader polls, while the writer is still busy with something else. Early by
-    // as long as a line takes from core to core, and no earlier, because the reader asks for it back. Half a round trip takes 235 ns with
-    // it and 320 without (two distant cores of a Zen 5; `rove bench latency`).
+    // To be called shortly before a frame is written: asks for the cache line of its header, so that the line is on its way while the
+    // writer does something else. Called too early it is of no use, because the reader polls that line and takes it back. Half a round trip
+    // takes 235 ns with it and 320 ns without (two distant cores of a Zen 5; `rove bench latency`).
     void own_next(Traffic traffic) const {
         if (const RingWriter& ring = outgoing_[index_of(traffic)]; ring.connected()) ring.own_next();
     }

@@ -37,7 +37,7 @@ static_assert(wire::kFrameBytesMax * 4 <= kRingBytes);
 // The writer asks for lines so far ahead of the next frame's: the reader has them in its cache, and getting one back takes as
 // long as a few frames do. Nearer ones the reader may be polling: for them there is own_next(), just before they are written.
 inline constexpr std::uint64_t kAheadLines = 8;
-// As many of them as the last frame had, but no more than a page: asking for those of a long frame costs more than it saves.
+// It asks for as many as the last frame had, and for no more than these (one page): for a long frame asking costs more than it saves.
 inline constexpr std::uint64_t kAskedLinesMax = 64;
 
 // Asks for a line so as to write it. Compiled for any x86-64, __builtin_prefetch asks for a copy to read only, and the store still has to

@@ -160,7 +160,7 @@ TEST(MadeOnce, IsMadeAnewInAChildOfAForkMeanwhile) {
 }
 
 TEST(MadeOnce, IsTriedAgainWhereMakingFailed) {
-    MadeOnce<const int> value;
+    static constinit MadeOnce<const int> value;
     EXPECT_THROW(value.get([]() -> const int* { throw std::runtime_error("not now"); }), std::runtime_error);
     EXPECT_EQ(value.get([] { return new int(5); }), 5);
 }
