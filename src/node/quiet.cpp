@@ -1,6 +1,8 @@
 // Functions that wait quietly. Their threads take replies only, so those of the node's own are lost to the mailboxes for as long: what
 // such a function waits for may be a call that comes here. Each has another thread made in its place when it first waits so, and
 // keeps it until it returns. There are always as many others, then, as a node begins with, and all that is said of these holds.
+#include <pthread.h>
+
 #include <algorithm>
 #include <system_error>
 
@@ -61,6 +63,8 @@ Status NodeCore::add_own_thread(void (NodeCore::*serves)(OwnThread&)) {
     OwnThread& own = threads_.emplace_back(OwnThread{.of = this});
     try {
         own.thread = std::thread([this, &own, serves] {
+            // A function that cancels the thread it runs on would end it anywhere behind it, with the lead and the lock.
+            (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
             own_thread_ = &own;
             (this->*serves)(own);
         });

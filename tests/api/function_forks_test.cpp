@@ -296,4 +296,24 @@ TEST(FunctionForks, AFunctionInCThatEndsItsThreadFailsAndTheNodeGoesOn) {
     }
 }
 
+// A thread that is to end does so at the next of many calls into the C library, which would be in the node's own code.
+TEST(FunctionForks, AFunctionInCThatIsCancelledGoesOn) {
+    (void)scratch();
+    const Package package = Package::open(test::package("cancels_itself.c"));
+    for (const char* const form : {"image", "bitcode", "both"}) {
+        NodeProcess node({"--threads", "2", "--forms", form});
+        NodeOptions options;
+        options.log = "off";
+        Node client(options);
+        const Peer peer = client.connect(node.address());
+        for (const char* const name : {"cancel_itself", "cancel_itself", "answer", "cancel_itself", "answer"}) {
+            RawCall call = peer.call(package.entry(name));
+            ASSERT_TRUE(call.wait_for(30s)) << name << ": nobody leads";
+            EXPECT_EQ(call.get().size(), 2U) << name << ", " << form;
+        }
+        node.signal(SIGTERM);
+        EXPECT_EQ(node.wait(), 0) << node.log();
+    }
+}
+
 }  // namespace rove::test
