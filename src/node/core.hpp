@@ -231,6 +231,7 @@ public:
 
 private:
     friend class Gathering;
+    friend struct QuietView;  // tests/node/quiet_test.cpp
     explicit NodeCore(NodeOptions options);
     [[nodiscard]] Status start();
     [[nodiscard]] Status preload();
@@ -256,9 +257,8 @@ private:
     struct Lead {
         Lock& lock;
         Baton::Turn turn;
-        Watch watch{};  // what it spins on
-        // It waits for a short time, in which nothing must run on top of it: functions are left to others.
-        bool holds_back = false;
+        Watch watch{};                             // what it spins on
+        bool holds_back = false;                   // it waits for a short time, in which functions are left to others
         LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
         [[nodiscard]] bool runs_functions() const { return !turn.quiet && !holds_back; }
     };

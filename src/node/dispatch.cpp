@@ -42,17 +42,6 @@ bool is_plain_reply(const PeerState& from, const wire::Frame& frame) {
            frame.payload.size() <= wire::kPayloadBytesMax;
 }
 
-Error too_many_quiet(const std::string& node, const code::Function& function) {
-    return {
-        ErrorCode::overloaded,
-        fmt::format(
-            "{} on {}: as many functions wait there as may that let nothing else run on their threads ({} of one peer, "
-            "{} of "
-            "all), and none of them has ended for {} s; call fewer at once, let them wait without rove::no_nesting, or "
-            "take what they send",
-            function.name, node, kQuietRunsOfPeerMax, kQuietRunsMax, kQuietHoldFor.count())};
-}
-
 }  // namespace
 
 // What is wrong with a frame from this peer, if anything: its shape (wire/kinds.hpp), and whether this peer may say it. Peers speak
@@ -248,8 +237,8 @@ unsigned NodeCore::serve_local(Lead& lead) {
     return handled;
 }
 
-// As the leader, which is nobody's but this thread's while it runs: so its code needs no count of who runs it. Nothing: the code is not
-// there, or the leader runs something already.
+// Runs the call of a function whose code is loaded. Only one thread leads at a time, so the code needs no count of those that run it.
+// Nothing: the code is not loaded, or this thread leads from within a function.
 inline std::optional<NodeCore::Taken> NodeCore::run_leading(code::Function& function, PeerState* from,
                                                             const wire::Frame& frame, Lead& lead) {
     if (leave_to_follower(function, lead)) return Taken::parked;
@@ -393,13 +382,15 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     }
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, takes_no_code(name()));
     if (function == nullptr) return park(from, frame, nullptr, true);
-    if (quiet_runs_.gives_up(*function, from)) {
+    const auto held_until = quiet_runs_.held_until(*function, from);
+    if (held_until && Clock::now() >= *held_until) {
         parked.reset();
-        return refuse(from, frame, too_many_quiet(name(), *function));
+        return refuse(from, frame, QuietRuns::too_many(name(), *function));
     }
     if (must_wait_for_thread(*function, from)) {
         const Taken taken = park(from, frame, function, false);
         parked->for_thread = true;
+        parked->held_until = held_until;
         parked->compiling.reset();
         return taken;
     }
@@ -542,6 +533,7 @@ NodeCore::Taken NodeCore::park(PeerState* from, const wire::Frame& frame, const 
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
     if (!parked) parked = Parked{.since = Clock::now()};
     parked->for_thread = false;
+    parked->held_until.reset();
     if (function != nullptr)
         parked->function = function->id;
     else if ((frame.header.flags & wire::kEither) != 0)

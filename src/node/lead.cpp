@@ -45,10 +45,12 @@ constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
 // How often the thread that stands by looks whether anybody else is there. It is the last one, and seldom needed: 20 looks a second.
 constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
 
-// Whether the leader looks for the peer's calls: not while one that is there waits for something else, nor while a run reads them.
+// Not while a run reads them, nor while the peer takes no answers.
+bool looks_at_calls(const PeerState& peer) {
+    return !peer.has_backlog() && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
+}
 bool takes_calls(const PeerState& peer) {
-    return !peer.parked && !peer.waits_to_stage && !peer.has_backlog() &&
-           (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
+    return !peer.parked && !peer.waits_to_stage && looks_at_calls(peer);  // one that is there waits for something else
 }
 
 }  // namespace
@@ -181,7 +183,7 @@ unsigned NodeCore::serve_all(Lead& lead) {
     for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
         const std::size_t at = first + i < peers_.size() ? first + i : first + i - peers_.size();
         if (!peers_[at]->has_work()) continue;
-        const std::size_t before = std::exchange(served_first_, at + 1);  // now, for the lead may be lost in there
+        const std::size_t before = std::exchange(served_first_, at + 1);  // now: the lead may be lost in there
         const unsigned of_peer = serve(*peers_[at], lead);
         if (of_peer == 0 && !lost(lead)) served_first_ = before;
         handled += of_peer;
@@ -312,6 +314,10 @@ void NodeCore::await_frames(Lead& lead) try {
 
 void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     const auto no_later = [&deadline](TimePoint limit) { deadline = deadline ? std::min(*deadline, limit) : limit; };
+    const auto looks_again_at = [&](const std::optional<Parked>& parked) {  // and refuses it, however late that is
+        if (parked && parked->held_until) no_later(*parked->held_until);
+    };
+    if (lead.runs_functions()) looks_again_at(local_parked_);
     bool restless = (local_parked_ && !local_parked_->for_thread) || !room_waits_.empty();
     bool pending = !local_.empty() && !local_parked_ && lead.runs_functions();
     const bool quiet = fabric_->announce_sleep();
@@ -323,12 +329,12 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
         restless = restless || sends || peer->waits_to_stage || (peer->parked && !peer->parked->for_thread) ||
                    (peer->gathering != nullptr && peer->gathering->is_called());
         pending = pending || peer->lost || peer->link->pending(takes_calls(*peer) && lead.runs_functions());
+        if (lead.runs_functions() && looks_at_calls(*peer)) looks_again_at(peer->parked);
         if (!peer->link->by_messages() || !peer->staged.is_empty()) no_later(Clock::now() + kSleepMax);
     }
     pending = pending || (!ready_.empty() && lead.runs_functions() && !is_deep());
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
     if (const auto first = calls_.first_deadline()) no_later(*first);
-    if (const auto due = quiet_runs_.due()) no_later(*due);
     if (const auto due = absent_.drop_due()) no_later(*due);
     if (quiet && !pending && baton_.may_sleep(lead.turn) && !attention_.load(std::memory_order_relaxed)) {
         if (restless) no_later(Clock::now() + kShortSleep);

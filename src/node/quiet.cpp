@@ -40,20 +40,19 @@ const QuietRuns::Share* QuietRuns::what_is_full(const PeerState* from, unsigned 
     return of->second.threads >= kQuietRunsOfPeerMax + beyond ? &of->second : nullptr;
 }
 
-bool QuietRuns::gives_up(const code::Function& function, const PeerState* from) const {
-    return holds(function, from) && Clock::now() - what_is_full(from, 0)->changed >= kQuietHoldFor;
+std::optional<TimePoint> QuietRuns::held_until(const code::Function& function, const PeerState* from) const {
+    if (!holds(function, from)) return std::nullopt;
+    return what_is_full(from, 0)->changed + kQuietHoldFor;
 }
 
-std::optional<TimePoint> QuietRuns::due() const {
-    const TimePoint now = Clock::now();
-    std::optional<TimePoint> first;
-    const auto look_at = [&](const Share& share, unsigned max) {
-        const TimePoint until = share.changed + kQuietHoldFor;
-        if (share.threads >= max && now < until && (!first || until < *first)) first = until;
-    };
-    look_at(all_, kQuietRunsMax);
-    for (const auto& [from, share] : of_peer_) look_at(share, kQuietRunsOfPeerMax);
-    return first;
+Error QuietRuns::too_many(const std::string& node, const code::Function& function) {
+    return {
+        ErrorCode::overloaded,
+        fmt::format(
+            "{} on {}: as many functions wait there as may that let nothing else run on their threads ({} of one peer, "
+            "{} of all), and none of them has ended for {} s; call less deeply or fewer at once, let them wait without "
+            "rove::no_nesting, or take what they send",
+            function.name, node, kQuietRunsOfPeerMax, kQuietRunsMax, kQuietHoldFor.count())};
 }
 
 thread_local OwnThread* NodeCore::own_thread_ = nullptr;

@@ -49,10 +49,9 @@ public:
     [[nodiscard]] bool holds(const code::Function& function, const PeerState* from) const {
         return all_.threads >= kQuietRunsOfPeerMax && may_wait_quietly(function) && what_is_full(from, 0) != nullptr;
     }
-    // It has been held back for long enough.
-    [[nodiscard]] bool gives_up(const code::Function& function, const PeerState* from) const;
-    // When the first of those that are held back are given up.
-    [[nodiscard]] std::optional<TimePoint> due() const;
+    // Until when, if nothing begins or ends meanwhile: it is refused then. Nothing: it is not held back.
+    [[nodiscard]] std::optional<TimePoint> held_until(const code::Function& function, const PeerState* from) const;
+    [[nodiscard]] static Error too_many(const std::string& node, const code::Function& function);
 
 private:
     struct Share {

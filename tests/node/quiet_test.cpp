@@ -13,6 +13,15 @@
 #include "node/options.hpp"
 #include "soon.hpp"
 
+namespace rove {
+struct QuietView {
+    static unsigned runs(NodeCore& core) {
+        const NodeCore::Hold hold(core);
+        return core.quiet_runs_.threads();
+    }
+};
+}  // namespace rove
+
 namespace rove::test {
 namespace {
 
@@ -37,7 +46,9 @@ int ask_back(Here& here) {
     while (!gate_is_open) std::this_thread::sleep_for(1ms);
     return here.caller().sync(fn<answer>);
 }
+std::atomic<NodeCore*> core_of_server{nullptr};
 int wait_quietly_for_a_callback(Here& here) {
+    core_of_server = here.raw()->core;
     NoNesting quiet;
     return here.caller().sync(fn<ask_back>);
 }
@@ -222,6 +233,12 @@ protected:
         for (unsigned i = 0; i < kQuietRunsOfPeerMax + more; ++i)
             client.calls.push_back(client.peer.async(fn<wait_quietly_for_a_callback>));
         ASSERT_TRUE(soon([before] { return begun >= before + static_cast<int>(kQuietRunsOfPeerMax); })) << begun;
+        expect_waiting(clients_.size() * kQuietRunsOfPeerMax);
+    }
+    // What they call back may begin before they wait for it.
+    static void expect_waiting(std::size_t count) {
+        ASSERT_TRUE(soon([count] { return QuietView::runs(*core_of_server) == count; }))
+            << QuietView::runs(*core_of_server);
     }
     static unsigned refused(std::vector<Call<int>>& calls) {
         unsigned count = 0;
@@ -251,6 +268,7 @@ TEST_P(ManyQuietWaits, BeyondTheShareOfTheirPeerTheyAreRefusedAndOthersBegin) {
     Call<int> of_another = peer().async(fn<wait_quietly_for_a_callback>);
     ASSERT_TRUE(soon([] { return begun > static_cast<int>(kQuietRunsOfPeerMax); }))
         << "one peer holds all of another's";
+    expect_waiting(kQuietRunsOfPeerMax + 1);
     auto& calls = clients_.front().calls;
     ASSERT_TRUE(calls.back().wait_for(30s)) << "what cannot begin waits for ever";
     EXPECT_EQ(begun, static_cast<int>(kQuietRunsOfPeerMax) + 1);
@@ -266,6 +284,7 @@ TEST_P(ManyQuietWaits, BeyondThoseOfAllEachPeerHasOne) {
     expect_served();
     Call<int> first = peer().async(fn<wait_quietly_for_a_callback>);
     ASSERT_TRUE(soon([] { return begun > static_cast<int>(kQuietRunsMax); })) << "four peers keep a fifth out";
+    expect_waiting(kQuietRunsMax + 1);
     Call<int> more = peer().async(fn<wait_quietly_for_a_callback>);
     ASSERT_TRUE(more.wait_for(30s)) << "it waits for ever";
     EXPECT_EQ(error_of([&] { (void)more.get(); }).code(), ErrorCode::overloaded);
