@@ -1,0 +1,43 @@
+// What a node keeps of a peer, by itself.
+#include "node/peer_state.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rove::test {
+namespace {
+
+FunctionId function(std::uint32_t number) {
+    std::array<std::byte, sizeof(FunctionId)> bytes{};
+    std::memcpy(bytes.data(), &number, sizeof number);
+    return FunctionId::from(bytes);
+}
+
+TEST(PeerState, KnowsHandlesBothWays) {
+    PeerState peer;
+    peer.learn_handle(function(1), 10);
+    peer.learn_handle(function(2), 20);
+    EXPECT_EQ(peer.handle_of(function(1)), 10U);
+    peer.learn_handle(function(1), 11);
+    EXPECT_EQ(peer.handle_of(function(1)), 11U);
+    EXPECT_FALSE(peer.bound_to.contains(10)) << "the handle that it had before";
+    peer.forget_handle(function(1));
+    EXPECT_EQ(peer.handle_of(function(1)), std::nullopt);
+    EXPECT_EQ(peer.handle_of(function(2)), 20U);
+}
+
+// A peer may tell as many as it likes.
+TEST(PeerState, HandlesAreBounded) {
+    PeerState peer;
+    for (std::uint32_t i = 0; i <= kBindingsMax; ++i) {
+        peer.learn_handle(function(i), i);
+        (void)peer.handle_of(function(i));
+    }
+    EXPECT_LE(peer.bindings.size(), kBindingsMax);
+    EXPECT_LE(peer.bound_to.size(), kBindingsMax);
+    EXPECT_EQ(peer.handle_of(function(kBindingsMax)), kBindingsMax);
+    EXPECT_EQ(peer.handle_of(function(kBindingsMax - 1)), std::nullopt)
+        << "sent by a handle that its table has no more";
+}
+
+}  // namespace
+}  // namespace rove::test
