@@ -237,6 +237,34 @@ TEST(NodeCommand, EndsInGraceWhereNobodyReadsWhatItWrites) {
     if (!WIFEXITED(status) && !WIFSIGNALED(status)) kill(node, SIGKILL);
 }
 
+// What functions print is no result of the command's.
+TEST(NodeCommand, EndsWellWhereNobodyReadsWhatItsFunctionsPrint) {
+    const std::string prints = package("prints.c");
+    int out[2];
+    ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
+    const std::string program = rove();
+    const pid_t node = fork_or_throw();
+    if (node == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(out[1], 1);
+        execl(program.c_str(), program.c_str(), "node", "--listen", "127.0.0.1:0", nullptr);
+        _exit(127);
+    }
+    close(out[1]);
+    char line[64]{};
+    EXPECT_GT(read(out[0], line, sizeof line - 1), 0);
+    close(out[0]);
+    const std::string told = line;
+    const std::string address = told.substr(told.find(' ') + 1, told.find('\n') - told.find(' ') - 1);
+    const Ran ran = run({rove(), "call", address, prints + ":print", "--payload-text", "to nobody"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    kill(node, SIGTERM);
+    int status = 0;
+    EXPECT_TRUE(soon([&] { return waitpid(node, &status, WNOHANG) == node; }));
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    if (!WIFEXITED(status) && !WIFSIGNALED(status)) kill(node, SIGKILL);
+}
+
 // Its own way with signals is its own.
 TEST(NodeCommand, LetsWhatItsFunctionsStartBeEnded) {
     (void)scratch();

@@ -1,6 +1,8 @@
 // rove node: a process that serves, and knows nothing of any program.
 #include "rove/node.hpp"
 
+#include <stdio_ext.h>
+
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <csignal>
@@ -39,11 +41,14 @@ void run_node(const Arguments& arguments) {
     Node node(arguments.options);
     signals.serving();
     std::printf("listening %s\n", node.address().c_str());
-    std::fflush(stdout);
+    const bool told = std::fflush(stdout) == 0;
     std::optional<int> signal;
     FreedMemory freed;
     while (!(signal = signals.wait_for(kFreedLook))) freed.look();
     std::fprintf(stderr, "rove: %s: node %u finishes what runs and leaves\n", strsignal(*signal), node.id());
+    // What its functions have printed is no result of this command's: it ends well where nobody reads that.
+    if (told && std::fflush(stdout) != 0) __fpurge(stdout);
+    if (told) std::clearerr(stdout);
 }
 
 }  // namespace
