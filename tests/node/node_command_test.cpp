@@ -213,23 +213,24 @@ TEST(NodeCommand, WritesNoLogIntoWhatHasItsErrorsPlace) {
     }
 }
 
-TEST(NodeCommand, EndsInGraceWhereNobodyReadsWhatItWrites) {
-    (void)scratch();
-    int out[2];
-    ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
+// A node whose stdout, and stderr, nobody but this process reads, by `out`.
+pid_t node_that_writes_to(int& out, bool errors_too) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
     const std::string program = rove();
     const pid_t node = fork_or_throw();
     if (node == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        dup2(out[1], 1);
-        dup2(out[1], 2);
+        dup2(ends[1], 1);
+        if (errors_too) dup2(ends[1], 2);
         execl(program.c_str(), program.c_str(), "node", "--listen", "127.0.0.1:0", nullptr);
         _exit(127);
     }
-    close(out[1]);
-    char line[64];
-    EXPECT_GT(read(out[0], line, sizeof line), 0);  // it listens
-    close(out[0]);
+    close(ends[1]);
+    out = ends[0];
+    return node;
+}
+void expect_end(pid_t node) {
     kill(node, SIGTERM);
     int status = 0;
     EXPECT_TRUE(soon([&] { return waitpid(node, &status, WNOHANG) == node; }));
@@ -237,32 +238,29 @@ TEST(NodeCommand, EndsInGraceWhereNobodyReadsWhatItWrites) {
     if (!WIFEXITED(status) && !WIFSIGNALED(status)) kill(node, SIGKILL);
 }
 
+TEST(NodeCommand, EndsInGraceWhereNobodyReadsWhatItWrites) {
+    (void)scratch();
+    int out = -1;
+    const pid_t node = node_that_writes_to(out, true);
+    char line[64];
+    EXPECT_GT(read(out, line, sizeof line), 0);  // it listens
+    close(out);
+    expect_end(node);
+}
+
 // What functions print is no result of the command's.
 TEST(NodeCommand, EndsWellWhereNobodyReadsWhatItsFunctionsPrint) {
     const std::string prints = package("prints.c");
-    int out[2];
-    ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
-    const std::string program = rove();
-    const pid_t node = fork_or_throw();
-    if (node == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        dup2(out[1], 1);
-        execl(program.c_str(), program.c_str(), "node", "--listen", "127.0.0.1:0", nullptr);
-        _exit(127);
-    }
-    close(out[1]);
+    int out = -1;
+    const pid_t node = node_that_writes_to(out, false);
     char line[64]{};
-    EXPECT_GT(read(out[0], line, sizeof line - 1), 0);
-    close(out[0]);
+    EXPECT_GT(read(out, line, sizeof line - 1), 0);
+    close(out);
     const std::string told = line;
     const std::string address = told.substr(told.find(' ') + 1, told.find('\n') - told.find(' ') - 1);
     const Ran ran = run({rove(), "call", address, prints + ":print", "--payload-text", "to nobody"});
     EXPECT_EQ(ran.status, 0) << ran.err;
-    kill(node, SIGTERM);
-    int status = 0;
-    EXPECT_TRUE(soon([&] { return waitpid(node, &status, WNOHANG) == node; }));
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-    if (!WIFEXITED(status) && !WIFSIGNALED(status)) kill(node, SIGKILL);
+    expect_end(node);
 }
 
 // Its own way with signals is its own.
