@@ -380,6 +380,15 @@ std::size_t resident_bytes(int pid) {
     return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
+// The most that there ever was.
+std::size_t peak_bytes(int pid) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    std::size_t kib = 0;
+    for (std::string word; status >> word && kib == 0;)
+        if (word == "VmHWM:") status >> kib;
+    return kib * 1024;
+}
+
 TEST(NodeCommand, GivesBackWhatFunctionsHaveFreedBeyondItsBound) {
     constexpr std::size_t kSlack = 500UL << 20;
     const NodeProcess server;
@@ -390,6 +399,7 @@ TEST(NodeCommand, GivesBackWhatFunctionsHaveFreedBeyondItsBound) {
          ++times) {  // what the C library calls free after the first time need not be in memory
         const Package hoard = Package::open(package("hoard.c"));
         ASSERT_GT(as<std::size_t>(peer.call(hoard.entry("hoard")).get()), kSlack);
+        EXPECT_GT(peak_bytes(server.pid()), before + kSlack) << "it was never in memory";
         EXPECT_TRUE(soon([&] { return resident_bytes(server.pid()) < before + kSlack; }))
             << times << ": " << resident_bytes(server.pid()) / 1024 / 1024 << " MiB, and " << before / 1024 / 1024
             << " MiB at first";
