@@ -169,7 +169,7 @@ void CallFrame::post() {
     NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
     core_ = nullptr;
     if (!link_) return through_->limited(left_of(deadline_)).post(*entry_, place_);
-    (void)value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, false, std::nullopt));
+    (void)value_or_throw(core->post_begun(*peer_, {std::move(link_), place_, handle_}, false, deadline_));
 }
 
 // ---- Batch

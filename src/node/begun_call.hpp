@@ -1,4 +1,4 @@
-// BegunCall: a call that has its slot and is not sent yet.
+// BegunCall: a call that has its slot and is not sent yet; and whether it may still be.
 //
 // Threads: under the node's lock.
 #pragma once
@@ -8,6 +8,12 @@
 #include "node/calls.hpp"
 
 namespace rove {
+
+// Asked at each entrance before anything is sent: where a limit is over beforehand nothing runs, even if there is room.
+[[nodiscard]] inline Status in_time(Deadline deadline) {
+    if (!deadline || Clock::now() < *deadline) return {};
+    return fail(ErrorCode::timed_out, "the time that the call was given was over beforehand; it was not sent");
+}
 
 // Gives the slot back unless the call was sent, also where memory ran out on the way.
 class BegunCall {

@@ -30,12 +30,6 @@ Error too_large_in_parts(std::string_view name, std::size_t bytes) {
                         wire::kMessageBytesMax)};
 }
 
-// A limit that is over beforehand: nothing is sent, not even where there is room for it.
-Status in_time(Deadline deadline) {
-    if (!deadline || Clock::now() < *deadline) return {};
-    return fail(ErrorCode::timed_out, "the time that the call was given was over beforehand; it was not sent");
-}
-
 }  // namespace
 
 Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes,
@@ -198,6 +192,10 @@ Result<NodeCore::Begun> NodeCore::begin(const std::shared_ptr<PeerState>& peer, 
 }
 
 Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wants_reply, Deadline deadline) {
+    if (const Status early = in_time(deadline); !early) {
+        drop_begun(peer, std::move(begun.link));
+        return tl::unexpected<Error>(early.error());
+    }
     std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(*this);
     --begun_frames_;
@@ -277,6 +275,7 @@ Result<CallTable::Id> NodeCore::ping(const std::shared_ptr<PeerState>& peer, Byt
 
 Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
                                      const std::shared_ptr<PackageStore>& package, Deadline deadline) {
+    ROVE_CHECK(in_time(deadline));
     Hold hold(*this);
     ROVE_CHECK(make_alive(peer, hold.lock(), deadline));
     if (is_client(peer->id)) return fail(ErrorCode::unsupported, "{} takes no code: it is a client", who(*peer));

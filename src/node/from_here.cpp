@@ -36,6 +36,7 @@ Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint funct
         return fail(ErrorCode::invalid, "{}: {} bytes of arguments are over the limit of {}", callee.name,
                     payload.size(), wire::kMessageBytesMax);
     if (to == this->id()) {
+        ROVE_CHECK(in_time(deadline));
         ByteBuffer room;
         const Bytes joined = payload.joined(room);
         Hold hold(*this);

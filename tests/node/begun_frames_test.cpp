@@ -48,6 +48,31 @@ TEST_P(BegunFrames, AreDroppedOnTheirOwnLinkOnly) {
     EXPECT_EQ(count(), 4);
 }
 
+TEST_P(BegunFrames, WhoseTimeIsOverAreNotPosted) {
+    ASSERT_EQ(count(), 1);
+    const Peer limited = peer().limited(within(std::chrono::milliseconds(50)));
+    for (const bool post : {true, false}) {
+        CallFrame frame = limited.begin(entry_, 8);
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        const Error error = error_of([&] {
+            if (post)
+                frame.post();
+            else
+                (void)frame.call().get();
+        });
+        EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.message();
+        EXPECT_FALSE(state().frame_open) << "nobody can call there any more";
+    }
+    const Peer over = peer().limited(within(std::chrono::milliseconds(0)));
+    EXPECT_EQ(error_of([&] { (void)over.begin(entry_, 8); }).code(), ErrorCode::timed_out);
+    Batch batch = over.batch(entry_, 8);
+    (void)batch.add();
+    EXPECT_EQ(error_of([&] { batch.post(); }).code(), ErrorCode::timed_out);
+    const Error error = error_of([&] { (void)over.load(Package::open(package("shelf.c", {"--interface"}))); });
+    EXPECT_NE(error.message().find("over beforehand"), std::string::npos) << error.message();
+    EXPECT_EQ(count(), 2) << "one of them ran";
+}
+
 // The thread that has begun a frame can call nothing else there; it has no frame any more.
 TEST(BegunFrame, AThreadCallsAgainAfterAPostThatFailed) {
     (void)scratch();

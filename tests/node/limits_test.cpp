@@ -165,9 +165,12 @@ TEST_P(Limits, BoundPosts) {
 int count_one() {
     return ++begun;
 }
-// Sent at once, in parts, by a name, in a frame that is filled in place, in a batch.
+int call_own_node(Here& here) {
+    return here.peer(here.node()).sync(within(0ms), fn<count_one>);
+}
+// Whatever it is sent by, and where there is room for it.
 TEST_P(Limits, ThatAreOverBeforehandRunNothing) {
-    EXPECT_EQ(peer().sync(fn<count_one>), 1);  // by its handle from here on
+    for (int i = 1; i <= 3; ++i) EXPECT_EQ(peer().sync(fn<count_one>), i);  // by its handle from here on, at once
     const Peer over = peer().limited(within(0ms));
     times_out("sync", [&] { (void)over.sync(fn<count_one>); });
     times_out("async", [&] { (void)over.async(fn<count_one>).get(); });
@@ -175,7 +178,9 @@ TEST_P(Limits, ThatAreOverBeforehandRunNothing) {
     times_out("post", [&] { over.post(fn<count_one>); });
     times_out("call in parts", [&] { (void)over.sync(fn<take>, std::vector<char>(8 << 20)); });
     times_out("longer than any", [&] { (void)peer().sync(Within{0}, fn<count_one>); });
-    EXPECT_EQ(peer().sync(fn<count_one>), 2) << "one of them ran";
+    times_out("ping", [&] { (void)over.ping().get(); });
+    times_out("of a function to its own node", [&] { (void)peer().sync(fn<call_own_node>); });
+    EXPECT_EQ(peer().sync(fn<count_one>), 4) << "one of them ran";
 }
 
 // ---- within a function
