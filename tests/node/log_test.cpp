@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -50,6 +52,51 @@ TEST(Log, DoesNotWaitForAPipeThatNobodyReads) {
     const std::string then = pipe.read_some();
     EXPECT_NE(then.find("lines are left out here: nobody was reading"), std::string::npos) << then;
     EXPECT_NE(then.find("and then"), std::string::npos) << then;
+}
+
+// Which says that it takes something where there is room for a byte.
+TEST(Log, DoesNotWaitForATerminalThatNobodyReads) {
+    const fabric::Descriptor before(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+    const fabric::Descriptor reader(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    std::array<char, 65536> text{};
+    ASSERT_TRUE(grantpt(reader.number()) == 0 && unlockpt(reader.number()) == 0 &&
+                ptsname_r(reader.number(), text.data(), text.size()) == 0);
+    {
+        const fabric::Descriptor terminal(open(text.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+        ASSERT_EQ(dup2(terminal.number(), STDERR_FILENO), STDERR_FILENO);
+    }
+    auto said = std::async(std::launch::async, [] {
+        for (int i = 0; i < 3000; ++i) log().warn("line {}", i);
+    });
+    const bool waits = said.wait_for(std::chrono::seconds(10)) != std::future_status::ready;
+    while (said.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready)
+        (void)::read(reader.number(), text.data(), text.size());
+    const ssize_t bytes = ::read(reader.number(), text.data(), text.size());
+    dup2(before.number(), STDERR_FILENO);
+    EXPECT_FALSE(waits);
+    ASSERT_GT(bytes, 0);
+    EXPECT_NE(std::string(text.data(), static_cast<std::size_t>(bytes)).find("line 0\r\n"), std::string::npos);
+}
+
+// Whose number another file has by then.
+TEST(Log, WritesNothingIntoWhatHasItsDescriptorsPlace) {
+    const FullPipe pipe;
+    log().warn("before");
+    const std::string before = pipe.read_some();
+    EXPECT_NE(before.find("before"), std::string::npos);
+    std::array<int, 2> other{};
+    ASSERT_EQ(pipe2(other.data(), O_CLOEXEC | O_NONBLOCK), 0);
+    const fabric::Descriptor read(other[0]), write(other[1]);
+    struct stat error{}, each{};
+    ASSERT_EQ(fstat(STDERR_FILENO, &error), 0);
+    for (int number = 3; number < 1024; ++number)  // whatever writes to stderr's pipe
+        if (number != write.number() && fstat(number, &each) == 0 && each.st_ino == error.st_ino &&
+            (fcntl(number, F_GETFL) & O_ACCMODE) == O_WRONLY)
+            dup2(write.number(), number);
+    log().warn("after");
+    std::array<char, 100> text{};
+    EXPECT_LT(::read(read.number(), text.data(), text.size()), 0) << text.data();
+    EXPECT_NE(pipe.read_some().find("after"), std::string::npos);
 }
 
 // Such a pipe says that it takes something where it takes less than a long line.
