@@ -8,6 +8,8 @@
 //   double w = rove::sync_wait(walk(peer));
 #pragma once
 
+#include <cxxabi.h>
+
 #include <atomic>
 #include <coroutine>
 #include <exception>
@@ -47,7 +49,17 @@ struct PromiseBase {
     };
     std::suspend_always initial_suspend() noexcept { return {}; }
     Final final_suspend() noexcept { return {}; }
-    void unhandled_exception() noexcept { error = std::current_exception(); }
+    void unhandled_exception() noexcept {
+#ifdef __cpp_exceptions
+        try {
+            throw;
+        } catch (const abi::__forced_unwind&) {
+            rove_report_caught("a coroutine");  // it ends its thread, which may be the node's: this does not return
+        } catch (...) {
+            error = std::current_exception();
+        }
+#endif
+    }
     void waits_for(void* node) noexcept {
         if (driver != nullptr) driver->node.store(node);
     }

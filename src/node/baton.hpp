@@ -127,6 +127,13 @@ public:
         return {.leads = true};
     }
 
+    // The thread has handed the lead over and does not wait for it: whoever is there takes it.
+    Tell leave_to_others() {
+        if (leading_ || offered_) return {};
+        if (followers_ > 0) return offer();
+        return {.waiting = waiting_ > 0};
+    }
+
     // ---- threads that wait for a call
     void begin_wait() { ++waits_; }
     // What is offered is for a follower, who is on his way. A quiet one leads only where nobody else can.
@@ -136,13 +143,7 @@ public:
     }
     // Before it waits, where the lead is not free for it. A quiet one leaves the lead to those that take calls as well.
     Tell await(bool quiet) {
-        Tell tell;
-        if (!leading_ && !offered_) {
-            if (followers_ > 0)
-                tell = offer();
-            else
-                tell.waiting = waiting_ > 0;
-        }
+        const Tell tell = leave_to_others();
         ++waiting_;
         if (quiet) ++quiet_;
         return tell;

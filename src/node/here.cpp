@@ -10,8 +10,8 @@ using rove::Status;
 
 namespace {
 
-[[noreturn]] void end_thread_of_c(int /*result*/) {
-    rove::NodeCore::exit_thread(nullptr);
+[[noreturn]] void end_thread_of_c(int result) {
+    rove::NodeCore::exit_thread(reinterpret_cast<void*>(static_cast<std::intptr_t>(result)));  // as the C library does
 }
 
 Bytes bytes_of(const void* data, std::size_t size) {

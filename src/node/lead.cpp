@@ -149,7 +149,7 @@ bool NodeCore::is_deep() {
 }
 
 // Before a thread waits in a function or in what tell_of_ends() called: it leads no more, and can lead again while it waits. To
-// the function it is as if it ran long. Whoever calls this sees to it that somebody leads: see lead_until and look_once.
+// the function it is as if it ran long. Whoever calls this sees to it that somebody leads: see lead_until, look_once and keep_thread.
 void NodeCore::step_aside() {
     if (!runs_as_leader()) return;
     running_->begun = Clock::now();
@@ -222,7 +222,7 @@ void NodeCore::make_way(Lead& lead) {
 }
 
 // Spins, then yields, then sleeps; comes back when there may be something to do. Spinning is right while nobody else wants
-// the core, for then the one that is waited for runs on another: where the yields that followed let somebody else run, the
+// the core, because the one that is waited for runs on another then: where the yields that followed let somebody else run, the
 // next spin is half as long; where they did not, it may be longer.
 void NodeCore::idle(Lead& lead, std::optional<TimePoint> deadline) {
     await_frames(lead);

@@ -77,17 +77,20 @@ void NodeCore::end_child(const std::string& what) {
 }
 
 // The function ends its thread (pthread_exit), which may lead, and whose stack holds what others rely on. So the thread stays, as with a
-// function that never returns, and one of the node's own gets another one in its place.
+// function that never returns, and one of the node's own gets another one in its place. So does a thread of the program that waits: what
+// it called cannot be unwound.
 void NodeCore::keep_thread(rove_here* here) {
     const std::string whose = here != nullptr ? here->function->name : "a callback";
     stay_in_parent(whose);
-    const std::string what = fmt::format("{} on {} wanted to end its thread, which is the node's", whose, name());
-    const bool may_be_replaced = [this] {
+    const bool own = own_thread_ != nullptr && own_thread_->of == this;
+    const std::string what = fmt::format("{} on {} wanted to end its thread, which {}", whose, name(),
+                                         own ? "is the node's" : "is its program's");
+    const bool is_last = own && [this] {
         Hold hold(*this);
-        return kept_threads_ < kKeptThreadsMax;
+        return kept_threads_ >= kKeptThreadsMax;
     }();
     log().error("{}; that thread is kept, and runs nothing more{}", what,
-                may_be_replaced ? "" : "; as many are kept as may have another one in their place: restart the node");
+                is_last ? "; as many are kept as may have another one in their place: restart the node" : "");
     if (here != nullptr && here->gathering != nullptr)
         here->gathering->skip_rest(*here);  // the call comes after its parts
     if (here != nullptr && !std::exchange(here->ended, true))
@@ -103,15 +106,18 @@ void NodeCore::keep_thread(rove_here* here) {
     {
         Hold hold(*this);
         step_aside();
+        tell(baton_.leave_to_others());
         for (Run* each = run; each != nullptr; each = each->beneath) each->let_go();  // nothing reads their payloads
-        if (own_thread_ != nullptr && own_thread_->of == this && run != nullptr && run->handed_over &&
-            kept_threads_ < kKeptThreadsMax && add_own_thread(&NodeCore::serve_own_thread)) {
+        const bool ran = run != nullptr && run->handed_over;
+        const bool is_replaced =
+            own && ran && kept_threads_ < kKeptThreadsMax && add_own_thread(&NodeCore::serve_own_thread);
+        for (Run* each = ran && (is_replaced || !own) ? run : nullptr; each != nullptr; each = each->beneath) {
+            give_place(*each);
+            std::erase(long_run_list_, each);
+            --busy_;  // the node's end does not wait for it
+        }
+        if (is_replaced) {
             ++kept_threads_;
-            for (Run* each = run; each != nullptr; each = each->beneath) {
-                give_place(*each);
-                std::erase(long_run_list_, each);
-                --busy_;  // the node's end does not wait for it
-            }
             if (std::exchange(own_thread_->quiet_runs, 0) > 0 && quiet_runs_.end(own_thread_->quiet_for)) wake_leader();
             --own_live_;
         }

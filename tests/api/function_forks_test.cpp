@@ -17,6 +17,7 @@
 #include "../node/soon.hpp"
 #include "node/here.hpp"
 #include "nodes.hpp"
+#include "rove/task.hpp"
 
 namespace rove::test {
 namespace {
@@ -231,6 +232,53 @@ TEST_P(FunctionForks, ACallbackThatEndsItsThreadIsKept) {
     }
 }
 
+// The program's own thread, which waits and leads for others that wait.
+TEST_P(FunctionForks, AProgramsThreadThatEndsWhereItWaitsKeepsNobody) {
+    for (const bool own_thread : {true, false}) {
+        NodeOptions mine = options();
+        mine.own_thread = own_thread;
+        mine.grace = 20s;
+        auto client = std::make_unique<Node>(mine);
+        const Peer to = client->connect(server_->address());
+        stop = false;
+        napping = 0;
+        std::thread([to] {
+            to.async(fn<add>, 1, 2).then([](const Call<int>& /*sum*/) {
+                std::this_thread::sleep_for(50ms);
+                pthread_exit(nullptr);
+            });
+            try {
+                to.sync(fn<nap_on>);
+            } catch (const Error&) {  // where one of the node's own threads was the one that ended
+            }
+        }).detach();
+        ASSERT_TRUE(soon([] { return napping > 0; }));
+        Call<int> other = to.async(fn<add>, 3, 4);
+        EXPECT_TRUE(other.wait_for(20s)) << "nobody leads";
+        stop = true;
+        const auto begun = std::chrono::steady_clock::now();
+        client.reset();
+        EXPECT_LT(std::chrono::steady_clock::now() - begun, 10s) << "its end waited for that thread";
+    }
+}
+
+Task<int> end_thread_in_coroutine(Peer peer, std::atomic<bool>& runs_there) {
+    const int sum = co_await peer.async(fn<add>, 1, 2);
+    runs_there = true;
+    pthread_exit(nullptr);
+    co_return sum;
+}
+TEST_P(FunctionForks, ACoroutineThatEndsItsThreadIsKept) {
+    NodeOptions mine = options();
+    mine.own_thread = false;
+    Node client(mine);
+    const Peer to = client.connect(server_->address());
+    std::atomic<bool> runs_there{false};
+    std::thread([&, to] { (void)sync_wait(end_thread_in_coroutine(to, runs_there)); }).detach();
+    ASSERT_TRUE(soon([&] { return runs_there.load(); }));
+    EXPECT_EQ(to.sync(within(30s), fn<add>, 1, 2), 3);
+}
+
 // What it had in the mailbox is given back, and its place among functions that run long.
 TEST_P(FunctionForks, AFunctionThatEndsItsThreadKeepsNothing) {
     EXPECT_EQ(error_of([&] { (void)peer().sync(fn<end_thread_with>, std::vector<int>(10)); }).code(),
@@ -290,6 +338,9 @@ TEST(FunctionForks, AFunctionInCThatEndsItsThreadFailsAndTheNodeGoesOn) {
             ASSERT_TRUE(next.wait_for(30s)) << "nobody leads";
             EXPECT_EQ(next.get().size(), 2U);
         }
+        const auto result = peer.call(package.entry("result_of_thread")).get();
+        ASSERT_EQ(result.size(), sizeof(int));
+        EXPECT_EQ(*reinterpret_cast<const int*>(result.data()), 7);
         EXPECT_NE(node.log().find("end_thread on node 0 wanted to end its thread"), std::string::npos) << node.log();
         node.signal(SIGTERM);
         EXPECT_EQ(node.wait(), 0);

@@ -42,6 +42,7 @@ enum class Does : std::uint8_t {  // of a function
     polls,                        // it asks again and again whether its reply is there
     waits,                        // it waits for its reply
     waits_quietly,                // the same under a NoNesting
+    ends_thread,                  // pthread_exit
 };
 enum class Op : std::uint8_t {  // of a thread that is not the node's own; each is for a reply of its own
     wait,
@@ -476,6 +477,7 @@ private:
         const Does does = scene_.calls[frame.what].does;
         switch (frame.at) {
             case 0:
+                if (does == Does::ends_thread) return keep_thread();
                 if (does == Does::short_time || does == Does::long_time) {
                     frame.at = 9;
                     return;
@@ -520,6 +522,19 @@ private:
                 if (frame.replaced) --w_.quiet_runs;
                 pop();
         }
+    }
+    // NodeCore::keep_thread: it runs nothing more, and one of the node's own has another one in its place.
+    void keep_thread() {
+        step_aside();
+        tell(w_.baton.leave_to_others());
+        Thread& thread = me();
+        for (; thread.depth > 0; pop()) {
+            if (thread.top().kind != Kind::function) continue;
+            w_.finished[thread.top().what] = true;
+            if (thread.top().handed_over && w_.long_runs-- >= scene_.long_runs_max) wake_leader();
+        }
+        if (self_ < scene_.own && !w_.stopping) push({.kind = Kind::own_loop, .turn = {.own = true}});
+        unlock();
     }
     [[nodiscard]] Frame* innermost_function(Thread& thread) {
         for (int i = thread.depth; i-- > 0;)

@@ -230,7 +230,21 @@ const Call kKnownToWait{.does = Does::waits, .known_long = true};
 const Call kKnownToWaitQuietly{.does = Does::waits_quietly, .known_long = true};
 const Call kKnownLongByMistake{.does = Does::short_time, .known_long = true};
 
+const Call kEndsThread{.does = Does::ends_thread, .known_short = true};
+
 const std::vector<Scene> kScenes = {
+    {.name = "a thread that leads ends, no own thread",
+     .users = {Op::wait, Op::finish, Op::wait},
+     .calls = {kEndsThread}},
+    {.name = "a thread that leads ends, one own thread",
+     .own = 1,
+     .takes_over = false,
+     .users = {Op::wait, Op::wait},
+     .calls = {kEndsThread, kShort}},
+    {.name = "a thread that leads ends, two own threads",
+     .own = 2,
+     .users = {Op::wait, Op::wait},
+     .calls = {kEndsThread, kKnownShort}},
     {.name = "one waits, one finishes, no own thread", .users = {Op::wait, Op::finish, Op::wait}},
     {.name = "one waits quietly, no own thread", .users = {Op::wait, Op::wait_quietly, Op::finish}},
     {.name = "a limit, no own thread", .users = {Op::wait_a_while, Op::wait_quietly, Op::wait}},

@@ -17,3 +17,17 @@ ROVE_ENTRY void answer(rove_here* here, const void* payload, size_t size) {
     (void)payload, (void)size;
     rove_reply(here, "ok", 2);
 }
+
+static int give_seven(void* nothing) {
+    (void)nothing;
+    thrd_exit(7);
+}
+
+// What a thread of its own gives back.
+ROVE_ENTRY void result_of_thread(rove_here* here, const void* payload, size_t size) {
+    (void)payload, (void)size;
+    thrd_t thread;
+    int result = 0;
+    if (thrd_create(&thread, give_seven, 0) == thrd_success) thrd_join(thread, &result);
+    rove_reply(here, &result, sizeof result);
+}
