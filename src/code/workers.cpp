@@ -8,6 +8,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <semaphore>
 #include <system_error>
 #include <utility>
 
@@ -32,20 +34,47 @@ bool is_alive(pid_t kernel_id) {
     return syscall(SYS_tgkill, getpid(), kernel_id, 0) == 0;
 }
 
-// What is a package's own, run in a thread of its own, which it may end.
+constexpr auto kOwnLook = std::chrono::milliseconds(10);
+
+// Code of a package that runs in a thread of its own, because it may end that thread, and how it ended.
 struct OwnWork {
     const std::string& package;
     const char* what;
     const std::function<void()>& work;
+    const pid_t process = getpid();
     Status done = fail(ErrorCode::failed, "a {} of package {} ended its thread", what, package);
+    std::atomic<pid_t> thread{0};  // the kernel's number for it; 0: not begun
+    std::binary_semaphore ended{0};
 };
+
+// The key whose destructor tells of a thread's end. None: shipped code has all that a process may have, and the end is seen later.
+std::optional<pthread_key_t> end_of_own_work() {
+    static const std::optional<pthread_key_t> key = []() -> std::optional<pthread_key_t> {
+        pthread_key_t made{};
+        if (pthread_key_create(&made, [](void* own) { static_cast<OwnWork*>(own)->ended.release(); }) != 0) return {};
+        return made;
+    }();
+    return key;
+}
+
+// It has forked, and the child's only thread would end the program there as if that were its own.
+void stay_in_parent(const OwnWork& own) {
+    if (getpid() == own.process) return;
+    std::fprintf(
+        stderr, "rove: a %s of package %s has forked and returned in the child, which ends here; end it with _exit()\n",
+        own.what, own.package.c_str());
+    _exit(EXIT_FAILURE);
+}
 
 void* run_own(void* argument) {
     auto& own = *static_cast<OwnWork*>(argument);
+    own.thread = gettid();
+    if (const auto key = end_of_own_work()) (void)pthread_setspecific(*key, &own);
     try {
         own.work();
         own.done = {};
     } catch (const abi::__forced_unwind&) {
+        stay_in_parent(own);
         throw;
     } catch (const std::exception& error) {
         own.done = fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", own.what, own.package,
@@ -53,17 +82,26 @@ void* run_own(void* argument) {
     } catch (...) {
         own.done = fail(ErrorCode::failed, "a {} of package {} let an exception out", own.what, own.package);
     }
+    stay_in_parent(own);
     return nullptr;
 }
 
-// Not a std::thread, which keeps what it was given where its thread does not return.
+// Nothing joins the thread: what runs there may detach it, and a std::thread keeps what it was given where its thread does not return.
 Status in_own_thread(const std::string& package, const char* what, const std::function<void()>& work) {
     OwnWork own{.package = package, .what = what, .work = work};
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     pthread_t thread{};
-    if (const int error = pthread_create(&thread, nullptr, &run_own, &own); error != 0)
+    const int error = pthread_create(&thread, &detached, &run_own, &own);
+    pthread_attr_destroy(&detached);
+    if (error != 0)
         return fail(ErrorCode::overloaded, "there is no thread for a {} of package {} now ({}); call it later", what,
                     package, std::generic_category().message(error));
-    (void)pthread_join(thread, nullptr);
+    // A thread that ends itself by a system call runs no destructors.
+    while (!own.ended.try_acquire_for(kOwnLook) && (own.thread == 0 || is_alive(own.thread))) {
+    }
+    while (is_alive(own.thread)) sched_yield();  // it has told, and may be in its package's code for a moment still
     return std::move(own.done);
 }
 

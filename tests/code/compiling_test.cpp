@@ -1,6 +1,7 @@
 // The threads of a cache, with a compiler that takes as long as the test wants; and which names an interface may take over.
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <future>
 #include <thread>
@@ -256,17 +257,39 @@ TEST_F(CompilingTest, AConstructorThatEndsItsThreadFailsItsPackageAlone) {
     constexpr const char* kEndsInCpp =
         "#include <pthread.h>\nstatic int end() { pthread_exit(nullptr); }\nstatic int s = end();\n"
         "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = s; (void)h, (void)n; }";
+    constexpr const char* kDetaches =
+        "#include <pthread.h>\n#include <unistd.h>\nstatic long x;\n"
+        "__attribute__((constructor)) static void begin(void) {\n"
+        "pthread_detach(pthread_self()); usleep(50000); x = 1; pthread_exit(0); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = x; (void)h, (void)n; }";
+    constexpr const char* kEndsByItself =
+        "#include <sys/syscall.h>\n#include <unistd.h>\nstatic long x;\n"
+        "__attribute__((constructor)) static void begin(void) { x = 1; syscall(SYS_exit, 0); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = x; (void)h, (void)n; }";
+    constexpr std::array kEnds{kEndsInC, kEndsInCpp, kDetaches, kEndsByItself};
     for (const Form form : {Form::image, Form::bitcode}) {
         CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
         for (std::size_t i = 0; i <= kConstructingMax; ++i) {  // none keeps a place
-            const bool in_c = i % 2 == 0;
+            const char* const source = kEnds[i % kEnds.size()];
             const std::string name = "ends" + std::to_string(i);
-            const auto package = build(name + (in_c ? ".c" : ".cpp"), in_c ? kEndsInC : kEndsInCpp);
+            const auto package = build(name + (source == kEndsInCpp ? ".cpp" : ".c"), source);
             ASSERT_TRUE(cache.add(arriving(*package, {form}), false));
             const std::string error = outcome(cache, *cache.find(name + ":go"));
             EXPECT_NE(error.find("a constructor of package " + name + " ended its thread"), std::string::npos) << error;
         }
     }
+}
+
+// The child has that thread alone, and its end would be the program's: with its destructors, and what it has not written yet.
+TEST_F(CompilingTest, AConstructorsChildThatReturnsEnds) {
+    constexpr const char* kForks =
+        "#include <sys/wait.h>\n#include <unistd.h>\nstatic int status = -1;\n"
+        "static int forks() { pid_t child = fork(); if (child > 0) waitpid(child, &status, 0); return 0; }\n"
+        "static int s = forks();\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = status + s; (void)h, (void)n; }";
+    CodeCache cache(options(Tiers::image));
+    ASSERT_TRUE(cache.add(arriving(*build("forks.cpp", kForks), {Form::image}), false));
+    EXPECT_EQ(call(cache, *cache.find("forks:go")), EXIT_FAILURE << 8);
 }
 
 TEST_F(CompilingTest, AConstructorMayThrowWhatHasNoWords) {
