@@ -251,16 +251,18 @@ TEST(NodeCommand, EndsInGraceWhereNobodyReadsWhatItWrites) {
 // What functions print is no result of the command's.
 TEST(NodeCommand, EndsWellWhereNobodyReadsWhatItsFunctionsPrint) {
     const std::string prints = package("prints.c");
-    int out = -1;
-    const pid_t node = node_that_writes_to(out, false);
-    char line[64]{};
-    EXPECT_GT(read(out, line, sizeof line - 1), 0);
-    close(out);
-    const std::string told = line;
-    const std::string address = told.substr(told.find(' ') + 1, told.find('\n') - told.find(' ') - 1);
-    const Ran ran = run({rove(), "call", address, prints + ":print", "--payload-text", "to nobody"});
-    EXPECT_EQ(ran.status, 0) << ran.err;
-    expect_end(node);
+    for (const char* const function : {":print", ":print_later"}) {  // before it is told to end, and while it does
+        int out = -1;
+        const pid_t node = node_that_writes_to(out, false);
+        char line[64]{};
+        EXPECT_GT(read(out, line, sizeof line - 1), 0);
+        close(out);
+        const std::string told = line;
+        const std::string address = told.substr(told.find(' ') + 1, told.find('\n') - told.find(' ') - 1);
+        const Ran ran = run({rove(), "call", address, prints + function, "--payload-text", "to nobody"});
+        EXPECT_EQ(ran.status, 0) << ran.err;
+        expect_end(node);
+    }
 }
 
 // Its own way with signals is its own.

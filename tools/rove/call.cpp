@@ -148,7 +148,10 @@ void add_call(CLI::App& app) {
     command->add_option("--repeat", arguments->repeat, "make this many calls, one after the other")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
         ->capture_default_str();
-    command->add_option("--timeout", arguments->timeout_s, "seconds for each call, sending included (0: for ever)")
+    command
+        ->add_option(
+            "--timeout", arguments->timeout_s,
+            "seconds for each call, sending included (0: for ever); meeting the node takes 5 s at most beside that")
         ->check(kNoNan)
         ->check(CLI::Range(0.0, 1e9))
         ->capture_default_str();

@@ -27,7 +27,7 @@ CLI::Validator one_of(const std::map<std::string, T>& words) {
             ""};
 }
 
-// Which is in any range.
+// A range lets it through, whatever the range is.
 inline const CLI::Validator kNoNan(
     [](const std::string& text) -> std::string {
         double seconds = 0;

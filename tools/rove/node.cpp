@@ -32,12 +32,8 @@ const std::map<std::string, Waiting> kWaiting{
 
 constexpr std::uint64_t kCodeMibMax = std::uint64_t{1} << 24U;  // 16 TiB
 
-void run_node(const Arguments& arguments) {
-    // A reader of its output that has gone must not end it. A handler and not SIG_IGN, which programs that functions start would inherit.
-    (void)std::signal(SIGPIPE, [](int) {});
-    keep_large_memory();
-    code::leave_code_in_place();
-    EndSignals signals(std::chrono::ceil<std::chrono::seconds>(arguments.options.grace) + std::chrono::seconds(2));
+// False: nobody was told where it listens.
+bool serve(const Arguments& arguments, EndSignals& signals) {
     Node node(arguments.options);
     signals.serving();
     std::printf("listening %s\n", node.address().c_str());
@@ -46,9 +42,19 @@ void run_node(const Arguments& arguments) {
     FreedMemory freed;
     while (!(signal = signals.wait_for(kFreedLook))) freed.look();
     std::fprintf(stderr, "rove: %s: node %u finishes what runs and leaves\n", strsignal(*signal), node.id());
+    return told;
+}
+
+void run_node(const Arguments& arguments) {
+    // A reader of its output that has gone must not end it. A handler and not SIG_IGN, which programs that functions start would inherit.
+    (void)std::signal(SIGPIPE, [](int) {});
+    keep_large_memory();
+    code::leave_code_in_place();
+    EndSignals signals(std::chrono::ceil<std::chrono::seconds>(arguments.options.grace) + std::chrono::seconds(2));
+    if (!serve(arguments, signals)) return;
     // What its functions have printed is no result of this command's: it ends well where nobody reads that.
-    if (told && std::fflush(stdout) != 0) __fpurge(stdout);
-    if (told) std::clearerr(stdout);
+    if (std::fflush(stdout) != 0) __fpurge(stdout);
+    std::clearerr(stdout);
 }
 
 }  // namespace
@@ -61,8 +67,10 @@ void add_node(CLI::App& app) {
         ->add_option("--listen", arguments->options.listen,
                      "host:port, [v6]:port or unix:PATH; port 0 picks one; loopback or a Unix socket only")
         ->required();
-    command->add_option("--join", arguments->options.join,
-                        "the address of a node to join: all that joined know each other");
+    command->add_option(
+        "--join", arguments->options.join,
+        "the address of a node to join: all that joined know each other. The first node has nobody to join; when it "
+        "is started again it joins one of the others, or it begins a cluster of its own");
     command->add_option("--packages", arguments->options.packages,
                         "a directory of .rove files whose functions are resident from the start");
     add_reach(*command, arguments->options);
