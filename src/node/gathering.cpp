@@ -214,7 +214,6 @@ Gathering::Next Gathering::take_part(const wire::Frame& frame) {
     }
     if (part.offset != arrived_ || part.total_bytes != total_bytes_ || frame.payload.size() > total_bytes_ - arrived_)
         return refuse("sent a part of no payload that has begun, or out of its order");
-    if (frame.payload.empty()) return refuse("sent a part without bytes");  // of these there could be any number
     arrived_ += frame.payload.size();
     peer_->staged.came_elsewhere(frame.payload.size());
     part_ = frame.payload;
