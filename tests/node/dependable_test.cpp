@@ -128,6 +128,25 @@ TEST_P(Dependable, AFrameOutlivesTheLinkThatBroughtIt) {
     for (int i = 0; i < 20; ++i) EXPECT_EQ(peer().sync(fn<add>, i, 1), i + 1);
 }
 
+// Where its peer was met again meanwhile, and nobody took the lead from it.
+TEST_P(Dependable, AFrameIsGivenBackToItsOwnLinkAlone) {
+    NodeOptions lone = options(true);
+    lone.threads = 1;
+    Node server(lone);
+    Node client(options());
+    const Peer link = client.connect(server.address());
+    EXPECT_EQ(link.sync(fn<add>, 1, 2), 3);
+    auto outer = link.async(fn<wait_until_told>);
+    ASSERT_TRUE(soon([] { return begun == 1; }));
+    cut(link);
+    auto other = link.async(fn<add>, 3, 4);  // meets it again
+    std::this_thread::sleep_for(200ms);      // there, too
+    go_on = true;
+    ASSERT_TRUE(other.wait_for(20s)) << "its mailbox is read from the wrong place";
+    EXPECT_EQ(other.get(), 7);
+    EXPECT_EQ(error_of([&] { outer.get(); }).code(), ErrorCode::disconnected);
+}
+
 // A function that waits for a call back is handed over after its peer was met again: the new link's mailbox is not its own.
 int call_back_when_told(Here& here) {
     ++begun;
@@ -318,6 +337,10 @@ TEST_P(Dependable, WhoWaitsIsToldOfTheNodesEnd) {
     for (std::thread& each : waiting) each.join();
 }
 
+std::weak_ptr<NodeCore> core_of_ended;
+void note_core(Here& here) {
+    core_of_ended = here.raw()->core->weak_from_this();
+}
 TEST_P(Dependable, ANodeEndsWithoutAFunctionThatDoesNotReturn) {
     NodeOptions listening = options(true);
     listening.grace = 500ms;
@@ -325,11 +348,13 @@ TEST_P(Dependable, ANodeEndsWithoutAFunctionThatDoesNotReturn) {
     auto server = std::make_unique<Node>(listening);
     Node client(options());
     const Peer link = client.connect(server->address());
+    link.sync(fn<note_core>);
     link.post(fn<wait_until_told>);
     ASSERT_TRUE(soon([] { return begun == 1; }));
     const auto begin = Clock::now();
     server.reset();
     EXPECT_LT(Clock::now() - begin, 5s);
+    EXPECT_FALSE(core_of_ended.expired()) << "the function returns into what is there no more";
 }
 
 // Holds a lock while it calls back, and what it calls has another function want that lock here.
