@@ -168,7 +168,7 @@ struct Parked {
     std::optional<TimePoint> ask_again;  // what came found no room
     std::optional<TimePoint> compiling;  // since when it waits for the compiler
     bool for_thread = false;             // the code is there: too many functions run long, and the end of one will tell
-    std::optional<TimePoint> held_until;  // … too many wait quietly, for so long (QuietRuns)
+    std::optional<TimePoint> held_until;  // … too many wait quietly: it is refused then (QuietRuns)
     std::optional<Error> hopeless;        // why it cannot run
     FunctionId function;                  // all zero: known by handle only
     std::uint32_t handle = 0;

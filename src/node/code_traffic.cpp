@@ -254,8 +254,8 @@ void NodeCore::ask_again_later() {
     for (const auto& peer : peers_) mark(peer->parked);
 }
 
-// With kNamed: "your handle, which I used and you no longer know, meant this function"; believed where a call by that handle waits,
-// for then this node has asked.
+// With kNamed: "your handle, which I used and you no longer know, meant this function". It is believed only where a call by that handle
+// waits, because this node has asked then.
 void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
     const FunctionId function = FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
     if ((frame.header.flags & wire::kNamed) == 0) return from.learn_handle(function, frame.header.handle);

@@ -62,7 +62,7 @@ Status NodeCore::add_own_thread(void (NodeCore::*serves)(OwnThread&)) {
     OwnThread& own = threads_.emplace_back(OwnThread{.of = this});
     try {
         own.thread = std::thread([this, &own, serves] {
-            // A function that cancels the thread it runs on would end it anywhere behind it, with the lead and the lock.
+            // A function may cancel the thread that it runs on. The thread would end later, in the node's code, with its lock taken.
             (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
             own_thread_ = &own;
             (this->*serves)(own);

@@ -38,8 +38,8 @@ public:
     static constexpr std::size_t kMaxOfCaller = kMax / 4;
     static constexpr std::uint64_t kWaits = ~std::uint64_t{0};
 
-    // `passes_here`: its caller is at this node, so its answer comes by. The call was sent already, so it is not remembered
-    // where memory runs out, and one that does not pass here is not where kMax that do are known.
+    // `passes_here`: its caller is at this node, so its answer comes by. The call has been sent, whatever happens here: without memory it
+    // is not remembered, and one whose answer passes elsewhere is not when kMax are known whose answers pass here.
     void add(const Forwarded& call, bool passes_here);
     // It had waited, and is in the mailbox now. Nothing happens where it is not among these any more.
     void sent(const Forwarded& call);

@@ -45,7 +45,7 @@ public:
     [[nodiscard]] Result<ByteBuffer> raw_slice(std::size_t index) const;
     // Adds a slice that arrived; invalid when its size or hash is not the manifest's.
     [[nodiscard]] Status add_slice(std::size_t index, Bytes stored);
-    // The same without a copy, where its hash is known: takes no time that grows with it.
+    // The same where its hash is known. Nothing is copied, so it takes the same time for a large one.
     struct HashedSlice {
         std::shared_ptr<const ByteBuffer> bytes;
         SliceHash hash;
