@@ -143,6 +143,15 @@ TEST_F(Direct, AMailboxThatIsNoSealedMemoryFileOfTheRightSizeIsRefused) {
     expect_refused(with_mailbox(on_disk.number()), "a file on a disk");
 }
 
+// It could be a file that somebody else has open, and writes.
+TEST_F(Direct, AMailboxOfAnotherUserIsRefused) {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+    const Descriptor file =
+        memory_file(sizeof(Region), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, Offer::of(a->offer()).token);
+    ASSERT_EQ(0, fchown(file.number(), 65534, 65534));
+    expect_refused(with_mailbox(file.number()), "another user's");
+}
+
 // Touching what the peer has cut off would be SIGBUS.
 TEST_F(Direct, APeerCannotCutAMailboxOff) {
     const Offer offer = Offer::of(a->offer());

@@ -1,10 +1,8 @@
 #include "fabric/direct/link.hpp"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sodium.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <cerrno>
 #include <cstring>
@@ -20,14 +18,16 @@ constexpr std::uint8_t kOfferVersion = 3;
 // A file that can neither shrink nor be unsealed: touching what a peer cut off would be SIGBUS.
 constexpr int kSealsWanted = F_SEAL_SHRINK | F_SEAL_SEAL;
 
-// A memory file of the right size, sealed. Pages of 4 KiB only: those of hugetlbfs come from a pool, and a hole punched into
-// such a file is SIGBUS where the pool is empty.
+// A memory file of huge pages has a whole number of them, so it is none of this size. Its pages come from a pool, and a hole that is
+// punched into it is SIGBUS where the pool is empty.
+static_assert(sizeof(Region) % (64UL * 1024) != 0);
+
+// A memory file of the right size, sealed.
 Status is_mailbox_file(int file) {
     struct stat facts{};
-    struct statfs system{};
     const int seals = fcntl(file, F_GET_SEALS);
-    if (fstat(file, &facts) == 0 && facts.st_size == sizeof(Region) && fstatfs(file, &system) == 0 &&
-        system.f_type == TMPFS_MAGIC && seals >= 0 && (seals & kSealsWanted) == kSealsWanted)
+    if (fstat(file, &facts) == 0 && facts.st_size == sizeof(Region) && seals >= 0 &&
+        (seals & kSealsWanted) == kSealsWanted)
         return {};
     return fail(ErrorCode::unsupported, "the peer's mailbox is not a sealed memory file of {} bytes", sizeof(Region));
 }
