@@ -20,6 +20,7 @@ namespace rove::code {
 class Destructors {
 public:
     void run();  // last registered first, and those that they register; each once
+    void drop() { entries_.clear(); }
     [[nodiscard]] bool empty() const { return entries_.empty(); }
     void add(void (*function)(void*), void* object) { entries_.push_back({function, object}); }
 

@@ -273,6 +273,7 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
     // Its code goes now: what was constructed before ends while it is there.
     for (Status each = done; !each && each.error().code() != ErrorCode::overloaded && !package.destructors.empty();)
         each = in_own_thread(name, "destructor", [&] { package.destructors.run(); });
+    if (!done) package.destructors.drop();  // there was no thread for them
     lock.lock();
     --constructing;
     if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
