@@ -136,7 +136,8 @@ TEST_P(Dependable, AFrameIsGivenBackToItsOwnLinkAlone) {
     Node client(options());
     const Peer link = client.connect(server.address());
     EXPECT_EQ(link.sync(fn<add>, 1, 2), 3);
-    auto outer = link.async(fn<wait_until_told>);
+    const std::vector<char> bytes(100'000, 1);
+    auto outer = link.async(fn<sum_late>, std::span<const char>(bytes));  // reads them where they arrived
     ASSERT_TRUE(soon([] { return begun == 1; }));
     cut(link);
     auto other = link.async(fn<add>, 3, 4);  // meets it again
