@@ -49,12 +49,12 @@ struct PromiseBase {
     };
     std::suspend_always initial_suspend() noexcept { return {}; }
     Final final_suspend() noexcept { return {}; }
-    void unhandled_exception() noexcept {
+    void unhandled_exception() {
 #ifdef __cpp_exceptions
         try {
             throw;
         } catch (const abi::__forced_unwind&) {
-            rove_report_caught("a coroutine");  // it ends its thread, which may be the node's: this does not return
+            throw;  // it ends its thread (pthread_exit): whoever resumed it goes as well, or keeps the thread where it is the node's
         } catch (...) {
             error = std::current_exception();
         }

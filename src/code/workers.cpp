@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/made_once.hpp"
 #include "base/words_of.hpp"
 #include "code/cache_state.hpp"
 
@@ -48,13 +49,14 @@ struct OwnWork {
 };
 
 // The key whose destructor tells of a thread's end. None: shipped code has all that a process may have, and the end is seen later.
-std::optional<pthread_key_t> end_of_own_work() {
-    static const std::optional<pthread_key_t> key = []() -> std::optional<pthread_key_t> {
+const std::optional<pthread_key_t>& end_of_own_work() {
+    static constinit MadeOnce<const std::optional<pthread_key_t>> key;
+    return key.get([] {
         pthread_key_t made{};
-        if (pthread_key_create(&made, [](void* own) { static_cast<OwnWork*>(own)->ended.release(); }) != 0) return {};
-        return made;
-    }();
-    return key;
+        const bool is_made =
+            pthread_key_create(&made, [](void* own) { static_cast<OwnWork*>(own)->ended.release(); }) == 0;
+        return new const std::optional<pthread_key_t>(is_made ? std::optional(made) : std::nullopt);
+    });
 }
 
 // It has forked, and the child's only thread would end the program there as if that were its own.
@@ -69,7 +71,7 @@ void stay_in_parent(const OwnWork& own) {
 void* run_own(void* argument) {
     auto& own = *static_cast<OwnWork*>(argument);
     own.thread = gettid();
-    if (const auto key = end_of_own_work()) (void)pthread_setspecific(*key, &own);
+    if (const auto& key = end_of_own_work()) (void)pthread_setspecific(*key, &own);
     try {
         own.work();
         own.done = {};

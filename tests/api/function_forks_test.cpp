@@ -242,17 +242,20 @@ TEST_P(FunctionForks, AProgramsThreadThatEndsWhereItWaitsKeepsNobody) {
         const Peer to = client->connect(server_->address());
         stop = false;
         napping = 0;
-        std::thread([to] {
-            to.async(fn<add>, 1, 2).then([](const Call<int>& /*sum*/) {
-                std::this_thread::sleep_for(50ms);
-                pthread_exit(nullptr);
-            });
+        const auto runs_there = std::make_shared<std::atomic<bool>>(false);
+        std::thread([to, runs_there] {
+            to.async(fn<nap>).then(
+                [runs_there](const Call<void>& /*ended*/) {  // not at once, in this thread's own code
+                    *runs_there = true;
+                    std::this_thread::sleep_for(50ms);
+                    pthread_exit(nullptr);
+                });
             try {
                 to.sync(fn<nap_on>);
             } catch (const Error&) {  // where one of the node's own threads was the one that ended
             }
         }).detach();
-        ASSERT_TRUE(soon([] { return napping > 0; }));
+        ASSERT_TRUE(soon([&] { return napping > 0 && *runs_there; }));
         Call<int> other = to.async(fn<add>, 3, 4);
         EXPECT_TRUE(other.wait_for(20s)) << "nobody leads";
         stop = true;
