@@ -157,7 +157,7 @@ TEST_P(Forwarded, ThoseThatAreKeptThereFailTooHoweverManyWereSentOnBesideThem) {
 
 // One caller cannot have so many there that others' are forgotten.
 TEST_P(Forwarded, MoreThanACallersShareAreRefused) {
-    Joined nodes(on_fabric());
+    Joined nodes(on_fabric({"--threads", "1"}));  // each has sent its call on before the next one begins
     [[maybe_unused]] auto& [first, target] = nodes;
     Node greedy, modest;
     const Entry entry = Package::open(package("relay.c")).entry("relay_and_keep");
@@ -173,7 +173,7 @@ TEST_P(Forwarded, MoreThanACallersShareAreRefused) {
 
 // Those that wait for room in the mailbox count as those in it do; and they end as those do.
 TEST_P(Forwarded, ThoseThatWaitForRoomCountToo) {
-    Joined nodes(on_fabric());
+    Joined nodes(on_fabric({"--threads", "1"}));  // each has sent its call on before the next one begins
     auto& [first, target] = nodes;
     Node node;
     const Package package = Package::open(test::package("relay.c"));
