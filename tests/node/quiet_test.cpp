@@ -275,6 +275,7 @@ TEST_P(ManyQuietWaits, BeyondTheShareOfTheirPeerTheyAreRefusedAndOthersBegin) {
     gate_is_open = true;
     EXPECT_EQ(refused(calls), kMoreThanMay);
     EXPECT_EQ(of_another.get(), 1);
+    expect_waiting(0);  // their answers come before they have ended, and nothing has changed for 10 s until they have
     EXPECT_EQ(clients_.front().peer.sync(fn<wait_quietly_for_a_callback>), 1)
         << "they come again once others have ended";
 }
@@ -292,6 +293,7 @@ TEST_P(ManyQuietWaits, BeyondThoseOfAllEachPeerHasOne) {
     gate_is_open = true;
     for (Client& each : clients_) EXPECT_EQ(refused(each.calls), 0U);
     EXPECT_EQ(first.get(), 1);
+    expect_waiting(0);
     EXPECT_EQ(peer().sync(fn<wait_quietly_for_a_callback>), 1) << "they come again once others have ended";
 }
 
