@@ -11,6 +11,7 @@
 #include <optional>
 #include <semaphore>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/made_once.hpp"
@@ -36,6 +37,7 @@ bool is_alive(pid_t kernel_id) {
 }
 
 constexpr auto kOwnLook = std::chrono::milliseconds(10);
+constexpr int kLooksAtOnce = 100;
 
 // Code of a package that runs in a thread of its own, because it may end that thread, and how it ended.
 struct OwnWork {
@@ -103,7 +105,12 @@ Status in_own_thread(const std::string& package, const char* what, const std::fu
     // A thread that ends itself by a system call runs no destructors.
     while (!own.ended.try_acquire_for(kOwnLook) && (own.thread == 0 || is_alive(own.thread))) {
     }
-    while (is_alive(own.thread)) sched_yield();  // it has told, and may be in its package's code for a moment still
+    // It has told, and may be in its package's code for a moment still: for longer where that has thread-local objects to destroy.
+    for (int looks = 0; is_alive(own.thread); ++looks)
+        if (looks < kLooksAtOnce)
+            sched_yield();
+        else
+            std::this_thread::sleep_for(kOwnLook);
     return std::move(own.done);
 }
 
