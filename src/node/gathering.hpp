@@ -97,4 +97,13 @@ private:
     Watch watch_{};                           // … which is announced there
 };
 
+// Whether the leader looks at a peer's calls: not while a run reads them, nor while the peer takes no answers.
+inline bool looks_at_calls(const PeerState& peer) {
+    return !peer.has_backlog() && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
+}
+// Whether it takes the next one there. A call that was parked comes first, and waits for something else than the mailbox.
+inline bool takes_calls(const PeerState& peer) {
+    return !peer.parked && !peer.waits_to_stage && looks_at_calls(peer);
+}
+
 }  // namespace rove

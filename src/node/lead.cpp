@@ -45,14 +45,6 @@ constexpr auto kWatchAsleepEvery = std::chrono::milliseconds(10);
 // How often the thread that stands by looks whether anybody else is there. It is the last one, and seldom needed: 20 looks a second.
 constexpr auto kStandbyEvery = std::chrono::milliseconds(50);
 
-// Not while a run reads them, nor while the peer takes no answers.
-bool looks_at_calls(const PeerState& peer) {
-    return !peer.has_backlog() && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
-}
-bool takes_calls(const PeerState& peer) {
-    return !peer.parked && !peer.waits_to_stage && looks_at_calls(peer);  // one that is there waits for something else
-}
-
 }  // namespace
 
 void NodeCore::take_lead(Lead& lead) {
@@ -314,10 +306,11 @@ void NodeCore::await_frames(Lead& lead) try {
 
 void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     const auto no_later = [&deadline](TimePoint limit) { deadline = deadline ? std::min(*deadline, limit) : limit; };
-    const auto looks_again_at = [&](const std::optional<Parked>& parked) {  // and refuses it, however late that is
+    // A call that is held back is looked at again when it is to be refused. That time may have passed since the last look.
+    const auto no_later_than_held = [&](const std::optional<Parked>& parked) {
         if (parked && parked->held_until) no_later(*parked->held_until);
     };
-    if (lead.runs_functions()) looks_again_at(local_parked_);
+    if (lead.runs_functions()) no_later_than_held(local_parked_);
     bool restless = (local_parked_ && !local_parked_->for_thread) || !room_waits_.empty();
     bool pending = !local_.empty() && !local_parked_ && lead.runs_functions();
     const bool quiet = fabric_->announce_sleep();
@@ -329,7 +322,7 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
         restless = restless || sends || peer->waits_to_stage || (peer->parked && !peer->parked->for_thread) ||
                    (peer->gathering != nullptr && peer->gathering->is_called());
         pending = pending || peer->lost || peer->link->pending(takes_calls(*peer) && lead.runs_functions());
-        if (lead.runs_functions() && looks_at_calls(*peer)) looks_again_at(peer->parked);
+        if (lead.runs_functions() && looks_at_calls(*peer)) no_later_than_held(peer->parked);
         if (!peer->link->by_messages() || !peer->staged.is_empty()) no_later(Clock::now() + kSleepMax);
     }
     pending = pending || (!ready_.empty() && lead.runs_functions() && !is_deep());

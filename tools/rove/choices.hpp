@@ -27,7 +27,7 @@ CLI::Validator one_of(const std::map<std::string, T>& words) {
             ""};
 }
 
-// A range lets it through, whatever the range is.
+// For a number of seconds: nan passes every check of a range.
 inline const CLI::Validator kNoNan(
     [](const std::string& text) -> std::string {
         double seconds = 0;
