@@ -531,10 +531,14 @@ TEST_P(GathersFrom, AsManyAsHalfOfTheThreads) {
     switch_to_another();
     begin(100, 50'000, 2);
     switch_to_another();
-    write_part(100, 0, 50'000);
-    finish(100);
-    EXPECT_TRUE(soon([&] { return all_noted() == std::vector{500'000}; }));
-    EXPECT_EQ(Gathering::running_on(*core_), 2U);
+    for (std::uint64_t number = 100; number < 110; ++number) {
+        write_part(number, 0, 50'000);
+        EXPECT_EQ(link_->sync(within(20s), fn<add>, 1, 2), 3);  // the part before it has been looked at
+        EXPECT_EQ(Gathering::running_on(*core_), 2U);
+        finish(number);
+        EXPECT_TRUE(soon([&] { return all_noted().size() == number - 99; }));
+    }
+    EXPECT_EQ(all_noted(), std::vector(10, 500'000));
 }
 
 // Another call of its sender's lies before its next part, and may have to wait for a place among the functions that run long.
