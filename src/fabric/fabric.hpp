@@ -97,7 +97,7 @@ public:
 
     // The next frame, if one has arrived whole; it stays valid until release(). Fillers are passed over. A malformed
     // frame breaks the link: broken() tells, and nothing is delivered any more.
-    [[nodiscard]] bool next(Traffic traffic, wire::Frame& frame) {
+    [[nodiscard, gnu::always_inline]] bool next(Traffic traffic, wire::Frame& frame) {
         if (!delivers()) return false;
         const RingReader::Arrival arrival = incoming_[index_of(traffic)].next(frame);
         if (arrival == RingReader::Arrival::malformed) break_with_malformed();

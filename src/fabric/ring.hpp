@@ -98,7 +98,10 @@ public:
         std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(header.signal, std::memory_order_release);
         const std::uint64_t lines = wire::lines_of(header);
         head_ += lines;
-        for (std::uint64_t i = 0; i < std::min(lines, kAskedLinesMax); ++i) own_soon(line(head_ + kAheadLines + i));
+        std::uint64_t ahead = head_ + kAheadLines;
+        std::byte* const memory = memory_;  // read once: the compiler takes it that asking for a line may change it
+        for (std::uint64_t left = std::min(lines, kAskedLinesMax); left > 0; --left, ++ahead)
+            own_soon(memory + ahead % kRingLines * wire::kLineBytes);
     }
 
     [[nodiscard]] bool connected() const { return memory_ != nullptr; }

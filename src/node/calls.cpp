@@ -94,7 +94,7 @@ void CallTable::release(Id id) {
     found->small_bytes_ = 0;
     gathered_bytes_ -= std::exchange(found->room_, 0);
     found->gathered_ = found->gathering_ = 0;
-    found->parts_ = {};
+    if (found->parts_.size() > 0) found->parts_ = {};
     found->in_sink_ = false;
     found->sink = nullptr;
     found->notify = nullptr;

@@ -281,10 +281,11 @@ private:
         std::uint64_t term = 0;
         Run* run = nullptr;
     };
-    // Initial-exec: a plain load beside the thread pointer, also from librove.so.
-    static thread_local InUserCode in_user_code_ [[gnu::tls_model("initial-exec")]];
-    static thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]];  // waits within functions, on this thread
-    static thread_local unsigned no_nesting_ [[gnu::tls_model("initial-exec")]];  // scopes in which it waits quietly
+    // Initial-exec: a plain load beside the thread pointer, also from librove.so; constinit: without a look whether it was made.
+    static constinit thread_local InUserCode in_user_code_ [[gnu::tls_model("initial-exec")]];
+    // Of this thread: waits within functions, and scopes in which it waits quietly.
+    static constinit thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]],
+        no_nesting_ [[gnu::tls_model("initial-exec")]];
 
     // ---- leading (lead.cpp)
     void take_lead(Lead& lead);
@@ -315,7 +316,7 @@ private:
     }
     void await_frames(Lead& lead);
     void sleep(Lead& lead, std::optional<TimePoint> deadline);
-    static thread_local OwnThread* own_thread_ [[gnu::tls_model("initial-exec")]];  // null: it is of the program
+    static constinit thread_local OwnThread* own_thread_ [[gnu::tls_model("initial-exec")]];  // null: the program's
     [[nodiscard]] Status add_own_thread(void (NodeCore::*serves)(OwnThread&));
     void serve_own_thread(OwnThread& self);
     [[nodiscard]] bool replace_thread(Run& run);
@@ -330,6 +331,8 @@ private:
     void set_aside(Run& run);
     void begin_run(Run& run);
     void end_run(Run& run);
+    void hand_over_at_once(Run& run);
+    void end_handed_over(Run& run);
     void take_place(Run& run);
     void give_place(Run& run);
     void make_way(Lead& lead);
@@ -340,15 +343,8 @@ private:
     bool lead_until(Lock& lock, Deadline deadline, const Done& done) {
         return lead_until(lock, deadline, done, {});
     }
-    // Around what a leader runs without the lock, on top of its own wait.
-    void go_beneath(const Lead& lead) {
-        if (lead.turn_beneath == nullptr) return;
-        lead.turn_beneath->go_beneath();
-        tell_waiting();  // some may pass it
-    }
-    static void come_up(const Lead& lead) {
-        if (lead.turn_beneath != nullptr) lead.turn_beneath->come_up();
-    }
+    void go_beneath(const Lead& lead);
+    static void come_up(const Lead& lead);
     unsigned housekeep(Lead& lead);
     void call_ended(CallSlot& slot) {
         if (slot.notify != nullptr) ready_.push_back(slot.id());
@@ -402,6 +398,7 @@ private:
     [[nodiscard]] Result<code::Function*> either_function(const wire::Either& either);
     Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why);
     [[nodiscard]] bool must_wait_for_thread(const code::Function& function, const PeerState* from) const;
+    [[nodiscard]] bool waits_where_places_are_rare(const code::Function& function) const;
     [[nodiscard]] code::Function* own_shipped(const FunctionId& function);
     void on_reply_part(PeerState& from, const wire::Frame& frame);
     Taken park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask);

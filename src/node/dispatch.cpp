@@ -12,6 +12,7 @@
 #include "node/names.hpp"
 #include "node/offload.hpp"
 #include "node/residents.hpp"
+#include "node/running.hpp"
 #include "wire/kinds.hpp"
 
 namespace rove {
@@ -237,10 +238,21 @@ unsigned NodeCore::serve_local(Lead& lead) {
     return handled;
 }
 
+// A thread that waits for a call and leads meanwhile runs only functions that have been short, because others may keep it. One that is
+// in the middle of sending a payload runs none.
+[[gnu::always_inline]] inline bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
+    if (lead.turn.own || !baton_.has_followers()) return false;
+    if (function.pace.is_short() && lead.turn_beneath == nullptr) return false;
+    leave_to_others(lead);
+    return true;
+}
+
 // Runs the call of a function whose code is loaded. Only one thread leads at a time, so the code needs no count of those that run it.
 // Nothing: the code is not loaded, or this thread leads from within a function.
-inline std::optional<NodeCore::Taken> NodeCore::run_leading(code::Function& function, PeerState* from,
-                                                            const wire::Frame& frame, Lead& lead) {
+[[gnu::always_inline]] inline std::optional<NodeCore::Taken> NodeCore::run_leading(code::Function& function,
+                                                                                   PeerState* from,
+                                                                                   const wire::Frame& frame,
+                                                                                   Lead& lead) {
     if (leave_to_follower(function, lead)) return Taken::parked;
     const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(function) : nullptr;
     if (entry == nullptr) return std::nullopt;
@@ -249,7 +261,7 @@ inline std::optional<NodeCore::Taken> NodeCore::run_leading(code::Function& func
               .ran = function.ran.load(std::memory_order_relaxed),
               .link = from != nullptr ? from->link.get() : nullptr,
               .from = from};
-    return run(begun, frame, lead);
+    [[clang::always_inline]] return run(begun, frame, lead);
 }
 
 NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
@@ -325,20 +337,9 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
     return function;
 }
 
-// A thread that waits for a call and leads meanwhile runs only functions that have been short, because others may keep it. One that is
-// in the middle of sending a payload runs none.
-bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
-    if (lead.turn.own || !baton_.has_followers()) return false;
-    if (function.pace.is_short() && lead.turn_beneath == nullptr) return false;
-    leave_to_others(lead);
-    return true;
-}
-
-// As many functions run long already as there are threads for them, or have waited quietly as may. One that is not known yet is begun
-// while there is a thread that could serve the mailboxes in this one's place; so is one that may have been long by chance.
-bool NodeCore::must_wait_for_thread(const code::Function& function, const PeerState* from) const {
-    if (own_threads_ < 2) return false;
-    if (quiet_runs_.holds(function, from)) return true;
+// One that is not known yet is begun while there is a thread that could serve the mailboxes in this one's place; so is one that may have
+// been long by chance.
+bool NodeCore::waits_where_places_are_rare(const code::Function& function) const {
     if (places_taken() < options_.threads) return false;
     if (function.pace.is_long() && !function.pace.may_be_tried()) return true;
     return !baton_.has_followers() && !function.pace.is_short();

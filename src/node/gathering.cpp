@@ -8,6 +8,7 @@
 
 #include "node/here.hpp"
 #include "node/names.hpp"
+#include "node/running.hpp"
 
 namespace rove {
 

@@ -8,12 +8,13 @@
 #include "node/control/control.hpp"
 #include "node/core.hpp"
 #include "node/gathering.hpp"
+#include "node/running.hpp"
 
 namespace rove {
 
-thread_local NodeCore::InUserCode NodeCore::in_user_code_;
-thread_local unsigned NodeCore::nested_ = 0;
-thread_local unsigned NodeCore::no_nesting_ = 0;
+constinit thread_local NodeCore::InUserCode NodeCore::in_user_code_;
+constinit thread_local unsigned NodeCore::nested_ = 0;
+constinit thread_local unsigned NodeCore::no_nesting_ = 0;
 
 namespace {
 
@@ -344,17 +345,9 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
 
 // ---- the lead goes from hand to hand
 
-void NodeCore::begin_run(Run& run) {
-    baton_.begin_run();
-    ++busy_;
-    running_ = &run;
-    if (in_user_code_.core == this && in_user_code_.run != nullptr) {
-        run.beneath = in_user_code_.run;
-        run.nested_in = run.beneath->function;
-    }
-    if (!baton_.has_followers()) return;
-    // Known to be long: somebody else leads from here on. The function starts now all the same, in its peer's order.
-    if (run.function == nullptr || !run.function->pace.is_long() || options_.threads < 2) return;
+// Somebody else leads from here on. The function starts now all the same, in its peer's order.
+void NodeCore::hand_over_at_once(Run& run) {
+    if (!baton_.has_followers() || options_.threads < 2) return;
     run.begun = Clock::now();
     set_aside(run);
     tell(baton_.hand_over_to_follower());
@@ -379,20 +372,7 @@ void NodeCore::set_aside(Run& run) {
     running_ = nullptr;
 }
 
-void NodeCore::end_run(Run& run) {
-    --busy_;
-    if (!run.handed_over) {
-        running_ = nullptr;
-        if (run.function == nullptr) return;
-        run.function->pace.ended_at_once();
-        if (run.function->waits_quietly.load(std::memory_order_relaxed))
-            run.function->waits_quietly.store(false, std::memory_order_relaxed);  // not with these arguments
-        if (run.entered)
-            run.entered.reset();
-        else
-            cache_->leave_leading();
-        return;
-    }
+void NodeCore::end_handed_over(Run& run) {
     std::erase(long_run_list_, &run);
     if (run.replaced) take_thread_back(run);
     if (run.function != nullptr) {

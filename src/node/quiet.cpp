@@ -55,7 +55,7 @@ Error QuietRuns::too_many(const std::string& node, const code::Function& functio
             function.name, node, kQuietRunsOfPeerMax, kQuietRunsMax, kQuietHoldFor.count())};
 }
 
-thread_local OwnThread* NodeCore::own_thread_ = nullptr;
+constinit thread_local OwnThread* NodeCore::own_thread_ = nullptr;
 
 // Under the lock, which the new thread takes first of all.
 Status NodeCore::add_own_thread(void (NodeCore::*serves)(OwnThread&)) {

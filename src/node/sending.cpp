@@ -282,6 +282,10 @@ Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& erro
 }
 
 Status NodeCore::reply(const wire::FrameHeader& to, code::Ran ran, const Pieces& data) {
+    if (data.is_whole()) {
+        Hold hold(*this);
+        return end_with_reply(to, ran, data, &hold.lock());
+    }
     ByteBuffer room;
     const bool in_parts = data.size() > wire::kPayloadBytesMax && to.node != id();
     const Pieces one = in_parts || data.size() > wire::kMessageBytesMax ? data : Pieces(data.joined(room));
