@@ -45,13 +45,6 @@ inline constexpr std::size_t kPackagesSentMax = 4096;
 // Code that one peer may have sent to others, for whom it asks: this many bytes at once and per second, and never less than one
 // package at a time. An honest peer asks once a package and node; without a limit it could have somebody else flooded.
 inline constexpr std::size_t kForeignCodeBytesMax = 4UL * 1024 * 1024;
-// Questions for code that were passed on and not answered yet. At 80 bytes, 320 KiB.
-inline constexpr std::size_t kPassedOnMax = 4096;
-struct PeerState;
-struct PassedOn {
-    const PeerState *from, *to;  // compared with peers that live, nothing else
-    wire::NeedCode need;
-};
 
 class SentPackages {
 public:

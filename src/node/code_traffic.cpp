@@ -144,28 +144,20 @@ bool NodeCore::speaks_for(const PeerState& from, NodeId asker) const {
            is_client(from.my_id);
 }
 
-// Remembers that it did: the answer that nobody has the code is passed back only where there was a question.
+// False: there is no way on from here.
 bool NodeCore::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
     if (&from == &to || !send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {})) return false;
-    if (passed_on_.size() >= kPassedOnMax) passed_on_.pop_front();
-    passed_on_.push_back({&from, &to, need});
+    passed_on_.add({&from, &to, need});
     return true;
 }
 
 // Questions that were passed on to a peer that is gone are answered as those that nobody can answer.
 void NodeCore::lack_what_was_asked_of(const PeerState& gone) {
-    std::deque<PassedOn> others;
-    for (PassedOn& each : std::exchange(passed_on_, {})) {
-        if (each.from == &gone) continue;
-        if (each.to != &gone) {
-            others.push_back(each);
-            continue;
-        }
+    for (const QuestionsPassedOn::Question& each : passed_on_.without(gone)) {
         const auto from =
             std::find_if(peers_.begin(), peers_.end(), [&](const auto& peer) { return peer.get() == each.from; });
         if (from != peers_.end()) (void)lack(**from, each.need);
     }
-    passed_on_ = std::move(others);
 }
 
 // The way that the question came: the asker believes only whom it asked.
@@ -213,12 +205,7 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
 void NodeCore::on_lack(PeerState& from, const wire::Frame& frame) {
     const auto need = read<wire::NeedCode>(frame);
     if (frame.header.node != from.my_id && frame.header.node != id()) {
-        const auto asked = std::find_if(passed_on_.begin(), passed_on_.end(), [&](const PassedOn& each) {
-            return each.to == &from && each.need.asker == frame.header.node && each.need.function == need.function &&
-                   each.need.handle == need.handle;
-        });
-        if (asked == passed_on_.end()) return;  // nobody asked
-        passed_on_.erase(asked);
+        if (!passed_on_.answered(from, frame.header.node, need)) return;  // nobody asked
         return route_frame(frame);
     }
     const auto answer = [&](std::optional<Parked>& parked) {

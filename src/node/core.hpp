@@ -35,6 +35,7 @@
 #include "node/node_lock.hpp"
 #include "node/peer_state.hpp"
 #include "node/pieces.hpp"
+#include "node/questions_passed_on.hpp"
 #include "node/quiet.hpp"
 #include "node/run.hpp"
 #include "node/shared_object.hpp"
@@ -577,7 +578,7 @@ private:
     std::size_t outbox_bytes_ = 0;  // of frames that wait for room, to all peers
     std::optional<Parked> local_parked_;
     std::size_t code_arriving_bytes_ = 0;  // of all peers: kAssemblyBytesOfAllMax
-    std::deque<PassedOn> passed_on_;       // questions for code whose `lack` may pass
+    QuestionsPassedOn passed_on_;
 
     MemoryTable memory_;
     UntakenMemory untaken_;
