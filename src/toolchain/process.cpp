@@ -1,11 +1,13 @@
 #include "toolchain/process.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -13,7 +15,42 @@ extern char** environ;
 
 namespace rove::toolchain {
 
+namespace {
+
+constexpr std::array kEnds{SIGINT, SIGTERM, SIGHUP};
+std::atomic<int> came{0};  // of these, while somebody is Interruptible
+std::atomic<pid_t> running{
+    0};  // the program that run() runs; it is not reaped meanwhile, so nobody else has its number
+
+void end_what_runs() {
+    if (const pid_t child = running.load(); child != 0) (void)kill(child, SIGTERM);
+}
+
+void note(int number) {
+    const int before = errno;
+    came = number;
+    end_what_runs();
+    errno = before;
+}
+
+}  // namespace
+
+Interruptible::Interruptible() {
+    struct sigaction action{};
+    action.sa_handler = &note;
+    for (std::size_t i = 0; i < kEnds.size(); ++i) {
+        (void)sigaction(kEnds[i], nullptr, &before_[i]);
+        if (before_[i].sa_handler != SIG_IGN) (void)sigaction(kEnds[i], &action, nullptr);
+    }
+}
+
+Interruptible::~Interruptible() {
+    for (std::size_t i = 0; i < kEnds.size(); ++i) (void)sigaction(kEnds[i], &before_[i], nullptr);
+    if (const int number = came.exchange(0); number != 0) (void)raise(number);
+}
+
 Result<Finished> run(const std::vector<std::string>& command, const std::string& debian_package) {
+    if (came != 0) return fail(ErrorCode::cancelled, "{} was not run: a signal came", command.front());
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
         return fail(ErrorCode::overloaded, "no pipe for {} ({})", command.front(), strerror(errno));
@@ -37,6 +74,8 @@ Result<Finished> run(const std::vector<std::string>& command, const std::string&
                         debian_package, debian_package);
         return fail(ErrorCode::failed, "{} cannot be started ({})", command.front(), strerror(error));
     }
+    running = child;
+    if (came != 0) end_what_runs();  // before it was known
     Finished finished;
     std::array<char, 4096> piece{};
     for (ssize_t count = 0; (count = read(ends[0], piece.data(), piece.size())) != 0;) {
@@ -46,9 +85,14 @@ Result<Finished> run(const std::vector<std::string>& command, const std::string&
         finished.output.append(piece.data(), std::min(static_cast<std::size_t>(count), room));
     }
     close(ends[0]);
+    siginfo_t ended{};
+    while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+    }
+    running = 0;
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
+    if (came != 0) return fail(ErrorCode::cancelled, "{} was ended: a signal came", command.front());
     finished.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return finished;
 }

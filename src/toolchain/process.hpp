@@ -1,6 +1,9 @@
 // Running the compiler and the linker.
 #pragma once
 
+#include <signal.h>
+
+#include <array>
 #include <string>
 #include <vector>
 
@@ -14,7 +17,20 @@ struct Finished {
 };
 inline constexpr std::size_t kOutputBytesMax = 16 * 1024;
 
-// Runs a program (found on PATH; no shell) to its end. unsupported: it is not installed; names `debian_package`.
+// For a command of a terminal. While it lives SIGINT, SIGTERM and SIGHUP do not end the process: they end the program that run() runs, and
+// no other is begun, so that whoever made files for it removes them on the way out. One at a time.
+class Interruptible {
+public:
+    Interruptible();
+    ~Interruptible();  // ends the process, where one of them came
+    Interruptible(const Interruptible&) = delete;
+    Interruptible& operator=(const Interruptible&) = delete;
+
+private:
+    std::array<struct sigaction, 3> before_;
+};
+
+// Runs a program (found on PATH; no shell) to its end. unsupported: it is not installed; names `debian_package`. cancelled: see above.
 [[nodiscard]] Result<Finished> run(const std::vector<std::string>& command, const std::string& debian_package);
 
 }  // namespace rove::toolchain

@@ -1,7 +1,9 @@
 // rove build and rove inspect as a user meets them.
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "workshop.hpp"
@@ -46,6 +48,24 @@ TEST_F(CommandTest, BuildsAndInspects) {
     ASSERT_EQ(json["targets"].size(), 2U);
     EXPECT_EQ(json["targets"][0]["forms"].size(), 2U);
     EXPECT_EQ(json["dependencies"], nlohmann::ordered_json({"libz.so.1"}));
+}
+
+// The compiler waits for the file that it includes.
+TEST_F(CommandTest, ASignalLeavesNoFilesBehind) {
+    const std::string temporary = (folder() / "temporary").string(), waited = (folder() / "waited.h").string();
+    ASSERT_TRUE(std::filesystem::create_directory(temporary));
+    ASSERT_EQ(mkfifo(waited.c_str(), 0600), 0);
+    const std::string source = write("waits.c", "#include \"waited.h\"\n").string();
+    for (const std::string signal : {"TERM", "HUP"}) {
+        const Finished ended = run_command({"env", "TMPDIR=" + temporary, "bash", "-c",
+                                            "'" + rove_ + "' build '" + source + "' -o '" + output_ + "' & pid=$!\n" +
+                                                "for ((i = 0; i < 1000; ++i)); do [[ -z $(ls -A '" + temporary +
+                                                "') ]] || break; sleep 0.01; done\n" + "ls -A '" + temporary +
+                                                "'; sleep 0.2; kill -" + signal + " $pid; wait $pid"});
+        EXPECT_NE(ended.output.find("rove-build-"), std::string::npos) << ended.output;
+        EXPECT_EQ(ended.status, 128 + (signal == "TERM" ? SIGTERM : SIGHUP)) << ended.output;
+        EXPECT_TRUE(std::filesystem::is_empty(temporary)) << ended.output;
+    }
 }
 
 TEST_F(CommandTest, OneTargetWhenAsked) {

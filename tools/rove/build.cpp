@@ -6,6 +6,7 @@
 
 #include "commands.hpp"
 #include "rove/error.hpp"
+#include "toolchain/process.hpp"
 
 namespace rove::tools {
 
@@ -39,6 +40,7 @@ void add_build(CLI::App& app) {
         options->warn = [](std::string_view line) {
             std::fprintf(stderr, "rove: warning: %.*s\n", static_cast<int>(line.size()), line.data());
         };
+        const toolchain::Interruptible ends_in_order;
         if (const Status built = toolchain::build(*options); !built) throw Error(built.error());
     });
 }

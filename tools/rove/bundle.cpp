@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "commands.hpp"
+#include "toolchain/process.hpp"
 
 namespace rove::tools {
 
@@ -32,6 +33,7 @@ void add_bundle(CLI::App& app) {
             arguments->options.warn = [](std::string_view line) {
                 std::fprintf(stderr, "rove: %.*s\n", static_cast<int>(line.size()), line.data());
             };
+        const toolchain::Interruptible ends_in_order;
         const toolchain::BundleReport report = value_or_throw(toolchain::bundle(arguments->options));
         if (arguments->json)
             std::printf("%s\n", nlohmann::json({{"functions", report.functions},
