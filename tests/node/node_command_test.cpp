@@ -344,6 +344,15 @@ TEST(FunctionsCommand, IsLetInAsCallsAre) {
     const NodeProcess node({"--cookie", cookie});
     EXPECT_EQ(run({rove(), "functions", node.address()}).status, 1) << "by another cookie";
     EXPECT_EQ(run({rove(), "functions", node.address(), "--cookie", cookie, "--fabric", "tcp"}).status, 0);
+    const std::string mistyped = cookie + "s";
+    std::vector<std::string> words{rove(), "functions", node.address(), "--cookie", mistyped};
+    for (int i = 0; i < 2; ++i) {
+        const Ran ran = run(words);
+        EXPECT_EQ(ran.status, 2);
+        EXPECT_NE(ran.err.find(mistyped), std::string::npos) << ran.err;
+        EXPECT_FALSE(std::filesystem::exists(mistyped)) << words[1] << " has made it";
+        words = {rove(), "call", node.address(), "x.rove:f", "--cookie", mistyped};
+    }
 }
 
 TEST(MovedFrom, NodesAndPeersSaySo) {

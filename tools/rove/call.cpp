@@ -155,7 +155,7 @@ void add_call(CLI::App& app) {
         ->check(kNoNan)
         ->check(CLI::Range(0.0, 1e9))
         ->capture_default_str();
-    add_reach(*command, arguments->options);
+    add_client_reach(*command, arguments->options);
     command->add_option("--forms", arguments->options.forms, "which forms of the package to send")
         ->transform(one_of(kForms))
         ->option_text("both|image|bitcode");

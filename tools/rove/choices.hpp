@@ -52,5 +52,10 @@ inline void add_reach(CLI::App& command, NodeOptions& options) {
         "--cookie", options.cookie,
         "the file that proves the user on loopback TCP (default: $ROVE_COOKIE, else ~/.config/rove/cookie)");
 }
+// How a client does: what a node has not made lets nobody in, so a name of no file is a mistyped one.
+inline void add_client_reach(CLI::App& command, NodeOptions& options) {
+    add_reach(command, options);
+    command.get_option("--cookie")->check(CLI::ExistingFile);
+}
 
 }  // namespace rove::tools

@@ -23,7 +23,7 @@ void add_functions(CLI::App& app) {
         ->check(kNoNan)
         ->check(CLI::Range(0.001, 1e9))
         ->capture_default_str();
-    add_reach(*command, arguments->options);
+    add_client_reach(*command, arguments->options);
     command->add_flag("--json", arguments->json, "print them as JSON: [{id, name, signature}]");
     command->footer("A plain `rove node` has none: what runs on it has travelled.");
     command->callback([arguments] {
