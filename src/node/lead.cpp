@@ -8,6 +8,7 @@
 #include "node/control/control.hpp"
 #include "node/core.hpp"
 #include "node/gathering.hpp"
+#include "node/names.hpp"
 #include "node/running.hpp"
 
 namespace rove {
@@ -99,7 +100,11 @@ unsigned NodeCore::end_late_calls() {
     while (calls_.first_deadline() && *calls_.first_deadline() <= now) {
         CallSlot* slot = calls_.flying(calls_.take_first());
         if (slot == nullptr) continue;
-        slot->end(Error(ErrorCode::timed_out, "no answer within the time that the call was given; it may have run"));
+        const auto asked =
+            std::find_if(peers_.begin(), peers_.end(), [slot](const auto& peer) { return peer.get() == slot->peer; });
+        slot->end(Error(ErrorCode::timed_out,
+                        fmt::format("{} gave no answer within the time that the call was given; it may have run",
+                                    asked != peers_.end() ? who(**asked) : name())));
         call_ended(*slot);
         ++ended;
     }
