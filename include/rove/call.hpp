@@ -10,6 +10,8 @@
 // Threads: one at a time for each object.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -225,6 +227,8 @@ void then(C&& call, Callback&& callback) {
 #ifdef __cpp_exceptions
             try {
                 callback(std::move(call));
+            } catch (const abi::__forced_unwind&) {
+                throw;  // it ends its thread (pthread_exit): the program's own; one of the node's is kept by it
             } catch (...) {
                 rove_report_caught("a callback given to then()");
             }

@@ -235,6 +235,20 @@ TEST_P(FunctionForks, ACallbackThatEndsItsThreadIsKept) {
     }
 }
 
+// Of a call that has ended: the callback runs in the thread that asks for it, which is the program's to end.
+TEST_P(FunctionForks, ACallbackThatEndsTheProgramsThreadEndsIt) {
+    std::atomic<bool> goes_on{false};
+    std::thread own([&] {
+        Call<int> sum = peer().async(fn<add>, 1, 2);
+        (void)sum.wait_for(20s);
+        sum.then([](const Call<int>& /*ended*/) { pthread_exit(nullptr); });
+        goes_on = true;
+    });
+    own.join();
+    EXPECT_FALSE(goes_on);
+    EXPECT_EQ(peer().sync(within(20s), fn<add>, 1, 2), 3);
+}
+
 // The program's own thread, which waits and leads for others that wait. Which thread runs the callback is a matter of luck.
 TEST_P(FunctionForks, AProgramsThreadThatEndsWhereItWaitsKeepsNobody) {
     constexpr int kTimes = 8;
