@@ -40,6 +40,10 @@ inline constexpr std::uint64_t kAheadLines = 8;
 // It asks for as many as the last frame had, and for no more than these (one page): for a long frame asking costs more than it saves.
 inline constexpr std::uint64_t kAskedLinesMax = 64;
 
+// The reader asks for so many of a frame's lines when its first one has come: they lie in the writer's cache, and come while the frame's
+// header is checked.
+inline constexpr std::uint64_t kReadAheadLines = 16;
+
 // Asks for a line so as to write it. Compiled for any x86-64, __builtin_prefetch asks for a copy to read only, and the store still has to
 // wait until the reader has given up its copy. Processors that lack prefetchw take it for no operation.
 inline void own_soon(std::byte* line) {
@@ -148,13 +152,17 @@ public:
             std::memcpy(&frame.header, at, sizeof frame.header);  // once: the peer can change it meanwhile
             if (!wire::is_well_formed(frame.header)) return Arrival::malformed;
             lines_ = wire::lines_of(frame.header);
-            if (lines_ > kRingLines - tail_ % kRingLines) return Arrival::malformed;
+            const std::uint64_t to_end = kRingLines - tail_ % kRingLines;
+            if (lines_ > to_end) return Arrival::malformed;
             if (frame.header.kind != wire::Kind::filler) {
+                for (std::uint64_t i = 1; i < std::min(lines_, kReadAheadLines); ++i)
+                    __builtin_prefetch(at + i * wire::kLineBytes);
                 const Bytes body(at + wire::kHeaderBytes, frame.header.body_bytes);
                 frame.extra = body.first(frame.header.extra_bytes);
                 frame.payload = body.subspan(frame.header.extra_bytes);
                 return Arrival::frame;
             }
+            if (lines_ != to_end) return Arrival::malformed;  // so there is one at most: none is as long as the ring
             release();
         }
         return Arrival::none;

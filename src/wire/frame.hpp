@@ -94,8 +94,8 @@ struct Frame {
     Bytes payload;
 };
 
-// Whether a header makes a frame: a known kind, a body within the bound (a filler's may be a whole ring's), an extension
-// within the body and a multiple of 16. What the numbers mean is the node's to check.
+// Whether a header makes a frame: a known kind, a body within the bound, an extension within the body and a multiple of 16. What the
+// numbers mean is the node's to check.
 [[nodiscard]] constexpr bool is_well_formed(const FrameHeader& header) {
     const auto kind = static_cast<std::uint8_t>(header.kind);
     return kind != 0 && kind <= kKindMax && header.extra_bytes % 16 == 0 && header.extra_bytes <= header.body_bytes &&

@@ -120,6 +120,12 @@ TEST_F(Ring, AFrameThatWouldWrapIsMalformed) {
     EXPECT_EQ(RingReader::Arrival::malformed, reader.next(taken));
 }
 
+// The reader passes over them in one go: a peer that writes one after the other must not keep it.
+TEST_F(Ring, AFillerThatDoesNotEndTheRingIsMalformed) {
+    writer.publish({.body_bytes = 8, .kind = Kind::filler});
+    EXPECT_EQ(RingReader::Arrival::malformed, reader.next(taken));
+}
+
 TEST_F(Ring, AnotherNumberIsNoFrame) {
     for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{2}, kKey, kKey + 2, ~std::uint64_t{0}}) {
         FrameHeader header = call;
