@@ -54,6 +54,11 @@ Result<std::unique_ptr<UcxFabric>> UcxFabric::open(bool shm, bool tcp) {
     return fabric;
 }
 
+void UcxFabric::leave(std::unique_ptr<MessageMemory> memory) {
+    std::erase_if(left_, [](const auto& each) { return each->on_their_way == 0; });
+    if (memory->on_their_way > 0) left_.push_back(std::move(memory));
+}
+
 Result<std::unique_ptr<Link>> UcxFabric::open_link() {
     ROVE_TRY(std::unique_ptr<UcxLink> link, UcxLink::open(*this));
     return std::unique_ptr<Link>(std::move(link));

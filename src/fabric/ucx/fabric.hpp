@@ -40,8 +40,11 @@ public:
     [[nodiscard]] UcxLink* find(std::uint64_t token) const;
     void add(UcxLink& link) { links_[link.token()] = &link; }
     void remove(UcxLink& link) { links_.erase(link.token()); }
+    // By a link that goes: keeps the memory while messages are read from it.
+    void leave(std::unique_ptr<MessageMemory> memory);
 
 private:
+    std::vector<std::unique_ptr<MessageMemory>> left_;  // it goes after the workers, which read from it
     std::array<std::unique_ptr<UcxWorker>, 2> workers_;
     std::unordered_map<std::uint64_t, UcxLink*> links_;
     int message_links_ = 0;

@@ -142,15 +142,17 @@ Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
 }
 
 Status UcxLink::connect_message(Bytes address) {
-    mirror_ = map_private_region();
-    if (!mirror_) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
+    auto messages = std::make_unique<MessageMemory>();
+    messages->mirror = map_private_region();
+    if (!messages->mirror) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
     ROVE_TRY(tcp_endpoint_, fabric_.worker(Transport::tcp)->connect(address));
     fabric_.count_message_link(1);
     by_messages_ = true;
     for (std::size_t i = 0; i < kTrafficKinds; ++i) {
-        headers_[i].resize(kRingLines);
-        outgoing_[i] = RingWriter(mirror_->rings[i], &region_->credits[i], peer_token_);
+        messages->headers[i].resize(kRingLines);
+        outgoing_[i] = RingWriter(messages->mirror->rings[i], &region_->credits[i], peer_token_);
     }
+    messages_ = std::move(messages);
     return {};
 }
 
@@ -168,6 +170,7 @@ UcxLink::~UcxLink() {
         fabric_.worker(Transport::tcp)->close(tcp_endpoint_);
         fabric_.count_message_link(-1);
     }
+    if (messages_) fabric_.leave(std::move(messages_));
     if (handle_ != nullptr) ucp_mem_unmap(fabric_.worker(Transport::shm)->context(), handle_);
 }
 
@@ -193,10 +196,11 @@ void UcxLink::flush() {
 void UcxLink::send_gathered(Traffic traffic) {
     const Gathered gathered = std::exchange(gathered_[index_of(traffic)], {});
     const std::size_t line = gathered.position % kRingLines;
-    MessageHeader& header = headers_[index_of(traffic)][line];
+    MessageHeader& header = messages_->headers[index_of(traffic)][line];
     header = {peer_token_, gathered.position | (traffic == Traffic::replies ? kTrafficBit : 0)};
-    const Bytes frames(mirror_->rings[index_of(traffic)] + line * wire::kLineBytes, gathered.bytes);
-    if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kFrameMessage, raw(header), frames);
+    const Bytes frames(messages_->mirror->rings[index_of(traffic)] + line * wire::kLineBytes, gathered.bytes);
+    if (const Status sent = fabric_.worker(Transport::tcp)
+                                ->send(tcp_endpoint_, kFrameMessage, raw(header), frames, &messages_->on_their_way);
         !sent)
         end_with(sent.error());
 }
@@ -210,9 +214,12 @@ void UcxLink::transmit_credit(Traffic traffic) {
     }
     if (tcp_endpoint_ == nullptr) return;
     flush();  // whoever has the credit for a call has its reply, too
-    MessageHeader& header = credit_headers_[i][credits_sent_[i]++ % credit_headers_[i].size()];
+    auto& headers = messages_->credit_headers[i];
+    MessageHeader& header = headers[credits_sent_[i]++ % headers.size()];
     header = {peer_token_, credit | (traffic == Traffic::replies ? kTrafficBit : 0)};
-    if (const Status sent = fabric_.worker(Transport::tcp)->send(tcp_endpoint_, kCreditMessage, raw(header), {}); !sent)
+    if (const Status sent = fabric_.worker(Transport::tcp)
+                                ->send(tcp_endpoint_, kCreditMessage, raw(header), {}, &messages_->on_their_way);
+        !sent)
         end_with(sent.error());
 }
 
@@ -251,7 +258,7 @@ void UcxLink::announce_sleep(bool asleep) {
 void UcxLink::ring() {
     if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) == 0) return;  // rung already
     static constexpr MessageHeader kNothing{};
-    (void)fabric_.worker(Transport::shm)->send(shm_endpoint_, kRingMessage, raw(kNothing), {});
+    (void)fabric_.worker(Transport::shm)->send(shm_endpoint_, kRingMessage, raw(kNothing), {}, nullptr);
 }
 
 }  // namespace rove::fabric

@@ -29,6 +29,15 @@ inline constexpr std::uint64_t kTrafficBit = std::uint64_t{1} << 63U;
 inline constexpr auto kGatherFor = std::chrono::microseconds(5);
 inline constexpr std::size_t kGatherBytes = 7 * 1024;
 
+// What the messages of one link are read from.
+struct MessageMemory {
+    MappedRegion mirror;  // what the peer's rings will hold
+    // One per line of a ring is free again when its frame has been credited.
+    std::array<std::vector<MessageHeader>, kTrafficKinds> headers;
+    std::array<std::array<MessageHeader, 32>, kTrafficKinds> credit_headers{};  // at most 8 banks are on their way
+    unsigned on_their_way = 0;  // messages that UCX has not read yet; it may do so after their link has gone
+};
+
 class UcxLink final : public Link {
 public:
     [[nodiscard]] static Result<std::unique_ptr<UcxLink>> open(UcxFabric& fabric);
@@ -37,7 +46,7 @@ public:
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
     [[nodiscard]] std::string_view lane() const override {
-        return remote_ != nullptr ? "direct" : mirror_ ? "message" : "none";
+        return remote_ != nullptr ? "direct" : messages_ ? "message" : "none";
     }
 
     // For the fabric: what its workers received for this link.
@@ -78,7 +87,7 @@ private:
     ucp_ep_h shm_endpoint_ = nullptr;
     ucp_rkey_h key_ = nullptr;
 
-    MappedRegion mirror_;  // message: what the peer's rings will hold
+    std::unique_ptr<MessageMemory> messages_;  // null: the lane is direct
     ucp_ep_h tcp_endpoint_ = nullptr;
     struct Gathered {
         std::uint64_t position = 0;  // of the first frame
@@ -86,9 +95,6 @@ private:
     };
     std::array<Gathered, kTrafficKinds> gathered_{};
     TimePoint sent_at_{};
-    // Headers must outlive their sends. One per line of a ring is free again when its frame has been credited.
-    std::array<std::vector<MessageHeader>, kTrafficKinds> headers_;
-    std::array<std::array<MessageHeader, 32>, kTrafficKinds> credit_headers_{};  // at most 8 banks are on their way
     std::array<unsigned, kTrafficKinds> credits_sent_{};
     std::array<std::uint64_t, kTrafficKinds> arrived_{};  // message: lines received
 };

@@ -145,16 +145,21 @@ Status UcxWorker::on_message(unsigned id, ucp_am_recv_callback_t callback, void*
     return {};
 }
 
-Status UcxWorker::send(ucp_ep_h endpoint, unsigned id, Bytes header, Bytes data) {
+Status UcxWorker::send(ucp_ep_h endpoint, unsigned id, Bytes header, Bytes data, unsigned* on_their_way) {
     ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     param.flags = UCP_AM_SEND_FLAG_EAGER;
-    param.cb.send = [](void* request, ucs_status_t, void*) { ucp_request_free(request); };
+    param.user_data = on_their_way;
+    param.cb.send = [](void* request, ucs_status_t, void* counted_in) {
+        if (counted_in != nullptr) --*static_cast<unsigned*>(counted_in);
+        ucp_request_free(request);
+    };
     const ucs_status_ptr_t request =
         ucp_am_send_nbx(endpoint, id, header.data(), header.size(), data.data(), data.size(), &param);
     if (UCS_PTR_IS_ERR(request))
         return fail(ErrorCode::disconnected, "the peer cannot be reached ({})",
                     ucs_status_string(UCS_PTR_STATUS(request)));
+    if (request != nullptr && on_their_way != nullptr) ++*on_their_way;
     return {};
 }
 

@@ -34,8 +34,9 @@ public:
     // Closes at once, whatever is in flight.
     void close(ucp_ep_h endpoint);
     [[nodiscard]] Status on_message(unsigned id, ucp_am_recv_callback_t callback, void* argument);
-    // Sends header and data, which must stay as they are until the peer has them.
-    [[nodiscard]] Status send(ucp_ep_h endpoint, unsigned id, Bytes header, Bytes data);
+    // Sends header and data, which must stay as they are until the peer has them. Where they are read from later, they count in
+    // `on_their_way` until they are read no more, whatever becomes of the endpoint; null: they stay for ever.
+    [[nodiscard]] Status send(ucp_ep_h endpoint, unsigned id, Bytes header, Bytes data, unsigned* on_their_way);
 
 private:
     UcxWorker() = default;
