@@ -15,6 +15,11 @@ void* operator new(std::size_t size) {
     if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
     throw std::bad_alloc();
 }
+// Libraries use it, too, and give such memory back to the ordinary delete.
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+    rove::test::asked_for(size);
+    return std::malloc(size == 0 ? 1 : size);
+}
 void operator delete(void* memory) noexcept {
     std::free(memory);
 }
