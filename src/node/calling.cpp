@@ -337,7 +337,6 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
                                Manner manner) {
     RoomWait wait{peer, traffic, bytes};
     if (!wait.has_room()) {
-        const TimePoint begun = Clock::now();
         room_waits_.push_back(&wait);
         crowded_steps_ = 0;
         wake_leader();  // who may be sleeping until a frame comes
@@ -352,9 +351,9 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
         if (!room && ending_) return tl::unexpected<Error>(stopped());
         if (!room)
             return fail(ErrorCode::timed_out,
-                        "the mailbox of {} had no room for {} ms, and the time that the call was given is over: it is "
-                        "stopped, or busy; the call was not sent",
-                        who(peer), std::chrono::round<std::chrono::milliseconds>(Clock::now() - begun).count());
+                        "the mailbox of {} had no room until the time that the call was given was over: it is stopped, "
+                        "or busy; the call was not sent",
+                        who(peer));
     }
     if (!peer.linked())
         return fail(ErrorCode::disconnected, "{} went while a call waited for room{}", who(peer), because(peer.gone));
