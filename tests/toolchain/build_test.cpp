@@ -180,6 +180,39 @@ TEST_F(ToolchainTest, CodeThatStaticsPointToIsPinned) {
     EXPECT_TRUE((*package)->manifest().pinned);
 }
 
+// Its constants go with the code, its statics do not.
+TEST_F(ToolchainTest, CodeWhoseConstantsStaticsMayPointToIsPinned) {
+    const std::string head =
+        "#include <stdlib.h>\n#include <string.h>\n"
+        "struct state { const char* name; const struct state* next; };\n"
+        "static const struct state last = {\"last\", 0}, first = {\"first\", &last};\n"
+        "static const int numbers[] = {1, 2, 3, 5, 8, 13};\n"
+        "static const char text[] = \"a text in which something is found\";\n"
+        "static const struct state* now; static struct state own; static const char* found; static const int* at;\n"
+        "__attribute__((noinline)) static void keep(const char* s, size_t n) { if (n < 100) found = s; }\n";
+    const std::pair<std::string_view, std::string_view> pinned[] = {
+        {"loaded out of a constant", "now = size > 3 ? first.next : now; rove_reply(here, now, now ? 1 : 0);"},
+        {"copied with a constant", "rove_reply(here, &own, own.name ? 1 : 0); own = size > 3 ? first : last;"},
+        {"given back by a call", "rove_reply(here, found, found ? 1 : 0); found = strchr(text, (int)size);"},
+        {"kept by a call", "rove_reply(here, found, found ? 1 : 0); keep(\"one\", size);"},
+        {"an element", "rove_reply(here, at, at ? 1 : 0); at = &numbers[size % 6];"}};
+    for (const auto& [what, body] : pinned) {
+        const auto package = build_of("pinned.c", head + entry("run", body));
+        ASSERT_TRUE(package) << package.error().what();
+        EXPECT_TRUE((*package)->manifest().pinned) << what;
+    }
+    const std::pair<std::string_view, std::string_view> free[] = {
+        {"read by an index", "own.name = malloc(numbers[size % 6]); rove_reply(here, own.name, 1);"},
+        {"compared, measured, copied and answered",
+         "static char* copy; if (!copy) copy = malloc(64); if (strcmp(copy, \"some words\") != 0) strcpy(copy, text); "
+         "rove_reply(here, \"yes\", strlen(copy) > 3 ? 3 : 0);"}};
+    for (const auto& [what, body] : free) {
+        const auto package = build_of("free.c", head + entry("run", body));
+        ASSERT_TRUE(package) << package.error().what();
+        EXPECT_FALSE((*package)->manifest().pinned) << what;
+    }
+}
+
 TEST_F(ToolchainTest, AFolderIsOnePackage) {
     write("pair/b.c", "int shared_count;\nint twice(int x) { shared_count++; return 2 * x; }\n");
     write("pair/a.c", "#include <rove/rove.h>\nint twice(int); extern int shared_count;\n" +

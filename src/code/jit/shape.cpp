@@ -58,6 +58,38 @@ bool escapes(const llvm::Use& use, bool function) {
     });
 }
 
+bool may_hold_pointer(const llvm::Type& type) {
+    return type.isPointerTy() || std::any_of(type.subtype_begin(), type.subtype_end(),
+                                             [](const llvm::Type* part) { return may_hold_pointer(*part); });
+}
+
+// Whether the module has a place of its own, or one that its node's program shares, where a pointer is from one call to the next.
+bool keeps_pointers(const llvm::Module& module) {
+    const llvm::Function* shared = module.getFunction("rove_object");
+    return (shared != nullptr && !shared->use_empty()) ||
+           std::any_of(module.global_begin(), module.global_end(), [](const llvm::GlobalVariable& variable) {
+               return is_static(variable) && may_hold_pointer(*variable.getValueType());
+           });
+}
+
+// Whether a constant's address could get into such a place by this use: where it goes is followed no further than here.
+bool may_be_kept(const llvm::Use& use) {
+    const llvm::User* user = use.getUser();
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) {
+        const llvm::Function* callee = call->getCalledFunction();
+        if (callee != nullptr && callee->getName().starts_with("rove_")) return false;  // the ABI keeps nothing
+        return call->isArgOperand(&use) && !call->doesNotCapture(call->getArgOperandNo(&use));
+    }
+    if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
+    // As what is loaded out of it, or copied with it: a state's successor, the name in a table.
+    if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
+        return !variable->getName().starts_with("llvm.");
+    if (llvm::isa<llvm::LoadInst, llvm::CmpInst, llvm::LandingPadInst, llvm::BlockAddress, llvm::Function>(user))
+        return false;
+    if (llvm::isa<llvm::Instruction>(user) && !llvm::isa<llvm::GetElementPtrInst, llvm::CastInst>(user)) return true;
+    return std::any_of(user->use_begin(), user->use_end(), may_be_kept);
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> take_entries(llvm::Module& module) {
@@ -201,10 +233,13 @@ bool must_stay(const llvm::Module& module) {
     };
     for (const llvm::Function& function : module)
         if (!function.isDeclaration() && escaping(function, true)) return true;
+    const bool keeps = keeps_pointers(module);
     for (const llvm::GlobalVariable& variable : module.globals()) {
         if (variable.isThreadLocal()) return true;
+        if (variable.isDeclaration() || !variable.isConstant()) continue;
         // A pointer to a string literal that is kept in a static would dangle when the code goes.
-        if (!variable.isDeclaration() && variable.isConstant() && escaping(variable, false)) return true;
+        if (escaping(variable, false)) return true;
+        if (keeps && std::any_of(variable.use_begin(), variable.use_end(), may_be_kept)) return true;
     }
     return false;
 }
