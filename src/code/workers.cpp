@@ -105,6 +105,7 @@ Status in_own_thread(const std::string& package, const char* what, const std::fu
     // A thread that ends itself by a system call runs no destructors.
     while (!own.ended.try_acquire_for(kOwnLook) && (own.thread == 0 || is_alive(own.thread))) {
     }
+    (void)own.ended.try_acquire();  // it may have told since the last look: what it did is seen here from then on
     // It has told, and may be in its package's code for a moment still: for longer where that has thread-local objects to destroy.
     for (int looks = 0; is_alive(own.thread); ++looks)
         if (looks < kLooksAtOnce)

@@ -83,7 +83,8 @@ TEST(BegunFrame, AThreadCallsAgainAfterAPostThatFailed) {
     (void)peer.call(entry).get();
     CallFrame frame = peer.begin(entry, 8);
     server.kill_now();
-    ASSERT_TRUE(soon([&] { return !detail::Edge::state(peer)->linked(); })) << "nobody notices";
+    ASSERT_TRUE(soon([&] { return !detail::Edge::core(peer)->linked(*detail::Edge::state(peer)); }))
+        << "nobody notices";
     EXPECT_EQ(error_of([&] { frame.post(); }).code(), ErrorCode::disconnected);
     for (int i = 0; i < 3; ++i)
         EXPECT_EQ(error_of([&] { (void)peer.limited(within(std::chrono::seconds(10))).call(entry).get(); }).code(),
