@@ -31,7 +31,7 @@ public:
 
     // A peer that has gone shows in a later send(), or in the control connection: see worker.cpp on error handlers.
     [[nodiscard]] Result<ucp_ep_h> connect(Bytes address);
-    // Closes as soon as what is on its way has gone, or cannot go. Nobody waits for that.
+    // Closes at once, whatever is in flight, where UCX can do that.
     void close(ucp_ep_h endpoint);
     [[nodiscard]] Status on_message(unsigned id, ucp_am_recv_callback_t callback, void* argument);
     // Sends header and data, which must stay as they are until the peer has them. Where they are read from later, they count in
