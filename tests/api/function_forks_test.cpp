@@ -353,9 +353,11 @@ TEST(FunctionForks, AFunctionInCThatEndsItsThreadFailsAndTheNodeGoesOn) {
             ASSERT_TRUE(next.wait_for(30s)) << "nobody leads";
             EXPECT_EQ(next.get().size(), 2U);
         }
+#if !defined(__SANITIZE_THREAD__) && !__has_feature(thread_sanitizer)  // whose runtime does not know the threads of C11
         const auto result = peer.call(package.entry("result_of_thread")).get();
         ASSERT_EQ(result.size(), sizeof(int));
         EXPECT_EQ(*reinterpret_cast<const int*>(result.data()), 7);
+#endif
         EXPECT_NE(node.log().find("end_thread on node 0 wanted to end its thread"), std::string::npos) << node.log();
         node.signal(SIGTERM);
         EXPECT_EQ(node.wait(), 0);

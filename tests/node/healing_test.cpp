@@ -114,9 +114,11 @@ TEST_P(Healing, WhatAPeerMadeOfItsAnswersIsNotSentAgain) {
     const Peer back = third_->connect(caller.address());
     go_on = true;
     third.sync(fn<pass_on>, third_->id());
+    const auto there = detail::Edge::core(back);
+    // By the node's lock: what its own thread has written there comes before.
+    ASSERT_TRUE(there->linked(*detail::Edge::state(back)));
     write_frame(back, fabric::Traffic::replies, {.kind = wire::Kind::part, .call = 1}, {});
     write_frame(back, fabric::Traffic::replies, {.kind = wire::Kind::reply, .flags = wire::kNamed, .call = 1}, {});
-    const auto there = detail::Edge::core(back);
     const std::shared_ptr<PeerState> cut = detail::Edge::state(back);
     there->lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
     const auto core = detail::Edge::core(third);

@@ -16,7 +16,11 @@ public:
         auto said = said_.get_future();
         return said.wait_for(kPatience) == std::future_status::ready ? said.get() : "nobody came";
     }
-    Welcome welcome{.triple = "x86_64-linux-gnu", .resident = {}, .offer = {}};
+    // What it answers from here on, but for the key and its signature.
+    void answers(const std::function<void(Welcome&)>& fill) {
+        const std::lock_guard lock(mutex_);
+        fill(welcome_);
+    }
 
 private:
     void serve(const Raw& guest) {
@@ -28,7 +32,8 @@ private:
         (void)guest.receive();  // the proof …
         (void)guest.receive();  // … and the request
         const auto shown = statement("node", challenge.nonce, hello->nonce);
-        Welcome answer = welcome;
+        Welcome answer;
+        answers([&answer](const Welcome& filled) { answer = filled; });
         answer.key = keys_.key();
         answer.signature = keys_.sign(shown);
         change_(answer, shown);
@@ -36,6 +41,8 @@ private:
         const auto goodbye = guest.goodbye();
         if (!std::exchange(answered_, true)) said_.set_value(goodbye ? goodbye->text : "it took the welcome");
     }
+    std::mutex mutex_;
+    Welcome welcome_{.triple = "x86_64-linux-gnu", .resident = {}, .offer = {}};
     const KeyPair& keys_;
     const Change change_;
     std::promise<std::string> said_;
@@ -51,10 +58,12 @@ std::string said_to_a_member(const AnswersByHand::Change& change) {
     Liar member(there.address(), keys);
     member.joins(first.address());
     if (testing::Test::HasFatalFailure()) return "it did not join";
-    there.welcome.id = member.certificate().id;
-    there.welcome.you = first.id();
-    there.welcome.count = 2;
-    there.welcome.cluster = member.cluster();
+    there.answers([&](Welcome& welcome) {
+        welcome.id = member.certificate().id;
+        welcome.you = first.id();
+        welcome.count = 2;
+        welcome.cluster = member.cluster();
+    });
     member.dies();
     return there.said();
 }
@@ -101,9 +110,11 @@ TEST(Opening, WhoeverIsJoinedHasTheKeyThatItSays) {
     const KeyPair keys, others;
     const auto joining = [&](const AnswersByHand::Change& change) {
         AnswersByHand there(keys, change);
-        there.welcome.id = 0;
-        there.welcome.you = 1;
-        there.welcome.count = 2;
+        there.answers([](Welcome& welcome) {
+            welcome.id = 0;
+            welcome.you = 1;
+            welcome.count = 2;
+        });
         return error_of([&] { Node joins(options(unix_address(), there.address())); });
     };
     const Error another = joining([&](Welcome& welcome, Bytes shown) { welcome.signature = others.sign(shown); });
@@ -127,8 +138,10 @@ TEST(Opening, AClientsIdIsOneOfTheNodeThatGaveIt) {
     const KeyPair keys;
     const auto meeting = [&](NodeId given) {
         AnswersByHand there(keys, as_it_should_be);
-        there.welcome.id = 2;
-        there.welcome.you = given;
+        there.answers([given](Welcome& welcome) {
+            welcome.id = 2;
+            welcome.you = given;
+        });
         Node client(options());
         return error_of([&] { (void)client.connect(there.address()); }).message();
     };
