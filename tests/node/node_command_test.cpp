@@ -338,6 +338,28 @@ TEST(CallCommand, ItsTimeBoundsTheSendingToo) {
     EXPECT_NE(ran.err.find("within 1 s"), std::string::npos) << ran.err;
 }
 
+// Its functions share the process with it, and with that what signals do.
+TEST(NodeCommand, EndsAtASignalThatAFunctionIgnores) {
+    (void)scratch();
+    NodeProcess server;
+    Node client({.log = "off"});
+    EXPECT_EQ(client.connect(server.address())
+                  .call(Package::open(test::package("takes_signals.c")).entry("ignore_ends"))
+                  .get()
+                  .size(),
+              2U);
+    const auto ignores = [&] {
+        std::ifstream status("/proc/" + std::to_string(server.pid()) + "/status");
+        for (std::string line; std::getline(status, line);)
+            if (line.starts_with("SigIgn:"))
+                return (std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
+        return true;
+    };
+    ASSERT_TRUE(soon([&] { return !ignores(); })) << "it stays deaf";
+    server.signal(SIGTERM);
+    EXPECT_EQ(server.wait(), 0);
+}
+
 TEST(FunctionsCommand, IsLetInAsCallsAre) {
     (void)scratch();
     const std::string cookie = path_of("cookie");

@@ -40,18 +40,31 @@ void pass_on(int number) {
     errno = before;
 }
 
-void handle_ends() {
-    sem_init(&come, 0, 0);
-    this_process = getpid();
+bool hears_hangups = true;  // not where nohup(1) began this process
+
+void handle(int number) {
     struct sigaction action{};
     action.sa_handler = &pass_on;
     action.sa_flags = SA_RESTART;
+    sigaction(number, &action, nullptr);
+}
+
+// Once more where a function has them handled or ignored otherwise: they are the node's.
+void handle_ends() {
     for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
-        struct sigaction before{};
-        sigaction(number, nullptr, &before);
-        if (number == SIGHUP && before.sa_handler == SIG_IGN) continue;  // as nohup(1) has it
-        sigaction(number, &action, nullptr);
+        struct sigaction now{};
+        sigaction(number, nullptr, &now);
+        if (now.sa_handler != &pass_on && (number != SIGHUP || hears_hangups)) handle(number);
     }
+}
+
+void begin_to_handle_ends() {
+    sem_init(&come, 0, 0);
+    this_process = getpid();
+    struct sigaction hangups{};
+    sigaction(SIGHUP, nullptr, &hangups);
+    hears_hangups = hangups.sa_handler != SIG_IGN;
+    handle_ends();
 }
 
 int next_signal() {
@@ -79,7 +92,7 @@ struct EndSignals::State {
 };
 
 EndSignals::EndSignals(std::chrono::seconds limit) : state_(std::make_shared<State>()) {
-    handle_ends();
+    begin_to_handle_ends();
     const auto watch = [limit, state = state_] {
         const int signal = next_signal();
         {
@@ -109,6 +122,7 @@ void EndSignals::serving() {
 }
 
 std::optional<int> EndSignals::wait_for(std::chrono::milliseconds time) {
+    handle_ends();
     std::unique_lock lock(state_->mutex);
     (void)state_->changed.wait_for(lock, time, [this] { return state_->first.has_value(); });
     return state_->first;

@@ -17,7 +17,7 @@ public:
     explicit EndSignals(std::chrono::seconds limit);
     // From here on the node serves.
     void serving();
-    // The first signal since then; nothing: none came in that time.
+    // The first signal since then; nothing: none came in that time. Each time, shipped code that handles or ignores them is overruled.
     [[nodiscard]] std::optional<int> wait_for(std::chrono::milliseconds time);
 
 private:
