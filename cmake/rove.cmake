@@ -25,13 +25,6 @@ function(rove_test name)
                ENVIRONMENT_MODIFICATION "ROVE_SOURCE_DIR=set:${PROJECT_SOURCE_DIR}")
 endfunction()
 
-# rove_replaces_new(TARGET): the program has tests/watched_new.hpp. The thread sanitizer's runtime has an operator new, too, and is linked in.
-function(rove_replaces_new name)
-  if(CMAKE_CXX_FLAGS MATCHES "fsanitize=thread")
-    target_link_options(${name} PRIVATE -Wl,--allow-multiple-definition)
-  endif()
-endfunction()
-
 # rove_exports(TARGET MAP): the library exports the names in the version script MAP and no others.
 function(rove_exports name map)
   target_link_options(${name} PRIVATE -Wl,--version-script,${map})

@@ -230,13 +230,6 @@ public:
     void set_node_count(std::uint32_t node_count);
     [[nodiscard]] std::vector<Digest> resident_digests();
 
-private:
-    friend class Gathering;
-    friend struct QuietView;  // tests/node/quiet_test.cpp
-    explicit NodeCore(NodeOptions options);
-    [[nodiscard]] Status start();
-    [[nodiscard]] Status preload();
-
     // The node's lock, taken in a way that a busy leader notices.
     class Hold {
     public:
@@ -252,6 +245,14 @@ private:
     private:
         std::unique_lock<NodeLock> lock_;
     };
+
+private:
+    friend class Gathering;
+    friend struct QuietView;  // tests/node/quiet_test.cpp
+    explicit NodeCore(NodeOptions options);
+    [[nodiscard]] Status start();
+    [[nodiscard]] Status preload();
+
     using Lock = std::unique_lock<NodeLock>;
 
     // One thread's turn at the lead, and what it needs for it.

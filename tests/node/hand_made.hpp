@@ -10,6 +10,7 @@
 #include <span>
 
 #include "../api/nodes.hpp"
+#include "node/core.hpp"
 #include "node/offload.hpp"
 #include "node/peer_state.hpp"
 #include "rove/rove.hpp"
@@ -24,6 +25,8 @@ Bytes raw(const T& value) {
 // False: the mailbox has no room now.
 inline bool try_write_frame(const Peer& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
                             Bytes payload = {}) {
+    const auto core = detail::Edge::core(peer);
+    const NodeCore::Hold hold(*core);  // it may have a thread that leads
     PeerState& state = *detail::Edge::state(peer);
     if (header.node == kNoNode) header.node = state.my_id;
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
