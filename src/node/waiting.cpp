@@ -84,7 +84,7 @@ unsigned NodeCore::poll(std::chrono::milliseconds wait) {
         if (!wait_while_led(hold.lock(), deadline)) return 0;
     }
     const unsigned beneath = in_user_code_.core == this ? 1 : 0;
-    Lead lead{.lock = hold.lock(), .turn = {.own = false, .quiet = is_deep()}};
+    Lead lead{.lock = hold.lock(), .turn = {.own = false, .quiet = no_nesting_ > 0 || is_deep()}};
     nested_ += beneath;
     take_lead(lead);
     unsigned handled = work(lead);

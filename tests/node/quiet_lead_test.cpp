@@ -68,5 +68,34 @@ TEST(QuietLead, IsNotForgottenByWhoDoesNotWantIt) {
     }
 }
 
+void nap() {
+    std::this_thread::sleep_for(300ms);
+}
+void nothing() {}
+
+// Whoever asks, and does not wait, leads for one step: no callback runs on top of what it holds.
+TEST(QuietLead, RunsNothingWhereItOnlyAsks) {
+    (void)scratch();
+    NodeOptions serves;
+    serves.listen = "127.0.0.1:0";
+    serves.log = "error";
+    Node server(serves);
+    Node client({.own_thread = false, .log = "error"});
+    const Peer peer = client.connect(server.address());
+    peer.sync(fn<nap>);
+    std::atomic<bool> runs_here{false};
+    peer.async(fn<nothing>).then([&](const Call<void>& /*ended*/) { runs_here = true; });
+    Call<void> call = peer.async(fn<nap>);
+    {
+        const NoNesting scope;
+        while (!call.done()) std::this_thread::sleep_for(1ms);
+        EXPECT_FALSE(runs_here);
+    }
+    EXPECT_TRUE(soon([&] {
+        (void)client.poll();
+        return runs_here.load();
+    }));
+}
+
 }  // namespace
 }  // namespace rove::test

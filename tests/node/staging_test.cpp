@@ -50,6 +50,7 @@ TEST_F(StagedPayloads, ThatAreReadElsewhereCountAndHaveTheSameRate) {
     EXPECT_TRUE(staging_.may_begin(1'000'000));
     EXPECT_FALSE(staging_.may_begin(1'000'001));
     EXPECT_FALSE(staging_.take({1, kStagedBytesMax - 1'000'000})) << "it is not here";
+    EXPECT_FALSE(staging_.take({1, 0})) << "nor is nothing, and its bytes would be counted for ever";
     EXPECT_FALSE(look_for(59s));
     staging_.came_elsewhere(60 * kStagingRateMin + kStagingRateMin);
     EXPECT_FALSE(look_for(59s)) << "it goes on";
