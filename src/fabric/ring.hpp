@@ -103,7 +103,7 @@ public:
         const std::uint64_t lines = wire::lines_of(header);
         head_ += lines;
         std::uint64_t ahead = head_ + kAheadLines;
-        std::byte* const memory = memory_;  // read once: the compiler takes it that asking for a line may change it
+        std::byte* const memory = memory_;  // own_soon() has the compiler read members again for each line
         for (std::uint64_t left = std::min(lines, kAskedLinesMax); left > 0; --left, ++ahead)
             own_soon(memory + ahead % kRingLines * wire::kLineBytes);
     }

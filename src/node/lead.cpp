@@ -350,7 +350,8 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
 
 // ---- the lead goes from hand to hand
 
-// Somebody else leads from here on. The function starts now all the same, in its peer's order.
+// For a function that is known to be long: another thread leads from here on, where there is one. The function starts now all the same, in
+// its peer's order.
 void NodeCore::hand_over_at_once(Run& run) {
     if (!baton_.has_followers() || options_.threads < 2) return;
     run.begun = Clock::now();

@@ -15,7 +15,7 @@ namespace rove {
         run.beneath = in_user_code_.run;
         run.nested_in = run.beneath->function;
     }
-    if (run.function != nullptr && run.function->pace.is_long()) hand_over_at_once(run);
+    if (run.function != nullptr && run.function->pace.is_long()) hand_over_at_once(run);  // where another can lead
 }
 
 [[gnu::always_inline]] inline void NodeCore::end_run(Run& run) {

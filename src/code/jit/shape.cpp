@@ -72,12 +72,16 @@ bool keeps_pointers(const llvm::Module& module) {
            });
 }
 
-// Whether a constant's address could get into such a place by this use: where it goes is followed no further than here.
+// Whether a constant's address could get into such a place by this use. Only address arithmetic is followed; whatever else takes the
+// address counts as keeping it.
 bool may_be_kept(const llvm::Use& use) {
     const llvm::User* user = use.getUser();
     if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) {
         const llvm::Function* callee = call->getCalledFunction();
-        if (callee != nullptr && callee->getName().starts_with("rove_")) return false;  // the ABI keeps nothing
+        // The ABI keeps nothing but what a callback is given.
+        if (callee != nullptr && callee->isDeclaration() && callee->getName().starts_with("rove_") &&
+            callee->getName() != "rove_pending_notify")
+            return false;
         return call->isArgOperand(&use) && !call->doesNotCapture(call->getArgOperandNo(&use));
     }
     if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
