@@ -253,6 +253,7 @@ protected:
                     (void)behind_->poll(1ms);
                 else
                     std::this_thread::sleep_for(1ms);
+                ++turns_;
             }
         });
     }
@@ -265,6 +266,8 @@ protected:
     // results wait.
     void ask(const Guest& guest, int results, int at_first) {
         may_make = 0;
+        const int before_pause = turns_;  // in which it may have looked already
+        ASSERT_TRUE(soon([&] { return turns_ > before_pause + 1; }));
         PeerState& state = *detail::Edge::state(guest.link);
         for (int i = 0; i < results; ++i)
             write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .handle = state.bindings.begin()->second}, {});
@@ -287,6 +290,7 @@ protected:
     static constexpr int kPeersTooMany = static_cast<int>(kAllOutboxBytesMax / kOutboxBytesMax) + 3;
     static constexpr int kAnyNumber = std::numeric_limits<int>::max();
     std::atomic<int> may_make = kAnyNumber;  // it goes on beyond that to the end of what it has begun with
+    std::atomic<int> turns_ = 0;             // of the thread that drives it
     std::unique_ptr<Node> behind_;
     std::jthread drives_;
 };
