@@ -1,6 +1,7 @@
 #include "base/fork.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -59,6 +60,12 @@ NoForkMeanwhile::NoForkMeanwhile() {
 
 NoForkMeanwhile::~NoForkMeanwhile() {
     forking.unlock();
+}
+
+// Nothing is used here but the kernel's and stderr's: a lock of the log may have been another thread's.
+void end_child_of(const char* what) {
+    std::fprintf(stderr, "rove: %s has forked and returned in the child, which ends here; end it with _exit()\n", what);
+    _exit(EXIT_FAILURE);
 }
 
 }  // namespace rove

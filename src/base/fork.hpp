@@ -17,6 +17,10 @@ extern std::atomic<std::uint32_t> forks_before;
     return forks_before.load(std::memory_order_relaxed);
 }
 
+// What was sent here has forked, and returned in the child too, where nothing is that it could return to: says so on stderr, and ends the
+// child. From the thread that forked, which may hold nothing that another thread of the parent had.
+[[noreturn]] void end_child_of(const char* what);
+
 // Has a lock taken across every fork(), so that the child finds it free and what it guards whole. For tables of the whole process,
 // which a child goes on with. The mutex is never destroyed. Precondition: no thread holds two of these at once.
 void hold_across_forks(std::mutex& mutex);

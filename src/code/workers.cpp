@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/fork.hpp"
 #include "base/made_once.hpp"
 #include "base/words_of.hpp"
 #include "code/cache_state.hpp"
@@ -50,24 +51,24 @@ struct OwnWork {
     std::binary_semaphore ended{0};
 };
 
-// The key whose destructor tells of a thread's end. None: shipped code has all that a process may have, and the end is seen later.
+// It has forked, and the child's only thread would end the program there as if that were its own.
+void stay_in_parent(const OwnWork& own) {
+    if (getpid() != own.process) end_child_of(fmt::format("a {} of package {}", own.what, own.package).c_str());
+}
+
+// The key whose destructor tells of a thread's end, however it comes: nothing unwinds a C function that ends its thread. None: shipped
+// code has all that a process may have, and the end is seen later.
 const std::optional<pthread_key_t>& end_of_own_work() {
     static constinit MadeOnce<const std::optional<pthread_key_t>> key;
     return key.get([] {
         pthread_key_t made{};
-        const bool is_made =
-            pthread_key_create(&made, [](void* own) { static_cast<OwnWork*>(own)->ended.release(); }) == 0;
+        const bool is_made = pthread_key_create(&made, [](void* argument) {
+                                 auto& own = *static_cast<OwnWork*>(argument);
+                                 stay_in_parent(own);
+                                 own.ended.release();
+                             }) == 0;
         return new const std::optional<pthread_key_t>(is_made ? std::optional(made) : std::nullopt);
     });
-}
-
-// It has forked, and the child's only thread would end the program there as if that were its own.
-void stay_in_parent(const OwnWork& own) {
-    if (getpid() == own.process) return;
-    std::fprintf(
-        stderr, "rove: a %s of package %s has forked and returned in the child, which ends here; end it with _exit()\n",
-        own.what, own.package.c_str());
-    _exit(EXIT_FAILURE);
 }
 
 void* run_own(void* argument) {

@@ -296,6 +296,18 @@ TEST_F(CompilingTest, AConstructorsChildThatReturnsEnds) {
     EXPECT_EQ(call(cache, *cache.find("forks:go")), EXIT_FAILURE << 8);
 }
 
+// In C nothing unwinds it.
+TEST_F(CompilingTest, AConstructorsChildThatEndsItsThreadEnds) {
+    constexpr const char* kForks =
+        "#include <pthread.h>\n#include <sys/wait.h>\n#include <unistd.h>\nstatic int status = -1;\n"
+        "__attribute__((constructor)) static void forks(void) { pid_t child = fork();\n"
+        "  if (child == 0) pthread_exit(0);\n  if (child > 0) waitpid(child, &status, 0); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = status; (void)h, (void)n; }";
+    CodeCache cache(options(Tiers::image));
+    ASSERT_TRUE(cache.add(arriving(*build("exits.c", kForks), {Form::image}), false));
+    EXPECT_EQ(call(cache, *cache.find("exits:go")), EXIT_FAILURE << 8);
+}
+
 TEST_F(CompilingTest, AConstructorMayThrowWhatHasNoWords) {
     constexpr const char* kWordless =
         "#include <exception>\nstruct wordless : std::exception {\n"
