@@ -91,7 +91,6 @@ public:
         number(static_cast<std::uint16_t>(text.size()));
         append(text.data(), text.size());
     }
-    void pad_to(std::size_t power_of_two) { out_.resize(round_up(out_.size(), power_of_two)); }
 
     [[nodiscard]] std::size_t size() const { return out_.size(); }
     [[nodiscard]] ByteBuffer take() { return std::move(out_); }

@@ -172,6 +172,7 @@ int call_own_node(Here& here) {
 TEST_P(Limits, ThatAreOverBeforehandRunNothing) {
     for (int i = 1; i <= 3; ++i) EXPECT_EQ(peer().sync(fn<count_one>), i);  // by its handle from here on, at once
     const Peer over = peer().limited(within(0ms));
+    const auto sent = peer().counters().frames_sent;
     times_out("sync", [&] { (void)over.sync(fn<count_one>); });
     times_out("async", [&] { (void)over.async(fn<count_one>).get(); });
     times_out("lambda", [&] { (void)over.sync([](int x) { return begun += x; }, 1); });
@@ -179,6 +180,7 @@ TEST_P(Limits, ThatAreOverBeforehandRunNothing) {
     times_out("call in parts", [&] { (void)over.sync(fn<take>, std::vector<char>(8 << 20)); });
     times_out("longer than any", [&] { (void)peer().sync(Within{0}, fn<count_one>); });
     times_out("ping", [&] { (void)over.ping().get(); });
+    EXPECT_EQ(peer().counters().frames_sent, sent) << "one of them was sent";
     times_out("of a function to its own node", [&] { (void)peer().sync(fn<call_own_node>); });
     EXPECT_EQ(peer().sync(fn<count_one>), 4) << "one of them ran";
 }

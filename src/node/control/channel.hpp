@@ -58,6 +58,7 @@ public:
     // The goodbye's error where the message is one.
     [[nodiscard]] Status heed_goodbye(Bytes body);
     [[nodiscard]] const std::optional<Farewell>& farewell() const { return farewell_; }
+    [[nodiscard]] bool is_open() const { return socket_.is_open(); }  // this end was not closed
 
     // While they meet: waits until it is written.
     [[nodiscard]] asio::awaitable<Status> send(ByteBuffer message);

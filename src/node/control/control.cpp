@@ -45,7 +45,6 @@ Result<std::unique_ptr<Control>> Control::create(NodeCore& core) {
 
 Control::Control(NodeCore& core) : core_(core), io_(std::make_unique<asio::io_context>(1)) {
     keep_.emplace(io_->get_executor());
-    identity_.emplace(*io_, asio::steady_timer::time_point::max());
     heal_room_.emplace(*io_, asio::steady_timer::time_point::max());
 }
 
@@ -278,7 +277,6 @@ void Control::stop() {
     acceptor_.reset();
     attempts_.clear();
     strangers_.clear();
-    identity_.reset();
     heal_room_.reset();
     keep_.reset();
     io_.reset();

@@ -39,6 +39,8 @@ namespace rove::control {
 
 // How long a connection that has proven nothing may take for its first message. Loopback brings it in microseconds.
 inline constexpr auto kHelloTimeMax = std::chrono::seconds(1);
+// Who comes while this node is joining others waits until it has an id, and is looked after so often.
+inline constexpr auto kIdentityLook = std::chrono::milliseconds(5);
 // Proven meetings under way at once. Each costs mailboxes (2 MiB, of which what is written counts) and messages of at most
 // 17 KiB; more of them are refused as overloaded.
 inline constexpr std::size_t kMeetingsMax = 256;
@@ -61,8 +63,6 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<Control>> create(NodeCore& core);
     ~Control();
     Control(const Control&) = delete;
-    // In the child of a fork: the thread is not there, and the sockets are the parent's. Leaves everything as it is.
-    static void abandon(std::unique_ptr<Control> control) { [[maybe_unused]] const Control* left = control.release(); }
 
     // Listens; gives the address with its real port, or "" for an empty one. Others are met once identity_known() is called.
     [[nodiscard]] Result<std::string> listen(const std::string& address);
@@ -212,7 +212,6 @@ private:
 
     // From here on: the control thread's only.
     bool identity_known_ = false;
-    std::optional<asio::steady_timer> identity_;  // ends when the identity is known
     wire::control::Cluster cluster_;
     wire::control::Certificate certificate_;  // mine
     std::set<Channel*> channels_;

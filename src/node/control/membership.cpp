@@ -23,7 +23,6 @@ void Control::i_am(NodeId id, std::uint32_t generation) {
     members_.set({id, generation, address_, keys_.key()}, State::living);
     core_.set_identity(id, members_.count());
     identity_known_ = true;
-    identity_->cancel();
 }
 
 asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::join_all(std::string address, Endpoints endpoints) {

@@ -81,8 +81,8 @@ asio::awaitable<Status> Control::welcome(Guest& guest, Strangers::Place& strange
         guest.reason = Goodbye::Reason::not_joined;
         co_return fail(ErrorCode::refused, "this process is a member of no cluster yet");
     }
-    while (!identity_known_)  // this node is joining others itself
-        if (auto [ended] = co_await identity_->async_wait(kAwait); !ended) break;
+    while (!identity_known_ && channel->is_open()) co_await pause(kIdentityLook);  // this node is joining others itself
+    if (!identity_known_) co_return fail(ErrorCode::timed_out, "this node is a member of no cluster yet");
     guest.mine = random_nonce();
     Challenge challenge{.nonce = guest.mine, .proof = {}};
     Proof expected;
