@@ -281,9 +281,8 @@ Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
     if (is_client(peer->id)) return fail(ErrorCode::unsupported, "{} takes no code: it is a client", who(*peer));
     ROVE_CHECK(check_forms(*peer, *package));
     keep_within_reach(package);
-    const CodeTarget target{peer->id, *peer, peer->triple};
-    ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
-    ROVE_TRY(const bool bitcode_sent, send_code(target, *package, wire::Form::bitcode, !image_sent));
+    ROVE_TRY(const bool image_sent, send_code(*peer, *package, wire::Form::image, true));
+    ROVE_TRY(const bool bitcode_sent, send_code(*peer, *package, wire::Form::bitcode, !image_sent));
     (void)bitcode_sent;
     peer->code_sent.insert(package->digest());
     ROVE_TRY(BegunCall begun, BegunCall::in(calls_, peer.get(), true));

@@ -1,47 +1,52 @@
 #include "node/code_arrival.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace rove {
 
-CodeArrival::Took CodeArrival::take(std::size_t& bytes_of_all, const Piece& piece) {
+CodeArrival::Took CodeArrival::take(std::size_t& bytes_of_all, const Piece& piece, TimePoint now) {
     const Part key{piece.package, piece.part};
     auto part = parts_.find(key);
     if (piece.offset == 0) {  // begins, or begins again
-        if (part != parts_.end()) {
-            bytes_ -= part->second.total();
-            parts_.erase(part);
-        }
-        if (parts_.size() >= kAssembliesMax || bytes_ + piece.total_bytes > kAssemblyBytesMax ||
-            bytes_of_all + piece.total_bytes > kAssemblyBytesOfAllMax)
-            return Took::no_room;
+        if (part != parts_.end()) drop(part);
+        while (!parts_.empty() && (parts_.size() >= kAssembliesMax || bytes_ + piece.total_bytes > kAssemblyBytesMax))
+            drop_longest_idle();
         part = parts_.try_emplace(key, bytes_of_all, piece.total_bytes).first;
         bytes_ += piece.total_bytes;
     }
     if (part == parts_.end()) return Took::no_room;
     CodeAssembly& assembly = part->second;
     if (assembly.arrived() != piece.offset || assembly.total() != piece.total_bytes) return Took::no_meaning;
-    assembly.add(piece.bytes);
+    if (bytes_of_all + piece.bytes.size() > kAssemblyBytesOfAllMax) {
+        drop(part);
+        return Took::no_room;
+    }
+    assembly.add(piece.bytes, now);
     return assembly.is_whole() ? Took::whole : Took::more_to_come;
 }
 
 CodeAssembly CodeArrival::taken(const Piece& piece) {
     const auto part = parts_.find({piece.package, piece.part});
     CodeAssembly whole = std::move(part->second);
-    parts_.erase(part);
-    bytes_ -= whole.total();
+    drop(part);
     return whole;
 }
 
-bool ForeignCode::take(TimePoint now, std::size_t bytes) {
-    constexpr auto kMost = static_cast<std::int64_t>(kForeignCodeBytesMax);
-    const auto seconds = std::chrono::duration<double>(now - at_).count();
-    at_ = now;
-    // An hour refills whatever was taken, and keeps the product in its bounds.
-    left_ = std::min(kMost, left_ + static_cast<std::int64_t>(std::min(seconds, 3600.0) * static_cast<double>(kMost)));
-    if (left_ <= 0) return false;
-    left_ -= static_cast<std::int64_t>(bytes);
-    return true;
+void CodeArrival::drop_idle(TimePoint since) {
+    for (auto part = parts_.begin(); part != parts_.end();)
+        part = part->second.went_on_at() < since ? drop(part) : std::next(part);
+}
+
+CodeArrival::Parts::iterator CodeArrival::drop(Parts::iterator part) {
+    bytes_ -= part->second.total();
+    return parts_.erase(part);
+}
+
+void CodeArrival::drop_longest_idle() {
+    drop(std::min_element(parts_.begin(), parts_.end(), [](const auto& one, const auto& other) {
+        return one.second.went_on_at() < other.second.went_on_at();
+    }));
 }
 
 std::optional<Error> Parked::expired(TimePoint now) const {

@@ -26,12 +26,13 @@ namespace code {
 struct Function;
 }
 
-// Code that is arriving in pieces from one peer: one slice of the largest kind at a time, and as much again.
+// Code that is arriving in pieces from one peer, as it was announced: one slice of the largest kind at a time, and as much again. Beyond
+// it, and beyond the next bound, the part that has not gone on for longest makes way.
 inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
-// The same from all peers: four of them with as much as they may. Beyond either, what arrives is dropped and asked for again.
-inline constexpr std::size_t kAssemblyBytesOfAllMax = 4 * kAssemblyBytesMax;  // 512 MiB
 // Parts of packages that one peer sends at the same time. An honest one sends one after the other.
 inline constexpr std::size_t kAssembliesMax = 16;
+// What has come of such parts, from all peers: four of them with as much as they may. Beyond it a part is dropped and asked for again.
+inline constexpr std::size_t kAssemblyBytesOfAllMax = 4 * kAssemblyBytesMax;  // 512 MiB
 // When a piece found no room, its code is asked for again after this long.
 inline constexpr auto kAskAgainAfter = std::chrono::milliseconds(200);
 // How long a parked call waits for its code before it fails. Code comes from a live process over a link that is watched,
@@ -42,9 +43,6 @@ inline constexpr auto kCompileWaitMax = std::chrono::seconds(60);
 // Packages that one peer is known to have: as many as a node knows. At 32 bytes and their place, 256 KiB. Beyond it all are
 // forgotten, and their code is sent once more.
 inline constexpr std::size_t kPackagesSentMax = 4096;
-// Code that one peer may have sent to others, for whom it asks: this many bytes at once and per second, and never less than one
-// package at a time. An honest peer asks once a package and node; without a limit it could have somebody else flooded.
-inline constexpr std::size_t kForeignCodeBytesMax = 4UL * 1024 * 1024;
 
 class SentPackages {
 public:
@@ -71,25 +69,32 @@ public:
     CodeAssembly(std::size_t& bytes_of_all, std::size_t total_bytes)
         : bytes_of_all_(&bytes_of_all), total_(total_bytes) {
         bytes_.reserve(total_);
-        *bytes_of_all_ += total_;
     }
     CodeAssembly(CodeAssembly&& other) noexcept
         : bytes_of_all_(other.bytes_of_all_),
-          total_(std::exchange(other.total_, 0)),
-          bytes_(std::move(other.bytes_)),
-          hasher_(other.hasher_) {}
+          total_(other.total_),
+          bytes_(std::exchange(other.bytes_, {})),
+          hasher_(other.hasher_),
+          went_on_at_(other.went_on_at_) {}
     CodeAssembly& operator=(CodeAssembly&&) = delete;
-    ~CodeAssembly() { *bytes_of_all_ -= total_; }
+    ~CodeAssembly() { *bytes_of_all_ -= bytes_.size(); }
     [[nodiscard]] std::size_t total() const { return total_; }
     [[nodiscard]] std::size_t arrived() const { return bytes_.size(); }
     [[nodiscard]] bool is_whole() const { return arrived() == total_; }
+    [[nodiscard]] TimePoint went_on_at() const { return went_on_at_; }
     // The copy is what is hashed: a peer can change what lies in a mailbox.
-    void add(Bytes piece) {
+    void add(Bytes piece, TimePoint now) {
         bytes_.insert(bytes_.end(), piece.begin(), piece.end());
+        *bytes_of_all_ += piece.size();
         hasher_.add(Bytes(bytes_).last(piece.size()));
+        went_on_at_ = now;
     }
     [[nodiscard]] PackageStore::HashedSlice take() {
-        return {std::make_shared<const ByteBuffer>(std::move(bytes_)), hasher_.hash()};
+        const std::size_t bytes = bytes_.size();
+        PackageStore::HashedSlice whole{std::make_shared<const ByteBuffer>(std::move(bytes_)), hasher_.hash()};
+        bytes_.clear();
+        *bytes_of_all_ -= bytes;
+        return whole;
     }
 
 private:
@@ -97,6 +102,7 @@ private:
     std::size_t total_;
     ByteBuffer bytes_;
     SliceHasher hasher_;
+    TimePoint went_on_at_{};
 };
 
 // A part of a package that is whole: in its frame, or put together.
@@ -114,12 +120,14 @@ public:
     enum class Took : std::uint8_t {
         more_to_come,
         whole,       // taken() gives it
-        no_room,     // it began when there was no room, or its beginning did: dropped
+        no_room,     // dropped, as what came before it of its part
         no_meaning,  // it does not go on where the last one ended
     };
-    [[nodiscard]] Took take(std::size_t& bytes_of_all, const Piece& piece);
+    [[nodiscard]] Took take(std::size_t& bytes_of_all, const Piece& piece, TimePoint now);
     // The part that is whole, out of here.
     [[nodiscard]] CodeAssembly taken(const Piece& piece);
+    // Drops what has not gone on since then.
+    void drop_idle(TimePoint since);
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
     [[nodiscard]] std::size_t parts() const { return parts_.size(); }
     void clear() {
@@ -136,19 +144,12 @@ private:
     struct HashOfPart {
         std::size_t operator()(const Part& part) const { return std::hash<Digest>()(part.package) + part.part; }
     };
-    std::unordered_map<Part, CodeAssembly, HashOfPart> parts_;
-    std::size_t bytes_ = 0;
-};
+    using Parts = std::unordered_map<Part, CodeAssembly, HashOfPart>;
+    Parts::iterator drop(Parts::iterator part);
+    void drop_longest_idle();
 
-// What a peer may still have sent to others.
-class ForeignCode {
-public:
-    // Whether there is some left; takes `bytes` of it, and more than there is.
-    [[nodiscard]] bool take(TimePoint now, std::size_t bytes);
-
-private:
-    std::int64_t left_ = static_cast<std::int64_t>(kForeignCodeBytesMax);
-    TimePoint at_{};
+    Parts parts_;
+    std::size_t bytes_ = 0;  // announced
 };
 
 // A call frame at the head of a peer's mailbox that cannot run yet. Calls from one peer start in their order, so those

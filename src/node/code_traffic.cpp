@@ -46,61 +46,144 @@ std::shared_ptr<PackageStore> NodeCore::package_with(const FunctionId& function)
     return known != nullptr ? cache_->package_of(*known) : nullptr;
 }
 
-Result<bool> NodeCore::send_code(const CodeTarget& to, PackageStore& package, Form form, bool with_manifest,
-                                 Traffic among) {
+// The slice by which a node with this target can run a package, where this process has it and may send it. Null: not so.
+std::shared_ptr<const ByteBuffer> NodeCore::slice_for(const PackageStore& package, std::string_view triple, Form form,
+                                                      std::uint32_t& part) const {
+    const auto index = package.slice_index(triple, form);
+    if (!may_send(form) || !index) return nullptr;
+    part = static_cast<std::uint32_t>(*index + 1);
+    return package.stored_slice(*index);
+}
+
+// Sends one form of a package, where this process has it for the peer's target. False: it was not sent.
+Result<bool> NodeCore::send_code(PeerState& to, PackageStore& package, Form form, bool with_manifest, Traffic among) {
     // A client runs what its own program has: it may know the function, but takes no code.
-    if (is_client(to.node) || is_client(to.via.id)) return false;
-    const auto index = package.slice_index(to.triple, form);
-    if (!may_send(form) || !index) return false;
-    const std::shared_ptr<const ByteBuffer> slice = package.stored_slice(*index);
+    if (is_client(to.id)) return false;
+    std::uint32_t part = 0;
+    const std::shared_ptr<const ByteBuffer> slice = slice_for(package, to.triple, form, part);
     if (!slice) return false;
-    if (with_manifest) ROVE_CHECK(send_part(to, among, package.digest(), 0, package.manifest_bytes()));
-    ROVE_CHECK(send_part(to, among, package.digest(), static_cast<std::uint32_t>(*index + 1), *slice));
+    const auto send_all = [&](std::uint32_t number, Bytes bytes) -> Status {
+        for (std::size_t offset = 0; offset < bytes.size();) {
+            ROVE_TRY(const std::size_t sent, send_piece(to, among, to.id, {package.digest(), number}, bytes, offset));
+            offset += sent;
+        }
+        return {};
+    };
+    if (with_manifest) ROVE_CHECK(send_all(0, package.manifest_bytes()));
+    ROVE_CHECK(send_all(part, *slice));
     return true;
 }
 
-Status NodeCore::send_part(const CodeTarget& to, Traffic among, const Digest& package, std::uint32_t part,
-                           Bytes bytes) {
-    for (std::size_t offset = 0; offset < bytes.size();) {
-        const Bytes piece = bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset));
-        const wire::CodeChunk chunk{.package = package,
-                                    .part = part,
-                                    .offset = static_cast<std::uint32_t>(offset),
-                                    .total_bytes = static_cast<std::uint32_t>(bytes.size())};
-        ROVE_CHECK(send(to.via, among, {.kind = Kind::code, .node = to.node}, raw(chunk), piece));
-        to.via.counters.code_bytes_sent += piece.size();
-        offset += piece.size();
+// Gives how many of the part's bytes went, from `offset` on.
+Result<std::size_t> NodeCore::send_piece(PeerState& to, Traffic among, NodeId asker, wire::CodeChunk chunk, Bytes part,
+                                         std::size_t offset) {
+    const Bytes piece = part.subspan(offset, std::min(kChunkBytes, part.size() - offset));
+    chunk.offset = static_cast<std::uint32_t>(offset);
+    chunk.total_bytes = static_cast<std::uint32_t>(part.size());
+    ROVE_CHECK(send(to, among, {.kind = Kind::code, .node = asker}, raw(chunk), piece));
+    to.counters.code_bytes_sent += piece.size();
+    return piece.size();
+}
+
+// False: this node has no code for it, or owes that peer too much already.
+bool NodeCore::answer_with_code(PeerState& from, const wire::NeedCode& need, const PackageStore& package) {
+    if (is_client(need.asker) || is_client(from.id)) return false;
+    CodeAnswer answer{.need = need, .package = package.digest(), .part_count = 1};
+    for (const Form form : {Form::image, Form::bitcode})
+        if (std::uint32_t part = 0; slice_for(package, text_of(need.triple), form, part) != nullptr)
+            answer.parts[answer.part_count++] = part;
+    if (answer.part_count == 1 || !from.code_answers.add(answer)) return false;
+    send_code_asked_for(from);
+    return true;
+}
+
+// As much as the peer takes now. One piece more waits for room, and flush() goes on when it has gone.
+void NodeCore::send_code_asked_for(PeerState& to) {
+    while (!to.code_answers.empty() && to.outbox[index_of(Traffic::replies)].empty()) {
+        CodeAnswer& answer = to.code_answers.first();
+        const std::uint32_t part = answer.parts[answer.part];
+        const std::shared_ptr<PackageStore> package = package_with(answer.need.function);
+        std::shared_ptr<const ByteBuffer> slice;
+        Bytes bytes;
+        if (package && package->digest() == answer.package) {
+            if (part == 0)
+                bytes = package->manifest_bytes();
+            else if ((slice = package->stored_slice(part - 1)))
+                bytes = *slice;
+        }
+        if (answer.offset >= bytes.size()) {  // it was evicted meanwhile
+            const wire::NeedCode need = answer.need;
+            to.code_answers.drop_first();
+            (void)lack(to, need);
+            continue;
+        }
+        const auto sent =
+            send_piece(to, Traffic::replies, answer.need.asker, {answer.package, part}, bytes, answer.offset);
+        if (!sent) return;  // its link has ended
+        answer.offset += *sent;
+        if (answer.offset < bytes.size()) continue;
+        answer.offset = 0;
+        if (++answer.part == answer.part_count) to.code_answers.drop_first();
     }
-    return {};
 }
 
 void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
-    if (frame.header.node != from.my_id && frame.header.node != id()) return route_frame(frame);
     const auto chunk = read<wire::CodeChunk>(frame);
-    const auto wrong = [&from](std::string_view what) {
-        from.link->break_with(Error(ErrorCode::invalid, fmt::format("peer {} sent a code chunk {}", from.id, what)));
-    };
     const std::size_t most = chunk.part == 0 ? wire::kManifestBytesMax : wire::kSliceBytesMax;
-    if (chunk.total_bytes == 0 || chunk.total_bytes > most) return wrong("of a part over the limit");
+    if (chunk.total_bytes == 0 || chunk.total_bytes > most) return refuse_code(from, frame, "of a part over the limit");
     if (chunk.offset + frame.payload.size() > chunk.total_bytes || frame.payload.empty())
-        return wrong("that lies outside its part");
+        return refuse_code(from, frame, "that lies outside its part");
+    if (frame.header.node != from.my_id && frame.header.node != id()) return pass_code_on(from, frame, chunk);
     Status added;
     if (frame.payload.size() == chunk.total_bytes) {
         added = part_arrived(from, chunk, frame.payload);
     } else {
         const CodeArrival::Piece piece{chunk.package, chunk.part, chunk.offset, chunk.total_bytes, frame.payload};
-        switch (from.code_arrival.take(code_arriving_bytes_, piece)) {
+        CodeArrival& arrival = frame.header.hops == 0 ? from.code_arrival : from.code_passed_on;
+        if (code_arriving_bytes_ + piece.bytes.size() > kAssemblyBytesOfAllMax) drop_idle_code();
+        switch (arrival.take(code_arriving_bytes_, piece, Clock::now())) {
             case CodeArrival::Took::more_to_come: return;
             case CodeArrival::Took::no_room: return ask_again_later();
-            case CodeArrival::Took::no_meaning: return wrong("out of its order");
+            case CodeArrival::Took::no_meaning: return refuse_code(from, frame, "out of its order");
             case CodeArrival::Took::whole: break;
         }
-        added = part_arrived(from, chunk, from.code_arrival.taken(piece).take());
+        added = part_arrived(from, chunk, arrival.taken(piece).take());
     }
     if (!added && added.error().code() == ErrorCode::overloaded)
         give_up_parked(from, chunk.package, added.error());
     else if (!added)
-        wrong(added.error().message());
+        refuse_code(from, frame, added.error().message());
+}
+
+// Who only passed it on is not to blame, and cannot see what it is a piece of.
+void NodeCore::refuse_code(PeerState& from, const wire::Frame& frame, std::string_view what) {
+    if (frame.header.hops == 0)
+        return from.link->break_with(
+            Error(ErrorCode::invalid, fmt::format("peer {} sent a code chunk {}", from.id, what)));
+    complaints_.say(name(), fmt::format("dropped a code chunk {}, which {} passed on", what, who(from)));
+}
+
+// On the way that its question came. Where who asked, or a peer on the way, takes it too slowly, the call that waits for it fails.
+void NodeCore::pass_code_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk) {
+    PeerState* const asker = still_a_peer(passed_on_.takes_piece(from, frame.header.node, chunk, frame.payload.size()));
+    if (asker == nullptr || asker->has_backlog()) return;
+    (void)send_or_cut(*asker, {.kind = Kind::code, .node = frame.header.node, .hops = 1}, frame.extra, frame.payload);
+}
+
+// What nobody waits for any more makes room.
+void NodeCore::drop_idle_code() {
+    const TimePoint now = Clock::now();
+    if (now < idle_code_dropped_at_ + kAskAgainAfter) return;
+    idle_code_dropped_at_ = now;
+    for (const auto& peer : peers_)
+        for (CodeArrival* const arrival : {&peer->code_arrival, &peer->code_passed_on})
+            arrival->drop_idle(now - kCodeWaitMax);
+}
+
+PeerState* NodeCore::still_a_peer(const PeerState* peer) const {
+    const auto found =
+        std::find_if(peers_.begin(), peers_.end(), [peer](const auto& each) { return each.get() == peer; });
+    return found != peers_.end() ? found->get() : nullptr;
 }
 
 Status NodeCore::part_arrived(PeerState& from, const wire::CodeChunk& chunk, CodePart arrived) {
@@ -147,17 +230,14 @@ bool NodeCore::speaks_for(const PeerState& from, NodeId asker) const {
 // False: there is no way on from here.
 bool NodeCore::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
     if (&from == &to || !send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {})) return false;
-    passed_on_.add({&from, &to, need});
+    passed_on_.add(from, to, need);
     return true;
 }
 
 // Questions that were passed on to a peer that is gone are answered as those that nobody can answer.
 void NodeCore::lack_what_was_asked_of(const PeerState& gone) {
-    for (const QuestionsPassedOn::Question& each : passed_on_.without(gone)) {
-        const auto from =
-            std::find_if(peers_.begin(), peers_.end(), [&](const auto& peer) { return peer.get() == each.from; });
-        if (from != peers_.end()) (void)lack(**from, each.need);
-    }
+    for (const QuestionsPassedOn::Question& each : passed_on_.without(gone))
+        if (PeerState* const from = still_a_peer(each.from)) (void)lack(*from, each.need);
 }
 
 // The way that the question came: the asker believes only whom it asked.
@@ -175,8 +255,6 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
     if (frame.header.node != from.my_id && frame.header.node != id())
         if (PeerState* to = route(frame.header.node); to != nullptr && pass_on_need(from, *to, frame.header.node, need))
             return;
-    PeerState* asker = is_client(from.my_id) || need.asker == from.id ? &from : route(need.asker);
-    if (asker == nullptr) return (void)lack(from, need);  // there is no way to it but that of its question
     if (need.function == FunctionId{}) {
         // It gave this handle and forgot it since: tell it what it meant, and name the function from now on.
         if (const auto bound = from.bound_to.find(need.handle); bound != from.bound_to.end()) {
@@ -190,13 +268,7 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
         }
     }
     const std::shared_ptr<PackageStore> package = package_with(need.function);
-    // What is sent to somebody else than who asks is limited: nobody has others flooded.
-    if (package && (need.asker == from.id || from.foreign_code.take(Clock::now(), package->slice_bytes_held()))) {
-        const CodeTarget target{need.asker, *asker, text_of(need.triple)};
-        const Result<bool> image = send_code(target, *package, Form::image, true);
-        const Result<bool> bitcode = send_code(target, *package, Form::bitcode, !(image && *image));
-        if ((image && *image) || (bitcode && *bitcode)) return;
-    }
+    if (package && answer_with_code(from, need, *package)) return;
     PeerState* origin = need.origin != from.my_id && need.origin != id() ? route(need.origin) : nullptr;
     if (origin != nullptr && pass_on_need(from, *origin, need.origin, need)) return;
     (void)lack(from, need);
@@ -205,8 +277,9 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
 void NodeCore::on_lack(PeerState& from, const wire::Frame& frame) {
     const auto need = read<wire::NeedCode>(frame);
     if (frame.header.node != from.my_id && frame.header.node != id()) {
-        if (!passed_on_.answered(from, frame.header.node, need)) return;  // nobody asked
-        return route_frame(frame);
+        if (PeerState* const asker = still_a_peer(passed_on_.answered(from, frame.header.node, need)))
+            (void)lack(*asker, need);
+        return;
     }
     const auto answer = [&](std::optional<Parked>& parked) {
         if (!parked || !parked->asked || parked->asked_of != from.back ||

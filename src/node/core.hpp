@@ -148,9 +148,8 @@ public:
     [[nodiscard]] bool is_inherited() const { return generation_ != process_generation(); }
     // After code that is not the node's: it has forked, and this is the child. It returns in the parent alone.
     void stay_in_parent(const std::string& what) const {
-        if (is_inherited()) end_child(what);
+        if (is_inherited()) end_child_of(what.c_str());
     }
-    [[noreturn]] static void end_child(const std::string& what);
     [[noreturn]] void keep_thread(rove_here* here);      // null: of a callback
     [[noreturn]] static void exit_thread(void* result);  // in place of pthread_exit() for shipped code
     // False: it was shut down, or is inherited. Two relaxed loads.
@@ -353,7 +352,7 @@ private:
         tell_waiting();
     }
     unsigned tell_of_ends(Lead& lead);
-    void tell_of_last_ends(Lock& lock);
+    void tell_of_last_ends(OwnThread& self);
     [[nodiscard]] bool is_beneath_here(const Run& run) const;
     unsigned end_late_calls();
     void step_aside();
@@ -415,20 +414,21 @@ private:
     void on_lack(PeerState& from, const wire::Frame& frame);
     void ask_for_code(PeerState* from, Parked& parked, NodeId origin);
     [[nodiscard]] bool speaks_for(const PeerState& from, NodeId asker) const;
-    // False: it did not leave.
     [[nodiscard]] bool pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need);
     Status lack(PeerState& from, const wire::NeedCode& need);
     void lack_what_was_asked_of(const PeerState& gone);
-    struct CodeTarget {
-        NodeId node;     // who gets it
-        PeerState& via;  // the link it goes over
-        std::string_view triple;
-    };
-    // Sends one form of a package, where this process has it for the target. False: it was not sent.
-    [[nodiscard]] Result<bool> send_code(const CodeTarget& to, PackageStore& package, wire::Form form,
-                                         bool with_manifest, fabric::Traffic among = fabric::Traffic::replies);
-    [[nodiscard]] Status send_part(const CodeTarget& to, fabric::Traffic among, const Digest& package,
-                                   std::uint32_t part, Bytes bytes);
+    [[nodiscard]] std::shared_ptr<const ByteBuffer> slice_for(const PackageStore& package, std::string_view triple,
+                                                              wire::Form form, std::uint32_t& part) const;
+    [[nodiscard]] Result<bool> send_code(PeerState& to, PackageStore& package, wire::Form form, bool with_manifest,
+                                         fabric::Traffic among = fabric::Traffic::replies);
+    [[nodiscard]] Result<std::size_t> send_piece(PeerState& to, fabric::Traffic among, NodeId asker,
+                                                 wire::CodeChunk chunk, Bytes part, std::size_t offset);
+    [[nodiscard]] bool answer_with_code(PeerState& from, const wire::NeedCode& need, const PackageStore& package);
+    void send_code_asked_for(PeerState& to);
+    void pass_code_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk);
+    void refuse_code(PeerState& from, const wire::Frame& frame, std::string_view what);
+    void drop_idle_code();
+    [[nodiscard]] PeerState* still_a_peer(const PeerState* peer) const;
     [[nodiscard]] Status part_arrived(PeerState& from, const wire::CodeChunk& chunk, CodePart arrived);
     [[nodiscard]] bool may_send(wire::Form form) const;
     void give_up_parked(PeerState& from, const Digest& package, const Error& why);
@@ -579,6 +579,7 @@ private:
     std::size_t outbox_bytes_ = 0;  // of frames that wait for room, to all peers
     std::optional<Parked> local_parked_;
     std::size_t code_arriving_bytes_ = 0;  // of all peers: kAssemblyBytesOfAllMax
+    TimePoint idle_code_dropped_at_{};
     QuestionsPassedOn passed_on_;
 
     MemoryTable memory_;

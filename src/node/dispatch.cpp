@@ -36,13 +36,6 @@ Error takes_no_code(const std::string& node) {
             node + " runs its own program's functions only, and takes no code; give it an address to listen on"};
 }
 
-// What nearly all replies are: to a call that was sent to this peer.
-bool is_plain_reply(const PeerState& from, const wire::Frame& frame) {
-    const wire::FrameHeader& header = frame.header;
-    return header.kind == Kind::reply && (header.extra_bytes | header.flags) == 0 && header.node == from.my_id &&
-           frame.payload.size() <= wire::kPayloadBytesMax;
-}
-
 }  // namespace
 
 // What is wrong with a frame from this peer, if anything: its shape (wire/kinds.hpp), and whether this peer may say it. Peers speak
@@ -110,7 +103,7 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
     wire::Frame frame;
     // Replies first: code travels with them, and is sent before the call that needs it.
     while (handled < kBatchMax && link->next(Traffic::replies, frame)) {
-        if (!is_plain_reply(peer, frame)) {
+        if (!peer.sends_plain_reply(frame)) {
             if (const auto wrong = checked(peer, frame, Traffic::replies)) {
                 link->break_with(*wrong);
                 break;
@@ -227,7 +220,13 @@ unsigned NodeCore::serve_local(Lead& lead) {
         frame.extra = body.first(frame.header.extra_bytes);
         frame.payload = body.subspan(frame.header.extra_bytes);
         local_bytes_ -= bytes.size();
-        if (on_call(nullptr, frame, lead) == Taken::parked) {
+        Taken taken = Taken::done;
+        try {
+            taken = on_call(nullptr, frame, lead);
+        } catch (const std::bad_alloc&) {  // it costs this call, and not the process
+            (void)end_with_error(frame.header, Error(ErrorCode::overloaded, "no memory"));
+        }
+        if (taken == Taken::parked) {
             local_bytes_ += bytes.size();
             local_.splice(local_.begin(), first);
             return handled;

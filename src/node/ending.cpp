@@ -16,6 +16,9 @@ constexpr const char* kDeadlockRemedy =
 // For how long a node that ends serves what has arrived, and how often it looks whether that is done.
 constexpr auto kDrainFor = std::chrono::seconds(1);
 constexpr auto kShutDownLook = std::chrono::milliseconds(1);
+// One callback may take so long before another thread tells the others, and so many threads are made for that.
+constexpr auto kTellFor = std::chrono::milliseconds(50);
+constexpr unsigned kTellersMax = 8;
 
 }  // namespace
 
@@ -50,11 +53,13 @@ bool NodeCore::is_beneath_here(const Run& run) const {
     return mine != nullptr;
 }
 
-// Whoever waits for calls by a callback or in a coroutine is told by this thread, before the node is gone: a thread that led goes as soon
-// as it sees the end, and there may be no other. So the lead is taken from it, whatever it is at; it is at a function or a callback only
-// where that has had all its time.
-void NodeCore::tell_of_last_ends(Lock& lock) {
-    while (!ready_.empty()) {
+// Whoever waits for calls by a callback or in a coroutine is told before the node is gone, by a thread that is there for nothing else: one
+// that led goes as soon as it sees the end, there may be no other, and what is told may never return. So the lead is taken from whoever
+// has it, whatever that is at; it is at a function or a callback only where that has had all its time.
+void NodeCore::tell_of_last_ends(OwnThread& self) {
+    Hold hold(*this);
+    Lock& lock = hold.lock();
+    while (!ready_.empty() && !self.is_left) {
         if (running_ != nullptr) {
             running_->begun = Clock::now();
             set_aside(*running_);
@@ -66,6 +71,8 @@ void NodeCore::tell_of_last_ends(Lock& lock) {
         if (!lost(lead)) give_lead(lead);
         lead.watch.clear();
     }
+    self.ended = true;
+    --own_live_;
 }
 
 // The end of a node, in phases. The thread that ends it runs none of its functions where the node has threads for that, so that
@@ -103,7 +110,8 @@ void NodeCore::shut_down() {
         stopping_ = true;
         followers_changed_.notify_all();
         standby_changed_.notify_all();
-        until(begun + options_.grace * 4 / 5, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
+        const auto nobody_runs = [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); };
+        until(begun + options_.grace * 4 / 5, nobody_runs);
         // 4. … and are told then that nothing comes any more.
         ending_ = true;
         stopped_.store(true, std::memory_order_relaxed);
@@ -112,8 +120,14 @@ void NodeCore::shut_down() {
                         [this](CallSlot& slot) { call_ended(slot); });
         tell_waiting();
         wake_leader();
-        tell_of_last_ends(hold.lock());
-        until(begun + options_.grace, [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); });
+        for (unsigned i = 0; i < kTellersMax && !ready_.empty(); ++i) {
+            if (const Status told = add_own_thread(&NodeCore::tell_of_last_ends); !told) {
+                log().error("callbacks are not told that their calls have ended: {}", told.error().message());
+                break;
+            }
+            until(Clock::now() + kTellFor, [&] { return ready_.empty(); });  // then the next one tells the others
+        }
+        until(std::max(begun + options_.grace, Clock::now() + kTellFor), nobody_runs);
         // 5. Functions that still run are left to themselves, with all that they use.
         if (running_ != nullptr && own_live_ > 0) {
             set_aside(*running_);
@@ -132,6 +146,7 @@ void NodeCore::shut_down() {
                 ended.push_back(std::move(each.thread));
                 continue;
             }
+            each.is_left = true;
             each.thread.detach();
             abandoned_ = shared_from_this();
         }

@@ -361,9 +361,9 @@ void NodeCore::hand_over_at_once(Run& run) {
 
 // Before its thread loses the lead: the run's frame and its code are kept for it.
 void NodeCore::set_aside(Run& run) {
+    long_run_list_.push_back(&run);  // first: there may be no memory
     run.handed_over = true;
     take_place(run);
-    long_run_list_.push_back(&run);
     if (run.function != nullptr && !run.entered) run.entered.emplace(cache_->keep_leading());
     if (run.link != nullptr) {
         // The link that the frame came by: its peer may have been met again, and have another one by now.
@@ -507,9 +507,8 @@ std::optional<std::size_t> NodeCore::finish_at_once(Lock& lock, CallTable::Id id
     slot = calls_.flying(id);  // another thread may have ended it meanwhile
     PeerState* peer = slot != nullptr ? slot->peer : nullptr;
     if (peer != nullptr && peer->link && peer->link->next(fabric::Traffic::replies, frame) &&
-        frame.header.kind == wire::Kind::reply && frame.header.call == id.slot &&
-        frame.header.generation == id.generation && frame.header.node == peer->my_id &&
-        (frame.header.flags | frame.header.extra_bytes) == 0 && frame.payload.size() <= into.size()) {
+        peer->sends_plain_reply(frame) && frame.header.call == id.slot && frame.header.generation == id.generation &&
+        frame.payload.size() <= into.size()) {
         copy_bytes(into.data(), frame.payload.data(), frame.payload.size());
         size = frame.payload.size();
         peer->link->release(fabric::Traffic::replies);

@@ -68,14 +68,6 @@ void NodeCore::Delete::operator()(NodeCore* core) const {
     delete core;
 }
 
-// The function has forked, and returned in the child too, where no node is: the mailboxes and the callers are its parent's.
-void NodeCore::end_child(const std::string& what) {
-    // The lock of the log may have been another thread's.
-    std::fprintf(stderr, "rove: %s has forked and returned in the child, which ends here; end it with _exit()\n",
-                 what.c_str());
-    _exit(EXIT_FAILURE);
-}
-
 // The function ends its thread (pthread_exit), which may lead, and whose stack holds what others rely on. So the thread stays, as with a
 // function that never returns, and one of the node's own gets another one in its place. So does a thread of the program that waits: what
 // it called cannot be unwound.
@@ -85,12 +77,7 @@ void NodeCore::keep_thread(rove_here* here) {
     const bool own = own_thread_ != nullptr && own_thread_->of == this;
     const std::string what = fmt::format("{} on {} wanted to end its thread, which {}", whose, name(),
                                          own ? "is the node's" : "is its program's");
-    const bool is_last = own && [this] {
-        Hold hold(*this);
-        return kept_threads_ >= kKeptThreadsMax;
-    }();
-    log().error("{}; that thread is kept, and runs nothing more{}", what,
-                is_last ? "; as many are kept as may have another one in their place: restart the node" : "");
+    log().error("{}; that thread is kept, and runs nothing more", what);
     if (here != nullptr && here->gathering != nullptr)
         here->gathering->skip_rest(*here);  // the call comes after its parts
     if (here != nullptr && !std::exchange(here->ended, true))
@@ -103,14 +90,20 @@ void NodeCore::keep_thread(rove_here* here) {
                               Error(ErrorCode::failed, fmt::format("{} on {} waited for a call, and its thread ran {}, "
                                                                    "which wanted to end that thread",
                                                                    each->function->name, name(), whose)));
+    Status replaced;
     {
         Hold hold(*this);
         step_aside();
         tell(baton_.leave_to_others());
         for (Run* each = run; each != nullptr; each = each->beneath) each->let_go();  // nothing reads their payloads
         const bool ran = run != nullptr && run->handed_over;
-        const bool is_replaced =
-            own && ran && kept_threads_ < kKeptThreadsMax && add_own_thread(&NodeCore::serve_own_thread);
+        const bool is_to_be_replaced = own && ran;
+        if (is_to_be_replaced)
+            replaced = kept_threads_ < kKeptThreadsMax
+                           ? add_own_thread(&NodeCore::serve_own_thread)
+                           : fail(ErrorCode::overloaded,
+                                  "{} threads are kept, as many as may have another one in their place", kept_threads_);
+        const bool is_replaced = is_to_be_replaced && replaced;
         for (Run* each = ran && (is_replaced || !own) ? run : nullptr; each != nullptr; each = each->beneath) {
             give_place(*each);
             std::erase(long_run_list_, each);
@@ -122,6 +115,7 @@ void NodeCore::keep_thread(rove_here* here) {
             --own_live_;
         }
     }
+    if (!replaced) log().error("{} is a thread short: {}; restart it", name(), replaced.error().message());
     for (;;) pause();
 }
 

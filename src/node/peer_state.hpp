@@ -17,6 +17,7 @@
 #include "code/cache.hpp"
 #include "fabric/fabric.hpp"
 #include "node/absent_members.hpp"
+#include "node/code_answers.hpp"
 #include "node/code_arrival.hpp"
 #include "node/large_turns.hpp"
 #include "node/staging.hpp"
@@ -87,7 +88,8 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::unordered_map<std::uint32_t, FunctionId> aliases;  // what old handles of mine meant, told by the peer
     SentPackages code_sent;                                 // packages it has had from me, or is known to have
     CodeArrival code_arrival;                               // what it sends in pieces
-    ForeignCode foreign_code;                               // what it may have sent to others
+    CodeArrival code_passed_on;                             // … for others, who answered a question that it passed on
+    CodeAnswers code_answers;                               // what it asked for, and has not been sent whole
     std::optional<Parked> parked;
     SentOn sent_on;                   // for others, and not answered yet
     Staging staged;                   // payloads that come in parts
@@ -109,6 +111,12 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     void forget_handle(const FunctionId& function);
     // Both joined the same nodes: each is believed about the calls that it sends on.
     [[nodiscard]] bool is_fellow() const { return member && !is_client(my_id); }
+    // What nearly all replies are: to a call that was sent to this peer, and no error. Nothing else of such a frame need be checked.
+    [[nodiscard]] bool sends_plain_reply(const wire::Frame& frame) const {
+        const wire::FrameHeader& header = frame.header;
+        return header.kind == wire::Kind::reply && (header.extra_bytes | header.flags) == 0 && header.node == my_id &&
+               frame.payload.size() <= wire::kPayloadBytesMax;
+    }
     // Its mailbox waits for code that it was asked for.
     [[nodiscard]] bool owes_code() const {
         return parked && parked->asked_of == back && !parked->compiling && !parked->for_thread;
@@ -170,7 +178,8 @@ inline void PeerState::forget_meeting() {
     aliases.clear();
     code_sent.clear();
     code_arrival.clear();
-    foreign_code = {};
+    code_passed_on.clear();
+    code_answers.clear();
     parked.reset();
     sent_on = {};
     (void)staged.clear();

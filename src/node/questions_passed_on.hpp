@@ -1,4 +1,5 @@
-// Questions for code that were passed on and are not answered yet: that nobody has the code is passed back only where somebody asked.
+// Questions for code that were passed on, and what has come back: an answer is passed back only where somebody asked, and on the way that
+// its question came.
 //
 // Threads: under the node's lock.
 #pragma once
@@ -6,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -17,37 +19,28 @@ struct PeerState;
 
 class QuestionsPassedOn {
 public:
-    // Beyond so many the oldest is forgotten, and who asked it waits for kCodeWaitMax. At 80 bytes each, 320 KiB.
-    static constexpr std::size_t kMax = 4096;
+    // Beyond so many the oldest is forgotten, and who asked it waits for kCodeWaitMax; of one peer's, its own oldest. An honest peer has
+    // one for each of those that it passes on for. At 160 bytes each, 160 KiB.
+    static constexpr std::size_t kMax = 1024;
+    static constexpr std::size_t kOfPeerMax = 64;
 
     struct Question {
         const PeerState *from, *to;  // compared with peers that live, nothing else
         wire::NeedCode need;
+        // The piece of its code that came last.
+        std::optional<wire::CodeChunk> last;
+        std::size_t last_ends = 0;
     };
 
-    void add(const Question& question) {
-        if (questions_.size() >= kMax) questions_.pop_front();
-        questions_.push_back(question);
-    }
-    // Whether this was asked of that peer for that asker; it is not any more.
-    [[nodiscard]] bool answered(const PeerState& by, NodeId asker, const wire::NeedCode& need) {
-        const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const Question& each) {
-            return each.to == &by && each.need.asker == asker && each.need.function == need.function &&
-                   each.need.handle == need.handle;
-        });
-        if (asked == questions_.end()) return false;
-        questions_.erase(asked);
-        return true;
-    }
+    void add(const PeerState& from, const PeerState& to, const wire::NeedCode& need);
+    // The peer that asked this of that one, for that asker, and does not any more; null: nobody did.
+    [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need);
+    // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part come in
+    // their order, and what answers one question is of one package, whose manifest comes first.
+    [[nodiscard]] const PeerState* takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
+                                               std::size_t bytes);
     // A peer is gone: what it had asked is forgotten, and what others had asked it is given, in its order.
-    [[nodiscard]] std::vector<Question> without(const PeerState& gone) {
-        std::vector<Question> unanswered;
-        for (const Question& each : questions_)
-            if (each.to == &gone && each.from != &gone) unanswered.push_back(each);
-        std::erase_if(questions_, [&](const Question& each) { return each.from == &gone || each.to == &gone; });
-        return unanswered;
-    }
-    [[nodiscard]] std::size_t size() const { return questions_.size(); }
+    [[nodiscard]] std::vector<Question> without(const PeerState& gone);
 
 private:
     std::deque<Question> questions_;

@@ -34,6 +34,7 @@ struct OwnThread {
         0;  // functions on it that have waited quietly: while there are some it has another one in its place
     const PeerState* quiet_for = nullptr;  // whose share that is
     bool ended = false;
+    bool is_left = false;  // the node has ended without it
 };
 
 class QuietRuns {

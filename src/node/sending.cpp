@@ -141,6 +141,7 @@ unsigned NodeCore::flush(PeerState& peer) {
             if (traffic == Traffic::replies) peer.took_replies_at = Clock::now();
         }
     }
+    if (!peer.code_answers.empty()) send_code_asked_for(peer);
     return sent;
 }
 
@@ -382,15 +383,14 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
         return send(peer, Traffic::calls, header, named, payload);
     // Image first, so that the call can start; bitcode after the call, for the tier that follows, and among the calls: otherwise it
     // would overtake this one.
-    const CodeTarget target{peer.id, peer, peer.triple};
-    ROVE_TRY(const bool image_sent, send_code(target, *package, wire::Form::image, true));
+    ROVE_TRY(const bool image_sent, send_code(peer, *package, wire::Form::image, true));
     bool bitcode_sent = false;
     if (!image_sent) {
-        ROVE_TRY(bitcode_sent, send_code(target, *package, wire::Form::bitcode, true));
+        ROVE_TRY(bitcode_sent, send_code(peer, *package, wire::Form::bitcode, true));
     }
     if (image_sent || bitcode_sent) peer.code_sent.insert(package->digest());
     ROVE_CHECK(send(peer, Traffic::calls, header, named, payload));
-    if (image_sent) (void)send_code(target, *package, wire::Form::bitcode, false, Traffic::calls);
+    if (image_sent) (void)send_code(peer, *package, wire::Form::bitcode, false, Traffic::calls);
     return {};
 }
 

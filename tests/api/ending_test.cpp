@@ -145,6 +145,28 @@ TEST_P(Ends, TellsTheOthersWhereACallbackDoesNotReturn) {
     EXPECT_TRUE(soon([&] { return told_.use_count() == 1; }));
 }
 
+// Nor where it is told by the end itself.
+TEST_P(Ends, TellsTheOthersWhereACallbackThatItTellsDoesNotReturn) {
+    NodeOptions hasty = options(false);
+    hasty.grace = 200ms;
+    hasty.log = "off";  // of what does not return
+    node_ = std::make_unique<Node>(hasty);
+    const Peer peer = node_->connect(server_.address());
+    const auto go_on = std::make_shared<std::atomic<bool>>(false);
+    for (int i = 0; i < 3; ++i)
+        peer.async([] { return 1; }).then([told = told_, go_on, stays = i == 0](const Call<int>&) {
+            ++told->callbacks;
+            if (stays) go_on->wait(false);
+        });
+    wait_in_a_thread([peer] { (void)peer.sync([] { return 2; }); });
+    end_node();
+    EXPECT_EQ(told_->callbacks, 3);
+    *go_on = true;
+    go_on->notify_all();
+    expect_all_threads_are_told();
+    EXPECT_TRUE(soon([&] { return told_.use_count() == 1; }));
+}
+
 // A callback may end its own node. The node waits for others, and says nothing of the one that ends it.
 TEST_P(Ends, InItsOwnCallbackWithoutAWord) {
     Node answers({.listen = "127.0.0.1:0", .fabric = GetParam().fabric, .log = "error"});

@@ -1,8 +1,13 @@
 // Questions for code that go through a node to others, and their answers: nobody has others refused, or flooded.
+#include <filesystem>
+#include <fstream>
+#include <random>
+
 #include "bytes.hpp"
 #include "hand_made.hpp"
 #include "node/code_arrival.hpp"
 #include "node/core.hpp"
+#include "process.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -59,40 +64,212 @@ TEST_P(CodeQuestions, AnAnswerIsPassedOnOnlyToWhoAsked) {
     serves.join();
 }
 
-// A member asks again and again for code in another one's name.
-TEST_P(CodeQuestions, NobodyHasAnotherOneFlooded) {
-    Node first(options(true));
-    NodeOptions joins = options(true);
-    joins.join = first.address();
-    Node other(joins);
-    Node liar(by_hand(true, first.address()));
-    const Peer to_other = first.connect(other.address());
-    const Package basics = Package::open(package("basics.c"));
-    ASSERT_EQ(as<long>(to_other.call(basics.entry("count")).get()), 1);
-    const auto before = to_other.counters().code_bytes_sent;
-    ASSERT_GT(before, 0U);
-    const Peer link = liar.connect(first.address());
-    wire::NeedCode need{.function = PackageStore::open(package("basics.c")).value()->function_ids().front(),
-                        .asker = other.id(),
-                        .origin = first.id()};
-    detail::Edge::state(to_other)->triple.copy(need.triple.data(), need.triple.size() - 1);
-    const Peer to_liar = first.connect(liar.address());
-    const auto received = to_liar.counters().frames_received;
-    const std::size_t questions = 10 * kForeignCodeBytesMax / before;
-    const auto begun = std::chrono::steady_clock::now();
-    for (std::size_t asked = 0; asked < questions; ++asked)
-        while (!try_write_frame(link, Traffic::replies, {.kind = Kind::need, .node = first.id()}, raw(need))) {
-            (void)liar.poll();
-            ASSERT_LT(std::chrono::steady_clock::now() - begun, 60s);
-        }
-    ASSERT_TRUE(soon([&] {
-        (void)liar.poll();
-        return to_liar.counters().frames_received >= received + questions;
+// What a client sends as an answer to a question that nobody asked it.
+class UnaskedCode : public CodeQuestions {
+protected:
+    void SetUp() override {
+        first_ = std::make_unique<Node>(options(true));
+        second_ = std::make_unique<Node>(joining());
+        to_second_ = std::make_unique<Peer>(first_->connect(second_->address()));
+        to_second_->sync(fn<nothing>);
+        liar_ = std::make_unique<Node>(by_hand(false));
+        link_ = std::make_unique<Peer>(liar_->connect(first_->address()));
+        link_->sync(fn<nothing>);
+        met_ = meeting();
+    }
+    [[nodiscard]] NodeOptions joining() const {
+        NodeOptions joins = options(true);
+        joins.join = first_->address();
+        return joins;
+    }
+    [[nodiscard]] std::uint64_t meeting() const { return detail::Edge::state(*to_second_)->meeting; }
+    void send_code(const wire::CodeChunk& chunk, std::size_t bytes) const {
+        write_frame(*link_, Traffic::replies, {.kind = Kind::code, .node = second_->id()}, raw(chunk),
+                    ByteBuffer(bytes, std::byte{1}));
+    }
+    std::unique_ptr<Node> first_, second_, liar_;
+    std::unique_ptr<Peer> to_second_, link_;
+    std::uint64_t met_ = 0;
+};
+ROVE_ON_FABRICS(UnaskedCode);
+
+TEST_P(UnaskedCode, OfNoMeaningCostsItsSender) {
+    const std::shared_ptr<fabric::Link> cut = detail::Edge::state(*link_)->link;
+    send_code({.part = 1, .total_bytes = 0}, 64);
+    EXPECT_TRUE(soon([&] {
+        (void)liar_->poll();
+        return detail::Edge::state(*link_)->link != cut;
     }));
-    const auto seconds = std::chrono::ceil<std::chrono::seconds>(std::chrono::steady_clock::now() - begun).count();
-    const auto sent = to_other.counters().code_bytes_sent - before;
-    EXPECT_GT(sent, 0U);
-    EXPECT_LE(sent, kForeignCodeBytesMax * static_cast<std::size_t>(1 + seconds) + 2 * before);
+    to_second_->sync(fn<nothing>);
+    EXPECT_EQ(meeting(), met_) << "two members were parted";
+}
+
+TEST_P(UnaskedCode, IsNotPassedOn) {
+    const auto sent = to_second_->counters().frames_sent;
+    for (std::uint32_t i = 0; i < 2 * kAssembliesMax; ++i) send_code({.part = i, .total_bytes = 60'000}, 1000);
+    for (int i = 0; i < 3; ++i) link_->sync(fn<nothing>);  // it was read: replies are, before calls
+    EXPECT_EQ(to_second_->counters().frames_sent, sent);
+    EXPECT_EQ(meeting(), met_);
+}
+
+// A call that came over two members, which know nothing of its code: from a client of the first of them.
+class TwoAway : public CodeQuestions {
+protected:
+    void SetUp() override {
+        first_ = std::make_unique<Node>(options(true));
+        NodeOptions joins = options(true);
+        joins.join = first_->address();
+        last_ = std::make_unique<Node>(joins);
+        joins.own_thread = false;
+        middle_ = std::make_unique<Node>(joins);
+        to_last_ = std::make_unique<Peer>(middle_->connect(last_->address()));
+        client_ = std::make_unique<Node>(by_hand(false));
+        home_ = std::make_unique<Peer>(client_->connect(first_->address()));
+        home_->sync(fn<nothing>);
+    }
+    void TearDown() override {
+        drives_ = {};
+        OnFabrics::TearDown();
+    }
+    // As the middle sends on a call whose package it has forgotten since.
+    void send_on(const FunctionId& function) {
+        received_ = last_->connect(middle_->address()).counters().frames_received;
+        write_frame(*to_last_, Traffic::calls,
+                    {.kind = Kind::call,
+                     .flags = wire::kNamed,
+                     .generation = 1,
+                     .node = detail::Edge::state(*home_)->my_id,
+                     .call = 5,
+                     .hops = 2},
+                    function.raw());
+    }
+    void drive(bool client_answers) {
+        drives_ = std::jthread([this, client_answers](const std::stop_token& stop) {
+            while (!stop.stop_requested()) {
+                (void)middle_->poll();
+                if (client_answers) (void)client_->poll();
+            }
+        });
+    }
+    // How long it takes until the last one has the call, and does not wait for its code any more.
+    [[nodiscard]] Clock::duration waited() const {
+        const auto begun = Clock::now();
+        const Peer back = last_->connect(middle_->address());
+        EXPECT_TRUE(soon([&] {
+            const bool has_come = back.counters().frames_received > received_;
+            const NodeCore::Hold hold(*detail::Edge::core(back));
+            const PeerState& state = *detail::Edge::state(back);
+            return has_come && !state.parked && !state.link->pending();
+        }));
+        return Clock::now() - begun;
+    }
+    std::unique_ptr<Node> first_, last_, middle_, client_;
+    std::unique_ptr<Peer> to_last_, home_;
+    std::uint64_t received_ = 0;  // by the last one, of the middle
+    std::jthread drives_;
+};
+ROVE_ON_FABRICS(TwoAway);
+
+TEST_P(TwoAway, ThatNobodyHasTheCodeComesBackToWhoAsked) {
+    const ByteBuffer seven(sizeof(FunctionId), std::byte{7});
+    send_on(FunctionId::from(Bytes(seven).first<sizeof(FunctionId)>()));
+    drive(true);
+    EXPECT_LT(waited(), kCodeWaitMax) << "it was ended by its time alone";
+}
+
+TEST_P(TwoAway, TheCodeComesTheSameWay) {
+    const Package basics = Package::open(package("basics.c"));
+    ASSERT_EQ(as<long>(home_->call(basics.entry("count")).get()), 1);
+    const auto sent = home_->counters().code_bytes_sent;
+    const auto store = PackageStore::open(package("basics.c")).value();
+    send_on(store->function_ids()[store->entry("count").value()]);
+    drive(true);
+    EXPECT_LT(waited(), kCodeWaitMax);
+    EXPECT_GE(home_->counters().code_bytes_sent, 2 * sent);
+    drives_ = {};
+    EXPECT_EQ(as<long>(first_->connect(last_->address()).call(basics.entry("count")).get()), 2) << "it ran there once";
+}
+
+// The client's mailbox shows by itself that it was asked.
+class TwoAwayInMemory : public TwoAway {};
+INSTANTIATE_TEST_SUITE_P(Fabrics, TwoAwayInMemory, testing::Values(FabricChoice::shm), fabric_name);
+
+// Its pieces are whole and in their order, and nothing.
+TEST_P(TwoAwayInMemory, CodeOfNoMeaningDoesNotPartTheMembersThatPassedItOn) {
+    const auto meeting = [](const Peer& peer) { return detail::Edge::state(peer)->meeting.load(); };
+    const Peer first_to_middle = first_->connect(middle_->address());
+    const auto met = meeting(*to_last_), met_first = meeting(first_to_middle);
+    const ByteBuffer seven(sizeof(FunctionId), std::byte{7});
+    send_on(FunctionId::from(Bytes(seven).first<sizeof(FunctionId)>()));
+    drive(false);
+    ASSERT_TRUE(soon([&] { return detail::Edge::state(*home_)->link->pending(); })) << "the client was not asked";
+    const auto passed = to_last_->counters().frames_sent;
+    const auto piece = [&](std::uint32_t offset, std::uint32_t total, std::size_t bytes) {
+        write_frame(*home_, Traffic::replies, {.kind = Kind::code, .node = last_->id()},
+                    raw(wire::CodeChunk{.offset = offset, .total_bytes = total}), ByteBuffer(bytes, std::byte{5}));
+    };
+    piece(0, 64, 64);
+    piece(0, 128, 64);
+    piece(96, 128, 32);  // not where the last one ended: it goes no further than to the first
+    piece(64, 128, 64);
+    EXPECT_TRUE(soon([&] { return to_last_->counters().frames_sent == passed + 3; }));
+    EXPECT_GE(waited(), kCodeWaitMax / 2) << "what came was believed";
+    EXPECT_EQ(meeting(*to_last_), met);
+    EXPECT_EQ(meeting(first_to_middle), met_first);
+}
+
+// Each question is some bytes, and its answer megabytes: they go as fast as who asks takes them. (A socket takes more than this package.)
+class CodeQuestionsInMemory : public CodeQuestions {};
+INSTANTIATE_TEST_SUITE_P(Fabrics, CodeQuestionsInMemory, testing::Values(FabricChoice::shm), fabric_name);
+
+TEST_P(CodeQuestionsInMemory, WhoAsksAgainAndAgainHasNoMoreWaitingThanOnePiece) {
+    constexpr int kQuestions = 32;
+    const std::filesystem::path folder = scratch() / "fat";
+    std::filesystem::create_directories(folder);
+    {
+        std::mt19937 any(7);
+        std::ofstream bytes(folder / "fat.bin", std::ios::binary);
+        for (int i = 0; i < 1 << 20; ++i) bytes.put(static_cast<char>(any()));
+    }
+    const std::string path = package("fat.c", {"--flag=--embed-dir=" + folder.string()});
+    const Package fat = Package::open(path);
+    const auto store = PackageStore::open(path).value();
+    Node server(options(true));
+    Node asks(by_hand(true, server.address()));
+    const Peer link = asks.connect(server.address());
+    EXPECT_EQ(link.call(fat.entry("fat")).get().size(), 1U);
+    ASSERT_TRUE(soon([&] {  // its other form goes after the call
+        (void)asks.poll();
+        return detail::Edge::state(link)->outbox[0].empty() && detail::Edge::state(link)->outbox[1].empty();
+    }));
+    const Peer back = server.connect(asks.address());
+    const auto looks = [&](const auto& look) {
+        const NodeCore::Hold hold(*detail::Edge::core(back));
+        return look(*detail::Edge::state(back));
+    };
+    wire::NeedCode need{.function = store->function_ids().front(), .asker = asks.id()};
+    code::host_triple().copy(need.triple.data(), need.triple.size() - 1);
+    const auto received = back.counters().frames_received;
+    for (int i = 0; i < kQuestions; ++i)
+        ASSERT_TRUE(soon([&] {
+            return try_write_frame(link, Traffic::replies, {.kind = Kind::need, .node = server.id()}, raw(need));
+        }));
+    ASSERT_TRUE(soon([&] { return back.counters().frames_received >= received + kQuestions; }));
+    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox_bytes[1]; }), wire::kFrameBytesMax);
+    EXPECT_FALSE(looks([](const PeerState& peer) { return peer.code_answers.empty(); }));
+    EXPECT_TRUE(soon([&] {
+        (void)asks.poll();
+        return looks([](const PeerState& peer) { return peer.code_answers.empty() && peer.outbox[1].empty(); });
+    }));
+    detail::Edge::state(back)->code_sent.insert(store->digest());
+    const auto sent = back.counters().code_bytes_sent;
+    RawCall call = back.call(fat.entry("fat"));
+    EXPECT_TRUE(soon([&] {
+        (void)asks.poll();
+        return call.done();
+    }));
+    EXPECT_EQ(call.get().size(), 1U);
+    EXPECT_EQ(back.counters().code_bytes_sent, sent) << "what came at last was not whole";
 }
 
 }  // namespace

@@ -127,51 +127,85 @@ CodeArrival::Piece piece(std::uint32_t part, std::size_t offset, std::size_t tot
 TEST(CodeArrives, InPiecesThatAreCountedUntilTheyAreWhole) {
     std::size_t of_all = 0;
     CodeArrival arrival;
+    const TimePoint now = Clock::now();
     const ByteBuffer bytes(100, std::byte{7});
     for (std::uint32_t part = 0; part < 3 * kAssembliesMax; ++part) {
-        EXPECT_EQ(arrival.take(of_all, piece(part, 0, 200, bytes)), CodeArrival::Took::more_to_come);
+        EXPECT_EQ(arrival.take(of_all, piece(part, 0, 200, bytes), now), CodeArrival::Took::more_to_come);
         EXPECT_EQ(arrival.bytes(), 200U);
-        EXPECT_EQ(arrival.take(of_all, piece(part, 100, 200, bytes)), CodeArrival::Took::whole);
+        EXPECT_EQ(of_all, 100U);
+        EXPECT_EQ(arrival.take(of_all, piece(part, 100, 200, bytes), now), CodeArrival::Took::whole);
         EXPECT_EQ(arrival.taken(piece(part, 100, 200, bytes)).take().bytes->size(), 200U);
         EXPECT_EQ(arrival.bytes(), 0U);
         EXPECT_EQ(of_all, 0U);
     }
 }
 
-TEST(CodeArrives, WithinBoundsOfOnePeerAndOfAll) {
+TEST(CodeArrives, AndMakesWayWhereItHasNotGoneOnForLongest) {
+    using Took = CodeArrival::Took;
     std::size_t of_all = 0;
-    const ByteBuffer bytes(1);
-    std::vector<CodeArrival> peers(6);
-    std::size_t taken = 0;
-    for (CodeArrival& peer : peers) {
-        for (std::uint32_t part = 0; part < 4; ++part)
-            if (peer.take(of_all, piece(part, 0, wire::kSliceBytesMax, bytes)) == CodeArrival::Took::more_to_come)
-                ++taken;
-        EXPECT_LE(peer.bytes(), kAssemblyBytesMax);
+    CodeArrival arrival;
+    const TimePoint begun = Clock::now();
+    const auto at = [begun](int second) { return begun + std::chrono::seconds(second); };
+    const ByteBuffer bytes(10);
+    constexpr int kMost = kAssembliesMax;
+    for (int part = 0; part < kMost; ++part)
+        EXPECT_EQ(arrival.take(of_all, piece(part, 0, 100, bytes), at(part)), Took::more_to_come);
+    EXPECT_EQ(arrival.take(of_all, piece(0, 10, 100, bytes), at(kMost)), Took::more_to_come);
+    EXPECT_EQ(arrival.take(of_all, piece(kMost, 0, 100, bytes), at(kMost + 1)), Took::more_to_come);
+    EXPECT_EQ(arrival.parts(), kAssembliesMax);
+    EXPECT_EQ(arrival.take(of_all, piece(1, 10, 100, bytes), at(kMost + 2)), Took::no_room) << "it made way";
+    EXPECT_EQ(arrival.take(of_all, piece(0, 20, 100, bytes), at(kMost + 3)), Took::more_to_come);
+    EXPECT_EQ(arrival.take(of_all, piece(2, 30, 100, bytes), at(kMost + 3)), Took::no_meaning);
+    EXPECT_EQ(of_all, 10U * (kAssembliesMax + 2));
+    arrival.drop_idle(at(kMost + 1));
+    EXPECT_EQ(arrival.parts(), 2U) << "those that went on since";
+    EXPECT_EQ(arrival.bytes(), 200U);
+    EXPECT_EQ(of_all, 40U);
+}
+
+TEST(CodeArrives, WithinBoundsOfOnePeerAndOfAll) {
+    using Took = CodeArrival::Took;
+    std::size_t of_all = 0;
+    const TimePoint now = Clock::now();
+    const ByteBuffer bytes(wire::kSliceBytesMax / 2);
+    std::vector<CodeArrival> peers(9);
+    for (std::uint32_t part = 0; part < 4; ++part) {
+        EXPECT_EQ(peers[0].take(of_all, piece(part, 0, wire::kSliceBytesMax, bytes), now), Took::more_to_come);
+        EXPECT_LE(peers[0].bytes(), kAssemblyBytesMax);
+        EXPECT_LE(of_all, kAssemblyBytesMax / 2) << "what has come counts";
     }
-    EXPECT_EQ(taken, 8U);
+    for (int i = 1; i < 8; ++i)
+        for (std::uint32_t part = 0; part < 2; ++part)
+            EXPECT_EQ(peers[i].take(of_all, piece(part, 0, wire::kSliceBytesMax, bytes), now), Took::more_to_come);
     EXPECT_EQ(of_all, kAssemblyBytesOfAllMax);
-    EXPECT_EQ(peers[5].take(of_all, piece(0, 1, wire::kSliceBytesMax, bytes)), CodeArrival::Took::no_room);
-    EXPECT_EQ(peers[0].take(of_all, piece(0, 5, wire::kSliceBytesMax, bytes)), CodeArrival::Took::no_meaning);
-    peers[0].clear();
-    EXPECT_EQ(of_all, kAssemblyBytesOfAllMax - kAssemblyBytesMax);
-    for (std::uint32_t part = 0; part < 2 * kAssembliesMax; ++part)
-        (void)peers[0].take(of_all, piece(part, 0, 10, bytes));
-    EXPECT_EQ(peers[0].parts(), kAssembliesMax);
+    EXPECT_EQ(peers[8].take(of_all, piece(0, 0, wire::kSliceBytesMax, bytes), now), Took::no_room);
+    EXPECT_EQ(peers[8].parts(), 0U);
+    EXPECT_EQ(peers[7].take(of_all, piece(0, 5, wire::kSliceBytesMax, bytes), now), Took::no_meaning);
+    EXPECT_EQ(peers[7].take(of_all, piece(0, bytes.size(), wire::kSliceBytesMax, bytes), now), Took::no_room);
+    EXPECT_EQ(peers[7].parts(), 1U) << "of that part nothing is left";
+    EXPECT_EQ(of_all, kAssemblyBytesOfAllMax - bytes.size());
+    EXPECT_EQ(peers[8].take(of_all, piece(0, 0, wire::kSliceBytesMax, bytes), now), Took::more_to_come);
     peers.clear();
     EXPECT_EQ(of_all, 0U);
 }
 
-TEST(CodeArrives, ForOthersInMeasure) {
-    ForeignCode others;
-    const TimePoint now = Clock::now();
-    EXPECT_TRUE(others.take(now, wire::kSliceBytesMax)) << "one package, however large";
-    EXPECT_FALSE(others.take(now, 1));
-    EXPECT_FALSE(others.take(now + std::chrono::seconds(10), 1));
-    EXPECT_TRUE(others.take(now + std::chrono::seconds(30), 1));
-    std::size_t small = 0;
-    for (ForeignCode fresh; fresh.take(now, 4096);) ++small;
-    EXPECT_EQ(small, kForeignCodeBytesMax / 4096);
+TEST(CodeAnswers, AreOneForEachAskerAndPackageAndBounded) {
+    CodeAnswers answers;
+    EXPECT_TRUE(answers.empty());
+    CodeAnswer answer{.need = {.asker = 3}, .part_count = 2};
+    EXPECT_TRUE(answers.add(answer));
+    answers.first().part = 1;
+    EXPECT_TRUE(answers.add(answer));
+    EXPECT_EQ(answers.first().part, 0U) << "who asks again has lost some of it";
+    for (NodeId asker = 4; asker < 3 + CodeAnswers::kMax; ++asker) {
+        answer.need.asker = asker;
+        EXPECT_TRUE(answers.add(answer));
+    }
+    answer.need.asker = 2;
+    EXPECT_FALSE(answers.add(answer));
+    answers.drop_first();
+    EXPECT_TRUE(answers.add(answer));
+    EXPECT_EQ(answers.first().need.asker, 4U);
 }
 
 TEST(CodeArrives, OrTheCallSaysWhatItWaitedFor) {

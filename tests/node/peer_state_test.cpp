@@ -25,6 +25,25 @@ TEST(PeerState, KnowsHandlesBothWays) {
     EXPECT_EQ(peer.handle_of(function(2)), 20U);
 }
 
+TEST(PeerState, KnowsAPlainReply) {
+    PeerState peer;
+    peer.my_id = 3;
+    const ByteBuffer most(wire::kPayloadBytesMax + 1);
+    const wire::Frame plain{{.kind = wire::Kind::reply, .node = 3}, {}, Bytes(most).first(wire::kPayloadBytesMax)};
+    EXPECT_TRUE(peer.sends_plain_reply(plain));
+    const auto is_plain_with = [&](const auto& change) {
+        wire::Frame frame = plain;
+        change(frame);
+        return peer.sends_plain_reply(frame);
+    };
+    EXPECT_FALSE(is_plain_with([](wire::Frame& frame) { frame.header.kind = wire::Kind::bind; }));
+    EXPECT_FALSE(is_plain_with([](wire::Frame& frame) { frame.header.flags = wire::kError; }));
+    EXPECT_FALSE(is_plain_with([](wire::Frame& frame) { frame.header.flags = wire::kParts; }));
+    EXPECT_FALSE(is_plain_with([](wire::Frame& frame) { frame.header.extra_bytes = 16; }));
+    EXPECT_FALSE(is_plain_with([](wire::Frame& frame) { frame.header.node = 4; })) << "another one's call";
+    EXPECT_FALSE(is_plain_with([&](wire::Frame& frame) { frame.payload = most; }));
+}
+
 // A peer may tell as many as it likes.
 TEST(PeerState, HandlesAreBounded) {
     PeerState peer;

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <deque>
+
 #include "node/peer_state.hpp"
 
 namespace rove::test {
@@ -16,37 +19,75 @@ protected:
 };
 
 TEST_F(Questions, AnAnswerEndsTheOneThatWasAsked) {
-    questions_.add({&one_, &two_, need(7, 1)});
-    questions_.add({&one_, &two_, need(8, 1)});
-    EXPECT_FALSE(questions_.answered(three_, 7, need(7, 1))) << "another peer was asked";
-    EXPECT_FALSE(questions_.answered(two_, 9, need(9, 1))) << "nobody asked for that one";
-    EXPECT_FALSE(questions_.answered(two_, 7, need(7, 2))) << "other code";
-    EXPECT_TRUE(questions_.answered(two_, 7, need(7, 1)));
-    EXPECT_FALSE(questions_.answered(two_, 7, need(7, 1))) << "it was answered";
-    EXPECT_TRUE(questions_.answered(two_, 8, need(8, 1)));
-    EXPECT_EQ(questions_.size(), 0U);
+    questions_.add(one_, two_, need(7, 1));
+    questions_.add(one_, two_, need(8, 1));
+    EXPECT_EQ(questions_.answered(three_, 7, need(7, 1)), nullptr) << "another peer was asked";
+    EXPECT_EQ(questions_.answered(two_, 9, need(9, 1)), nullptr) << "nobody asked for that one";
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 2)), nullptr) << "other code";
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), nullptr) << "it was answered";
+    EXPECT_EQ(questions_.answered(two_, 8, need(8, 1)), &one_);
 }
 
 TEST_F(Questions, WhatAPeerThatIsGoneWasAskedIsUnanswered) {
-    questions_.add({&one_, &two_, need(1, 1)});
-    questions_.add({&two_, &three_, need(2, 2)});
-    questions_.add({&three_, &two_, need(3, 3)});
-    questions_.add({&one_, &three_, need(4, 4)});
+    questions_.add(one_, two_, need(1, 1));
+    questions_.add(two_, three_, need(2, 2));
+    questions_.add(three_, two_, need(3, 3));
+    questions_.add(one_, three_, need(4, 4));
     const auto unanswered = questions_.without(two_);
     ASSERT_EQ(unanswered.size(), 2U);
     EXPECT_EQ(unanswered[0].from, &one_);
     EXPECT_EQ(unanswered[0].need.handle, 1U);
     EXPECT_EQ(unanswered[1].from, &three_);
-    ASSERT_EQ(questions_.size(), 1U) << "what it had asked itself goes with it";
-    EXPECT_TRUE(questions_.answered(three_, 4, need(4, 4)));
+    EXPECT_EQ(questions_.answered(three_, 2, need(2, 2)), nullptr) << "what it had asked itself goes with it";
+    EXPECT_EQ(questions_.answered(three_, 4, need(4, 4)), &one_);
+}
+
+TEST_F(Questions, OnePeersOldestIsForgottenBeyondItsShare) {
+    questions_.add(three_, two_, need(7, 0));
+    for (std::uint32_t i = 0; i <= QuestionsPassedOn::kOfPeerMax; ++i) questions_.add(one_, two_, need(7, i));
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &three_) << "another one's";
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), nullptr);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, QuestionsPassedOn::kOfPeerMax)), &one_);
 }
 
 TEST_F(Questions, TheOldestIsForgottenBeyondTheBound) {
-    for (std::uint32_t i = 0; i <= QuestionsPassedOn::kMax; ++i) questions_.add({&one_, &two_, need(7, i)});
-    EXPECT_EQ(questions_.size(), QuestionsPassedOn::kMax);
-    EXPECT_FALSE(questions_.answered(two_, 7, need(7, 0)));
-    EXPECT_TRUE(questions_.answered(two_, 7, need(7, 1)));
-    EXPECT_TRUE(questions_.answered(two_, 7, need(7, QuestionsPassedOn::kMax)));
+    constexpr std::size_t kPeers = QuestionsPassedOn::kMax / QuestionsPassedOn::kOfPeerMax;
+    std::deque<PeerState> peers(kPeers);
+    for (PeerState& peer : peers)
+        for (std::uint32_t i = 0; i < QuestionsPassedOn::kOfPeerMax; ++i) questions_.add(peer, two_, need(7, i));
+    questions_.add(one_, two_, need(7, 0));
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &peers[1]) << "the first one's is the oldest";
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &peers[0]);
+}
+
+wire::CodeChunk piece(unsigned char package, std::uint32_t part, std::uint32_t offset, std::uint32_t total) {
+    wire::CodeChunk chunk{.part = part, .offset = offset, .total_bytes = total};
+    std::memset(&chunk.package, package, sizeof chunk.package);
+    return chunk;
+}
+
+TEST_F(Questions, ArePassedTheirCodeInItsOrder) {
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), nullptr) << "nobody asked";
+    questions_.add(one_, two_, need(7, 1));
+    EXPECT_EQ(questions_.takes_piece(three_, 7, piece(1, 0, 0, 30), 10), nullptr) << "another peer was asked";
+    EXPECT_EQ(questions_.takes_piece(two_, 8, piece(1, 0, 0, 30), 10), nullptr) << "for another one";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 0, 30), 10), nullptr) << "the manifest comes first";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 10, 30), 10), nullptr) << "from its beginning";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &one_);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 20, 30), 10), nullptr) << "there is a gap";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 10, 40), 10), nullptr) << "of another size";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 10, 30), 10), nullptr) << "of another part";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(2, 0, 10, 30), 10), nullptr) << "of another package";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(2, 0, 0, 30), 10), nullptr) << "of another package";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 10, 30), 20), &one_);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 3, 0, 50), 50), &one_) << "the next part";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &one_) << "it was asked again";
+    questions_.add(one_, two_, need(7, 1));
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(2, 0, 0, 30), 10), &one_) << "of another package now";
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_) << "it is one question";
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), nullptr);
 }
 
 }  // namespace

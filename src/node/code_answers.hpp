@@ -1,0 +1,55 @@
+// Code that a peer has asked for, and that goes to it piece by piece, as fast as it takes them: what waits is as large as the questions,
+// whatever the code's size.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "package/digest.hpp"
+#include "wire/frame.hpp"
+
+namespace rove {
+
+// One package for one node, which may be another one than the peer that asks for it.
+struct CodeAnswer {
+    wire::NeedCode need;
+    Digest package;
+    std::array<std::uint32_t, 3> parts{};  // the manifest, and a slice of each form
+    std::size_t part_count = 0;
+    std::size_t part = 0;    // of them: the one that goes now …
+    std::size_t offset = 0;  // … from here on
+};
+
+class CodeAnswers {
+public:
+    // An honest peer has two questions of its own, and those that it passes on for others. At 128 bytes, 8 KiB a peer.
+    static constexpr std::size_t kMax = 64;
+
+    // Who asks again has lost some of it: that package begins again. False: as many as may wait already.
+    [[nodiscard]] bool add(const CodeAnswer& answer) {
+        const auto same = std::find_if(answers_.begin(), answers_.end(), [&](const CodeAnswer& each) {
+            return each.need.asker == answer.need.asker && each.package == answer.package;
+        });
+        if (same == answers_.end() && answers_.size() >= kMax) return false;
+        if (same == answers_.end())
+            answers_.push_back(answer);
+        else
+            *same = answer;
+        return true;
+    }
+    [[nodiscard]] bool empty() const { return answers_.empty(); }
+    [[nodiscard]] CodeAnswer& first() { return answers_.front(); }
+    void drop_first() { answers_.pop_front(); }
+    void clear() { answers_.clear(); }
+
+private:
+    std::deque<CodeAnswer> answers_;
+};
+static_assert(sizeof(CodeAnswer) <= 160);
+
+}  // namespace rove

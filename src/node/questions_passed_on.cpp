@@ -1,0 +1,65 @@
+#include "node/questions_passed_on.hpp"
+
+namespace rove {
+namespace {
+
+// Whether a piece comes where the last one of its question ended, or begins a part.
+bool goes_on(const QuestionsPassedOn::Question& question, const wire::CodeChunk& piece) {
+    if (!question.last) return piece.part == 0 && piece.offset == 0;
+    if (question.last->package != piece.package) return false;
+    return piece.offset == 0 || (question.last->part == piece.part && question.last_ends == piece.offset &&
+                                 question.last->total_bytes == piece.total_bytes);
+}
+
+}  // namespace
+
+void QuestionsPassedOn::add(const PeerState& from, const PeerState& to, const wire::NeedCode& need) {
+    std::size_t of_peer = 0;
+    auto oldest = questions_.end();
+    for (auto each = questions_.begin(); each != questions_.end(); ++each) {
+        if (each->from != &from) continue;
+        if (each->to == &to && each->need.asker == need.asker && each->need.function == need.function &&
+            each->need.handle == need.handle) {  // asked again: what came was lost
+            each->last.reset();
+            return;
+        }
+        if (of_peer++ == 0) oldest = each;
+    }
+    if (of_peer >= kOfPeerMax)
+        questions_.erase(oldest);
+    else if (questions_.size() >= kMax)
+        questions_.pop_front();
+    questions_.push_back({.from = &from, .to = &to, .need = need, .last = {}});
+}
+
+const PeerState* QuestionsPassedOn::answered(const PeerState& by, NodeId asker, const wire::NeedCode& need) {
+    const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const Question& each) {
+        return each.to == &by && each.need.asker == asker && each.need.function == need.function &&
+               each.need.handle == need.handle;
+    });
+    if (asked == questions_.end()) return nullptr;
+    const PeerState* const from = asked->from;
+    questions_.erase(asked);
+    return from;
+}
+
+const PeerState* QuestionsPassedOn::takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
+                                                std::size_t bytes) {
+    const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const Question& each) {
+        return each.to == &by && each.need.asker == asker && goes_on(each, piece);
+    });
+    if (asked == questions_.end()) return nullptr;
+    asked->last = piece;
+    asked->last_ends = piece.offset + bytes;
+    return asked->from;
+}
+
+std::vector<QuestionsPassedOn::Question> QuestionsPassedOn::without(const PeerState& gone) {
+    std::vector<Question> unanswered;
+    for (const Question& each : questions_)
+        if (each.to == &gone && each.from != &gone) unanswered.push_back(each);
+    std::erase_if(questions_, [&](const Question& each) { return each.from == &gone || each.to == &gone; });
+    return unanswered;
+}
+
+}  // namespace rove
