@@ -1,4 +1,9 @@
 // What single fabrics promise beyond the common list.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
 #include "fabric/loopback/chaos.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
 #include "fabrics.hpp"
@@ -52,6 +57,44 @@ TEST(Chaos, CutsTheLinkAfterSoManyFrames) {
     wire::Frame frame;
     EXPECT_FALSE(pair.link.b->next(Traffic::calls, frame));
     EXPECT_EQ(nullptr, pair.link.a->reserve(Traffic::calls, wire::kHeaderBytes));
+}
+
+std::size_t count_mappings() {
+    std::ifstream maps("/proc/self/maps");
+    return static_cast<std::size_t>(
+        std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
+}
+std::size_t count_descriptors() {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+// UCX gives an endpoint back with its worker alone.
+TEST(Ucx, PeersThatComeAndGoLeaveNothing) {
+    for (const bool shm : {true, false}) {
+        const auto a = std::move(*open_ucx_fabric({.shm = shm, .tcp = !shm}));
+        std::size_t mappings = 0, descriptors = 0;
+        for (int round = 0; round < 100; ++round) {
+            if (round == 20) {
+                mappings = count_mappings();
+                descriptors = count_descriptors();
+            }
+            const auto b = std::move(*open_ucx_fabric({.shm = shm, .tcp = !shm}));
+            const Joined link = join(*a, *b);
+            ASSERT_TRUE(send(*link.a, Traffic::calls, 1, 100));
+            ASSERT_TRUE(send(*link.b, Traffic::calls, 1, 100));
+            bool at_a = false, at_b = false;
+            for (int turn = 0; turn < 1'000'000 && !(at_a && at_b); ++turn) {
+                a->progress();
+                b->progress();
+                at_a = at_a || take(*link.a, Traffic::calls, 1);
+                at_b = at_b || take(*link.b, Traffic::calls, 1);
+            }
+            ASSERT_TRUE(at_a && at_b) << round;
+        }
+        EXPECT_LE(count_mappings(), mappings + 40) << shm;
+        EXPECT_LE(count_descriptors(), descriptors + 20) << shm;
+    }
 }
 
 // The address in an offer is the peer's word: it must lead to the peer's mailbox and nowhere else.

@@ -16,12 +16,17 @@ struct Usage {
 // mappings), stacks and pages that it keeps for the next large message; the log's and the runs' descriptors are in both counts.
 inline constexpr Usage kSlack{.mappings = 24, .descriptors = 4, .threads = 1, .resident_kib = 96 * 1024};
 
-// `mappings_too`: not over UCX, which keeps a mapping or two of each process that it has met (1.13).
-[[nodiscard]] inline bool is_back(const Usage& now, const Usage& before, bool mappings_too) {
-    return (!mappings_too || now.mappings <= before.mappings + kSlack.mappings) &&
-           now.descriptors <= before.descriptors + kSlack.descriptors &&
-           now.threads <= before.threads + kSlack.threads &&
-           now.resident_kib <= before.resident_kib + kSlack.resident_kib;
+// Over UCX each of the other members' links may hold workers of its own (UcxWorkers): with six descriptors, and two mappings for each of
+// 16 links that they have had.
+inline constexpr Usage kSlackOverUcx{.mappings = kSlack.mappings + 4 * 32,
+                                     .descriptors = kSlack.descriptors + 4 * 6,
+                                     .threads = kSlack.threads,
+                                     .resident_kib = kSlack.resident_kib};
+
+[[nodiscard]] inline bool is_back(const Usage& now, const Usage& before, const Usage& slack) {
+    return now.mappings <= before.mappings + slack.mappings &&
+           now.descriptors <= before.descriptors + slack.descriptors && now.threads <= before.threads + slack.threads &&
+           now.resident_kib <= before.resident_kib + slack.resident_kib;
 }
 
 }  // namespace life

@@ -1,5 +1,10 @@
 #include "fabric/ucx/fabric.hpp"
 
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <system_error>
+
 #include "fabric/ucx/ucx_fabric.hpp"
 
 namespace rove::fabric {
@@ -40,27 +45,58 @@ Result<std::unique_ptr<UcxFabric>> UcxFabric::open(bool shm, bool tcp) {
     Status why = fail(ErrorCode::unsupported, "UCX_TLS leaves no transport that Rove uses (posix, tcp)");
     for (const Transport transport : {Transport::shm, Transport::tcp}) {
         if (!(transport == Transport::shm ? shm : tcp) || !allowed_by_environment(transport)) continue;
-        Result<std::unique_ptr<UcxWorker>> worker = UcxWorker::open(transport);
-        if (!worker) {
-            why = tl::unexpected<Error>(worker.error());
-            continue;
-        }
-        for (const auto& [id, callback] :
-             {std::pair{kFrameMessage, &on_frame}, {kCreditMessage, &on_credit}, {kRingMessage, &on_ring}})
-            ROVE_CHECK((*worker)->on_message(id, callback, fabric.get()));
-        fabric->workers_[static_cast<std::size_t>(transport)] = std::move(*worker);
+        Result<std::shared_ptr<UcxContext>> context = UcxContext::open(transport);
+        if (context)
+            fabric->contexts_[static_cast<std::size_t>(transport)] = std::move(*context);
+        else
+            why = tl::unexpected<Error>(context.error());
     }
-    if (!fabric->workers_[0] && !fabric->workers_[1]) return tl::unexpected<Error>(why.error());
+    if (!fabric->contexts_[0] && !fabric->contexts_[1]) return tl::unexpected<Error>(why.error());
+    fabric->events_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+    if (fabric->events_.number() < 0) return fail(ErrorCode::overloaded, "no descriptor is left for UCX's events");
+    ROVE_TRY(std::shared_ptr<UcxWorkers> workers, fabric->open_workers());
+    fabric->workers_.push_back(std::move(workers));
     return fabric;
 }
 
-void UcxFabric::leave(std::unique_ptr<MessageMemory> memory) {
-    std::erase_if(left_, [](const auto& each) { return each->on_their_way == 0; });
-    if (memory->on_their_way > 0) left_.push_back(std::move(memory));
+Result<std::shared_ptr<UcxWorkers>> UcxFabric::open_workers() {
+    auto workers = std::make_shared<UcxWorkers>();
+    for (std::size_t i = 0; i < contexts_.size(); ++i) {
+        if (!contexts_[i]) continue;
+        ROVE_TRY(workers->each[i], UcxWorker::open(contexts_[i]));
+        UcxWorker& worker = *workers->each[i];
+        for (const auto& [id, callback] :
+             {std::pair{kFrameMessage, &on_frame}, {kCreditMessage, &on_credit}, {kRingMessage, &on_ring}})
+            ROVE_CHECK(worker.on_message(id, callback, this));
+        epoll_event event{.events = EPOLLIN, .data = {}};
+        if (epoll_ctl(events_.number(), EPOLL_CTL_ADD, worker.descriptor(), &event) != 0)
+            return fail(ErrorCode::overloaded, "UCX's events cannot be waited for: {}",
+                        std::generic_category().message(errno));
+    }
+    return workers;
+}
+
+void UcxFabric::drop_unused_workers() {
+    for (std::size_t i = 0; i + 1 < workers_.size();)
+        if (workers_[i].use_count() == 1)
+            workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
+        else
+            ++i;
+}
+
+void UcxWorkers::leave(std::unique_ptr<MessageMemory> memory) {
+    std::erase_if(left, [](const auto& each) { return each->on_their_way == 0; });
+    if (memory->on_their_way > 0) left.push_back(std::move(memory));
 }
 
 Result<std::unique_ptr<Link>> UcxFabric::open_link() {
-    ROVE_TRY(std::unique_ptr<UcxLink> link, UcxLink::open(*this));
+    if (workers_.back()->links_opened >= UcxWorkers::kLinksMax) {
+        ROVE_TRY(std::shared_ptr<UcxWorkers> workers, open_workers());
+        workers_.push_back(std::move(workers));
+        drop_unused_workers();
+    }
+    ++workers_.back()->links_opened;
+    ROVE_TRY(std::unique_ptr<UcxLink> link, UcxLink::open(*this, workers_.back()));
     return std::unique_ptr<Link>(std::move(link));
 }
 
@@ -71,25 +107,24 @@ UcxLink* UcxFabric::find(std::uint64_t token) const {
 
 unsigned UcxFabric::progress() {
     unsigned events = 0;
-    if (worker(Transport::tcp) != nullptr)
+    if (contexts_[static_cast<std::size_t>(Transport::tcp)])
         for (const auto& [token, link] : links_) link->flush();
-    for (const auto& worker : workers_)
-        if (worker) events += worker->progress();
+    for (const auto& workers : workers_)
+        for (const auto& worker : workers->each)
+            if (worker) events += worker->progress();
     return events;
 }
 
 std::vector<int> UcxFabric::descriptors() const {
-    std::vector<int> descriptors;
-    for (const auto& worker : workers_)
-        if (worker) descriptors.push_back(worker->descriptor());
-    return descriptors;
+    return {events_.number()};
 }
 
 bool UcxFabric::announce_sleep() {
     for (const auto& [token, link] : links_) link->announce_sleep(true);
     SleepFence::pay();
-    for (const auto& worker : workers_)
-        if (worker && !worker->arm()) return false;
+    for (const auto& workers : workers_)
+        for (const auto& worker : workers->each)
+            if (worker && !worker->arm()) return false;
     // Arming may have taken in the doorbell of a sender that saw the flag of an earlier sleep, or this one's, and has cleared it:
     // nobody would ring for what comes next. A flag that is cleared from here on means a doorbell that finds the worker armed.
     for (const auto& [token, link] : links_)

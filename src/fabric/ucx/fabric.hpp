@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fabric/descriptor.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/sleep_fence.hpp"
 #include "fabric/ucx/link.hpp"
@@ -17,6 +18,24 @@ namespace rove::fabric {
 inline constexpr unsigned kFrameMessage = 1;
 inline constexpr unsigned kCreditMessage = 2;
 inline constexpr unsigned kRingMessage = 3;
+
+// A worker of each transport, with what their links use. Endpoints go with their worker alone (worker.cpp), so links that are opened later
+// get other workers, and these end with the last link that has them.
+struct UcxWorkers {
+    // Links opened on them, after which there are others. To make them takes milliseconds; an endpoint to a peer that has gone costs some
+    // mappings or a socket.
+    static constexpr unsigned kLinksMax = 16;
+
+    std::vector<std::unique_ptr<MessageMemory>> left;  // it goes after the workers, which read from it
+    std::array<std::unique_ptr<UcxWorker>, 2> each;  // null where the transport is not to be had, or was not asked for
+    unsigned links_opened = 0;
+
+    [[nodiscard]] UcxWorker* worker(Transport transport) const {
+        return each[static_cast<std::size_t>(transport)].get();
+    }
+    // By a link that goes: keeps the memory while messages are read from it.
+    void leave(std::unique_ptr<MessageMemory> memory);
+};
 
 class UcxFabric final : public Fabric {
 public:
@@ -31,21 +50,20 @@ public:
     [[nodiscard]] bool announce_sleep() override;
     void end_sleep() override;
 
-    // Null where the transport is not to be had, or was not asked for.
-    [[nodiscard]] UcxWorker* worker(Transport transport) const {
-        return workers_[static_cast<std::size_t>(transport)].get();
-    }
     // Without membarrier both sides fence for themselves.
     [[nodiscard]] const std::atomic<bool>& sleeper_pays() const { return SleepFence::sleeper_pays(); }
     [[nodiscard]] UcxLink* find(std::uint64_t token) const;
     void add(UcxLink& link) { links_[link.token()] = &link; }
     void remove(UcxLink& link) { links_.erase(link.token()); }
-    // By a link that goes: keeps the memory while messages are read from it.
-    void leave(std::unique_ptr<MessageMemory> memory);
+    // By a link that goes: its workers may go as well.
+    void drop_unused_workers();
 
 private:
-    std::vector<std::unique_ptr<MessageMemory>> left_;  // it goes after the workers, which read from it
-    std::array<std::unique_ptr<UcxWorker>, 2> workers_;
+    [[nodiscard]] Result<std::shared_ptr<UcxWorkers>> open_workers();
+
+    std::array<std::shared_ptr<UcxContext>, 2> contexts_;
+    Descriptor events_;                                 // an epoll of all workers' own
+    std::vector<std::shared_ptr<UcxWorkers>> workers_;  // the last are those of the next link
     std::unordered_map<std::uint64_t, UcxLink*> links_;
     int message_links_ = 0;
     SleepFence fence_;

@@ -34,8 +34,8 @@ Bytes raw(const T& value) {
 
 }  // namespace
 
-Result<std::unique_ptr<UcxLink>> UcxLink::open(UcxFabric& fabric) {
-    std::unique_ptr<UcxLink> link(new UcxLink(fabric));
+Result<std::unique_ptr<UcxLink>> UcxLink::open(UcxFabric& fabric, std::shared_ptr<UcxWorkers> workers) {
+    std::unique_ptr<UcxLink> link(new UcxLink(fabric, std::move(workers)));
     do {
         randombytes_buf(&link->token_, sizeof link->token_);
     } while (link->token_ == 0 || fabric.find(link->token_) != nullptr);
@@ -51,7 +51,7 @@ Status UcxLink::make_region() {
     offer.number(kOfferVersion);
     offer.bytes(as_bytes(boot_id()));
     offer.number(token_);
-    UcxWorker* shm = fabric_.worker(Transport::shm);
+    UcxWorker* shm = workers_->worker(Transport::shm);
     if (shm != nullptr) {
         ucp_mem_map_params_t params{};
         params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
@@ -84,7 +84,7 @@ Status UcxLink::make_region() {
         return fail(ErrorCode::internal, "UCX allocated a mailbox that is not aligned to a page");
     populate(region_, sizeof(Region));
     region_->owner = token_;
-    UcxWorker* tcp = fabric_.worker(Transport::tcp);
+    UcxWorker* tcp = workers_->worker(Transport::tcp);
     offer.text(tcp != nullptr ? as_text(tcp->address()) : std::string_view());
     offer_ = offer.take();
     return {};
@@ -106,12 +106,12 @@ Status UcxLink::connect(Bytes peer_offer) {
     if (!in.done())
         return fail(ErrorCode::invalid, "the peer's offer is malformed: it has {} bytes", peer_offer.size());
     Status direct = fail(ErrorCode::unsupported, "the two ends share no memory");
-    if (fabric_.worker(Transport::shm) != nullptr && !shm_address.empty() && !key.empty() && boot == boot_id()) {
+    if (workers_->worker(Transport::shm) != nullptr && !shm_address.empty() && !key.empty() && boot == boot_id()) {
         direct = connect_direct(as_bytes(shm_address), as_bytes(key), region);
         if (direct) return {};
         drop_direct();
     }
-    if (fabric_.worker(Transport::tcp) != nullptr && !tcp_address.empty())
+    if (workers_->worker(Transport::tcp) != nullptr && !tcp_address.empty())
         return connect_message(as_bytes(tcp_address));
     return fail(ErrorCode::unsupported,
                 "no transport reaches the peer: {}; are both ends started with the same --fabric?",
@@ -119,7 +119,7 @@ Status UcxLink::connect(Bytes peer_offer) {
 }
 
 Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
-    UcxWorker& shm = *fabric_.worker(Transport::shm);
+    UcxWorker& shm = *workers_->worker(Transport::shm);
     // UCX reads a key without knowing where it ends; those of one kind of memory are of one size.
     if (key.size() != key_bytes_) return fail(ErrorCode::unsupported, "the peer's key has {} bytes", key.size());
     ROVE_TRY(shm_endpoint_, shm.connect(address));
@@ -145,7 +145,7 @@ Status UcxLink::connect_message(Bytes address) {
     auto messages = std::make_unique<MessageMemory>();
     messages->mirror = map_private_region();
     if (!messages->mirror) return fail(ErrorCode::overloaded, "no memory for a mailbox of {} bytes", sizeof(Region));
-    ROVE_TRY(tcp_endpoint_, fabric_.worker(Transport::tcp)->connect(address));
+    ROVE_TRY(tcp_endpoint_, workers_->worker(Transport::tcp)->connect(address));
     fabric_.count_message_link(1);
     by_messages_ = true;
     for (std::size_t i = 0; i < kTrafficKinds; ++i) {
@@ -158,7 +158,6 @@ Status UcxLink::connect_message(Bytes address) {
 
 void UcxLink::drop_direct() {
     if (key_ != nullptr) ucp_rkey_destroy(key_);
-    if (shm_endpoint_ != nullptr) fabric_.worker(Transport::shm)->close(shm_endpoint_);
     key_ = nullptr;
     shm_endpoint_ = nullptr;
 }
@@ -166,12 +165,11 @@ void UcxLink::drop_direct() {
 UcxLink::~UcxLink() {
     fabric_.remove(*this);
     drop_direct();
-    if (tcp_endpoint_ != nullptr) {
-        fabric_.worker(Transport::tcp)->close(tcp_endpoint_);
-        fabric_.count_message_link(-1);
-    }
-    if (messages_) fabric_.leave(std::move(messages_));
-    if (handle_ != nullptr) ucp_mem_unmap(fabric_.worker(Transport::shm)->context(), handle_);
+    if (tcp_endpoint_ != nullptr) fabric_.count_message_link(-1);
+    if (messages_) workers_->leave(std::move(messages_));
+    if (handle_ != nullptr) ucp_mem_unmap(workers_->worker(Transport::shm)->context(), handle_);
+    workers_.reset();
+    fabric_.drop_unused_workers();
 }
 
 // A message of its own where the lane has been quiet; else frames gather and share the next one.
@@ -199,7 +197,7 @@ void UcxLink::send_gathered(Traffic traffic) {
     MessageHeader& header = messages_->headers[index_of(traffic)][line];
     header = {peer_token_, gathered.position | (traffic == Traffic::replies ? kTrafficBit : 0)};
     const Bytes frames(messages_->mirror->rings[index_of(traffic)] + line * wire::kLineBytes, gathered.bytes);
-    if (const Status sent = fabric_.worker(Transport::tcp)
+    if (const Status sent = workers_->worker(Transport::tcp)
                                 ->send(tcp_endpoint_, kFrameMessage, raw(header), frames, &messages_->on_their_way);
         !sent)
         end_with(sent.error());
@@ -217,7 +215,7 @@ void UcxLink::transmit_credit(Traffic traffic) {
     auto& headers = messages_->credit_headers[i];
     MessageHeader& header = headers[credits_sent_[i]++ % headers.size()];
     header = {peer_token_, credit | (traffic == Traffic::replies ? kTrafficBit : 0)};
-    if (const Status sent = fabric_.worker(Transport::tcp)
+    if (const Status sent = workers_->worker(Transport::tcp)
                                 ->send(tcp_endpoint_, kCreditMessage, raw(header), {}, &messages_->on_their_way);
         !sent)
         end_with(sent.error());
@@ -258,7 +256,7 @@ void UcxLink::announce_sleep(bool asleep) {
 void UcxLink::ring() {
     if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) == 0) return;  // rung already
     static constexpr MessageHeader kNothing{};
-    (void)fabric_.worker(Transport::shm)->send(shm_endpoint_, kRingMessage, raw(kNothing), {}, nullptr);
+    (void)workers_->worker(Transport::shm)->send(shm_endpoint_, kRingMessage, raw(kNothing), {}, nullptr);
 }
 
 }  // namespace rove::fabric

@@ -14,6 +14,7 @@
 namespace rove::fabric {
 
 class UcxFabric;
+struct UcxWorkers;
 
 // What goes before each message: whose link, which ring, and where in it.
 struct MessageHeader {
@@ -40,7 +41,7 @@ struct MessageMemory {
 
 class UcxLink final : public Link {
 public:
-    [[nodiscard]] static Result<std::unique_ptr<UcxLink>> open(UcxFabric& fabric);
+    [[nodiscard]] static Result<std::unique_ptr<UcxLink>> open(UcxFabric& fabric, std::shared_ptr<UcxWorkers> workers);
     ~UcxLink() override;
 
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
@@ -67,7 +68,7 @@ protected:
     void ring() override;
 
 private:
-    explicit UcxLink(UcxFabric& fabric) : fabric_(fabric) {}
+    UcxLink(UcxFabric& fabric, std::shared_ptr<UcxWorkers> workers) : fabric_(fabric), workers_(std::move(workers)) {}
     [[nodiscard]] Status make_region();
     [[nodiscard]] Status connect_direct(Bytes address, Bytes key, std::uint64_t region);
     [[nodiscard]] Status connect_message(Bytes address);
@@ -75,6 +76,7 @@ private:
     void send_gathered(Traffic traffic);
 
     UcxFabric& fabric_;
+    std::shared_ptr<UcxWorkers> workers_;
     std::uint64_t token_ = 0;
     std::uint64_t peer_token_ = 0;
     ByteBuffer offer_;

@@ -55,9 +55,9 @@ bool allowed_by_environment(Transport transport) {
     return transport == Transport::shm ? names("posix") || names("shm") || names("sm") || names("mm") : names("tcp");
 }
 
-Result<std::unique_ptr<UcxWorker>> UcxWorker::open(Transport transport) {
+Result<std::shared_ptr<UcxContext>> UcxContext::open(Transport transport) {
     set_defaults_once();
-    std::unique_ptr<UcxWorker> self(new UcxWorker());
+    std::shared_ptr<UcxContext> self(new UcxContext());
     const bool shm = transport == Transport::shm;
     ucp_config_t* config = nullptr;
     if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
@@ -70,13 +70,22 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::open(Transport transport) {
     // TCP gets no RMA: an emulated put would write wherever the sender says.
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (shm ? UCP_FEATURE_RMA : 0U);
     params.name = shm ? "rove-shm" : "rove-tcp";
-    const ucs_status_t initialised = ucp_init(&params, config, &self->context_);
+    const ucs_status_t initialised = ucp_init(&params, config, &self->handle_);
     ucp_config_release(config);
     if (initialised != UCS_OK) return ucx_failure(shm ? "use shared memory" : "use TCP", initialised);
+    return self;
+}
+
+UcxContext::~UcxContext() {
+    if (handle_ != nullptr) ucp_cleanup(handle_);
+}
+
+Result<std::unique_ptr<UcxWorker>> UcxWorker::open(std::shared_ptr<UcxContext> context) {
+    std::unique_ptr<UcxWorker> self(new UcxWorker(std::move(context)));
     ucp_worker_params_t worker{};
     worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-    if (const ucs_status_t status = ucp_worker_create(self->context_, &worker, &self->worker_); status != UCS_OK)
+    if (const ucs_status_t status = ucp_worker_create(self->context(), &worker, &self->worker_); status != UCS_OK)
         return ucx_failure("create a worker", status);
     if (const ucs_status_t status = ucp_worker_get_efd(self->worker_, &self->descriptor_); status != UCS_OK)
         return ucx_failure("wake a sleeping node", status);
@@ -92,7 +101,6 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::open(Transport transport) {
 
 UcxWorker::~UcxWorker() {
     if (worker_ != nullptr) ucp_worker_destroy(worker_);
-    if (context_ != nullptr) ucp_cleanup(context_);
 }
 
 bool UcxWorker::arm() {
@@ -106,6 +114,9 @@ bool UcxWorker::arm() {
 // Without an error handler, although TCP endpoints may have one: in that mode UCX 1.13 exchanges messages of its own at
 // first, and where the peer closes or dies among them one of its assertions ends this process (seen: wireup_ep.c,
 // pending_count; ucp_ep.inl, remote_ep_id). Without it, sends to a peer that has gone fail, and nothing else happens.
+// But UCX refuses to close such an endpoint at once (UCS_ERR_INVALID_PARAM), and to close it in order, with what is on its way, ended a
+// node by SIGSEGV or kept it at its end (mixed life under the thread sanitizer). So it is never closed: UcxWorkers has a worker end in
+// time that has many.
 Result<ucp_ep_h> UcxWorker::connect(Bytes address) {
     // UCX reads an address without knowing where it ends, and some junk makes it end this process. What tells an address of
     // this version's is looked at: its first byte (version and flags), and that it is about as long as this worker's own.
@@ -118,20 +129,6 @@ Result<ucp_ep_h> UcxWorker::connect(Bytes address) {
     if (const ucs_status_t status = ucp_ep_create(worker_, &params, &endpoint); status != UCS_OK)
         return ucx_failure("reach the peer", status);
     return endpoint;
-}
-
-// UCX 1.13 refuses that to endpoints without an error handler (UCS_ERR_INVALID_PARAM), and they stay until the worker ends. Closed in order
-// instead, with what is on its way, they ended a node by SIGSEGV, or kept it at its end (mixed life under the thread sanitizer).
-void UcxWorker::close(ucp_ep_h endpoint) {
-    ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-    ucs_status_ptr_t request = ucp_ep_close_nbx(endpoint, &param);
-    if (!UCS_PTR_IS_PTR(request)) return;
-    // Bounded: a close by force needs nobody's answer, only a few turns of the worker.
-    for (unsigned turns = 0; turns < 100'000 && ucp_request_check_status(request) == UCS_INPROGRESS; ++turns)
-        (void)progress();
-    ucp_request_free(request);
 }
 
 Status UcxWorker::on_message(unsigned id, ucp_am_recv_callback_t callback, void* argument) {

@@ -1,4 +1,4 @@
-// One UCX context and its worker, for one kind of transport.
+// UCX contexts, one for each kind of transport, and workers of them.
 //
 // Threads: UCS_THREAD_MODE_SERIALIZED: any thread, one at a time (the fabric's users hold one lock).
 #pragma once
@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
@@ -15,13 +16,25 @@ namespace rove::fabric {
 
 enum class Transport : std::uint8_t { shm, tcp };
 
+class UcxContext {
+public:
+    [[nodiscard]] static Result<std::shared_ptr<UcxContext>> open(Transport transport);
+    ~UcxContext();
+    UcxContext(const UcxContext&) = delete;
+    [[nodiscard]] ucp_context_h handle() const { return handle_; }
+
+private:
+    UcxContext() = default;
+    ucp_context_h handle_ = nullptr;
+};
+
 class UcxWorker {
 public:
-    [[nodiscard]] static Result<std::unique_ptr<UcxWorker>> open(Transport transport);
+    [[nodiscard]] static Result<std::unique_ptr<UcxWorker>> open(std::shared_ptr<UcxContext> context);
     ~UcxWorker();
     UcxWorker(const UcxWorker&) = delete;
 
-    [[nodiscard]] ucp_context_h context() const { return context_; }
+    [[nodiscard]] ucp_context_h context() const { return context_->handle(); }
     [[nodiscard]] ucp_worker_h worker() const { return worker_; }
     [[nodiscard]] const ByteBuffer& address() const { return address_; }
     [[nodiscard]] int descriptor() const { return descriptor_; }
@@ -30,17 +43,16 @@ public:
     [[nodiscard]] bool arm();
 
     // A peer that has gone shows in a later send(), or in the control connection: see worker.cpp on error handlers.
+    // The endpoint stays until the worker ends.
     [[nodiscard]] Result<ucp_ep_h> connect(Bytes address);
-    // Closes at once, whatever is in flight, where UCX can do that.
-    void close(ucp_ep_h endpoint);
     [[nodiscard]] Status on_message(unsigned id, ucp_am_recv_callback_t callback, void* argument);
     // Sends header and data, which must stay as they are until the peer has them. Where they are read from later, they count in
     // `on_their_way` until they are read no more, whatever becomes of the endpoint; null: they stay for ever.
     [[nodiscard]] Status send(ucp_ep_h endpoint, unsigned id, Bytes header, Bytes data, unsigned* on_their_way);
 
 private:
-    UcxWorker() = default;
-    ucp_context_h context_ = nullptr;
+    explicit UcxWorker(std::shared_ptr<UcxContext> context) : context_(std::move(context)) {}
+    std::shared_ptr<UcxContext> context_;
     ucp_worker_h worker_ = nullptr;
     ByteBuffer address_;
     int descriptor_ = -1;
