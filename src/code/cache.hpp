@@ -180,6 +180,7 @@ public:
 private:
     friend class Entered;
     void left();  // a function was left: evicts, when there is more than fits
+    void evict();
 
     struct State;
     std::shared_ptr<State> state_;  // shared with its workers alone

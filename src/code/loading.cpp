@@ -50,7 +50,7 @@ EntryPoint CodeCache::enter_leading(Function& function) {
 
 void CodeCache::leave_leading() {
     state_->leader_runs.store(nullptr, std::memory_order_release);
-    left();
+    if (state_->over_budget.load(std::memory_order_relaxed)) evict();
 }
 
 Entered CodeCache::keep_leading() {

@@ -146,17 +146,19 @@ public:
     enum class Arrival : std::uint8_t { none, frame, malformed };
 
     // The frame at the tail, if it is there whole. Asked again before release(), it gives the same frame.
-    [[nodiscard]] Arrival next(wire::Frame& frame) {
+    [[nodiscard, gnu::always_inline]] Arrival next(wire::Frame& frame) {
         while (pending()) {
             const std::byte* at = line(tail_);
             std::memcpy(&frame.header, at, sizeof frame.header);  // once: the peer can change it meanwhile
             if (!wire::is_well_formed(frame.header)) return Arrival::malformed;
             lines_ = wire::lines_of(frame.header);
             const std::uint64_t to_end = kRingLines - tail_ % kRingLines;
-            if (lines_ > to_end) return Arrival::malformed;
             if (frame.header.kind != wire::Kind::filler) {
-                for (std::uint64_t i = 1; i < std::min(lines_, kReadAheadLines); ++i)
-                    __builtin_prefetch(at + i * wire::kLineBytes);
+                if (lines_ > 1) {  // one line always fits
+                    if (lines_ > to_end) return Arrival::malformed;
+                    for (std::uint64_t i = 1; i < std::min(lines_, kReadAheadLines); ++i)
+                        __builtin_prefetch(at + i * wire::kLineBytes);
+                }
                 const Bytes body(at + wire::kHeaderBytes, frame.header.body_bytes);
                 frame.extra = body.first(frame.header.extra_bytes);
                 frame.payload = body.subspan(frame.header.extra_bytes);

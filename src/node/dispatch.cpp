@@ -488,7 +488,7 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
         for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
             (void)run_one(run, frame.header, payload.subspan(at, bytes), false);
     }
-    lead.lock.lock();
+    [[clang::always_inline]] lead.lock.lock();
     in_user_code_ = outer;
     come_up(lead);
     end_run(run);

@@ -44,6 +44,7 @@ struct Run {
     std::shared_ptr<fabric::Link> holds{};  // `link`, where …
     std::uint64_t held = 0;                 // … the frame is held in its mailbox
     Gathering* gathering = nullptr;         // while it reads its payload, which is still arriving
+    [[gnu::always_inline]] ~Run() {}        // each call has one
     // Gives the frame's place back. Under the lock, because it may be the last to hold the link.
     void let_go() {
         if (holds) holds->let_go(fabric::Traffic::calls, held);
