@@ -27,7 +27,7 @@ struct CodeAnswer {
 
 class CodeAnswers {
 public:
-    // An honest peer has two questions of its own, and those that it passes on for others. At 128 bytes, 8 KiB a peer.
+    // An honest peer has two questions of its own, and those that it passes on for others. At 136 bytes, 9 KiB a peer.
     static constexpr std::size_t kMax = 64;
 
     // Who asks again has lost some of it: that package begins again. False: as many as may wait already.
@@ -50,6 +50,6 @@ public:
 private:
     std::deque<CodeAnswer> answers_;
 };
-static_assert(sizeof(CodeAnswer) <= 160);
+static_assert(sizeof(CodeAnswer) <= 136);
 
 }  // namespace rove

@@ -20,7 +20,7 @@ struct PeerState;
 class QuestionsPassedOn {
 public:
     // Beyond so many the oldest is forgotten, and who asked it waits for kCodeWaitMax; of one peer's, its own oldest. An honest peer has
-    // one for each of those that it passes on for. At 160 bytes each, 160 KiB.
+    // one for each of those that it passes on for. At 144 bytes each, 144 KiB.
     static constexpr std::size_t kMax = 1024;
     static constexpr std::size_t kOfPeerMax = 64;
 
