@@ -68,6 +68,8 @@ std::optional<Error> NodeCore::checked(const PeerState& from, const wire::Frame&
             break;
         default: break;
     }
+    // Members alone pass on others' code, and are not to blame for it (refuse_code).
+    if (header.kind == Kind::code && header.hops != 0 && !fellow) return wrong("as another's");
     // A client is sent no code, whoever asks for that.
     if (header.kind == Kind::code && is_client(header.node) && header.node != from.my_id) return wrong("to a client");
     const bool brings_code = header.kind == Kind::code || header.kind == Kind::load ||

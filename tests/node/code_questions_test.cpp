@@ -83,9 +83,16 @@ protected:
         return joins;
     }
     [[nodiscard]] std::uint64_t meeting() const { return detail::Edge::state(*to_second_)->meeting; }
-    void send_code(const wire::CodeChunk& chunk, std::size_t bytes) const {
-        write_frame(*link_, Traffic::replies, {.kind = Kind::code, .node = second_->id()}, raw(chunk),
+    void send_code(const wire::CodeChunk& chunk, std::size_t bytes) const { send_code_to(*second_, chunk, bytes); }
+    void send_code_to(const Node& node, const wire::CodeChunk& chunk, std::size_t bytes, std::uint8_t hops = 0) const {
+        write_frame(*link_, Traffic::replies, {.kind = Kind::code, .node = node.id(), .hops = hops}, raw(chunk),
                     ByteBuffer(bytes, std::byte{1}));
+    }
+    [[nodiscard]] bool is_cut() const {
+        return soon([&, cut = detail::Edge::state(*link_)->link] {
+            (void)liar_->poll();
+            return detail::Edge::state(*link_)->link != cut;
+        });
     }
     std::unique_ptr<Node> first_, second_, liar_;
     std::unique_ptr<Peer> to_second_, link_;
@@ -94,14 +101,15 @@ protected:
 ROVE_ON_FABRICS(UnaskedCode);
 
 TEST_P(UnaskedCode, OfNoMeaningCostsItsSender) {
-    const std::shared_ptr<fabric::Link> cut = detail::Edge::state(*link_)->link;
     send_code({.part = 1, .total_bytes = 0}, 64);
-    EXPECT_TRUE(soon([&] {
-        (void)liar_->poll();
-        return detail::Edge::state(*link_)->link != cut;
-    }));
+    EXPECT_TRUE(is_cut());
     to_second_->sync(fn<nothing>);
     EXPECT_EQ(meeting(), met_) << "two members were parted";
+}
+
+TEST_P(UnaskedCode, ThatAClientSaysToPassOnCostsItsSender) {
+    send_code_to(*first_, {.part = 1, .total_bytes = 128}, 64, 1);
+    EXPECT_TRUE(is_cut());
 }
 
 TEST_P(UnaskedCode, IsNotPassedOn) {
