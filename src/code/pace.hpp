@@ -25,6 +25,8 @@ public:
     [[nodiscard]] bool is_short() const { return is_short_.load(std::memory_order_relaxed); }
     // Long, as far as is known, but perhaps by chance.
     [[nodiscard]] bool may_be_tried() const { return places_ == 0 && (was_short_ || long_ends_ < kLongEnds); }
+    // However long it took.
+    [[nodiscard]] bool has_ended() const { return was_short_ || has_ended_apart_; }
 
     // A run of it keeps the mailboxes waiting.
     void seen_long() {
@@ -40,13 +42,21 @@ public:
     // One has ended that had a thread of its own. `took`: without the time in which its large payload was read, which is `reading`; what was
     // read has to be freed as well.
     void ended(Duration took, Duration reading) {
+        has_ended_apart_ = true;
         if (took < std::max(kShort, reading))
             set(is_long_, false);
         else if (long_ends_ < kLongEnds)
             ++long_ends_;
     }
-    // Nothing was learnt by a run that ended.
-    void set_short(bool is_short) { set(is_short_, is_short); }
+    // Around a run by which nothing is learnt.
+    struct Short {
+        bool is, was;
+    };
+    [[nodiscard]] Short how_short() const { return {is_short(), was_short_}; }
+    void set_short(Short before) {
+        set(is_short_, before.is);
+        was_short_ = before.was;
+    }
 
     // Runs of it that have a thread of their own, and do not wait for calls.
     void take_place() { ++places_; }
@@ -56,7 +66,7 @@ private:
     static constexpr unsigned kLongEnds = 3;
     static void set(std::atomic<bool>& which, bool to) { which.store(to, std::memory_order_relaxed); }
     std::atomic<bool> is_long_{false}, is_short_{false};
-    bool was_short_ = false;
+    bool was_short_ = false, has_ended_apart_ = false;
     unsigned long_ends_ = 0, places_ = 0;
 };
 

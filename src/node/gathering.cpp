@@ -93,7 +93,7 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
             .watch = &lead.watch};
     run.gathering = &gathering;
     gathering.run_ = &run;
-    const bool was_short = function->pace.is_short();
+    const code::Pace::Short was_short = function->pace.how_short();
     const bool waited_quietly = function->waits_quietly.load(std::memory_order_relaxed);
     core.begin_run(run);
     const NodeCore::InUserCode outer = std::exchange(NodeCore::in_user_code_, {&core, lead.turn.term, &run});

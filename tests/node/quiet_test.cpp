@@ -55,6 +55,9 @@ int wait_quietly_for_a_callback(Here& here) {
 int wait_quietly_if(Here& here, bool waits) {
     return waits ? wait_quietly_for_a_callback(here) : 1;
 }
+void take_time() {
+    std::this_thread::sleep_for(2 * code::Pace::kShort);
+}
 void stay() {
     ++begun;
     while (!gate_is_open) std::this_thread::sleep_for(1ms);
@@ -304,6 +307,13 @@ TEST_P(ManyQuietWaits, OneThatDidNotWaitLastBeginsBesideThem) {
     gate_is_open = false;
     begin_all(0);
     EXPECT_EQ(clients_.front().peer.sync(within(8s), fn<wait_quietly_if>, false), 1);
+}
+
+// Which the others may be waiting for.
+TEST_P(ManyQuietWaits, OneThatTookLongAndDidNotWaitBeginsBesideThem) {
+    peer().sync(fn<take_time>);
+    begin_all(0);
+    EXPECT_NO_THROW(clients_.front().peer.sync(within(8s), fn<take_time>));
 }
 
 }  // namespace
