@@ -23,9 +23,9 @@ using wire::Kind;
 namespace {
 
 // How long one peer's calls may take before another's are looked at, and after how many of them the clock is looked at: a look costs as
-// much as a small function, so there are fewer where they are small.
+// much as a small function, so there are fewer where they are small, and fewest where those of a whole turn were.
 constexpr auto kTurnMax = std::chrono::milliseconds(1);
-constexpr unsigned kLooksAtClock = 4, kLooksAtClockMax = 16;
+constexpr unsigned kLooksAtClock = 4, kLooksAtClockMax = 32;
 
 FunctionId named_function(const wire::Frame& frame) {
     return FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
@@ -130,8 +130,8 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
 // At most once: a frame is given back to the link that it was taken from, by this loop, as soon as its function has returned and
 // whatever else has happened; or it is held by the function's run, which gives it back. There is no third way.
 unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
-    unsigned handled = 0, look_at = kLooksAtClock;
-    TimePoint begun{};
+    unsigned handled = 0, look_at = peer.calls_are_quick ? kLooksAtClockMax : kLooksAtClock;
+    TimePoint begun = peer.calls_are_quick ? peer.looked_at : TimePoint{};  // not later than this turn
     wire::Frame frame;
     fabric::Link* const link = peer.link.get();
     if (peer.gathering != nullptr && peer.gathering->keeps_mailbox()) return 0;
@@ -173,7 +173,10 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
         if (handled < look_at) continue;
         const TimePoint now = Clock::now();
         if (begun == TimePoint{}) begun = now;
-        if (now - begun > kTurnMax) break;
+        peer.looked_at = now;
+        const bool in_time = now - begun <= kTurnMax;
+        peer.calls_are_quick = in_time && (peer.calls_are_quick || handled == kBatchMax);
+        if (!in_time) break;
         look_at = handled + std::min(look_at, kLooksAtClockMax);
     }
     return handled;
