@@ -22,6 +22,10 @@ constexpr auto kPatience = 30s;
 
 std::atomic<bool> arrived = false, go_on = false, ends = false;
 std::function<void()> before_its_end;
+std::atomic<unsigned> runs = 0;
+void count_run() {
+    ++runs;
+}
 // As rove_forward does, with the function's own id.
 void pass_on(Here& here, std::uint32_t to) {
     if (here.raw()->core->id() != to) {
@@ -101,6 +105,29 @@ TEST_P(Healing, AnswersThatWereWrittenBeforeTheCutAreNotLost) {
         third.sync(fn<pass_on>, third_->id());  // meets it again
         ASSERT_TRUE(call.wait_for(kPatience)) << "nobody answers";
         call.get();
+    }
+}
+
+// A client's answers are kept by nobody, so those that have arrived are all that it gets: more of them than it reads at a time.
+class ClientsLinkEnd : public OnFabrics {};
+INSTANTIATE_TEST_SUITE_P(Fabrics, ClientsLinkEnd, testing::Values(FabricChoice::shm), fabric_name);
+
+TEST_P(ClientsLinkEnd, AnswersThatHaveArrivedCount) {
+    NodeOptions lone = options(false);
+    lone.own_thread = false;
+    Node caller(lone);
+    const Peer server = caller.connect(peer().address());
+    server.sync(fn<nothing>);
+    const std::shared_ptr<PeerState> cut = detail::Edge::state(server);
+    runs = 0;
+    std::vector<Call<void>> calls;
+    for (unsigned i = 0; i < 3 * kBatchMax; ++i) calls.push_back(server.async(fn<count_run>));
+    const Call<void> behind = server.async(fn<count_run>);
+    ASSERT_TRUE(soon([] { return runs == 3 * kBatchMax + 1; }));  // so those before it have been answered
+    detail::Edge::core(server)->lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+    for (auto& call : calls) {
+        ASSERT_TRUE(call.wait_for(kPatience));
+        EXPECT_NO_THROW(call.get());
     }
 }
 
