@@ -382,4 +382,14 @@ Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, 
                 kMeetingsPerCall, because(peer->gone));
 }
 
+// It has left, and may run: where there is no memory to keep its time, that is over.
+void NodeCore::limit_sent(CallTable::Id call, TimePoint deadline) try {
+    calls_.limit(call, deadline);
+    wake_leader();  // it may be sleeping for longer
+} catch (const std::bad_alloc&) {
+    CallSlot* const slot = calls_.flying(call);
+    slot->end(Error(ErrorCode::timed_out, "no memory"));  // so short that it takes none
+    call_ended(*slot);
+}
+
 }  // namespace rove

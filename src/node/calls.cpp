@@ -7,15 +7,14 @@
 namespace rove {
 
 void CallSlot::end(Bytes data) {
+    const bool large = data.size() > small_.size();
+    if (large) large_.assign(data.begin(), data.end());  // what may fail comes first
     state = State::ended;
     if (gathered_ > 0) {  // parts came, and then a whole: that counts
         parts_ = {};
         in_sink_ = false;
     }
-    if (data.size() > small_.size()) {
-        large_.assign(data.begin(), data.end());
-        return;
-    }
+    if (large) return;
     small_bytes_ = static_cast<std::uint32_t>(data.size());
     if (!data.empty()) std::memcpy(small_.data(), data.data(), data.size());
 }
@@ -179,13 +178,11 @@ CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
 
 void CallTable::limit(Id id, TimePoint deadline) {
     CallSlot* limited = flying(id);
-    if (limited == nullptr) return;
-    if (limited->timed_) {  // the earlier one holds
-        if (limited->timer_->first <= deadline) return;
-        timers_.erase(limited->timer_);
-    }
+    if (limited == nullptr || (limited->timed_ && limited->timer_->first <= deadline)) return;  // the earlier one holds
+    const auto timer = timers_.emplace(deadline, id);  // what may fail comes first
+    if (limited->timed_) timers_.erase(limited->timer_);
     limited->timed_ = true;
-    limited->timer_ = timers_.emplace(deadline, id);
+    limited->timer_ = timer;
 }
 
 }  // namespace rove

@@ -474,10 +474,10 @@ private:
     // Of every call that has just been sent: its answer has what is left of the time that it was given.
     CallTable::Id sent_within(CallTable::Id call, bool wants_reply, const Deadline& deadline) {
         if (!wants_reply || !deadline) return call;
-        calls_.limit(call, *deadline);
-        wake_leader();  // it may be sleeping for longer
+        limit_sent(call, *deadline);
         return call;
     }
+    void limit_sent(CallTable::Id call, TimePoint deadline);
     [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const Outgoing& outgoing);
     [[nodiscard]] Result<CallTable::Id> call_whole(const std::shared_ptr<PeerState>& peer, Lock& lock,
                                                    const Outgoing& outgoing, const wire::Staged* staged);

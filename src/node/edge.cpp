@@ -292,7 +292,7 @@ int rove_pending_gather(const rove_pending* pending, int (*take)(void*, const vo
     return ROVE_OK;
 }
 
-int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) noexcept {
+int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) noexcept try {
     if (count == 0) return failed(ErrorCode::invalid, "there are no calls to wait for");
     if (is_inherited(pendings[0])) return failed(core_of(pendings[0]).why_unusable());
     std::vector<rove::CallTable::Id> ids;
@@ -305,6 +305,8 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
     if (!ended) return failed(ErrorCode::timed_out, "none of the calls has ended in that time");
     *which = *ended;
     return ROVE_OK;
+} catch (const std::bad_alloc&) {
+    return failed(ErrorCode::overloaded, "no memory");
 }
 
 int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) noexcept {

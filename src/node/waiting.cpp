@@ -49,8 +49,7 @@ void NodeCore::cancel(CallTable::Id id) {
 
 void NodeCore::limit(CallTable::Id id, TimePoint deadline) {
     Hold hold(*this);
-    calls_.limit(id, deadline);
-    wake_leader();  // it may be sleeping for longer
+    limit_sent(id, deadline);
 }
 
 bool NodeCore::notify(CallTable::Id id, void (*notify)(void*), void* argument) {

@@ -20,10 +20,13 @@ std::atomic<std::size_t> allocations{0};
 thread_local bool on_the_way = false;
 // The same threads are refused this much and more.
 std::atomic<std::size_t> too_much{std::numeric_limits<std::size_t>::max()};
+// … and so manieth of what they ask for, from now on; 0: nothing.
+std::atomic<unsigned> refused_in{0};
 }  // namespace
 
 void rove::test::asked_for(std::size_t bytes) {
     if (on_the_way && bytes >= too_much) throw std::bad_alloc();
+    if (on_the_way && refused_in > 0 && --refused_in == 0) throw std::bad_alloc();
     if (on_the_way && counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -167,6 +170,66 @@ TEST_F(NoMemory, CostsTheLinkWhoseCodeAskedForIt) {
     EXPECT_NE(why.message().find("has no memory for what"), std::string::npos) << why.message();
     too_much = std::numeric_limits<std::size_t>::max();
     EXPECT_EQ(client.connect(server.address()).sync(fn<sum_long>, std::vector<unsigned char>(3, 2)), 6U);
+}
+
+// A client whose thread is this one.
+class NoMemoryHere : public NoMemory {
+protected:
+    ~NoMemoryHere() override { on_the_way = false; }
+    static NodeOptions lone() {
+        NodeOptions options{.log = "off"};
+        options.own_thread = false;
+        return options;
+    }
+    Node caller{lone()};
+    Peer link = caller.connect(server.address());
+};
+
+TEST_F(NoMemoryHere, AResultThatFindsNoneIsNoSuccess) {
+    const Package package = Package::open(test::package("basics.c"));
+    const std::vector<std::byte> bytes(20'000);
+    EXPECT_EQ(link.call(package.entry("echo"), bytes).get().size(), bytes.size());
+    RawCall call = link.call(package.entry("echo"), bytes);
+    on_the_way = true;
+    too_much = bytes.size() / 2;
+    const Error why = error_of([&] { (void)call.get(); });
+    too_much = std::numeric_limits<std::size_t>::max();
+    on_the_way = false;
+    EXPECT_EQ(why.code(), ErrorCode::disconnected) << why.message();
+    EXPECT_NE(why.message().find("no memory"), std::string::npos) << why.message();
+}
+
+std::atomic<int> ran{0};
+void count_run() {
+    ++ran;
+}
+
+TEST_F(NoMemoryHere, ACallThatIsNotMadeForItDoesNotRun) {
+    constexpr unsigned kMost = 64;  // that a call asks for
+    link.sync(fn<count_run>);
+    unsigned refused = 1;
+    for (bool in_want = true; in_want && refused < kMost; ++refused) {
+        const int before = ran;
+        bool made = false;
+        on_the_way = true;
+        refused_in = refused;
+        try {
+            Call<void> call = link.async(within(std::chrono::seconds(20)), fn<count_run>);
+            made = true;
+            in_want = refused_in.exchange(0) == 0;
+            call.get();
+        } catch (const Error& error) {
+            EXPECT_TRUE(!made || error.code() == ErrorCode::timed_out) << error.message();
+        } catch (const std::bad_alloc&) {
+            EXPECT_FALSE(made);
+        }
+        refused_in = 0;
+        on_the_way = false;
+        link.sync(fn<sixty_four>, 1);  // behind it
+        if (!made) EXPECT_EQ(ran, before) << "without the allocation " << refused;
+    }
+    EXPECT_GT(refused, 2U) << "it asks for some";
+    EXPECT_LT(refused, kMost);
 }
 
 }  // namespace rove::test
