@@ -10,6 +10,7 @@
 #include "base/demangle.hpp"
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
+#include "base/mangled.hpp"
 #include "code/own_code.hpp"
 #include "node/names.hpp"
 #include "node/residents.hpp"
@@ -44,28 +45,6 @@ std::string signature_of_types(const FunctionFacts& facts) {
     std::string text = readable(*facts.types[0].type) + " (";
     for (std::size_t i = 1; i < facts.type_count; ++i) text += (i > 1 ? ", " : "") + readable(*facts.types[i].type);
     return text + ")";
-}
-
-// "UliE_", "UlvE0_", or clang's "$_0": the name of a closure type, or of what one converts to.
-bool is_lambdas(std::string_view mangled) {
-    if (mangled.find("$_") != std::string_view::npos) return true;
-    for (std::size_t at = mangled.find("Ul"); at != std::string_view::npos; at = mangled.find("Ul", at + 1)) {
-        std::size_t end = mangled.find('E', at);
-        if (end == std::string_view::npos) return false;
-        ++end;
-        while (end < mangled.size() && mangled[end] >= '0' && mangled[end] <= '9') ++end;
-        if (end < mangled.size() && mangled[end] == '_') return true;
-    }
-    return false;
-}
-
-// Known in one source file only: `static`, or in an unnamed namespace. ("L" before a name, and not a literal's type.)
-bool is_internal(std::string_view mangled) {
-    if (mangled.find("_GLOBAL__N_") != std::string_view::npos) return true;
-    for (std::size_t at = mangled.find('L'); at != std::string_view::npos && at + 1 < mangled.size();
-         at = mangled.find('L', at + 1))
-        if (mangled[at + 1] >= '0' && mangled[at + 1] <= '9') return true;
-    return false;
 }
 
 // The program or library that holds an address: its build id, where it has one, and its file.
@@ -164,8 +143,8 @@ const Callable::Code& code_of(const Callable& callable) {
 const Callable& enroll(const FunctionFacts& facts) {
     auto* callable = new Callable;  // as long as the program
     const char* function = facts.function->name();
-    const bool lambda = facts.name == nullptr && is_lambdas(function);
-    const bool in_file = lambda || is_internal(function);
+    const bool lambda = facts.name == nullptr && names_a_lambda(function);
+    const bool in_file = lambda || names_internal(function);
     callable->name = facts.name != nullptr ? facts.name : Bundle::name_of(demangled(facts.function->name()));
     callable->key = Bundle::key_of(facts.tag->name(), facts.source);
     std::string types;

@@ -1,0 +1,14 @@
+// What a mangled C++ name (Itanium ABI) says of where its function is known. (The demangler of libstdc++ leaves that out.)
+#pragma once
+
+#include <string_view>
+
+namespace rove {
+
+// "UliE_", "UlvE0_", or clang's "$_0": the name of a closure type, or of what one converts to.
+[[nodiscard]] bool names_a_lambda(std::string_view mangled);
+
+// Known in one source file only: `static`, or in an unnamed namespace.
+[[nodiscard]] bool names_internal(std::string_view mangled);
+
+}  // namespace rove
