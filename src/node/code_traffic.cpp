@@ -159,7 +159,7 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
 void NodeCore::refuse_code(PeerState& from, const wire::Frame& frame, std::string_view what) {
     if (frame.header.hops == 0)
         return from.link->break_with(
-            Error(ErrorCode::invalid, fmt::format("peer {} sent a code chunk {}", from.id, what)));
+            Error(ErrorCode::invalid, fmt::format("{} sent a code chunk {}", who(from), what)));
     complaints_.say(name(), fmt::format("dropped a code chunk {}, which {} passed on", what, who(from)));
 }
 
