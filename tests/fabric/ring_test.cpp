@@ -214,12 +214,19 @@ TEST_F(Ring, OfTwoHeldFramesTheFirstKeepsBoth) {
     const std::uint64_t first = reader.hold();
     ASSERT_EQ(RingReader::Arrival::frame, reader.next(taken));
     const std::uint64_t second = reader.hold();
+    EXPECT_EQ(0U, reader.given_back());
     ASSERT_TRUE(take());
     reader.let_go(second);
     EXPECT_EQ(0U, reader.given_back());
     EXPECT_FALSE(reader.credit_due());
     reader.let_go(first);
     EXPECT_EQ(3U, reader.given_back());
+}
+
+TEST_F(Ring, HoldsAsManyFramesAsItHasLines) {
+    std::uint64_t sent = 0;
+    while (sent <= kRingLines && writer.reserve(wire::kHeaderBytes) != nullptr && send(0)) ++sent;
+    EXPECT_EQ(kRingLines, sent);
 }
 
 TEST_F(Ring, CreditMayOnlyGrowAndNotBeyondWhatWasSent) {
