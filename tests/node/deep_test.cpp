@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -124,8 +125,20 @@ TEST_P(Deep, FunctionsThatWaitHaveNobodyRefused) {
 int down(Here& here, int further) {
     return further == 0 ? 0 : 1 + here.caller().sync(fn<down>, further - 1);
 }
+// Short, so that any thread may run it that has the stack for it: with more there than a small one has.
+int touch_much() {
+    std::array<volatile char, 192UL * 1024> much;
+    for (std::size_t i = 0; i < much.size(); i += 1024) much[i] = 1;
+    return much[0];
+}
+int ask_for_much(Here& here) {
+    int sum = 0;
+    for (int i = 0; i < 100; ++i) sum += here.caller().sync(fn<touch_much>);
+    return sum;
+}
 // The node's own threads run what comes for it.
 TEST_P(Deep, AThreadWithASmallStackIsCalledBack) {
+    EXPECT_EQ(peer().sync(fn<ask_for_much>), 100);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 128UL * 1024);
@@ -140,7 +153,7 @@ TEST_P(Deep, AThreadWithASmallStackIsCalledBack) {
                   [](void* raw) -> void* {
                       const auto* with = static_cast<Args*>(raw);
                       try {
-                          *with->reached = with->peer->sync(fn<down>, 20);
+                          *with->reached = with->peer->sync(fn<down>, 20) + with->peer->sync(fn<ask_for_much>);
                       } catch (const Error& error) {
                           ADD_FAILURE() << error.what();
                       }
@@ -150,7 +163,7 @@ TEST_P(Deep, AThreadWithASmallStackIsCalledBack) {
               0);
     pthread_join(thread, nullptr);
     pthread_attr_destroy(&attributes);
-    EXPECT_EQ(reached, 20);
+    EXPECT_EQ(reached, 120);
 }
 
 }  // namespace
