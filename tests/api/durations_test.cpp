@@ -1,5 +1,7 @@
 // Limits longer than any clock counts are for ever, and those that are no time at all are over at once.
+#include <atomic>
 #include <limits>
+#include <memory>
 #include <thread>
 
 #include "../node/soon.hpp"
@@ -64,6 +66,28 @@ TEST_P(LongestLimits, MayBeANodesOptions) {
     Node node(longest);
     Call<int> call = node.connect(server_->address()).async(fn<soon_seven>);
     for (int looks = 0; looks < 100'000 && !call.done(); ++looks) (void)node.poll(std::chrono::milliseconds::max());
+    EXPECT_EQ(call.get(), 7);
+}
+
+std::atomic<bool> asked{false};
+int late_seven() {
+    asked = true;
+    std::this_thread::sleep_for(500ms);
+    return 7;
+}
+int ask_caller(Here& here) {
+    return here.caller().sync(fn<late_seven>);
+}
+
+// A function that waits when its node ends has most of the grace for it.
+TEST_P(LongestLimits, MayBeANodesGrace) {
+    asked = false;
+    NodeOptions longest = options(true);
+    longest.grace = std::chrono::milliseconds::max();
+    auto node = std::make_unique<Node>(longest);
+    Call<int> call = node_->connect(node->address()).async(fn<ask_caller>);
+    while (!asked) std::this_thread::sleep_for(1ms);
+    node.reset();
     EXPECT_EQ(call.get(), 7);
 }
 
