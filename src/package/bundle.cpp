@@ -64,9 +64,10 @@ std::string Bundle::file_of(std::string_view path) {
     return std::string(before == std::string_view::npos ? path : path.substr(before + 1));
 }
 
-std::string Bundle::name_of(std::string name) {
+// "square" of "rove::Fn<&(square(int))>".
+static std::string function_in(std::string name) {
     const std::string_view prefix = "rove::Fn<";
-    if (!name.starts_with(prefix)) return name.substr(0, kNameBytesMax);
+    if (!name.starts_with(prefix)) return name;
     name = name.substr(prefix.size(), name.size() - prefix.size() - 1);
     const std::size_t begin = name.find_first_not_of("&(");
     if (begin == std::string::npos) return name;
@@ -80,6 +81,11 @@ std::string Bundle::name_of(std::string name) {
     }
     while (!name.empty() && name.back() == ')') name.pop_back();
     return name;
+}
+
+// A template's name may be of any length. Cut off, it still tells what it is; nothing is found by it.
+std::string Bundle::name_of(std::string name) {
+    return function_in(std::move(name)).substr(0, kNameBytesMax);
 }
 
 std::string Bundle::key_of(std::string_view offload_type, std::string_view source) {

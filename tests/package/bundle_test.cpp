@@ -7,6 +7,8 @@
 #include <map>
 
 #include "package/pack.hpp"
+#include "wire/manifest.hpp"
+#include "wire/manifest.hpp"
 
 namespace rove {
 namespace {
@@ -61,6 +63,10 @@ TEST(Bundle, KeysAreThoseOfTheCode) {
     EXPECT_EQ(Bundle::name_of("rove::Fn<&(square(int))>"), "square");
     EXPECT_EQ(Bundle::name_of("rove::Fn<&(a::largest<int>(std::vector<int> const&))>"), "a::largest<int>");
     EXPECT_EQ(Bundle::name_of("main::$_0"), "main::$_0");
+    const std::string longest(5000, 'x');
+    EXPECT_TRUE(Bundle::name_of("rove::Fn<&(a::f<" + longest + ">(int))>").starts_with("a::f<xxx"));
+    EXPECT_LE(Bundle::name_of("rove::Fn<&(a::f<" + longest + ">(int))>").size(), wire::kNameBytesMax);
+    EXPECT_LE(Bundle::name_of(longest).size(), wire::kNameBytesMax);
 }
 
 TEST(Bundle, SectionsOfWhatIsNoProgram) {
