@@ -8,7 +8,6 @@
 
 #include "package/pack.hpp"
 #include "wire/manifest.hpp"
-#include "wire/manifest.hpp"
 
 namespace rove {
 namespace {
