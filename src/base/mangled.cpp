@@ -15,8 +15,14 @@ std::size_t behind_digits(std::string_view mangled, std::size_t at) {
     return at;
 }
 
-// Where a name ends that begins at `at` with its length ("3foo"); `at` where none does. Other numbers are followed by what ends them: "E"
-// behind a literal's value, "_" behind an index. (A name may begin so, too. One of those is looked into, and no letter of it is skipped.)
+// Beyond its end: '\0'.
+char letter(std::string_view mangled, std::size_t at) {
+    return at < mangled.size() ? mangled[at] : '\0';
+}
+
+// Where the name ends that begins at `at` with its length ("3foo"); `at` where there is none. Other numbers are followed by what ends them:
+// "E" behind a literal's value, "_" behind an index. A name may begin with these letters as well: behind an "E", where either is possible,
+// it counts as no name, and its letters are looked at one by one.
 std::size_t behind_name(std::string_view mangled, std::size_t at) {
     const std::size_t text = behind_digits(mangled, at);
     if (text == at || text == mangled.size() || mangled[at] == '0') return at;
@@ -27,35 +33,40 @@ std::size_t behind_name(std::string_view mangled, std::size_t at) {
     return length <= mangled.size() - text ? text + length : at;
 }
 
-// What is behind something that begins at `at` and is no name, but may have digits in it: a substitution ("S1_"), a template's parameter
-// ("T0_"), an array's bound ("A10_"), a literal ("Li3E"), a discriminator ("_1"). `at` where it is none of these.
+// Of a built-in type ("Li3E"), or of an enumeration, whose name comes first ("L5Color1E"). `at` where no literal begins there.
+std::size_t behind_literal(std::string_view mangled, std::size_t at) {
+    const char type = letter(mangled, at + 1);
+    if (type >= 'a' && type <= 'z') {
+        const std::size_t end = mangled.find('E', at);
+        return end == std::string_view::npos ? at : end + 1;
+    }
+    const std::size_t enumeration = behind_name(mangled, at + 1);
+    const std::size_t value = enumeration + (letter(mangled, enumeration) == 'n' ? 1 : 0);  // "n": below zero
+    const std::size_t end = behind_digits(mangled, value);
+    return enumeration > at + 1 && end > value && letter(mangled, end) == 'E' ? end + 1 : at;
+}
+
+// A substitution ("S1_"), a template's parameter ("T0_"), an array's bound ("A10_"). `at` where none of them begins there.
+std::size_t behind_index(std::string_view mangled, std::size_t at) {
+    std::size_t end = at + 1;
+    while (is_digit(letter(mangled, end)) || (letter(mangled, end) >= 'A' && letter(mangled, end) <= 'Z')) ++end;
+    return letter(mangled, end) == '_' ? end + 1 : at;
+}
+
+// What may have digits in it and is no name. `at` where nothing such begins there.
 std::size_t behind_number(std::string_view mangled, std::size_t at) {
-    const auto is = [&](std::size_t i, auto what) { return i < mangled.size() && what(mangled[i]); };
-    const auto digit = [](char c) { return is_digit(c); };
     switch (mangled[at]) {
         case 'S':
         case 'T':
-        case 'A': {
-            std::size_t end = at + 1;
-            while (is(end, [](char c) { return is_digit(c) || (c >= 'A' && c <= 'Z'); })) ++end;
-            return is(end, [](char c) { return c == '_'; }) ? end + 1 : at;
-        }
-        case 'L': {
-            if (is(at + 1, [](char c) { return c >= 'a' && c <= 'z'; })) {
-                const std::size_t end = mangled.find('E', at);
-                return end == std::string_view::npos ? at : end + 1;
-            }
-            std::size_t value = behind_name(mangled, at + 1);  // of an enumeration's type: "L5Color1E"
-            if (is(value, [](char c) { return c == 'n'; })) ++value;
-            const std::size_t end = behind_digits(mangled, value);
-            return value > at + 1 && end > value && is(end, [](char c) { return c == 'E'; }) ? end + 1 : at;
-        }
-        case '_': return is(at + 1, digit) ? behind_digits(mangled, at + 1) : at;
+        case 'A': return behind_index(mangled, at);
+        case 'L': return behind_literal(mangled, at);
+        case '_':
+            return is_digit(letter(mangled, at + 1)) ? behind_digits(mangled, at + 1) : at;  // tells equal names apart
         default: return at;
     }
 }
 
-// Whether `found` says so of a place that is not within the text of a name.
+// Whether there is such a place that is not within a name.
 template <typename Found>
 bool finds(std::string_view mangled, const Found& found) {
     for (std::size_t at = 0; at < mangled.size();) {
@@ -71,13 +82,7 @@ bool finds(std::string_view mangled, const Found& found) {
 
 bool names_a_lambda(std::string_view mangled) {
     if (mangled.find("$_") != std::string_view::npos) return true;
-    return finds(mangled, [mangled](std::size_t at) {
-        if (mangled.substr(at, 2) != "Ul") return false;
-        const std::size_t parameters_end = mangled.find('E', at);
-        if (parameters_end == std::string_view::npos) return false;
-        const std::size_t end = behind_digits(mangled, parameters_end + 1);
-        return end < mangled.size() && mangled[end] == '_';
-    });
+    return finds(mangled, [mangled](std::size_t at) { return mangled.substr(at, 2) == "Ul"; });
 }
 
 // "L" before a name, where that is not a literal's type.

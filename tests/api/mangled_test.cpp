@@ -77,9 +77,10 @@ TEST(Mangled, InternalNamesAreKnownInTheirFileAlone) {
 
 TEST(Mangled, LambdasAreTold) {
     const auto one = [](CacheL2 /*cache*/) { return 1; };
+    const auto with_e = [](EntryL3 /*entry*/) { return 1; };
     const auto other = [](int n) { return n; };
     for (const std::string& each :
-         {std::string(typeid(one).name()), std::string(typeid(other).name()),
+         {std::string(typeid(one).name()), std::string(typeid(with_e).name()), std::string(typeid(other).name()),
           std::string(typeid(Of<other, EntryL3>).name()), std::string("3fooMUlvE_"), std::string("N5outerUlvE0_E")})
         EXPECT_TRUE(names_a_lambda(each)) << each;
 }
