@@ -382,7 +382,7 @@ Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, 
                 kMeetingsPerCall, because(peer->gone));
 }
 
-// It has left, and may run: where there is no memory to keep its time, that is over.
+// The call has left, and may run. Where there is no memory to keep its limit, the limit counts as over.
 void NodeCore::limit_sent(CallTable::Id call, TimePoint deadline) try {
     calls_.limit(call, deadline);
     wake_leader();  // it may be sleeping for longer
@@ -390,6 +390,7 @@ void NodeCore::limit_sent(CallTable::Id call, TimePoint deadline) try {
     CallSlot* const slot = calls_.flying(call);
     slot->end(Error(ErrorCode::timed_out, "no memory"));  // so short that it takes none
     call_ended(*slot);
+    wake_leader();  // it runs what was asked for at the call's end
 }
 
 }  // namespace rove
