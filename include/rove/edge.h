@@ -96,7 +96,7 @@ int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* si
 int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) ROVE_NOTHROW;
 /* As rove_pending_result; but a result that is larger than a frame, and of which nothing has come yet, is given to `take` as it
  * comes, part by part, and *data is NULL then. `take` runs in any thread while this waits, and must not call Rove; it gives 0 where
- * it has no use for the bytes, which ends the call as ROVE_INVALID, and less where it has no memory for them: ROVE_OVERLOADED. */
+ * it has no use for the bytes, which ends the call as ROVE_INVALID, and less where it has no memory for them: ROVE_FAILED. */
 int rove_pending_gather(const rove_pending* pending,
                         int (*take)(void* self, const void* part, size_t size, size_t total_size), void* self,
                         const void** data, size_t* size) ROVE_NOTHROW;
