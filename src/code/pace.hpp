@@ -25,7 +25,7 @@ public:
     [[nodiscard]] bool is_short() const { return is_short_.load(std::memory_order_relaxed); }
     // Long, as far as is known, but perhaps by chance.
     [[nodiscard]] bool may_be_tried() const { return places_ == 0 && (was_short_ || long_ends_ < kLongEnds); }
-    // However long it took.
+    // A run of it has ended, however long it took.
     [[nodiscard]] bool has_ended() const { return was_short_ || has_ended_apart_; }
 
     // A run of it keeps the mailboxes waiting.

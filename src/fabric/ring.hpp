@@ -37,8 +37,8 @@ static_assert(wire::kFrameBytesMax * 4 <= kRingBytes);
 // The writer asks for lines so far ahead of the next frame's: the reader has them in its cache, and getting one back takes as
 // long as a few frames do. Nearer ones the reader may be polling: for them there is own_next(), just before they are written.
 inline constexpr std::uint64_t kAheadLines = 8;
-// It asks for as many as the last frame had. After one longer than these it asks for one line: asking for all of a long frame's costs more
-// than it saves. (Posts of 4 KiB: 1.5 times as many.)
+// It asks for as many as the last frame had. After a longer one it asks for one line: asking for all of a long frame's costs more than it
+// saves (1.5 times as many posts of 4 KiB get through without).
 inline constexpr std::uint64_t kAskedLinesMax = 32;
 
 // The reader asks for so many of a frame's lines when its first one has come: they lie in the writer's cache, and come while the frame's

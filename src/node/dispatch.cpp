@@ -68,7 +68,7 @@ std::optional<Error> NodeCore::checked(const PeerState& from, const wire::Frame&
             break;
         default: break;
     }
-    // Members alone pass on others' code, and are not to blame for it (refuse_code).
+    // Only members pass on others' code. They are not to blame for what is wrong with it (refuse_code), so nobody else may say so.
     if (header.kind == Kind::code && header.hops != 0 && !fellow) return wrong("as another's");
     // A client is sent no code, whoever asks for that.
     if (header.kind == Kind::code && is_client(header.node) && header.node != from.my_id) return wrong("to a client");

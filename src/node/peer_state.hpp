@@ -94,7 +94,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     SentOn sent_on;                   // for others, and not answered yet
     Staging staged;                   // payloads that come in parts
     bool waits_to_stage = false;      // the next one waits until others' are taken
-    bool calls_are_quick = false;     // those of a whole turn were, and none since was found not to be (serve_calls)
+    bool calls_are_quick = false;     // all of a whole turn were, and none has been slow since (serve_calls)
     TimePoint looked_at{};            // at the clock, during its calls
     std::uint64_t taken_at_look = 0;  // lines of its mailbox, when this node looked last whether it goes on with them
     Gathering* gathering = nullptr;   // the run that reads one of them itself

@@ -16,7 +16,7 @@ namespace rove {
 // Functions that have waited quietly and not returned, on threads of the node's own: each has another thread made in its place. 64
 // stacks of 8 MiB are half a GiB of addresses, of which a thread that serves uses some 100 KiB. Beyond it those of their kind, and
 // those that have never ended yet, wait in their mailboxes. All others begin, since they may be what those wait for. Two kinds are let
-// beyond it: the first of each peer, and as many as the node has threads, because they may have begun by then.
+// beyond the bound: the first of each peer, and as many as the node has threads, because they may have begun by then.
 inline constexpr unsigned kQuietRunsMax = 64;
 // One peer's calls have a quarter of these.
 inline constexpr unsigned kQuietRunsOfPeerMax = kQuietRunsMax / 4;

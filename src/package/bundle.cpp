@@ -83,7 +83,7 @@ static std::string function_in(std::string name) {
     return name;
 }
 
-// A template's name may be of any length. Cut off, it still tells what it is; nothing is found by it.
+// A template's name may be of any length, and a package's may not. Nothing is looked up by it.
 std::string Bundle::name_of(std::string name) {
     return function_in(std::move(name)).substr(0, kNameBytesMax);
 }

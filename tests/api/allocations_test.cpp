@@ -20,7 +20,7 @@ std::atomic<std::size_t> allocations{0};
 thread_local bool on_the_way = false;
 // The same threads are refused this much and more.
 std::atomic<std::size_t> too_much{std::numeric_limits<std::size_t>::max()};
-// … and so manieth of what they ask for, from now on; 0: nothing.
+// Counts down with each of their allocations: the one that makes it 0 is refused. 0: none is.
 std::atomic<unsigned> refused_in{0};
 }  // namespace
 

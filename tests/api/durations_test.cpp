@@ -86,7 +86,7 @@ TEST_P(LongestLimits, MayBeANodesGrace) {
     longest.grace = std::chrono::milliseconds::max();
     auto node = std::make_unique<Node>(longest);
     Call<int> call = node_->connect(node->address()).async(fn<ask_caller>);
-    while (!asked) std::this_thread::sleep_for(1ms);
+    ASSERT_TRUE(soon([] { return asked.load(); }));
     node.reset();
     EXPECT_EQ(call.get(), 7);
 }

@@ -125,7 +125,7 @@ TEST_P(Deep, FunctionsThatWaitHaveNobodyRefused) {
 int down(Here& here, int further) {
     return further == 0 ? 0 : 1 + here.caller().sync(fn<down>, further - 1);
 }
-// Short, so that any thread may run it that has the stack for it: with more there than a small one has.
+// Short, so that any thread with room on its stack may run it. It takes more room than a small stack has.
 int touch_much() {
     std::array<volatile char, 192UL * 1024> much;
     for (std::size_t i = 0; i < much.size(); i += 1024) much[i] = 1;
