@@ -42,6 +42,9 @@ int rove_fail_caught(rove_here* here) ROVE_NOTHROW;
 /* Writes the exception that is being handled to this process's log, as an error of `where`: to be called in a catch clause, by what
  * nobody waits for. */
 void rove_report_caught(const char* where) ROVE_NOTHROW;
+/* Leaves the function that this thread is in, whose call ends with that error: for code that is compiled without exceptions. The objects
+ * of such code are not destroyed on the way. Where the thread is in no function it writes the message to stderr and ends the process. */
+void rove_raise(const rove_failure* why) __attribute__((noreturn));
 /* Ends the call with an error of that kind. */
 int rove_fail_as(rove_here* here, int error, const char* message) ROVE_NOTHROW;
 /* What the host shared under this name, of that type (as typeid names it); NULL: rove_last_failure says why. */

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "rove/edge.h"
 
 namespace rove {
 
@@ -77,16 +77,16 @@ public:
     [[nodiscard]] const std::string& type() const noexcept { return exception_type(); }
 };
 
-// Throws RemoteError where a function threw, else Error. Without exceptions (-fno-exceptions) it writes the message to stderr
-// and ends the program.
+// Throws RemoteError where a function threw, else Error. Without exceptions (-fno-exceptions) the function that this thread runs for
+// a caller ends with the error, and a program that is in no such function ends with its message on stderr.
 [[noreturn]] inline void throw_error(Error error) {
 #ifdef __cpp_exceptions
     if (!error.exception_type().empty()) throw RemoteError(std::move(error));
     throw error;
 #else
-    // Without the code's name: this travels with functions, and a node links C names only.
-    std::fprintf(stderr, "rove: %s (rove_error %d)\n", error.what(), static_cast<int>(error.code()));
-    std::abort();
+    const rove_failure why{static_cast<int>(error.code()), error.node(), error.exception_type().c_str(),
+                           error.message().c_str()};
+    rove_raise(&why);
 #endif
 }
 // For headers: an Error of this node's own. A separate throw, so that shipped code need not bring RemoteError along.

@@ -20,7 +20,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -152,6 +151,7 @@ public:
     }
     [[noreturn]] void keep_thread(rove_here* here);      // null: of a callback
     [[noreturn]] static void exit_thread(void* result);  // in place of pthread_exit() for shipped code
+    [[nodiscard]] static bool is_in_function();          // this thread is, and in no callback on top of it
     // False: it was shut down, or is inherited. Two relaxed loads.
     [[nodiscard]] bool is_usable() const { return !stopped_.load(std::memory_order_relaxed) && !is_inherited(); }
     [[nodiscard]] Error why_unusable() const;

@@ -525,6 +525,8 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
         run.entry(&here, payload.data(), payload.size());
     } catch (const abi::__forced_unwind&) {
         keep_thread(&here);
+    } catch (const Error&) {  // of code that is compiled without exceptions
+        (void)rove_fail_caught(&here);
     } catch (const std::exception& error) {
         let_out(": " + words_of(error));
     } catch (...) {

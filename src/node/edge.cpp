@@ -2,7 +2,10 @@
 #include "rove/edge.h"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/demangle.hpp"
@@ -117,6 +120,16 @@ void rove_report_caught(const char* where) noexcept {
         rove::log().error("{} let {} out", where,
                           type != nullptr ? rove::demangled(type->name()) : "an unknown exception");
     }
+}
+
+void rove_raise(const rove_failure* why) {
+    Error error = Error::told(static_cast<ErrorCode>(why->error), why->message, why->node, why->type);
+    if (NodeCore::is_in_function()) {
+        if (!error.exception_type().empty()) throw rove::RemoteError(std::move(error));
+        throw error;
+    }
+    fmt::print(stderr, "rove: {} ({})\n", error.message(), rove::to_string(error.code()));
+    std::abort();
 }
 
 int rove_fail_as(rove_here* here, int error, const char* message) noexcept {

@@ -128,6 +128,7 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("rove_last_failure", &rove_last_failure),
             symbol("rove_fail_caught", &rove_fail_caught),
             symbol("rove_report_caught", &rove_report_caught),
+            symbol("rove_raise", &rove_raise),
             symbol("rove_fail_as", &rove_fail_as),
             symbol("rove_object", &rove_object),
             symbol("rove_buffer_at", &rove_buffer_at),

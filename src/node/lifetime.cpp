@@ -125,6 +125,10 @@ void NodeCore::exit_thread(void* result) {
     pthread_exit(result);
 }
 
+bool NodeCore::is_in_function() {
+    return in_user_code_.run != nullptr && in_user_code_.run->function != nullptr;
+}
+
 void NodeCore::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload) {
     if (!is_usable()) return;
     Hold hold(*this);

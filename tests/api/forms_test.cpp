@@ -142,7 +142,8 @@ TEST(Forms, AProgramIsCalledBackByANodeThatHasItsCodeFromAnother) {
 
 TEST(Forms, FunctionsBuiltWithoutExceptionsTravel) {
     const NodeProcess node;
-    expect_all_is_well(run({built("api_no_exceptions"), node.address()}));
+    for (const char* program : {"api_no_exceptions", "api_no_exceptions_bitcode"})
+        expect_all_is_well(run({built(program), node.address()}));
 }
 
 TEST(Forms, WhatCannotTravelSaysWhy) {

@@ -61,6 +61,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     leave_out_instrumentation(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     generalise_cpu(*module);
+    keep_unwindable(*module);
     inline_early(*module);
     optimise(*module, *machine);
     free_statics(*module, prepared.exports, prepared.statics);

@@ -192,6 +192,12 @@ void generalise_cpu(llvm::Module& module) {
     set_flag(module, "uwtable", 0);
 }
 
+void keep_unwindable(llvm::Module& module) {
+    if (module.getFunction("rove_raise") == nullptr) return;  // only such code calls it
+    for (llvm::Function& function : module)
+        if (!function.isDeclaration() && !function.hasPersonalityFn()) function.removeFnAttr(llvm::Attribute::NoUnwind);
+}
+
 void free_statics(llvm::Module& module, const std::vector<std::string>& exports, std::size_t& statics) {
     const std::set<std::string> exported(exports.begin(), exports.end());
     for (llvm::GlobalVariable& variable : module.globals()) {
