@@ -139,22 +139,15 @@ Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name
     function->target.store(entry, std::memory_order_release);
     state_->table[index].store(function.get(), std::memory_order_release);
     state_->functions[id] = function.get();
+    state_->by_address.emplace(entry, function.get());
     state_->residents.push_back(std::move(function));
     return state_->residents.back().get();
 }
 
 Function* CodeCache::find(EntryPoint entry) const {
     const std::lock_guard lock(state_->mutex);
-    for (const auto& [id, function] : state_->functions) {
-        if (function->target.load(std::memory_order_relaxed) == entry) return function;
-        const PackageCode* package = function->package;
-        if (package == nullptr) continue;
-        if (package->image && function->image == entry) return function;
-        if (package->module && package->module->find(package->store->manifest().entries[function->entry]) ==
-                                   reinterpret_cast<void*>(entry))
-            return function;
-    }
-    return nullptr;
+    const auto known = state_->by_address.find(entry);
+    return known != state_->by_address.end() ? known->second : nullptr;
 }
 
 Status CodeCache::State::number_functions(PackageCode& package, Forgetting& forgetting) {

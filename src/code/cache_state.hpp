@@ -23,11 +23,11 @@ inline constexpr std::size_t kFunctionsMax = 65536;
 inline constexpr unsigned kGenerationsMax = 65536;
 // The least that pinned code may take, and manifests: a node with a tiny budget runs small programs all the same.
 inline constexpr std::size_t kShareBytesMin = 1024 * 1024;
-// What a function costs beside its package's manifest: its Function, its name, two places in tables.
+// What a function costs beside its package's manifest: its Function, its name, its places in tables.
 inline constexpr std::size_t kFunctionBytes = 256;
 
-// What is loaded in place, under the node's lock: an image of this many bytes at most, once it is decompressed, with this many
-// imports, without libraries to be opened and without constructors to be run. To decompress, copy and relocate it takes a tenth of a
+// What is loaded in place, under the node's lock: an image of this many bytes at most, as it is stored and once it is decompressed,
+// with this many imports, without libraries to be opened and without constructors to be run. To decompress, copy and relocate it takes a tenth of a
 // millisecond, and to look its imports up, at a microsecond each, a quarter. Everything else is for the worker that loads.
 inline constexpr std::size_t kQuickImageBytesMax = 64 * 1024;
 inline constexpr std::size_t kQuickImportsMax = 256;
@@ -70,6 +70,10 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Status open_libraries(PackageCode& package);
     [[nodiscard]] Result<std::vector<void*>> find_imports(PackageCode& package, const wire::Image& image) const;
     void take_symbols(PackageCode& package, const wire::Image& image);
+    struct Addresses {
+        EntryPoint image = nullptr, compiled = nullptr;  // null: that form is not loaded
+    };
+    [[nodiscard]] static Addresses addresses(const PackageCode& package, const Function& function);
     void publish(PackageCode& package);
     [[nodiscard]] bool stored(const PackageCode& package, wire::Form form) const;
     void try_again();
@@ -154,6 +158,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     mutable std::mutex mutex;
     std::unordered_map<Digest, std::unique_ptr<PackageCode>> packages;
     std::unordered_map<FunctionId, Function*> functions;
+    std::unordered_map<EntryPoint, Function*> by_address;  // wherever its code lies now
     std::vector<std::unique_ptr<Function>> residents;      // of the process's own program
     std::unordered_map<std::string, PackageCode*> newest;  // by package name
     std::vector<PackageCode*> interfaces;                  // in the order in which they were loaded

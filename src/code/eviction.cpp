@@ -152,6 +152,11 @@ void CodeCache::State::evict(const std::vector<PackageCode*>& victims) {
         if (is_running(*package)) {  // partners: CodeCache::enter, enter_leading
             publish(*package);
         } else {
+            for (const auto& function : package->functions) {
+                const Addresses of = addresses(*package, *function);
+                by_address.erase(of.image);
+                by_address.erase(of.compiled);
+            }
             package->module.reset();
             package->image.reset();
             package->exported.clear();

@@ -190,8 +190,11 @@ bool CodeCache::State::is_quick(const PackageCode& package, std::size_t slice) c
     const wire::Manifest& manifest = package.store->manifest();
     // While a library is being opened whoever asks libc for a name waits for that library's constructors.
     const bool names_wait = !manifest.imports.empty() && opening_libraries.load() > 0;
-    return manifest.slices[slice].raw_bytes <= kQuickImageBytesMax && manifest.imports.size() <= kQuickImportsMax &&
-           (manifest.dependencies.empty() || package.libraries_open) && !names_wait;
+    const auto& image = manifest.slices[slice];
+    // Both sizes: what is stored may be any number of frames that hold nothing, and each takes its time.
+    return image.raw_bytes <= kQuickImageBytesMax && image.stored_bytes <= kQuickImageBytesMax &&
+           manifest.imports.size() <= kQuickImportsMax && (manifest.dependencies.empty() || package.libraries_open) &&
+           !names_wait;
 }
 
 Result<wire::Image> CodeCache::State::read_image(const PackageCode& package, std::size_t slice) const {
@@ -292,18 +295,23 @@ void CodeCache::State::take_symbols(PackageCode& package, const wire::Image& ima
     }
 }
 
+CodeCache::State::Addresses CodeCache::State::addresses(const PackageCode& package, const Function& function) {
+    Addresses of;
+    if (package.image) of.image = function.image;
+    if (package.module)
+        of.compiled =
+            reinterpret_cast<EntryPoint>(package.module->find(package.store->manifest().entries[function.entry]));
+    return of;
+}
+
 // Points every function to the best code there is.
 void CodeCache::State::publish(PackageCode& package) {
     for (const auto& function : package.functions) {
-        EntryPoint best = package.image ? function->image : nullptr;
-        Ran ran = Ran::image;
-        if (package.module) {
-            const std::string& name = package.store->manifest().entries[function->entry];
-            if (void* compiled = package.module->find(name)) {
-                best = reinterpret_cast<EntryPoint>(compiled);
-                ran = Ran::bitcode;
-            }
-        }
+        const Addresses of = addresses(package, *function);
+        for (const EntryPoint address : {of.image, of.compiled})
+            if (address != nullptr) by_address.emplace(address, function.get());
+        const EntryPoint best = of.compiled != nullptr ? of.compiled : of.image;
+        const Ran ran = of.compiled != nullptr ? Ran::bitcode : Ran::image;
         function->ran.store(package.resident ? Ran::resident : ran, std::memory_order_relaxed);
         function->target.store(best, std::memory_order_seq_cst);
     }

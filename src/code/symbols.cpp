@@ -45,8 +45,7 @@ void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
     if (name == wire::kDsoHandle) return scope.destructors;
     {
         const std::lock_guard lock(mutex_);
-        for (const Interface& interface : interfaces_)
-            if (const auto found = interface.names.find(name); found != interface.names.end()) return found->second;
+        if (const auto found = of_interfaces_.find(name); found != of_interfaces_.end()) return found->second.address;
     }
     for (void* library : scope.libraries)
         if (void* address = dlsym(library, name.c_str())) return address;
@@ -58,18 +57,17 @@ bool Symbols::is_of_process(const std::string& name) const {
 }
 
 std::vector<std::string> Symbols::add_interface(const std::string& package,
-                                                std::unordered_map<std::string, void*> names) {
+                                                const std::unordered_map<std::string, void*>& names) {
+    const auto shared = std::make_shared<const std::string>(package);
     const std::lock_guard lock(mutex_);
     std::vector<std::string> replaced;
     for (const auto& [name, address] : names) {
-        for (const Interface& interface : interfaces_) {
-            const auto found = interface.names.find(name);
-            if (found == interface.names.end()) continue;
-            if (found->second != address) replaced.push_back(name + " (was of package " + interface.package + ")");
-            break;
-        }
+        const auto [known, is_new] = of_interfaces_.try_emplace(name, OfInterface{address, shared});
+        if (is_new) continue;
+        if (known->second.address != address)
+            replaced.push_back(name + " (was of package " + *known->second.package + ")");
+        known->second = {address, shared};
     }
-    interfaces_.push_front({package, std::move(names)});
     return replaced;
 }
 

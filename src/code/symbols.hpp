@@ -4,7 +4,7 @@
 // Threads: any; it has a lock of its own.
 #pragma once
 
-#include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -49,16 +49,17 @@ public:
     [[nodiscard]] bool is_of_process(const std::string& name) const;
     // Adds an interface's names, ahead of those there are; gives the ones that were in use.
     [[nodiscard]] std::vector<std::string> add_interface(const std::string& package,
-                                                         std::unordered_map<std::string, void*> names);
+                                                         const std::unordered_map<std::string, void*>& names);
 
 private:
-    struct Interface {
-        std::string package;
-        std::unordered_map<std::string, void*> names;
+    // The newest interface's, where several have the name. They stay for as long as the node lives.
+    struct OfInterface {
+        void* address = nullptr;
+        std::shared_ptr<const std::string> package;
     };
     std::unordered_map<std::string, void*> host_;
-    mutable std::mutex mutex_;  // guards interfaces_
-    std::deque<Interface> interfaces_;
+    mutable std::mutex mutex_;                                    // guards of_interfaces_
+    std::unordered_map<std::string, OfInterface> of_interfaces_;  // by name: looked up under the node's lock
 };
 
 }  // namespace rove::code

@@ -47,7 +47,7 @@ public:
     [[nodiscard]] bool end(const PeerState* from);  // whether others were held back for it
 
     // A call of this function, from there, stays in its mailbox.
-    [[nodiscard]] bool holds(const code::Function& function, const PeerState* from) const {
+    [[nodiscard, gnu::always_inline]] bool holds(const code::Function& function, const PeerState* from) const {
         return all_.threads >= kQuietRunsOfPeerMax && may_wait_quietly(function) && what_is_full(from, 0) != nullptr;
     }
     // Until when, if nothing begins or ends meanwhile: it is refused then. Nothing: it is not held back.

@@ -215,6 +215,42 @@ TEST_F(BudgetTest, WhatTheLeaderRunsIsNotEvicted) {
     EXPECT_EQ(one->target.load(), nullptr);
 }
 
+// What lies there next is another function.
+TEST_F(BudgetTest, AFunctionIsFoundByItsAddressForAsLongAsItsCodeLiesThere) {
+    CodeCache cache(options(Tiers::image, 1));
+    const auto own = cache.add_resident(FunctionId{{1}}, "own", reinterpret_cast<EntryPoint>(&note));
+    ASSERT_TRUE(own);
+    EXPECT_EQ(cache.find(reinterpret_cast<EntryPoint>(&note)), *own);
+    const std::vector<std::shared_ptr<PackageStore>> packages = {build("one.c", kCounter), build("two.c", kCounter)};
+    for (int i = 0; i < 3; ++i)
+        for (const auto& package : packages) {
+            ASSERT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+            Function* function = cache.find(package->function_ids().front());
+            EntryPoint entry = nullptr;
+            {
+                const auto loaded = cache.enter(*function);
+                ASSERT_TRUE(std::holds_alternative<Entered>(loaded));
+                entry = std::get<Entered>(loaded).entry();
+                EXPECT_EQ(cache.find(entry), function);
+            }
+            EXPECT_EQ(function->target.load(), nullptr) << "evicted: the budget is one byte";
+            EXPECT_EQ(cache.find(entry), nullptr);
+        }
+}
+
+TEST_F(BudgetTest, AFunctionIsFoundByTheAddressOfEitherForm) {
+    CodeCache cache(options(Tiers::both));
+    ASSERT_TRUE(cache.add(build("one.c", kCounter), false));
+    Function* function = cache.find("one:count");
+    (void)call(cache, *function);
+    const EntryPoint image = function->image;
+    cache.wait_for_tiers();
+    const EntryPoint compiled = function->target.load();
+    EXPECT_NE(compiled, image);
+    EXPECT_EQ(cache.find(compiled), function);
+    EXPECT_EQ(cache.find(image), function);
+}
+
 // Each is evicted by the other's call; a table that is left behind is found by the next exception.
 TEST_F(BudgetTest, UnwindTablesGoWithTheirCode) {
     constexpr const char* kThrower =

@@ -1,5 +1,6 @@
 // The threads of a cache, with a compiler that takes as long as the test wants; and which names an interface may take over.
 #include <unistd.h>
+#include <zstd.h>
 
 #include <array>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 
 #include "cache_fixture.hpp"
 #include "code/cache_state.hpp"
+#include "package/digest.hpp"
 
 namespace rove::code {
 namespace {
@@ -334,6 +336,26 @@ TEST_F(CompilingTest, WhatDoesNotCompileIsNotCompiledForEachInterface) {
     EXPECT_EQ(engine_.compiles, 1);
 }
 
+// The same image behind many frames of zstd's that hold nothing, each of which is read nevertheless.
+std::shared_ptr<PackageStore> with_empty_frames(const PackageStore& whole) {
+    const std::size_t index = *whole.slice_index(host_triple(), wire::Form::image);
+    const ByteBuffer raw = *whole.raw_slice(index);
+    const auto append = [](ByteBuffer& to, Bytes content) {
+        ByteBuffer frame(ZSTD_compressBound(content.size()));
+        frame.resize(ZSTD_compress(frame.data(), frame.size(), content.data(), content.size(), 1));
+        to.insert(to.end(), frame.begin(), frame.end());
+    };
+    ByteBuffer stored;
+    while (stored.size() <= kQuickImageBytesMax) append(stored, {});
+    append(stored, raw);
+    wire::Manifest manifest = whole.manifest();
+    manifest.name = "padded";
+    manifest.slices = {{std::string(host_triple()), wire::Form::image, wire::Compression::zstd,
+                        static_cast<std::uint32_t>(raw.size()), static_cast<std::uint32_t>(stored.size()),
+                        hash_of_slice(stored)}};
+    return PackageStore::parse(PackageStore::serialize(manifest, {stored})).value();
+}
+
 // What a peer chose to be large is not decompressed where others wait.
 TEST_F(CompilingTest, LargeImagesAreNotLoadedInPlace) {
     const std::string go =
@@ -346,8 +368,10 @@ TEST_F(CompilingTest, LargeImagesAreNotLoadedInPlace) {
         EXPECT_EQ(call(cache, *function), 7);
         return in_place;
     };
-    EXPECT_TRUE(first_of(build("small.c", "static long t[16] = {0, 1};" + go)));
+    const auto small = build("small.c", "static long t[16] = {0, 1};" + go);
+    EXPECT_TRUE(first_of(small));
     EXPECT_FALSE(first_of(build("large.c", "long t[16384] = {0, 1};" + go)));
+    EXPECT_FALSE(first_of(with_empty_frames(*small)));
 }
 
 // Nor does LLVM, which may take seconds for what a peer sent: neither calls nor loads of what needs no compiler.

@@ -2,6 +2,7 @@
 #include "node/control/places.hpp"
 
 #include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
 
 #include "raw_meeting.hpp"
 
@@ -51,6 +52,14 @@ protected:
                 control::Socket(io, asio::generic::stream_protocol(AF_UNIX, 0), ends[0]), open);
             place = std::make_unique<Strangers::Place>(strangers, channel);
         }
+        // Over TCP, which is another origin than this process.
+        Guest(Strangers& strangers, asio::ip::tcp::acceptor& acceptor, std::set<Channel*>& open) {
+            asio::ip::tcp::socket other(acceptor.get_executor());
+            other.connect(acceptor.local_endpoint());
+            stranger = other.release();
+            channel = std::make_shared<Channel>(acceptor.accept(), open);
+            place = std::make_unique<Strangers::Place>(strangers, channel);
+        }
         Guest(Guest&& other) noexcept
             : stranger(std::exchange(other.stranger, -1)),
               channel(std::move(other.channel)),
@@ -69,6 +78,7 @@ protected:
     Guest comes(Strangers& strangers) { return {strangers, io_, open_}; }
 
     asio::io_context io_;
+    asio::ip::tcp::acceptor acceptor_{io_, {asio::ip::make_address("127.0.0.1"), 0}};
     std::set<Channel*> open_;
 };
 
@@ -99,6 +109,48 @@ TEST_F(UnprovenPlaces, AreGivenUpByWhoSaidNothingFirst) {
     guests.push_back(comes(strangers));
     EXPECT_FALSE(guests[2].is_closed()) << "who has proven itself has no place to give up";
     EXPECT_EQ(strangers.count(), 3U);
+}
+
+// Those here are all of one process. Where that is enough time for a proof, none is from a process that has more than others.
+TEST_F(UnprovenPlaces, AreGivenUpByTheOldestOfOneOrigin) {
+    for (const Duration proof_time : {Duration(std::chrono::hours(1)), Duration(0)}) {
+        Strangers strangers(3, proof_time);
+        std::vector<Guest> guests;
+        for (int i = 0; i < 5; ++i) {
+            guests.push_back(comes(strangers));
+            guests.back().place->challenged();
+        }
+        for (std::size_t i = 0; i < guests.size(); ++i) EXPECT_EQ(guests[i].is_closed(), i < 2) << i;
+    }
+}
+
+// One from elsewhere, and then as many of one process as there are places: these push one another out, until it has had the time
+// to prove itself.
+TEST_F(UnprovenPlaces, AreGivenUpByWhoHasHadItsTimeBeforeWhoComesInNumbers) {
+    for (const bool has_had_its_time : {false, true}) {
+        Strangers strangers(3, has_had_its_time ? Duration(0) : Duration(std::chrono::hours(1)));
+        Guest first(strangers, acceptor_, open_);
+        first.place->challenged();
+        std::vector<Guest> guests;
+        for (int i = 0; i < 3; ++i) {
+            guests.push_back(comes(strangers));
+            guests.back().place->challenged();
+        }
+        EXPECT_EQ(first.is_closed(), has_had_its_time);
+        EXPECT_EQ(guests[0].is_closed(), !has_had_its_time);
+    }
+}
+
+// Whoever can take a port there can take any of its 16 million addresses.
+TEST(Origins, AllOfLoopbackIsOne) {
+    asio::io_context io;
+    std::set<Channel*> open;
+    asio::ip::tcp::acceptor acceptor(io, {asio::ip::make_address("127.0.0.1"), 0});
+    for (const char* address : {"127.0.0.1", "127.0.0.2", "127.9.8.7"}) {
+        asio::ip::tcp::socket stranger(io, {asio::ip::make_address(address), 0});
+        stranger.connect(acceptor.local_endpoint());
+        EXPECT_EQ(std::make_shared<Channel>(acceptor.accept(), open)->origin(), "loopback");
+    }
 }
 
 }  // namespace

@@ -135,13 +135,12 @@ std::string Channel::remote_endpoint() const {
 }
 
 std::string Channel::origin() const {
-    std::string endpoint = remote_endpoint();
-    if (const std::size_t port = endpoint.rfind(':'); port != std::string::npos) return endpoint.substr(0, port);
+    if (remote_endpoint() != "unix") return "loopback";
     ucred other{};
     socklen_t size = sizeof other;
     // native_handle() is not const although it changes nothing
     if (getsockopt(const_cast<Socket&>(socket_).native_handle(), SOL_SOCKET, SO_PEERCRED, &other, &size) != 0)
-        return endpoint;
+        return "unix";
     return fmt::format("pid {}", other.pid);
 }
 

@@ -75,7 +75,8 @@ public:
     // What both ends know the connection by: the node's own "ip:port".
     [[nodiscard]] std::string local_endpoint() const;
     [[nodiscard]] std::string remote_endpoint() const;
-    // Where the other end is, as far as the kernel says: its process ("pid …") on a Unix socket, else its address without port.
+    // Where the other end is, as far as it cannot choose that: its process ("pid …") on a Unix socket; "loopback" on TCP, where any
+    // process may have any address of 127.0.0.0/8.
     [[nodiscard]] std::string origin() const;
     [[nodiscard]] Result<asio::generic::stream_protocol::endpoint> remote() const;
 

@@ -1,6 +1,7 @@
 // A meeting as its opener sees it.
 #include <asio/experimental/as_tuple.hpp>
 #include <asio/use_awaitable.hpp>
+#include <random>
 
 #include "code/own_code.hpp"
 #include "node/control/co_try.hpp"
@@ -15,6 +16,13 @@ constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
 // A connection that the node dropped before its welcome, without a goodbye (there were too many), is opened again: times in all,
 // within the time for a meeting.
 constexpr unsigned kTriesMax = 8;
+// Behind each but the last, twice as long as before, up to 128 ms; less by chance, so that many who were dropped together do not
+// come again together.
+std::chrono::milliseconds pause_after(unsigned tries) {
+    const unsigned longest = 1U << tries;
+    std::random_device random;
+    return std::chrono::milliseconds(std::uniform_int_distribution(longest / 2, longest)(random));
+}
 
 using wire::control::Challenge;
 using wire::control::Connected;
@@ -120,8 +128,14 @@ asio::awaitable<Result<Control::Met>> Control::meet(Wanted wanted) {
             wanted.replace = true;
             continue;
         }
-        if (heard || !channel || tries >= kTriesMax) co_return met;
-        co_await pause(std::chrono::milliseconds(tries));
+        if (heard || !channel) co_return met;
+        if (tries >= kTriesMax)
+            co_return prefixed(
+                met.error(),
+                fmt::format("{} meetings were dropped before they were answered: that node has more under way "
+                            "than it has places for, or is no node",
+                            tries));
+        co_await pause(pause_after(tries));
     }
 }
 

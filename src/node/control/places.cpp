@@ -19,7 +19,7 @@ Result<ClientIndex> ClientIndexes::take() {
 
 Strangers::Place::Place(Strangers& all, const std::shared_ptr<Channel>& channel) : all_(all), channel_(channel.get()) {
     if (all.all_.size() >= all.most_) all.make_room();
-    all.all_.push_back({channel, channel->origin()});
+    all.all_.push_back({channel, channel->origin(), Clock::now()});
 }
 
 void Strangers::Place::challenged() {
@@ -33,10 +33,11 @@ void Strangers::Place::proven() {
     channel_ = nullptr;
 }
 
-// First who has said nothing, then who came from where most came from: honest processes answer at once, and from one process
-// there is one meeting or two. The oldest of them.
+// First who has said nothing, then who has had the time to prove itself, then who came from where most came from: honest processes
+// answer at once, and from one process there is one meeting or two. The oldest of them.
 void Strangers::make_room() {
     auto goes = std::ranges::find(all_, false, &Stranger::challenged);
+    if (goes == all_.end() && Clock::now() - all_.front().since >= proof_time_) goes = all_.begin();
     if (goes == all_.end()) {
         std::map<std::string_view, std::size_t> from;
         for (const Stranger& each : all_) ++from[each.origin];

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "node/control/channel.hpp"
 
@@ -20,6 +21,8 @@ inline constexpr std::size_t kClientsMax = 65536;
 // Connections that have proven nothing yet: one more, and one makes room (Strangers). Each costs a descriptor and some 4 KiB (its
 // coroutine, its socket, 40 bytes of message): 256 KiB.
 inline constexpr std::size_t kUnprovenMax = 64;
+// An honest process proves itself within a few turns of two machines: who has not by then goes first.
+inline constexpr auto kProofTime = std::chrono::milliseconds(250);
 
 class ClientIndex;
 
@@ -60,10 +63,11 @@ private:
 };
 
 // The connections that have proven nothing yet. A newcomer gets in and another one is closed, so that nobody keeps others out by
-// doing nothing.
+// doing nothing, or by doing little from many addresses.
 class Strangers {
 public:
-    explicit Strangers(std::size_t most = kUnprovenMax) : most_(most) {}
+    explicit Strangers(std::size_t most = kUnprovenMax, Duration proof_time = kProofTime)
+        : most_(most), proof_time_(proof_time) {}
     Strangers(const Strangers&) = delete;
     [[nodiscard]] std::size_t count() const { return all_.size(); }
     void clear() { all_.clear(); }
@@ -85,12 +89,14 @@ public:
 private:
     struct Stranger {
         std::shared_ptr<Channel> channel;
-        std::string origin;  // the process or the address that it came from
+        std::string origin;  // Channel::origin()
+        TimePoint since;
         bool challenged = false;
     };
     void make_room();
 
     std::size_t most_;
+    Duration proof_time_;
     std::list<Stranger> all_;  // the oldest first
 };
 
