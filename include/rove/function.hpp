@@ -165,10 +165,11 @@ constexpr auto signature_of() {
             return std::type_identity<typename IsFn<F>::Call>{};
     } else if constexpr (requires { &F::operator(); }) {
         return std::type_identity<CallOf<decltype(&F::operator())>>{};
-    } else if constexpr (std::is_invocable_v<F&, Here&, typename Taken<std::decay_t<Args>>::type...>) {
-        return std::type_identity<Generic<F, Here&, typename Taken<std::decay_t<Args>>::type...>>{};
     } else if constexpr (std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>) {
         return std::type_identity<Generic<F, typename Taken<std::decay_t<Args>>::type...>>{};
+    } else if constexpr (std::is_invocable_v<F&, Here&, typename Taken<std::decay_t<Args>>::type...>) {
+        // Only now: `const auto&...` would take a Here that nobody meant, too.
+        return std::type_identity<Generic<F, Here&, typename Taken<std::decay_t<Args>>::type...>>{};
     } else {
         static_assert(std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>,
                       "rove: this function cannot be called with these arguments");

@@ -79,6 +79,17 @@ TEST_P(Api, FunctionsOfEveryKind) {
     EXPECT_EQ(peer().sync(Words{{"one", "three"}}, 1), 5U);
 }
 
+// `const auto&...` would take a Here as well, and count it.
+TEST_P(Api, GenericLambdasAreGivenAHereOnlyWhereTheyNeedOne) {
+    EXPECT_EQ(peer().sync([](const auto&... all) { return sizeof...(all); }, 1, 2, 3), 3U);
+    EXPECT_EQ(peer().sync([](const auto&, const auto&... rest) { return (0 + ... + rest); }, 1, 2, 3), 5);
+    EXPECT_EQ(peer().sync([](const auto& x, int by = 2) { return sizeof(x) * static_cast<unsigned>(by); }, 10), 8U);
+    EXPECT_EQ(peer().sync([](auto... all) { return (all + ...); }, 1, 2, 3), 6);
+    EXPECT_EQ(peer().sync([](auto x, int y = 3) { return x + y; }, 1), 4);
+    EXPECT_EQ(peer().sync([](Here& here, auto x) { return x + static_cast<int>(here.node_count() > 0); }, 1), 2);
+    EXPECT_EQ(peer().sync([](auto& here, int x) { return x + static_cast<int>(here.node_count() > 0); }, 1), 2);
+}
+
 TEST_P(Api, Lambdas) {
     int limit = 3;
     double scale = 0.5;
