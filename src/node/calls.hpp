@@ -144,12 +144,11 @@ public:
     [[nodiscard]] std::optional<TimePoint> first_deadline() const {
         return timers_.empty() ? std::nullopt : std::optional(timers_.begin()->first);
     }
-    // A call that is late, and no longer counts as one that will be. Precondition: there is a deadline.
-    [[nodiscard]] Id take_first() {
-        const Id id = timers_.begin()->second;
-        slot(id.slot).timed_ = false;
+    // The call that is late first, and that it no longer counts as one that will be. Precondition: there is a deadline.
+    [[nodiscard]] Id first() const { return timers_.begin()->second; }
+    void drop_first() {
+        slot(timers_.begin()->second.slot).timed_ = false;
         timers_.erase(timers_.begin());
-        return id;
     }
 
 private:

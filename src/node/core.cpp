@@ -153,23 +153,19 @@ void NodeCore::drop_link(std::unique_ptr<fabric::Link> link) {
     link.reset();
 }
 
-Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
+Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabric::Link> opened,
                                           std::shared_ptr<PeerState> old) {
     Hold hold(*this);
+    std::unique_ptr<fabric::Link> link = std::move(opened);  // ends under the lock, wherever this ends
     std::shared_ptr<PeerState> peer = std::move(old);
     for (std::size_t i = 0; !peer && meeting.member && i < peers_.size(); ++i)  // a member that came back
         if (peers_[i]->member && peers_[i]->id == meeting.id && !peers_[i]->link) peer = peers_[i];
     if (!peer) peer = std::make_shared<PeerState>();
     const bool is_new = std::find(peers_.begin(), peers_.end(), peer) == peers_.end();
-    if (is_new && peers_.size() >= kPeersMax) {
-        link.reset();  // under the lock
+    if (is_new && peers_.size() >= kPeersMax)
         return fail(ErrorCode::overloaded,
                     "{} has {} peers, the most a node has at once; try again when some have left", name(), kPeersMax);
-    }
-    if (peer->linked() && !meeting.replace) {
-        link.reset();  // under the lock
-        return Adopted{peer, peer->meeting, false};
-    }
+    if (peer->linked() && !meeting.replace) return Adopted{peer, peer->meeting, false};
     if (peer->link && !peer->lost && peer->link->broken() == nullptr)
         peer->lost = Error(ErrorCode::disconnected, "it was met again");
     if (peer->link) clean_up(*peer);
@@ -186,12 +182,13 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     peer->triple = std::move(meeting.triple);
     peer->node_count = meeting.node_count;
     peer->has_residents = meeting.has_residents;
+    peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
     const bool foreign = !peer->member && !is_client(peer->id);
     if (!foreign)
         peer->back = peer->id;
     else if (peer->back == kNoNode)
         peer->back = kForeignBit | foreign_count_++;
-    if (foreign) foreign_[peer->back] = peer.get();
+    if (is_new) peers_.push_back(peer);  // before anything points to it, and memory is too short for more
     link->settled();
     peer->lane = link->lane();
     peer->link = std::move(link);
@@ -200,26 +197,36 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     peer->broken_since.reset();
     peer->meeting.store(++meetings_, std::memory_order_relaxed);
     peer->hang_up = std::move(meeting.hang_up);
-    peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
-    if (peer->member) {
-        if (members_.size() <= peer->id) members_.resize(peer->id + 1, nullptr);
-        members_[peer->id] = peer.get();
-        AbsentMembers::Met kept_for = absent_.met(peer->id, peer->process);
-        peer->sent_on = std::move(kept_for.sent_on);
+    try {
+        enter(*peer);
+    } catch (const std::bad_alloc&) {
+        lose_now(*peer, Error(ErrorCode::overloaded, "no memory"));
+        throw;
+    }
+    log().info("{}: met {} ({} lane)", name(), who(*peer), peer->lane);
+    wake_leader();
+    return Adopted{peer, peer->meeting, true};
+}
+
+// Where others find the peer by its id, and what was kept for it.
+void NodeCore::enter(PeerState& peer) {
+    if (is_client(peer.id)) {
+        clients_[peer.id] = &peer;
+    } else if (!peer.member) {
+        foreign_[peer.back] = &peer;
+    } else {
+        if (members_.size() <= peer.id) members_.resize(peer.id + 1, nullptr);
+        members_[peer.id] = &peer;
+        AbsentMembers::Met kept_for = absent_.met(peer.id, peer.process);
+        peer.sent_on = std::move(kept_for.sent_on);
         for (const ByteBuffer& kept : kept_for.frames) {
             wire::FrameHeader header;
             std::memcpy(&header, kept.data(), sizeof header);
             const Bytes body = Bytes(kept).subspan(wire::kHeaderBytes);
-            (void)send_or_cut(*peer, header, body.first(header.extra_bytes), body.subspan(header.extra_bytes));
+            (void)send_or_cut(peer, header, body.first(header.extra_bytes), body.subspan(header.extra_bytes));
         }
         end_orphans();
-    } else if (is_client(peer->id)) {
-        clients_[peer->id] = peer.get();
     }
-    if (is_new) peers_.push_back(peer);
-    log().info("{}: met {} ({} lane)", name(), who(*peer), peer->lane);
-    wake_leader();
-    return Adopted{peer, peer->meeting, true};
 }
 
 bool NodeCore::linked(const PeerState& peer) {
@@ -229,8 +236,11 @@ bool NodeCore::linked(const PeerState& peer) {
 
 void NodeCore::lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, const Error& why) {
     Hold hold(*this);
-    if (!peer->link || peer->lost || peer->meeting != meeting) return;
-    peer->lost = why;
+    if (peer->link && !peer->lost && peer->meeting == meeting) lose_now(*peer, why);
+}
+
+void NodeCore::lose_now(PeerState& peer, Error why) {
+    peer.lost = std::move(why);
     housekeeping_due_ = {};
     housekeeping_in_ = 1;
     wake_leader();

@@ -263,8 +263,7 @@ private:
         LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
         [[nodiscard]] bool runs_functions() const { return !turn.quiet && !holds_back; }
     };
-    // How a thread waits.
-    struct Manner {
+    struct Manner {               // how a thread waits
         bool quiet = false;       // it takes replies and parts, and runs no function on top of the one that it is in
         bool holds_back = false;  // as quiet, but it leads where others could: only for a short time
         LargeTurns::Turn* turn = nullptr;  // that it keeps meanwhile: others pass it while a function runs on top
@@ -488,8 +487,7 @@ private:
                                        Deadline deadline);
     [[nodiscard]] static Status no_frame_begun(const PeerState& peer);
     [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, Deadline deadline);
-    // A thread that waits for room in a mailbox.
-    struct RoomWait {
+    struct RoomWait {  // a thread that waits for room in a mailbox
         PeerState& peer;
         fabric::Traffic traffic;
         std::size_t bytes;  // of the frame
@@ -501,6 +499,8 @@ private:
     unsigned tell_of_room();
     void let_others(Lock& lock);
     [[nodiscard]] Error stopped() const;
+    void enter(PeerState& peer);
+    void lose_now(PeerState& peer, Error why);
     void clean_up(PeerState& peer);
     void fail_forwarded(PeerState& peer, const std::vector<Forwarded>& calls);
 

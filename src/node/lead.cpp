@@ -62,7 +62,8 @@ void NodeCore::give_lead(Lead& lead) {
 }
 
 // What has arrived first, and the fabric's progress where nothing has: spinning may just have made it.
-unsigned NodeCore::work(Lead& lead) {
+// What finds no memory is left as it is, and begun again in the next turn: it costs neither the lead nor the process.
+unsigned NodeCore::work(Lead& lead) try {
     attention_.store(false, std::memory_order_relaxed);
     unsigned handled = serve_all(lead);
     if (!lost(lead) && progress_is_due(handled)) {
@@ -81,6 +82,11 @@ unsigned NodeCore::work(Lead& lead) {
         }
     }
     return handled;
+} catch (const std::bad_alloc&) {
+    if (!lead.lock.owns_lock()) lead.lock.lock();
+    housekeeping_due_ = {};
+    housekeeping_in_ = 1;
+    return 1;
 }
 
 // Streams are read when nothing has come, and in between where functions take long: one busy peer must not keep others' frames
@@ -98,13 +104,17 @@ unsigned NodeCore::end_late_calls() {
     unsigned ended = 0;
     const TimePoint now = Clock::now();
     while (calls_.first_deadline() && *calls_.first_deadline() <= now) {
-        CallSlot* slot = calls_.flying(calls_.take_first());
-        if (slot == nullptr) continue;
+        CallSlot* slot = calls_.flying(calls_.first());
+        if (slot == nullptr) {
+            calls_.drop_first();
+            continue;
+        }
         const auto asked =
             std::find_if(peers_.begin(), peers_.end(), [slot](const auto& peer) { return peer.get() == slot->peer; });
         slot->end(Error(ErrorCode::timed_out,
                         fmt::format("{} gave no answer within the time that the call was given; it may have run",
                                     asked != peers_.end() ? who(**asked) : name())));
+        calls_.drop_first();  // not before it has ended, for which memory may be too short
         call_ended(*slot);
         ++ended;
     }

@@ -1,4 +1,8 @@
 // What a call must not do: ask for memory. And what a node does that is refused some.
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -22,9 +26,12 @@ thread_local bool on_the_way = false;
 std::atomic<std::size_t> too_much{std::numeric_limits<std::size_t>::max()};
 // Counts down with each of their allocations: the one that makes it 0 is refused. 0: none is.
 std::atomic<unsigned> refused_in{0};
+// The same, with every thread's.
+std::atomic<int> refused_to_any_in{0};
 }  // namespace
 
 void rove::test::asked_for(std::size_t bytes) {
+    if (refused_to_any_in > 0 && refused_to_any_in.fetch_sub(1) == 1) throw std::bad_alloc();
     if (on_the_way && bytes >= too_much) throw std::bad_alloc();
     if (on_the_way && refused_in > 0 && --refused_in == 0) throw std::bad_alloc();
     if (on_the_way && counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
@@ -172,6 +179,23 @@ TEST_F(NoMemory, CostsTheLinkWhoseCodeAskedForIt) {
     EXPECT_EQ(client.connect(server.address()).sync(fn<sum_long>, std::vector<unsigned char>(3, 2)), 6U);
 }
 
+// Whoever comes when there is none, the next one is let in.
+TEST_F(NoMemory, OneThatCannotBeLetInKeepsNobodyElseOut) {
+    const std::string path = server.address().substr(std::string_view("unix:").size());
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    for (int refused = 1; refused <= 12; ++refused) {
+        const int guest = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        refused_to_any_in = refused;
+        ASSERT_EQ(::connect(guest, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        refused_to_any_in = 0;
+        ::close(guest);
+        Node next(NodeOptions{.log = "off"});
+        EXPECT_NO_THROW(next.connect(server.address()).sync(fn<sixty_four>, 1)) << refused;
+    }
+}
+
 // A client whose thread is this one.
 class NoMemoryHere : public NoMemory {
 protected:
@@ -227,6 +251,39 @@ TEST_F(NoMemoryHere, ACallThatIsNotMadeForItDoesNotRun) {
         on_the_way = false;
         link.sync(fn<sixty_four>, 1);  // behind it
         if (!made) EXPECT_EQ(ran, before) << "without the allocation " << refused;
+    }
+    EXPECT_GT(refused, 2U) << "it asks for some";
+    EXPECT_LT(refused, kMost);
+}
+
+void rest() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+// Whoever waits for one node's answer finds another one gone, and no memory for what that takes.
+TEST_F(NoMemoryHere, WhatALostPeerTakesCostsNoOtherCall) {
+    constexpr unsigned kMost = 100;  // that it asks for
+    link.sync(fn<rest>);
+    unsigned refused = 1;
+    for (bool in_want = true; in_want && refused < kMost; ++refused) {
+        auto other = std::make_unique<Node>(
+            NodeOptions{.listen = "unix:" + (scratch() / "goes.sock").string(), .threads = 1, .log = "off"});
+        const Peer goes = caller.connect(other->address());
+        goes.sync(fn<count_run>);
+        Call<void> call = link.async(within(std::chrono::seconds(20)), fn<rest>);
+        std::thread ends([&other] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            other.reset();
+        });
+        on_the_way = true;
+        refused_in = refused;
+        EXPECT_NO_THROW(call.get()) << "without the allocation " << refused;
+        in_want = refused_in.exchange(0) == 0;
+        on_the_way = false;
+        ends.join();
+        EXPECT_NO_THROW(link.sync(within(std::chrono::seconds(20)), fn<count_run>)) << refused;
+        const Error why = error_of([&] { goes.sync(within(std::chrono::seconds(20)), fn<count_run>); });
+        EXPECT_EQ(why.code(), ErrorCode::disconnected) << refused << ": " << why.message();
     }
     EXPECT_GT(refused, 2U) << "it asks for some";
     EXPECT_LT(refused, kMost);

@@ -51,8 +51,8 @@ Control::Control(NodeCore& core) : core_(core), io_(std::make_unique<asio::io_co
 void Control::start_thread() {
     thread_ = std::thread([this] {
         for (;;) try {
-                io_->run();
-                return;
+                if (std::exchange(accepts_no_more_, false) && acceptor_->is_open()) accept();
+                if (io_->run_one() == 0) return;
             } catch (const std::exception& error) {  // out of memory, in a handler: the others go on
                 log().error("{}: the control thread: {}", core_.name(), error.what());
             }
@@ -100,7 +100,7 @@ Result<std::string> Control::listen(const std::string& text) {
             address = *parse_address(endpoint_text(acceptor_->local_endpoint()));
         }
         address_ = address.to_string();
-        spawn(accept_all(), "accepting connections");
+        accept();
         return address_;
     });
 }
@@ -157,7 +157,12 @@ asio::awaitable<void> Control::look_for_deadlocks() {
     }
 }
 
-asio::awaitable<void> Control::accept_all() {
+void Control::accept() {
+    spawn(accept_all(Accepting(&accepts_no_more_)), "accepting connections");
+}
+
+// Where memory is too short for the next accept this coroutine ends, past its own catch; the control thread begins another one.
+asio::awaitable<void> Control::accept_all(Accepting /*accepting*/) {
     for (bool told = false;;) {
         try {
             auto [error, socket] = co_await acceptor_->async_accept(*io_, kAwait);

@@ -136,7 +136,13 @@ private:
     [[nodiscard]] Result<std::shared_ptr<PeerState>> run_and_wait(
         asio::awaitable<Result<std::shared_ptr<PeerState>>> work, std::optional<TimePoint> deadline);
     void spawn(asio::awaitable<void> work, const char* what);
-    [[nodiscard]] asio::awaitable<void> accept_all();
+    // Its end says that nobody accepts any more. On the control thread.
+    struct Accepts {
+        void operator()(bool* no_more) const { *no_more = true; }
+    };
+    using Accepting = std::unique_ptr<bool, Accepts>;
+    void accept();
+    [[nodiscard]] asio::awaitable<void> accept_all(Accepting accepting);
     [[nodiscard]] asio::awaitable<void> look_for_deadlocks();
     void close_acceptor();
     [[nodiscard]] asio::awaitable<void> pause(std::chrono::milliseconds time);
@@ -191,6 +197,7 @@ private:
     // The control thread's; outlive the conversations, which hold places in them.
     ClientIndexes clients_;
     Strangers strangers_;
+    bool accepts_no_more_ = false;  // nor closed: memory was too short. The control thread's
     std::unique_ptr<asio::io_context> io_;
     std::optional<asio::executor_work_guard<asio::io_context::executor_type>> keep_;
     // By which others reach the thread while there is one; outlives this object.
