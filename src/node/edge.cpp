@@ -113,8 +113,6 @@ void rove_report_caught(const char* where) noexcept {
         throw;
     } catch (const std::exception& error) {
         rove::log().error("{} let {} out: {}", where, rove::demangled(typeid(error).name()), rove::words_of(error));
-    } catch (const abi::__forced_unwind&) {
-        rove::NodeCore::exit_thread(nullptr);
     } catch (...) {
         const std::type_info* type = abi::__cxa_current_exception_type();
         rove::log().error("{} let {} out", where,

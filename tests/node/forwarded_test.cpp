@@ -209,14 +209,14 @@ TEST_P(Forwarded, ThoseThatWaitForRoomCountToo) {
     EXPECT_TRUE(were_not_sent(ends.back())) << "it waited for room";
 }
 
-// The node that had sent them on answers them itself, or passes on an answer that does not come from where it sent them first.
-TEST_P(Forwarded, ThoseThatComeBackAreOverWhenTheyAreAnswered) {
+// By whom they were sent on to, by the node itself that had sent them on, or by way of another one.
+TEST_P(Forwarded, ThoseThatAreAnsweredAreOver) {
     const Joined nodes(on_fabric());
     Node node;
     const Peer peer = node.connect(nodes.first.address());
     const Entry along = Package::open(package("relay.c")).entry("relay_along");
     std::vector<RawCall> kept;  // so that no place in the caller's table is used again
-    for (const std::string& path : {std::string("\1\0", 2), std::string("\1\0\1", 3)})
+    for (const std::string& path : {std::string("\1"), std::string("\1\0", 2), std::string("\1\0\1", 3)})
         for (std::size_t i = 0; i <= SentOn::kMaxOfCaller; ++i) {
             kept.push_back(peer.call(along, bytes(path)));
             ASSERT_TRUE(kept.back().wait_for(std::chrono::seconds(20)));
