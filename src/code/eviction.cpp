@@ -79,7 +79,7 @@ Status CodeCache::State::check_pinned(const PackageCode& package, std::size_t mo
     return fail(
         ErrorCode::overloaded,
         "package {} takes {} bytes of code that cannot be evicted (it is pinned, or an interface), and {} has {} of at "
-        "most {}, half of its --code-budget: {}; give that node a larger one, or restart it",
+        "most {} (half of its --code-budget, or 1 MiB): {}; give that node a larger one, or restart it",
         package.store->manifest().name, bytes, options.node, held(Budget::pinned), pinned_bytes_max(),
         largest(pinned, [](const PackageCode& each) { return each.counted.code; }));
 }

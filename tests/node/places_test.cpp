@@ -111,7 +111,7 @@ TEST_F(UnprovenPlaces, AreGivenUpByWhoSaidNothingFirst) {
     EXPECT_EQ(strangers.count(), 3U);
 }
 
-// Those here are all of one process. Where that is enough time for a proof, none is from a process that has more than others.
+// All of these are of this process, and have said hello: the oldest goes, whether it has had its time or not.
 TEST_F(UnprovenPlaces, AreGivenUpByTheOldestOfOneOrigin) {
     for (const Duration proof_time : {Duration(std::chrono::hours(1)), Duration(0)}) {
         Strangers strangers(3, proof_time);
@@ -124,8 +124,7 @@ TEST_F(UnprovenPlaces, AreGivenUpByTheOldestOfOneOrigin) {
     }
 }
 
-// One from elsewhere, and then as many of one process as there are places: these push one another out, until it has had the time
-// to prove itself.
+// One comes from elsewhere, and then three of one process for three places. The one stays, until it has had its time.
 TEST_F(UnprovenPlaces, AreGivenUpByWhoHasHadItsTimeBeforeWhoComesInNumbers) {
     for (const bool has_had_its_time : {false, true}) {
         Strangers strangers(3, has_had_its_time ? Duration(0) : Duration(std::chrono::hours(1)));
