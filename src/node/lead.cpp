@@ -10,6 +10,7 @@
 #include "node/gathering.hpp"
 #include "node/names.hpp"
 #include "node/running.hpp"
+#include "rove/edge.h"
 
 namespace rove {
 
@@ -138,6 +139,8 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
             notify(argument);
         } catch (const abi::__forced_unwind&) {
             keep_thread(nullptr);
+        } catch (...) {  // of a coroutine that lets it out where it is resumed
+            rove_report_caught("what waited for a call");
         }
         stay_in_parent("a callback");
         lead.lock.lock();

@@ -1,10 +1,14 @@
 // async, sync, post; what comes back, and what goes wrong.
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <coroutine>
 #include <map>
+#include <new>
 #include <thread>
 #include <utility>
 
+#include "../node/soon.hpp"
 #include "nodes.hpp"
 
 namespace rove::test {
@@ -77,6 +81,35 @@ TEST_P(Api, FunctionsOfEveryKind) {
     EXPECT_EQ(peer().sync(fn<&Counter::plus>, Counter{5}, 4), 9);
     EXPECT_EQ(peer().sync(Counter{3}, 4), 12);
     EXPECT_EQ(peer().sync(Words{{"one", "three"}}, 1), 5U);
+}
+
+// A coroutine that lets its exceptions out where it is resumed; it is at its end then.
+struct LetsOut {
+    struct promise_type {
+        LetsOut get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+        std::suspend_never initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        void return_void() {}
+        void unhandled_exception() { throw; }
+    };
+    std::coroutine_handle<promise_type> handle;
+};
+int answer_late() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // not before it is waited for
+    return 1;
+}
+LetsOut throw_after(Call<int> call, std::atomic<bool>& resumed) {
+    (void)co_await call;
+    resumed = true;
+    throw std::bad_alloc();
+}
+
+TEST_P(Api, ACoroutineThatLetsAnExceptionOutHarmsNoOtherCall) {
+    std::atomic<bool> resumed = false;
+    const LetsOut thrower = throw_after(peer().async(fn<answer_late>), resumed);
+    EXPECT_TRUE(soon([&] { return resumed.load(); }));
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(peer().sync([](int x) { return x + 1; }, i), i + 1);
+    thrower.handle.destroy();
 }
 
 // `const auto&...` would take a Here as well, and count it.
