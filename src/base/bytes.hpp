@@ -113,8 +113,23 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
         both_ends.operator()<16>();
     else if (size >= 8 && size < 16)
         both_ends.operator()<8>();
+    else if (size >= 4 && size < 8)
+        both_ends.operator()<4>();
     else if (size > 0)
         std::memcpy(to, from, size);
+}
+
+// Fills the word that ends `size` bytes of whole words up with zeros. In place: memset takes 20 ns for them where the line has just been
+// written, for the C library stores them by a mask.
+inline void fill_last_word(std::byte* bytes, std::size_t size) {
+    std::byte* at = bytes + size;
+    const auto fill = [&at]<typename Part>(Part nothing) {
+        std::memcpy(at, &nothing, sizeof nothing);
+        at += sizeof nothing;
+    };
+    if (size % 2 != 0) fill(std::uint8_t{0});
+    if ((size + 1) / 2 % 2 != 0) fill(std::uint16_t{0});
+    if ((size + 3) / 4 % 2 != 0) fill(std::uint32_t{0});
 }
 
 }  // namespace rove

@@ -98,8 +98,7 @@ public:
         header.signal = key_ + ++sequence_;
         std::memcpy(at + sizeof header.signal, reinterpret_cast<const std::byte*>(&header) + sizeof header.signal,
                     wire::kHeaderBytes - sizeof header.signal);
-        if (const std::size_t odd = header.body_bytes % 8; odd != 0 && header.kind != wire::Kind::filler)
-            std::memset(at + wire::kHeaderBytes + header.body_bytes, 0, 8 - odd);
+        if (header.kind != wire::Kind::filler) fill_last_word(at + wire::kHeaderBytes, header.body_bytes);
         std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).store(header.signal, std::memory_order_release);
         const std::uint64_t lines = wire::lines_of(header);
         head_ += lines;
