@@ -3,7 +3,10 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "../api/nodes.hpp"
 #include "hand_made.hpp"
@@ -156,6 +159,72 @@ TEST_P(Healing, WhatAPeerMadeOfItsAnswersIsNotSentAgain) {
     const std::uint64_t meeting = here->meeting;
     for (int i = 0; i < 20; ++i) third.sync(fn<pass_on>, third_->id());
     EXPECT_EQ(here->meeting, meeting) << "it was sent what no node sends";
+}
+
+// Of those that had waited for room when they were sent on: they are in the mailbox, and their node may answer them.
+std::mutex kept_mutex;
+std::vector<rove_here*> kept;
+std::atomic<std::size_t> passed_on{0};
+void keep_there(Here& here, std::uint32_t to, const std::string& more) {
+    if (here.raw()->core->id() != to) {
+        std::vector<std::byte> arguments;
+        travel::Output out(arguments);
+        travel::write(out, to);
+        travel::write(out, more);
+        EXPECT_EQ(rove_forward(here.raw(), to, arguments.data(), arguments.size()), 0);
+        ++passed_on;
+        return;
+    }
+    const std::lock_guard lock(kept_mutex);
+    kept.push_back(rove_keep(here.raw()));
+}
+TEST_P(Healing, CallsThatHadWaitedForRoomAreAnsweredToo) {
+    NodeOptions lone = options(true);
+    lone.join = second_->address();
+    lone.own_thread = false;
+    Node last(lone);
+    const Peer second = first_->connect(second_->address());
+    const Peer from_second = second_->connect(last.address());
+    const std::string large(16 * 1024, 'x');
+    constexpr std::size_t kWaiting = 100, kBehind = 100;  // the mailbox holds some 60 of them
+    passed_on = 0;
+    kept.clear();
+    std::vector<Call<void>> calls;
+    for (std::size_t i = 0; i < kWaiting + kBehind; ++i)
+        calls.push_back(second.async(fn<keep_there>, last.id(), large));
+    ASSERT_TRUE(soon([&] { return passed_on == calls.size(); }));
+    ASSERT_TRUE(soon([&] {
+        (void)last.poll();
+        const std::lock_guard lock(kept_mutex);
+        return kept.size() == calls.size();
+    }));
+    const auto core = detail::Edge::core(from_second);
+    const std::shared_ptr<PeerState> cut = detail::Edge::state(from_second);
+    const std::uint64_t before = cut->meeting;
+    core->lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
+    ASSERT_TRUE(soon([&] {  // it is met again, and what could not be answered any more has failed
+        (void)last.poll();
+        return cut->meeting != before && core->linked(*cut);
+    }));
+    for (rove_here* const each : kept) {
+        (void)rove_reply(each, nullptr, 0);
+        rove_release(each);
+    }
+    kept.clear();
+    std::size_t lost = 0;
+    for (Call<void>& call : calls) {
+        ASSERT_TRUE(soon([&] {
+            (void)last.poll();
+            return call.done();
+        })) << "nobody answers";
+        try {
+            call.get();
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
+            ++lost;
+        }
+    }
+    EXPECT_LT(lost, kBehind / 4) << "only those may be whose places had not been given back yet";
 }
 
 // Asks another node, by its id, from a function.

@@ -1,0 +1,110 @@
+// Functions whose large arguments take long to be read.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "../api/nodes.hpp"
+#include "node/gathering.hpp"
+#include "node/here.hpp"
+#include "soon.hpp"
+
+namespace rove::test {
+
+// Travels as its bytes; the first of a payload's is made for as long as the test says.
+struct Heavy {
+    Heavy() = default;
+    explicit Heavy(std::uint64_t its_number) : number(its_number) {}
+    Heavy(const Heavy& other) : number(other.number) {
+        if (number != kFirst || !is_slow.load(std::memory_order_relaxed)) return;
+        ++begun;
+        while (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    Heavy& operator=(const Heavy&) = default;
+    ~Heavy() = default;
+
+    static constexpr std::uint64_t kFirst = 1;
+    static inline std::atomic<bool> is_slow{false};
+    static inline std::atomic<int> begun{0};
+    std::uint64_t number = 0;
+};
+
+}  // namespace rove::test
+
+template <>
+struct rove::migratable<rove::test::Heavy> {
+    static constexpr bool safe = true;
+};
+
+namespace rove::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::atomic<NodeCore*> core_of_server{nullptr};
+std::atomic<std::size_t> taken{0};
+std::atomic<int> noted{0};
+void note_server(Here& here) {
+    core_of_server = here.raw()->core;
+}
+void take(const std::vector<Heavy>& values) {
+    taken += values.size();
+}
+void note() {
+    ++noted;
+}
+std::vector<Heavy> heavy(std::size_t count) {
+    std::vector<Heavy> values;
+    values.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) values.emplace_back(Heavy::kFirst + i);
+    return values;
+}
+
+class SlowArguments : public OnFabrics {
+protected:
+    void SetUp() override {
+        OnFabrics::SetUp();
+        Heavy::is_slow = false;
+        Heavy::begun = noted = 0;
+        taken = 0;
+    }
+    void TearDown() override {
+        Heavy::is_slow = false;
+        OnFabrics::TearDown();
+    }
+    static constexpr std::size_t kCount = 50'000;
+};
+INSTANTIATE_TEST_SUITE_P(Fabrics, SlowArguments, testing::Values(FabricChoice::shm), fabric_name);
+
+// The function reads the mailbox itself, and is not there yet when its sender goes.
+TEST_P(SlowArguments, WhatArrivedBeforeItsSenderWentCounts) {
+    peer().sync(fn<note_server>);
+    NodeCore& core = *core_of_server;
+    const std::vector<Heavy> values = heavy(kCount);
+    auto goes = std::make_unique<Node>(options());
+    std::optional<Peer> to = goes->connect(server_->address());
+    ASSERT_TRUE(soon([&] {  // until it is read as it arrives: a thread of the node's may be on its way for some time
+        const std::uint64_t before = Gathering::done_on(core);
+        to->sync(fn<take>, values);
+        return Gathering::done_on(core) > before;
+    }));
+    to->sync(fn<note>);
+    taken = 0;
+    noted = 0;
+    Heavy::is_slow = true;
+    to->post(fn<take>, values);
+    to->post(fn<note>);
+    ASSERT_TRUE(soon([] { return Heavy::begun == 1; }));
+    ASSERT_EQ(Gathering::running_on(core), 1U);
+    to.reset();
+    goes.reset();
+    std::this_thread::sleep_for(300ms);  // in which the server would forget it
+    Heavy::is_slow = false;
+    EXPECT_TRUE(soon([] { return taken == kCount && noted == 1; })) << taken << ", " << noted;
+}
+
+}  // namespace
+}  // namespace rove::test
