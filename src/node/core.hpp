@@ -155,7 +155,7 @@ public:
     // False: it was shut down, or is inherited. Two relaxed loads.
     [[nodiscard]] bool is_usable() const { return !stopped_.load(std::memory_order_relaxed) && !is_inherited(); }
     [[nodiscard]] Error why_unusable() const;
-    // The node at that address, where it was not freed: for who knows it longer than any call of it lasts.
+    // The node at that address; null: it was freed. For callers that may keep the address for longer than the node lives.
     [[nodiscard]] static std::shared_ptr<NodeCore> living(const void* node);
     // Frees a node, or leaves it alone where it is inherited.
     struct Delete {

@@ -266,7 +266,7 @@ void allocate(rove_here* here, const void* payload, std::size_t size) {
     if (!bytes) return;
     const Result<MemoryTable::Place> place = here->core->memory().allocate(*bytes, here->call.node);
     if (!place) return end_with(here, Error(place.error().code(), here->core->name() + ": " + place.error().message()));
-    // It may have gone meanwhile, and what it owned been given back without this. (Where it goes from here on, with this.)
+    // The caller may have gone while this was made: all that it owned was freed without it. If it goes later, this is freed with the rest.
     if (!here->core->knows_owner(here->call.node)) here->core->memory().free(place->key);
     (void)rove_reply(here, &*place, sizeof *place);
 }

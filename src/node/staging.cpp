@@ -41,7 +41,7 @@ bool Staging::add(const wire::Part& part, Bytes bytes) {
 
 std::optional<LargeBytes> Staging::take(const wire::Staged& which) {
     const auto found = payloads_.find(which.number);
-    // Of none is one that a function reads itself, which has no place here and is counted all the same.
+    // One that a function reads itself is counted here, but has no place, so nothing can be taken.
     if (found == payloads_.end() || which.total_bytes == 0 || found->second.place.size() != which.total_bytes ||
         found->second.arrived != which.total_bytes)
         return std::nullopt;

@@ -44,7 +44,7 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::join_all(std::strin
             wanted = {.address = asked->redirect, .endpoints = std::move(there), .role = Role::join};
             continue;
         }
-        // Whom it was sent to has just ended, and the one that sent it there will learn that in a moment.
+        // The node that this one was sent on to has just ended. The one that sent it there learns that in a moment, and is asked again.
         if (redirects == 0 || asked.error().code() != ErrorCode::disconnected || Clock::now() >= limit)
             co_return tl::unexpected<Error>(asked.error());
         co_await pause(std::chrono::milliseconds(20));
