@@ -218,9 +218,10 @@ TEST_F(BudgetTest, WhatTheLeaderRunsIsNotEvicted) {
 // What lies there next is another function.
 TEST_F(BudgetTest, AFunctionIsFoundByItsAddressForAsLongAsItsCodeLiesThere) {
     CodeCache cache(options(Tiers::image, 1));
-    const auto own = cache.add_resident(FunctionId{{1}}, "own", reinterpret_cast<EntryPoint>(&note));
+    const EntryPoint resident = [](rove_here*, const void*, std::size_t) {};
+    const auto own = cache.add_resident(FunctionId{{1}}, "own", resident);
     ASSERT_TRUE(own);
-    EXPECT_EQ(cache.find(reinterpret_cast<EntryPoint>(&note)), *own);
+    EXPECT_EQ(cache.find(resident), *own);
     const std::vector<std::shared_ptr<PackageStore>> packages = {build("one.c", kCounter), build("two.c", kCounter)};
     for (int i = 0; i < 3; ++i)
         for (const auto& package : packages) {
