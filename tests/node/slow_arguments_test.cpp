@@ -1,4 +1,4 @@
-// Functions whose large arguments take long to be read.
+// Functions whose large arguments take long to be read: what their sender sent before it went still counts, and they are not long for it.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -53,6 +53,14 @@ void note_server(Here& here) {
 void take(const std::vector<Heavy>& values) {
     taken += values.size();
 }
+int add(int a, int b) {
+    return a + b;
+}
+std::atomic<const code::Function*> measured{nullptr};
+bool counted_as_long(Here& here, const std::vector<Heavy>& values) {
+    measured = here.raw()->function;
+    return here.raw()->function->pace.is_long() && !values.empty();
+}
 void note() {
     ++noted;
 }
@@ -104,6 +112,25 @@ TEST_P(SlowArguments, WhatArrivedBeforeItsSenderWentCounts) {
     std::this_thread::sleep_for(300ms);  // in which the server would forget it
     Heavy::is_slow = false;
     EXPECT_TRUE(soon([] { return taken == kCount && noted == 1; })) << taken << ", " << noted;
+}
+
+// It is handed over while it reads, for that takes longer than a function may that is not long.
+TEST_P(SlowArguments, AFunctionIsNotLongForThem) {
+    peer().sync(fn<note_server>);
+    NodeCore& core = *core_of_server;
+    const std::vector<Heavy> values = heavy(kCount);
+    Heavy::is_slow = true;
+    Call<bool> slow = peer().async(fn<counted_as_long>, values);
+    ASSERT_TRUE(soon([] { return Heavy::begun == 1; }));
+    EXPECT_EQ(peer().sync(fn<add>, 1, 2), 3) << "another thread leads from here on";
+    std::this_thread::sleep_for(50ms);
+    Heavy::is_slow = false;
+    (void)slow.get();
+    ASSERT_TRUE(soon([&] {
+        const NodeCore::Hold hold(core);
+        return measured.load()->pace.has_ended();
+    }));
+    EXPECT_FALSE(peer().sync(fn<counted_as_long>, values));
 }
 
 }  // namespace
