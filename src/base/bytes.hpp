@@ -119,8 +119,8 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
         std::memcpy(to, from, size);
 }
 
-// Fills the word that ends `size` bytes of whole words up with zeros. In place: memset takes 20 ns for them where the line has just been
-// written, for the C library stores them by a mask.
+// Fills the last word of `size` bytes up with zeros. Precondition: there is room for whole words of 8 bytes. In place: with memset a result
+// of four bytes took 20 ns longer to come back than one of eight.
 inline void fill_last_word(std::byte* bytes, std::size_t size) {
     std::byte* at = bytes + size;
     const auto fill = [&at]<typename Part>(Part nothing) {
