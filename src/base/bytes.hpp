@@ -119,8 +119,8 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
         std::memcpy(to, from, size);
 }
 
-// Fills the last word of `size` bytes up with zeros. Precondition: there is room for whole words of 8 bytes. In place: with memset a result
-// of four bytes took 20 ns longer to come back than one of eight.
+// Writes zeros behind `size` bytes up to the next multiple of 8. Not by memset, with which calls whose result has 4 bytes took 35 ns
+// longer than those with 8, of 160.
 inline void fill_last_word(std::byte* bytes, std::size_t size) {
     std::byte* at = bytes + size;
     const auto fill = [&at]<typename Part>(Part nothing) {
