@@ -6,7 +6,7 @@
 
 namespace rove::test {
 
-void asked_for(std::size_t bytes);  // the test's; it must not ask for memory itself
+void asked_for(std::size_t bytes);  // the test's; it must not ask for memory itself, and may throw std::bad_alloc
 
 }  // namespace rove::test
 
@@ -16,9 +16,11 @@ void* operator new(std::size_t size) {
     throw std::bad_alloc();
 }
 // Libraries use it, too, and give such memory back to the ordinary delete.
-void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept try {
     rove::test::asked_for(size);
     return std::malloc(size == 0 ? 1 : size);
+} catch (const std::bad_alloc&) {
+    return nullptr;
 }
 void operator delete(void* memory) noexcept {
     std::free(memory);
