@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -99,7 +100,8 @@ int add(int a, int b) {
 void wait_for_nap_on(Here& here) {
     here.caller().sync(fn<nap_on>);
 }
-void poll_for_nap_on(Here& here) {
+void poll_for_nap_on_if(Here& here, bool polls) {
+    if (!polls) return;
     const Call<void> call = here.caller().async(fn<nap_on>);
     while (!call.done()) sched_yield();
 }
@@ -189,29 +191,44 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadEndsThoseThatWaitBeneathIt) {
     stop = true;
 }
 
-// One that asks again and again whether its call has ended has a place among those that run long, which is another one's then.
+// One that asks again and again whether its call has ended has a place among those that run long, which is another one's then. Polls take
+// the lead, and run others on top of themselves, once each of the node's threads has one of them.
 TEST_P(FunctionForks, AFunctionThatEndsItsThreadGivesThePlacesBeneathItBack) {
-    NodeOptions one = options(true);
-    one.threads = 1;
-    Node server(one);
-    const Peer to = node_->connect(server.address());
-    napping = 0;
-    stop = true;
-    to.sync(within(30s), fn<poll_for_nap_on>);
-    to.sync(within(30s), fn<end_thread_if>, false);  // both are known to be short
+    NodeOptions wide = options(), two = options(true);
+    wide.threads = 8;  // it runs what the polls ask about
+    two.threads = 2;
+    Node server(two), client(wide);
+    const Peer to = client.connect(server.address());
+    to.sync(within(30s), fn<poll_for_nap_on_if>, false);
+    to.sync(within(30s), fn<end_thread_if>, false);             // both are known to be short
+    for (int i = 0; i < 3; ++i) to.sync(within(30s), fn<nap>);  // and this one to be long
     napping = 0;
     stop = false;
     std::vector<Call<void>> polls;
-    for (int i = 0; i < 2; ++i) polls.push_back(to.async(fn<poll_for_nap_on>));
-    for (int i = 0; i < 10'000 && napping < 2; ++i) std::this_thread::sleep_for(1ms);
-    ASSERT_EQ(napping, 2);
-    EXPECT_EQ(error_of([&] { to.sync(within(30s), fn<end_thread_if>, true); }).code(), ErrorCode::failed);
-    const std::size_t beneath = when_any(polls).get();
-    EXPECT_EQ(error_of([&] { polls[beneath].get(); }).code(), ErrorCode::failed);
+    for (int i = 0; i < 4; ++i) {  // threads of its own: those for long ones, and two more
+        polls.push_back(to.async(fn<poll_for_nap_on_if>, true));
+        for (int waits = 0; waits < 10'000 && napping <= i; ++waits) std::this_thread::sleep_for(1ms);
+        ASSERT_EQ(napping, i + 1);
+    }
+    const auto has_ended = [](const Call<void>& call) { return call.done(); };
+    for (int i = 0; i < 8 && std::none_of(polls.begin(), polls.end(), has_ended); ++i) {
+        EXPECT_EQ(error_of([&] { to.sync(within(30s), fn<end_thread_if>, true); }).code(), ErrorCode::failed);
+        std::this_thread::sleep_for(100ms);
+    }
+    const auto beneath = std::find_if(polls.begin(), polls.end(), has_ended);
+    ASSERT_NE(beneath, polls.end()) << "none was beneath it";
+    EXPECT_EQ(error_of([&] { beneath->get(); }).code(), ErrorCode::failed);
+    polls.erase(beneath);
     stop = true;
-    EXPECT_TRUE(polls[1 - beneath].wait_for(20s)) << "it is beneath that one as well, or ends now";
-    to.sync(within(30s), fn<nap>);
-    EXPECT_NO_THROW(to.sync(within(10s), fn<nap>)) << "known to run long, and nobody begins it";
+    for (const Call<void>& poll : polls) ASSERT_TRUE(poll.wait_for(20s));  // beneath that one as well, or it ends now
+    napping = 0;
+    stop = false;
+    const Call<void> other = to.async(fn<nap_on>);
+    for (int i = 0; i < 10'000 && napping < 1; ++i) std::this_thread::sleep_for(1ms);
+    ASSERT_EQ(napping, 1);
+    EXPECT_NO_THROW(to.sync(within(10s), fn<nap>)) << "one of two places is taken, and it does not begin";
+    stop = true;
+    EXPECT_TRUE(other.wait_for(20s));
 }
 
 // As many functions of one peer may have waited quietly, and not returned.
