@@ -224,7 +224,7 @@ unsigned NodeCore::serve_local(Lead& lead) {
         const Bytes body = Bytes(bytes).subspan(wire::kHeaderBytes);
         frame.extra = body.first(frame.header.extra_bytes);
         frame.payload = body.subspan(frame.header.extra_bytes);
-        local_bytes_ -= bytes.size();
+        local_bytes_ -= bytes_waiting(bytes.size());
         Taken taken = Taken::done;
         try {
             taken = on_call(nullptr, frame, lead);
@@ -232,7 +232,7 @@ unsigned NodeCore::serve_local(Lead& lead) {
             (void)end_with_error(frame.header, Error(ErrorCode::overloaded, "no memory"));
         }
         if (taken == Taken::parked) {
-            local_bytes_ += bytes.size();
+            local_bytes_ += bytes_waiting(bytes.size());
             local_.splice(local_.begin(), first);
             return handled;
         }

@@ -31,6 +31,10 @@ namespace rove {
 // that were sent on for it, and whoever answers those at another node hears nothing of what waits here.
 inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
 inline constexpr auto kTakenLately = std::chrono::seconds(1);
+// What a frame that waits counts for: beside its bytes it takes a place in the queue and of the allocator.
+constexpr std::size_t bytes_waiting(std::size_t frame_bytes) {
+    return frame_bytes + sizeof(ByteBuffer) + 2 * sizeof(void*);
+}
 // With so many bytes of replies to take no more calls of a peer's are begun: it takes replies as fast as it can, mostly, and functions
 // answer faster.
 inline constexpr std::size_t kBacklogBytes = kOutboxBytesMax / 8;

@@ -82,15 +82,16 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
             return {};
         }
     }
-    if (outbox_bytes_ + bytes > kAllOutboxBytesMax) cut_whom_most_waits_for(bytes);
-    if (outbox_is_full(peer, traffic, bytes))
+    const std::size_t waiting = bytes_waiting(bytes);
+    if (outbox_bytes_ + waiting > kAllOutboxBytesMax) cut_whom_most_waits_for(waiting);
+    if (outbox_is_full(peer, traffic, waiting))
         return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
                     who(peer), outbox_bytes);
     if (outbox.empty() && traffic == Traffic::replies) peer.took_replies_at = Clock::now();  // until here it took all
     outbox.push_back(waiting_frame(header, extra, payload));
     if (is_sent_on(peer, header)) remember_sent_on(peer, header, SentOn::kWaits);
-    outbox_bytes += bytes;
-    outbox_bytes_ += bytes;
+    outbox_bytes += waiting;
+    outbox_bytes_ += waiting;
     wake_leader();
     return {};
 }
@@ -134,8 +135,8 @@ unsigned NodeCore::flush(PeerState& peer) {
             peer.link->publish(traffic, header);
             if (is_sent_on(peer, header))
                 peer.sent_on.sent(forwarded(header, peer.link->lines_published(Traffic::calls)));
-            peer.outbox_bytes[index_of(traffic)] -= waiting.size();
-            outbox_bytes_ -= waiting.size();
+            peer.outbox_bytes[index_of(traffic)] -= bytes_waiting(waiting.size());
+            outbox_bytes_ -= bytes_waiting(waiting.size());
             outbox.pop_front();
             ++sent;
             if (traffic == Traffic::replies) peer.took_replies_at = Clock::now();
@@ -342,7 +343,7 @@ Status NodeCore::send_on(const Onward& onward) {
 
 Status NodeCore::send_to_self(const Onward& onward) {
     wire::FrameHeader header = onward.header;
-    const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + onward.payload.size();
+    const std::size_t bytes = bytes_waiting(wire::kHeaderBytes + sizeof(FunctionId) + onward.payload.size());
     if (local_bytes_ + bytes > kOutboxBytesMax)
         return fail(ErrorCode::overloaded, "{} bytes of calls to itself wait on {}, the most there may", local_bytes_,
                     name());
