@@ -263,7 +263,8 @@ TEST_P(CodeQuestionsInMemory, WhoAsksAgainAndAgainHasNoMoreWaitingThanOnePiece) 
             return try_write_frame(link, Traffic::replies, {.kind = Kind::need, .node = server.id()}, raw(need));
         }));
     ASSERT_TRUE(soon([&] { return back.counters().frames_received >= received + kQuestions; }));
-    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox_bytes[1]; }), wire::kFrameBytesMax);
+    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox[1].size(); }), 1U);
+    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox_bytes[1]; }), bytes_waiting(wire::kFrameBytesMax));
     EXPECT_FALSE(looks([](const PeerState& peer) { return peer.code_answers.empty(); }));
     EXPECT_TRUE(soon([&] {
         (void)asks.poll();
