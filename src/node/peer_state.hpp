@@ -31,7 +31,7 @@ namespace rove {
 // that were sent on for it, and whoever answers those at another node hears nothing of what waits here.
 inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
 inline constexpr auto kTakenLately = std::chrono::seconds(1);
-// What a frame that waits counts for: beside its bytes it takes a place in the queue and of the allocator.
+// What a waiting frame counts for: its bytes, its place in the queue, and what the allocator adds to it.
 constexpr std::size_t bytes_waiting(std::size_t frame_bytes) {
     return frame_bytes + sizeof(ByteBuffer) + 2 * sizeof(void*);
 }

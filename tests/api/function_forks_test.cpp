@@ -205,7 +205,7 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadGivesThePlacesBeneathItBack) {
     napping = 0;
     stop = false;
     std::vector<Call<void>> polls;
-    for (int i = 0; i < 4; ++i) {  // threads of its own: those for long ones, and two more
+    for (int i = 0; i < 4; ++i) {  // a node with two threads for long functions has two more of its own
         polls.push_back(to.async(fn<poll_for_nap_on_if>, true));
         for (int waits = 0; waits < 10'000 && napping <= i; ++waits) std::this_thread::sleep_for(1ms);
         ASSERT_EQ(napping, i + 1);
