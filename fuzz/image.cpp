@@ -20,7 +20,9 @@ rove::ByteBuffer sample() {
     image.relocations = {{Segment::block, Relocation::Kind::data, 0, 0, 8},
                          {Segment::block, Relocation::Kind::block, 8, 0, 16},
                          {Segment::data, Relocation::Kind::import, 0, 2, 16}};
-    image.symbols = {{Symbol::Kind::entry, Segment::block, 0, 16}, {Symbol::Kind::static_, Segment::data, 0, 0}};
+    image.symbols = {{Symbol::Kind::entry, Segment::block, 0, 16},
+                     {Symbol::Kind::static_, Segment::data, 0, 0},
+                     {Symbol::Kind::anchor, Segment::block, 0, 24}};
     return encode(image);
 }
 

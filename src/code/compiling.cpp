@@ -18,6 +18,27 @@ Status CodeCache::State::queue_compile(PackageCode& package) {
     return {};
 }
 
+// The address of each name by which the bitcode binds to what was loaded before it: its statics, and what the image has besides. The
+// image, if there is one, stays meanwhile.
+Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(
+    const PackageCode& package, const std::unordered_map<std::uint32_t, void*>& statics) const {
+    std::unordered_map<std::string, void*> names;
+    for (const auto& [number, address] : statics) names[fmt::format("{}{}", wire::kStaticPrefix, number)] = address;
+    if (!package.image) return names;
+    const wire::Manifest& manifest = package.store->manifest();
+    ROVE_TRY(const wire::Image image, read_image(package, *package.store->slice_index(host_triple(), Form::image)));
+    for (const wire::Symbol& each : image.symbols) {
+        void* address = package.image->address(each.segment, each.offset);
+        if (each.kind == wire::Symbol::Kind::anchor)
+            names[fmt::format("{}{}", wire::kAnchorPrefix, each.index)] = address;
+        else if (each.kind == wire::Symbol::Kind::entry && each.index < manifest.entries.size())
+            names[manifest.entries[each.index]] = address;
+        else if (each.kind == wire::Symbol::Kind::exported && each.index < manifest.exports.size())
+            names[manifest.exports[each.index]] = address;
+    }
+    return names;
+}
+
 // Compiles with the lock free; the package cannot be evicted or forgotten meanwhile.
 Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCode& package, Lock& lock) {
     using Compiled = Result<std::unique_ptr<jit::CompiledModule>>;
@@ -27,6 +48,7 @@ Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCo
         ROVE_CHECK(open_libraries(package));
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));
+        ROVE_TRY(const auto names, names_in_image(package, statics));
         ROVE_TRY(jit::Engine * compiler, engine());
         return compiler->compile(
             {.name = package.functions.size() == 1 ? package.functions.front()->name : package.store->manifest().name,
@@ -36,10 +58,10 @@ Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCo
                  lacks_names = lacks_names || address == nullptr;
                  return address;
              },
-             .static_address = [&](std::size_t n) -> void* {
-                 const auto place = statics.find(static_cast<std::uint32_t>(n));
-                 if (place != statics.end()) return place->second;
-                 own_statics = true;
+             .in_image = [&](std::string_view name) -> void* {
+                 const auto there = names.find(std::string(name));
+                 if (there != names.end()) return there->second;
+                 own_statics = own_statics || name.starts_with(wire::kStaticPrefix);
                  return nullptr;
              }});
     });

@@ -195,11 +195,13 @@ private:
             if (found == names.end()) return std::nullopt;
             return wire::Symbol{kind, wire::Segment::block, static_cast<std::uint32_t>(found - names.begin()), 0};
         };
-        if (symbol.name.starts_with(wire::kStaticPrefix)) {
-            wire::Symbol place{wire::Symbol::Kind::static_, wire::Segment::data, 0, 0};
-            const char* first = symbol.name.data() + wire::kStaticPrefix.size();
+        using Kind = wire::Symbol::Kind;
+        for (const auto& [prefix, kind] :
+             {std::pair(wire::kStaticPrefix, Kind::static_), std::pair(wire::kAnchorPrefix, Kind::anchor)}) {
+            if (!symbol.name.starts_with(prefix)) continue;
+            wire::Symbol place{kind, wire::Segment::block, 0, 0};
             const char* last = symbol.name.data() + symbol.name.size();
-            if (std::from_chars(first, last, place.index).ptr == last) return place;
+            if (std::from_chars(symbol.name.data() + prefix.size(), last, place.index).ptr == last) return place;
         }
         if (const auto entry = numbered(wire::Symbol::Kind::entry, request_.entries)) return entry;
         return numbered(wire::Symbol::Kind::exported, request_.exports);
@@ -212,8 +214,7 @@ private:
         std::unordered_map<std::string, std::uint64_t> marks;
         for (const ElfSymbol& symbol : symbols) {
             const std::uint64_t value = symbol.entry.st_value;
-            if (symbol.name.starts_with("rove.") && !symbol.name.starts_with(wire::kStaticPrefix))
-                marks[symbol.name] = value - block_.address;
+            if (symbol.name.starts_with("rove.") && !known(symbol)) marks[symbol.name] = value - block_.address;
             if (symbol.entry.st_shndx == SHN_UNDEF) continue;
             // A name that the linker makes up (__ehdr_start) means a place in an ELF file, which an image is not.
             if (std::find(request_.imports.begin(), request_.imports.end(), symbol.name) != request_.imports.end())

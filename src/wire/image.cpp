@@ -149,7 +149,7 @@ Result<Relocation> take_relocation(Reader& in) {
 Result<Symbol> take_symbol(Reader& in) {
     Symbol each;
     const auto bits = in.number<std::uint8_t>();
-    if (bits > 5) return fail(ErrorCode::invalid, "image: a symbol of unknown kind");
+    if (bits > 7) return fail(ErrorCode::invalid, "image: a symbol of unknown kind");
     each.kind = static_cast<Symbol::Kind>(bits >> 1U);
     each.segment = static_cast<Segment>(bits & 1U);
     each.index = in.number<std::uint32_t>();

@@ -27,13 +27,14 @@ struct Relocation {
     friend bool operator==(const Relocation&, const Relocation&) = default;
 };
 
-// A place in the image with a meaning: an entry point, an exported name of an interface, or a writable static that the
-// bitcode form binds to by name.
+// A place in the image with a meaning: an entry point, an exported name of an interface, or what the bitcode form binds to by
+// name: a writable static, or an anchor, which is a function or constant whose address the code may keep or compare.
 struct Symbol {
-    enum class Kind : std::uint8_t { entry = 0, exported = 1, static_ = 2 };
+    enum class Kind : std::uint8_t { entry = 0, exported = 1, static_ = 2, anchor = 3 };
     Kind kind = Kind::entry;
     Segment segment = Segment::block;
-    std::uint32_t index = 0;  // into Manifest::entries or ::exports; n of "rove.static.n" for static_
+    std::uint32_t index =
+        0;  // into Manifest::entries or ::exports; n of "rove.static.n" for static_, of "rove.anchor.n" for anchor
     std::uint32_t offset = 0;
     friend bool operator==(const Symbol&, const Symbol&) = default;
 };
@@ -59,6 +60,8 @@ inline constexpr std::uint32_t kImageDataBytesMax = 64U * 1024 * 1024;
 
 // The prefix of the names that writable statics bear in the bitcode form, one number each from 0.
 inline constexpr std::string_view kStaticPrefix = "rove.static.";
+// And those of anchors that are not entries or exports.
+inline constexpr std::string_view kAnchorPrefix = "rove.anchor.";
 // What shipped C++ calls __dso_handle, in both forms: under its own name the linker would define it, as the address where
 // an ELF file would begin.
 inline constexpr std::string_view kDsoHandle = "rove.dso_handle";

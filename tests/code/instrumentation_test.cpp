@@ -88,7 +88,7 @@ protected:
                      {.name = "sample",
                       .bitcode = bitcode,
                       .resolve = [](std::string_view name) { return dlsym(RTLD_DEFAULT, std::string(name).c_str()); },
-                      .static_address = {}}));
+                      .in_image = {}}));
         compiled->run_constructors();
         auto* function = reinterpret_cast<int (*)(int)>(compiled->find("measure"));
         if (function == nullptr) return fail(ErrorCode::failed, "measure is not there");

@@ -68,12 +68,12 @@ protected:
         return engine_->prepare({triple, std::move(modules), interface});
     }
     Result<std::unique_ptr<CompiledModule>> compile(const ByteBuffer& bitcode,
-                                                    const std::function<void*(std::size_t)>& statics = {}) {
+                                                    const std::function<void*(std::string_view)>& in_image = {}) {
         CompileRequest request;
         request.name = "sample";
         request.bitcode = bitcode;
         request.resolve = find_here;
-        request.static_address = statics;
+        request.in_image = in_image;
         return engine_->compile(request);
     }
     // Prepared, compiled and constructed; null after a failed expectation.
@@ -128,7 +128,10 @@ TEST_F(JitTest, CodeCountsInItsOwnStaticsOrInThoseItIsGiven) {
     EXPECT_GT((*own)->code_bytes(), 0u);
 
     std::array<std::array<int, 8>, 2> shared{};
-    const auto lend = [&](std::size_t n) -> void* { return n < 2 ? shared[n].data() : nullptr; };
+    const auto lend = [&](std::string_view name) -> void* {
+        if (name == "rove.static.0") return shared[0].data();
+        return name == "rove.static.1" ? shared[1].data() : nullptr;
+    };
     for (int round = 1; round <= 2; ++round) {  // the second compile goes on where the first stopped
         const auto borrowed = compile(prepared->bitcode, lend);
         ASSERT_TRUE(borrowed) << borrowed.error().message();
@@ -203,12 +206,30 @@ TEST_F(JitTest, WhatKeepsAnAddressIsPinned) {
          "int e(int n) { if (n) kept = n > 5 ? f : g; return kept ? kept(n) : 0; }"},
         {"text.c",
          "static const char* kept; ROVE_ENTRY int e(int n) { if (n) kept = \"text\"; return kept ? kept[n] : 0; }"},
+        {"label.c",
+         "static void *kept; ROVE_ENTRY int e(int n) { if (!kept) kept = n > 5 ? &&a : &&b; goto *kept; a: return 1; "
+         "b: "
+         "return 2; }"},
+        {"environment.c", "#include <stdlib.h>\nROVE_ENTRY int e(int n) { return n + putenv(\"ROVE_SAMPLE=1\"); }"},
+        {"log.c", "#include <syslog.h>\nROVE_ENTRY int e(int n) { openlog(\"sample\", 0, LOG_USER); return n; }"},
         {"destructor.cpp",
          "#include <string>\nstatic std::string s(100, 'x'); ROVE_ENTRY int e(int n) { return s[n]; }"}};
     for (const auto& [name, text] : pinned) {
         const auto prepared = prepare({bitcode_of(name, text)});
         ASSERT_TRUE(prepared) << prepared.error().message();
         EXPECT_TRUE(prepared->pinned) << name;
+    }
+    // What is read while the call lasts, or jumped to, is not kept.
+    const std::map<std::string, std::string> free = {{"read.c",
+                                                      "#include <string.h>\nROVE_ENTRY int e(int n) { char *volatile "
+                                                      "at = (char *)&n; return strcmp(at, \"text\"); }"},
+                                                     {"jump.c",
+                                                      "ROVE_ENTRY int e(int n) { static void *const to[] = {&&a, &&b}; "
+                                                      "goto *to[n & 1]; a: return 1; b: return 2; }"}};
+    for (const auto& [name, text] : free) {
+        const auto prepared = prepare({bitcode_of(name, text)});
+        ASSERT_TRUE(prepared) << prepared.error().message();
+        EXPECT_FALSE(prepared->pinned) << name;
     }
 }
 

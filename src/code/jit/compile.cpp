@@ -17,10 +17,10 @@
 #include <tuple>
 
 #include "base/made_once.hpp"
+#include "code/jit/anchors.hpp"
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/read_module.hpp"
-#include "wire/image.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -124,11 +124,6 @@ void leave_session(const Session* session) {
     if (shared.kept == session) shared.kept = nullptr;
 }
 
-// Where static n lives already, or null.
-void* static_at(const CompileRequest& request, std::size_t number) {
-    return request.static_address ? request.static_address(number) : nullptr;
-}
-
 // What a compile asks for while it links; empty afterwards.
 struct Names {
     const CompileRequest* request = nullptr;
@@ -155,10 +150,8 @@ public:
 
 private:
     [[nodiscard]] void* find(const std::string& name) const {
-        std::size_t number = 0;
-        if (llvm::StringRef rest = name; rest.consume_front(wire::kStaticPrefix) && !rest.getAsInteger(10, number))
-            return static_at(*names_->request, number);
-        return names_->request->resolve(name);
+        void* borrowed = find_borrowed(name, names_->request->in_image);
+        return borrowed != nullptr ? borrowed : names_->request->resolve(name);
     }
     std::shared_ptr<Names> names_;
 };
@@ -191,20 +184,6 @@ private:
     orc::LLJIT& jit_;
     orc::JITDylib& library_;
 };
-
-// Statics that live elsewhere already become mere names.
-void borrow_statics(llvm::Module& module, const CompileRequest& request) {
-    for (llvm::GlobalVariable& variable : module.globals()) {
-        llvm::StringRef rest = variable.getName();
-        std::size_t number = 0;
-        if (variable.isDeclaration() || !rest.consume_front(wire::kStaticPrefix) || rest.getAsInteger(10, number))
-            continue;
-        if (static_at(request, number) == nullptr) continue;
-        variable.setInitializer(nullptr);
-        variable.setSection("");
-        variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
-    }
-}
 
 // Gives the module's constructors names of their own, in the order in which they are to run.
 std::vector<std::string> name_constructors(llvm::Module& module) {
@@ -271,9 +250,9 @@ Result<Generated> generate(const CompileRequest& request, const Session& session
     module->setDataLayout(session.jit->getDataLayout());
     leave_out_instrumentation(*module);
     if (const Status can = check_compilable(*module); !can) return prefixed(can.error(), request.name);
-    borrow_statics(*module, request);
     Generated generated;
     generated.constructors = name_constructors(*module);
+    borrow_from_image(*module, request.in_image);
     generated.names = defined_names(*module);
     orc::JITTargetMachineBuilder builder = session.machine;
     auto machine = builder.createTargetMachine();  // one for each compile, so that threads may compile at once

@@ -33,8 +33,7 @@ public:
                                                    .interface = false,
                                                    .entries = {"warm"},
                                                    .object = false});
-        if (prepared)
-            (void)compile({.name = "warm", .bitcode = prepared->bitcode, .resolve = {}, .static_address = {}});
+        if (prepared) (void)compile({.name = "warm", .bitcode = prepared->bitcode, .resolve = {}, .in_image = {}});
     }
     Result<std::vector<Extracted>> extract(const ExtractRequest& request) override { return jit::extract(request); }
 };

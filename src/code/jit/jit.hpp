@@ -33,13 +33,14 @@ struct CompileRequest {
     Bytes bitcode;     // one module; checked by LLVM's reader and verifier before it is believed
     // The address of an undefined name, or null when it is nowhere (then compile fails and lists every such name).
     std::function<void*(std::string_view)> resolve;
-    // The address of writable static n, or null: the module's own definition is used.
-    std::function<void*(std::size_t)> static_address;
+    // The address of what the package's image, if it is loaded, has under that name (wire/image.hpp), or null: the module's own is
+    // used.
+    std::function<void*(std::string_view)> in_image;
 };
 
 // What rove build needs of LLVM: joins modules, keeps `ROVE_ENTRY` functions (and with `interface` every default-visible
-// definition), optimises once, makes writable globals external as rove.static.n, strips pinned CPUs, and gives both the
-// bitcode to ship and an object file for the image.
+// definition), optimises once, makes writable globals external as rove.static.n and anchors as rove.anchor.n, strips pinned
+// CPUs, and gives both the bitcode to ship and an object file for the image.
 struct PrepareRequest {
     std::string triple;
     std::vector<ByteBuffer> modules;  // bitcode of each source, compiled with -Xclang -disable-llvm-passes at -O2

@@ -4,6 +4,7 @@
 #include <llvm/Linker/Linker.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include "code/jit/anchors.hpp"
 #include "code/jit/emit.hpp"
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
@@ -65,6 +66,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     inline_early(*module);
     optimise(*module, *machine);
     free_statics(*module, prepared.exports, prepared.statics);
+    name_anchors(*module);
     reach_through_got(*module);
     prepared.pinned = must_stay(*module);
     prepared.image_obstacle = image_obstacle(*module);

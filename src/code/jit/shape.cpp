@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "code/jit/anchors.hpp"
 #include "wire/image.hpp"
 
 namespace rove::code::jit {
@@ -37,10 +38,18 @@ bool is_static(const llvm::GlobalVariable& variable) {
            !variable.getName().starts_with("llvm.");
 }
 
+// What of C's library goes on reading what it was given, once it has returned.
+bool keeps_argument(const llvm::CallBase& call) {
+    static constexpr llvm::StringLiteral keepers[] = {"openlog", "putenv"};
+    const llvm::Function* callee = call.getCalledFunction();
+    return callee != nullptr && callee->isDeclaration() && llvm::is_contained(keepers, callee->getName());
+}
+
 // Whether the address of something in the block escapes by this use: kept in memory, or for functions anything but a call.
 bool escapes(const llvm::Use& use, bool function) {
     const llvm::User* user = use.getUser();
-    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return function && !call->isCallee(&use);
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user))
+        return function ? !call->isCallee(&use) : keeps_argument(*call);
     if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return store->getValueOperand() == use.get();
     if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user)) {
         if (variable->getName().starts_with("llvm.")) return false;
@@ -244,6 +253,7 @@ bool must_stay(const llvm::Module& module) {
     for (const llvm::Function& function : module)
         if (!function.isDeclaration() && escaping(function, true)) return true;
     const bool keeps = keeps_pointers(module);
+    if (keeps && std::any_of(module.begin(), module.end(), has_label_values)) return true;
     for (const llvm::GlobalVariable& variable : module.globals()) {
         if (variable.isThreadLocal()) return true;
         if (variable.isDeclaration() || !variable.isConstant()) continue;

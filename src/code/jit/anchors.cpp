@@ -1,0 +1,128 @@
+#include "code/jit/anchors.hpp"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "wire/image.hpp"
+
+namespace rove::code::jit {
+namespace {
+
+// What a function's address in the image is called in a module that has code of its own for it.
+constexpr llvm::StringRef kAddressPrefix = "rove.address.";
+
+template <typename Test>
+bool any_use(const llvm::Value& value, const Test& test) {
+    return std::any_of(value.use_begin(), value.use_end(), test);
+}
+
+// Any use but a call. What is done with it then is not followed: it may be compared in the next function, or the next call.
+bool takes_function_address(const llvm::Use& use) {
+    const llvm::User* user = use.getUser();
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return !call->isCallee(&use);
+    if (llvm::isa<llvm::Instruction>(user)) return true;
+    // A personality routine, a label of the function, or its second name, whose own uses name_anchors has made uses of the function.
+    if (llvm::isa<llvm::Function, llvm::BlockAddress, llvm::GlobalAlias>(user)) return false;
+    if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
+        return !variable->getName().starts_with("llvm.");
+    return any_use(*user, takes_function_address);  // a constant expression, or a part of an aggregate
+}
+
+// Any use but reading what is there, by the code itself or by a callee that says that it does not keep (or compare) the pointer.
+bool takes_constant_address(const llvm::Use& use) {
+    const llvm::User* user = use.getUser();
+    if (llvm::isa<llvm::LoadInst>(user)) return false;
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user))
+        return !call->isArgOperand(&use) || !call->doesNotCapture(call->getArgOperandNo(&use));
+    if (llvm::isa<llvm::Instruction>(user) && !llvm::isa<llvm::GetElementPtrInst>(user)) return true;
+    if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
+        return !variable->getName().starts_with("llvm.");
+    return any_use(*user, takes_constant_address);
+}
+
+bool is_constant(const llvm::GlobalVariable& variable) {
+    return !variable.isDeclaration() && variable.isConstant() && !variable.isThreadLocal() &&
+           !variable.getName().starts_with("llvm.");
+}
+
+bool is_anchor(const llvm::Function& function) {
+    return any_use(function, takes_function_address) || has_label_values(function);
+}
+
+// Found by the linker and by whoever asks the module for the name, and reached directly from inside.
+void name(llvm::GlobalValue& value, std::size_t number) {
+    value.setName(std::string(wire::kAnchorPrefix) + std::to_string(number));
+    value.setLinkage(llvm::GlobalValue::ExternalLinkage);
+    value.setVisibility(llvm::GlobalValue::HiddenVisibility);
+    value.setDSOLocal(true);
+}
+
+// Somewhere else in memory, at any distance.
+void make_far(llvm::GlobalObject& object) {
+    object.setLinkage(llvm::GlobalValue::ExternalLinkage);
+    object.setVisibility(llvm::GlobalValue::DefaultVisibility);
+    object.setDSOLocal(false);
+    object.setComdat(nullptr);
+    object.setSection("");
+    if (auto* function = llvm::dyn_cast<llvm::Function>(&object)) function->addFnAttr(llvm::Attribute::NonLazyBind);
+}
+
+// What others may know by its name, and the image therefore too.
+bool is_known(const llvm::GlobalValue& value) {
+    return !value.isDeclaration() && !value.hasLocalLinkage() && !value.isThreadLocal();
+}
+
+}  // namespace
+
+bool has_label_values(const llvm::Function& function) {
+    return std::any_of(function.begin(), function.end(),
+                       [](const llvm::BasicBlock& block) { return block.hasAddressTaken(); });
+}
+
+void name_anchors(llvm::Module& module) {
+    for (llvm::GlobalAlias& alias : module.aliases())
+        if (auto* function = llvm::dyn_cast<llvm::Function>(alias.getAliasee()->stripPointerCasts()))
+            alias.replaceUsesWithIf(function, takes_function_address);
+    std::size_t anchors = 0;
+    for (llvm::Function& function : module)
+        if (!function.isDeclaration() && function.hasLocalLinkage() && is_anchor(function)) name(function, anchors++);
+    for (llvm::GlobalVariable& variable : module.globals())
+        if (is_constant(variable) && variable.hasLocalLinkage() && any_use(variable, takes_constant_address))
+            name(variable, anchors++);
+}
+
+void borrow_from_image(llvm::Module& module, const std::function<void*(std::string_view)>& in_image) {
+    if (!in_image) return;
+    for (llvm::GlobalVariable& variable : module.globals()) {
+        if (!is_known(variable) || in_image(variable.getName()) == nullptr) continue;
+        variable.setInitializer(nullptr);
+        make_far(variable);
+    }
+    std::vector<llvm::Function*> functions;  // those that follow are added at the end of the module
+    for (llvm::Function& function : module)
+        if (is_known(function) && in_image(function.getName()) != nullptr) functions.push_back(&function);
+    for (llvm::Function* function : functions) {
+        if (has_label_values(*function)) {
+            function->deleteBody();
+            make_far(*function);
+        } else if (any_use(*function, takes_function_address)) {
+            llvm::Function* address =
+                llvm::Function::Create(function->getFunctionType(), llvm::GlobalValue::ExternalLinkage,
+                                       kAddressPrefix + function->getName(), module);
+            function->replaceUsesWithIf(address, takes_function_address);
+        }
+    }
+}
+
+void* find_borrowed(std::string_view name, const std::function<void*(std::string_view)>& in_image) {
+    if (!in_image) return nullptr;
+    llvm::StringRef of = name;
+    (void)of.consume_front(kAddressPrefix);
+    return in_image(of);
+}
+
+}  // namespace rove::code::jit

@@ -1,0 +1,28 @@
+// One address for each thing, whichever form of the code runs.
+//
+// A package's bitcode is compiled while its image runs, and takes over the image's statics. What the image has put into them, or into
+// memory that they lead to, may be addresses of its functions, constants and labels; a second copy of these has other addresses, which
+// no longer compare equal, and a label of one copy means nothing in the other. So whatever has an address that the code could keep or
+// compare is an *anchor*: it has a name that both forms know, and the bitcode uses the image's.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <string_view>
+
+namespace rove::code::jit {
+
+// Gives each anchor that has no name for others yet (entries and exports do) the name rove.anchor.n.
+void name_anchors(llvm::Module& module);
+// Whether a function's labels are used as values, as in `goto *next`.
+[[nodiscard]] bool has_label_values(const llvm::Function& function);
+
+// Makes mere names of all that the image has already: statics, exported variables, constants that are anchors, and the functions whose
+// labels are values. Of other functions the module keeps its own code for calling, while their addresses are the image's.
+// `in_image` gives the address of a name in the image, or null.
+void borrow_from_image(llvm::Module& module, const std::function<void*(std::string_view)>& in_image);
+// Where an undefined name of such a module is in the image, or null.
+[[nodiscard]] void* find_borrowed(std::string_view name, const std::function<void*(std::string_view)>& in_image);
+
+}  // namespace rove::code::jit
