@@ -24,6 +24,10 @@ constexpr std::size_t kMappedBytesMin = 16 * 1024;
 // Pages are made when memory is allocated, up to here: a fault takes longer than to fill the page.
 constexpr std::size_t kPopulateBytesMax = 64UL * 1024 * 1024;
 
+tl::unexpected<Error> no_memory(std::uint64_t bytes) {
+    return fail(ErrorCode::overloaded, "{} bytes: this machine has no memory for them", bytes);
+}
+
 }  // namespace
 
 Block::~Block() {
@@ -58,10 +62,10 @@ Result<std::shared_ptr<BlockOwner>> MemoryTable::take_room(std::uint64_t bytes, 
     if (known != owners_.end() && known->second->blocks >= kBlocksOfPeerMax)
         return fail(ErrorCode::overloaded, "{} bytes: {} has {} buffers here, the most that one may", bytes,
                     who(node, {}), known->second->blocks);
-    std::shared_ptr<BlockOwner>& owner = owners_[node];
-    if (!owner) {
-        owner = std::make_shared<BlockOwner>();
+    std::shared_ptr<BlockOwner> owner = known != owners_.end() ? known->second : std::make_shared<BlockOwner>();
+    if (known == owners_.end()) {
         owner->node = node;
+        owners_.emplace(node, owner);
     }
     ++owner->blocks;
     bytes_ += bytes;
@@ -101,7 +105,7 @@ Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId own
     const auto give_back = [&] {
         const std::lock_guard lock(mutex_);
         give_room_back(*block->owner_, bytes, may_map);
-        return fail(ErrorCode::overloaded, "{} bytes: this machine has no memory for them", bytes);
+        return no_memory(bytes);
     };
     if (may_map) {
         block->file_ = memfd_create("rove-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -137,13 +141,24 @@ Result<MemoryTable::Place> MemoryTable::allocate(std::uint64_t bytes, NodeId own
     do {
         randombytes_buf(&place.key, sizeof place.key);
     } while (place.key == 0 || blocks_.contains(place.key));
+    // What asks for memory comes before anything that would have to be undone.
+    std::list<std::uint64_t> owned, unmapped;
+    try {
+        owned.push_back(place.key);
+        if (block->file_ >= 0) unmapped.push_back(place.key);
+        blocks_.emplace(place.key, block);
+    } catch (const std::bad_alloc&) {
+        give_room_back(of, bytes, may_map);
+        return no_memory(bytes);
+    }
     if (may_map && block->heap_) --mappings_;
     if (block->file_ >= 0) {
         if (unmapped_.size() >= unmapped_max_) close_file(*blocks_.at(unmapped_.front()));
-        block->unmapped_ = unmapped_.insert(unmapped_.end(), place.key);
+        block->unmapped_ = unmapped.begin();
+        unmapped_.splice(unmapped_.end(), unmapped);
     }
-    block->owned_ = of.keys.insert(of.keys.end(), place.key);
-    blocks_[place.key] = std::move(block);
+    block->owned_ = owned.begin();
+    of.keys.splice(of.keys.end(), owned);
     return place;
 }
 
