@@ -6,6 +6,8 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <vector>
 
 #include "choices.hpp"
 #include "commands.hpp"
@@ -94,6 +96,33 @@ Reply one_call(const Peer& peer, const Entry& entry, std::span<const std::byte> 
     }
 }
 
+// The times of calls; of more than fit a sample, in which each has the same chance of a place (Vitter's algorithm R).
+class Latencies {
+public:
+    void add(double us) {
+        if (seen_++ == 0) first_ = us;
+        if (sample_.size() < kSampleMax) {
+            sample_.push_back(us);
+            return;
+        }
+        const auto at = std::uniform_int_distribution<std::uint64_t>(0, seen_ - 1)(random_);
+        if (at < kSampleMax) sample_[at] = us;
+    }
+    [[nodiscard]] double first() const { return first_; }
+    [[nodiscard]] double median() {
+        const auto middle = sample_.begin() + static_cast<std::ptrdiff_t>(sample_.size() / 2);
+        std::nth_element(sample_.begin(), middle, sample_.end());
+        return *middle;
+    }
+
+private:
+    static constexpr std::size_t kSampleMax = std::size_t{1} << 20U;
+    double first_ = 0;
+    std::uint64_t seen_ = 0;
+    std::vector<double> sample_;
+    std::mt19937_64 random_{std::random_device()()};
+};
+
 void run_call(const Arguments& arguments) {
     const std::size_t colon = arguments.function.rfind(':');
     if (colon == std::string::npos || colon == 0 || colon + 1 == arguments.function.size())
@@ -107,25 +136,22 @@ void run_call(const Arguments& arguments) {
     Node node(arguments.options);
     const Peer peer = node.connect(arguments.address);
 
-    std::vector<double> latencies_us;
+    Latencies latencies;
     Reply first, last;
     for (std::uint64_t i = 0; i < arguments.repeat; ++i) {
         const auto begin = steady_clock::now();
         last = one_call(peer, entry, payload, arguments.timeout_s);
-        latencies_us.push_back(duration<double, std::micro>(steady_clock::now() - begin).count());
+        latencies.add(duration<double, std::micro>(steady_clock::now() - begin).count());
         if (i == 0) first = last;
     }
-    const double first_us = latencies_us.front();
-    std::nth_element(latencies_us.begin(), latencies_us.begin() + static_cast<std::ptrdiff_t>(latencies_us.size() / 2),
-                     latencies_us.end());
     if (!arguments.json) return print_reply(last.data);
     nlohmann::ordered_json json{
         {"reply_hex", to_hex(last.data)},
         {"node", last.node},
         {"calls", arguments.repeat},
-        {"first", {{"ran", to_string(first.ran)}, {"latency_us", first_us}}},
+        {"first", {{"ran", to_string(first.ran)}, {"latency_us", latencies.first()}}},
         {"last", {{"ran", to_string(last.ran)}}},
-        {"latency_us_median", latencies_us[latencies_us.size() / 2]},
+        {"latency_us_median", latencies.median()},
         {"frame_bytes_last", peer.counters().frame_bytes_last},
     };
     std::printf("%s\n", json.dump(2).c_str());
