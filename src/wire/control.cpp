@@ -333,12 +333,13 @@ ByteBuffer statement(const Certificate& certificate, std::string_view address, c
     return out.take();
 }
 
-ByteBuffer statement(std::string_view side, const Nonce& node, const Nonce& peer) {
+ByteBuffer statement(std::string_view side, const Nonce& node, const Nonce& peer, std::string_view bound) {
     Writer out;
-    out.text("rove key 1");
+    out.text("rove key 2");
     out.text(side);
     out.bytes(node.raw());
     out.bytes(peer.raw());
+    out.text(bound);
     return out.take();
 }
 

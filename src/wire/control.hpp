@@ -13,7 +13,7 @@
 
 namespace rove::wire::control {
 
-inline constexpr std::uint16_t kVersion = 3;
+inline constexpr std::uint16_t kVersion = 4;
 inline constexpr std::size_t kLengthBytes = 4;
 
 // Bounds of the fields.
@@ -219,8 +219,9 @@ template <typename Message>
 // Of a message of any kind; nothing for one of no kind.
 [[nodiscard]] std::optional<Kind> kind_of(Bytes body);
 
-// What a certificate's signature, and the one that proves a key, are made over.
+// What a certificate's signature, and the one that proves a key, are made over. The latter is for one meeting at one place: with `bound`,
+// where the node listens, one that was given to somebody else cannot be passed on.
 [[nodiscard]] ByteBuffer statement(const Certificate& certificate, std::string_view address, const PublicKey& key);
-[[nodiscard]] ByteBuffer statement(std::string_view side, const Nonce& node, const Nonce& peer);
+[[nodiscard]] ByteBuffer statement(std::string_view side, const Nonce& node, const Nonce& peer, std::string_view bound);
 
 }  // namespace rove::wire::control

@@ -21,11 +21,12 @@ public:
         socket.send(encode(hello));
         const auto challenge = decode<Challenge>(socket.receive());
         ASSERT_TRUE(challenge);
+        const auto shown = statement("peer", challenge->nonce, hello.nonce, socket.bound_there());
         socket.send(encode(ProofGiven{}));
         socket.send(encode(Request{.triple = "x86_64-linux-gnu",
                                    .address = address_,
                                    .key = keys_->key(),
-                                   .signature = keys_->sign(statement("peer", challenge->nonce, hello.nonce)),
+                                   .signature = keys_->sign(shown),
                                    .certificate = certificate_,
                                    .offer = {}}));
         const ByteBuffer answer = socket.receive();

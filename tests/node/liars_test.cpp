@@ -119,6 +119,42 @@ TEST(Membership, OneMeetingAtATimeHealsAtOneAddress) {
     EXPECT_EQ(second.node_count(), 3U) << "nothing was proven";
 }
 
+// What a member shows to one that it meets, to prove its key, is passed on to a third, in the same meeting.
+TEST(Membership, AProofThatWasShownToOneMemberIsOfNoUseAtAnother) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    Node first(options(unix_address()));
+    std::promise<ByteBuffer> answered;
+    std::atomic<bool> passed_on = false;
+    FakeNode between([&](const Raw& guest) {
+        const auto hello = decode<Hello>(guest.receive());
+        if (!hello || hello->role != Role::member || passed_on.exchange(true)) return;
+        const Raw socket(first.address());
+        socket.send(encode(*hello));
+        const ByteBuffer challenge = socket.receive();
+        if (const auto said = decode<Challenge>(challenge)) guest.send(encode(*said));
+        (void)guest.receive();  // the proof of the cookie
+        auto request = decode<Request>(guest.receive());
+        if (!request) return answered.set_value({});
+        request->offer = {};
+        request->replace = true;  // what is there already
+        socket.send(encode(ProofGiven{}));
+        socket.send(encode(*request));
+        answered.set_value(socket.receive());
+    });
+    Liar liar(between.address());
+    ASSERT_NO_FATAL_FAILURE(liar.joins(first.address()));
+    NodeOptions impatient = options(unix_address(), first.address());
+    impatient.connect_timeout = 3s;  // for how long the one between holds it up
+    Node second(impatient);
+    ASSERT_EQ(second.id(), 2U);
+    auto answer = answered.get_future();
+    ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready) << "nobody came";
+    const auto goodbye = decode<Goodbye>(answer.get());
+    ASSERT_TRUE(goodbye) << "it was let in in the other's name";
+    EXPECT_EQ(goodbye->code, ErrorCode::refused) << goodbye->text;
+    EXPECT_NE(goodbye->text.find("showed it to another"), std::string::npos) << goodbye->text;
+}
+
 // Each at an address of its own: no more than kHealingMax meetings are under way at once.
 TEST(Membership, ABoundedNumberOfMeetingsHealsAtOnce) {
     if (!has_streams()) GTEST_SKIP() << "the test opens a stream";

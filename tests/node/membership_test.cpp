@@ -131,7 +131,7 @@ TEST(Membership, CertificatesAreWhatTheirIssuerSigned) {
     ASSERT_TRUE(challenge);
     Request stolen{.triple = "x86_64-linux-gnu", .address = unix_address(), .offer = {}};
     stolen.key = others.key();
-    stolen.signature = impostor.keys.sign(statement("peer", challenge->nonce, hello.nonce));
+    stolen.signature = impostor.keys.sign(statement("peer", challenge->nonce, hello.nonce, socket.bound_there()));
     socket.send(encode(ProofGiven{}));
     socket.send(encode(stolen));
     const auto answer = socket.goodbye();

@@ -31,7 +31,7 @@ private:
         guest.send(encode(challenge));
         (void)guest.receive();  // the proof …
         (void)guest.receive();  // … and the request
-        const auto shown = statement("node", challenge.nonce, hello->nonce);
+        const auto shown = statement("node", challenge.nonce, hello->nonce, guest.bound_here());
         Welcome answer;
         answers([&answer](const Welcome& filled) { answer = filled; });
         answer.key = keys_.key();
@@ -108,8 +108,10 @@ TEST(Opening, AMemberHasTheKeyThatItSays) {
 // Who joins has nothing to compare the key with, but the node must have it: others are told of it by that key.
 TEST(Opening, WhoeverIsJoinedHasTheKeyThatItSays) {
     const KeyPair keys, others;
+    std::string there_at;
     const auto joining = [&](const AnswersByHand::Change& change) {
         AnswersByHand there(keys, change);
+        there_at = there.address();
         there.answers([](Welcome& welcome) {
             welcome.id = 0;
             welcome.you = 1;
@@ -122,7 +124,7 @@ TEST(Opening, WhoeverIsJoinedHasTheKeyThatItSays) {
     EXPECT_NE(another.message().find("it does not have the key that it says it has"), std::string::npos)
         << another.message();
     const Error earlier = joining([&](Welcome& welcome, Bytes) {
-        welcome.signature = keys.sign(statement("node", Nonce{}, Nonce{}));  // of a meeting that was
+        welcome.signature = keys.sign(statement("node", Nonce{}, Nonce{}, there_at));  // of a meeting that was
     });
     EXPECT_NE(earlier.message().find("it does not have the key that it says it has"), std::string::npos)
         << earlier.message();
@@ -148,6 +150,87 @@ TEST(Opening, AClientsIdIsOneOfTheNodeThatGaveIt) {
     for (const NodeId given : {0U, 2U, 3U, client_id(0, 1), client_id(3, 1)})
         EXPECT_NE(meeting(given).find("it gave an id that is not a client's of its own"), std::string::npos) << given;
     EXPECT_NE(meeting(client_id(2, 1)).find("there is no lane to it"), std::string::npos);
+}
+
+// A process that accepts nobody, as one that is stopped, and as many waiting for it as may.
+class AcceptsNobody {
+public:
+    explicit AcceptsNobody(bool tcp) : listener_(::socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+        socklen_t size = sizeof address;
+        sockaddr_un path{.sun_family = AF_UNIX, .sun_path = {}};
+        if (tcp) {
+            EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+            EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+            address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+        } else {
+            address_ = unix_address();
+            address_.copy(path.sun_path, sizeof path.sun_path - 1, 5);
+            EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&path), sizeof path), 0);
+        }
+        EXPECT_EQ(::listen(listener_, 0), 0);
+        const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
+        EXPECT_EQ(setsockopt(listener_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+        for (int i = 0; i < 3; ++i) {
+            waiting_.push_back(::socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+            (void)::connect(waiting_.back(),
+                            tcp ? reinterpret_cast<sockaddr*>(&address) : reinterpret_cast<sockaddr*>(&path),
+                            tcp ? sizeof address : sizeof path);
+        }
+    }
+    ~AcceptsNobody() {
+        for (const int socket : waiting_) ::close(socket);
+        ::close(listener_);
+    }
+    [[nodiscard]] const std::string& address() const { return address_; }
+    [[nodiscard]] int accept() const { return ::accept(listener_, nullptr, nullptr); }  // negative: nobody came
+
+private:
+    const int listener_;
+    std::string address_;
+    std::vector<int> waiting_;
+};
+
+TEST(Opening, AnAddressWhereNobodyAcceptsIsGivenUp) {
+    for (const bool tcp : {true, false}) {
+        const AcceptsNobody there(tcp);
+        NodeOptions impatient = options();
+        impatient.connect_timeout = 500ms;
+        Node client(impatient);
+        const auto begin = std::chrono::steady_clock::now();
+        const Error error = error_of([&] { (void)client.connect(there.address()); });
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, kPatience);
+        EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.message();
+        EXPECT_NE(error.message().find("the node at " + there.address() + " did not answer within 500 ms"),
+                  std::string::npos)
+            << error.message();
+    }
+}
+
+// Whose queue was full when it was called on.
+TEST(Opening, WhoeverAcceptsLateIsMet) {
+    for (const bool tcp : {true, false}) {
+        const AcceptsNobody there(tcp);
+        std::thread accepts([&] {
+            std::this_thread::sleep_for(300ms);
+            // Those that waited say nothing; the one that says hello is hung up on.
+            for (bool said = false; !said;) {
+                const Raw guest(there.accept());
+                if (!guest.open()) return;
+                pollfd ready{.fd = guest.descriptor(), .events = POLLIN, .revents = 0};
+                char byte = 0;
+                said = ::poll(&ready, 1, 200) == 1 && ::recv(guest.descriptor(), &byte, 1, MSG_PEEK) == 1;
+                if (said)
+                    guest.send(encode(
+                        Goodbye{.reason = Goodbye::Reason::refused, .code = ErrorCode::refused, .text = "it came"}));
+                if (said) (void)guest.is_ended();
+            }
+        });
+        Node client(options());
+        const Error error = error_of([&] { (void)client.connect(there.address()); });
+        accepts.join();
+        EXPECT_NE(error.message().find("it came"), std::string::npos) << error.message();
+    }
 }
 
 }  // namespace

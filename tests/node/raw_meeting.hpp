@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sodium.h>
 #include <sys/resource.h>
@@ -87,6 +88,7 @@ public:
     ~Raw() {
         if (descriptor_ >= 0) ::close(descriptor_);
     }
+    [[nodiscard]] int descriptor() const { return descriptor_; }
     [[nodiscard]] bool open() const { return descriptor_ >= 0; }
     void send(Bytes bytes) const { (void)::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
     // The next message's body; empty at the end.
@@ -97,6 +99,9 @@ public:
         if (::recv(descriptor_, body.data(), size, MSG_WAITALL) != static_cast<ssize_t>(size)) return {};
         return body;
     }
+    // Where the node listens that was called on, as it has bound it: this end of the connection, or the other one.
+    [[nodiscard]] std::string bound_here() const { return bound(::getsockname); }
+    [[nodiscard]] std::string bound_there() const { return bound(::getpeername); }
     // Reads to the end; whether it came, and what the node said last.
     [[nodiscard]] std::optional<Goodbye> goodbye() const {
         std::optional<Goodbye> last;
@@ -113,6 +118,12 @@ public:
     }
 
 private:
+    [[nodiscard]] std::string bound(int (*ask)(int, sockaddr*, socklen_t*)) const {
+        sockaddr_storage at{};
+        socklen_t size = sizeof at;
+        EXPECT_EQ(ask(descriptor_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+        return control::bound_text({&at, size});
+    }
     void limit() const {
         const timeval time{15, 0};
         setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
@@ -192,7 +203,7 @@ private:
         if (!challenge) return false;
         request.triple = "x86_64-linux-gnu";
         request.key = keys.key();
-        request.signature = keys.sign(statement("peer", challenge->nonce, hello.nonce));
+        request.signature = keys.sign(statement("peer", challenge->nonce, hello.nonce, socket.bound_there()));
         socket.send(encode(ProofGiven{}));
         socket.send(encode(request));
         return true;

@@ -208,8 +208,9 @@ TEST(ControlMessages, StatementsOfDifferentThingsDiffer) {
     EXPECT_NE(statement(certificate(), "127.0.0.1:2", filled<PublicKey>(1)), one);
     EXPECT_NE(statement(certificate(), "127.0.0.1:1", filled<PublicKey>(2)), one);
     const Nonce a = filled<Nonce>(1), b = filled<Nonce>(2);
-    EXPECT_NE(statement("node", a, b), statement("peer", a, b));
-    EXPECT_NE(statement("node", a, b), statement("node", b, a));
+    EXPECT_NE(statement("node", a, b, "unix:/n"), statement("peer", a, b, "unix:/n"));
+    EXPECT_NE(statement("node", a, b, "unix:/n"), statement("node", b, a, "unix:/n"));
+    EXPECT_NE(statement("node", a, b, "unix:/n"), statement("node", a, b, "unix:/m"));
 }
 
 }  // namespace

@@ -93,14 +93,20 @@ Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Addr
 }
 
 std::string canonical(const asio::generic::stream_protocol::endpoint& endpoint) {
+    constexpr std::string_view kUnix = "unix:";
+    const std::string text = bound_text(endpoint);
+    if (!text.starts_with(kUnix)) return text;
+    std::error_code error;
+    const auto real = std::filesystem::canonical(text.substr(kUnix.size()), error);
+    return error ? text : std::string(kUnix) + real.string();
+}
+
+std::string bound_text(const asio::generic::stream_protocol::endpoint& endpoint) {
     if (std::string text = endpoint_text(endpoint); text != "unix") return text;
     const auto* address = reinterpret_cast<const sockaddr_un*>(endpoint.data());
     const std::size_t begin = offsetof(sockaddr_un, sun_path);
     if (endpoint.size() <= begin) return "unix:";
-    const std::string path(address->sun_path, strnlen(address->sun_path, endpoint.size() - begin));
-    std::error_code error;
-    const auto real = std::filesystem::canonical(path, error);
-    return "unix:" + (error ? path : real.string());
+    return "unix:" + std::string(address->sun_path, strnlen(address->sun_path, endpoint.size() - begin));
 }
 
 std::string endpoint_text(const asio::generic::stream_protocol::endpoint& endpoint) {

@@ -32,6 +32,9 @@ struct Address {
 // The same for all spellings of an endpoint: "ip:port", or "unix:" and the path as the file system has it.
 [[nodiscard]] std::string canonical(const asio::generic::stream_protocol::endpoint& endpoint);
 
+// "ip:port", or "unix:" and the path as whoever listens there has bound it: one text at both ends of a connection.
+[[nodiscard]] std::string bound_text(const asio::generic::stream_protocol::endpoint& endpoint);
+
 // "ip:port" of a TCP endpoint as both of its ends see it; "unix" for a Unix socket.
 [[nodiscard]] std::string endpoint_text(const asio::generic::stream_protocol::endpoint& endpoint);
 

@@ -134,6 +134,17 @@ std::string Channel::remote_endpoint() const {
     return error ? std::string("nowhere") : endpoint_text(endpoint);
 }
 
+std::string Channel::bound_here() const {
+    asio::error_code error;
+    const auto endpoint = socket_.local_endpoint(error);
+    return error ? std::string("nowhere") : bound_text(endpoint);
+}
+std::string Channel::bound_there() const {
+    asio::error_code error;
+    const auto endpoint = socket_.remote_endpoint(error);
+    return error ? std::string("nowhere") : bound_text(endpoint);
+}
+
 std::string Channel::origin() const {
     if (remote_endpoint() != "unix") return "loopback";
     ucred other{};

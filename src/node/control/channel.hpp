@@ -75,6 +75,9 @@ public:
     // What both ends know the connection by: the node's own "ip:port".
     [[nodiscard]] std::string local_endpoint() const;
     [[nodiscard]] std::string remote_endpoint() const;
+    // Where the node listens that was called on, as that node has bound it: what a member's key signs. Of the node's end, and the opener's.
+    [[nodiscard]] std::string bound_here() const;
+    [[nodiscard]] std::string bound_there() const;
     // Where the other end is, as far as it cannot choose that: its process ("pid …") on a Unix socket; "loopback" on TCP, where any
     // process may have any address of 127.0.0.0/8.
     [[nodiscard]] std::string origin() const;

@@ -157,11 +157,14 @@ private:
     [[nodiscard]] asio::awaitable<Result<Met>> meet(Wanted wanted);
     [[nodiscard]] asio::awaitable<Result<Met>> meet_once(Wanted& wanted, std::shared_ptr<Channel>& channel,
                                                          bool& heard);
+    [[nodiscard]] asio::awaitable<asio::error_code> connect(Socket& socket,
+                                                            asio::generic::stream_protocol::endpoint endpoint,
+                                                            TimePoint until);
     [[nodiscard]] asio::awaitable<Result<Met>> converse(std::shared_ptr<Channel> channel, const Wanted& wanted,
-                                                        bool& heard);
+                                                        TimePoint until, bool& heard);
     [[nodiscard]] Status check_welcome(const Wanted& wanted, const wire::control::Welcome& welcome, Bytes statement);
     [[nodiscard]] asio::awaitable<Result<std::unique_ptr<fabric::Link>>> open_stream(
-        asio::generic::stream_protocol::endpoint endpoint, wire::control::Welcome welcome);
+        asio::generic::stream_protocol::endpoint endpoint, wire::control::Welcome welcome, TimePoint until);
 
     // ---- receiving.cpp
     [[nodiscard]] asio::awaitable<void> receive_one(std::shared_ptr<Channel> channel);
@@ -251,8 +254,9 @@ private:
 class Control::Deadline {
 public:
     Deadline(asio::io_context& io, std::shared_ptr<Channel> channel) : timer_(io), channel_(std::move(channel)) {}
-    void set(std::chrono::milliseconds time) {
-        timer_.expires_after(time);
+    void set(std::chrono::milliseconds time) { set(Clock::now() + time); }
+    void set(TimePoint until) {
+        timer_.expires_at(until);
         timer_.async_wait([channel = channel_, late = late_](asio::error_code error) {
             if (error) return;
             *late = true;

@@ -1,5 +1,6 @@
 // A meeting as its opener sees it.
 #include <asio/experimental/as_tuple.hpp>
+#include <asio/experimental/awaitable_operators.hpp>
 #include <asio/use_awaitable.hpp>
 #include <random>
 
@@ -13,6 +14,7 @@ namespace rove::control {
 namespace {
 
 constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
+constexpr auto kQueuePause = std::chrono::milliseconds(5);
 // A connection that the node dropped before its welcome, without a goodbye (there were too many), is opened again: times in all,
 // within the time for a meeting.
 constexpr unsigned kTriesMax = 8;
@@ -139,17 +141,37 @@ asio::awaitable<Result<Control::Met>> Control::meet(Wanted wanted) {
     }
 }
 
+// timed_out at that time at the latest. Where more wait to be accepted than may, TCP tries again by itself, and a Unix socket fails at once.
+asio::awaitable<asio::error_code> Control::connect(Socket& socket, asio::generic::stream_protocol::endpoint endpoint,
+                                                   TimePoint until) {
+    using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
+    for (;;) {
+        asio::error_code error;
+        socket.close(error);
+        asio::steady_timer limit(*io_, until);
+        const auto first = co_await (socket.async_connect(endpoint, kAwait) || limit.async_wait(kAwait));
+        if (first.index() == 1) co_return asio::error::timed_out;
+        const auto [failed] = std::get<0>(first);
+        if (failed != asio::error::no_buffer_space) co_return failed;
+        if (Clock::now() >= until) co_return asio::error::timed_out;
+        co_await pause(kQueuePause);
+    }
+}
+
 asio::awaitable<Result<Control::Met>> Control::meet_once(Wanted& wanted, std::shared_ptr<Channel>& channel,
                                                          bool& heard) {
+    const auto late = [this, &wanted] {
+        return fail(ErrorCode::timed_out, "the node at {} did not answer within {} ms", wanted.address,
+                    core_.options().connect_timeout.count());
+    };
+    const TimePoint until = Clock::now() + core_.options().connect_timeout;
     Socket socket(*io_);
     asio::error_code failed = asio::error::host_not_found;
     for (const auto& endpoint : wanted.endpoints) {
-        asio::error_code ignored;
-        socket.close(ignored);
-        auto [error] = co_await socket.async_connect(endpoint, kAwait);
-        failed = error;
+        failed = co_await connect(socket, endpoint, until);
         if (!failed) break;
     }
+    if (failed == asio::error::timed_out && Clock::now() >= until) co_return late();
     if (failed) {
         const bool nobody =
             failed == asio::error::connection_refused || failed == asio::error_code(ENOENT, asio::system_category());
@@ -164,7 +186,7 @@ asio::awaitable<Result<Control::Met>> Control::meet_once(Wanted& wanted, std::sh
     }
     channel = std::make_shared<Channel>(std::move(socket), channels_);
     Deadline deadline(*io_, channel);
-    deadline.set(core_.options().connect_timeout);
+    deadline.set(until);
     // Two members that open at once: see id_of_member().
     struct Opening {
         std::multiset<NodeId>& opening;
@@ -172,15 +194,13 @@ asio::awaitable<Result<Control::Met>> Control::meet_once(Wanted& wanted, std::sh
         ~Opening() { opening.erase(place); }
     };
     const Opening opening{opening_, opening_.insert(wanted.probe ? kNoNode : wanted.member)};
-    Result<Met> met = co_await converse(channel, wanted, heard);
+    Result<Met> met = co_await converse(channel, wanted, until, heard);
     if (met && met->peer) co_return met;
     channel->close(Goodbye{.reason = Goodbye::Reason::refused,
                            .code = met ? ErrorCode::ok : met.error().code(),
                            .text = met ? std::string() : met.error().message()});
     if (met) co_return met;
-    if (deadline.passed())
-        co_return fail(ErrorCode::timed_out, "the node at {} did not answer within {} ms", wanted.address,
-                       core_.options().connect_timeout.count());
+    if (deadline.passed()) co_return late();
     co_return prefixed(met.error(), fmt::format("meeting the node at {}", wanted.address));
 }
 
@@ -194,7 +214,7 @@ Status Control::check_welcome(const Wanted& wanted, const Welcome& welcome, Byte
     if (is_client(welcome.you) || welcome.you == welcome.id)
         return fail(ErrorCode::invalid, "it gave an id that is not a member's");
     if (!signed_by(welcome.key, statement, welcome.signature))
-        return fail(ErrorCode::refused, "it does not have the key that it says it has");
+        return fail(ErrorCode::refused, "it does not have the key that it says it has, or showed it to another");
     if (wanted.role == Role::join) return {};
     const MemberEntry* entry = members_.find(wanted.member);
     if (entry == nullptr || welcome.cluster != cluster_ || welcome.id != wanted.member || welcome.key != entry->key) {
@@ -208,7 +228,7 @@ Status Control::check_welcome(const Wanted& wanted, const Welcome& welcome, Byte
 }
 
 asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel> channel, const Wanted& wanted,
-                                                        bool& heard) {
+                                                        TimePoint until, bool& heard) {
     ROVE_CO_TRY(const bool same_user, channel->same_user());
     const Nonce mine = random_nonce();
     ROVE_CO_CHECK(co_await channel->send(encode(Hello{.role = wanted.role, .nonce = mine})));
@@ -248,7 +268,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
                                    .offer = link ? link->offer() : ByteBuffer()};
     if (wanted.role != Role::client) {
         request.key = keys_.key();
-        request.signature = keys_.sign(wire::control::statement("peer", theirs, mine));
+        request.signature = keys_.sign(wire::control::statement("peer", theirs, mine, channel->bound_there()));
         if (wanted.role == Role::member) request.certificate = certificate_;
     }
     ByteBuffer both = encode(proof);
@@ -267,7 +287,8 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
         co_return Met{.peer = nullptr, .redirect = std::move(redirect.address)};
     }
     ROVE_CO_TRY(const Welcome welcome, wire::control::decode<Welcome>(answer));
-    ROVE_CO_CHECK(check_welcome(wanted, welcome, wire::control::statement("node", theirs, mine)));
+    ROVE_CO_CHECK(
+        check_welcome(wanted, welcome, wire::control::statement("node", theirs, mine, channel->bound_there())));
 
     // The lane: direct, else a stream.
     Error no_lane(ErrorCode::unsupported, "");
@@ -286,7 +307,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
                            "there is no lane to it{}{}; are both ends started with the same --fabric?",
                            no_lane.message().empty() ? "" : ": ", no_lane.message());
         ROVE_CO_TRY(const auto endpoint, channel->remote());
-        Result<std::unique_ptr<fabric::Link>> stream = co_await open_stream(endpoint, welcome);
+        Result<std::unique_ptr<fabric::Link>> stream = co_await open_stream(endpoint, welcome, until);
         if (!stream) co_return tl::unexpected<Error>(stream.error());
         link.set(std::move(*stream));
     }
@@ -348,14 +369,14 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
 }
 
 asio::awaitable<Result<std::unique_ptr<fabric::Link>>> Control::open_stream(
-    asio::generic::stream_protocol::endpoint endpoint, Welcome welcome) {
+    asio::generic::stream_protocol::endpoint endpoint, Welcome welcome, TimePoint until) {
     Socket socket(*io_);
-    auto [failed] = co_await socket.async_connect(endpoint, kAwait);
+    const asio::error_code failed = co_await connect(socket, endpoint, until);
     if (failed)
         co_return fail(ErrorCode::disconnected, "its second connection, for the lane, failed ({})", failed.message());
     const auto lane = std::make_shared<Channel>(std::move(socket), channels_);
     Deadline deadline(*io_, lane);
-    deadline.set(core_.options().connect_timeout);
+    deadline.set(until);
     ROVE_CO_CHECK(lane->same_user());
     ROVE_CO_CHECK(co_await lane->send(encode(LaneHello{.ticket = welcome.ticket})));
     const int descriptor = lane->release();

@@ -184,8 +184,9 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
     if (member) {
         if (address_.empty())
             co_return fail(ErrorCode::refused, "this process is a client; it is no member of anything");
-        if (!signed_by(request.key, wire::control::statement("peer", guest.mine, guest.theirs), request.signature))
-            co_return fail(ErrorCode::refused, "it does not have the key that it says it has");
+        const ByteBuffer shown = wire::control::statement("peer", guest.mine, guest.theirs, channel->bound_here());
+        if (!signed_by(request.key, shown, request.signature))
+            co_return fail(ErrorCode::refused, "it does not have the key that it says it has, or showed it to another");
         ROVE_CO_TRY(const Address address, parse_address(request.address));
         ROVE_CO_CHECK(resolve(address, true));
     }
@@ -258,7 +259,8 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
                     .offer = link ? link->offer() : ByteBuffer()};
     if (member) {
         welcome.key = keys_.key();
-        welcome.signature = keys_.sign(wire::control::statement("node", guest.mine, guest.theirs));
+        welcome.signature =
+            keys_.sign(wire::control::statement("node", guest.mine, guest.theirs, channel->bound_here()));
     }
     const wire::control::LaneSecret secret = welcome.secret;
     ROVE_CO_CHECK(co_await channel->send(encode(welcome)));
