@@ -229,9 +229,11 @@ bool NodeCore::speaks_for(const PeerState& from, NodeId asker) const {
 
 // False: there is no way on from here.
 bool NodeCore::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
-    if (&from == &to || !send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {})) return false;
-    passed_on_.add(from, to, need);
-    return true;
+    // A client takes no code, so nobody has any for it.
+    if (&from == &to || is_client(need.asker)) return false;
+    const QuestionsPassedOn::Added added = passed_on_.add(from, to, need, Clock::now());
+    if (added != QuestionsPassedOn::Added::asked) return added == QuestionsPassedOn::Added::asked_once;
+    return send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {}).has_value();
 }
 
 // Questions that were passed on to a peer that is gone are answered as those that nobody can answer.

@@ -1,5 +1,7 @@
 #include "node/questions_passed_on.hpp"
 
+#include "node/code_arrival.hpp"
+
 namespace rove {
 namespace {
 
@@ -13,23 +15,31 @@ bool goes_on(const QuestionsPassedOn::Question& question, const wire::CodeChunk&
 
 }  // namespace
 
-void QuestionsPassedOn::add(const PeerState& from, const PeerState& to, const wire::NeedCode& need) {
+QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const PeerState& to, const wire::NeedCode& need,
+                                                TimePoint now) {
     std::size_t of_peer = 0;
-    auto oldest = questions_.end();
+    auto makes_room = questions_.end(), of_peer_makes_room = questions_.end();
     for (auto each = questions_.begin(); each != questions_.end(); ++each) {
+        const bool waits = !each->last && now - each->at < kCodeWaitMax;
+        if (!waits && makes_room == questions_.end()) makes_room = each;
         if (each->from != &from) continue;
-        if (each->to == &to && each->need.asker == need.asker && each->need.function == need.function &&
-            each->need.handle == need.handle) {  // asked again: what came was lost
-            each->last.reset();
-            return;
-        }
-        if (of_peer++ == 0) oldest = each;
+        ++of_peer;
+        if (!waits && of_peer_makes_room == questions_.end()) of_peer_makes_room = each;
+        if (each->to != &to || each->need.asker != need.asker || each->need.function != need.function ||
+            each->need.handle != need.handle)
+            continue;
+        if (waits) return Added::asked_once;
+        each->at = now;  // asked again: what came was lost
+        each->last.reset();
+        return Added::asked;
     }
-    if (of_peer >= kOfPeerMax)
-        questions_.erase(oldest);
-    else if (questions_.size() >= kMax)
-        questions_.pop_front();
-    questions_.push_back({.from = &from, .to = &to, .need = need, .last = {}});
+    if (of_peer >= kOfPeerMax) makes_room = of_peer_makes_room;
+    if (of_peer >= kOfPeerMax || questions_.size() >= kMax) {
+        if (makes_room == questions_.end()) return Added::no_room;
+        questions_.erase(makes_room);
+    }
+    questions_.push_back({.from = &from, .to = &to, .need = need, .at = now, .last = {}});
+    return Added::asked;
 }
 
 const PeerState* QuestionsPassedOn::answered(const PeerState& by, NodeId asker, const wire::NeedCode& need) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "wire/frame.hpp"
 
@@ -19,20 +20,26 @@ struct PeerState;
 
 class QuestionsPassedOn {
 public:
-    // Beyond so many the oldest is forgotten, and who asked it waits for kCodeWaitMax; of one peer's, its own oldest. An honest peer has
-    // one for each of those that it passes on for. At 144 bytes each, 144 KiB.
+    // Of all, and of one peer. Those that wait for an answer keep their places for kCodeWaitMax, so this is also how many may be passed on
+    // to who does not look; of the others the oldest makes room. At 152 bytes each, 152 KiB.
     static constexpr std::size_t kMax = 1024;
     static constexpr std::size_t kOfPeerMax = 64;
 
     struct Question {
         const PeerState *from, *to;  // compared with peers that live, nothing else
         wire::NeedCode need;
+        TimePoint at;
         // The piece of its code that came last.
         std::optional<wire::CodeChunk> last;
         std::size_t last_ends = 0;
     };
 
-    void add(const PeerState& from, const PeerState& to, const wire::NeedCode& need);
+    enum class Added : std::uint8_t {
+        asked,       // it is to be passed on
+        asked_once,  // it was passed on and waits for its answer, which serves this time, too
+        no_room,
+    };
+    [[nodiscard]] Added add(const PeerState& from, const PeerState& to, const wire::NeedCode& need, TimePoint now);
     // The peer that asked this of that one, for that asker, and does not any more; null: nobody did.
     [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need);
     // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part come in

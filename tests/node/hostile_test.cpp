@@ -10,6 +10,7 @@
 #include "node/here.hpp"
 #include "node/memory.hpp"
 #include "node/offload.hpp"
+#include "soon.hpp"
 #include "wire/frame.hpp"
 
 namespace rove::test {
@@ -165,6 +166,28 @@ TEST_P(Hostile, ResultsInPartsThatDoNotFit) {
     const Error short_of = error_of([&] { link_->sync(fn<ask_back>, std::vector<PieceOfResult>{{0, 100, 10}}, true); });
     EXPECT_NE(std::string(short_of.what()).find("parts did not come"), std::string::npos) << short_of.what();
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
+}
+
+// Another client, whom it names as the one to ask, does not hear of them.
+TEST_P(Hostile, QuestionsOfAClientGoToNobodyElse) {
+    constexpr int kQuestions = 100;
+    const NodeId me = detail::Edge::state(*link_)->my_id, server = detail::Edge::state(*link_)->id,
+                 other = detail::Edge::state(peer())->my_id;
+    const auto others_before = peer().counters().frames_received, mine_before = link_->counters().frames_received;
+    for (std::uint32_t i = 0; i < kQuestions; ++i) {
+        wire::NeedCode need{.asker = me, .origin = other, .handle = i};
+        std::memcpy(&need.function, &i, sizeof i);
+        ASSERT_TRUE(soon([&] {
+            return try_write_frame(*link_, Traffic::replies, {.kind = Kind::need, .node = server}, raw(need));
+        }));
+    }
+    // It is told of each that nobody has that code.
+    EXPECT_TRUE(soon([&] {
+        (void)enemy_->poll();
+        return link_->counters().frames_received >= mine_before + kQuestions;
+    }));
+    EXPECT_EQ(peer().sync(fn<add>, 1, 2), 3);
+    EXPECT_EQ(peer().counters().frames_received, others_before + 1);
 }
 
 // What a node says of memory that it has allocated.

@@ -13,14 +13,17 @@ namespace {
 
 class Questions : public testing::Test {
 protected:
+    using Added = QuestionsPassedOn::Added;
     static wire::NeedCode need(NodeId asker, std::uint32_t handle) { return {.asker = asker, .handle = handle}; }
+    Added add(const PeerState& from, const wire::NeedCode& need) { return questions_.add(from, two_, need, now_); }
+    TimePoint now_ = Clock::now();
     PeerState one_, two_, three_;
     QuestionsPassedOn questions_;
 };
 
 TEST_F(Questions, AnAnswerEndsTheOneThatWasAsked) {
-    questions_.add(one_, two_, need(7, 1));
-    questions_.add(one_, two_, need(8, 1));
+    EXPECT_EQ(questions_.add(one_, two_, need(7, 1), now_), Added::asked);
+    EXPECT_EQ(questions_.add(one_, two_, need(8, 1), now_), Added::asked);
     EXPECT_EQ(questions_.answered(three_, 7, need(7, 1)), nullptr) << "another peer was asked";
     EXPECT_EQ(questions_.answered(two_, 9, need(9, 1)), nullptr) << "nobody asked for that one";
     EXPECT_EQ(questions_.answered(two_, 7, need(7, 2)), nullptr) << "other code";
@@ -30,10 +33,10 @@ TEST_F(Questions, AnAnswerEndsTheOneThatWasAsked) {
 }
 
 TEST_F(Questions, WhatAPeerThatIsGoneWasAskedIsUnanswered) {
-    questions_.add(one_, two_, need(1, 1));
-    questions_.add(two_, three_, need(2, 2));
-    questions_.add(three_, two_, need(3, 3));
-    questions_.add(one_, three_, need(4, 4));
+    EXPECT_EQ(questions_.add(one_, two_, need(1, 1), now_), Added::asked);
+    EXPECT_EQ(questions_.add(two_, three_, need(2, 2), now_), Added::asked);
+    EXPECT_EQ(questions_.add(three_, two_, need(3, 3), now_), Added::asked);
+    EXPECT_EQ(questions_.add(one_, three_, need(4, 4), now_), Added::asked);
     const auto unanswered = questions_.without(two_);
     ASSERT_EQ(unanswered.size(), 2U);
     EXPECT_EQ(unanswered[0].from, &one_);
@@ -43,34 +46,53 @@ TEST_F(Questions, WhatAPeerThatIsGoneWasAskedIsUnanswered) {
     EXPECT_EQ(questions_.answered(three_, 4, need(4, 4)), &one_);
 }
 
-TEST_F(Questions, OnePeersOldestIsForgottenBeyondItsShare) {
-    questions_.add(three_, two_, need(7, 0));
-    for (std::uint32_t i = 0; i <= QuestionsPassedOn::kOfPeerMax; ++i) questions_.add(one_, two_, need(7, i));
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &three_) << "another one's";
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), nullptr);
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_);
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, QuestionsPassedOn::kOfPeerMax)), &one_);
-}
-
-TEST_F(Questions, TheOldestIsForgottenBeyondTheBound) {
-    constexpr std::size_t kPeers = QuestionsPassedOn::kMax / QuestionsPassedOn::kOfPeerMax;
-    std::deque<PeerState> peers(kPeers);
-    for (PeerState& peer : peers)
-        for (std::uint32_t i = 0; i < QuestionsPassedOn::kOfPeerMax; ++i) questions_.add(peer, two_, need(7, i));
-    questions_.add(one_, two_, need(7, 0));
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &peers[1]) << "the first one's is the oldest";
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &peers[0]);
-}
-
 wire::CodeChunk piece(unsigned char package, std::uint32_t part, std::uint32_t offset, std::uint32_t total) {
     wire::CodeChunk chunk{.part = part, .offset = offset, .total_bytes = total};
     std::memset(&chunk.package, package, sizeof chunk.package);
     return chunk;
 }
 
+TEST_F(Questions, OnePeerHasAShareForThoseThatWait) {
+    constexpr std::uint32_t kShare = QuestionsPassedOn::kOfPeerMax;
+    EXPECT_EQ(add(three_, need(7, 0)), Added::asked);
+    for (std::uint32_t i = 0; i < kShare; ++i) EXPECT_EQ(add(one_, need(7, i)), Added::asked);
+    EXPECT_EQ(add(one_, need(7, kShare)), Added::no_room);
+    EXPECT_EQ(add(one_, need(7, 5)), Added::asked_once);
+    EXPECT_EQ(add(three_, need(7, 1)), Added::asked) << "another one has a share of its own";
+    // What is being answered makes room.
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &three_);
+    EXPECT_EQ(add(one_, need(7, kShare)), Added::no_room) << "another one's does not";
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(2, 0, 0, 30), 10), &one_);
+    EXPECT_EQ(add(one_, need(7, kShare)), Added::asked);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &three_);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), nullptr) << "it made room";
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_);
+    EXPECT_EQ(add(one_, need(7, 1)), Added::asked) << "it was answered";
+    // So does what waits for longer than any call.
+    EXPECT_EQ(add(one_, need(7, kShare + 1)), Added::no_room);
+    now_ += kCodeWaitMax;
+    EXPECT_EQ(add(one_, need(7, kShare + 1)), Added::asked);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 2)), nullptr);
+    EXPECT_EQ(add(one_, need(7, 5)), Added::asked) << "asked again, when nothing came";
+    EXPECT_EQ(add(one_, need(7, 5)), Added::asked_once);
+}
+
+TEST_F(Questions, AllTogetherAreBounded) {
+    constexpr std::size_t kPeers = QuestionsPassedOn::kMax / QuestionsPassedOn::kOfPeerMax;
+    std::deque<PeerState> peers(kPeers);
+    for (PeerState& peer : peers)
+        for (std::uint32_t i = 0; i < QuestionsPassedOn::kOfPeerMax; ++i)
+            EXPECT_EQ(add(peer, need(7, i)), Added::asked);
+    EXPECT_EQ(add(one_, need(7, 0)), Added::no_room);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &peers[0]);
+    EXPECT_EQ(add(one_, need(7, 0)), Added::asked);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &peers[1]) << "the first one's made room";
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &peers[0]);
+}
+
 TEST_F(Questions, ArePassedTheirCodeInItsOrder) {
     EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), nullptr) << "nobody asked";
-    questions_.add(one_, two_, need(7, 1));
+    EXPECT_EQ(questions_.add(one_, two_, need(7, 1), now_), Added::asked);
     EXPECT_EQ(questions_.takes_piece(three_, 7, piece(1, 0, 0, 30), 10), nullptr) << "another peer was asked";
     EXPECT_EQ(questions_.takes_piece(two_, 8, piece(1, 0, 0, 30), 10), nullptr) << "for another one";
     EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 1, 0, 30), 10), nullptr) << "the manifest comes first";
@@ -84,7 +106,7 @@ TEST_F(Questions, ArePassedTheirCodeInItsOrder) {
     EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 10, 30), 20), &one_);
     EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 3, 0, 50), 50), &one_) << "the next part";
     EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &one_) << "it was asked again";
-    questions_.add(one_, two_, need(7, 1));
+    EXPECT_EQ(questions_.add(one_, two_, need(7, 1), now_), Added::asked);
     EXPECT_EQ(questions_.takes_piece(two_, 7, piece(2, 0, 0, 30), 10), &one_) << "of another package now";
     EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_) << "it is one question";
     EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), nullptr);
