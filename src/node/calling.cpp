@@ -140,6 +140,7 @@ Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const Outgoing& out
         static_cast<std::uint8_t>(wire::kNamed | wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
     peer.counters.frame_bytes_last =
         static_cast<std::uint32_t>(wire::kHeaderBytes + code->size() + outgoing.payload.size());
+    ++peer.names_sent;
     ROVE_CHECK(
         send(peer, Traffic::calls,
              {.kind = Kind::call, .flags = flags, .generation = id.generation, .node = peer.my_id, .call = id.slot},

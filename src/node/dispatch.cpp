@@ -102,6 +102,7 @@ static Error no_memory(const std::string& node, const PeerState& peer) try {
 unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
     fabric::Link* const link = peer.link.get();
     unsigned handled = peer.outbox[0].empty() && peer.outbox[1].empty() ? 0 : flush(peer);
+    TimePoint code_since{};
     wire::Frame frame;
     // Replies first: code travels with them, and is sent before the call that needs it.
     while (handled < kBatchMax && link->next(Traffic::replies, frame)) {
@@ -111,12 +112,15 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
                 break;
             }
         }
+        const bool code = frame.header.kind == Kind::code;
+        if (code && code_since == TimePoint{}) code_since = Clock::now();
         on_reply_traffic(peer, frame);
         link->release(Traffic::replies);
         ++handled;
-        if (frame.header.kind != Kind::code) continue;
+        if (!code) continue;
         run_parked(lead);
         if (lost(lead) || peer.link.get() != link) return handled;
+        if (Clock::now() - code_since > kTurnMax) break;
     }
     handled += serve_calls(peer, lead);
     if (lost(lead) || peer.link.get() != link) return handled;
@@ -150,12 +154,15 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
                     if (lost(lead)) break;
                     continue;
                 }
-                if (kind == Kind::code)
+                if (kind == Kind::code) {
+                    if (begun == TimePoint{}) begun = Clock::now();
                     on_code(peer, frame);
-                else if (!take_part(peer, frame))
+                } else if (!take_part(peer, frame)) {
                     break;
+                }
                 link->release(Traffic::calls);
                 ++handled;
+                if (kind == Kind::code && Clock::now() - begun > kTurnMax) break;
                 continue;
             }
         }

@@ -44,7 +44,7 @@ Status NodeCore::await_goodbye(PeerState& peer, Lock& lock, Deadline deadline) {
 // The leader has seen that the link cannot be used any more.
 void NodeCore::notice_end(PeerState& peer) {
     if (awaits_goodbye(peer)) return;
-    log().warn("{}: the link to {} ends: {}", name(), who(peer), peer.link->broken()->message());
+    complaints_.say(name(), fmt::format("the link to {} ends: {}", who(peer), peer.link->broken()->message()));
     peer.lost = Error(ErrorCode::disconnected, peer.link->broken()->message());
     if (peer.hang_up) peer.hang_up(*peer.lost);
     housekeeping_due_ = {};

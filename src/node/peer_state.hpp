@@ -82,6 +82,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     TimePoint took_replies_at{};  // that had waited
 
     std::unordered_map<FunctionId, std::uint32_t> bindings;  // the peer's handles for functions that I send
+    std::uint64_t names_sent = 0;                            // calls by name that it has not told a handle for
     std::unordered_map<std::uint32_t, FunctionId> bound_to;  // the same, by handle
     struct Bound {
         FunctionId function;  // all zero: nothing
@@ -159,7 +160,10 @@ inline void PeerState::forget_handle(const FunctionId& function) {
     bindings.erase(known);
 }
 
+// One for each call by name: what a peer can make this process remember is bounded by what it was asked.
 inline void PeerState::learn_handle(const FunctionId& function, std::uint32_t handle) {
+    if (names_sent == 0) return;
+    --names_sent;
     if (bindings.size() >= kBindingsMax) {
         bindings.clear();
         bound_to.clear();
@@ -177,6 +181,7 @@ inline void PeerState::forget_meeting() {
     frame_open = false;
     for (auto& queue : outbox) queue.clear();
     outbox_bytes = {};
+    names_sent = 0;
     bindings.clear();
     bound_to.clear();
     bound = {};

@@ -370,6 +370,7 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
         return send(peer, Traffic::calls, header, {}, payload);
     }
     header.flags |= wire::kNamed;
+    ++peer.names_sent;
     wire::Either either{.resident = *callee.id, .shipped = {}, .schema = callee.schema};
     if (callee.shipped != nullptr) either.shipped = *callee.shipped;
     Bytes named = callee.id->raw();

@@ -135,6 +135,9 @@ Result<Manifest> decode_manifest(Bytes bytes) {
     manifest.name = in.text();
     std::size_t names_left = kNamesMax;
     ROVE_TRY(manifest.entries, take_names(in, "entries", names_left));
+    if (manifest.entries.size() > kEntriesMax)
+        return fail(ErrorCode::invalid, "package manifest: {} entries, over the limit of {}; split the package",
+                    manifest.entries.size(), kEntriesMax);
     ROVE_TRY(manifest.exports, take_names(in, "exports", names_left));
     ROVE_TRY(manifest.imports, take_names(in, "imports", names_left));
     ROVE_TRY(manifest.dependencies, take_names(in, "dependencies", names_left));

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <limits>
 #include <list>
+#include <optional>
 #include <thread>
 
 #include "../api/nodes.hpp"
@@ -12,7 +14,9 @@
 #include "node/here.hpp"
 #include "node/memory.hpp"
 #include "node/residents.hpp"
+#include "package/digest.hpp"
 #include "soon.hpp"
+#include "wire/manifest.hpp"
 
 namespace rove::test {
 namespace {
@@ -376,6 +380,47 @@ TEST_F(Outboxes, AreLeftByOneWhoTakesNothingAndNotByAll) {
     ASSERT_TRUE(soon([] { return peers() <= kAll + 1U; }));
     std::this_thread::sleep_for(200ms);  // the others that were cut off would be gone by now, too
     EXPECT_EQ(peers(), kAll + 1U) << "of " << kAll + 2;
+}
+
+// ---- code that costs time
+
+std::atomic<Node*> enemy{nullptr};
+std::atomic<const Peer*> enemys_link{nullptr};
+std::uint64_t answers_to_enemy() {
+    (void)enemy.load()->poll();
+    return enemys_link.load()->counters().frames_received;
+}
+
+// Of the largest manifests there are: a node makes room, ids and handles for each. Behind each is a question, whose answers are counted.
+TEST_F(Bounds, ManifestsDoNotKeepOthersOut) {
+    constexpr int kManifests = 30;
+    Guest &sends = come(), &modest = come();
+    enemy = &sends.node;
+    enemys_link = &sends.link;
+    sends.link.sync(fn<add>, 1, 2);
+    const std::uint64_t before = modest.link.sync(fn<answers_to_enemy>);
+    std::vector<ByteBuffer> manifests;
+    for (int i = 0; i < kManifests; ++i) {
+        wire::Manifest manifest{.name = "many" + std::to_string(i), .abi = ROVE_ABI_VERSION};
+        for (std::size_t n = 0; n < wire::kEntriesMax; ++n) manifest.entries.push_back("f" + std::to_string(n));
+        manifests.push_back(wire::encode(manifest));
+    }
+    const NodeId server = detail::Edge::state(sends.link)->id, me = detail::Edge::state(sends.link)->my_id;
+    wire::NeedCode need{.asker = me, .origin = server};
+    std::memset(&need.function, 7, sizeof need.function);
+    std::optional<Call<std::uint64_t>> call;
+    {
+        const NodeCore::Hold hold(*core.load());
+        for (const ByteBuffer& manifest : manifests) {
+            const wire::CodeChunk chunk{.package = digest_of_manifest(manifest),
+                                        .total_bytes = static_cast<std::uint32_t>(manifest.size())};
+            write_frame(sends.link, Traffic::replies, {.kind = Kind::code, .node = server}, raw(chunk), manifest);
+            write_frame(sends.link, Traffic::replies, {.kind = Kind::need, .node = server}, raw(need));
+        }
+        call.emplace(modest.link.async(fn<answers_to_enemy>));
+    }
+    EXPECT_LT(call->get(), before + kManifests / 2) << "it had to wait for as many as may be taken at once";
+    EXPECT_TRUE(soon([&] { return answers_to_enemy() >= before + kManifests; }));
 }
 
 // ---- memory for buffers

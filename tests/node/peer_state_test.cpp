@@ -14,6 +14,7 @@ FunctionId function(std::uint32_t number) {
 
 TEST(PeerState, KnowsHandlesBothWays) {
     PeerState peer;
+    peer.names_sent = 3;
     peer.learn_handle(function(1), 10);
     peer.learn_handle(function(2), 20);
     EXPECT_EQ(peer.handle_of(function(1)), 10U);
@@ -44,9 +45,21 @@ TEST(PeerState, KnowsAPlainReply) {
     EXPECT_FALSE(is_plain_with([&](wire::Frame& frame) { frame.payload = most; }));
 }
 
-// A peer may tell as many as it likes.
+TEST(PeerState, LearnsAHandleForEachNameThatWasSent) {
+    PeerState peer;
+    peer.learn_handle(function(1), 10);
+    EXPECT_EQ(peer.handle_of(function(1)), std::nullopt) << "it was not asked";
+    peer.names_sent = 1;
+    peer.learn_handle(function(1), 10);
+    peer.learn_handle(function(2), 20);
+    EXPECT_EQ(peer.handle_of(function(1)), 10U);
+    EXPECT_EQ(peer.handle_of(function(2)), std::nullopt);
+}
+
+// Whoever is called by ever more names tells as many.
 TEST(PeerState, HandlesAreBounded) {
     PeerState peer;
+    peer.names_sent = kBindingsMax + 1;
     for (std::uint32_t i = 0; i <= kBindingsMax; ++i) {
         peer.learn_handle(function(i), i);
         (void)peer.handle_of(function(i));

@@ -94,7 +94,7 @@ TEST(ControlMessages, AHelloInBytes) {
               "28000000"
               "01"
               "524f5645"
-              "0300"
+              "0400"
               "01"
               "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a");
 }

@@ -46,6 +46,18 @@ TEST(HostileManifest, NamesAreBoundedOverAllLists) {
     EXPECT_NE(decoded.error().message().find("more than 8192 names"), std::string::npos) << decoded.error().message();
 }
 
+// Of which a node keeps more than of other names.
+TEST(HostileManifest, EntriesAreBounded) {
+    Manifest manifest = many_names(kEntriesMax + 1);
+    std::swap(manifest.entries, manifest.exports);
+    const auto decoded = decode_manifest(encode(manifest));
+    ASSERT_FALSE(decoded);
+    EXPECT_NE(decoded.error().message().find("1025 entries, over the limit of 1024"), std::string::npos)
+        << decoded.error().message();
+    manifest.entries.pop_back();
+    EXPECT_TRUE(decode_manifest(encode(manifest)));
+}
+
 // The unwind table of a function of 16 bytes at the begin of a block, as compilers write it.
 constexpr std::size_t kCode = 16, kCommon = 24, kFunction = 20;
 Image with_unwind_table() {
