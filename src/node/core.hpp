@@ -372,7 +372,7 @@ private:
     void wait_into(Lock& lock, CallTable::Id id, const ResultSink& sink);
     [[nodiscard]] Result<CallSlot*> ended_slot(CallTable::Id id);
 
-    // ---- arrivals (dispatch.cpp)
+    // ---- arrivals (checked.cpp, dispatch.cpp)
     unsigned serve(PeerState& peer, Lead& lead);
     unsigned serve_local(Lead& lead);
     [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead& lead);

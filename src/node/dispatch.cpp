@@ -13,7 +13,6 @@
 #include "node/offload.hpp"
 #include "node/residents.hpp"
 #include "node/running.hpp"
-#include "wire/kinds.hpp"
 
 namespace rove {
 
@@ -37,51 +36,6 @@ Error takes_no_code(const std::string& node) {
 }
 
 }  // namespace
-
-// What is wrong with a frame from this peer, if anything: its shape (wire/kinds.hpp), and whether this peer may say it. Peers speak
-// for themselves; members also for the callers of calls that they send on, and for those that answer them.
-std::optional<Error> NodeCore::checked(const PeerState& from, const wire::Frame& frame, Traffic among) const {
-    const wire::FrameHeader& header = frame.header;
-    const auto wrong = [&](std::string_view what) {
-        const auto index = static_cast<std::size_t>(header.kind);
-        return Error(ErrorCode::invalid,
-                     fmt::format("{} sent {} {}", who(from),
-                                 index < wire::kKindRules.size() ? wire::kKindRules[index].name : "a frame", what));
-    };
-    if (const std::string_view shape = wire::wrong_shape(frame, among == Traffic::calls); !shape.empty())
-        return wrong(shape);
-    const bool fellow = from.is_fellow();
-    const bool known = home_of(header.node) < std::max(1U, node_count());
-    switch (header.kind) {
-        case Kind::call:
-        case Kind::batch:
-        case Kind::ping:
-            if (header.node != from.id && !(fellow && known)) return wrong("that names another caller");
-            break;
-        case Kind::load:
-            if (header.node != from.id) return wrong("that names another caller");
-            break;
-        case Kind::reply:
-        case Kind::part:
-            if (among == Traffic::replies && header.node != from.my_id && !fellow)
-                return wrong("to somebody else's call");
-            break;
-        default: break;
-    }
-    // Only members pass on others' code. They are not to blame for what is wrong with it (refuse_code), so nobody else may say so.
-    if (header.kind == Kind::code && header.hops != 0 && !fellow) return wrong("as another's");
-    // A client is sent no code, whoever asks for that.
-    if (header.kind == Kind::code && is_client(header.node) && header.node != from.my_id) return wrong("to a client");
-    const bool brings_code = header.kind == Kind::code || header.kind == Kind::load ||
-                             (header.kind == Kind::call && (header.flags & wire::kInline) != 0);
-    if (brings_code && !takes_code(from)) return wrong("but a client takes none");
-    return std::nullopt;
-}
-
-// A client runs what its own program has; so does a node on a link by which it is a client of others.
-bool NodeCore::takes_code(const PeerState& from) const {
-    return !options_.listen.empty() && !is_client(from.my_id);
-}
 
 // What nearly all calls are: from a client that names itself, or from a member that may pass on others' calls; by handle.
 bool NodeCore::is_plain_call(const PeerState& from, const wire::Frame& frame) const {
