@@ -239,18 +239,18 @@ TEST_F(CacheTest, ARefusedPackageLeavesNoHandles) {
         wire::Manifest manifest;
         manifest.name = "many" + std::to_string(salt);
         manifest.abi = abi;
-        for (int i = 0; i < 4000; ++i) manifest.entries.push_back("f" + std::to_string(i));
+        for (int i = 0; i < 1000; ++i) manifest.entries.push_back("f" + std::to_string(i));
         return PackageStore::from_manifest(wire::encode(manifest)).value();
     };
     CodeCache cache(options(Tiers::image));
-    for (int i = 0; i < 16; ++i) ASSERT_TRUE(cache.add(many(i), true));  // resident: never forgotten
+    for (int i = 0; i < 65; ++i) ASSERT_TRUE(cache.add(many(i), true));  // resident: never forgotten
     const std::size_t functions = cache.usage().functions;
-    EXPECT_FALSE(cache.add(many(16), false));
+    EXPECT_FALSE(cache.add(many(65), false));
     EXPECT_EQ(cache.usage().functions, functions);
     for (std::uint32_t handle = 0; handle < 65536; ++handle)
         if (const Function* function = cache.by_handle(handle)) EXPECT_EQ(function->handle, handle);
-    EXPECT_EQ(cache.by_handle(64500), nullptr);
-    EXPECT_FALSE(cache.add(many(16), false)) << "again, with indices that were given back";
+    EXPECT_EQ(cache.by_handle(65500), nullptr);
+    EXPECT_FALSE(cache.add(many(65), false)) << "again, with indices that were given back";
 }
 
 TEST_F(CacheTest, NothingIsWritableAndExecutableAtOnce) {

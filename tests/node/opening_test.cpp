@@ -152,6 +152,18 @@ TEST(Opening, AClientsIdIsOneOfTheNodeThatGaveIt) {
     EXPECT_NE(meeting(client_id(2, 1)).find("there is no lane to it"), std::string::npos);
 }
 
+TEST(Opening, AnAddressThatIsNoneSaysWhatToWrite) {
+    const auto said = [](std::string_view text) {
+        const auto address = control::parse_address(text);
+        return address ? std::string("nothing") : address.error().message();
+    };
+    EXPECT_NE(said("tcp://127.0.0.1:5").find("leave out 'tcp://'"), std::string::npos) << said("tcp://127.0.0.1:5");
+    EXPECT_NE(said("::1:5").find("in brackets, as [::1]:PORT"), std::string::npos) << said("::1:5");
+    EXPECT_NE(said("unix:").find("names no socket"), std::string::npos) << said("unix:");
+    EXPECT_NE(said("here:70000").find("'70000' is not a port"), std::string::npos) << said("here:70000");
+    for (const char* right : {"127.0.0.1:5", "[::1]:5", "unix:/tmp/a:b", "here:0"}) EXPECT_EQ(said(right), "nothing");
+}
+
 // A process that accepts nobody, as one that is stopped, and as many waiting for it as may.
 class AcceptsNobody {
 public:

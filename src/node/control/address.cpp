@@ -43,6 +43,8 @@ Result<Address> parse_address(std::string_view text) {
                         text, sizeof(sockaddr_un{}.sun_path) - 1);
         return address;
     }
+    if (const std::size_t scheme = text.find("://"); scheme != std::string_view::npos)
+        return fail(ErrorCode::invalid, "address '{}': leave out '{}'; {}", text, text.substr(0, scheme + 3), kShapes);
     const std::size_t colon = text.rfind(':');
     if (colon == std::string_view::npos || colon == 0)
         return fail(ErrorCode::invalid, "'{}' is not an address; {}", text, kShapes);
