@@ -19,6 +19,7 @@ constexpr std::uint8_t kFlagsKnown = kHasData | kHasUnwind | kHasArrays;
 constexpr std::size_t kRelocationBytesMin = 9;      // offset 4, kind 1, target 4
 constexpr std::size_t kSymbolBytes = 9;             // kind 1, index 4, offset 4
 constexpr std::size_t kRelocationsMax = 1U << 20U;  // 32 MiB once they are read
+constexpr std::size_t kSymbolsMax = 1U << 20U;      // 12 MiB
 
 std::uint8_t flags_of(const Image& image) {
     std::uint8_t flags = 0;
@@ -89,7 +90,7 @@ ByteBuffer encode(const Image& image) {
     out.number(static_cast<std::uint32_t>(image.relocations.size()));
     out.number(static_cast<std::uint16_t>(image.symbols.size()));
     out.number(flags);
-    out.number(std::uint8_t{0});
+    out.number(static_cast<std::uint8_t>(image.symbols.size() >> 16U));
     out.bytes(image.block);  // at offset 16: as aligned in the slice as code likes to be
     if ((flags & kHasData) != 0) {
         out.number(image.data_bytes);
@@ -170,9 +171,10 @@ Result<Image> decode_image(Bytes bytes, std::size_t import_count) {
         return fail(ErrorCode::invalid, "not an image: it does not begin with RVI1");
     const auto block_bytes = in.number<std::uint32_t>();
     const auto relocations = in.number<std::uint32_t>();
-    const auto symbols = in.number<std::uint16_t>();
+    const auto symbols_low = in.number<std::uint16_t>();
     const auto flags = in.number<std::uint8_t>();
-    if ((flags & ~kFlagsKnown) != 0 || in.number<std::uint8_t>() != 0 || relocations > kRelocationsMax)
+    const std::size_t symbols = symbols_low | std::size_t{in.number<std::uint8_t>()} << 16U;
+    if ((flags & ~kFlagsKnown) != 0 || relocations > kRelocationsMax || symbols > kSymbolsMax)
         return fail(ErrorCode::invalid, "image: a head that this version of Rove does not know");
     image.block = copy(in.take(block_bytes));
     if ((flags & kHasData) != 0) {

@@ -35,6 +35,7 @@ Image everything() {
     image.fini_array_count = 1;
     image.relocations.push_back({Segment::block, Relocation::Kind::import, 48, 1, -8});
     image.relocations.push_back({Segment::data, Relocation::Kind::block, 0, 0, 64});
+    image.symbols.push_back({Symbol::Kind::anchor, Segment::block, 0, 16});
     return image;
 }
 
@@ -120,6 +121,17 @@ TEST(ManifestFormat, ComesBackAsItWas) {
     const auto decoded = decode_manifest(encode(manifest()));
     ASSERT_TRUE(decoded) << decoded.error().what();
     EXPECT_EQ(*decoded, manifest());
+}
+
+TEST(ImageFormat, HasMoreAnchorsThanSixteenBitsCount) {
+    Image image = counter();
+    for (std::uint32_t i = 0; i < 70'000; ++i)
+        image.symbols.push_back({Symbol::Kind::anchor, Segment::block, i, i % 19});
+    const auto decoded = decode_image(encode(image), 0);
+    ASSERT_TRUE(decoded) << decoded.error().what();
+    EXPECT_EQ(*decoded, image);
+    image.symbols.resize((std::size_t{1} << 20U) + 1, image.symbols.back());
+    EXPECT_FALSE(decode_image(encode(image), 0));
 }
 
 TEST(ManifestFormat, RefusesEveryTruncationAndTail) {
