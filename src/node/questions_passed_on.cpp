@@ -20,7 +20,7 @@ QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const Pee
     std::size_t of_peer = 0;
     auto makes_room = questions_.end(), of_peer_makes_room = questions_.end();
     for (auto each = questions_.begin(); each != questions_.end(); ++each) {
-        const bool waits = !each->last && now - each->at < kCodeWaitMax;
+        const bool waits = each->waits && now - each->at < kCodeWaitMax;
         if (!waits && makes_room == questions_.end()) makes_room = each;
         if (each->from != &from) continue;
         ++of_peer;
@@ -30,6 +30,7 @@ QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const Pee
             continue;
         if (waits) return Added::asked_once;
         each->at = now;  // asked again: what came was lost
+        each->waits = true;
         each->last.reset();
         return Added::asked;
     }
@@ -61,6 +62,9 @@ const PeerState* QuestionsPassedOn::takes_piece(const PeerState& by, NodeId aske
     if (asked == questions_.end()) return nullptr;
     asked->last = piece;
     asked->last_ends = piece.offset + bytes;
+    // Questions for functions of one package cannot be told apart by its pieces: each of them may have been answered.
+    for (Question& each : questions_)
+        if (each.to == &by && each.need.asker == asker) each.waits = false;
     return asked->from;
 }
 

@@ -29,6 +29,7 @@ public:
         const PeerState *from, *to;  // compared with peers that live, nothing else
         wire::NeedCode need;
         TimePoint at;
+        bool waits = true;  // nothing has come for its asker since
         // The piece of its code that came last.
         std::optional<wire::CodeChunk> last;
         std::size_t last_ends = 0;

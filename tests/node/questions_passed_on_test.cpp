@@ -54,27 +54,40 @@ wire::CodeChunk piece(unsigned char package, std::uint32_t part, std::uint32_t o
 
 TEST_F(Questions, OnePeerHasAShareForThoseThatWait) {
     constexpr std::uint32_t kShare = QuestionsPassedOn::kOfPeerMax;
-    EXPECT_EQ(add(three_, need(7, 0)), Added::asked);
-    for (std::uint32_t i = 0; i < kShare; ++i) EXPECT_EQ(add(one_, need(7, i)), Added::asked);
-    EXPECT_EQ(add(one_, need(7, kShare)), Added::no_room);
-    EXPECT_EQ(add(one_, need(7, 5)), Added::asked_once);
-    EXPECT_EQ(add(three_, need(7, 1)), Added::asked) << "another one has a share of its own";
+    constexpr NodeId kOther = 1000;
+    EXPECT_EQ(add(three_, need(kOther, 0)), Added::asked);
+    for (std::uint32_t i = 0; i < kShare; ++i) EXPECT_EQ(add(one_, need(i, 0)), Added::asked);
+    EXPECT_EQ(add(one_, need(kShare, 0)), Added::no_room);
+    EXPECT_EQ(add(one_, need(5, 0)), Added::asked_once);
+    EXPECT_EQ(add(three_, need(kOther, 1)), Added::asked) << "another one has a share of its own";
     // What is being answered makes room.
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 10), &three_);
-    EXPECT_EQ(add(one_, need(7, kShare)), Added::no_room) << "another one's does not";
-    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(2, 0, 0, 30), 10), &one_);
-    EXPECT_EQ(add(one_, need(7, kShare)), Added::asked);
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), &three_);
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 0)), nullptr) << "it made room";
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_);
-    EXPECT_EQ(add(one_, need(7, 1)), Added::asked) << "it was answered";
+    EXPECT_EQ(questions_.takes_piece(two_, kOther, piece(1, 0, 0, 30), 10), &three_);
+    EXPECT_EQ(add(one_, need(kShare, 0)), Added::no_room) << "another one's does not";
+    EXPECT_EQ(questions_.takes_piece(two_, 3, piece(2, 0, 0, 30), 10), &one_);
+    EXPECT_EQ(add(one_, need(kShare, 0)), Added::asked);
+    EXPECT_EQ(questions_.answered(two_, 3, need(3, 0)), nullptr) << "it made room";
+    EXPECT_EQ(questions_.answered(two_, 1, need(1, 0)), &one_);
+    EXPECT_EQ(add(one_, need(1, 0)), Added::asked) << "it was answered";
     // So does what waits for longer than any call.
-    EXPECT_EQ(add(one_, need(7, kShare + 1)), Added::no_room);
+    EXPECT_EQ(add(one_, need(kShare + 1, 0)), Added::no_room);
     now_ += kCodeWaitMax;
-    EXPECT_EQ(add(one_, need(7, kShare + 1)), Added::asked);
-    EXPECT_EQ(questions_.answered(two_, 7, need(7, 2)), nullptr);
-    EXPECT_EQ(add(one_, need(7, 5)), Added::asked) << "asked again, when nothing came";
-    EXPECT_EQ(add(one_, need(7, 5)), Added::asked_once);
+    EXPECT_EQ(add(one_, need(kShare + 1, 0)), Added::asked);
+    EXPECT_EQ(questions_.answered(two_, 0, need(0, 0)), nullptr);
+    EXPECT_EQ(add(one_, need(5, 0)), Added::asked) << "asked again, when nothing came";
+    EXPECT_EQ(add(one_, need(5, 0)), Added::asked_once);
+}
+
+// One package's functions, or one function by its handle and by its name.
+TEST_F(Questions, ThatOnePackageAnswersMayAllBeAskedAgain) {
+    EXPECT_EQ(add(one_, need(7, 1)), Added::asked);
+    EXPECT_EQ(add(one_, need(7, 2)), Added::asked);
+    EXPECT_EQ(add(one_, need(8, 2)), Added::asked);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
+    EXPECT_EQ(questions_.takes_piece(two_, 7, piece(1, 0, 0, 30), 30), &one_);
+    EXPECT_EQ(add(one_, need(7, 1)), Added::asked);
+    EXPECT_EQ(add(one_, need(7, 2)), Added::asked);
+    EXPECT_EQ(add(one_, need(8, 2)), Added::asked_once) << "of another one that asks";
+    EXPECT_EQ(add(one_, need(7, 2)), Added::asked_once);
 }
 
 TEST_F(Questions, AllTogetherAreBounded) {
