@@ -233,7 +233,9 @@ bool NodeCore::pass_on_need(const PeerState& from, PeerState& to, NodeId node, c
     if (&from == &to || is_client(need.asker)) return false;
     const QuestionsPassedOn::Added added = passed_on_.add(from, to, need, Clock::now());
     if (added != QuestionsPassedOn::Added::asked) return added == QuestionsPassedOn::Added::asked_once;
-    return send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {}).has_value();
+    if (send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {})) return true;
+    (void)passed_on_.answered(to, need.asker, need);
+    return false;
 }
 
 // Questions that were passed on to a peer that is gone are answered as those that nobody can answer.

@@ -219,6 +219,26 @@ TEST(Opening, AnAddressWhereNobodyAcceptsIsGivenUp) {
     }
 }
 
+// A node that drops connections is tried again, in the time that was given for all.
+TEST(Opening, TriesShareTheTimeForAMeeting) {
+    std::atomic<int> guests = 0;
+    FakeNode drops([&](const Raw& guest) {
+        (void)guest.receive();
+        if (++guests == 1)
+            std::this_thread::sleep_for(2700ms);
+        else
+            (void)guest.is_ended();
+    });
+    NodeOptions patient = options();
+    patient.connect_timeout = 3s;
+    Node client(patient);
+    const auto begin = std::chrono::steady_clock::now();
+    const Error error = error_of([&] { (void)client.connect(drops.address()); });
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 4700ms) << "each has as much for itself: 5.7 s";
+    EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.message();
+    EXPECT_EQ(guests, 2);
+}
+
 // Whose queue was full when it was called on.
 TEST(Opening, WhoeverAcceptsLateIsMet) {
     for (const bool tcp : {true, false}) {

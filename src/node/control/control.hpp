@@ -155,8 +155,8 @@ private:
                                                                             std::shared_ptr<PeerState> old);
     [[nodiscard]] asio::awaitable<Result<Met>> share(std::string key, Wanted wanted);
     [[nodiscard]] asio::awaitable<Result<Met>> meet(Wanted wanted);
-    [[nodiscard]] asio::awaitable<Result<Met>> meet_once(Wanted& wanted, std::shared_ptr<Channel>& channel,
-                                                         bool& heard);
+    [[nodiscard]] asio::awaitable<Result<Met>> meet_once(Wanted& wanted, TimePoint until,
+                                                         std::shared_ptr<Channel>& channel, bool& heard);
     [[nodiscard]] asio::awaitable<asio::error_code> connect(Socket& socket,
                                                             asio::generic::stream_protocol::endpoint endpoint,
                                                             TimePoint until);

@@ -116,7 +116,7 @@ asio::awaitable<Result<Control::Met>> Control::meet(Wanted wanted) {
         if (auto met = linked_to()) co_return std::move(*met);
         bool heard = false;
         std::shared_ptr<Channel> channel;
-        Result<Met> met = co_await meet_once(wanted, channel, heard);
+        Result<Met> met = co_await meet_once(wanted, limit, channel, heard);
         if (met || Clock::now() >= limit) co_return met;
         const bool linked =
             channel && channel->farewell() && channel->farewell()->goodbye.reason == Goodbye::Reason::linked;
@@ -158,13 +158,12 @@ asio::awaitable<asio::error_code> Control::connect(Socket& socket, asio::generic
     }
 }
 
-asio::awaitable<Result<Control::Met>> Control::meet_once(Wanted& wanted, std::shared_ptr<Channel>& channel,
-                                                         bool& heard) {
+asio::awaitable<Result<Control::Met>> Control::meet_once(Wanted& wanted, TimePoint until,
+                                                         std::shared_ptr<Channel>& channel, bool& heard) {
     const auto late = [this, &wanted] {
         return fail(ErrorCode::timed_out, "the node at {} did not answer within {} ms", wanted.address,
                     core_.options().connect_timeout.count());
     };
-    const TimePoint until = Clock::now() + core_.options().connect_timeout;
     Socket socket(*io_);
     asio::error_code failed = asio::error::host_not_found;
     for (const auto& endpoint : wanted.endpoints) {
