@@ -143,6 +143,23 @@ TEST_F(Direct, AMailboxThatIsNoSealedMemoryFileOfTheRightSizeIsRefused) {
     expect_refused(with_mailbox(on_disk.number()), "a file on a disk");
 }
 
+// The file system of any other file may be one that never answers.
+TEST_F(Direct, OnlyMemoryFilesAndPipesAreOpened) {
+    const auto pid = static_cast<std::uint32_t>(getpid());
+    std::string path = std::filesystem::temp_directory_path() / "rove-test-XXXXXX";
+    const Descriptor on_disk(mkstemp(path.data()));
+    unlink(path.c_str());
+    const auto other = ProcFile::of(on_disk.number())->open(pid, S_IFREG);
+    ASSERT_FALSE(other);
+    EXPECT_EQ(ErrorCode::unsupported, other.error().code()) << other.error().message();
+    ASSERT_EQ(0, mkfifo(path.c_str(), 0600));
+    const Descriptor named(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    unlink(path.c_str());
+    const auto pipe = ProcFile::of(named.number())->open(pid, S_IFIFO);
+    ASSERT_FALSE(pipe);
+    EXPECT_EQ(ErrorCode::unsupported, pipe.error().code()) << pipe.error().message();
+}
+
 // It could be a file that somebody else has open, and writes.
 TEST_F(Direct, AMailboxOfAnotherUserIsRefused) {
     if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";

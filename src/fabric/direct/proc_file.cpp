@@ -1,12 +1,45 @@
 #include "fabric/direct/proc_file.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
 namespace rove::fabric {
+namespace {
+
+// Memory files, and pipes, of all processes are on one device of the kernel's each: that of any of this process's own.
+Result<dev_t> device_of_own(mode_t kind) {
+    Descriptor own;
+    if (kind == S_IFREG) {
+        own = Descriptor(memfd_create("rove-device", MFD_CLOEXEC));
+    } else {
+        std::array<int, 2> ends{};
+        if (pipe2(ends.data(), O_CLOEXEC) == 0) {
+            own = Descriptor(ends[0]);
+            const Descriptor writer(ends[1]);
+        }
+    }
+    struct stat facts{};
+    if (!own.is_open() || fstat(own.number(), &facts) != 0)
+        return fail(ErrorCode::overloaded, "a peer's file cannot be checked ({}); raise the limit (ulimit -n)",
+                    strerror(errno));
+    return facts.st_dev;
+}
+
+// Where an open file really is. Asks the kernel and not the file's own file system, which may be one that never answers (FUSE).
+dev_t device_without_asking(int descriptor) {
+    struct statx facts{};
+    if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &facts) != 0) return 0;
+    return makedev(facts.stx_dev_major, facts.stx_dev_minor);
+}
+
+}  // namespace
 
 Result<ProcFile> ProcFile::of(int descriptor) {
     struct stat facts{};
@@ -33,9 +66,10 @@ Result<Descriptor> ProcFile::open(std::uint32_t pid, mode_t kind) const {
     const std::string path = fmt::format("/proc/{}/fd/{}", pid, descriptor);
     const Descriptor seen(::open(path.c_str(), O_PATH | O_CLOEXEC));
     if (!seen.is_open()) return fail(ErrorCode::unsupported, "{} cannot be opened ({})", path, strerror(errno));
+    ROVE_TRY(const dev_t wanted, device_of_own(kind));
     struct stat facts{};
-    if (fstat(seen.number(), &facts) != 0 || facts.st_dev != device || facts.st_ino != inode ||
-        facts.st_uid != geteuid() || (facts.st_mode & S_IFMT) != kind)
+    if (device_without_asking(seen.number()) != wanted || fstat(seen.number(), &facts) != 0 || facts.st_dev != device ||
+        facts.st_ino != inode || facts.st_uid != geteuid())
         return fail(ErrorCode::unsupported, "{} is not the file that the peer's offer names", path);
     Descriptor opened(::open(fmt::format("/proc/self/fd/{}", seen.number()).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
     if (!opened.is_open()) return fail(ErrorCode::unsupported, "{} cannot be opened ({})", path, strerror(errno));

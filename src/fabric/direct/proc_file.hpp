@@ -20,8 +20,9 @@ struct ProcFile {
     [[nodiscard]] static Result<ProcFile> of(int descriptor);
     void write_to(Writer& out) const;
     static ProcFile read_from(Reader& in);
-    // Opens the file for reading and writing, without waiting. unsupported: process `pid` has no such file of this user's, or
-    // it is not of the kind wanted (S_IFREG, S_IFIFO). A file of another kind is looked at and never opened.
+    // Opens the file for reading and writing, without waiting. `kind` is S_IFREG for a memory file, or S_IFIFO for a pipe. Another
+    // file is never opened, nor is its file system asked about it. unsupported: process `pid` has no such file of this user's;
+    // overloaded: no more descriptors.
     [[nodiscard]] Result<Descriptor> open(std::uint32_t pid, mode_t kind) const;
 };
 
