@@ -20,6 +20,11 @@ template <typename... Args>
     return tl::unexpected<Error>(Error(code, fmt::format(text, std::forward<Args>(args)...)));
 }
 
+// That memory ran out, in words that fit into the string itself: where there is none left, this can still be said.
+[[nodiscard]] inline Error no_memory() {
+    return {ErrorCode::overloaded, "memory ran out"};
+}
+
 // Puts "what: " before the message of an error that is passed upwards.
 [[nodiscard]] inline tl::unexpected<Error> prefixed(const Error& error, std::string_view what) {
     return tl::unexpected<Error>(Error(error.code(), fmt::format("{}: {}", what, error.message())));

@@ -11,6 +11,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "base/name_map.hpp"
 #include "code/package_code.hpp"
 #include "code/recency.hpp"
 
@@ -162,7 +163,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     std::unordered_map<FunctionId, Function*> functions;
     std::unordered_map<EntryPoint, Function*> by_address;  // wherever its code lies now
     std::vector<std::unique_ptr<Function>> residents;      // of the process's own program
-    std::unordered_map<std::string, PackageCode*> newest;  // by package name
+    NameMap<PackageCode*> newest;                          // by package name
     std::vector<PackageCode*> interfaces;                  // in the order in which they were loaded
     std::vector<std::atomic<Function*>> table;             // by a handle's index; read without the lock
     std::vector<std::uint16_t> generations = std::vector<std::uint16_t>(kFunctionsMax, 0);

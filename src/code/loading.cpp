@@ -361,7 +361,7 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package, Lock& 
     if (!package.resident && package.budget() != Budget::pinned)
         ROVE_CHECK(check_pinned(package, package.loaded_bytes()));
     LoadReport report;
-    std::unordered_map<std::string, void*> names;
+    NameMap<void*> names;
     for (const std::string& name : manifest.exports) {
         const auto exported = package.exported.find(name);
         void* address = exported != package.exported.end() ? exported->second

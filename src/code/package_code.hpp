@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/name_map.hpp"
 #include "code/cache.hpp"
 #include "code/jit/jit.hpp"
 #include "code/loader.hpp"
@@ -109,7 +110,7 @@ public:
     bool has_constructors = false;
     std::shared_ptr<DataSegment> data;                 // kept over evictions
     std::unordered_map<std::uint32_t, void*> statics;  // address of rove.static.n, once an image told
-    std::unordered_map<std::string, void*> exported;   // an interface's names, once an image told
+    NameMap<void*> exported;                           // an interface's names, once an image told
     std::unique_ptr<LoadedImage> image;
     std::unique_ptr<jit::CompiledModule> module;
     Compile compile = Compile::none;

@@ -57,7 +57,7 @@ bool Symbols::is_of_process(const std::string& name) const {
 }
 
 std::vector<std::string> Symbols::add_interface(const std::string& package,
-                                                const std::unordered_map<std::string, void*>& names) {
+                                                const NameMap<void*>& names) {
     const auto shared = std::make_shared<const std::string>(package);
     const std::lock_guard lock(mutex_);
     std::vector<std::string> replaced;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/name_map.hpp"
 #include "base/result.hpp"
 #include "code/cache.hpp"
 
@@ -48,8 +49,7 @@ public:
     // Whether the node's own table or the process (its program, its libraries) has a name.
     [[nodiscard]] bool is_of_process(const std::string& name) const;
     // Adds an interface's names, ahead of those there are; gives the ones that were in use.
-    [[nodiscard]] std::vector<std::string> add_interface(const std::string& package,
-                                                         const std::unordered_map<std::string, void*>& names);
+    [[nodiscard]] std::vector<std::string> add_interface(const std::string& package, const NameMap<void*>& names);
 
 private:
     // The newest interface's, where several have the name. They stay for as long as the node lives.
@@ -58,8 +58,8 @@ private:
         std::shared_ptr<const std::string> package;
     };
     std::unordered_map<std::string, void*> host_;
-    mutable std::mutex mutex_;                                    // guards of_interfaces_
-    std::unordered_map<std::string, OfInterface> of_interfaces_;  // by name: looked up under the node's lock
+    mutable std::mutex mutex_;            // guards of_interfaces_
+    NameMap<OfInterface> of_interfaces_;  // by name: looked up under the node's lock
 };
 
 }  // namespace rove::code

@@ -1,7 +1,6 @@
 #include "wire/manifest.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace rove::wire {
 namespace {
@@ -31,16 +30,17 @@ Result<std::vector<std::string>> take_names(Reader& in, std::string_view what, s
     left -= count;
     std::vector<std::string> names;
     names.reserve(count);
-    // The names there were, where the manifest has them: a list is compared with itself in time that grows with it only.
-    std::unordered_set<std::string_view> seen(2 * std::size_t{count});
     for (std::size_t i = 0; i < count && in.ok(); ++i) {
         const std::string_view name = in.text();
         if (in.ok() && !is_name(name))
             return fail(ErrorCode::invalid, "package manifest: one of the {} is no name", what);
-        if (in.ok() && !seen.insert(name).second)
-            return fail(ErrorCode::invalid, "package manifest: '{}' stands twice among the {}", name, what);
         names.emplace_back(name);
     }
+    // Sorted and not hashed: who knows the hash can choose names that it cannot tell apart.
+    std::vector<std::string_view> sorted(names.begin(), names.end());
+    std::sort(sorted.begin(), sorted.end());
+    if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); in.ok() && twice != sorted.end())
+        return fail(ErrorCode::invalid, "package manifest: '{}' stands twice among the {}", *twice, what);
     return names;
 }
 

@@ -107,6 +107,8 @@ TEST(ImageFormat, RefusesWhatPointsOutside) {
     EXPECT_TRUE(refused([](Image& i) { i.init_array_offset = 33; }));
     EXPECT_TRUE(refused([](Image& i) { i.data_alignment = 3; }));
     EXPECT_TRUE(refused([](Image& i) { i.data_bytes = 2; }));
+    EXPECT_FALSE(refused([](Image& i) { i.data_bytes = kImageDataBytesMax; }));
+    EXPECT_TRUE(refused([](Image& i) { i.data_bytes = kImageDataBytesMax + 1; }));
     EXPECT_TRUE(refused([](Image& i) { i.block[31] = std::byte{1}; }));  // the unwind table's end
 }
 

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <ctime>
+#include <string>
+#include <unordered_set>
 
 #include "../watched_new.hpp"
 #include "wire/image.hpp"
@@ -38,6 +40,24 @@ TEST(HostileManifest, ManyNamesAreReadInTimeThatGrowsWithTheirNumber) {
     EXPECT_LT(static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC, 10);
 }
 
+// Names that the standard library's hash puts into one bucket of a table for as many: 30 s where they are looked up in such a table.
+TEST(HostileManifest, NamesThatAHashDoesNotTellApartAreReadAsQuickly) {
+    Manifest manifest = many_names(1);
+    const std::size_t buckets = std::unordered_set<std::string_view>(2 * kNamesMax).bucket_count();
+    for (std::string name(5, '!'); manifest.exports.size() < kNamesMax / 4;) {
+        if (std::hash<std::string_view>()(name) % buckets == 0) manifest.exports.push_back(name);
+        for (char& letter : name) {
+            if (++letter < 0x7F) break;
+            letter = '!';
+        }
+    }
+    for (std::size_t i = 0; manifest.exports.size() < kNamesMax; ++i) manifest.exports.push_back(std::to_string(i));
+    const ByteBuffer bytes = encode(manifest);
+    const std::clock_t begun = std::clock();
+    for (int i = 0; i < 1000; ++i) ASSERT_TRUE(decode_manifest(bytes));
+    EXPECT_LT(static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC, 10);
+}
+
 TEST(HostileManifest, NamesAreBoundedOverAllLists) {
     Manifest manifest = many_names(kNamesMax);
     manifest.imports = {"one"};
@@ -56,6 +76,20 @@ TEST(HostileManifest, EntriesAreBounded) {
         << decoded.error().message();
     manifest.entries.pop_back();
     EXPECT_TRUE(decode_manifest(encode(manifest)));
+}
+
+TEST(HostileManifest, SlicesAreBounded) {
+    Manifest manifest = many_names(1);
+    std::swap(manifest.entries, manifest.exports);
+    for (std::size_t i = 0; i <= kSlicesMax; ++i)
+        manifest.slices.push_back({"target-" + std::to_string(i), Form::image, Compression::none, 1, 1, {}});
+    const auto decoded = decode_manifest(encode(manifest));
+    ASSERT_FALSE(decoded);
+    EXPECT_NE(decoded.error().message().find("65 slices, over the limit of 64"), std::string::npos)
+        << decoded.error().message();
+    manifest.slices.pop_back();
+    const auto most = decode_manifest(encode(manifest));
+    EXPECT_TRUE(most) << most.error().message();
 }
 
 // The unwind table of a function of 16 bytes at the begin of a block, as compilers write it.

@@ -1,0 +1,20 @@
+// A hash table by names that peers choose.
+//
+// Its hash has a key of this process's own (SipHash): nobody can choose names that fall into one bucket, which would make each look-up
+// walk through all of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace rove {
+
+struct KeyedHash {
+    [[nodiscard]] std::size_t operator()(std::string_view name) const noexcept;
+};
+
+template <typename Value>
+using NameMap = std::unordered_map<std::string, Value, KeyedHash>;
+
+}  // namespace rove
