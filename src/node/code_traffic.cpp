@@ -229,8 +229,9 @@ bool NodeCore::speaks_for(const PeerState& from, NodeId asker) const {
 
 // False: there is no way on from here.
 bool NodeCore::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
-    // A client takes no code, so nobody has any for it.
-    if (&from == &to || is_client(need.asker)) return false;
+    // A client takes no code, so nobody has any for it. Members ask one another; who is a client of another node, or of another cluster's,
+    // gives no questions to it and none from it: that node would hear of askers that it does not know.
+    if (&from == &to || is_client(need.asker) || !from.is_fellow() || to.back != to.id) return false;
     const QuestionsPassedOn::Added added = passed_on_.add(from, to, need, Clock::now());
     if (added != QuestionsPassedOn::Added::asked) return added == QuestionsPassedOn::Added::asked_once;
     if (send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {})) return true;
