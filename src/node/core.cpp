@@ -234,9 +234,9 @@ bool NodeCore::linked(const PeerState& peer) {
     return peer.linked();
 }
 
-void NodeCore::lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, const Error& why) {
+void NodeCore::lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why) {
     Hold hold(*this);
-    if (peer->link && !peer->lost && peer->meeting == meeting) lose_now(*peer, why);
+    if (peer->link && !peer->lost && peer->meeting == meeting) lose_now(*peer, std::move(why));
 }
 
 void NodeCore::lose_now(PeerState& peer, Error why) {

@@ -219,8 +219,8 @@ public:
     [[nodiscard]] Result<Adopted> adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
                                         std::shared_ptr<PeerState> old);
     void warn_of_deadlocks();  // to be called every second or so
-    // The connection of that meeting has ended. Nothing happens where the peer was met again since.
-    void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, const Error& why);
+    // The connection of that meeting has ended. Nothing happens where the peer was met again since. Needs no memory.
+    void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why);
     // Of a member without a link: it is being met again, or its process has gone.
     void member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why);
     void member_gone(NodeId member, const std::string& why);

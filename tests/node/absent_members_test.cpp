@@ -142,6 +142,8 @@ TEST(AbsentMembers, KeepTheWordsOfErrors) {
     EXPECT_EQ(kept(std::string(200, 'E') + '\0' + "disk 7 is full"),
               std::pair(std::uint8_t{wire::kError}, std::string("disk 7 is full")))
         << "the message says more than the type";
+    EXPECT_EQ(kept(std::string("E") + '\0' + std::string(10'000, 'x')).second.size(), kKeptErrorTextMax);
+    EXPECT_EQ(kept(std::string(10'000, 'E')).second.size(), kKeptErrorTextMax);
 }
 
 TEST(AbsentMembers, KeepResultsInPartsWholeOrNotAtAll) {

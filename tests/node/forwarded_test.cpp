@@ -7,6 +7,7 @@
 
 #include "../api/nodes.hpp"
 #include "bytes.hpp"
+#include "node/here.hpp"
 #include "node/sent_on.hpp"
 #include "rove/rove.hpp"
 
@@ -358,6 +359,24 @@ TEST(Forward, SaysWhatIsWrong) {
     peer.sync(fn<ends_twice>);
     for (int i = 0; i < 10'000 && second_ending < 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_EQ(second_ending, ROVE_INVALID);
+}
+
+// A function that would send itself on for ever is told when it has gone as far as any may.
+std::uint32_t goes_on_and_on(Here& here) {
+    const std::uint32_t hops = here.raw()->call.hops;
+    if (rove_forward(here.raw(), here.node(), nullptr, 0) == ROVE_OK) return 0;  // nobody hears this
+    return hops;
+}
+TEST(Forward, ACallIsSentOn255Times) {
+    (void)scratch();
+    NodeOptions options;
+    options.listen = "127.0.0.1:0";
+    const Node node(options);
+    Node client;
+    const Peer peer = client.connect(node.address());
+    Call<std::uint32_t> call = peer.async(fn<goes_on_and_on>);
+    ASSERT_TRUE(call.wait_for(std::chrono::seconds(20)));
+    EXPECT_EQ(call.get(), wire::kHopsMax);
 }
 
 }  // namespace

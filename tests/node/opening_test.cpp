@@ -136,6 +136,30 @@ TEST(Opening, WhoeverIsJoinedHasTheKeyThatItSays) {
     EXPECT_NE(lane.message().find("there is no lane to it"), std::string::npos) << lane.message();
 }
 
+// Each sends who joins on to the other.
+TEST(Opening, WhoeverIsSentOnAgainAndAgainGivesUp) {
+    std::atomic<int> guests = 0;
+    std::vector<std::string> addresses(2);
+    const auto sends_on_to = [&](std::size_t other) {
+        return [&, other](const Raw& guest) {
+            ++guests;
+            const auto hello = decode<Hello>(guest.receive());
+            if (!hello) return;
+            guest.send(encode(Challenge{}));
+            (void)guest.receive();
+            (void)guest.receive();
+            guest.send(encode(Redirect{.address = addresses[other]}));
+            (void)guest.is_ended();
+        };
+    };
+    FakeNode first(sends_on_to(1)), second(sends_on_to(0));
+    addresses = {first.address(), second.address()};
+    const Error error = error_of([&] { Node joins(options(unix_address(), first.address())); });
+    EXPECT_EQ(error.code(), ErrorCode::invalid) << error.message();
+    EXPECT_NE(error.message().find("send on from one to the other"), std::string::npos) << error.message();
+    EXPECT_EQ(guests, 9);
+}
+
 TEST(Opening, AClientsIdIsOneOfTheNodeThatGaveIt) {
     const KeyPair keys;
     const auto meeting = [&](NodeId given) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/experimental/as_tuple.hpp>
 #include <asio/read.hpp>
 #include <asio/use_awaitable.hpp>
@@ -73,7 +72,16 @@ void Channel::say(ByteBuffer message) {
     unsent_.insert(unsent_.end(), message.begin() + static_cast<std::ptrdiff_t>(written), message.end());
     if (std::exchange(writing_, true)) return;
     auto write = [](std::shared_ptr<Channel> self) -> asio::awaitable<void> { co_await self->write_unsent(); };
-    asio::co_spawn(socket_.get_executor(), write(shared_from_this()), asio::detached);
+    const auto ended = [self = shared_from_this()](const std::exception_ptr& failed) {
+        if (!failed) return;
+        self->writing_ = false;
+        self->close();  // memory ran out in the middle of what was said
+    };
+    try {
+        asio::co_spawn(socket_.get_executor(), write(shared_from_this()), ended);
+    } catch (const std::bad_alloc&) {
+        ended(std::current_exception());
+    }
 }
 
 asio::awaitable<void> Channel::write_unsent() {

@@ -16,6 +16,8 @@ namespace {
 
 // How often functions are looked at that may wait for each other's locks.
 constexpr auto kDeadlockLook = std::chrono::seconds(1);
+// Before the control thread goes on where memory had run out; at once it would find none either, and keep a core busy.
+constexpr auto kMemoryPause = std::chrono::milliseconds(10);
 constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
 
 // Libraries below throw where descriptors, threads or memory have run out: nothing else is left to go wrong there.
@@ -55,6 +57,7 @@ void Control::start_thread() {
                 if (io_->run_one() == 0) return;
             } catch (const std::exception& error) {  // out of memory, in a handler: the others go on
                 log().error("{}: the control thread: {}", core_.name(), error.what());
+                std::this_thread::sleep_for(kMemoryPause);
             }
     });
     gate_->io = io_.get();
@@ -204,9 +207,7 @@ Result<std::shared_ptr<PeerState>> Control::run_and_wait(asio::awaitable<Result<
     asio::co_spawn(*io_, std::move(work),
                    [this, result](const std::exception_ptr& failed, Result<std::shared_ptr<PeerState>> value) {
                        const std::lock_guard guard(waiting_mutex_);
-                       *result = failed ? Result<std::shared_ptr<PeerState>>(
-                                              fail(ErrorCode::overloaded, "a meeting failed: memory ran out"))
-                                        : std::move(value);
+                       result->emplace(failed ? tl::unexpected<Error>(no_memory()) : std::move(value));
                        ended_.notify_all();
                    });
     ++waiting_;

@@ -41,8 +41,8 @@ namespace rove::control {
 inline constexpr auto kHelloTimeMax = std::chrono::seconds(1);
 // Who comes while this node is joining others waits until it has an id, and is looked after so often.
 inline constexpr auto kIdentityLook = std::chrono::milliseconds(5);
-// Proven meetings under way at once. Each costs mailboxes (2 MiB, of which what is written counts) and messages of at most
-// 17 KiB; more of them are refused as overloaded.
+// Proven meetings under way at once. Each costs mailboxes (2 MiB, of which what is written counts) and 64 KiB of messages
+// at most (a welcome alone may have 48); more of them are refused as overloaded.
 inline constexpr std::size_t kMeetingsMax = 256;
 inline constexpr unsigned kRedirectsMax = 8;
 // Pauses between the attempts to meet a member again.
@@ -103,6 +103,7 @@ private:
         asio::steady_timer ended;
         std::optional<Result<Met>> result;
     };
+    class AttemptUnderWay;
     // Whom a connection is watched for.
     struct Watched {
         std::shared_ptr<PeerState> peer;
@@ -153,6 +154,7 @@ private:
     // ---- opening.cpp
     [[nodiscard]] asio::awaitable<Result<std::shared_ptr<PeerState>>> reach(std::string address, Endpoints endpoints,
                                                                             std::shared_ptr<PeerState> old);
+    [[nodiscard]] asio::awaitable<Result<bool>> answers_there(NodeId id);
     [[nodiscard]] asio::awaitable<Result<Met>> share(std::string key, Wanted wanted);
     [[nodiscard]] asio::awaitable<Result<Met>> meet(Wanted wanted);
     [[nodiscard]] asio::awaitable<Result<Met>> meet_once(Wanted& wanted, TimePoint until,

@@ -63,8 +63,7 @@ NodeId Members::give(const std::string& address, const wire::control::PublicKey&
     MemberEntry& given = entry(id);
     given.state = State::joining;
     if (given.address != address) given.peer.reset();
-    given.address = address;
-    given.key = key;
+    given.is_process(key, address);
     given.trust = Trust::none;
     given.generation = std::max(given.generation + 1, generation_by_clock());
     return id;
@@ -78,8 +77,7 @@ void Members::take_back(NodeId id) {
 void Members::set(const wire::control::Member& member, State state, Trust trust) {
     MemberEntry& known = entry(member.id);
     known.state = state;
-    known.address = member.address;
-    known.key = member.key;
+    known.is_process(member.key, member.address);
     known.trust = trust;
     known.had = true;
     known.generation = std::max(known.generation, member.generation);
@@ -93,8 +91,7 @@ bool Members::learn(const wire::control::Member& member) {
         return false;
     MemberEntry& news = entry(member.id);
     news.state = State::lost;
-    news.address = member.address;
-    news.key = member.key;
+    news.is_process(member.key, member.address);
     news.trust = Trust::told;
     news.generation = member.generation;
     return true;

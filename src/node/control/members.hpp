@@ -32,7 +32,8 @@ struct MemberEntry {
         told,   // a member that may give ids says so
         proven  // the holder has proven the key in a meeting with this node
     } trust = Trust::none;
-    bool had = false;  // some process was a member with this id
+    bool had = false;            // some process was a member with this id
+    bool answers_there = false;  // `key` answered this node at `address`, which is the member's own word until then
     std::string address;
     wire::control::PublicKey key;
     std::uint32_t generation = 0;
@@ -42,6 +43,15 @@ struct MemberEntry {
     unsigned incoming = 0;          // meetings under way that it opened
 
     [[nodiscard]] bool is_there() const { return state == State::living || state == State::lost; }
+    // By a certificate, by who gives ids, or in person.
+    [[nodiscard]] bool is_known_as(const wire::control::PublicKey& its_key, std::string_view at) const {
+        return trust != Trust::none && key == its_key && address == at;
+    }
+    void is_process(const wire::control::PublicKey& its_key, const std::string& at) {
+        answers_there = answers_there && key == its_key && address == at;
+        key = its_key;
+        address = at;
+    }
 };
 
 class Members {

@@ -144,11 +144,16 @@ asio::awaitable<void> Control::watch(std::shared_ptr<Channel> channel, Watched w
             }
             heard_of(members->members, who.member);
         }
-    } catch (const std::exception& error) {
-        why = Error(ErrorCode::overloaded, error.what());
+    } catch (const std::exception&) {
+        why = no_memory();
     }
-    core_.lose(who.peer, who.meeting, why);
-    channel->close(Goodbye{.reason = Goodbye::Reason::cut, .code = why.code(), .text = why.message()});
+    Goodbye goodbye{.reason = Goodbye::Reason::cut, .code = why.code(), .text = {}};
+    try {
+        goodbye.text = why.message();
+    } catch (const std::bad_alloc&) {  // without words, then
+    }
+    core_.lose(who.peer, who.meeting, std::move(why));  // needs no memory: nobody else would tell the node
+    channel->close(goodbye);
     who.client = {};
     if (who.member != kNoNode) member_went(who.member, who.meeting, left);
 }

@@ -61,6 +61,10 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::reach(std::string a
             known = found->second.lock();
     }
     if (member == core_.id() && !address_.empty()) member = kNoNode;
+    if (member != kNoNode && !old) {
+        ROVE_CO_TRY(const bool is_there, co_await answers_there(member));
+        if (!is_there) member = kNoNode;
+    }
     if (member != kNoNode && !known) known = members_.find(member)->peer.lock();
     if (known && core_.linked(*known)) co_return known;
     Wanted wanted{.address = std::move(address), .endpoints = std::move(endpoints), .old = known};
@@ -78,6 +82,37 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::reach(std::string a
     co_return met->peer;
 }
 
+// Members say themselves where they listen. Who calls on an address gets the process that answers there, so this node asks once.
+asio::awaitable<Result<bool>> Control::answers_there(NodeId id) {
+    const MemberEntry asked = *members_.find(id);
+    if (asked.answers_there) co_return true;
+    const Result<Met> met = co_await meet_member(id, asked.state == MemberEntry::State::living);
+    MemberEntry& entry = *members_.find(id);
+    if (!met && met.error().code() == ErrorCode::timed_out) co_return tl::unexpected<Error>(met.error());
+    if (!met || !entry.is_known_as(asked.key, asked.address)) co_return false;
+    entry.answers_there = true;
+    co_return true;
+}
+
+// However it ends, nobody waits for it for ever. Its end needs no memory.
+class Control::AttemptUnderWay {
+public:
+    AttemptUnderWay(std::map<std::string, std::shared_ptr<Attempt>>& all, std::string key,
+                    const std::shared_ptr<Attempt>& attempt)
+        : all_(all), place_(all.emplace(std::move(key), attempt).first) {}
+    ~AttemptUnderWay() {
+        Attempt& attempt = *place_->second;
+        if (!attempt.result) attempt.result.emplace(tl::unexpected<Error>(no_memory()));
+        attempt.ended.cancel();
+        all_.erase(place_);
+    }
+    AttemptUnderWay(const AttemptUnderWay&) = delete;
+
+private:
+    std::map<std::string, std::shared_ptr<Attempt>>& all_;
+    std::map<std::string, std::shared_ptr<Attempt>>::iterator place_;
+};
+
 // One meeting for all who want the same.
 asio::awaitable<Result<Control::Met>> Control::share(std::string key, Wanted wanted) {
     if (const auto under_way = attempts_.find(key); under_way != attempts_.end()) {
@@ -86,14 +121,8 @@ asio::awaitable<Result<Control::Met>> Control::share(std::string key, Wanted wan
         co_return *attempt->result;
     }
     const auto attempt = std::make_shared<Attempt>(*io_);
-    attempts_[key] = attempt;
-    try {
-        attempt->result.emplace(co_await meet(std::move(wanted)));
-    } catch (const std::exception& error) {  // nobody waits for ever
-        attempt->result.emplace(fail(ErrorCode::overloaded, "a meeting failed: {}", error.what()));
-    }
-    attempts_.erase(key);
-    attempt->ended.cancel();
+    const AttemptUnderWay under_way(attempts_, std::move(key), attempt);
+    attempt->result.emplace(co_await meet(std::move(wanted)));
     co_return *attempt->result;
 }
 
@@ -166,8 +195,11 @@ asio::awaitable<Result<Control::Met>> Control::meet_once(Wanted& wanted, TimePoi
     };
     Socket socket(*io_);
     asio::error_code failed = asio::error::host_not_found;
+    auto left =
+        static_cast<int>(wanted.endpoints.size());  // share the time, so that a silent one leaves some to the next
     for (const auto& endpoint : wanted.endpoints) {
-        failed = co_await connect(socket, endpoint, until);
+        const TimePoint now = Clock::now();
+        failed = co_await connect(socket, endpoint, now + (until - now) / left--);
         if (!failed) break;
     }
     if (failed == asio::error::timed_out && Clock::now() >= until) co_return late();
@@ -358,6 +390,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
     const bool member = wanted.role != Role::client;
     if (member) {
         member_is_here(welcome.id, *adopted, channel);
+        members_.find(welcome.id)->answers_there = true;
     } else {
         std::erase_if(by_address_, [](const auto& each) { return each.second.expired(); });
         by_address_[spelling] = adopted->peer;

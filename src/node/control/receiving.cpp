@@ -133,7 +133,7 @@ asio::awaitable<Result<NodeId>> Control::id_of_member(Guest& guest, const Reques
     const NodeId id = request.certificate.id;
     if (id == core_.id()) co_return fail(ErrorCode::refused, "it says that it is node {}, which this node is", id);
     const MemberEntry* entry = members_.find(id);
-    const bool known = entry != nullptr && entry->trust != MemberEntry::Trust::none && entry->key == request.key;
+    const bool known = entry != nullptr && entry->is_known_as(request.key, request.address);
     if (!known) {
         if (id >= members_.count() + kIdsAheadMax)
             co_return fail(ErrorCode::refused,
@@ -301,8 +301,11 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
     }
     const bool news =
         member && (entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request.key);
-    const std::uint32_t generation =
-        guest.role == Role::join ? settled.certificate.generation : request.certificate.generation;
+    // Of a certificate that was looked at: that of a member who is known was not.
+    const std::uint32_t generation = guest.role == Role::join ? settled.certificate.generation
+                                     : entry != nullptr && entry->is_known_as(request.key, request.address)
+                                         ? entry->generation
+                                         : request.certificate.generation;
     if (member) {  // who hears that it has settled finds itself counted here
         members_.set({you, generation, request.address, request.key}, MemberEntry::State::lost);
         core_.set_node_count(members_.count());
