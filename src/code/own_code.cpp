@@ -38,7 +38,7 @@ public:
     Reading() {
         try {
             thread_ = std::thread(&read);
-        } catch (const std::system_error&) {  // no thread to be had: the first function that is sent waits
+        } catch (const std::exception&) {  // no thread to be had: the first function that is sent waits
         }
     }
     // In the child of a fork the thread is not there, and another one may have its name: the child's own, whose end it would wait for.

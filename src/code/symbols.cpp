@@ -56,8 +56,7 @@ bool Symbols::is_of_process(const std::string& name) const {
     return host_.contains(name) || name == wire::kDsoHandle || dlsym(RTLD_DEFAULT, name.c_str()) != nullptr;
 }
 
-std::vector<std::string> Symbols::add_interface(const std::string& package,
-                                                const NameMap<void*>& names) {
+std::vector<std::string> Symbols::add_interface(const std::string& package, const NameMap<void*>& names) {
     const auto shared = std::make_shared<const std::string>(package);
     const std::lock_guard lock(mutex_);
     std::vector<std::string> replaced;

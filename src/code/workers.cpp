@@ -156,12 +156,12 @@ Status CodeCache::State::start_worker(Duty duty, bool warm_up) {
             state.reset();  // with compiled code in it: LLVM is used until here
             --abandoned_workers;
         });
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {  // no thread, or no memory for one
         workers.pop_back();
         return fail(ErrorCode::overloaded,
                     "{} can {} no package: its machine has no thread for that now ({}); call it later, or allow that "
                     "node more threads",
-                    options.node, duty == Duty::images ? "load" : "compile", error.code().message());
+                    options.node, duty == Duty::images ? "load" : "compile", error.what());
     }
     on_duty(duty) = &worker;
     return {};

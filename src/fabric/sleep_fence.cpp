@@ -34,8 +34,9 @@ SleepFence::SleepFence() {
         std::thread([] {
             registered.store(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED), std::memory_order_release);
         }).detach();
-    } catch (const std::system_error&) {
-        registering = 0;  // no thread to be had: senders fence for themselves, and the next fabric tries again
+    } catch (const std::exception&) {
+        registering =
+            0;  // no thread to be had, or no memory for one: senders fence for themselves, and the next fabric tries again
     }
 }
 

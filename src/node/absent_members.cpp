@@ -20,23 +20,26 @@ ByteBuffer whole(wire::FrameHeader header, Bytes extra, Bytes payload) {
 
 }  // namespace
 
-void AbsentMembers::lost(NodeId member, const Process& process, std::string why, SentOn sent_on) {
+void AbsentMembers::lost(NodeId member, const Process& process, std::string why) {
     Member& absent = members_[member];
     absent.why = std::move(why);
     absent.was_met = true;
     absent.process = process;
-    if (!sent_on.empty()) {
-        absent.sent_on = std::move(sent_on);
-        absent.sent_on.were_taken();
-    }
-    if (absent.gone_since) orphan_calls(absent);  // that was known before the link's end was seen
+}
+
+void AbsentMembers::had_taken(NodeId member, SentOn& calls) {
+    if (calls.empty()) return;
+    Member& absent = members_[member];
+    calls.were_taken();
+    if (!absent.gone_since) return (void)(absent.sent_on = std::exchange(calls, {}));
+    orphan(calls, absent.why);  // that was known before the link's end was seen
 }
 
 void AbsentMembers::expected(NodeId member, const Process& process, std::string why) {
     const auto [place, is_new] = members_.try_emplace(member);
     Member& absent = place->second;
     if (is_new || absent.gone_since) absent.why = std::move(why);
-    if (absent.process != process) orphan_calls(absent);
+    if (absent.process != process) orphan(absent.sent_on, absent.why);
     absent.process = process;
     absent.gone_since.reset();
 }
@@ -45,7 +48,7 @@ void AbsentMembers::gone(NodeId member, std::string why, TimePoint now) {
     Member& absent = members_[member];
     if (!absent.was_met) absent.why = std::move(why);  // otherwise why the link ended says more
     absent.gone_since = now;
-    orphan_calls(absent);
+    orphan(absent.sent_on, absent.why);
 }
 
 void AbsentMembers::caller_left(NodeId origin) {
@@ -65,7 +68,7 @@ AbsentMembers::Met AbsentMembers::met(NodeId id, const Process& process) {
         if (member.frames.front().at > member.dropped_until)
             met.frames.push_back(std::move(member.frames.front().bytes));
     if (member.process == process) met.sent_on = std::exchange(member.sent_on, {});
-    orphan_calls(member);
+    orphan(member.sent_on, member.why);
     members_.erase(found);
     return met;
 }
@@ -111,8 +114,11 @@ void AbsentMembers::drop_first(Member& member) {
     bytes_ -= cost;
 }
 
-void AbsentMembers::orphan_calls(Member& member) {
-    for (const Forwarded& call : member.sent_on.take_all()) orphans_.push_back({call, member.why});
+// Without memory they stay where they are.
+void AbsentMembers::orphan(SentOn& calls, const std::string& why) {
+    if (calls.empty()) return;
+    orphans_.push_back({.calls = {}, .why = why});
+    orphans_.back().calls = std::exchange(calls, {});
 }
 
 AbsentMembers::Kept AbsentMembers::keep(NodeId id, const wire::FrameHeader& header, Bytes extra, Bytes payload,

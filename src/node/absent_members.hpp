@@ -18,7 +18,6 @@
 #include <tuple>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
@@ -60,8 +59,10 @@ public:
         unknown  // nothing was ever known of the member
     };
 
-    // The link to it has ended; these were sent on to it, and taken.
-    void lost(NodeId member, const Process& process, std::string why, SentOn sent_on = {});
+    // The link to it has ended.
+    void lost(NodeId member, const Process& process, std::string why);
+    // These were sent on to it over that link, and taken. It is known to be lost. Without memory `calls` stays as it is.
+    void had_taken(NodeId member, SentOn& calls);
     // The control plane tries to meet that process.
     void expected(NodeId member, const Process& process, std::string why);
     // Its process has ended, or left.
@@ -72,12 +73,13 @@ public:
     [[nodiscard]] bool drop_old(TimePoint now);
     // When that is due next.
     [[nodiscard]] std::optional<TimePoint> drop_due() const;
-    // Calls that were on a process that has gone since this was asked last, and why.
-    struct Orphan {
-        Forwarded call;
+    // Calls that were on processes that have gone, and why, process by process; each until its calls are taken. A call may be added
+    // while others are.
+    struct Orphans {
+        SentOn calls;
         std::string why;
     };
-    [[nodiscard]] std::vector<Orphan> orphans() { return std::exchange(orphans_, {}); }
+    [[nodiscard]] std::deque<Orphans>& orphans() { return orphans_; }
 
     // The caller of calls that were sent on to them has gone; one of them was answered another way.
     void caller_left(NodeId origin);
@@ -111,12 +113,12 @@ private:
         std::map<Call, TimePoint> in_parts;  // results whose parts so far are all kept, and since when
     };
     void drop_first(Member& member);
-    void orphan_calls(Member& member);
+    void orphan(SentOn& calls, const std::string& why);
     [[nodiscard]] Kept keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now);
     [[nodiscard]] Kept keep_error(Member& member, wire::FrameHeader header, std::string_view text, TimePoint now);
 
     std::unordered_map<NodeId, Member> members_;  // one line each, as long as they are away
-    std::vector<Orphan> orphans_;
+    std::deque<Orphans> orphans_;
     std::size_t bytes_ = 0;
     std::size_t errors_ = 0;
 };

@@ -337,7 +337,13 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
                                Manner manner) {
     RoomWait wait{peer, traffic, bytes};
     if (!wait.has_room()) {
+        struct Noted {
+            std::vector<RoomWait*>& all;
+            RoomWait* wait;
+            ~Noted() { std::erase(all, wait); }  // also where memory runs out meanwhile
+        };
         room_waits_.push_back(&wait);
+        const Noted noted{room_waits_, &wait};
         crowded_steps_ = 0;
         wake_leader();  // who may be sleeping until a frame comes
         const bool room = lead_until(
@@ -347,7 +353,6 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
                 return wait.has_room();
             },
             manner);
-        std::erase(room_waits_, &wait);
         if (!room && ending_) return tl::unexpected<Error>(stopped());
         if (!room)
             return fail(ErrorCode::timed_out,

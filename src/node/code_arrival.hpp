@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "node/dropped_bytes.hpp"
 #include "package/digest.hpp"
 #include "package/package.hpp"
 #include "wire/frame.hpp"
@@ -89,6 +90,11 @@ public:
         hasher_.add(Bytes(bytes_).last(piece.size()));
         went_on_at_ = now;
     }
+    // What has arrived, which is of no use any more.
+    [[nodiscard]] ByteBuffer drop() {
+        *bytes_of_all_ -= bytes_.size();
+        return std::exchange(bytes_, {});
+    }
     [[nodiscard]] PackageStore::HashedSlice take() {
         const std::size_t bytes = bytes_.size();
         PackageStore::HashedSlice whole{std::make_shared<const ByteBuffer>(std::move(bytes_)), hasher_.hash()};
@@ -130,7 +136,9 @@ public:
     void drop_idle(TimePoint since);
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
     [[nodiscard]] std::size_t parts() const { return parts_.size(); }
-    void clear() {
+    // All that has arrived goes there.
+    void clear(DroppedBytes& dropped) {
+        for (auto& [part, assembly] : parts_) dropped.take(assembly.drop());
         parts_.clear();
         bytes_ = 0;
     }

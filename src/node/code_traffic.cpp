@@ -114,7 +114,7 @@ void NodeCore::send_code_asked_for(PeerState& to) {
         if (answer.offset >= bytes.size()) {  // it was evicted meanwhile
             const wire::NeedCode need = answer.need;
             to.code_answers.drop_first();
-            (void)lack(to, need);
+            lack(to, need);
             continue;
         }
         const auto sent =
@@ -242,12 +242,12 @@ bool NodeCore::pass_on_need(const PeerState& from, PeerState& to, NodeId node, c
 // Questions that were passed on to a peer that is gone are answered as those that nobody can answer.
 void NodeCore::lack_what_was_asked_of(const PeerState& gone) {
     for (const QuestionsPassedOn::Question& each : passed_on_.without(gone))
-        if (PeerState* const from = still_a_peer(each.from)) (void)lack(*from, each.need);
+        if (PeerState* const from = still_a_peer(each.from)) lack(*from, each.need);
 }
 
 // The way that the question came: the asker believes only whom it asked.
-Status NodeCore::lack(PeerState& from, const wire::NeedCode& need) {
-    return send_or_cut(from, {.kind = Kind::lack, .node = need.asker}, raw(need), {});
+void NodeCore::lack(PeerState& from, const wire::NeedCode& need) noexcept {
+    send_or_cut(from, {.kind = Kind::lack, .node = need.asker}, raw(need), {});
 }
 
 void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
@@ -276,14 +276,14 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
     if (package && answer_with_code(from, need, *package)) return;
     PeerState* origin = need.origin != from.my_id && need.origin != id() ? route(need.origin) : nullptr;
     if (origin != nullptr && pass_on_need(from, *origin, need.origin, need)) return;
-    (void)lack(from, need);
+    lack(from, need);
 }
 
 void NodeCore::on_lack(PeerState& from, const wire::Frame& frame) {
     const auto need = read<wire::NeedCode>(frame);
     if (frame.header.node != from.my_id && frame.header.node != id()) {
         if (PeerState* const asker = still_a_peer(passed_on_.answered(from, frame.header.node, need)))
-            (void)lack(*asker, need);
+            lack(*asker, need);
         return;
     }
     const auto answer = [&](std::optional<Parked>& parked) {

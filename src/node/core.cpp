@@ -220,10 +220,8 @@ void NodeCore::enter(PeerState& peer) {
         AbsentMembers::Met kept_for = absent_.met(peer.id, peer.process);
         peer.sent_on = std::move(kept_for.sent_on);
         for (const ByteBuffer& kept : kept_for.frames) {
-            wire::FrameHeader header;
-            std::memcpy(&header, kept.data(), sizeof header);
-            const Bytes body = Bytes(kept).subspan(wire::kHeaderBytes);
-            (void)send_or_cut(peer, header, body.first(header.extra_bytes), body.subspan(header.extra_bytes));
+            const wire::Frame frame = wire::frame_in(kept);
+            send_or_cut(peer, frame.header, frame.extra, frame.payload);
         }
         end_orphans();
     }
@@ -273,8 +271,8 @@ void NodeCore::set_node_count(std::uint32_t node_count) {
 Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {
     {
         Hold hold(*this);
-        for (const auto& peer : peers_)
-            if (peer->address == address && peer->linked()) return peer;
+        for (const auto& peer : peers_)  // a member's address may be its own word: the control plane knows
+            if (peer->address == address && !peer->member && peer->linked()) return peer;
     }
     return control_->connect(std::string(address), nullptr);
 }

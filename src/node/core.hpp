@@ -305,6 +305,7 @@ private:
     [[nodiscard]] static bool is_deep();
     unsigned lead_step(Lead& lead, std::optional<TimePoint> deadline);
     unsigned work(Lead& lead);
+    unsigned tend(Lead& lead, unsigned handled);
     [[nodiscard]] bool progress_is_due(unsigned handled);
     unsigned serve_all(Lead& lead);
     void idle(Lead& lead, std::optional<TimePoint> deadline);
@@ -331,7 +332,7 @@ private:
     void set_aside(Run& run);
     void begin_run(Run& run);
     void end_run(Run& run);
-    void hand_over_at_once(Run& run);
+    void hand_over_at_once(Run& run) noexcept;
     void end_handed_over(Run& run);
     void take_place(Run& run);
     void give_place(Run& run);
@@ -414,7 +415,7 @@ private:
     void ask_for_code(PeerState* from, Parked& parked, NodeId origin);
     [[nodiscard]] bool speaks_for(const PeerState& from, NodeId asker) const;
     [[nodiscard]] bool pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need);
-    Status lack(PeerState& from, const wire::NeedCode& need);
+    void lack(PeerState& from, const wire::NeedCode& need) noexcept;
     void lack_what_was_asked_of(const PeerState& gone);
     [[nodiscard]] std::shared_ptr<const ByteBuffer> slice_for(const PackageStore& package, std::string_view triple,
                                                               wire::Form form, std::uint32_t& part) const;
@@ -438,7 +439,7 @@ private:
     [[nodiscard]] Status send(PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
                               Bytes payload);
     // For what must not be lost as long as the peer lives: cuts off a peer that does not take it.
-    Status send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload);
+    bool send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes extra, Bytes payload) noexcept;
     unsigned flush(PeerState& peer);  // frames sent
     void cut_whom_most_waits_for(std::size_t more);
     void pass_reply_on(PeerState& from, const wire::Frame& reply);
@@ -451,7 +452,7 @@ private:
     [[nodiscard]] PeerState* route(NodeId node) const;
     [[nodiscard]] Error absent(NodeId node) const;
     void bury(std::shared_ptr<fabric::Link> link);
-    void route_frame(const wire::Frame& frame);
+    void route_frame(const wire::Frame& frame) noexcept;
     [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload);
     struct LargeSend;
     [[nodiscard]] Result<CallTable::Id> call_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock,
@@ -468,8 +469,10 @@ private:
     [[nodiscard]] bool await_room_to_reply(NodeId to, std::size_t bytes, std::size_t waiting, Lock& lock);
     [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, const Pieces& data, Lock* lock);
     [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data);
-    [[nodiscard]] Status end_with_error(const wire::FrameHeader& call, const Error& error);
-    void end_call(wire::FrameHeader reply, Bytes payload);
+    void end_with_error(const wire::FrameHeader& call, const Error& error) noexcept;
+    void end_without_answer(rove_here& here) noexcept;
+    void tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept;
+    void end_call(wire::FrameHeader reply, Bytes payload) noexcept;
     // Of every call that has just been sent: its answer has what is left of the time that it was given.
     CallTable::Id sent_within(CallTable::Id call, bool wants_reply, const Deadline& deadline) {
         if (!wants_reply || !deadline) return call;
@@ -502,7 +505,8 @@ private:
     void enter(PeerState& peer);
     void lose_now(PeerState& peer, Error why);
     void clean_up(PeerState& peer);
-    void fail_forwarded(PeerState& peer, const std::vector<Forwarded>& calls);
+    [[nodiscard]] bool leave_routes(PeerState& peer);
+    void end_sent_on(PeerState& peer, bool member, const Error& not_sent);
 
     // ---- a link's end (link_end.cpp)
     [[nodiscard]] static bool awaits_goodbye(PeerState& peer);
@@ -541,7 +545,8 @@ private:
     std::vector<RoomWait*> room_waits_;              // threads that wait for room
     unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
     unsigned spin_turns_ = kSpinTurnsMax;
-    unsigned housekeeping_in_ = 1;  // steps until the clock is looked at again
+    unsigned housekeeping_in_ = 1;     // frames, and turns, until the clock is looked at again
+    bool turn_was_cut_short_ = false;  // it lost the lead before tend()
     TimePoint housekeeping_due_{};
     TimePoint progressed_at_{};
     std::size_t served_first_ = 0;     // of `peers_`, by whoever leads next
@@ -559,6 +564,7 @@ private:
     std::deque<CallId> ready_;  // calls that ended and notify somebody, where nobody has forgotten them meanwhile
     std::vector<std::shared_ptr<PeerState>> peers_;      // only the leader takes any away
     std::vector<std::shared_ptr<fabric::Link>> buried_;  // that ended: a function may still run on a frame of theirs
+    DroppedBytes dropped_;                               // what waited for peers that have gone
     std::vector<PeerState*> members_;                    // by dense id; null: gone, or myself
     AbsentMembers absent_;                               // members without a link
     std::unordered_map<NodeId, PeerState*> clients_;

@@ -180,17 +180,13 @@ unsigned NodeCore::serve_local(Lead& lead) {
         std::list<ByteBuffer> first;  // a function that runs may send more
         first.splice(first.begin(), local_, local_.begin());
         const ByteBuffer& bytes = first.front();
-        wire::Frame frame;
-        std::memcpy(&frame.header, bytes.data(), sizeof frame.header);
-        const Bytes body = Bytes(bytes).subspan(wire::kHeaderBytes);
-        frame.extra = body.first(frame.header.extra_bytes);
-        frame.payload = body.subspan(frame.header.extra_bytes);
+        const wire::Frame frame = wire::frame_in(bytes);
         local_bytes_ -= bytes_waiting(bytes.size());
         Taken taken = Taken::done;
         try {
             taken = on_call(nullptr, frame, lead);
         } catch (const std::bad_alloc&) {  // it costs this call, and not the process
-            (void)end_with_error(frame.header, Error(ErrorCode::overloaded, "no memory"));
+            end_with_error(frame.header, rove::no_memory());
         }
         if (taken == Taken::parked) {
             local_bytes_ += bytes_waiting(bytes.size());
@@ -426,7 +422,7 @@ NodeCore::Taken NodeCore::refuse(PeerState* from, const wire::Frame& frame, cons
         std::memcpy(&which, frame.payload.data(), sizeof which);
         forget_parts(*from, which.number);
     }
-    (void)end_with_error(frame.header, why);
+    end_with_error(frame.header, why);
     return Taken::done;
 }
 
@@ -469,7 +465,14 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
     if (run.is_large) here.large_read_at = &run.large_read_at;
     if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
     run_here(run, here, payload);
+    if (here.answer_lost && !here.ended) end_without_answer(here);
     return here.ended || (call.flags & wire::kNoReply) != 0;
+}
+
+// The function has been told that there is no memory for what it answers, and has not answered anything else since: this is no success.
+void NodeCore::end_without_answer(rove_here& here) noexcept {
+    (void)reply_error(here.call, rove::no_memory());
+    here.ended = true;
 }
 
 // Inlined in run_one, so that calls pay nothing for its second caller. Nothing leaves it: whoever called it does not have the lock.
@@ -483,15 +486,19 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
         here.ended = true;
     };
     try {
-        run.entry(&here, payload.data(), payload.size());
-    } catch (const abi::__forced_unwind&) {
-        keep_thread(&here);
-    } catch (const Error&) {  // of code that is compiled without exceptions
-        (void)rove_fail_caught(&here);
-    } catch (const std::exception& error) {
-        let_out(": " + words_of(error));
-    } catch (...) {
-        let_out(" that is no std::exception");
+        try {
+            run.entry(&here, payload.data(), payload.size());
+        } catch (const abi::__forced_unwind&) {
+            keep_thread(&here);
+        } catch (const Error&) {  // of code that is compiled without exceptions
+            (void)rove_fail_caught(&here);
+        } catch (const std::exception& error) {
+            let_out(": " + words_of(error));
+        } catch (...) {
+            let_out(" that is no std::exception");
+        }
+    } catch (const std::bad_alloc&) {  // for the words
+        here.answer_lost = true;
     }
     stay_in_parent(run.function->name);
 }
@@ -541,8 +548,12 @@ void NodeCore::on_reply(PeerState* from, const wire::Frame& frame) {
             type = message.substr(0, zero);
             message.remove_prefix(zero + 1);
         }
-        slot->end(
-            Error::told(static_cast<ErrorCode>(header.status), std::string(message), header.handle, std::string(type)));
+        try {
+            slot->end(Error::told(static_cast<ErrorCode>(header.status), std::string(message), header.handle,
+                                  std::string(type)));
+        } catch (const std::bad_alloc&) {  // for its words
+            slot->end(Error(static_cast<ErrorCode>(header.status), "no memory"));
+        }
     } else if ((header.flags & wire::kParts) != 0) {
         slot->node = header.handle;
         slot->ran = static_cast<code::Ran>(header.status);

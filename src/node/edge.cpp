@@ -43,8 +43,13 @@ LastFailure& last_failure() {
 
 int failed(const Error& error) {
     LastFailure& last = last_failure();
-    last.type = error.exception_type();
-    last.message = error.message();
+    try {
+        last.type = error.exception_type();
+        last.message = error.message();
+    } catch (const std::bad_alloc&) {
+        last.type.clear();
+        last.message = "no memory";  // so short that it takes none
+    }
     last.told = {static_cast<int>(error.code()), error.node(), last.type.c_str(), last.message.c_str()};
     return last.told.error;
 }
@@ -89,7 +94,7 @@ const rove_failure* rove_last_failure(void) noexcept {
     return &last_failure().told;
 }
 
-int rove_fail_caught(rove_here* here) noexcept {
+int rove_fail_caught(rove_here* here) noexcept try {
     try {
         throw;
     } catch (const rove::RemoteError& error) {  // of a call that the function made: passed on as it is
@@ -106,9 +111,12 @@ int rove_fail_caught(rove_here* here) noexcept {
         return end(here, Error::told(ErrorCode::failed, "an exception that is no std::exception", here->core->id(),
                                      type != nullptr ? rove::demangled(type->name()) : "unknown"));
     }
+} catch (const std::bad_alloc&) {  // for the words
+    here->answer_lost = true;
+    return ROVE_OVERLOADED;
 }
 
-void rove_report_caught(const char* where) noexcept {
+void rove_report_caught(const char* where) noexcept try {
     try {
         throw;
     } catch (const std::exception& error) {
@@ -118,6 +126,7 @@ void rove_report_caught(const char* where) noexcept {
         rove::log().error("{} let {} out", where,
                           type != nullptr ? rove::demangled(type->name()) : "an unknown exception");
     }
+} catch (const std::bad_alloc&) {  // for the words
 }
 
 void rove_raise(const rove_failure* why) {
@@ -224,7 +233,7 @@ rove_here* rove_keep(rove_here* here) noexcept {
 void rove_release(rove_here* kept) noexcept {
     if (kept == nullptr) return;
     if (kept->core->is_inherited()) return;  // as Calls: the parent's
-    if (!kept->ended) (void)rove_reply(kept, nullptr, 0);
+    if (!kept->ended) (void)(kept->answer_lost ? rove_fail(kept, "memory ran out") : rove_reply(kept, nullptr, 0));
     delete static_cast<Kept*>(kept);
 }
 

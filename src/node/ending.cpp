@@ -155,7 +155,7 @@ void NodeCore::shut_down() {
     if (control_) control_->stop();
     if (cache_) cache_->stop();  // without the lock: its workers answer loads
     Hold hold(*this);
-    for (const auto& peer : peers_) peer->forget_meeting();
+    for (const auto& peer : peers_) peer->forget_meeting(dropped_);
     tell_waiting();  // who waits for room finds that there is no link any more
     if (!abandoned_) buried_.clear();
     spare_watch_ = {};

@@ -42,8 +42,8 @@ Gathering::Gathering(NodeCore& core, PeerState& from, const wire::Part& first, s
       number_(first.number),
       handle_(handle),
       total_bytes_(first.total_bytes) {
+    from.staged.begin_elsewhere(number_, total_bytes_, begun_);  // first: there may be no memory
     core_.staged_bytes_ += total_bytes_;
-    from.staged.begin_elsewhere(number_, total_bytes_, begun_);
     ++core_.gatherings_;
     from.gathering = this;
 }
@@ -114,7 +114,9 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
         function->pace.set_short(was_short);
         function->waits_quietly.store(waited_quietly, std::memory_order_relaxed);
     }
-    if (gathering.state_ == State::called && !here.ended && (here.call.flags & wire::kNoReply) == 0)
+    if (gathering.state_ == State::called && !here.ended && here.answer_lost)
+        core.end_with_error(here.call, no_memory());
+    else if (gathering.state_ == State::called && !here.ended && (here.call.flags & wire::kNoReply) == 0)
         (void)core.end_with_reply(here.call, run.ran, {}, nullptr);
     return true;
 }

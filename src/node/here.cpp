@@ -35,6 +35,27 @@ bool is_unawaited(const rove_here& here, std::size_t size) {
     return (here.call.flags & rove::wire::kNoReply) != 0 && size <= rove::wire::kPayloadBytesMax;
 }
 
+// Memory that runs out costs the call, and not the process.
+template <typename Work>
+int or_no_memory(Work&& work) noexcept {
+    try {
+        return work();
+    } catch (const std::bad_alloc&) {
+        return ROVE_OVERLOADED;
+    }
+}
+
+// The same, where the work ends the call.
+template <typename Work>
+int end_or_no_memory(rove_here* here, Work&& work) noexcept {
+    try {
+        return end(here, work());
+    } catch (const std::bad_alloc&) {
+        here->answer_lost = true;
+        return ROVE_OVERLOADED;
+    }
+}
+
 }  // namespace
 
 bool rove_here::is_over() const {
@@ -60,13 +81,14 @@ int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) n
         here->ended = true;
         return ROVE_OK;
     }
-    return end(here, here->core->reply(here->call, here->ran, data));
+    return end_or_no_memory(here, [&] { return here->core->reply(here->call, here->ran, data); });
 }
 
 int rove_fail(rove_here* here, const char* message) noexcept {
     if (here->is_over()) return ROVE_INVALID;
-    return end(here,
-               here->core->reply_error(here->call, rove::Error(ErrorCode::failed, message != nullptr ? message : "")));
+    return end_or_no_memory(here, [&] {
+        return here->core->reply_error(here->call, rove::Error(ErrorCode::failed, message != nullptr ? message : ""));
+    });
 }
 
 int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) noexcept {
@@ -75,24 +97,29 @@ int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t
     rove::wire::FrameHeader header = here->call;
     header.flags &= rove::wire::kNoReply;  // how this one's name and payload came says nothing of the next one's
     ++header.hops;
-    return end(here, here->core->send_on({node, here->function->id, bytes_of(payload, size), header}));
+    return end_or_no_memory(
+        here, [&] { return here->core->send_on({node, here->function->id, bytes_of(payload, size), header}); });
 }
 
 int rove_find(rove_here* here, const char* name, rove_function* out) noexcept {
     if (name == nullptr || out == nullptr || here->core->is_inherited()) return ROVE_INVALID;
-    const std::optional<std::uint64_t> function = here->core->find_function(name);
-    if (!function) return ROVE_INVALID;
-    *out = *function;
-    return ROVE_OK;
+    return or_no_memory([&] {
+        const std::optional<std::uint64_t> function = here->core->find_function(name);
+        if (!function) return ROVE_INVALID;
+        *out = *function;
+        return ROVE_OK;
+    });
 }
 
 int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload, size_t size) noexcept {
     if (here->core->is_inherited()) return ROVE_INVALID;
-    const std::optional<rove::FunctionId> id = here->core->function_of(function);
-    if (!id || (payload == nullptr && size > 0)) return ROVE_INVALID;
-    const rove::wire::FrameHeader header{
-        .kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply, .node = here->core->id(), .hops = 0};
-    return code_of(here->core->send_on({node, *id, bytes_of(payload, size), header}), here);
+    return or_no_memory([&] {
+        const std::optional<rove::FunctionId> id = here->core->function_of(function);
+        if (!id || (payload == nullptr && size > 0)) return static_cast<int>(ROVE_INVALID);
+        const rove::wire::FrameHeader header{
+            .kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply, .node = here->core->id(), .hops = 0};
+        return code_of(here->core->send_on({node, *id, bytes_of(payload, size), header}), here);
+    });
 }
 
 rove_node_id rove_node(rove_here* here) noexcept {

@@ -28,6 +28,7 @@ struct rove_here {
     std::atomic<rove::TimePoint>* large_read_at = nullptr;  // where to note when; null: the payload is in one frame
     std::unique_ptr<std::byte[]> payload{};                 // a copy of it
     rove::Gathering* gathering = nullptr;                   // where it is still arriving when the function begins
+    bool answer_lost = false;  // memory ran out for what the function answered: its call is no success then
     // Nothing of it may be used any more: the call has ended, or this is the child of a fork, whose parent has the node.
     [[nodiscard]] bool is_over() const;
 };

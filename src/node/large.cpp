@@ -252,10 +252,16 @@ bool NodeCore::await_room_to_reply(NodeId to, std::size_t bytes, std::size_t wai
 // Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who
 // is slow to take large results is not cut off for it; one who takes nothing at all is.
 bool NodeCore::reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock) {
+    const auto meeting = [&] {
+        const PeerState* const peer = route(call.node);
+        return peer != nullptr ? peer->meeting.load(std::memory_order_relaxed) : 0;
+    };
+    const std::uint64_t begun_in = meeting();
     return data.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
         let_others(lock);
         if (!await_room_to_reply(call.node, wire::kHeaderBytes + sizeof(wire::Part) + piece.size(), 0, lock))
             return false;
+        if (begun_in != 0 && meeting() != begun_in) return false;  // the parts before this one went with the link
         const wire::Part part{.offset = static_cast<std::uint32_t>(offset),
                               .total_bytes = static_cast<std::uint32_t>(data.size())};
         route_frame({{.kind = Kind::part, .generation = call.generation, .node = call.node, .call = call.call},

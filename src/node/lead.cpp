@@ -66,28 +66,41 @@ void NodeCore::give_lead(Lead& lead) {
 // What finds no memory is left as it is, and begun again in the next turn: it costs neither the lead nor the process.
 unsigned NodeCore::work(Lead& lead) try {
     attention_.store(false, std::memory_order_relaxed);
-    unsigned handled = serve_all(lead);
+    unsigned handled = 0;
+    if (turn_was_cut_short_) handled = tend(lead, 0);
+    if (!lost(lead)) handled += serve_all(lead);
     if (!lost(lead) && progress_is_due(handled)) {
         progress_in_ = kProgressSteps;
         if (fabric_->progress() > 0) handled += 1 + serve_all(lead);
     }
     if (!local_.empty() && !lost(lead) && lead.runs_functions()) handled += serve_local(lead);
-    if (calls_.first_deadline() && !lost(lead)) handled += end_late_calls();
-    if (!room_waits_.empty() && !lost(lead)) handled += tell_of_room();
-    if (!ready_.empty() && !lost(lead) && lead.runs_functions()) handled += tell_of_ends(lead);
-    if (--housekeeping_in_ == 0 && !lost(lead)) {
-        housekeeping_in_ = kHousekeepingSteps;
-        if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
-            housekeeping_due_ = now + kHousekeepingEvery;
-            handled += housekeep(lead);
-        }
-    }
+    turn_was_cut_short_ = lost(lead);
+    if (!turn_was_cut_short_) handled += tend(lead, handled);
     return handled;
 } catch (const std::bad_alloc&) {
     if (!lead.lock.owns_lock()) lead.lock.lock();
     housekeeping_due_ = {};
     housekeeping_in_ = 1;
     return 1;
+}
+
+// What is due by the clock, and what others wait for. Where a turn loses the lead to a function before it comes to that, the next one begins
+// with it: otherwise a node whose functions are all long would never see to it.
+unsigned NodeCore::tend(Lead& lead, unsigned handled) {
+    unsigned tended = 0;
+    if (calls_.first_deadline()) tended += end_late_calls();
+    if (!room_waits_.empty()) tended += tell_of_room();
+    // By frames, because a turn of many peers whose functions are slow takes long.
+    housekeeping_in_ -= std::min(housekeeping_in_, 1 + handled);
+    if (housekeeping_in_ == 0) {
+        housekeeping_in_ = kHousekeepingSteps;
+        if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
+            housekeeping_due_ = now + kHousekeepingEvery;
+            tended += housekeep(lead);
+        }
+    }
+    if (!ready_.empty() && !lost(lead) && lead.runs_functions()) tended += tell_of_ends(lead);
+    return tended;
 }
 
 // Streams are read when nothing has come, and in between where functions take long: one busy peer must not keep others' frames
@@ -365,10 +378,14 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
 
 // For a function that is known to be long: another thread leads from here on, where there is one. The function starts now all the same, in
 // its peer's order.
-void NodeCore::hand_over_at_once(Run& run) {
+void NodeCore::hand_over_at_once(Run& run) noexcept {
     if (!baton_.has_followers() || options_.threads < 2) return;
     run.begun = Clock::now();
-    set_aside(run);
+    try {
+        set_aside(run);
+    } catch (const std::bad_alloc&) {  // it keeps the lead, as a function does that is not known to be long
+        return;
+    }
     tell(baton_.hand_over_to_follower());
 }
 
@@ -573,14 +590,18 @@ unsigned NodeCore::housekeep(Lead& lead) {
         housekeeping_in_ = 1;
         ++changed;
     }
-    // Unmapping takes long: without the lock, and with a look at the mailboxes between one step and the next.
-    if (const bool doomed = memory_.has_doomed(); doomed || spare_memory_->is_due(now)) {
-        if (doomed) {
+    end_orphans();  // where memory was too short when they became that
+    // Unmapping and freeing take long: without the lock, and with a look at the mailboxes between one step and the next.
+    const bool doomed = memory_.has_doomed();
+    if (doomed || !dropped_.is_empty() || spare_memory_->is_due(now)) {
+        if (doomed || !dropped_.is_empty()) {
             housekeeping_due_ = {};
             housekeeping_in_ = 1;
             ++changed;
         }
+        std::vector<ByteBuffer> dropped = dropped_.some();
         lead.lock.unlock();
+        dropped.clear();
         if (doomed) memory_.sweep();
         spare_memory_->trim(now);
         lead.lock.lock();

@@ -62,31 +62,27 @@ void NodeCore::take_last_replies(PeerState& peer) {
     }
 }
 
-// Those that the member may not have taken, and those that had not left.
+// Those that the member may not have taken, and those that had not left. Where memory runs out in between, what was kept is kept once
+// more when this is done again: its receiver drops what comes twice.
 void NodeCore::keep_replies_of(PeerState& peer) {
-    std::vector<ByteBuffer> untaken = peer.link->untaken(Traffic::replies);
-    auto& outbox = peer.outbox[fabric::index_of(Traffic::replies)];
-    untaken.insert(untaken.end(), std::make_move_iterator(outbox.begin()), std::make_move_iterator(outbox.end()));
-    outbox.clear();
-    for (const ByteBuffer& bytes : untaken) {
-        wire::Frame frame;
-        std::memcpy(&frame.header, bytes.data(), sizeof frame.header);
-        const Bytes body = Bytes(bytes).subspan(wire::kHeaderBytes);
-        if (frame.header.kind != Kind::reply && frame.header.kind != Kind::part) continue;
-        frame.extra = body.first(frame.header.extra_bytes);
-        frame.payload = body.subspan(frame.header.extra_bytes);
+    const auto keep = [&](const ByteBuffer& bytes) {
+        const wire::Frame frame = wire::frame_in(bytes);
+        if (frame.header.kind != Kind::reply && frame.header.kind != Kind::part) return;
         // A direct peer could write there: what it made of them may be no reply any more.
-        if (!wire::wrong_shape(frame, false).empty()) continue;
+        if (!wire::wrong_shape(frame, false).empty()) return;
         (void)absent_.keep(peer.id, frame.header, frame.extra, frame.payload, Clock::now());
-    }
+    };
+    for (const ByteBuffer& untaken : peer.link->untaken(Traffic::replies)) keep(untaken);
+    for (const ByteBuffer& waiting : peer.outbox[fabric::index_of(Traffic::replies)]) keep(waiting);
 }
 
 // Calls that nobody will answer any more, or that somebody else answers: then the answer came first, or is dropped.
 void NodeCore::end_orphans() {
-    for (const AbsentMembers::Orphan& each : absent_.orphans())
-        (void)end_with_error(
-            header_of(each.call),
-            Error(ErrorCode::disconnected, each.why + "; the call had been sent on there, and may have run"));
+    for (auto& orphans = absent_.orphans(); !orphans.empty(); orphans.pop_front()) {
+        const Error why(ErrorCode::disconnected,
+                        orphans.front().why + "; the call had been sent on there, and may have run");
+        orphans.front().calls.take_all([&](const Forwarded& call) noexcept { end_with_error(header_of(call), why); });
+    }
 }
 
 // A reply for a caller whose node this one has never heard of, because that one has just joined: members with lower ids have met
@@ -94,7 +90,7 @@ void NodeCore::end_orphans() {
 bool NodeCore::route_downwards(const wire::Frame& frame) {
     for (NodeId lower = 0; lower < id() && lower < members_.size(); ++lower)
         if (PeerState* const peer = members_[lower]; peer != nullptr && peer->linked())
-            return send_or_cut(*peer, frame.header, frame.extra, frame.payload).has_value();
+            return send_or_cut(*peer, frame.header, frame.extra, frame.payload);
     return false;
 }
 

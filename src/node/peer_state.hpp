@@ -19,6 +19,7 @@
 #include "node/absent_members.hpp"
 #include "node/code_answers.hpp"
 #include "node/code_arrival.hpp"
+#include "node/dropped_bytes.hpp"
 #include "node/large_turns.hpp"
 #include "node/staging.hpp"
 #include "rove/node.hpp"
@@ -138,8 +139,8 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     [[nodiscard]] bool has_work() const {
         return link && (link->pending() || !outbox[0].empty() || !outbox[1].empty() || link->broken() != nullptr);
     }
-    // Forgets all that the peer may have forgotten: it was restarted.
-    void forget_meeting();
+    // Forgets all that the peer may have forgotten: it was restarted. What waited for it goes there. Needs no memory.
+    void forget_meeting(DroppedBytes& dropped);
 };
 
 inline std::optional<std::uint32_t> PeerState::handle_of(const FunctionId& function) {
@@ -174,12 +175,12 @@ inline void PeerState::learn_handle(const FunctionId& function, std::uint32_t ha
     bound_to[handle] = function;
 }
 
-inline void PeerState::forget_meeting() {
+inline void PeerState::forget_meeting(DroppedBytes& dropped) {
     meeting.store(0, std::memory_order_relaxed);
     link.reset();
     broken_since.reset();
     frame_open = false;
-    for (auto& queue : outbox) queue.clear();
+    for (auto& queue : outbox) dropped.take(queue);
     outbox_bytes = {};
     names_sent = 0;
     bindings.clear();
@@ -188,8 +189,8 @@ inline void PeerState::forget_meeting() {
     sent_inline.clear();
     aliases.clear();
     code_sent.clear();
-    code_arrival.clear();
-    code_passed_on.clear();
+    code_arrival.clear(dropped);
+    code_passed_on.clear(dropped);
     code_answers.clear();
     parked.reset();
     sent_on = {};

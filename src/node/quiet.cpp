@@ -68,7 +68,7 @@ Status NodeCore::add_own_thread(void (NodeCore::*serves)(OwnThread&)) {
             own_thread_ = &own;
             (this->*serves)(own);
         });
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {  // no thread, or no memory for one
         threads_.pop_back();
         return fail(ErrorCode::overloaded,
                     "{} can have no thread of its own any more ({}); is there a limit of processes?", name(),

@@ -49,17 +49,18 @@ Forwarded forwarded(const wire::FrameHeader& header, std::uint64_t position) {
     return {position, header.node, header.call, header.generation, header.hops};
 }
 
-// The calls of others that wait for room in the peer's mailbox. They are known as those in the mailbox are, and removed there.
-std::vector<wire::FrameHeader> take_unsent(PeerState& peer) {
-    std::vector<wire::FrameHeader> taken;
-    for (const ByteBuffer& waiting : std::exchange(peer.outbox[index_of(Traffic::calls)], {})) {
+// Gives the calls of others that wait for room in the peer's mailbox to `end`. They are known as those in the mailbox are, and removed
+// there.
+template <typename End>
+void take_unsent(PeerState& peer, End&& end) {
+    static_assert(noexcept(end(std::declval<const wire::FrameHeader&>())));
+    for (const ByteBuffer& waiting : peer.outbox[index_of(Traffic::calls)]) {
         wire::FrameHeader header;
         std::memcpy(&header, waiting.data(), sizeof header);
         if (header.kind != Kind::call || header.node == peer.my_id) continue;
         (void)peer.sent_on.answered(header.node, header.call, header.generation);
-        taken.push_back(header);
+        end(header);
     }
-    return taken;
 }
 
 }  // namespace
@@ -161,11 +162,15 @@ void NodeCore::forget_sent_on(const wire::FrameHeader& call) {
     absent_.answered(call);
 }
 
-Status NodeCore::send_or_cut(PeerState& peer, wire::FrameHeader header, Bytes extra, Bytes payload) {
+// What others wait for: where it cannot wait either, for want of room or of memory, the link is cut, and its end tells them.
+bool NodeCore::send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes extra, Bytes payload) noexcept try {
     Status sent = send(peer, Traffic::replies, header, extra, payload);
     if (!sent && sent.error().code() == ErrorCode::overloaded && peer.link)
-        peer.link->break_with(Error(ErrorCode::overloaded, sent.error().message()));
-    return sent;
+        peer.link->break_with(std::move(sent.error()));
+    return sent.has_value();
+} catch (const std::bad_alloc&) {
+    if (peer.link) peer.link->break_with(no_memory());
+    return false;
 }
 
 PeerState* NodeCore::route(NodeId node) const {
@@ -184,17 +189,15 @@ PeerState* NodeCore::route(NodeId node) const {
     return member < members_.size() ? members_[member] : nullptr;
 }
 
-void NodeCore::route_frame(const wire::Frame& frame) {
+// Where memory is too short to keep an answer for who cannot be reached, it is lost.
+void NodeCore::route_frame(const wire::Frame& frame) noexcept try {
     PeerState* peer = route(frame.header.node);
     wire::FrameHeader header = frame.header;
     if (peer != nullptr && is_foreign(*peer)) {
         header.node = peer->id;
         if (header.handle == id() && header.kind == Kind::reply) header.handle = peer->my_id;
     }
-    if (peer != nullptr) {
-        const Status sent = send_or_cut(*peer, header, frame.extra, frame.payload);
-        if (sent || sent.error().code() != ErrorCode::disconnected || !peer->member) return;
-    }
+    if (peer != nullptr && (send_or_cut(*peer, header, frame.extra, frame.payload) || !peer->member)) return;
     // The home of its caller may be met again: a reply waits for that. Otherwise its caller is gone, and so is the call.
     if (header.kind != Kind::reply && header.kind != Kind::part) return;
     const NodeId home = home_of(header.node);
@@ -210,9 +213,10 @@ void NodeCore::route_frame(const wire::Frame& frame) {
                         fmt::format("the answer to a call of {} is lost: node {} has never been met, and nobody is "
                                     "known who has",
                                     who(header.node, {}), home));
+} catch (const std::bad_alloc&) {
 }
 
-void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) {
+void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) noexcept {
     reply.kind = Kind::reply;
     if (reply.hops > 1) forget_sent_on(reply);  // it came back to this node, which had sent it on
     const wire::Frame frame{reply, {}, payload};
@@ -249,9 +253,12 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, co
     const bool taken = whole ? lock == nullptr || await_room_to_reply(call.node, wire::kHeaderBytes + data.size(),
                                                                       kFullBacklogBytes, *lock)
                              : reply_in_parts(call, data, *lock);
-    if (!taken)
-        return end_with_error(call, Error(ErrorCode::disconnected,
-                                          "the caller's node was lost, or took nothing, while the result was sent"));
+    if (!taken) {
+        end_with_error(call, ending_ ? stopped()
+                                     : Error(ErrorCode::disconnected,
+                                             "the caller's node was lost, or took nothing, while the result was sent"));
+        return {};
+    }
     end_call({.flags = whole ? std::uint8_t{0} : wire::kParts,
               .handle = id(),
               .generation = call.generation,
@@ -263,16 +270,16 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, co
     return {};
 }
 
-Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& error) {
-    if ((call.flags & wire::kNoReply) != 0) {
-        complaints_.say(name(), fmt::format("a post from {} failed: {}", who(call.node, {}), error.message()));
-        return {};
+// Needs no memory but what the frame may take where it has to wait (send_or_cut).
+void NodeCore::end_with_error(const wire::FrameHeader& call, const Error& error) noexcept {
+    if ((call.flags & wire::kNoReply) != 0) return tell_of_failed_post(call, error);
+    std::string with_type;
+    try {
+        if (!error.exception_type().empty()) with_type = error.exception_type() + '\0' + error.message();
+    } catch (const std::bad_alloc&) {  // the message alone, then
     }
-    std::string text;
-    if (!error.exception_type().empty()) text = error.exception_type() + '\0';
-    text += error.message();
-    const Bytes message = rove::as_bytes(text);
-    end_call({.flags = static_cast<std::uint8_t>(wire::kError | (error.exception_type().empty() ? 0 : wire::kThrown)),
+    const Bytes message = rove::as_bytes(with_type.empty() ? error.message() : with_type);
+    end_call({.flags = static_cast<std::uint8_t>(wire::kError | (with_type.empty() ? 0 : wire::kThrown)),
               .handle = id(),
               .generation = call.generation,
               .node = call.node,
@@ -280,7 +287,11 @@ Status NodeCore::end_with_error(const wire::FrameHeader& call, const Error& erro
               .hops = call.hops,
               .status = static_cast<std::uint8_t>(error.code())},
              message.first(std::min(message.size(), wire::kPayloadBytesMax)));
-    return {};
+}
+
+void NodeCore::tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept try {
+    complaints_.say(name(), fmt::format("a post from {} failed: {}", who(call.node, {}), error.message()));
+} catch (const std::bad_alloc&) {  // nobody waits for it
 }
 
 Status NodeCore::reply(const wire::FrameHeader& to, code::Ran ran, const Pieces& data) {
@@ -298,7 +309,8 @@ Status NodeCore::reply(const wire::FrameHeader& to, code::Ran ran, const Pieces&
 Status NodeCore::reply_error(const wire::FrameHeader& to, const Error& error) {
     if (is_inherited()) return tl::unexpected<Error>(why_unusable());  // the call is the parent's
     Hold hold(*this);
-    return end_with_error(to, error);
+    end_with_error(to, error);
+    return {};
 }
 
 // Under the lock: a function may be forgotten when another package arrives. Bit 32 tells a handle, which may be 0, from none.
@@ -396,26 +408,24 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
     return {};
 }
 
-// What may be lost with the link. What the peer has taken it answers by itself, or by those that it sends it on to.
-void NodeCore::fail_forwarded(PeerState& peer, const std::vector<Forwarded>& calls) {
-    const Error why(ErrorCode::disconnected,
-                    fmt::format("{} went while the call was on it; it may have run{}", who(peer), because(peer.gone)));
-    for (const Forwarded& call : calls) (void)end_with_error(header_of(call), why);
-}
-
 void NodeCore::bury(std::shared_ptr<fabric::Link> link) {
     if (link) buried_.push_back(std::move(link));
     housekeeping_due_ = {};
     housekeeping_in_ = 1;
 }
 
+// Where a step finds no memory it throws, and all of this is done once more in the next turn. So each step is harmless the second time, and
+// none lets go of anything before what it was for has happened.
 void NodeCore::clean_up(PeerState& peer) {
     peer.gone = peer.lost                                     ? peer.lost->message()
                 : peer.link && peer.link->broken() != nullptr ? peer.link->broken()->message()
                                                               : "the link broke";
     log().info("{}: {} is gone: {}", name(), who(peer), peer.gone);
+    const Error why(ErrorCode::disconnected, peer.gone);
+    const Error not_sent(ErrorCode::disconnected,
+                         fmt::format("{} went before the call was sent on to it{}", who(peer), because(peer.gone)));
+    buried_.reserve(buried_.size() + 1);
     if (peer.link) take_last_replies(peer);
-    peer.counters = counters_of(peer);
     calls_.fail_all(&peer,
                     Error(ErrorCode::disconnected,
                           fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone)),
@@ -423,41 +433,54 @@ void NodeCore::clean_up(PeerState& peer) {
                         slot.brings_memory = false;
                         call_ended(slot);
                     });
+    const bool member = leave_routes(peer);
+    memory_.free_all_of(peer.back);
+    end_sent_on(peer, member, not_sent);
+    lack_what_was_asked_of(peer);
+    if (peer.hang_up) peer.hang_up(why);
+    peer.hang_up = nullptr;
+    peer.counters = counters_of(peer);
+    bury(std::move(peer.link));
+    staged_bytes_ -= peer.staged.clear();
+    outbox_bytes_ -= peer.outbox_bytes[0] + peer.outbox_bytes[1];
+    peer.forget_meeting(dropped_);
+    ++links_version_;
+    spare_watch_.links.clear();
+    tell_waiting();
+}
+
+// Nothing is sent to it any more. Replies for callers at a member wait until it is met again. True: it was a member.
+bool NodeCore::leave_routes(PeerState& peer) {
     untaken_.forget(&peer);
-    const std::vector<wire::FrameHeader> unsent = take_unsent(peer);
-    std::vector<Forwarded> lost;
-    if (peer.member && peer.id < members_.size() && members_[peer.id] == &peer) {
-        if (peer.link)
-            lost = peer.sent_on.take_untaken(peer.link->lines_credited(Traffic::calls));  // it may answer the others
-        members_[peer.id] = nullptr;
-        absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone),
-                     std::exchange(peer.sent_on, {}));
+    const bool member = peer.member && peer.id < members_.size() && members_[peer.id] == &peer;
+    if (member) {
+        absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone));
         if (peer.link) keep_replies_of(peer);
-    } else {
-        lost = peer.sent_on.take_all();
+        members_[peer.id] = nullptr;
     }
     if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer)
         clients_.erase(found);
     foreign_.erase(peer.back);
-    memory_.free_all_of(peer.back);
-    fail_forwarded(peer, lost);
-    const Error not_sent(ErrorCode::disconnected,
-                         fmt::format("{} went before the call was sent on to it{}", who(peer), because(peer.gone)));
-    for (const wire::FrameHeader& call : unsent) (void)end_with_error(call, not_sent);
-    for (PeerState* const member : members_)
-        if (member != nullptr) member->sent_on.left(peer.back);
+    return member;
+}
+
+// The calls of others that were sent on to it, or should have been, and its own. What a member has taken it answers by itself, or by those
+// that it sends it on to.
+void NodeCore::end_sent_on(PeerState& peer, bool member, const Error& not_sent) {
+    const Error not_taken(ErrorCode::disconnected, fmt::format("{} went while the call was on it; it may have run{}",
+                                                               who(peer), because(peer.gone)));
+    const auto end = [&](const Forwarded& call) noexcept { end_with_error(header_of(call), not_taken); };
+    take_unsent(peer, [&](const wire::FrameHeader& call) noexcept { end_with_error(call, not_sent); });
+    if (!member) {
+        peer.sent_on.take_all(end);
+    } else {
+        if (peer.link) peer.sent_on.take_untaken(peer.link->lines_credited(Traffic::calls), end);
+        absent_.had_taken(peer.id, peer.sent_on);
+    }
+    for (PeerState* const other : members_)
+        if (other != nullptr) other->sent_on.left(peer.back);
     absent_.caller_left(peer.back);
-    lack_what_was_asked_of(peer);
     end_orphans();
-    if (peer.hang_up) peer.hang_up(Error(ErrorCode::disconnected, peer.gone));
-    peer.hang_up = nullptr;
-    bury(std::move(peer.link));
-    staged_bytes_ -= peer.staged.clear();
-    outbox_bytes_ -= peer.outbox_bytes[0] + peer.outbox_bytes[1];
-    peer.forget_meeting();
-    ++links_version_;
-    spare_watch_.links.clear();
-    tell_waiting();
 }
 
 // Why a member cannot be reached.

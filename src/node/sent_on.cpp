@@ -48,19 +48,6 @@ void SentOn::left(NodeId origin) {
         call = erase(call);
 }
 
-std::vector<Forwarded> SentOn::take_untaken(std::uint64_t position) {
-    std::vector<Forwarded> taken;
-    for (auto call = calls_.begin(); call != calls_.end();) {
-        if (call->second.call.position <= position) {
-            ++call;
-            continue;
-        }
-        taken.push_back(call->second.call);
-        call = erase(call);
-    }
-    return taken;
-}
-
 void SentOn::were_taken() {
     for (auto& [at, entry] : calls_) entry.call.position = 0;
 }
@@ -70,15 +57,6 @@ bool SentOn::is_full_for(NodeId origin, std::uint16_t call) const {
     if (passing_ >= kMax) return true;
     const auto count = count_of_.find(origin);
     return count != count_of_.end() && count->second >= kMaxOfCaller;
-}
-
-std::vector<Forwarded> SentOn::take_all() {
-    std::vector<Forwarded> taken;
-    for (const auto& [at, entry] : std::exchange(calls_, {})) taken.push_back(entry.call);
-    count_of_.clear();
-    places_by_age_.clear();
-    passing_ = 0;
-    return taken;
 }
 
 }  // namespace rove

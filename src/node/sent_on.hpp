@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "base/ids.hpp"
 #include "wire/frame.hpp"
@@ -47,13 +46,19 @@ public:
     bool answered(NodeId origin, std::uint16_t call, std::uint32_t generation);
     // Its caller has gone.
     void left(NodeId origin);
-    // Removes and gives those whose frames end behind `position`, or wait.
-    [[nodiscard]] std::vector<Forwarded> take_untaken(std::uint64_t position);
+    // Removes those whose frames end behind `position`, or wait, and gives each to `end`, which does not throw. Needs no memory.
+    template <typename End>
+    void take_untaken(std::uint64_t position, End&& end) {
+        take_if([position](const Forwarded& call) { return call.position > position; }, end);
+    }
+    template <typename End>
+    void take_all(End&& end) {
+        take_if([](const Forwarded&) { return true; }, end);
+    }
     // The others went by a link that has ended: there is no ring any more that their positions would be in.
     void were_taken();
     // Whether another call of a caller at this node is one too many: of its own, or of all such callers'.
     [[nodiscard]] bool is_full_for(NodeId origin, std::uint16_t call) const;
-    [[nodiscard]] std::vector<Forwarded> take_all();
     [[nodiscard]] std::size_t size() const { return calls_.size(); }
     [[nodiscard]] bool empty() const { return calls_.empty(); }
 
@@ -69,6 +74,19 @@ private:
         return std::uint64_t{origin} << 16U | call;
     }
     Calls::iterator erase(Calls::iterator call);
+    template <typename Which, typename End>
+    void take_if(Which&& which, End&& end) {
+        static_assert(noexcept(end(std::declval<const Forwarded&>())));
+        for (auto each = calls_.begin(); each != calls_.end();) {
+            const Forwarded call = each->second.call;
+            if (!which(call)) {
+                ++each;
+                continue;
+            }
+            each = erase(each);
+            end(call);
+        }
+    }
     Calls calls_;
     std::map<NodeId, std::size_t> count_of_;
     std::map<Age, std::uint64_t> places_by_age_;

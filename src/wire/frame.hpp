@@ -94,6 +94,16 @@ struct Frame {
     Bytes payload;
 };
 
+// A whole frame that this process keeps, header and all. Its parts lie in `bytes`.
+[[nodiscard]] inline Frame frame_in(const ByteBuffer& bytes) {
+    Frame frame;
+    std::memcpy(&frame.header, bytes.data(), sizeof frame.header);
+    const Bytes body = Bytes(bytes).subspan(kHeaderBytes);
+    frame.extra = body.first(frame.header.extra_bytes);
+    frame.payload = body.subspan(frame.header.extra_bytes);
+    return frame;
+}
+
 // Whether a header makes a frame: a known kind, a body within the bound, an extension within the body and a multiple of 16. What the
 // numbers mean is the node's to check.
 [[nodiscard]] constexpr bool is_well_formed(const FrameHeader& header) {

@@ -26,6 +26,18 @@ wire::FrameHeader reply(std::uint16_t call, std::uint8_t flags = 0) {
     return {.kind = Kind::reply, .flags = flags, .generation = 1, .node = 1, .call = call};
 }
 
+struct Orphan {
+    Forwarded call;
+    std::string why;
+};
+std::vector<Orphan> orphans_of(AbsentMembers& absent) {
+    std::vector<Orphan> all;
+    for (auto& orphans = absent.orphans(); !orphans.empty(); orphans.pop_front())
+        orphans.front().calls.take_all(
+            [&](const Forwarded& call) noexcept { all.push_back({call, orphans.front().why}); });
+    return all;
+}
+
 TEST(AbsentMembers, KeepRepliesForWhoHasTheIdNext) {
     AbsentMembers absent;
     (void)absent.keep(1, reply(1), {}, ByteBuffer(8), kNow);  // of whom nothing is known
@@ -175,28 +187,34 @@ TEST(AbsentMembers, SayWhichCallsWentWithAProcess) {
             calls.add(each, true);
         return calls;
     };
-    absent.lost(1, process(1), "cut", calls(1));
-    EXPECT_TRUE(absent.orphans().empty()) << "it may answer them yet";
+    const auto lost = [&](std::uint8_t number, const char* why, std::uint16_t first) {
+        SentOn taken = calls(first);
+        absent.lost(1, process(number), why);
+        absent.had_taken(1, taken);
+        EXPECT_TRUE(taken.empty());
+    };
+    lost(1, "cut", 1);
+    EXPECT_TRUE(orphans_of(absent).empty()) << "it may answer them yet";
     EXPECT_EQ(absent.met(1, process(1)).sent_on.size(), 2U);
-    EXPECT_TRUE(absent.orphans().empty());
+    EXPECT_TRUE(orphans_of(absent).empty());
 
-    absent.lost(1, process(1), "cut", calls(2));
+    lost(1, "cut", 2);
     absent.gone(1, "it left", kNow);
-    auto orphans = absent.orphans();
+    auto orphans = orphans_of(absent);
     ASSERT_EQ(orphans.size(), 2U);
     if (orphans[0].call.call != 2) std::swap(orphans[0], orphans[1]);
     EXPECT_EQ(orphans[0].call.call, 2);
     EXPECT_EQ(orphans[1].call.generation, 2U);
     EXPECT_EQ(orphans[0].why, "cut");
-    EXPECT_TRUE(absent.orphans().empty()) << "each is named once";
+    EXPECT_TRUE(orphans_of(absent).empty()) << "each is named once";
 
-    absent.lost(1, process(1), "its end was seen after that", calls(3));
-    EXPECT_EQ(absent.orphans().size(), 2U);
+    lost(1, "its end was seen after that", 3);
+    EXPECT_EQ(orphans_of(absent).size(), 2U);
 
     absent.expected(1, process(2), "not met yet");
-    absent.lost(1, process(2), "cut", calls(4));
+    lost(2, "cut", 4);
     EXPECT_TRUE(absent.met(1, process(3)).sent_on.empty());
-    EXPECT_EQ(absent.orphans().size(), 2U) << "another process took its place";
+    EXPECT_EQ(orphans_of(absent).size(), 2U) << "another process took its place";
 }
 
 TEST(AbsentMembers, SayOfWhomNothingIsKnown) {

@@ -284,5 +284,40 @@ TEST(Command, EndsOnSigtermAlthoughAFunctionWaitsForEver) {
     }
 }
 
+void spin(int us) {
+    const auto until = Clock::now() + std::chrono::microseconds(us);
+    while (Clock::now() < until) {
+    }
+}
+
+// Each of its turns may lose the lead to a function before the turn comes to what is due by the clock.
+TEST(BusyNode, SeesThatAPeerHasDied) {
+    (void)scratch();
+    NodeOptions listens{.listen = "127.0.0.1:0", .log = "off"};
+    Node server(listens);
+    NodeOptions lone{.log = "off"};
+    lone.own_thread = false;
+    Node posts(lone);
+    const Peer peer = posts.connect(server.address());
+    peer.sync(fn<spin>, 1);
+    std::atomic<bool> done = false;
+    std::thread keeps_busy([&] {
+        while (!done) peer.post(fn<spin>, 1000);
+    });
+    for (int round = 0; round < 4; ++round) {
+        NodeProcess other;
+        const Peer to_other = server.connect(other.address());
+        (void)to_other.ping().get();
+        other.stop();
+        RawCall call = to_other.ping();
+        std::this_thread::sleep_for(200ms);
+        other.kill_now();
+        EXPECT_TRUE(call.wait_for(20s)) << "round " << round;
+        if (HasFailure()) break;
+    }
+    done = true;
+    keeps_busy.join();
+}
+
 }  // namespace
 }  // namespace rove::test

@@ -190,6 +190,32 @@ TEST_P(Hostile, QuestionsOfAClientGoToNobodyElse) {
     EXPECT_EQ(peer().counters().frames_received, others_before + 1);
 }
 
+// What a server asks its client for, in the name of others, the client asks no other server for: that one would cut it off.
+TEST_P(Hostile, QuestionsOfAServerGoToNoOtherServer) {
+    Node other(options(true));
+    const Peer to_other = node_->connect(other.address());
+    ASSERT_EQ(to_other.sync(fn<add>, 1, 2), 3);
+    const std::uint64_t meeting = detail::Edge::state(to_other)->meeting;
+    const auto core = detail::Edge::core(server_->connect(other.address()));
+    const auto client = core->peer_of(detail::Edge::state(peer())->my_id);
+    ASSERT_TRUE(client);
+    for (std::uint32_t n = 0; n < 8; ++n) {
+        wire::NeedCode need{.asker = 0, .origin = kForeignBit | n, .handle = n};
+        need.function.bytes[0] = 7;
+        const NodeCore::Hold hold(*core);
+        std::byte* const frame = client->link->reserve(Traffic::replies, wire::kHeaderBytes + sizeof need);
+        ASSERT_NE(frame, nullptr);
+        std::memcpy(frame + wire::kHeaderBytes, &need, sizeof need);
+        client->link->publish(Traffic::replies, {.body_bytes = sizeof need,
+                                                 .kind = Kind::need,
+                                                 .node = n % 2 == 0 ? kForeignBit | n / 2 : client->id,
+                                                 .extra_bytes = sizeof need});
+    }
+    peer().sync(fn<nothing>);  // answered behind them
+    EXPECT_NO_THROW(to_other.sync(fn<nothing>));
+    EXPECT_EQ(detail::Edge::state(to_other)->meeting, meeting);
+}
+
 // What a node says of memory that it has allocated.
 TEST_P(Hostile, MemoryThatIsNotWhatItSays) {
     const std::string path = (scratch() / "precious").string();

@@ -13,14 +13,16 @@ public:
         : keys_(std::move(keys)), address_(std::move(address)) {}
     void joins(const std::string& address) { meets(address, Role::join); }
     // Meets the node there; says nothing of functions, and opens a stream.
-    void meets(const std::string& address, Role role) {
+    void meets(const std::string& address, Role role) { EXPECT_EQ(asks(address, role), ""); }
+    // The same. What it was told where it was not let in.
+    [[nodiscard]] std::string asks(const std::string& address, Role role) {
         control_.emplace_back(address);
         const Raw& socket = control_.back();
         Hello hello{.role = role};
         randombytes_buf(hello.nonce.bytes.data(), hello.nonce.bytes.size());
         socket.send(encode(hello));
         const auto challenge = decode<Challenge>(socket.receive());
-        ASSERT_TRUE(challenge);
+        if (!challenge) return "it gave no challenge";
         const auto shown = statement("peer", challenge->nonce, hello.nonce, socket.bound_there());
         socket.send(encode(ProofGiven{}));
         socket.send(encode(Request{.triple = "x86_64-linux-gnu",
@@ -31,14 +33,22 @@ public:
                                    .offer = {}}));
         const ByteBuffer answer = socket.receive();
         const auto welcome = decode<Welcome>(answer);
-        ASSERT_TRUE(welcome) << (decode<Goodbye>(answer) ? decode<Goodbye>(answer)->text : "");
+        if (!welcome) return decode<Goodbye>(answer) ? decode<Goodbye>(answer)->text : "it hung up";
         cluster_ = welcome->cluster;
         lanes_.emplace_back(address);
         lanes_.back().send(encode(LaneHello{.ticket = welcome->ticket}));
         socket.send(encode(Connected{.lane = Lane::stream}));
         const auto settled = decode<Settled>(socket.receive());
-        ASSERT_TRUE(settled);
+        if (!settled) return "it did not settle";
         if (role == Role::join) certificate_ = settled->certificate;
+        return "";
+    }
+    // From here on it says so.
+    void says(const wire::control::Certificate& certificate) { certificate_ = certificate; }
+    void says_that_it_is_at(const std::string& address) { address_ = address; }
+    void leaves_all() {
+        for (const Raw& each : control_) each.send(encode(Goodbye{}));
+        dies();
     }
     [[nodiscard]] const wire::control::Certificate& certificate() const { return certificate_; }
     [[nodiscard]] const auto& cluster() const { return cluster_; }

@@ -218,5 +218,52 @@ TEST(Membership, WhoIsOnlyToldOfIsGivenUp) {
     EXPECT_EQ(tries, control::kToldTriesMax);
 }
 
+// A member whom a node knows already says any generation, in a certificate that nobody has signed: whoever has its id next is let in.
+TEST(Membership, AGenerationThatNobodyGaveKeepsNobodyOut) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    Node first(options(unix_address()));
+    Node second(options(unix_address(), first.address()));
+    const std::string at = unix_address();
+    Liar liar(at);
+    liar.joins(first.address());
+    auto certificate = liar.certificate();
+    certificate.generation = ~0U;
+    certificate.signature = {};
+    liar.says(certificate);
+    EXPECT_TRUE(soon([&] { return liar.asks(second.address(), Role::member).empty(); }));  // once that one knows of it
+    liar.leaves_all();
+    const auto core_of_second = detail::Edge::core(second.connect(first.address()));
+    const auto peer_of_second = [&] { return core_of_second->peer_of(2); };
+    EXPECT_TRUE(soon([&] { return peer_of_second() == nullptr; }));
+    Node next(options(at, first.address()));
+    EXPECT_EQ(next.id(), 2U);
+    EXPECT_TRUE(soon([&] { return peer_of_second() != nullptr && peer_of_second()->linked(); }));
+}
+
+// Whoever calls on an address gets the process that answers there, whichever member says that it is at that place.
+TEST(Membership, AnAddressIsWhoseWhoAnswersThere) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    Node first(options(unix_address()));
+    Node other(options(unix_address()));  // of another cluster
+    Liar liar(other.address());
+    liar.joins(first.address());
+    EXPECT_TRUE(soon([&] { return first.node_count() == 2; }));
+    const Peer peer = first.connect(other.address());
+    EXPECT_EQ(peer.node(), 0U);
+    EXPECT_NO_THROW(peer.ping());
+}
+
+// Nor may a member move to the place of another one.
+TEST(Membership, AKnownMemberIsAtTheAddressThatItHas) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    Node first(options(unix_address()));
+    Liar liar;
+    liar.joins(first.address());
+    Node second(options(unix_address(), first.address()));
+    liar.says_that_it_is_at(second.address());
+    EXPECT_NE(liar.asks(first.address(), Role::member), "");
+    EXPECT_EQ(first.connect(second.address()).node(), second.id());
+}
+
 }  // namespace
 }  // namespace rove::test

@@ -89,12 +89,12 @@ Status run_guarded(const std::string& what, std::function<void()> work) {
             attempt->thrown = thrown;
             attempt->changed.notify_all();
         });
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {  // no thread, or no memory for one
         return fail(
             ErrorCode::overloaded,
             "{} is not compiled: this machine has no thread for LLVM now ({}); try it again later, or allow more "
             "threads",
-            what, error.code().message());
+            what, error.what());
     }
     std::unique_lock lock(attempt->mutex);
     attempt->changed.wait(lock, [&] { return attempt->ended || attempt->why_given_up; });

@@ -281,6 +281,7 @@ void Control::stop() {
     thread_.join();
     close_acceptor();
     acceptor_.reset();
+    drops_all_ = true;
     attempts_.clear();
     strangers_.clear();
     heal_room_.reset();

@@ -234,6 +234,7 @@ private:
     std::set<std::string> healing_at_;             // where meetings that heal are under way
     std::optional<asio::steady_timer> heal_room_;  // cancelled when one of them ends
     std::map<std::string, std::shared_ptr<Attempt>> attempts_;
+    bool drops_all_ = false;  // the conversations end where they are, and nobody is told any more
     std::map<std::string, std::weak_ptr<PeerState>> by_address_;  // nodes of which this one is a client
     std::vector<std::shared_ptr<ExpectedLane>> expected_lanes_;
     std::optional<Cookie> cookie_;

@@ -97,19 +97,19 @@ asio::awaitable<Result<bool>> Control::answers_there(NodeId id) {
 // However it ends, nobody waits for it for ever. Its end needs no memory.
 class Control::AttemptUnderWay {
 public:
-    AttemptUnderWay(std::map<std::string, std::shared_ptr<Attempt>>& all, std::string key,
-                    const std::shared_ptr<Attempt>& attempt)
-        : all_(all), place_(all.emplace(std::move(key), attempt).first) {}
+    AttemptUnderWay(Control& control, std::string key, const std::shared_ptr<Attempt>& attempt)
+        : control_(control), place_(control.attempts_.emplace(std::move(key), attempt).first) {}
     ~AttemptUnderWay() {
+        if (control_.drops_all_) return;  // all who wait for it are dropped, too
         Attempt& attempt = *place_->second;
         if (!attempt.result) attempt.result.emplace(tl::unexpected<Error>(no_memory()));
         attempt.ended.cancel();
-        all_.erase(place_);
+        control_.attempts_.erase(place_);
     }
     AttemptUnderWay(const AttemptUnderWay&) = delete;
 
 private:
-    std::map<std::string, std::shared_ptr<Attempt>>& all_;
+    Control& control_;
     std::map<std::string, std::shared_ptr<Attempt>>::iterator place_;
 };
 
@@ -121,7 +121,7 @@ asio::awaitable<Result<Control::Met>> Control::share(std::string key, Wanted wan
         co_return *attempt->result;
     }
     const auto attempt = std::make_shared<Attempt>(*io_);
-    const AttemptUnderWay under_way(attempts_, std::move(key), attempt);
+    const AttemptUnderWay under_way(*this, std::move(key), attempt);
     attempt->result.emplace(co_await meet(std::move(wanted)));
     co_return *attempt->result;
 }

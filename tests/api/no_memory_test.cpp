@@ -1,0 +1,261 @@
+// Nodes that are refused memory, one allocation after the other: each call ends, and each node goes on.
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "../watched_new.hpp"
+#include "nodes.hpp"
+
+namespace {
+// Of which threads memory is asked for in vain.
+thread_local bool refused_here = false;
+// Counts down with each of their allocations: the one that makes it 0 is refused. 0: none is.
+std::atomic<int> refused_in{0};
+// They are refused this much and more.
+std::atomic<std::size_t> too_much{std::numeric_limits<std::size_t>::max()};
+// All threads but this one are refused everything.
+thread_local bool is_spared = false;
+std::atomic<bool> others_refused{false};
+}  // namespace
+
+void rove::test::asked_for(std::size_t bytes) {
+    if (others_refused && !is_spared) throw std::bad_alloc();
+    if (!refused_here) return;
+    if (bytes >= too_much) throw std::bad_alloc();
+    if (refused_in > 0 && refused_in.fetch_sub(1) == 1) throw std::bad_alloc();
+}
+
+namespace rove::test {
+namespace {
+
+using std::chrono_literals::operator""s, std::chrono_literals::operator""ms;
+
+constexpr std::size_t kNothingIsTooMuch = std::numeric_limits<std::size_t>::max();
+constexpr auto kPatience = 20s;
+
+class WithoutMemory : public testing::Test {
+protected:
+    void SetUp() override { (void)scratch(); }
+    void TearDown() override {
+        refused_here = others_refused = false;
+        refused_in = 0;
+        too_much = kNothingIsTooMuch;
+    }
+    [[nodiscard]] static NodeOptions listening(const char* name) {
+        return {.listen = "unix:" + (scratch() / name).string(), .log = "off"};
+    }
+};
+
+int add(int a, int b) {
+    return a + b;
+}
+
+TEST_F(WithoutMemory, ANodeIsMadeOrNot) {
+    constexpr int kMost = 400;  // that a node asks for as it starts
+    const Node kept(listening("kept.sock"));
+    int refused = 1;
+    for (bool in_want = true; in_want && refused < kMost; ++refused) {
+        refused_in = refused;
+        refused_here = true;
+        try {
+            const Node node(NodeOptions{.log = "off"});
+            in_want = refused_in.exchange(0) <= 0;
+            refused_here = false;
+        } catch (const std::exception&) {  // an Error, or std::bad_alloc
+            refused_here = false;
+        }
+        refused_in = 0;
+    }
+    EXPECT_GT(refused, 10) << "it asks for some";
+    EXPECT_LT(refused, kMost);
+    Node next(NodeOptions{.log = "off"});
+    EXPECT_EQ(next.connect(kept.address()).sync(fn<add>, 1, 2), 3);
+}
+
+void answers_much(Here& here) {
+    static const std::vector<std::byte> much(20'000);
+    refused_here = true;
+    (void)rove_reply(here.raw(), much.data(), much.size());
+    refused_here = false;
+}
+
+// More than the mailbox holds: answers wait in the outbox, for which there is no memory. The link is cut then.
+TEST_F(WithoutMemory, AnAnswerThatHasToWaitCostsTheLinkAndNotTheNode) {
+    Node server(listening("answers.sock"));
+    NodeOptions takes_nothing{.log = "off"};
+    takes_nothing.own_thread = false;
+    Node client(takes_nothing);
+    const Peer peer = client.connect(server.address());
+    EXPECT_EQ(error_of([&] { peer.sync(fn<answers_much>); }).code(), ErrorCode::invalid)
+        << "a result where none is wanted";
+    too_much = 10'000;
+    std::vector<Call<void>> calls;
+    for (int i = 0; i < 200; ++i) calls.push_back(peer.async(fn<answers_much>));
+    std::size_t failed = 0;
+    for (Call<void>& call : calls) {
+        ASSERT_TRUE(call.wait_for(kPatience));
+        if (error_of([&] { call.get(); }).code() == ErrorCode::disconnected) ++failed;
+    }
+    too_much = kNothingIsTooMuch;
+    EXPECT_GT(failed, 0U);
+    EXPECT_LT(failed, calls.size());
+    Node next(NodeOptions{.log = "off"});
+    EXPECT_EQ(next.connect(server.address()).sync(fn<add>, 1, 2), 3);
+}
+
+std::atomic<int> staying{0};
+void stay(int ms) {
+    ++staying;
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
+void refuse_all_here() {
+    refused_here = true;
+    too_much = 1;
+}
+
+// Its place among those that run long needs some: without it keeps the lead, and the node's end waits for nothing that is not there.
+TEST_F(WithoutMemory, ALongFunctionBeginsAllTheSame) {
+    auto server = std::make_unique<Node>(listening("long.sock"));
+    Node client(NodeOptions{.log = "off"});
+    const Peer peer = client.connect(server->address());
+    for (int i = 0; i < 4; ++i) peer.sync(fn<stay>, 20);  // known to be long
+    staying = 0;
+    peer.post(fn<stay>, 1000);  // it takes the room that the list of such has
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (staying < 1 && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
+    peer.post(fn<refuse_all_here>);
+    peer.post(fn<stay>, 50);
+    std::this_thread::sleep_for(200ms);
+    too_much = kNothingIsTooMuch;
+    EXPECT_EQ(peer.sync(within(kPatience), fn<add>, 1, 2), 3);
+    std::this_thread::sleep_for(1s);
+    const auto begin = std::chrono::steady_clock::now();
+    server.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s) << "of 5 s of grace";
+}
+
+// A process that answers hellos by hand.
+class AnswersHellos {
+public:
+    AnswersHellos() : listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+        path().copy(address.sun_path, sizeof address.sun_path - 1);
+        EXPECT_EQ(::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+        EXPECT_EQ(::listen(listener_, 4), 0);
+    }
+    ~AnswersHellos() { ::close(listener_); }
+    [[nodiscard]] static std::string path() { return (scratch() / "hellos.sock").string(); }
+    [[nodiscard]] int guest() const {
+        const int guest = ::accept(listener_, nullptr, nullptr);
+        char hello[64];
+        EXPECT_GT(::recv(guest, hello, sizeof hello, 0), 0);
+        return guest;
+    }
+
+private:
+    const int listener_;
+};
+
+// While memory is refused the other side's answer comes: whoever waits is told, and so is whoever asks for that address next.
+TEST_F(WithoutMemory, AMeetingEndsForAllWhoWaitForIt) {
+    is_spared = true;
+    const AnswersHellos there;
+    NodeOptions options{.log = "off"};
+    options.connect_timeout = 2s;
+    Node client(options);
+    const auto connects = [&] {
+        return std::async(std::launch::async, [&] {
+            is_spared = true;
+            return error_of([&] { (void)client.connect("unix:" + AnswersHellos::path()); }).code();
+        });
+    };
+    auto first = connects();
+    const int guest = there.guest();
+    others_refused = true;
+    const std::string challenge = std::string("\x47\0\0\0\x03ROVE\x04", 10) + std::string(65, '\0');
+    EXPECT_EQ(::send(guest, challenge.data(), challenge.size(), MSG_NOSIGNAL), static_cast<ssize_t>(challenge.size()));
+    std::this_thread::sleep_for(300ms);
+    others_refused = false;
+    ::close(guest);
+    ASSERT_EQ(first.wait_for(kPatience), std::future_status::ready);
+    EXPECT_NE(first.get(), ErrorCode::ok);
+    auto second = connects();
+    ::close(there.guest());
+    ASSERT_EQ(second.wait_for(kPatience), std::future_status::ready);
+    EXPECT_NE(second.get(), ErrorCode::ok);
+}
+
+std::atomic<bool> hops_end{false};
+std::atomic<int> hops_begun{0};
+void hop(Here& here) {
+    if (here.node() == 0) return (void)rove_forward(here.raw(), 1, nullptr, 0);
+    ++hops_begun;
+    while (!hops_end) std::this_thread::sleep_for(1ms);
+}
+
+// The calls that were sent on to a node that goes: whichever allocation the leader is refused then, each of them ends.
+TEST_F(WithoutMemory, CallsThatWereSentOnEndWithTheirNode) {
+    constexpr int kMost = 400, kCalls = 12;
+    NodeOptions driven = listening("first.sock");
+    driven.own_thread = false;
+    Node first(driven);
+    std::atomic<bool> stop = false, refuse = false;
+    std::thread drives([&] {
+        while (!stop) {
+            refused_here = refuse;
+            try {
+                (void)first.poll(1ms);
+            } catch (const std::bad_alloc&) {
+            }
+        }
+    });
+    Node client(NodeOptions{.log = "off"});
+    const Peer peer = client.connect(first.address());
+    int refused = 1;
+    for (bool in_want = true; in_want && refused < kMost; ++refused) {
+        NodeOptions joins = listening("second.sock");
+        joins.join = first.address();
+        joins.threads = 2;
+        joins.grace = 10ms;
+        auto second = std::make_unique<Node>(joins);
+        hops_end = true;
+        peer.sync(within(kPatience), fn<hop>);
+        hops_end = false;
+        hops_begun = 0;
+        std::vector<Call<void>> calls;
+        for (int i = 0; i < kCalls; ++i) calls.push_back(peer.async(fn<hop>));
+        const auto until = std::chrono::steady_clock::now() + kPatience;
+        while (hops_begun < 2 && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
+        refused_in = refused;
+        refuse = true;
+        std::thread ends([&] { second.reset(); });
+        const auto given_up = std::chrono::steady_clock::now() + kPatience;
+        std::size_t ended = 0;
+        for (Call<void>& call : calls) {
+            const auto left =
+                std::chrono::duration_cast<std::chrono::milliseconds>(given_up - std::chrono::steady_clock::now());
+            if (call.wait_for(std::max(left, 1ms))) ++ended;
+        }
+        EXPECT_EQ(ended, calls.size()) << "without the allocation " << refused;
+        refuse = false;
+        in_want = refused_in.exchange(0) <= 0;
+        hops_end = true;
+        ends.join();
+        if (HasFailure()) break;
+    }
+    EXPECT_GT(refused, 10) << "it asks for some";
+    EXPECT_LT(refused, kMost);
+    stop = true;
+    first.wake();
+    drives.join();
+}
+
+}  // namespace
+}  // namespace rove::test
