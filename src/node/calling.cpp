@@ -315,6 +315,15 @@ Status NodeCore::check_forms(const PeerState& peer, const PackageStore& package)
                 package.manifest().name, peer.triple, who(peer), targets, peer.triple);
 }
 
+// A thread that waits for room in a mailbox.
+struct NodeCore::RoomWait {
+    PeerState& peer;
+    fabric::Traffic traffic;
+    std::size_t bytes;  // of the frame
+    bool told = false;
+    [[nodiscard]] bool has_room() const;
+};
+
 bool NodeCore::RoomWait::has_room() const {
     if (!peer.linked()) return true;  // it will not come: whoever waits is told
     const bool free = traffic == Traffic::replies || !peer.frame_open;

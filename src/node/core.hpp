@@ -490,13 +490,7 @@ private:
                                        Deadline deadline);
     [[nodiscard]] static Status no_frame_begun(const PeerState& peer);
     [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, Deadline deadline);
-    struct RoomWait {  // a thread that waits for room in a mailbox
-        PeerState& peer;
-        fabric::Traffic traffic;
-        std::size_t bytes;  // of the frame
-        bool told = false;
-        [[nodiscard]] bool has_room() const;
-    };
+    struct RoomWait;
     [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock, fabric::Traffic traffic, std::size_t bytes,
                                        Deadline deadline, Manner manner);
     unsigned tell_of_room();

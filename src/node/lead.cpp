@@ -31,13 +31,11 @@ constexpr auto kShortSleep = std::chrono::milliseconds(1);
 constexpr auto kSleepMax = std::chrono::milliseconds(100);
 // How long streams wait for a leader that is busy.
 constexpr auto kProgressEvery = std::chrono::microseconds(200);
-constexpr auto kHousekeepingEvery = std::chrono::milliseconds(20);
 // How often a leader whose frames wait for room looks again at once, and then, yielding, before it sleeps.
 constexpr unsigned kCrowdedSteps = 200;
 // A look at the streams' sockets takes as long as this many looks at a mailbox.
 constexpr unsigned kTurnsPerProgress = 10;
 constexpr unsigned kSpinTurnsFrugal = 64;
-constexpr unsigned kHousekeepingSteps = 1024;
 // How often a fabric whose links need no progress makes some all the same: it may have connections to open and close.
 constexpr unsigned kProgressSteps = 64;
 // How often the follower on watch looks at the leader. A function is long when it is seen at two looks, so after one to two
@@ -84,25 +82,6 @@ unsigned NodeCore::work(Lead& lead) try {
     return 1;
 }
 
-// What is due by the clock, and what others wait for. Where a turn loses the lead to a function before it comes to that, the next one begins
-// with it: otherwise a node whose functions are all long would never see to it.
-unsigned NodeCore::tend(Lead& lead, unsigned handled) {
-    unsigned tended = 0;
-    if (calls_.first_deadline()) tended += end_late_calls();
-    if (!room_waits_.empty()) tended += tell_of_room();
-    // By frames, because a turn of many peers whose functions are slow takes long.
-    housekeeping_in_ -= std::min(housekeeping_in_, 1 + handled);
-    if (housekeeping_in_ == 0) {
-        housekeeping_in_ = kHousekeepingSteps;
-        if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
-            housekeeping_due_ = now + kHousekeepingEvery;
-            tended += housekeep(lead);
-        }
-    }
-    if (!ready_.empty() && !lost(lead) && lead.runs_functions()) tended += tell_of_ends(lead);
-    return tended;
-}
-
 // Streams are read when nothing has come, and in between where functions take long: one busy peer must not keep others' frames
 // in their sockets.
 bool NodeCore::progress_is_due(unsigned handled) {
@@ -112,27 +91,6 @@ bool NodeCore::progress_is_due(unsigned handled) {
     if (handled > 0 && now - progressed_at_ < kProgressEvery) return false;
     progressed_at_ = now;
     return true;
-}
-
-unsigned NodeCore::end_late_calls() {
-    unsigned ended = 0;
-    const TimePoint now = Clock::now();
-    while (calls_.first_deadline() && *calls_.first_deadline() <= now) {
-        CallSlot* slot = calls_.flying(calls_.first());
-        if (slot == nullptr) {
-            calls_.drop_first();
-            continue;
-        }
-        const auto asked =
-            std::find_if(peers_.begin(), peers_.end(), [slot](const auto& peer) { return peer.get() == slot->peer; });
-        slot->end(Error(ErrorCode::timed_out,
-                        fmt::format("{} gave no answer within the time that the call was given; it may have run",
-                                    asked != peers_.end() ? who(**asked) : name())));
-        calls_.drop_first();  // not before it has ended, for which memory may be too short
-        call_ended(*slot);
-        ++ended;
-    }
-    return ended;
 }
 
 unsigned NodeCore::tell_of_ends(Lead& lead) {
@@ -550,63 +508,6 @@ std::optional<std::size_t> NodeCore::finish_at_once(Lock& lock, CallTable::Id id
 void NodeCore::wake_leader() {
     attention_.store(true, std::memory_order_relaxed);
     if (baton_.has_sleeping()) sleeper_.kick();
-}
-
-// What it changes counts as handled: somebody may wait for it, and must not sleep over it.
-unsigned NodeCore::housekeep(Lead& lead) {
-    unsigned changed = 0;
-    const TimePoint now = Clock::now();
-    const auto expire = [now, &changed](std::optional<Parked>& parked) {
-        const std::optional<Error> why = parked ? parked->expired(now) : std::nullopt;
-        if (!why) return;
-        parked->hopeless = why;
-        ++changed;
-    };
-    expire(local_parked_);
-    if (running_ == nullptr) buried_.clear();  // those that run beside the leader hold theirs
-    for (std::size_t i = 0; i < peers_.size();) {
-        const std::shared_ptr<PeerState> peer = peers_[i];
-        expire(peer->parked);
-        if (peer->lost && peer->link) {
-            const fabric::Link* const gone = peer->link.get();
-            const auto is_read = [&peer] { return peer->gathering != nullptr && peer->gathering->keeps_mailbox(); };
-            const bool was_read = is_read();
-            (void)serve(*peer, lead);  // what it sent before it went still counts
-            if (lost(lead)) return changed;
-            // It may have been met again while a function ran; or a run has the mailbox, and what else it sent comes after that.
-            if (peer->link.get() == gone && peer->lost && !was_read && !is_read()) clean_up(*peer);
-            ++changed;
-        }
-        // One that nobody has a handle of is not needed: a client that comes back is a new one, and the others are met again by
-        // their addresses.
-        if (!peer->link && (is_client(peer->id) || peer.use_count() == 2))
-            peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(i));
-        else
-            ++i;
-    }
-    changed += cut_off_slow_senders(now);
-    if (absent_.drop_old(now)) {
-        housekeeping_due_ = {};
-        housekeeping_in_ = 1;
-        ++changed;
-    }
-    end_orphans();  // where memory was too short when they became that
-    // Unmapping and freeing take long: without the lock, and with a look at the mailboxes between one step and the next.
-    const bool doomed = memory_.has_doomed();
-    if (doomed || !dropped_.is_empty() || spare_memory_->is_due(now)) {
-        if (doomed || !dropped_.is_empty()) {
-            housekeeping_due_ = {};
-            housekeeping_in_ = 1;
-            ++changed;
-        }
-        std::vector<ByteBuffer> dropped = dropped_.some();
-        lead.lock.unlock();
-        dropped.clear();
-        if (doomed) memory_.sweep();
-        spare_memory_->trim(now);
-        lead.lock.lock();
-    }
-    return changed;
 }
 
 }  // namespace rove
