@@ -186,7 +186,9 @@ public:
                 detail::check(rove_pending_result(&pending_.raw(), &data, &size));
             }
             travel::Input in(data, size);
-            return travel::read<T>(in);
+            T result = travel::read<T>(in);
+            in.finish();
+            return result;
         }
     }
     // Ends it from this side with the error `cancelled`, if it is in flight; the function may run nevertheless.

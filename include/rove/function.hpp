@@ -483,6 +483,7 @@ private:
     template <bool kDirect, typename... Vs>
     static void call(rove_here* here, travel::Input& in, F& function, detail::List<Vs...> all) {
         std::tuple<Vs...> values{read_one<Vs>(here, in)...};  // braces: in their order
+        if constexpr (!is_fixed(all)) in.finish();
         // Its place in the mailbox is free from here on, however long the function takes.
         if constexpr (kDirect && gathers(all))
             rove_payload_gathers(here);

@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <typeinfo>
 
 #include "rove/edge.h"
 #include "rove/error.hpp"
+#include "rove/shared_type.hpp"
 #include "rove/within.hpp"
 
 namespace rove {
@@ -67,10 +67,11 @@ public:
     [[nodiscard]] std::uint32_t node_count() const { return rove_node_count(here_); }
     [[nodiscard]] HerePeer peer(std::uint32_t node) const { return {here_, node}; }  // any, this one included
     [[nodiscard]] HerePeer caller() const { return {here_, rove_origin(here_)}; }    // who made the call
-    // What the node's program shared under this name (rove::Node::share). invalid: no such object, or of another type.
+    // What the node's program shared under this name (rove::Node::share). invalid: no such object, or of another type, size or alignment.
+    // Members of another order or meaning are not found out: both programs are built with one definition of T.
     template <typename T>
     [[nodiscard]] T& object(std::string_view name) const {
-        void* found = rove_object(here_, std::string(name).c_str(), typeid(T).name());
+        void* found = rove_object(here_, std::string(name).c_str(), detail::shared_type<T>());
         if (found == nullptr) {
             const rove_failure* why = rove_last_failure();
             throw_error(static_cast<ErrorCode>(why->error), why->message);

@@ -28,11 +28,11 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include "rove/error.hpp"
+#include "rove/shared_type.hpp"
 #include "rove/within.hpp"
 
 namespace rove {
@@ -421,7 +421,7 @@ public:
     // taken back. Functions that use it run while others do: it guards itself. invalid: there is another one of that name.
     template <typename T>
     void share(const std::string& name, T& object) {
-        share(name, &object, typeid(T).name());
+        share(name, &object, detail::shared_type<T>());
     }
     void unshare(const std::string& name);
     // The functions of this program.

@@ -29,6 +29,13 @@ namespace rove::travel {
                 "the bytes of an argument or a result end too early, or say that there are more than there are");
 }
 
+[[noreturn]] inline void too_long() {
+    throw_error(
+        ErrorCode::invalid,
+        "more bytes came than the arguments or the result are made of; does each type's load() read all that its "
+        "save() writes?");
+}
+
 // How deep values may hold values: objects, containers and pointers count, the numbers in them do not. Reading and writing one level
 // takes some 1 KiB of stack unoptimised, and 5 KiB with the address sanitizer: 512 levels are 2.5 MiB of a thread's 8.
 inline constexpr unsigned kDepthMax = 512;
@@ -188,6 +195,10 @@ public:
     }
     void align(std::size_t alignment) { (void)take((at_ + alignment - 1) / alignment * alignment - at_); }
     [[nodiscard]] std::size_t left() const { return bytes_ - at_; }
+    // All has been read: what is left would be taken for something else, or be lost.
+    void finish() const {
+        if (left() > 0) too_long();
+    }
 
 private:
     const std::byte* begin_;

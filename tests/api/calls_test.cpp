@@ -191,6 +191,16 @@ TEST_P(Api, ObjectsAreFoundByNameAndType) {
     EXPECT_NE(none.message().find("table"), std::string::npos) << none.message();
     const Error other = error_of([&] { (void)peer().sync([](Here& here) { return here.object<int>("table"); }); });
     EXPECT_NE(other.message().find("another type"), std::string::npos) << other.message();
+    // As a program asks that was built when the type had another member.
+    using Before = detail::Shared<Table, sizeof(Table) + 8, alignof(Table)>;
+    const Error before = error_of([&] {
+        (void)peer().sync([](Here& here) {
+            if (rove_object(here.raw(), "table", typeid(Before).name()) != nullptr) return;
+            throw Error(ErrorCode::invalid, rove_last_failure()->message);
+        });
+    });
+    EXPECT_NE(before.message().find("Table, 24, 8) and not (rove::test::Table, 32, 8)"), std::string::npos)
+        << before.message();
     EXPECT_EQ(error_of([&] { server_->share("table", table_); }).code(), ErrorCode::invalid);
     server_->unshare("table");
     server_->share("table", table_);

@@ -198,6 +198,32 @@ TEST_P(Types, AllTravelThereAndBack) {
     EXPECT_FALSE(peer().sync([](std::unique_ptr<Person> person) { return person; }, std::unique_ptr<Person>()));
 }
 
+// Its load() forgets a member.
+struct Forgetful {
+    std::string first = "first", second = "second";
+    template <typename Archive>
+    void save(Archive& archive) const {
+        archive(first, second);
+    }
+    template <typename Archive>
+    void load(Archive& archive) {
+        archive(first);
+    }
+};
+std::string next_to(const Forgetful&, const std::string& next) {
+    return next;
+}
+Forgetful give_forgetful() {
+    return {};
+}
+TEST_P(Types, WhatIsNotReadIsNotTakenForTheNextArgument) {
+    for (const Error& error : {error_of([&] { (void)peer().sync(fn<next_to>, Forgetful{}, "next"); }),
+                               error_of([&] { (void)peer().sync(fn<give_forgetful>); })}) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid) << error.message();
+        EXPECT_NE(error.message().find("more bytes came"), std::string::npos) << error.message();
+    }
+}
+
 TEST_P(Types, ViewsAreNotCopied) {
     const std::vector<double> numbers{1, 2, 3};
     const auto aligned = [](std::span<const double> view, char, std::string_view text, std::span<const double> second) {
