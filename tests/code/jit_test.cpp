@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "toolchain/files.hpp"
@@ -104,6 +105,40 @@ static int seen[8];
 ROVE_ENTRY int add(int n) { seen[n & 7]++; return count += n; }
 ROVE_ENTRY int times(int n) { return seen[n & 7]; }
 )";
+
+// A label of a function whose code is the image's is nothing in code that is compiled here.
+TEST_F(JitTest, LabelsOfAnImageAreHeldByItsOwnCodeOnly) {
+    const auto prepared = prepare({bitcode_of("labels.c", R"(
+static short distances[2];
+static int run(const short *at) {
+    static void *const labels[] = {&&one, &&two};
+    if (at == 0) {
+        for (int i = 0; i < 2; ++i) distances[i] = (short)((char *)labels[i] - (char *)&&one);
+        return 0;
+    }
+one: if (*at == 0) return 1; goto *((char *)&&one + *at++);
+two: if (*at == 0) return 2; goto *((char *)&&one + *at++);
+}
+ROVE_ENTRY int number(int n) {
+    short program[4] = {};
+    run(0);
+    program[0] = distances[n & 1];
+    return run(program);
+}
+)")});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    int there = 0;
+    const auto image_has = [&](const std::set<std::string_view>& names) {
+        return [&there, names](std::string_view name) -> void* { return names.contains(name) ? &there : nullptr; };
+    };
+    const auto refused = compile(prepared->bitcode, image_has({"rove.anchor.0"}));
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message().find("labels whose addresses 'number' holds"), std::string::npos)
+        << refused.error().message();
+    const auto borrowed = compile(prepared->bitcode, image_has({"rove.anchor.0", "rove.static.0", "number"}));
+    ASSERT_TRUE(borrowed) << borrowed.error().message();
+    EXPECT_EQ((*borrowed)->find("number"), nullptr) << "it has code of its own";
+}
 
 TEST_F(JitTest, AModuleKeepsItsEntriesInSourceOrderAndNumbersItsStatics) {
     const auto prepared = prepare(

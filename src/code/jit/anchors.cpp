@@ -4,6 +4,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,8 +50,27 @@ bool is_constant(const llvm::GlobalVariable& variable) {
            !variable.getName().starts_with("llvm.");
 }
 
-bool is_anchor(const llvm::Function& function) {
-    return any_use(function, takes_function_address) || has_label_values(function);
+// Whatever has the address of a label in it: functions, variables, and the constants between them. Not only the label's own function: the
+// optimiser moves what is read from a table of labels, or the difference of two, into its callers.
+using LabelHolders = std::set<const llvm::Value*>;
+
+void add_holders(const llvm::Value& of, LabelHolders& holders) {
+    for (const llvm::User* user : of.users()) {
+        const auto* instruction = llvm::dyn_cast<llvm::Instruction>(user);
+        const llvm::Value* holder = instruction != nullptr ? instruction->getFunction() : user;
+        if (holders.insert(holder).second && !llvm::isa<llvm::GlobalValue>(holder)) add_holders(*holder, holders);
+    }
+}
+
+LabelHolders label_holders(const llvm::Module& module) {
+    LabelHolders holders;
+    for (const llvm::Function& function : module) {
+        if (!has_label_values(function)) continue;
+        holders.insert(&function);
+        for (const llvm::BasicBlock& block : function)
+            if (const llvm::BlockAddress* label = llvm::BlockAddress::lookup(&block)) add_holders(*label, holders);
+    }
+    return holders;
 }
 
 // Found by the linker and by whoever asks the module for the name, and reached directly from inside.
@@ -76,6 +96,22 @@ bool is_known(const llvm::GlobalValue& value) {
     return !value.isDeclaration() && !value.hasLocalLinkage() && !value.isThreadLocal();
 }
 
+// Where one function runs the image's code, its labels are those of the image, and whatever holds them must be the image's, too: LLVM
+// makes a label of a function without a body the address 1.
+template <typename Test>
+Status check_labels(const llvm::Module& module, const LabelHolders& holders, const Test& is_there) {
+    const auto borrows = [&](const llvm::Function& each) { return holders.contains(&each) && is_there(each); };
+    const auto lacks = [&](const llvm::GlobalObject& each) {
+        return holders.contains(&each) && !each.isDeclaration() && !is_there(each);
+    };
+    const auto objects = module.global_objects();
+    const auto lacking = std::find_if(objects.begin(), objects.end(), lacks);
+    if (lacking == objects.end() || std::none_of(module.begin(), module.end(), borrows)) return {};
+    return fail(ErrorCode::failed,
+                "it has labels whose addresses '{}' holds, which its image has no name for; build it with this Rove",
+                lacking->getName().str());
+}
+
 }  // namespace
 
 bool has_label_values(const llvm::Function& function) {
@@ -87,26 +123,35 @@ void name_anchors(llvm::Module& module) {
     for (llvm::GlobalAlias& alias : module.aliases())
         if (auto* function = llvm::dyn_cast<llvm::Function>(alias.getAliasee()->stripPointerCasts()))
             alias.replaceUsesWithIf(function, takes_function_address);
+    const LabelHolders holders = label_holders(module);
     std::size_t anchors = 0;
     for (llvm::Function& function : module)
-        if (!function.isDeclaration() && function.hasLocalLinkage() && is_anchor(function)) name(function, anchors++);
+        if (!function.isDeclaration() && function.hasLocalLinkage() &&
+            (holders.contains(&function) || any_use(function, takes_function_address)))
+            name(function, anchors++);
     for (llvm::GlobalVariable& variable : module.globals())
-        if (is_constant(variable) && variable.hasLocalLinkage() && any_use(variable, takes_constant_address))
+        if (is_constant(variable) && variable.hasLocalLinkage() &&
+            (holders.contains(&variable) || any_use(variable, takes_constant_address)))
             name(variable, anchors++);
 }
 
-void borrow_from_image(llvm::Module& module, const std::function<void*(std::string_view)>& in_image) {
-    if (!in_image) return;
+Status borrow_from_image(llvm::Module& module, const std::function<void*(std::string_view)>& in_image) {
+    if (!in_image) return {};
+    const auto is_there = [&in_image](const llvm::GlobalValue& value) {
+        return is_known(value) && in_image(value.getName()) != nullptr;
+    };
+    const LabelHolders holders = label_holders(module);
+    ROVE_CHECK(check_labels(module, holders, is_there));
     for (llvm::GlobalVariable& variable : module.globals()) {
-        if (!is_known(variable) || in_image(variable.getName()) == nullptr) continue;
+        if (!is_there(variable)) continue;
         variable.setInitializer(nullptr);
         make_far(variable);
     }
     std::vector<llvm::Function*> functions;  // those that follow are added at the end of the module
     for (llvm::Function& function : module)
-        if (is_known(function) && in_image(function.getName()) != nullptr) functions.push_back(&function);
+        if (is_there(function)) functions.push_back(&function);
     for (llvm::Function* function : functions) {
-        if (has_label_values(*function)) {
+        if (holders.contains(function)) {
             function->deleteBody();
             make_far(*function);
         } else if (any_use(*function, takes_function_address)) {
@@ -116,6 +161,7 @@ void borrow_from_image(llvm::Module& module, const std::function<void*(std::stri
             function->replaceUsesWithIf(address, takes_function_address);
         }
     }
+    return {};
 }
 
 void* find_borrowed(std::string_view name, const std::function<void*(std::string_view)>& in_image) {

@@ -11,6 +11,8 @@
 #include <functional>
 #include <string_view>
 
+#include "base/result.hpp"
+
 namespace rove::code::jit {
 
 // Gives each anchor that has no name for others yet (entries and exports do) the name rove.anchor.n.
@@ -18,10 +20,11 @@ void name_anchors(llvm::Module& module);
 // Whether a function's labels are used as values, as in `goto *next`.
 [[nodiscard]] bool has_label_values(const llvm::Function& function);
 
-// Makes mere names of all that the image has already: statics, exported variables, constants that are anchors, and the functions whose
-// labels are values. Of other functions the module keeps its own code for calling, while their addresses are the image's.
-// `in_image` gives the address of a name in the image, or null.
-void borrow_from_image(llvm::Module& module, const std::function<void*(std::string_view)>& in_image);
+// Makes mere names of all that the image has already: statics, exported variables, constants that are anchors, and the functions that
+// hold addresses of labels, their own or others'. Of other functions the module keeps its own code for calling, while their addresses are
+// the image's. `in_image` gives the address of a name in the image, or null. failed: labels of the image are held by what it has no name
+// for.
+[[nodiscard]] Status borrow_from_image(llvm::Module& module, const std::function<void*(std::string_view)>& in_image);
 // Where an undefined name of such a module is in the image, or null.
 [[nodiscard]] void* find_borrowed(std::string_view name, const std::function<void*(std::string_view)>& in_image);
 

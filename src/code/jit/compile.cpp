@@ -252,7 +252,8 @@ Result<Generated> generate(const CompileRequest& request, const Session& session
     if (const Status can = check_compilable(*module); !can) return prefixed(can.error(), request.name);
     Generated generated;
     generated.constructors = name_constructors(*module);
-    borrow_from_image(*module, request.in_image);
+    if (const Status can = borrow_from_image(*module, request.in_image); !can)
+        return prefixed(can.error(), request.name);
     generated.names = defined_names(*module);
     orc::JITTargetMachineBuilder builder = session.machine;
     auto machine = builder.createTargetMachine();  // one for each compile, so that threads may compile at once
