@@ -330,7 +330,8 @@ void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
     from.aliases[frame.header.handle] = function;
 }
 
-// A worker of the cache loads it and answers: nobody else's calls wait meanwhile.
+// A worker of the cache loads it and answers: nobody else's calls wait meanwhile. Everybody's packages are loaded by that one thread, so
+// its answer waits in the outbox, within the outbox's bounds, and the thread waits for no peer to take it.
 void NodeCore::on_load(const wire::Frame& frame) {
     const Digest digest = Digest::from(frame.extra.first<sizeof(Digest)>());
     const std::shared_ptr<PackageStore> package = cache_->package(digest);
@@ -357,7 +358,9 @@ void NodeCore::on_load(const wire::Frame& frame) {
                        interface, kept);
             lines += kept + " (stays the node's own; preload the interface to take it over)\n";
         }
-        (void)reply(to, code::Ran::image, rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax)));
+        const Bytes answer = rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax));
+        const Hold hold(*this);
+        (void)end_with_reply(to, code::Ran::image, answer, nullptr);
     });
     if (!queued) (void)end_with_error(to, queued.error());
 }

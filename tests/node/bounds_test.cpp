@@ -339,6 +339,39 @@ TEST_F(Bounds, WhatWaitsCountsWithWhatItTakesBeside) {
     EXPECT_EQ(honest().sync(within(20s), fn<add>, 1, 2), 3);
 }
 
+// One thread loads everybody's packages, and answers.
+TEST_F(Bounds, WhoTakesNoAnswerToItsLoadKeepsNobodysPackagesOut) {
+    const Package held = Package::open(package("basics.c")), other = Package::open(package("relay.c"));
+    const auto digest = PackageStore::open(package("basics.c")).value()->digest();
+    const Guest& guest = come();
+    guest.link.load(held);
+    const std::uint64_t met = meeting(guest.link);
+    const NodeId server = detail::Edge::state(guest.link)->id, me = detail::Edge::state(guest.link)->my_id;
+    const std::shared_ptr<PeerState> there = core.load()->peer_of(me);
+    ASSERT_TRUE(there);
+    const auto received = [&] { return core.load()->counters(*there).frames_received; };
+    const auto waiting = [&] {
+        const NodeCore::Hold hold(*core.load());
+        return there->outbox_bytes[fabric::index_of(Traffic::replies)];
+    };
+    std::uint64_t sent = received();
+    wire::NeedCode need{.asker = me, .origin = me};
+    std::memset(&need.function, 7, sizeof need.function);
+    const auto ask = [&] {
+        return try_write_frame(guest.link, Traffic::replies, {.kind = Kind::need, .node = server}, raw(need));
+    };
+    ASSERT_TRUE(soon([&] {  // whoever replies to it waits from then on
+        for (; ask(); ++need.handle) ++sent;
+        return waiting() > kFullBacklogBytes;
+    }));
+    ASSERT_TRUE(soon([&] { return received() == sent; }));
+    write_frame(guest.link, Traffic::replies, {.kind = Kind::load, .call = 9}, digest.raw());
+    ASSERT_TRUE(soon([&] { return received() == sent + 1; }));
+    EXPECT_NO_THROW(honest().limited(within(10s)).load(other));
+    EXPECT_EQ(guest.link.sync(within(20s), fn<add>, 1, 2), 3);
+    EXPECT_EQ(meeting(guest.link), met) << "it was cut off";
+}
+
 TEST_F(Outboxes, WhoTakesNothingIsCutOff) {
     constexpr int kTooMany = kNearlyAll + 100, kSome = kNearlyAll / 2;
     (void)come_and_ask(kTooMany, kSome);
