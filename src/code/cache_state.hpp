@@ -131,8 +131,10 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     // Room for code and statics that are being loaded: taken before that, and given back unless they were counted by then.
     [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics);
     void give_back(PackageCode& package);
-    void trim(const PackageCode* newcomer = nullptr);
+    void trim(PackageCode* newcomer = nullptr);
+    void drop_spare_slices(PackageCode& package);
     void evict(const std::vector<PackageCode*>& victims);
+    [[nodiscard]] bool needs_slices(const PackageCode& package) const;
     [[nodiscard]] bool is_busy(const PackageCode& package) const;
     // After a barrier (fence_others): what a leader has begun before is seen.
     [[nodiscard]] bool is_running(const PackageCode& package) const {
@@ -173,7 +175,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     std::array<std::size_t, kBudgets> code_bytes{};  // slices and loaded code, by Budget
     std::size_t manifest_bytes = 0;                  // of packages that are not resident
     std::size_t static_bytes = 0;
-    RecencyList with_slices;               // not loaded, and their slices are here
+    RecencyList with_slices;               // their slices are here, and may go: not loaded, or pinned
     RecencyList evictable;                 // loaded
     RecencyList forgettable;               // not loaded, and nothing of theirs must be kept
     std::vector<PackageCode*> keepers;     // that have statics

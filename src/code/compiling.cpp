@@ -72,9 +72,11 @@ Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCo
             Error(module.error().code(), fmt::format("{} (on {})", module.error().message(), options.node)));
     }
     // Statics that live in the compiled module would be lost with it.
-    package.pinned = package.pinned || own_statics;
-    if (!package.image) ROVE_CHECK(reserve(package, (*module)->code_bytes(), 0));
-    return module;
+    const bool was_pinned = std::exchange(package.pinned, package.pinned || own_statics);
+    const Status reserved = reserve(package, (*module)->code_bytes(), 0);
+    if (reserved) return module;
+    package.pinned = was_pinned;  // it goes on as it was: as its image, or not at all
+    return tl::unexpected<Error>(reserved.error());
 }
 
 // On the worker for bitcode.

@@ -8,6 +8,9 @@
 #include "code/cache_state.hpp"
 
 namespace rove::code {
+
+using wire::Form;
+
 namespace {
 
 // Of the packages that hold a budget, the largest: for a message to who has no place in it.
@@ -42,6 +45,7 @@ bool CodeCache::State::can_fence_all() {
 void CodeCache::State::uncount(PackageCode& package) {
     const PackageCode::Counted was = std::exchange(package.counted, {});
     manifest_bytes -= was.manifest;
+    held(was.of_slices()) -= was.slices;
     held(was.budget) -= was.code;
     std::erase(pinned, &package);
     std::erase(keepers, &package);
@@ -54,28 +58,33 @@ void CodeCache::State::count(PackageCode& package) {
     const PackageCode::Counted now{
         .manifest =
             package.resident ? 0 : package.store->manifest_bytes_held() + package.functions.size() * kFunctionBytes,
-        .code = slices + package.loaded_bytes() + package.reserved.code,
+        .slices = slices,
+        .code = package.loaded_bytes() + package.reserved.code,
         .budget = package.budget()};
     const PackageCode::Counted was = std::exchange(package.counted, now);
     manifest_bytes = manifest_bytes - was.manifest + now.manifest;
+    held(was.of_slices()) -= was.slices;
     held(was.budget) -= was.code;
+    held(now.of_slices()) += now.slices;
     held(now.budget) += now.code;
     if (was.budget != now.budget) {
         if (was.budget == Budget::pinned) std::erase(pinned, &package);
         if (now.budget == Budget::pinned) pinned.push_back(&package);
     }
     const bool may_go = now.budget == Budget::evictable;
-    with_slices.keep(package, may_go && !package.loaded() && slices > 0);
+    with_slices.keep(package, slices > 0 && (may_go ? !package.loaded() : now.budget == Budget::pinned));
     evictable.keep(package, may_go && package.loaded());
     forgettable.keep(package, may_go && !package.loaded() && !package.keeps_statics());
     over_budget.store(is_over_budget(), std::memory_order_relaxed);
 }
 
-// A package that cannot be evicted again gets a place that was kept for such, or none: it pushes nobody out.
+// Code that cannot be evicted again gets a place that was kept for such, or none: it pushes nobody out. To be asked wherever there is more
+// of it: before it is loaded or compiled, also beside what is loaded of that package, and before what is loaded becomes an interface.
 Status CodeCache::State::check_pinned(const PackageCode& package, std::size_t more) const {
     if (package.resident) return {};
-    const std::size_t bytes = package.store->slice_bytes_held() + more;
-    if (package.counted.budget == Budget::pinned || held(Budget::pinned) + bytes <= pinned_bytes_max()) return {};
+    const std::size_t bytes = package.loaded_bytes() + more;
+    const std::size_t counted = package.counted.budget == Budget::pinned ? package.counted.code : 0;
+    if (held(Budget::pinned) - counted + bytes <= pinned_bytes_max()) return {};
     return fail(
         ErrorCode::overloaded,
         "package {} takes {} bytes of code that cannot be evicted (it is pinned, or an interface), and {} has {} of at "
@@ -110,21 +119,39 @@ void CodeCache::State::give_back(PackageCode& package) {
     if (was.code > 0) count(package);
 }
 
+// They are being loaded or compiled, or somebody waits for that.
+bool CodeCache::State::needs_slices(const PackageCode& package) const {
+    return package.loading || package.compile == PackageCode::Compile::queued || package.awaited() ||
+           (!package.loaded() && is_running(package));
+}
+
+// Those that this node does not run are kept for others, as long as there is room: they push nobody out. A package has at most two that
+// it does, whatever its manifest lists.
+void CodeCache::State::drop_spare_slices(PackageCode& package) {
+    if (package.resident || !is_over_budget()) return;
+    PackageStore& store = *package.store;
+    store.drop_slices({store.slice_index(host_triple(), Form::image), store.slice_index(host_triple(), Form::bitcode)});
+    count(package);
+}
+
 bool CodeCache::State::is_busy(const PackageCode& package) const {
     return package.loading || package.compile == PackageCode::Compile::queued || package.awaited() ||
            is_running(package);
 }
 
-// First the slices that came and were not called for longest, then code that was not used for longest, until the rest fits. What
-// is in use stays, and the newcomer, which is about to be called.
-void CodeCache::State::trim(const PackageCode* newcomer) {
+// First the newcomer's slices that this node does not run; then the slices that came and were not called for longest, and those of pinned
+// code; then code that was not used for longest, until the rest fits. What is in use stays, and what the newcomer, which is about to be
+// called, runs as.
+void CodeCache::State::trim(PackageCode* newcomer) {
+    if (newcomer != nullptr) drop_spare_slices(*newcomer);
     if (!is_over_budget()) return;
+    const auto keeps = [&](const PackageCode& package) { return &package == newcomer || needs_slices(package); };
     const auto stays = [&](const PackageCode& package) { return &package == newcomer || is_busy(package); };
     const std::uint64_t now = epoch.fetch_add(1);
     while (is_over_budget()) {
-        PackageCode* oldest = with_slices.oldest(now, stays);
+        PackageCode* oldest = with_slices.oldest(now, keeps);
         if (oldest == nullptr) break;
-        oldest->store->drop_slices();  // nothing of it runs: it is not loaded
+        oldest->store->drop_slices();  // what runs of it goes on: its code is apart from them
         count(*oldest);
     }
     // All that go are chosen first, so that one barrier serves for all. A second round makes up for those that were found running.
@@ -136,7 +163,7 @@ void CodeCache::State::trim(const PackageCode* newcomer) {
             if (oldest == nullptr) break;
             victims.push_back(oldest);
             evictable.keep(*oldest, false);
-            held(Budget::evictable) -= oldest->counted.code;  // as if it were gone; put right below
+            held(Budget::evictable) -= oldest->counted.code + oldest->counted.slices;  // as if gone; put right below
         }
         held(Budget::evictable) = before;
         if (victims.empty()) break;

@@ -358,8 +358,7 @@ Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>
 Result<LoadReport> CodeCache::State::link_interface(PackageCode& package, Lock& lock) {
     if (package.interface) return LoadReport{};
     const wire::Manifest& manifest = package.store->manifest();
-    if (!package.resident && package.budget() != Budget::pinned)
-        ROVE_CHECK(check_pinned(package, package.loaded_bytes()));
+    ROVE_CHECK(check_pinned(package, 0));
     LoadReport report;
     NameMap<void*> names;
     for (const std::string& name : manifest.exports) {

@@ -53,10 +53,11 @@ public:
     [[nodiscard]] std::size_t loaded_bytes() const {
         return (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
     }
-    // What the cache has counted of it, and as what.
+    // What the cache has counted of it, and as what. Slices may go while the code that was made of them stays, so they are never pinned.
     struct Counted {
-        std::size_t manifest = 0, code = 0;
-        Budget budget = Budget::evictable;
+        std::size_t manifest = 0, slices = 0, code = 0;
+        Budget budget = Budget::evictable;  // of the code
+        [[nodiscard]] Budget of_slices() const { return budget == Budget::resident ? budget : Budget::evictable; }
     };
     Counted counted;
     // What was kept for what is being loaded of it: code, if it is pinned, and statics.

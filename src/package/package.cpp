@@ -145,9 +145,10 @@ Status PackageStore::add_slice(std::size_t index, HashedSlice stored) {
     return {};
 }
 
-void PackageStore::drop_slices() {
+void PackageStore::drop_slices(std::initializer_list<std::optional<std::size_t>> but) {
     const std::lock_guard lock(mutex_);
-    for (auto& slice : slices_) slice.reset();
+    for (std::size_t i = 0; i < slices_.size(); ++i)
+        if (std::find(but.begin(), but.end(), i) == but.end()) slices_[i].reset();
 }
 
 std::size_t PackageStore::slice_bytes_held() const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -51,8 +52,8 @@ public:
         SliceHash hash;
     };
     [[nodiscard]] Status add_slice(std::size_t index, HashedSlice stored);
-    // Forgets all slices (eviction); the manifest stays.
-    void drop_slices();
+    // Forgets slices (eviction), all or all but those given; the manifest stays.
+    void drop_slices(std::initializer_list<std::optional<std::size_t>> but = {});
     // What the manifest takes in memory, read and unread.
     [[nodiscard]] std::size_t manifest_bytes_held() const { return manifest_bytes_held_; }
     // The stored bytes of the slices held here.

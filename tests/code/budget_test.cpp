@@ -2,7 +2,9 @@
 #include <set>
 
 #include "cache_fixture.hpp"
+#include "code/jit/jit.hpp"
 #include "code/loader.hpp"
+#include "package/digest.hpp"
 #include "package/pack.hpp"
 
 // libgcc's: the table's entry for an address of code.
@@ -154,6 +156,142 @@ TEST_F(BudgetTest, PinnedCodeHasABudgetOfItsOwn) {
     const std::size_t loads = cache.usage().loads;
     for (long i = 42; i < 80; ++i) EXPECT_EQ(call(cache, *counter), i);
     EXPECT_EQ(cache.usage().loads, loads) << "it was evicted between its calls";
+}
+
+// A package of a small image, and slices for machines that there are not, of a MiB each.
+class SpareSlices : public BudgetTest {
+protected:
+    static constexpr std::size_t kSpare = 12;
+    [[nodiscard]] std::shared_ptr<PackageStore> hoard(bool pinned, bool interface = false) {
+        const auto whole = interface ? build("shelf.c", std::string("long level = 40;\n") + kCounter, true) : counter_;
+        wire::Manifest manifest = whole->manifest();
+        manifest.name = "hoard";
+        manifest.pinned = pinned;
+        const std::size_t image = *whole->slice_index(host_triple(), Form::image);
+        manifest.slices = {whole->manifest().slices[image]};
+        for (std::size_t i = 0; i < kSpare; ++i) {
+            stored_.emplace_back(kMiB, static_cast<std::byte>(i));
+            manifest.slices.push_back({.triple = "machine" + std::to_string(i),
+                                       .form = Form::bitcode,
+                                       .compression = wire::Compression::none,
+                                       .raw_bytes = kMiB,
+                                       .stored_bytes = kMiB,
+                                       .hash = hash_of_slice(stored_.back())});
+        }
+        auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
+        EXPECT_TRUE(package->add_slice(0, *whole->stored_slice(image)));
+        return package;
+    }
+    // All of them, one after the other, as they arrive from a peer.
+    void add_spare(CodeCache& cache, const Digest& digest) {
+        for (std::size_t i = 0; i < kSpare; ++i) {
+            ASSERT_TRUE(cache.package(digest)->add_slice(i + 1, stored_[i]));
+            cache.slices_added(digest);
+            EXPECT_LE(cache.usage().code_bytes, 4 * kMiB) << "after " << i + 1;
+            if (i == 0) EXPECT_GT(cache.usage().code_bytes, kMiB) << "there is room for some";
+        }
+        EXPECT_EQ(cache.usage().evictions, 0U) << "they pushed out code that was called";
+    }
+    std::vector<ByteBuffer> stored_;
+};
+
+TEST_F(SpareSlices, OfPinnedCodeHaveNoPlaceBeyondTheBudget) {
+    CodeCache cache(options(Tiers::image, 4 * kMiB));
+    ASSERT_TRUE(cache.add(counter_, false));
+    EXPECT_EQ(call(cache, *cache.find("counter:count")), 41);
+    const auto package = hoard(true);
+    ASSERT_TRUE(cache.add(package, false));
+    EXPECT_EQ(call(cache, *cache.find("hoard:count")), 41);
+    add_spare(cache, package->digest());
+    EXPECT_LT(cache.usage().pinned_bytes, 100'000U);
+    EXPECT_EQ(call(cache, *cache.find("hoard:count")), 42);
+}
+
+TEST_F(SpareSlices, OfAnInterfaceHaveNoPlaceBeyondTheBudget) {
+    CodeCache cache(options(Tiers::image, 4 * kMiB));
+    const auto package = hoard(false, true);
+    ASSERT_TRUE(cache.add(package, false));
+    ASSERT_TRUE(cache.load_interface(package));
+    add_spare(cache, package->digest());
+    EXPECT_LT(cache.usage().pinned_bytes, 100'000U);
+}
+
+TEST_F(SpareSlices, OfCodeThatRunsHaveNoPlaceBeyondTheBudget) {
+    CodeCache cache(options(Tiers::image, 4 * kMiB));
+    const auto package = hoard(false);
+    ASSERT_TRUE(cache.add(package, false));
+    const auto runs = cache.enter(*cache.find("hoard:count"));
+    ASSERT_TRUE(std::holds_alternative<Entered>(runs));
+    add_spare(cache, package->digest());
+}
+
+// They make room for what comes next, and the code goes on.
+TEST_F(SpareSlices, OfPinnedCodeGoBeforeCode) {
+    CodeCache cache(options(Tiers::image, 4 * kMiB));
+    const auto package = hoard(true);
+    ASSERT_TRUE(cache.add(package, false));
+    EXPECT_EQ(call(cache, *cache.find("hoard:count")), 41);
+    for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(package->add_slice(i + 1, stored_[i]));
+    cache.slices_added(package->digest());
+    EXPECT_GT(cache.usage().code_bytes, 3 * kMiB);
+    ASSERT_TRUE(cache.add(large("next", 2'000'000), false));
+    EXPECT_LE(cache.usage().code_bytes, 4 * kMiB);
+    EXPECT_EQ(package->slice_bytes_held(), 0U);
+    EXPECT_EQ(call(cache, *cache.find("hoard:count")), 42);
+}
+
+// LLVM's engine, whose code is said to take more.
+class LargeCode : public jit::Engine {
+public:
+    explicit LargeCode(std::size_t bytes) : bytes_(bytes) {}
+    Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& request) override {
+        struct Module : jit::CompiledModule {
+            void* find(std::string_view name) const override { return of->find(name); }
+            std::size_t code_bytes() const override { return bytes; }
+            bool has_constructors() const override { return of->has_constructors(); }
+            void run_constructors() override { of->run_constructors(); }
+            std::unique_ptr<jit::CompiledModule> of;
+            std::size_t bytes = 0;
+        };
+        auto module = std::make_unique<Module>();
+        ROVE_TRY(jit::Engine * engine, jit::engine());
+        ROVE_TRY(module->of, engine->compile(request));
+        module->bytes = bytes_;
+        return module;
+    }
+    Result<jit::Prepared> prepare(const jit::PrepareRequest& /*request*/) override { return nothing(); }
+    void warm_up() override {}
+    Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& /*request*/) override { return nothing(); }
+
+private:
+    static tl::unexpected<Error> nothing() { return fail(ErrorCode::unsupported, "compiles only"); }
+    std::size_t bytes_;
+};
+
+// Where the image has its place among pinned code, its bitcode has none yet.
+TEST_F(BudgetTest, PinnedCodeThatIsCompiledAgainIsAskedWhetherThereIsRoom) {
+    LargeCode engine(3 * kMiB);
+    CodeOptions given = options(Tiers::both, 4 * kMiB);
+    given.engine = [&engine] { return &engine; };
+    for (const bool pinned : {false, true}) {
+        CodeCache cache(given);
+        wire::Manifest manifest = counter_->manifest();
+        manifest.pinned = pinned;
+        auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
+        for (const Form form : {Form::image, Form::bitcode}) {
+            const std::size_t slice = *counter_->slice_index(host_triple(), form);
+            ASSERT_TRUE(package->add_slice(slice, *counter_->stored_slice(slice)));
+        }
+        ASSERT_TRUE(cache.add(package, false));
+        Function& function = *cache.find("counter:count");
+        EXPECT_EQ(call(cache, function), 41);
+        cache.wait_for_tiers();
+        Ran ran{};
+        EXPECT_EQ(call(cache, function, &ran), 42);
+        EXPECT_EQ(ran, pinned ? Ran::image : Ran::bitcode);
+        EXPECT_LE(cache.usage().pinned_bytes, 2 * kMiB);
+        EXPECT_LE(cache.usage().code_bytes, 4 * kMiB);
+    }
 }
 
 TEST_F(BudgetTest, StaticsSayWhoHoldsTheirBudget) {
