@@ -62,8 +62,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Result<Ready> make_ready(PackageCode& package);
     [[nodiscard]] bool is_quick(const PackageCode& package, std::size_t slice) const;
     [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice);  // false: it has constructors
-    [[nodiscard]] Result<std::unordered_map<std::string, void*>> names_in_image(
-        const PackageCode& package, const std::unordered_map<std::uint32_t, void*>& statics) const;
+    [[nodiscard]] Result<std::unordered_map<std::string, void*>> names_in_image(const PackageCode& package) const;
     [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
     [[nodiscard]] Result<std::unique_ptr<LoadedImage>> link_image(PackageCode& package, const wire::Image& image);
     void take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded);

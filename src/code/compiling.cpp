@@ -19,11 +19,11 @@ Status CodeCache::State::queue_compile(PackageCode& package) {
 }
 
 // The address of each name by which the bitcode binds to what was loaded before it: its statics, and what the image has besides. The
-// image, if there is one, stays meanwhile.
-Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(
-    const PackageCode& package, const std::unordered_map<std::uint32_t, void*>& statics) const {
+// image, if there is one, stays meanwhile; and where there is none, no image is loaded before the compile is done.
+Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(const PackageCode& package) const {
     std::unordered_map<std::string, void*> names;
-    for (const auto& [number, address] : statics) names[fmt::format("{}{}", wire::kStaticPrefix, number)] = address;
+    for (const auto& [number, offset] : package.statics)
+        names[fmt::format("{}{}", wire::kStaticPrefix, number)] = package.data->start() + offset;
     if (!package.image) return names;
     const wire::Manifest& manifest = package.store->manifest();
     ROVE_TRY(const wire::Image image, read_image(package, *package.store->slice_index(host_triple(), Form::image)));
@@ -31,6 +31,8 @@ Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(
         void* address = package.image->address(each.segment, each.offset);
         if (each.kind == wire::Symbol::Kind::anchor)
             names[fmt::format("{}{}", wire::kAnchorPrefix, each.index)] = address;
+        else if (each.kind == wire::Symbol::Kind::static_)
+            names[fmt::format("{}{}", wire::kStaticPrefix, each.index)] = address;
         else if (each.kind == wire::Symbol::Kind::entry && each.index < manifest.entries.size())
             names[manifest.entries[each.index]] = address;
         else if (each.kind == wire::Symbol::Kind::exported && each.index < manifest.exports.size())
@@ -43,12 +45,11 @@ Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(
 Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCode& package, Lock& lock) {
     using Compiled = Result<std::unique_ptr<jit::CompiledModule>>;
     bool own_statics = false, lacks_names = false;
-    const std::unordered_map<std::uint32_t, void*> statics = package.statics;
     Compiled module = unlocked(package, lock, [&]() -> Compiled {
         ROVE_CHECK(open_libraries(package));
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));
-        ROVE_TRY(const auto names, names_in_image(package, statics));
+        ROVE_TRY(const auto names, names_in_image(package));
         ROVE_TRY(jit::Engine * compiler, engine());
         return compiler->compile(
             {.name = package.functions.size() == 1 ? package.functions.front()->name : package.store->manifest().name,

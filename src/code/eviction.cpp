@@ -49,7 +49,7 @@ void CodeCache::State::uncount(PackageCode& package) {
     held(was.budget) -= was.code;
     std::erase(pinned, &package);
     std::erase(keepers, &package);
-    if (package.data) static_bytes -= package.data->bytes();
+    static_bytes -= package.static_bytes();
     for (RecencyList* list : {&with_slices, &evictable, &forgettable}) list->keep(package, false);
 }
 
@@ -100,7 +100,7 @@ Status CodeCache::State::check_statics(const PackageCode& package, std::size_t b
         ErrorCode::overloaded,
         "package {} has {} bytes of statics, and {} keeps {} of at most {} already: {}; restart that node to drop them",
         package.store->manifest().name, bytes, options.node, static_bytes, options.static_bytes_max,
-        largest(keepers, [](const PackageCode& each) { return each.data->bytes(); }));
+        largest(keepers, [](const PackageCode& each) { return each.static_bytes(); }));
 }
 
 Status CodeCache::State::reserve(PackageCode& package, std::size_t code, std::size_t statics) {

@@ -9,9 +9,23 @@ using wire::Form;
 
 namespace {
 
-// What an image needs for its statics: nothing where they were kept.
+bool is_static(const wire::Symbol& symbol) {
+    return symbol.kind == wire::Symbol::Kind::static_;
+}
+
+// What an image needs for its statics and their places: nothing where they were kept, or where there are none to keep.
 std::size_t new_statics(const PackageCode& package, const wire::Image& image) {
-    return package.data ? 0 : image.data_bytes;
+    if (package.data || image.data_bytes == 0) return 0;
+    const auto places = std::count_if(image.symbols.begin(), image.symbols.end(), is_static);
+    return image.data_bytes + static_cast<std::size_t>(places) * sizeof(PackageCode::StaticPlace);
+}
+
+std::vector<PackageCode::StaticPlace> places_of_statics(const wire::Image& image) {
+    std::vector<PackageCode::StaticPlace> places;
+    places.reserve(static_cast<std::size_t>(std::count_if(image.symbols.begin(), image.symbols.end(), is_static)));
+    for (const wire::Symbol& each : image.symbols)
+        if (is_static(each)) places.push_back({each.index, each.offset});
+    return places;
 }
 
 }  // namespace
@@ -226,6 +240,7 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
     package.image = std::move(loaded);
     if (!package.data && image.data_bytes > 0) {
         package.data = package.image->data();
+        package.statics = places_of_statics(image);
         keepers.push_back(&package);
     }
     package.reserved = {};
@@ -282,10 +297,8 @@ void CodeCache::State::take_symbols(PackageCode& package, const wire::Image& ima
     const wire::Manifest& manifest = package.store->manifest();
     for (const wire::Symbol& each : image.symbols) {
         void* address = package.image->address(each.segment, each.offset);
-        if (each.kind == wire::Symbol::Kind::static_) {
-            package.statics[each.index] = address;
-        } else if (each.kind == wire::Symbol::Kind::entry && each.index < package.functions.size() &&
-                   each.segment == wire::Segment::block) {
+        if (each.kind == wire::Symbol::Kind::entry && each.index < package.functions.size() &&
+            each.segment == wire::Segment::block) {
             Function& function = *package.functions[each.index];
             function.ran.store(package.resident ? Ran::resident : Ran::image, std::memory_order_relaxed);
             function.image = reinterpret_cast<EntryPoint>(address);

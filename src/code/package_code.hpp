@@ -6,7 +6,6 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -76,6 +75,10 @@ public:
     void await() {
         awaited_until.store((Clock::now() + kAwaitedMax).time_since_epoch().count(), std::memory_order_relaxed);
     }
+    // What is kept over evictions.
+    [[nodiscard]] std::size_t static_bytes() const {
+        return data ? data->bytes() + statics.size() * sizeof(StaticPlace) : 0;
+    }
     // Whether its statics mean something to somebody: they were used, or constructors may have given their addresses away.
     [[nodiscard]] bool keeps_statics() const { return data && (called || has_constructors); }
 
@@ -109,9 +112,12 @@ public:
     bool constructing = false;       // its constructors run, with the cache's lock free
     bool constructed = false;        // they have run to their end, or there are none; if one threw, `error` is for good
     bool has_constructors = false;
-    std::shared_ptr<DataSegment> data;                 // kept over evictions
-    std::unordered_map<std::uint32_t, void*> statics;  // address of rove.static.n, once an image told
-    NameMap<void*> exported;                           // an interface's names, once an image told
+    std::shared_ptr<DataSegment> data;  // kept over evictions
+    struct StaticPlace {
+        std::uint32_t number, offset;  // of rove.static.n, in `data`
+    };
+    std::vector<StaticPlace> statics;  // kept with `data`, for bitcode that comes without the image
+    NameMap<void*> exported;           // an interface's names, once an image told
     std::unique_ptr<LoadedImage> image;
     std::unique_ptr<jit::CompiledModule> module;
     Compile compile = Compile::none;

@@ -307,8 +307,42 @@ TEST_F(BudgetTest, StaticsSayWhoHoldsTheirBudget) {
     EXPECT_EQ(call(cache, *cache.find("first:go")), 1);
     ASSERT_TRUE(cache.add(package("second"), false));
     const std::string error = error_of(cache, *cache.find("second:go"));
-    EXPECT_NE(error.find("first (60000)"), std::string::npos) << error;
+    EXPECT_NE(error.find("first (60008)"), std::string::npos) << "with 8 for its place: " << error;
     EXPECT_EQ(call(cache, *cache.find("first:go")), 2);
+}
+
+// An image may name as many as it likes.
+TEST_F(BudgetTest, PlacesOfStaticsAreCountedAndKeptWithThem) {
+    constexpr std::uint32_t kPlaces = 10'000;
+    const auto named_often = [this](const std::string& name) {
+        const ByteBuffer small = counter_->raw_slice(*counter_->slice_index(host_triple(), Form::image)).value();
+        wire::Image image = wire::decode_image(small, counter_->manifest().imports.size()).value();
+        std::erase_if(image.symbols, [](const auto& each) { return each.kind == wire::Symbol::Kind::static_; });
+        for (std::uint32_t i = 0; i < kPlaces; ++i)
+            image.symbols.push_back({wire::Symbol::Kind::static_, wire::Segment::data, i, i % 8});
+        wire::Manifest manifest = counter_->manifest();
+        manifest.name = name;
+        ByteBuffer stored;
+        manifest.slices = {make_slice(std::string(host_triple()), Form::image, wire::encode(image), stored, true)};
+        auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
+        EXPECT_TRUE(package->add_slice(0, stored));
+        return package;
+    };
+    CodeOptions given = options(Tiers::image, 1);
+    given.static_bytes_max = 3 * 8 * kPlaces / 2;
+    CodeCache cache(given);
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(cache.add(named_often("first"), false));
+        EXPECT_EQ(call(cache, *cache.find("first:count")), 41 + i);
+        EXPECT_EQ(cache.usage().static_bytes, 8 + 8 * kPlaces);
+    }
+    EXPECT_EQ(cache.usage().evictions, 3U);
+    ASSERT_TRUE(cache.add(named_often("second"), false));
+    const auto waits = cache.enter(*cache.find("second:count"));
+    ASSERT_TRUE(std::holds_alternative<Waiting>(waits)) << "it is not loaded in place";
+    cache.wait_for_tiers();
+    const std::string error = error_of(cache, *cache.find("second:count"));
+    EXPECT_NE(error.find("first (80008)"), std::string::npos) << error;
 }
 
 // Loaded ahead of a call that never came: nobody counts on what its statics hold.
@@ -318,13 +352,13 @@ TEST_F(BudgetTest, StaticsOfWhatWasNeverCalledGoWithTheirPackage) {
     CodeCache cache(given);
     const auto counter = cache.add(arriving(*counter_, {Form::image}), false);
     ASSERT_TRUE(counter && cache.load(*counter));
-    EXPECT_EQ(cache.usage().static_bytes, 8U);
+    EXPECT_EQ(cache.usage().static_bytes, 16U);
     ASSERT_TRUE(cache.add(large("other", 10), false));  // evicts
-    EXPECT_EQ(cache.usage().static_bytes, 8U);
+    EXPECT_EQ(cache.usage().static_bytes, 16U);
     EXPECT_EQ(call(cache, *cache.find("other:count")), 41);
     ASSERT_TRUE(cache.add(named("third"), false));
     EXPECT_EQ(cache.find("counter:count"), nullptr);
-    EXPECT_EQ(cache.usage().static_bytes, 8U) << "those of what was called are its state";
+    EXPECT_EQ(cache.usage().static_bytes, 16U) << "those of what was called are its state";
     ASSERT_TRUE(cache.add(named("fourth"), false));
     EXPECT_NE(cache.find("other:count"), nullptr) << "as they are";
     ASSERT_TRUE(cache.add(large("other", 10), false));

@@ -188,6 +188,27 @@ TEST(HostileUnwindTable, ChangedBytesLeadNowhere) {
         }
 }
 
+// A node keeps a place for each static of an image.
+TEST(HostileImage, StaticsAreInTheDataAndThereOnce) {
+    const auto refusal_of = [](std::vector<Symbol> statics) {
+        Image image;
+        image.block.resize(8);
+        image.data_bytes = 16;
+        image.symbols = std::move(statics);
+        return refusal(image);
+    };
+    const auto place = [](std::uint32_t number, std::uint32_t offset, Segment segment = Segment::data) {
+        return Symbol{Symbol::Kind::static_, segment, number, offset};
+    };
+    const Symbol anchor{Symbol::Kind::anchor, Segment::block, 0, 0};
+    EXPECT_EQ(refusal_of({place(3, 8), place(4, 0)}), "");
+    EXPECT_EQ(refusal_of({anchor, place(3, 8), anchor}), "");
+    EXPECT_EQ(refusal_of({place(3, 8), place(3, 8)}), "image: a static twice, or out of its order");
+    EXPECT_EQ(refusal_of({place(3, 8), anchor, place(2, 0)}), "image: a static twice, or out of its order");
+    EXPECT_EQ(refusal_of({place(3, 4, Segment::block)}), "image: a static that is not in its data");
+    EXPECT_EQ(refusal_of({place(3, 16)}), "image: a symbol outside its segment");
+}
+
 // A head that promises more than there is costs nothing.
 TEST(HostileImage, CountsAreThoseOfTheBytesThatAreThere) {
     Image image;
