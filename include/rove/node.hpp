@@ -269,9 +269,14 @@ private:
     std::unique_ptr<Gathered> gathered_;
 };
 
+// What became of an interface's names where another interface or the node itself has them, too. Other names are in neither list.
 struct LoadReport {
-    // Names that meant something else before; functions that had arrived keep what they were linked to.
+    // Names that were another interface's and are this one's now: "name (was of package X)". Functions that had arrived keep what they
+    // were linked to.
     std::vector<std::string> replaced;
+    // Names that the node's process has itself, such as those of the C library: functions go on to link to the node's own. Only an
+    // interface that the node finds in its NodeOptions::packages takes these over.
+    std::vector<std::string> kept;
 };
 
 // What a node's program offers, for people.
@@ -374,7 +379,8 @@ public:
     [[nodiscard]] RawCall ping(std::span<const std::byte> payload = {}) const;
     // The same without the way back.
     void deliver(std::span<const std::byte> payload) const;
-    // Brings a package ahead of its first call and waits. An interface's names link into functions that arrive later.
+    // Brings a package ahead of its first call and waits. Functions that arrive later link to an interface's names; the report lists
+    // those that the interface took over, and those that it did not get.
     ROVE_GIVES_VECTOR LoadReport load(const Package& package) const;
 
     [[nodiscard]] NodeId node() const;               // the peer's id

@@ -276,9 +276,13 @@ LoadReport Peer::load(const Package& package) const {
     const CallTable::Id id = value_or_throw(usable(core_).load(state_, package.store_, deadline_of(limit_ns_)));
     const std::vector<std::byte> lines = RawCall(core_.get(), id.slot, id.generation).get();
     LoadReport report;
+    std::vector<std::string>* names = &report.replaced;
     std::string_view rest = as_text(lines);
     for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
-        report.replaced.emplace_back(rest.substr(0, end));
+        if (end == 0)
+            names = &report.kept;
+        else
+            names->emplace_back(rest.substr(0, end));
         rest.remove_prefix(end + 1);
     }
     return report;

@@ -347,16 +347,17 @@ void NodeCore::on_load(const wire::Frame& frame) {
             return;
         }
         const std::string& interface = package->manifest().name;
-        std::string lines;
+        std::string lines;  // docs/frames.md, "A load is answered"
         for (const std::string& replaced : loaded->replaced) {
             log().info("{}: interface {} takes over {}; what arrived before keeps the old one", name(), interface,
                        replaced);
             lines += replaced + '\n';
         }
+        lines += '\n';
         for (const std::string& kept : loaded->kept) {
             log().info("{}: interface {} does not take over '{}', which is the node's own; preload it for that", name(),
                        interface, kept);
-            lines += kept + " (stays the node's own; preload the interface to take it over)\n";
+            lines += kept + '\n';
         }
         const Bytes answer = rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax));
         const Hold hold(*this);

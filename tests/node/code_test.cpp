@@ -290,6 +290,19 @@ TEST(Interfaces, ASecondOneSaysSoAndChangesOnlyWhatArrivesAfterIt) {
     EXPECT_NE(server.log().find("takes over shelf_add"), std::string::npos);
 }
 
+TEST(Interfaces, OneSaysWhichOfItsNamesStayTheNodesOwn) {
+    NodeProcess server;
+    Node node(client());
+    const Peer peer = node.connect(server.address());
+    const LoadReport first = peer.load(Package::open(package("shelf.c", {"--interface", "-Dshelf_label=getppid"})));
+    EXPECT_EQ(first.replaced, std::vector<std::string>{});
+    EXPECT_EQ(first.kept, std::vector<std::string>{"getppid"});
+    const LoadReport second =
+        peer.load(Package::open(package("shelf.c", {"--interface", "-DLABEL=2", "-Dshelf_label=getppid"})));
+    EXPECT_EQ(second.replaced.size(), 2U);  // shelf_add and shelf_value, which were the first one's
+    EXPECT_EQ(second.kept, std::vector<std::string>{"getppid"});
+}
+
 TEST(Interfaces, TwoNodesHoldDifferentOnesForOneName) {
     NodeProcess left, right;
     Node node(client());
