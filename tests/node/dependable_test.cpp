@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -34,6 +35,12 @@ int count_up(int microseconds) {
     return ++runs;
 }
 std::size_t take(const std::vector<char>& bytes) {
+    return bytes.size();
+}
+constexpr std::size_t kNumbered = 100;
+std::array<std::atomic<int>, kNumbered> runs_of;
+std::size_t take_numbered(std::size_t number, const std::vector<char>& bytes) {
+    ++runs_of[number];
     return bytes.size();
 }
 std::vector<char> make(std::uint64_t bytes) {
@@ -76,6 +83,7 @@ class Dependable : public OnFabrics {
 protected:
     void SetUp() override {
         runs = begun = 0;
+        for (std::atomic<int>& each : runs_of) each = 0;
         go_on = false;
         OnFabrics::SetUp();
     }
@@ -112,8 +120,9 @@ TEST_P(Dependable, ACallRunsOnceWhoeverComesAndGoes) {
 TEST_P(Dependable, CallsInPartsRunOnceWhoeverComesAndGoes) {
     const std::vector<char> bytes(1 << 20);
     while_others_come_and_go([&] {
-        for (int i = 0; i < 100; ++i) EXPECT_EQ(peer().sync(fn<take>, bytes), bytes.size());
+        for (std::size_t i = 0; i < kNumbered; ++i) EXPECT_EQ(peer().sync(fn<take_numbered>, i, bytes), bytes.size());
     });
+    for (std::size_t i = 0; i < kNumbered; ++i) EXPECT_EQ(runs_of[i], 1) << "call " << i;
 }
 
 // The function goes on with its payload where the link that brought it was lost and its peer met again.
