@@ -202,8 +202,6 @@ void nap() {
     std::this_thread::sleep_for(milliseconds(2));
 }
 
-// A thread that waits for a call takes the lead from the node's own, which sleeps, and may be asleep itself before that one has
-// woken: then the wake-up was for two. If it reached one of them only, the node would be deaf once that one is gone.
 TEST_P(Lead, AWakeThatComesBeforeThePollEndsIt) {
     Node node({.own_thread = false, .log = "off"});
     node.wake();
@@ -212,7 +210,7 @@ TEST_P(Lead, AWakeThatComesBeforeThePollEndsIt) {
     EXPECT_LT(Clock::now() - start, seconds(10));
 }
 
-// It does not come back at once, again and again, while the other thread works; and it is woken as any.
+// It does not come back at once, again and again, while the other thread works.
 TEST_P(Lead, APollWaitsWhileAnotherThreadLeads) {
     NodeOptions none = options();
     none.own_thread = false;
@@ -228,17 +226,42 @@ TEST_P(Lead, APollWaitsWhileAnotherThreadLeads) {
     for (; !done; ++polls) (void)node.poll(milliseconds(100));
     leads.join();
     EXPECT_LT(polls, 1000);
+}
 
-    std::thread leads_again([&] { peer.sync(fn<sleep_ms>, 500); });
+// The other thread leads for as long as the callback lasts that it runs.
+TEST_P(Lead, AWakeEndsAPollWhileAnotherThreadLeads) {
+    NodeOptions none = options();
+    none.own_thread = false;
+    Node node(none);
+    const Peer peer = node.connect(server_->address());
+    std::atomic<bool> leads{false}, may_end{false};
+    peer.async(fn<sleep_ms>, 0).then([&](const Call<void>& /*ended*/) {
+        leads = true;
+        (void)await(may_end, seconds(60));
+    });
+    std::thread leader([&] {
+        while (!may_end) (void)node.poll(milliseconds(10));
+    });
+    EXPECT_TRUE(await(leads, seconds(20)));
+    const auto poll_takes = [&node] {
+        const auto begin = Clock::now();
+        (void)node.poll(seconds(20));
+        return Clock::now() - begin;
+    };
+    node.wake();
+    EXPECT_LT(poll_takes(), seconds(10)) << "woken before it waited";
     std::thread wakes([&] {
         std::this_thread::sleep_for(milliseconds(100));
         node.wake();
     });
-    (void)node.poll(milliseconds(-1));
+    EXPECT_LT(poll_takes(), seconds(10)) << "woken while it waited";
     wakes.join();
-    leads_again.join();
+    may_end = true;
+    leader.join();
 }
 
+// A thread that waits for a call takes the lead from the node's own, which sleeps, and may be asleep itself before that one has
+// woken: then the wake-up was for two. If it reached one of them only, the node would be deaf once that one is gone.
 TEST_P(Lead, WhoLostTheLeadAsleepIsWoken) {
     NodeOptions options = this->options(true);
     options.waiting = Waiting::frugal;  // asleep as often as can be
