@@ -45,6 +45,7 @@ std::string describe(const Entry& entry, Runs runs, const ClientRecord& client) 
     return text;
 }
 
+// A call that was sent and failed with such a code.
 bool may_have_run(unsigned code) {
     return code == ROVE_DISCONNECTED || code == ROVE_TIMED_OUT || code == ROVE_CANCELLED;
 }
@@ -77,11 +78,10 @@ const char* fault_of(const Entry& entry, Runs runs, const ClientRecord& client) 
         case State::failed:
             if (entry.on_purpose && entry.code == ROVE_FAILED)
                 return times[0] == 1 ? nullptr : "failed on purpose, and did not run";
-            [[fallthrough]];
-        case State::not_sent:
             if (!may_have_run(entry.code) && times[last] != 0)
-                return "failed with something other than disconnected, and ran";
+                return "failed with a code that says it did not run, and its last step ran";
             return nullptr;
+        case State::not_sent: return runs.empty() ? nullptr : "was not sent, and ran";  // whatever the code
         case State::posted: return client.quiet && times[0] == 0 ? "posted in quiet times, and did not run" : nullptr;
         default: return nullptr;
     }
