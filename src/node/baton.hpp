@@ -242,6 +242,7 @@ public:
 
 private:
     friend struct BatonView;  // tests/node/baton_test.cpp
+    friend struct CoreView;   // tests/node/core_view.hpp
 
     [[nodiscard]] Look look_at_run(Seen& seen, bool runs_function) const {
         if (runs_function && runs_ == seen.run) return Look::take_over;

@@ -247,7 +247,7 @@ public:
 
 private:
     friend class Gathering;
-    friend struct QuietView;  // tests/node/quiet_test.cpp
+    friend struct CoreView;  // tests/node/core_view.hpp
     explicit NodeCore(NodeOptions options);
     [[nodiscard]] Status start();
     [[nodiscard]] Status preload();

@@ -135,16 +135,21 @@ TEST(Policies, NodesComeAndGoWhileTheLeadGoesFromHandToHand) {
     options.waiting = Waiting::frugal;  // asleep as often as can be
     Node server(options);
     options.listen.clear();
+    std::atomic<int> right{0};
     for (int i = 0; i < 40; ++i) {
         Node node(options);
         const Peer peer = node.connect(server.address());
         std::vector<std::thread> threads;
         for (int t = 0; t < 3; ++t)
-            threads.emplace_back([&peer] {
-                for (int call = 0; call < 20; ++call) (void)peer.sync([](int x) { return x; }, call);
+            threads.emplace_back([&peer, &right] {
+                for (int call = 0; call < 20; ++call) {
+                    Call<int> same = peer.async([](int x) { return x; }, call);
+                    right += same.wait_for(std::chrono::seconds(20)) && same.get() == call ? 1 : 0;
+                }
             });
         for (std::thread& thread : threads) thread.join();
     }
+    EXPECT_EQ(right, 40 * 3 * 20);
 }
 
 // A policy of one's own: a queue and a thread.

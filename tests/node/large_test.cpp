@@ -6,8 +6,11 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "core_view.hpp"
+#include "node/here.hpp"
 #include "node/offload.hpp"
 #include "node/pieces.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -186,24 +189,35 @@ TEST_P(Large, PutAndGet) {
     }
 }
 
-// Who goes in the middle of a large call, takes nobody along, and the next one has the room.
+// A client that goes in the middle of a large call takes nobody along, and gives back the room that its payload took.
+NodeCore* core_of_server = nullptr;
+void core_here(Here& here) {
+    core_of_server = here.raw()->core;
+}
 TEST_P(Large, ClientsThatGoInTheMiddle) {
+    peer().sync(fn<core_here>);
     const auto text = made<std::string>(20'000'000);
-    for (int i = 0; i < 5; ++i) {
+    int in_the_middle = 0;
+    for (int i = 0; i < 10; ++i) {
         Node guest(options());
         const Peer to = guest.connect(server_->address());
+        std::atomic<bool> ended{false};
         std::thread sending([&] {
             try {
                 (void)to.sync(fn<echo>, text);
             } catch (const Error&) {  // cut off, or cancelled
             }
+            ended = true;
         });
-        std::this_thread::sleep_for(std::chrono::milliseconds(i));
+        while (!ended && CoreView::staged_bytes(*core_of_server) == 0) std::this_thread::yield();
+        in_the_middle += ended ? 0 : 1;
         {
             const Node gone = std::move(guest);
         }
         sending.join();
+        EXPECT_TRUE(soon([] { return CoreView::staged_bytes(*core_of_server) == 0; })) << "its room stays taken";
     }
+    EXPECT_GT(in_the_middle, 0);
     EXPECT_EQ(peer().sync(fn<echo>, text), text);
 }
 

@@ -150,7 +150,8 @@ TEST_P(Many, ACallThatWasSentOnFailsWhenItsNodeDies) {
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::disconnected) << error.what();
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(1));
+    // By the connection's end, and not by one of the time limits of 5 s.
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(4));
     EXPECT_EQ(visit(peer, "\x02"s), "\x00\x02"s);
 }
 

@@ -3,6 +3,8 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "core_view.hpp"
+#include "node/offload.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -53,15 +55,18 @@ TEST(QuietLead, IsNotForgottenByWhoDoesNotWantIt) {
         Call<void> first = peer.async(fn<begins>), second = peer.async(fn<replies_meanwhile>),
                    quiet = peer.async(fn<replies_later>);
         bool answered = false;
+        const auto is_led = [&peer](int waiting, int quiet) {
+            return soon([&] { return CoreView::has_lead(*detail::Edge::core(peer), waiting, quiet); });
+        };
         std::thread leads([&] { first.get(); });
-        std::this_thread::sleep_for(2ms);
+        EXPECT_TRUE(is_led(0, 0));
         std::thread waits_quietly([&] {
             const NoNesting scope;
             answered = quiet.wait_for(20s);
         });
-        std::this_thread::sleep_for(2ms);
+        EXPECT_TRUE(is_led(1, 1));
         std::thread waits([&] { second.get(); });
-        std::this_thread::sleep_for(5ms);  // each is where it waits, or this round shows nothing
+        EXPECT_TRUE(is_led(2, 1));
         may_begin = true;
         for (std::thread* each : {&leads, &waits, &waits_quietly}) each->join();
         ASSERT_TRUE(answered) << "in round " << round << ": nobody leads";

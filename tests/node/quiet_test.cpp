@@ -9,19 +9,10 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
-#include "node/core.hpp"
+#include "core_view.hpp"
 #include "node/here.hpp"
 #include "node/options.hpp"
 #include "soon.hpp"
-
-namespace rove {
-struct QuietView {
-    static unsigned runs(NodeCore& core) {
-        const NodeCore::Hold hold(core);
-        return core.quiet_runs_.threads();
-    }
-};
-}  // namespace rove
 
 namespace rove::test {
 namespace {
@@ -242,8 +233,8 @@ protected:
     }
     // What they call back may begin before they wait for it.
     static void expect_waiting(std::size_t count) {
-        ASSERT_TRUE(soon([count] { return QuietView::runs(*core_of_server) == count; }))
-            << QuietView::runs(*core_of_server);
+        ASSERT_TRUE(soon([count] { return CoreView::quiet_runs(*core_of_server) == count; }))
+            << CoreView::quiet_runs(*core_of_server);
     }
     static unsigned refused(std::vector<Call<int>>& calls) {
         unsigned count = 0;
