@@ -89,7 +89,7 @@ struct NodeOptions {
     std::string join = {};
     FabricChoice fabric = FabricChoice::best;
     // True: threads of the node's own serve. False: poll() does, and every wait on a RawCall; nothing moves without them, and a
-    // post that shares a message with others (TCP) leaves with the next of them. The thread that serves runs the functions and
+    // post over a socket, which shares a message with others, leaves with the next of them. The thread that serves runs the functions and
     // callbacks that come meanwhile, in place: while it is in one that takes long, another thread of the program that waits for a call
     // serves in its stead; where none does, nothing moves until it returns, and what it waited for may be late by as much.
     bool own_thread = true;
@@ -225,7 +225,7 @@ private:
 
 // A call whose payload is written straight into the peer's mailbox. Fill payload(), then call() or post(), once; a frame that
 // is dropped is not sent. Until then other sends to this peer wait, so be quick about it; the thread that has begun a frame cannot
-// send anything else to the same peer. Must not outlive its Node.
+// send anything else to the same peer. It may outlive its Node: call() and post() throw cancelled then.
 class CallFrame {
 public:
     CallFrame(CallFrame&& other) noexcept;
@@ -289,7 +289,7 @@ struct NodeDescription {
     NodeId node = 0;
     std::string address;
     std::string target;  // of its machine: "x86_64-linux-gnu"
-    std::string lane;    // to it: "direct" (shared memory) or "message" (TCP)
+    std::string lane;    // to it: "direct" (shared memory) or "message" (TCP or Unix socket)
     std::uint32_t node_count = 1;
 };
 
@@ -313,7 +313,10 @@ public:
     // ---- typed calls (rove/rove.hpp)
 
     // Calls a function there: rove::fn<f>, a lambda, and what else rove/function.hpp names. Gives a Call of its result. Throws only
-    // where it cannot be sent (disconnected); what goes wrong there comes with the Call.
+    // where it cannot be sent; what goes wrong later comes with the Call. disconnected: the node cannot be reached. timed_out: the
+    // limit (limited()) is up. overloaded: too many calls in flight, no room for this one, or no memory. unsupported: the node lacks the
+    // function, and its code cannot travel. invalid: the arguments are over message_bytes_max(), or this is a fork's child. cancelled:
+    // the Node has ended.
     template <typename F, typename... Args>
         requires(!kIsMessage<F>)
     auto async(const F& function, const Args&... args) const;
@@ -385,7 +388,7 @@ public:
 
     [[nodiscard]] NodeId node() const;               // the peer's id
     [[nodiscard]] std::string address() const;       // that it listens on; empty for a client
-    [[nodiscard]] std::string lane() const;          // "direct" (shared memory) or "message" (TCP)
+    [[nodiscard]] std::string lane() const;          // "direct" (shared memory) or "message" (TCP or Unix socket)
     [[nodiscard]] std::uint32_t node_count() const;  // as the peer said when they met
 
     struct Counters {

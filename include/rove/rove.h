@@ -51,7 +51,8 @@ enum rove_error {
 /* Where a running function is and for whom it runs. Valid until the function returns, on its thread only. */
 typedef struct rove_here rove_here;
 
-/* A dense id 0…n-1 for a node; ids with the top bit set are clients, to which only replies can be sent. */
+/* A dense id 0…n-1 for a node; ids with the top bit set are clients. rove_forward and rove_post do not go to clients: C++ functions
+ * call them (rove::Here::caller()), and then functions of the client's own program only. */
 typedef uint32_t rove_node_id;
 
 /* A function that this node knows, found by rove_find; 0 is none. Valid on this node until it ends. */
@@ -68,7 +69,10 @@ typedef uint64_t rove_function;
 #define ROVE_ENTRY __attribute__((annotate("rove.entry"), used, visibility("default")))
 #endif
 
-/* Answers the call with a copy of `size` bytes. ROVE_INVALID: a second ending, or size over the payload limit. */
+/* Answers the call with a copy of `size` bytes. ROVE_INVALID: a second ending, or size over ROVE_MESSAGE_BYTES_MAX.
+ * May wait for room: with more than a frame carries (255 KiB), until the caller's node has taken the parts before, and with any size
+ * while 32 MiB of replies wait for that node. It waits for as long as that node takes some; one that takes nothing for 20 s is cut
+ * off. */
 int rove_reply(rove_here* here, const void* data, size_t size) ROVE_NOTHROW;
 
 /* Ends the call with an error (ROVE_FAILED) that carries a copy of `message`. ROVE_INVALID: a second ending. */
@@ -78,7 +82,8 @@ int rove_fail(rove_here* here, const char* message) ROVE_NOTHROW;
  * After an error the call has not ended and may still be answered.
  * ROVE_INVALID: a second ending, no such node, a client, more than 255 hops, or size over what a frame carries (255 KiB).
  * ROVE_DISCONNECTED: that node is gone or cannot be reached. ROVE_UNSUPPORTED: the function has no form for that node's
- * target. ROVE_OVERLOADED: that node's outbox is full. */
+ * target. ROVE_OVERLOADED: 64 MiB of calls wait for that node; or this is the node that the caller is linked to, and 4,096 of that
+ * caller's calls, or 16,384 of all its callers', are on that node already. */
 int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t size) ROVE_NOTHROW;
 
 /* Finds another function that this node knows: "package:entry" (the newest of that name to have arrived) or the 32

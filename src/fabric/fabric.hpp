@@ -6,7 +6,7 @@
 //     next -> use the frame in place -> release             receiver
 //
 // A link's rings are either *direct* (the sender writes the peer's memory: shared memory, loopback) or *message* (the
-// sender fills a local mirror of the ring and the transport carries it over: TCP). Callers cannot tell.
+// sender fills a local mirror of the ring and the transport carries it over a TCP or Unix socket, or by UCX). Callers cannot tell.
 //
 // Threads: a Fabric and its Links are used under one lock, or by one thread; the peer's side is another thread or process.
 #pragma once
