@@ -84,8 +84,8 @@ public:
         ++changes_;
         return {.waiting = waiting_ > 0, .sleeper = sleeping_ > 0};
     }
-    // It has just looked whether it has what it waits for; and whether it may sleep since: another thread may have brought it while
-    // this one let go of the lock.
+    // Called when this thread has just looked whether its wait is over. Until tell_change() it may sleep: after that another thread may
+    // have ended the wait while this one had released the lock.
     void begin_step(Turn& turn) const { turn.changes = changes_; }
     [[nodiscard]] bool may_sleep(const Turn& turn) const { return turn.changes == changes_; }
     // Before it lets go of the lock with nothing to do: it spins, yields or makes way.

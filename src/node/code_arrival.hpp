@@ -63,8 +63,9 @@ private:
     std::unordered_set<Digest> packages_;
 };
 
-// A part of a package that arrives in pieces. Its memory is what has arrived, not what was announced. Each piece is hashed when it comes,
-// so that the last one takes no longer than the others.
+// A part of a package that arrives in pieces. Addresses are reserved for all that was announced; the kernel adds memory to them as pieces
+// are written, and only what has arrived is counted. Each piece is hashed when it arrives, so that the last one takes no longer than the
+// others.
 class CodeAssembly {
 public:
     CodeAssembly(std::size_t& bytes_of_all, std::size_t total_bytes)

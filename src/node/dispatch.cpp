@@ -85,8 +85,9 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
     return 1;
 }
 
-// At most once: a frame is given back to the link that it was taken from, by this loop, as soon as its function has returned and
-// whatever else has happened; or it is held by the function's run, which gives it back. There is no third way.
+// At most once: a frame is given back to the link that it was taken from exactly once. This loop does so as soon as its function has
+// returned, whatever else has happened; or the function's run holds the frame, and gives it back; or a Gathering, which reads its
+// arguments out of this mailbox, gives back each part and the call (Gathering::look, take_call).
 unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
     unsigned handled = 0, look_at = peer.calls_are_quick ? kLooksAtClockMax : kLooksAtClock;
     TimePoint begun = peer.calls_are_quick ? peer.looked_at : TimePoint{};  // not later than this turn

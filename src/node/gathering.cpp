@@ -249,7 +249,7 @@ Gathering::Next Gathering::refuse(std::string_view what) {
 Gathering::Next Gathering::end(State state) {
     state_ = state;
     if (peer_->gathering == this)
-        core_.staged_bytes_ -= peer_->staged.forget(number_);  // it went with the meeting else
+        core_.staged_bytes_ -= peer_->staged.forget(number_);  // of a meeting that has ended, clear() has given it back
     --core_.gatherings_;
     const bool keeps =
         state == State::called && run_->handed_over && peer_->gathering == this && !run_->function->pace.is_long();

@@ -22,7 +22,8 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
         manner.quiet || no_nesting_ > 0 || (own_threads_ > 1 && (is_deep() || has_less_stack_than(kStackReserveBytes)));
     bool run_waits = here.run != nullptr && here.run->handed_over;
     if (quiet && here.run != nullptr && !replace_thread(*here.run)) {
-        // Functions run on top of it instead; one that may not have that keeps its thread, as those that run long do.
+        // As many threads are replaced as may be. Other functions run on top of this one instead, unless its NoNesting forbids that:
+        // then it keeps its thread, and its place among the functions that run long.
         quiet = no_nesting_ > 0;
         run_waits = run_waits && !quiet;
     }

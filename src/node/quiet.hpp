@@ -14,9 +14,10 @@
 namespace rove {
 
 // Functions that have waited quietly and not returned, on threads of the node's own: each has another thread made in its place. 64
-// stacks of 8 MiB are half a GiB of addresses, of which a thread that serves uses some 100 KiB. Beyond it those of their kind, and
-// those that have never ended yet, wait in their mailboxes. All others begin, since they may be what those wait for. Two kinds are let
-// beyond the bound: the first of each peer, and as many as the node has threads, because they may have begun by then.
+// stacks of 8 MiB are half a GiB of addresses, of which a thread that serves uses some 100 KiB. While 64 functions wait so, calls of
+// functions that have waited quietly before, and of functions that have never ended yet, stay in their mailboxes. Calls of all other
+// functions begin, because the 64 may wait for one of them. More than 64 threads are made in two cases: for the first function of each
+// peer, and for functions that had begun before the bound was reached: at most as many as the node has threads.
 inline constexpr unsigned kQuietRunsMax = 64;
 // One peer's calls have a quarter of these.
 inline constexpr unsigned kQuietRunsOfPeerMax = kQuietRunsMax / 4;

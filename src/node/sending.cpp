@@ -104,7 +104,7 @@ void NodeCore::remember_sent_on(PeerState& peer, const wire::FrameHeader& header
     peer.sent_on.add(forwarded(header, position), passes_here);
 }
 
-// All peers together take too little. The one that takes least makes way, and not the one that is next. What waits for those that were
+// All peers together take too little. The one for which most waits makes way, and not the one that is next. What waits for those that were
 // cut off already goes with them.
 void NodeCore::cut_whom_most_waits_for(std::size_t more) {
     const auto waits = [](const PeerState& peer) { return peer.outbox_bytes[0] + peer.outbox_bytes[1]; };

@@ -60,11 +60,11 @@ public:
 
     // What is next in the peer's mailbox.
     enum class Next : std::uint8_t {
-        nothing,     // this node waits for the peer
-        other,       // the peer waits for this node: something else, or nothing for which it had room
-        waits_here,  // the beginning of one more payload, for which there is no room
+        nothing,  // no frame, and room for one: this node waits for the peer
+        other,  // the peer waits for this node: a frame of another kind is next, or the mailbox had no room for the next one
+        waits_here,  // the first part of one more payload, for which this node has no room
     };
-    // To be asked again and again. Gives what the peer did, where it is too slow. `room_wanted`: somebody waits for room.
+    // To be called at every look. Gives what the peer did, where it is too slow. `room_wanted`: a peer waits for room.
     [[nodiscard]] std::optional<std::string> too_slow(TimePoint now, Next next, bool room_wanted);
 
 private:

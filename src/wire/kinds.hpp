@@ -1,5 +1,5 @@
 // What a frame of each kind may look like: one row a kind. Every check of a frame's shape derives from this table; who may send
-// it, and what its numbers mean, is the node's to check (src/node/dispatch.cpp).
+// it, and what its numbers mean, is the node's to check (src/node/checked.cpp).
 #pragma once
 
 #include <array>
