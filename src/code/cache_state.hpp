@@ -134,7 +134,8 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     void drop_spare_slices(PackageCode& package);
     void evict(const std::vector<PackageCode*>& victims);
     [[nodiscard]] bool needs_slices(const PackageCode& package) const;
-    [[nodiscard]] bool is_busy(const PackageCode& package) const;
+    [[nodiscard]] bool is_used(const PackageCode& package) const;  // it runs, or is being loaded or compiled
+    [[nodiscard]] bool is_busy(const PackageCode& package) const;  // or a call waits for it
     // After a barrier (fence_others): what a leader has begun before is seen.
     [[nodiscard]] bool is_running(const PackageCode& package) const {
         return package.running.load(std::memory_order_seq_cst) != 0 ||

@@ -1,4 +1,5 @@
 // Bitcode for the CPU that is there.
+#include <algorithm>
 #include <utility>
 
 #include "code/cache_state.hpp"
@@ -13,7 +14,11 @@ Status CodeCache::State::queue_compile(PackageCode& package) {
         return {};
     ROVE_CHECK(start_worker(Duty::bitcode));
     package.compile = PackageCode::Compile::queued;
-    compile_queue.push_back(&package);  // at most one entry a package
+    // At most one entry a package. Those that have no code yet first, because calls wait for them.
+    const auto place = package.loaded() ? compile_queue.end()
+                                        : std::find_if(compile_queue.begin(), compile_queue.end(),
+                                                       [](const PackageCode* each) { return each->loaded(); });
+    compile_queue.insert(place, &package);
     changed.notify_all();
     return {};
 }

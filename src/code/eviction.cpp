@@ -119,9 +119,9 @@ void CodeCache::State::give_back(PackageCode& package) {
     if (was.code > 0) count(package);
 }
 
-// They are being loaded or compiled, or somebody waits for that.
+// They are being loaded or compiled, or its code is to be loaded again.
 bool CodeCache::State::needs_slices(const PackageCode& package) const {
-    return package.loading || package.compile == PackageCode::Compile::queued || package.awaited() ||
+    return package.loading || package.compile == PackageCode::Compile::queued ||
            (!package.loaded() && is_running(package));
 }
 
@@ -134,9 +134,11 @@ void CodeCache::State::drop_spare_slices(PackageCode& package) {
     count(package);
 }
 
+bool CodeCache::State::is_used(const PackageCode& package) const {
+    return package.loading || package.compile == PackageCode::Compile::queued || is_running(package);
+}
 bool CodeCache::State::is_busy(const PackageCode& package) const {
-    return package.loading || package.compile == PackageCode::Compile::queued || package.awaited() ||
-           is_running(package);
+    return package.awaited() || is_used(package);
 }
 
 // First the newcomer's slices that this node does not run; then the slices that came and were not called for longest, and those of pinned
@@ -145,12 +147,20 @@ bool CodeCache::State::is_busy(const PackageCode& package) const {
 void CodeCache::State::trim(PackageCode* newcomer) {
     if (newcomer != nullptr) drop_spare_slices(*newcomer);
     if (!is_over_budget()) return;
-    const auto keeps = [&](const PackageCode& package) { return &package == newcomer || needs_slices(package); };
-    const auto stays = [&](const PackageCode& package) { return &package == newcomer || is_busy(package); };
+    std::size_t awaited = 0;  // bytes that calls wait for
+    for (const auto& [digest, package] : packages)
+        if (package->budget() == Budget::evictable && package->awaited())
+            awaited += package->counted.code + package->counted.slices;
+    const auto is_kept = [&](const PackageCode& package) {
+        return &package == newcomer || (package.awaited() && awaited <= kAwaitedBytesMax);
+    };
+    const auto keeps = [&](const PackageCode& package) { return is_kept(package) || needs_slices(package); };
+    const auto stays = [&](const PackageCode& package) { return is_kept(package) || is_used(package); };
     const std::uint64_t now = epoch.fetch_add(1);
     while (is_over_budget()) {
         PackageCode* oldest = with_slices.oldest(now, keeps);
         if (oldest == nullptr) break;
+        if (oldest->awaited()) awaited -= std::min(awaited, oldest->counted.slices);
         oldest->store->drop_slices();  // what runs of it goes on: its code is apart from them
         count(*oldest);
     }
@@ -162,6 +172,7 @@ void CodeCache::State::trim(PackageCode* newcomer) {
             PackageCode* oldest = evictable.oldest(now, stays);
             if (oldest == nullptr) break;
             victims.push_back(oldest);
+            if (oldest->awaited()) awaited -= std::min(awaited, oldest->counted.code + oldest->counted.slices);
             evictable.keep(*oldest, false);
             held(Budget::evictable) -= oldest->counted.code + oldest->counted.slices;  // as if gone; put right below
         }

@@ -21,6 +21,9 @@ namespace rove::code {
 // How long a package whose call could not run yet is kept for it. The call tries again whenever something has changed; its own
 // limit is shorter (kCodeWaitMax), so this ends only what nobody comes back for.
 inline constexpr auto kAwaitedMax = std::chrono::seconds(10);
+// Code that calls wait for stays although it is over the budget, up to so much of all of it: a small budget serves many callers. Beyond
+// it the code that was used for longest ago goes, and is asked for again.
+inline constexpr std::size_t kAwaitedBytesMax = 2 * wire::kSliceBytesMax;
 // How long a refusal is kept for the call that waits for it; one that comes later tries again.
 inline constexpr auto kRefusalMax = std::chrono::seconds(1);
 
@@ -70,7 +73,8 @@ public:
     }
     // A call waits for it to become ready: not the time to evict it.
     [[nodiscard]] bool awaited() const {
-        return Clock::now().time_since_epoch().count() < awaited_until.load(std::memory_order_relaxed);
+        const std::int64_t until = awaited_until.load(std::memory_order_relaxed);
+        return until != 0 && Clock::now().time_since_epoch().count() < until;
     }
     void await() {
         awaited_until.store((Clock::now() + kAwaitedMax).time_since_epoch().count(), std::memory_order_relaxed);

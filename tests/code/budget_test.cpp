@@ -4,6 +4,7 @@
 #include "cache_fixture.hpp"
 #include "code/jit/jit.hpp"
 #include "code/loader.hpp"
+#include "code/package_code.hpp"
 #include "package/digest.hpp"
 #include "package/pack.hpp"
 
@@ -292,6 +293,25 @@ TEST_F(BudgetTest, PinnedCodeThatIsCompiledAgainIsAskedWhetherThereIsRoom) {
         EXPECT_LE(cache.usage().pinned_bytes, 2 * kMiB);
         EXPECT_LE(cache.usage().code_bytes, 4 * kMiB);
     }
+}
+
+// Calls that go before their code is loaded leave it to the next ones, but not without bound.
+TEST_F(BudgetTest, CodeThatCallsWaitForIsBounded) {
+    constexpr std::size_t kEach = 20 * kMiB;
+    CodeCache cache(options(Tiers::image, kMiB));
+    for (int i = 0; i < 12; ++i) {
+        const auto package = large("awaited" + std::to_string(i), kEach);
+        const auto arrives = PackageStore::from_manifest(package->manifest_bytes()).value();
+        ASSERT_TRUE(cache.add(arrives, false));
+        Function* const function = cache.find(arrives->function_ids().front());
+        ASSERT_TRUE(waits_for_code(cache, *function));
+        ASSERT_TRUE(arrives->add_slice(0, *package->stored_slice(0)));
+        cache.slices_added(arrives->digest());
+        ASSERT_FALSE(waits_for_code(cache, *function));  // it is being loaded
+        cache.wait_for_tiers();
+        EXPECT_LE(cache.usage().code_bytes, kAwaitedBytesMax + 2 * kEach) << "after " << i;
+    }
+    EXPECT_GT(cache.usage().code_bytes, kAwaitedBytesMax / 2) << "up to there it stays";
 }
 
 TEST_F(BudgetTest, StaticsSayWhoHoldsTheirBudget) {

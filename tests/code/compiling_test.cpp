@@ -5,7 +5,10 @@
 #include <array>
 #include <cstdlib>
 #include <future>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "cache_fixture.hpp"
 #include "code/cache_state.hpp"
@@ -21,6 +24,10 @@ constexpr auto kPatience = 30s;
 class SlowEngine final : public jit::Engine {
 public:
     Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& request) override {
+        {
+            const std::lock_guard lock(mutex);
+            order.push_back(request.name);
+        }
         if (compiles++ == 0) {
             begun.set_value();
             (void)go_on.get_future().wait_for(2 * kPatience);
@@ -36,6 +43,8 @@ public:
     void warm_up() override {}
     std::promise<void> begun, go_on;
     std::atomic<int> compiles{0};
+    std::mutex mutex;
+    std::vector<std::string> order;  // in which they were compiled
 };
 
 // What the constructors of a package that came do: they tell that they have begun, and wait for the test's word.
@@ -103,6 +112,26 @@ protected:
     static constexpr const char* kEntered = "it can be entered";
     SlowEngine engine_;
 };
+
+// A call waits for its package's bitcode where that has no image; nobody does where the image runs meanwhile.
+TEST_F(CompilingTest, WhatCallsWaitForIsCompiledFirst) {
+    CodeCache cache(slow_options());
+    for (const char* name : {"first.c", "second.c", "third.c"}) {
+        const auto package = arriving(*build(name, kCounter), {Form::image, Form::bitcode});
+        ASSERT_TRUE(cache.add(package, false));
+        EXPECT_EQ(call(cache, *cache.find(package->function_ids().front())), 41);
+        if (name == std::string("first.c")) {
+            ASSERT_TRUE(has_begun());
+        }
+    }
+    const auto awaited = arriving(*build("awaited.c", kCounter), {Form::bitcode});
+    ASSERT_TRUE(cache.add(awaited, false));
+    EXPECT_TRUE(std::holds_alternative<Waiting>(cache.enter(*cache.find(awaited->function_ids().front()))));
+    engine_.go_on.set_value();
+    cache.wait_for_tiers();
+    ASSERT_EQ(engine_.order.size(), 4U);
+    EXPECT_NE(engine_.order[1].find("awaited"), std::string::npos) << engine_.order[1];
+}
 
 // They are a peer's code: nobody waits for them but the calls of their own package.
 TEST_F(CompilingTest, ConstructorsKeepNoOtherFromRunning) {

@@ -300,6 +300,26 @@ TEST_F(JitTest, BitcodeOfAnotherMachineIsRefused) {
     EXPECT_EQ(compiled.error().code(), ErrorCode::unsupported);
 }
 
+// 3 KiB of bitcode that would be a gigabyte of code.
+TEST_F(JitTest, ConstantsBeyondASlicesSizeAreNotWrittenOut) {
+    const auto large = [&](const std::string& elements) {
+        return bitcode_of("large.c",
+                          "static const unsigned char t[" + elements +
+                              "];\nconst unsigned char *volatile at = t;\nROVE_ENTRY int f(int n) { return at[n]; }");
+    };
+    for (const char* elements : {"1ul << 30", "1ul << 60"}) {
+        const auto prepared = prepare({large(elements)});
+        ASSERT_FALSE(prepared);
+        EXPECT_EQ(prepared.error().code(), ErrorCode::unsupported);
+        const auto compiled = compile(large(elements));
+        ASSERT_FALSE(compiled);
+        EXPECT_EQ(compiled.error().code(), ErrorCode::unsupported);
+        EXPECT_NE(compiled.error().message().find("have more than 67108864 bytes"), std::string::npos)
+            << compiled.error().message();
+    }
+    EXPECT_TRUE(prepare({large("1ul << 20")}));
+}
+
 TEST_F(JitTest, BrokenBitcodeIsAnError) {
     EXPECT_FALSE(compile({}));
     EXPECT_FALSE(prepare({ByteBuffer(64, std::byte{0x42})}));

@@ -5,6 +5,10 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include <algorithm>
+
+#include "wire/manifest.hpp"
+
 namespace rove::code::jit {
 namespace {
 
@@ -157,7 +161,25 @@ void leave_out_instrumentation(llvm::Module& module) {
     leave_out_assembly(module);
 }
 
+// A few bytes of bitcode may stand for any number of zeros, which the code generator writes out.
+static Status check_size(const llvm::Module& module) {
+    std::uint64_t bytes = 0;
+    for (const llvm::GlobalVariable& variable : module.globals()) {
+        if (variable.isDeclaration()) continue;
+        const llvm::TypeSize size = module.getDataLayout().getTypeAllocSize(variable.getValueType());
+        bytes += std::min<std::uint64_t>(size.getKnownMinValue(), 2 * wire::kSliceBytesMax);
+        if (size.isScalable() || bytes > wire::kSliceBytesMax)
+            return fail(
+                ErrorCode::unsupported,
+                "its variables and constants have more than {} bytes, the most that a package may have; allocate "
+                "memory when it runs, or use a buffer",
+                wire::kSliceBytesMax);
+    }
+    return {};
+}
+
 Status check_compilable(const llvm::Module& module) {
+    ROVE_CHECK(check_size(module));
     for (const llvm::Function& function : module) {
         if (function.hasGC() && !function.isDeclaration())
             return fail(ErrorCode::unsupported,
