@@ -1,6 +1,17 @@
 // What the opener of a meeting checks of the process that answers: whether it is the one that this node wants to meet, and whether it
 // takes this node for what it is.
+#include <dlfcn.h>
+#include <netdb.h>
+
 #include "liar.hpp"
+
+// In the C library's place: a name server that takes its time.
+extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
+    static const auto real = reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+    if (std::string_view(host) == "slow.example" && (hints->ai_flags & AI_NUMERICHOST) == 0)
+        std::this_thread::sleep_for(std::chrono::seconds(3));
+    return real(host, service, hints, found);
+}
 
 namespace rove::test {
 namespace {
@@ -241,6 +252,17 @@ TEST(Opening, AnAddressWhereNobodyAcceptsIsGivenUp) {
                   std::string::npos)
             << error.message();
     }
+}
+
+TEST(Opening, ANameThatIsNotResolvedIsGivenUp) {
+    NodeOptions impatient = options();
+    impatient.connect_timeout = 200ms;
+    Node client(impatient);
+    const auto begin = std::chrono::steady_clock::now();
+    const Error error = error_of([&] { (void)client.connect("slow.example:7400"); });
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+    EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.message();
+    EXPECT_NE(error.message().find("'slow.example' was not resolved"), std::string::npos) << error.message();
 }
 
 // A node that drops connections is tried again, in the time that was given for all.

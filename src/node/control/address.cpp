@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <memory>
+#include <thread>
 
 namespace rove::control {
 namespace {
@@ -59,6 +61,24 @@ Result<Address> parse_address(std::string_view text) {
     address.host = host;
     ROVE_TRY(address.port, parse_port(text.substr(colon + 1), text));
     return address;
+}
+
+Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve_until(const Address& address,
+                                                                            TimePoint deadline) {
+    if (auto numbers = resolve(address, true); numbers || numbers.error().code() != ErrorCode::invalid) return numbers;
+    std::promise<decltype(resolve(address))> promise;
+    auto named = promise.get_future();
+    // The C library's resolver knows no time limit. One that takes longer is left to itself.
+    std::thread([address, promise = std::move(promise)]() mutable {
+        try {
+            promise.set_value(resolve(address));
+        } catch (...) {
+            promise.set_exception(std::current_exception());
+        }
+    }).detach();
+    if (named.wait_until(deadline) == std::future_status::ready) return named.get();
+    return fail(ErrorCode::timed_out, "address '{}': the name '{}' was not resolved in the time that was given",
+                address.to_string(), address.host);
 }
 
 Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Address& address, bool numeric) {

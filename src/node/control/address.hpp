@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 
 namespace rove::control {
@@ -28,6 +29,10 @@ struct Address {
 // `numeric`: the address came from a peer, and nobody is asked what a name means.
 [[nodiscard]] Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Address& address,
                                                                                     bool numeric = false);
+
+// The same, for who has only so much time. timed_out: what the name means was not known by then.
+[[nodiscard]] Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve_until(const Address& address,
+                                                                                          TimePoint deadline);
 
 // The same for all spellings of an endpoint: "ip:port", or "unix:" and the path as the file system has it.
 [[nodiscard]] std::string canonical(const asio::generic::stream_protocol::endpoint& endpoint);

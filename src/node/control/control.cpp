@@ -238,7 +238,8 @@ Result<std::shared_ptr<PeerState>> Control::connect(const std::string& address, 
     using Connected = Result<std::shared_ptr<PeerState>>;
     return without_exceptions("meeting the node at " + address, [&]() -> Connected {
         ROVE_TRY(const Address parsed, parse_address(address));
-        ROVE_TRY(Endpoints endpoints, resolve(parsed));  // by this thread: a name may take time
+        ROVE_TRY(Endpoints endpoints,
+                 resolve_until(parsed, deadline.value_or(Clock::now() + core_.options().connect_timeout)));
         return run_and_wait(reach(address, std::move(endpoints), old), deadline);
     });
 }
