@@ -416,7 +416,7 @@ struct Offload {
             const NoNesting scope;
             detail::guarded(here, [&] { body<true>(here, payload, size); });
         } else if constexpr (!std::is_same_v<Policy, InPlace> && !std::is_same_v<Policy, OnWorker>) {
-            detail::guarded(here, [&] { Policy::run(Work(here, payload, size, &body<false>)); });
+            detail::guarded(here, [&] { Work::give_to_policy<Policy>(here, payload, size, &body<false>); });
         } else {
             if constexpr (std::is_same_v<Policy, OnWorker>) (void)rove_hand_over(here);
             detail::guarded(here, [&] { body<true>(here, payload, size); });

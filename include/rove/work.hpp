@@ -1,7 +1,11 @@
 // rove::Work: a call that has arrived, for execution policies; part of rove/function.hpp, which includes it.
 #pragma once
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cstddef>
+#include <exception>
 #include <new>
 #include <utility>
 #include <vector>
@@ -27,30 +31,82 @@ void guarded(rove_here* here, Body&& body) {
 #endif
 }
 
+// One run() of a policy, shared by its caller and by the Work. An exception that leaves run() destroys the Work before anybody can ask
+// what the exception says. So the Work leaves its call here, and run()'s caller ends it.
+class PolicyRun {
+public:
+    PolicyRun() : state_(new State) {}
+    PolicyRun(const PolicyRun& other) noexcept : state_(other.state_) {
+        state_->holders.fetch_add(1, std::memory_order_relaxed);
+    }
+    PolicyRun(PolicyRun&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    PolicyRun& operator=(PolicyRun&&) = delete;
+    ~PolicyRun() {
+        if (state_ != nullptr && state_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete state_;
+    }
+    // From the Work's destructor. False: no exception of run() destroys it. The thread is compared first, because only the one that
+    // runs run() touches what follows.
+    [[nodiscard]] bool leave(rove_here* call) noexcept {
+        if (pthread_equal(pthread_self(), state_->thread) == 0 || !state_->runs) return false;
+        if (std::uncaught_exceptions() <= state_->exceptions) return false;
+        state_->left = call;
+        return true;
+    }
+    // run() has ended: the call that was left, or null.
+    [[nodiscard]] rove_here* end() noexcept {
+        state_->runs = false;
+        return std::exchange(state_->left, nullptr);
+    }
+
+private:
+    struct State {
+        std::atomic<int> holders{1};
+        const pthread_t thread = pthread_self();
+        const int exceptions = std::uncaught_exceptions();
+        bool runs = true;
+        rove_here* left = nullptr;
+    };
+    State* state_;  // null: moved from
+};
+
 }  // namespace detail
 
 // A call that has arrived, for execution policies: run it once, in any thread, at any time before the node ends. One that is
-// dropped fails its caller.
+// dropped fails its caller as `cancelled`. An exception that leaves the policy's run() fails the caller as the function's own would,
+// unless run() has run the call or has put it elsewhere: then the exception is written to the log.
 class Work {
 public:
     using Body = void (*)(rove_here*, const void*, std::size_t);
-    Work(rove_here* here, const void* payload, std::size_t size, Body body)
-        : payload_(static_cast<const std::byte*>(payload), static_cast<const std::byte*>(payload) + size),
-          kept_(rove_keep(here)),
-          body_(body) {
+    // For rove's own templates.
+    template <typename Policy>
+    static void give_to_policy(rove_here* here, const void* payload, std::size_t size, Body body) {
+        detail::PolicyRun run;
+        Work work(here, payload, size, body, run);
 #ifdef __cpp_exceptions
-        if (kept_ == nullptr) throw std::bad_alloc();
+        try {
+            Policy::run(std::move(work));
+        } catch (...) {
+            rove_here* const left = run.end();
+            if (rove_here* call = left != nullptr ? left : std::exchange(work.kept_, nullptr)) {
+                (void)rove_fail_caught(call);
+                rove_release(call);
+            } else {
+                rove_report_caught("an execution policy");
+            }
+        }
 #else
-        if (kept_ == nullptr) (void)rove_fail_as(here, ROVE_OVERLOADED, "no memory to keep the call");
+        Policy::run(std::move(work));
 #endif
+        if (rove_here* const left = run.end()) drop(left);
     }
     Work(Work&& other) noexcept
-        : payload_(std::move(other.payload_)), kept_(std::exchange(other.kept_, nullptr)), body_(other.body_) {}
+        : payload_(std::move(other.payload_)),
+          run_(std::move(other.run_)),
+          kept_(std::exchange(other.kept_, nullptr)),
+          body_(other.body_) {}
     Work& operator=(Work&&) = delete;
     ~Work() {
-        if (kept_ == nullptr) return;
-        (void)rove_fail_as(kept_, ROVE_CANCELLED, "the function's execution policy dropped the call");
-        rove_release(kept_);
+        if (kept_ != nullptr && !run_.leave(kept_)) drop(kept_);
     }
     void operator()() {
         rove_here* here = std::exchange(kept_, nullptr);
@@ -60,8 +116,25 @@ public:
     }
 
 private:
+    Work(rove_here* here, const void* payload, std::size_t size, Body body, const detail::PolicyRun& run)
+        : payload_(static_cast<const std::byte*>(payload), static_cast<const std::byte*>(payload) + size),
+          run_(run),
+          kept_(rove_keep(here)),
+          body_(body) {
+#ifdef __cpp_exceptions
+        if (kept_ == nullptr) throw std::bad_alloc();
+#else
+        if (kept_ == nullptr) (void)rove_fail_as(here, ROVE_OVERLOADED, "no memory to keep the call");
+#endif
+    }
+    static void drop(rove_here* call) {
+        (void)rove_fail_as(call, ROVE_CANCELLED, "the function's execution policy dropped the call");
+        rove_release(call);
+    }
+
     // Copied before the call is kept: where there is no memory for it the call is still its function's, and fails.
     std::vector<std::byte> payload_;
+    detail::PolicyRun run_;
     rove_here* kept_;
     Body body_;
 };

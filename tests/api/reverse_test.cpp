@@ -195,6 +195,41 @@ struct Dropping {
     static void run(Work) {}
 };
 
+// Policies that let an exception out of run(), or destroy their Work by one.
+struct Throwing {
+    static void run(Work) { throw std::out_of_range("the queue is full"); }
+};
+struct ThrowingByReference {
+    static void run(Work&&) { throw std::out_of_range("the queue is full"); }
+};
+struct ThrowingOfMoved {
+    static void run(Work work) {
+        const Work mine(std::move(work));
+        throw std::out_of_range("the queue is full");
+    }
+};
+struct ThrowingAfterwards {
+    static void run(Work work) {
+        work();
+        throw std::out_of_range("ran already");
+    }
+};
+struct ThrowingOfQueued {
+    static void run(Work work) {
+        Pool::run(std::move(work));
+        throw std::out_of_range("is in the pool");
+    }
+};
+struct Catching {
+    static void run(Work work) {
+        try {
+            const Work mine(std::move(work));
+            throw std::out_of_range("of nobody's concern");
+        } catch (const std::out_of_range&) {
+        }
+    }
+};
+
 TEST_P(Reverse, PoliciesOfOnesOwn) {
     const auto where = [] { return std::hash<std::thread::id>()(std::this_thread::get_id()); };
     const std::size_t pool = std::hash<std::thread::id>()(Pool::instance().thread.get_id());
@@ -204,6 +239,26 @@ TEST_P(Reverse, PoliciesOfOnesOwn) {
               std::string(1000, 'a') + "!");
     EXPECT_EQ(error_of([&] { (void)peer().sync(run_by<Dropping>(where)); }).code(), ErrorCode::cancelled);
     EXPECT_THROW((void)peer().sync(run_by<Pool>([]() -> int { throw std::out_of_range("x"); })), RemoteError);
+}
+
+TEST_P(Reverse, WhatAPolicyThrowsIsTold) {
+    const auto one = [] { return 1; };
+    const auto refused = [&](auto function) {
+        try {
+            (void)peer().sync(function);
+            ADD_FAILURE() << "nothing is thrown";
+        } catch (const RemoteError& error) {
+            EXPECT_EQ(error.code(), ErrorCode::failed);
+            EXPECT_EQ(error.type(), "std::out_of_range");
+            EXPECT_STREQ(error.what(), "the queue is full");
+        }
+    };
+    refused(run_by<Throwing>(one));
+    refused(run_by<ThrowingByReference>(one));
+    refused(run_by<ThrowingOfMoved>(one));
+    EXPECT_EQ(peer().sync(run_by<ThrowingAfterwards>(one)), 1);
+    EXPECT_EQ(peer().sync(run_by<ThrowingOfQueued>(one)), 1);
+    EXPECT_EQ(error_of([&] { (void)peer().sync(run_by<Catching>(one)); }).code(), ErrorCode::cancelled);
 }
 
 // Long functions known as such leave the node to others from the beginning.
