@@ -11,6 +11,10 @@
 
 #include "rove/edge.h"
 
+#if defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
+#error "rove: librove.so has the std::string of GCC 5 and later; compile without -D_GLIBCXX_USE_CXX11_ABI=0"
+#endif
+
 namespace rove {
 
 // The code says what the caller can do next. The values are those of `rove_error` in rove/rove.h and travel on
