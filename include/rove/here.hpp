@@ -2,7 +2,8 @@
 //
 //   std::size_t count(rove::Here& here, int limit) { return here.object<Table>("t").below(limit); }
 //
-// Valid until the function returns, in its thread. Functions that travel may use all of it: it calls rove/rove.h and rove/edge.h only.
+// Valid until the function returns, in its thread. Functions that travel may use all of it but HerePeer::allocate: all
+// else calls rove/rove.h and rove/edge.h only.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +45,9 @@ public:
     auto sync(Within limit, const F& function, const Args&... args) const;
     template <typename F, typename... Args>
     void post(Within limit, const F& function, const Args&... args) const;
-    // As of rove::Peer, for a node that this one has a link to: the memory belongs to this node, and may outlive the function. For
-    // functions that are resident, as it needs librove's C++ half; one that travels is refused as unsupported.
+    // As of rove::Peer, for another node that this one has a link to: the memory belongs to this node, and may outlive the function.
+    // It calls librove's C++ functions, so it is for functions that run in a program linked with librove.so, as resident functions do.
+    // The call of one that travels to a plain `rove node` fails as `failed`, and names the symbols that are lacking there.
     template <typename T>
     [[nodiscard]] Call<Buffer<T>> allocate(std::size_t count) const;
     template <typename T>
