@@ -27,7 +27,8 @@ function(rove_add_executable name)
     return()
   endif()
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    message(STATUS "${name}: only clang can embed bitcode; its functions run where they are resident")
+    message(WARNING "rove_add_executable(${name}): ${CMAKE_CXX_COMPILER_ID} embeds no bitcode, so ${name}'s functions run on nodes "
+      "that have them already, and cannot be sent to others. Configure with -DCMAKE_CXX_COMPILER=clang++-19, or say SHIP nothing.")
     return()
   endif()
   # -Xclang: the driver's own flag refuses others that are common.
