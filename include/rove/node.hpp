@@ -14,7 +14,8 @@
 //
 // The node at the other end need not know the package: the first call brings the code along.
 //
-// All of this may be used from any thread. Everything throws rove::Error, and nothing else.
+// All of this may be used from any thread. Everything throws rove::Error, and where this process itself has no
+// memory left std::bad_alloc; nothing else.
 #pragma once
 
 #include <chrono>

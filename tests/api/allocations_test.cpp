@@ -279,7 +279,8 @@ TEST_F(NoMemoryHere, WhatALostPeerTakesCostsNoOtherCall) {
     constexpr unsigned kMost = 100;  // that it asks for
     link.sync(fn<rest>);
     unsigned refused = 1;
-    for (bool in_want = true; in_want && refused < kMost; ++refused) {
+    // On a busy machine the call may end before the node does: then the same is tried again.
+    for (unsigned unasked = 0; unasked < 3 && refused < kMost;) {
         auto other = std::make_unique<Node>(
             NodeOptions{.listen = "unix:" + (scratch() / "goes.sock").string(), .threads = 1, .log = "off"});
         const Peer goes = caller.connect(other->address());
@@ -292,12 +293,14 @@ TEST_F(NoMemoryHere, WhatALostPeerTakesCostsNoOtherCall) {
         on_the_way = true;
         refused_in = refused;
         EXPECT_NO_THROW(call.get()) << "without the allocation " << refused;
-        in_want = refused_in.exchange(0) == 0;
+        const bool in_want = refused_in.exchange(0) == 0;
         on_the_way = false;
         ends.join();
         EXPECT_NO_THROW(link.sync(within(std::chrono::seconds(20)), fn<count_run>)) << refused;
         const Error why = error_of([&] { goes.sync(within(std::chrono::seconds(20)), fn<count_run>); });
         EXPECT_EQ(why.code(), ErrorCode::disconnected) << refused << ": " << why.message();
+        unasked = in_want ? 0 : unasked + 1;
+        refused += in_want ? 1 : 0;
     }
     EXPECT_GT(refused, 2U) << "it asks for some";
     EXPECT_LT(refused, kMost);

@@ -250,6 +250,7 @@ Result<Generated> generate(const CompileRequest& request, const Session& session
     module->setDataLayout(session.jit->getDataLayout());
     leave_out_instrumentation(*module);
     if (const Status can = check_compilable(*module); !can) return prefixed(can.error(), request.name);
+    if (const Status can = check_zeros(*module); !can) return prefixed(can.error(), request.name);
     Generated generated;
     generated.constructors = name_constructors(*module);
     if (const Status can = borrow_from_image(*module, request.in_image); !can)

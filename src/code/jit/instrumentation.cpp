@@ -12,6 +12,9 @@
 namespace rove::code::jit {
 namespace {
 
+// As many bytes of statics as a node keeps, unless it is told otherwise.
+constexpr std::uint64_t kZeroBytesMax = 256UL * 1024 * 1024;
+
 // Attributes that make LLVM's passes add calls, sleds or another stack to a function.
 constexpr llvm::StringLiteral kAddingByName[] = {
     // -pg, -mfentry, -finstrument-functions: mcount reads its caller's frame pointer, which travelling code does not keep
@@ -161,21 +164,38 @@ void leave_out_instrumentation(llvm::Module& module) {
     leave_out_assembly(module);
 }
 
-// A few bytes of bitcode may stand for any number of zeros, which the code generator writes out.
-static Status check_size(const llvm::Module& module) {
+// Of the variables for which that is so. What is larger than any bound counts as twice the larger one.
+static std::uint64_t bytes_of(const llvm::Module& module, bool (*counts)(const llvm::GlobalVariable&)) {
     std::uint64_t bytes = 0;
     for (const llvm::GlobalVariable& variable : module.globals()) {
-        if (variable.isDeclaration()) continue;
+        if (variable.isDeclaration() || !counts(variable)) continue;
         const llvm::TypeSize size = module.getDataLayout().getTypeAllocSize(variable.getValueType());
-        bytes += std::min<std::uint64_t>(size.getKnownMinValue(), 2 * wire::kSliceBytesMax);
-        if (size.isScalable() || bytes > wire::kSliceBytesMax)
-            return fail(
-                ErrorCode::unsupported,
-                "its variables and constants have more than {} bytes, the most that a package may have; allocate "
-                "memory when it runs, or use a buffer",
-                wire::kSliceBytesMax);
+        bytes += size.isScalable() ? 2 * kZeroBytesMax : std::min<std::uint64_t>(size, 2 * kZeroBytesMax);
     }
-    return {};
+    return bytes;
+}
+
+static bool is_zero(const llvm::GlobalVariable& variable) {
+    return !variable.isConstant() && variable.getInitializer()->isNullValue();
+}
+
+// A few bytes of bitcode may stand for any number of zeros, which the code generator writes out.
+static Status check_size(const llvm::Module& module) {
+    if (bytes_of(module, [](const llvm::GlobalVariable& each) { return !is_zero(each); }) <= wire::kSliceBytesMax)
+        return {};
+    return fail(ErrorCode::unsupported,
+                "its constants and variables with a value have more than {} bytes, the most that a package may have; "
+                "make them when it runs, or use a buffer",
+                wire::kSliceBytesMax);
+}
+
+Status check_zeros(const llvm::Module& module) {
+    if (bytes_of(module, &is_zero) <= kZeroBytesMax) return {};
+    return fail(
+        ErrorCode::unsupported,
+        "its variables have more than {} bytes, the most for which a node compiles; allocate memory when it runs, "
+        "or use a buffer",
+        kZeroBytesMax);
 }
 
 Status check_compilable(const llvm::Module& module) {
