@@ -20,7 +20,7 @@ using Runs = std::span<const life_run>;  // of one number, by step and time
 std::vector<life_run> read_runs(const std::string& path) {
     const std::string bytes = read_file(path);
     std::vector<life_run> runs(bytes.size() / sizeof(life_run));
-    std::memcpy(runs.data(), bytes.data(), runs.size() * sizeof(life_run));
+    if (!runs.empty()) std::memcpy(runs.data(), bytes.data(), runs.size() * sizeof(life_run));
     std::ranges::sort(runs, [](const life_run& a, const life_run& b) {
         return std::tie(a.number, a.step, a.time_ns) < std::tie(b.number, b.step, b.time_ns);
     });
