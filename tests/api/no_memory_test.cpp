@@ -178,18 +178,22 @@ TEST_F(WithoutMemory, AMeetingEndsForAllWhoWaitForIt) {
     };
     auto first = connects();
     const int guest = there.guest();
+    auto second = connects();  // waits for the same meeting
+    std::this_thread::sleep_for(100ms);
     others_refused = true;
     const std::string challenge = std::string("\x47\0\0\0\x03ROVE\x04", 10) + std::string(65, '\0');
     EXPECT_EQ(::send(guest, challenge.data(), challenge.size(), MSG_NOSIGNAL), static_cast<ssize_t>(challenge.size()));
     std::this_thread::sleep_for(300ms);
     others_refused = false;
     ::close(guest);
-    ASSERT_EQ(first.wait_for(kPatience), std::future_status::ready);
-    EXPECT_NE(first.get(), ErrorCode::ok);
-    auto second = connects();
+    for (auto* each : {&first, &second}) {
+        ASSERT_EQ(each->wait_for(kPatience), std::future_status::ready);
+        EXPECT_NE(each->get(), ErrorCode::ok);
+    }
+    auto next = connects();
     ::close(there.guest());
-    ASSERT_EQ(second.wait_for(kPatience), std::future_status::ready);
-    EXPECT_NE(second.get(), ErrorCode::ok);
+    ASSERT_EQ(next.wait_for(kPatience), std::future_status::ready);
+    EXPECT_NE(next.get(), ErrorCode::ok);
 }
 
 std::atomic<bool> hops_end{false};

@@ -15,7 +15,7 @@ public:
     // Meets the node there; says nothing of functions, and opens a stream.
     void meets(const std::string& address, Role role) { EXPECT_EQ(asks(address, role), ""); }
     // The same. What it was told where it was not let in.
-    [[nodiscard]] std::string asks(const std::string& address, Role role) {
+    [[nodiscard]] std::string asks(const std::string& address, Role role, bool replace = false) {
         control_.emplace_back(address);
         const Raw& socket = control_.back();
         Hello hello{.role = role};
@@ -25,7 +25,8 @@ public:
         if (!challenge) return "it gave no challenge";
         const auto shown = statement("peer", challenge->nonce, hello.nonce, socket.bound_there());
         socket.send(encode(ProofGiven{}));
-        socket.send(encode(Request{.triple = "x86_64-linux-gnu",
+        socket.send(encode(Request{.replace = replace,
+                                   .triple = "x86_64-linux-gnu",
                                    .address = address_,
                                    .key = keys_->key(),
                                    .signature = keys_->sign(shown),

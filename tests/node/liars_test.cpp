@@ -261,7 +261,7 @@ TEST(Membership, AKnownMemberIsAtTheAddressThatItHas) {
     liar.joins(first.address());
     Node second(options(unix_address(), first.address()));
     liar.says_that_it_is_at(second.address());
-    EXPECT_NE(liar.asks(first.address(), Role::member), "");
+    EXPECT_NE(liar.asks(first.address(), Role::member, true), "");
     EXPECT_EQ(first.connect(second.address()).node(), second.id());
 }
 
