@@ -82,7 +82,7 @@ TEST_P(AtOnce, AResultThatHasNoRoomIsNotWritten) {
     RawCall call = begin("more than eight bytes");
     EXPECT_TRUE(soon([&] {
         (void)server_->poll();
-        return detail::Edge::state(peer())->link->pending();
+        return detail::Edge::state(peer())->link->pending() || call.done();  // the node's own thread may be quicker
     }));
     (void)error_of([&] { (void)call.get_into(std::span(into).first(8)); });
     EXPECT_TRUE(
