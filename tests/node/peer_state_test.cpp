@@ -71,5 +71,23 @@ TEST(PeerState, HandlesAreBounded) {
         << "sent by a handle that its table has no more";
 }
 
+// A gigabyte of small frames would keep the node's lock for half a second.
+TEST(DroppedBytes, AreFreedInSteps) {
+    DroppedBytes dropped;
+    DroppedBytes::Frames frames(2 * kDroppedMax + 1, ByteBuffer(8));
+    dropped.take(frames);
+    EXPECT_TRUE(frames.empty());
+    for (int i = 0; i < 3; ++i) dropped.take(ByteBuffer(kDroppedBytesMax));
+    EXPECT_EQ(dropped.some().size(), kDroppedMax);
+    EXPECT_EQ(dropped.some().size(), kDroppedMax);
+    EXPECT_EQ(dropped.some().size(), 1U);
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_FALSE(dropped.is_empty());
+        EXPECT_EQ(dropped.some().size(), 1U) << "as large as a step";
+    }
+    EXPECT_TRUE(dropped.is_empty());
+    EXPECT_TRUE(dropped.some().empty());
+}
+
 }  // namespace
 }  // namespace rove::test
