@@ -322,8 +322,9 @@ private:
     void serve_own_thread(OwnThread& self);
     [[nodiscard]] bool replace_thread(Run& run);
     void take_thread_back(Run& run);
-    [[nodiscard]] bool has_threads(std::size_t beyond);  // besides own_threads_; makes them where they are not there
-    [[nodiscard]] unsigned places_taken() const;         // of `options_.threads`, for functions that run long
+    [[nodiscard]] bool stops_nesting();
+    [[nodiscard]] bool has_threads(unsigned more = 0);  // those that are to be there; makes them where they are not
+    [[nodiscard]] unsigned places_taken() const;        // of `options_.threads`, for functions that run long
     void stand_by(OwnThread& self);
     void take_run_away();
     [[nodiscard]] TimePoint next_look(const Deadline& deadline) const;
@@ -533,6 +534,7 @@ private:
     std::vector<Run*> long_run_list_;     // run beside the leader
     unsigned own_threads_ = 0;  // of the node's own that run functions, without replacements; constant from the start
     QuietRuns quiet_runs_{own_threads_};
+    unsigned unnested_waits_ = 0;          // that run nothing on top of them, for those beneath (stacked_wait.hpp)
     std::condition_variable_any changed_;  // for threads that wait for a call: the lead became free, or a call ended
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     std::condition_variable_any standby_changed_;    // for the one that stands by: the node ends
@@ -547,7 +549,6 @@ private:
     unsigned progress_in_ = 1;         // steps until the fabric is given a turn where no link needs it
     std::uint64_t links_version_ = 1;  // changes with the links there are
     std::atomic<bool> woken_{false};   // by wake(): a poll that waits returns
-
     Sleeper sleeper_;
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
@@ -581,7 +582,6 @@ private:
     std::size_t code_arriving_bytes_ = 0;  // of all peers: kAssemblyBytesOfAllMax
     TimePoint idle_code_dropped_at_{};
     QuestionsPassedOn passed_on_;
-
     MemoryTable memory_;
     UntakenMemory untaken_;
     mutable std::mutex shared_mutex_;

@@ -82,7 +82,7 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
         core.must_wait_for_thread(*function, &from))
         return false;
     // It takes no place among the functions that run long while it reads, for a call that needs one may lie before its next part.
-    if (!core.has_threads(core.quiet_runs_.threads() + core.gatherings_ + 1)) return false;
+    if (!core.has_threads(1)) return false;
     const code::EntryPoint entry = core.cache_->enter_leading(*function);
     if (entry == nullptr) return false;
     Gathering gathering(core, from, first, named - 1);

@@ -3,6 +3,7 @@
 
 #include "base/stack.hpp"
 #include "node/core.hpp"
+#include "node/stacked_wait.hpp"
 
 namespace rove {
 
@@ -38,11 +39,19 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     baton_.begin_wait();
     bool is_done = false, watches = false;
     Baton::Seen seen;
+    const auto is_over = [&] { return done() || late(); };
+    StackedWait stacked(*this, is_over);
+    bool may_nest = !quiet && own_threads_ > 1, unnested = false;
     while (!(is_done = done()) && !late()) {
+        if (may_nest && stacked.holds_up()) {
+            lead.turn.quiet = quiet = unnested = stops_nesting();
+            may_nest = false;
+        }
         if (baton_.is_free(quiet)) {
             if (std::exchange(watches, false)) tell(baton_.end_watch_waiting());
             take_lead(lead);
-            while (!lost(lead) && !(is_done = done()) && !late()) lead_step(lead, deadline);
+            while (!lost(lead) && !(is_done = done()) && !late() && !(may_nest && stacked.holds_up()))
+                lead_step(lead, deadline);
             if (!lost(lead)) give_lead(lead);
             lead.watch.clear();
             continue;
@@ -58,6 +67,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     }
     if (watches) tell(baton_.end_watch_waiting());
     tell(baton_.end_wait());
+    if (unnested) --unnested_waits_;
     nested_ -= here.core != nullptr ? 1 : 0;
     if (run_waits) take_place(*here.run);
     if (here.run == nullptr) return is_done;

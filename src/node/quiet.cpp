@@ -88,13 +88,22 @@ bool NodeCore::replace_thread(Run& run) {
     run.replaced = true;
     if (self->quiet_runs++ > 0) return true;
     self->quiet_for = run.from;
-    if (!has_threads(quiet_runs_.threads() + gatherings_)) log().error("calls may wait for one that waits quietly");
+    if (!has_threads()) log().error("calls may wait for one that waits quietly");
+    return true;
+}
+
+// Before a wait that holds up others beneath it lets nothing more run on top of it. Another thread is made for what comes: all that the node
+// has may be in functions. False: as many waits do so as may, and this one goes on as before.
+bool NodeCore::stops_nesting() {
+    if (unnested_waits_ >= kUnnestedWaitsMax || !has_threads(1)) return false;
+    ++unnested_waits_;
     return true;
 }
 
 // What is made stays.
-bool NodeCore::has_threads(std::size_t beyond) {
-    while (!stopping_ && threads_.size() - 1 - kept_threads_ < own_threads_ + beyond) {  // one stands by
+bool NodeCore::has_threads(unsigned more) {
+    const std::size_t wanted = own_threads_ + quiet_runs_.threads() + gatherings_ + unnested_waits_ + more;
+    while (!stopping_ && threads_.size() - 1 - kept_threads_ < wanted) {  // one stands by
         if (const Status made = add_own_thread(&NodeCore::serve_own_thread); !made) {
             log().error("{}", made.error().message());
             return false;

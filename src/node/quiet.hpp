@@ -25,6 +25,10 @@ inline constexpr unsigned kQuietRunsOfPeerMax = kQuietRunsMax / 4;
 // waiting for what is behind them in the same mailbox: from then on they are refused.
 inline constexpr auto kQuietHoldFor = std::chrono::seconds(10);
 
+// Waits that run nothing on top of them because they hold up others beneath (stacked_wait.hpp): each has another thread made, too. A wait
+// beyond these goes on running functions on top of it: nobody is refused for it.
+inline constexpr unsigned kUnnestedWaitsMax = 16;
+
 class NodeCore;
 struct PeerState;
 

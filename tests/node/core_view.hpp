@@ -15,6 +15,15 @@ struct CoreView {
         const NodeCore::Hold hold(core);
         return core.staged_bytes_;
     }
+    // How many of so many waits would let nothing more run on top of them, and how many threads are made for that.
+    static std::pair<unsigned, std::size_t> unnested_waits(NodeCore& core, unsigned waits) {
+        const NodeCore::Hold hold(core);
+        const std::size_t threads = core.threads_.size();
+        unsigned unnested = 0;
+        for (unsigned i = 0; i < waits; ++i) unnested += core.stops_nesting() ? 1 : 0;
+        core.unnested_waits_ -= unnested;
+        return {unnested, core.threads_.size() - threads};
+    }
     // Whether a thread leads, and how many others wait; how many of these are quiet.
     static bool has_lead(NodeCore& core, int waiting, int quiet) {
         const NodeCore::Hold hold(core);

@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "../api/nodes.hpp"
+#include "core_view.hpp"
 #include "node/core.hpp"
+#include "node/offload.hpp"
+#include "node/stacked_wait.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -164,6 +167,65 @@ TEST_P(Deep, AThreadWithASmallStackIsCalledBack) {
     pthread_join(thread, nullptr);
     pthread_attr_destroy(&attributes);
     EXPECT_EQ(reached, 120);
+}
+
+// A wait that is over, and a function on top of it in the same thread that waits as well.
+struct HeldUp {
+    std::atomic<pthread_t> on_top{}, asked_later{};
+    std::atomic<bool> ended = false;
+} held_up;
+
+void note_thread() {
+    held_up.asked_later = pthread_self();
+}
+void call_later(Here& here) {
+    for (int i = 0; i < 8; ++i) here.caller().sync(fn<note_thread>);  // what is known to be long, others run
+    for (int i = 0; i < 3; ++i) {  // it looks at what it holds up when something comes
+        std::this_thread::sleep_for(5 * kHeldUpMax);
+        here.caller().sync(fn<note_thread>);
+    }
+}
+void wait_on_top(Here& here, bool at_all) {
+    if (!at_all) return;
+    held_up.on_top = pthread_self();
+    here.caller().sync(fn<call_later>);
+    held_up.ended = true;
+}
+void end_beneath(Here& here) {
+    for (int i = 0; i < 8; ++i) here.caller().sync(fn<wait_on_top>, false);
+    here.caller().post(fn<wait_on_top>, true);
+    std::this_thread::sleep_for(20ms);  // it waits by then
+}
+// How often, of five times, the thread that waits for `peer` runs what comes while it holds up a wait that is over. Where another thread
+// takes the function that is to be on top, that is no time.
+template <typename To>
+int nests_further(const To& peer) {
+    int nested = 0, times = 0;
+    for (int i = 0; i < 100 && times < 5; ++i) {
+        held_up.on_top = held_up.asked_later = pthread_t{};
+        held_up.ended = false;
+        peer.sync(fn<end_beneath>);
+        while (!held_up.ended) std::this_thread::sleep_for(1ms);
+        if (held_up.on_top != pthread_self()) continue;
+        ++times;
+        nested += held_up.asked_later == pthread_self() ? 1 : 0;
+    }
+    return times == 5 ? nested : -1;
+}
+int callers_thread_nests_further(Here& here) {
+    return nests_further(here.caller());
+}
+
+TEST_P(Deep, WhoHoldsUpAWaitThatIsOverRunsNothingMoreOnTop) {
+    EXPECT_EQ(nests_further(peer()), 0);                          // a program's thread
+    EXPECT_EQ(peer().sync(fn<callers_thread_nests_further>), 0);  // one of the node's own
+}
+
+TEST_P(Deep, OnlySoManyWaitsHaveThreadsMadeForWhatComes) {
+    EXPECT_EQ(nests_further(peer()), 0);  // its places are given back
+    const auto [unnested, made] = CoreView::unnested_waits(*detail::Edge::core(peer()), 2 * kUnnestedWaitsMax);
+    EXPECT_EQ(unnested, kUnnestedWaitsMax);
+    EXPECT_EQ(made, kUnnestedWaitsMax - 1);
 }
 
 }  // namespace

@@ -208,8 +208,8 @@ TEST_P(Hostile, QuestionsOfAServerGoToNoOtherServer) {
         std::memcpy(frame + wire::kHeaderBytes, &need, sizeof need);
         client->link->publish(Traffic::replies, {.body_bytes = sizeof need,
                                                  .kind = Kind::need,
-                                                 .node = n % 2 == 0 ? kForeignBit | n / 2 : client->id,
-                                                 .extra_bytes = sizeof need});
+                                                 .extra_bytes = sizeof need,
+                                                 .node = n % 2 == 0 ? kForeignBit | n / 2 : client->id});
     }
     peer().sync(fn<nothing>);  // answered behind them
     EXPECT_NO_THROW(to_other.sync(fn<nothing>));
