@@ -234,10 +234,8 @@ public:
     public:
         explicit Hold(NodeCore& core) : lock_(core.mutex_, std::try_to_lock) {
             if (lock_.owns_lock()) return;
-            core.wanting_.fetch_add(1, std::memory_order_relaxed);
-            lock_.lock();
-            core.wanting_.fetch_sub(1, std::memory_order_relaxed);
-            core.let_in_.fetch_add(1, std::memory_order_relaxed);
+            core.mutex_.lock_soon();
+            lock_ = std::unique_lock(core.mutex_, std::adopt_lock);
         }
         [[nodiscard]] std::unique_lock<NodeLock>& lock() { return lock_; }
 
@@ -312,9 +310,7 @@ private:
     [[nodiscard]] bool wait_for_credit(Lead& lead);
     [[nodiscard]] bool spin_idle(Lead& lead);
     [[nodiscard]] bool yield_idle(Lead& lead);
-    [[nodiscard]] bool wanted() const {
-        return attention_.load(std::memory_order_relaxed) || wanting_.load(std::memory_order_relaxed) > 0;
-    }
+    [[nodiscard]] bool wanted() const { return attention_.load(std::memory_order_relaxed) || mutex_.is_wanted(); }
     void await_frames(Lead& lead);
     void sleep(Lead& lead, std::optional<TimePoint> deadline);
     static constinit thread_local OwnThread* own_thread_ [[gnu::tls_model("initial-exec")]];  // null: the program's
@@ -338,7 +334,6 @@ private:
     void take_place(Run& run);
     void give_place(Run& run);
     void make_way(Lead& lead);
-    void let_in_who_want() const;
     template <typename Done>
     bool lead_until(Lock& lock, Deadline deadline, const Done& done, Manner manner);
     template <typename Done>
@@ -522,8 +517,6 @@ private:
     std::atomic<std::uint32_t> node_count_{1};
 
     NodeLock mutex_;
-    std::atomic<int> wanting_{0};         // threads that want the lock: a busy leader lets go when it is not 0
-    std::atomic<unsigned> let_in_{0};     // of them, that have had it, ever
     std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
     Baton baton_;                         // who leads
     bool stopping_ = false;               // nothing new begins

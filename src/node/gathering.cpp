@@ -162,7 +162,7 @@ Gathering::Next Gathering::next(rove_here& here) {
     if (state_ == State::called) return Next::call;
     if (state_ == State::over || core_.is_inherited()) return Next::over;
     for (;;) {
-        core_.let_in_who_want();  // see NodeCore::make_way
+        core_.mutex_.let_in();
         {
             NodeCore::Hold hold(core_);
             const std::optional<Next> found = look(here);

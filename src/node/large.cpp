@@ -144,9 +144,9 @@ Status NodeCore::keep_apart(Lock& lock, LargeSend& sent) {
 
 // A payload that its peer takes as fast as it is sent would keep the lock until all of it is sent.
 void NodeCore::let_others(Lock& lock) {
-    if (wanting_.load(std::memory_order_relaxed) == 0) return;
+    if (!mutex_.is_wanted()) return;
     lock.unlock();
-    let_in_who_want();
+    mutex_.let_in();
     lock.lock();
 }
 

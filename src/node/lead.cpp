@@ -185,20 +185,12 @@ unsigned NodeCore::lead_step(Lead& lead, std::optional<TimePoint> deadline) {
     return handled;
 }
 
-// Without the lock: those who want it now, however many come after them.
-void NodeCore::let_in_who_want() const {
-    const auto wanting = static_cast<unsigned>(wanting_.load(std::memory_order_relaxed));
-    const unsigned before = let_in_.load(std::memory_order_relaxed);
-    while (wanting_.load(std::memory_order_relaxed) > 0 && let_in_.load(std::memory_order_relaxed) - before < wanting)
-        sched_yield();
-}
-
-// A std::mutex is not fair: without this a busy leader would keep everybody else out.
+// Without this a busy leader would keep everybody else out.
 void NodeCore::make_way(Lead& lead) {
-    if (wanting_.load(std::memory_order_relaxed) == 0) return;
+    if (!mutex_.is_wanted()) return;
     baton_.pause();
     lead.lock.unlock();
-    let_in_who_want();
+    mutex_.let_in();
     lead.lock.lock();
     (void)baton_.resume(lead.turn);
 }

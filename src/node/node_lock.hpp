@@ -1,10 +1,12 @@
 // The node's one lock. Short steps are taken under it, thousands of times between two that meet, so it is made for being
 // free: taking it is one exchange, and letting go of it a plain store, which does not wait for the stores before it. (A mutex's
 // release is a read-modify-write: after a frame has been written into the peer's memory it would wait until the line
-// is here.) Who finds it taken spins a little and yields then.
+// is here.) Who finds it taken spins a little, then yields, and at last sleeps for a moment at a time: a yield never gives the core to
+// a thread of lower priority, which may be the one that has the lock.
+//
+// It is not fair, as a std::mutex is not: a busy leader takes it again at once. So whoever else wants it says so (`lock_soon`), and the
+// leader lets them in between its steps.
 #pragma once
-
-#include <sched.h>
 
 #include <atomic>
 
@@ -18,15 +20,20 @@ public:
     [[nodiscard]] bool try_lock() { return !taken_.exchange(true, std::memory_order_acquire); }
     void unlock() { taken_.store(false, std::memory_order_release); }
 
+    // As lock(), in a way that a busy leader notices.
+    void lock_soon();
+    [[nodiscard]] bool is_wanted() const { return wanting_.load(std::memory_order_relaxed) > 0; }
+    // Without the lock: until those who want it now have had it, however many come after them. Not for long: one of them may get no core
+    // (an idle priority beside a busy thread, a debugger), and the node is everybody's.
+    void let_in();
+
 private:
-    void wait() {
-        constexpr unsigned kLooks = 100;
-        for (unsigned looks = 0;; ++looks) {
-            if (!taken_.load(std::memory_order_relaxed) && try_lock()) return;
-            if (looks >= kLooks) sched_yield();
-        }
-    }
+    void wait();
+
     alignas(64) std::atomic<bool> taken_{false};
+    alignas(64) std::atomic<unsigned> wanting_{0};  // threads that want it
+    std::atomic<unsigned> had_{0};                  // of them, that have had it, ever
+    std::atomic<unsigned> in_vain_at_{~0U};         // `had_` when they were last waited for in vain
 };
 
 }  // namespace rove
