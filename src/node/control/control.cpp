@@ -73,6 +73,8 @@ Result<std::string> Control::listen(const std::string& text) {
         ROVE_TRY(Address address, parse_address(text));
         ROVE_TRY(const auto endpoints, resolve(address));
         const auto& endpoint = endpoints.front();
+        std::optional<PathLock> path_lock;
+        if (address.is_unix()) path_lock.emplace(address.path);
         const AtPath found = address.is_unix() ? clear_path(address.path) : AtPath::nothing;
         if (found == AtPath::no_socket)
             return fail(ErrorCode::invalid, "cannot listen on {}: it is there and is no socket; choose another path",

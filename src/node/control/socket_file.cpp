@@ -1,5 +1,7 @@
 #include "node/control/socket_file.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -8,18 +10,34 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <thread>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
 
 namespace rove::control {
 namespace {
 
+constexpr auto kPathLockFor = std::chrono::seconds(1);
+constexpr auto kPathLockAgain = std::chrono::milliseconds(1);
+
 struct Files {
     // Held while a file is made or removed: whoever ends the process knows of each that there is.
     std::mutex mutex;
-    std::vector<std::string> paths;
+    struct Made {
+        std::string path;
+        dev_t device;
+        ino_t inode;
+        // Another process that took this one for dead may have made its own there.
+        void unlink() const {
+            struct stat facts{};
+            if (lstat(path.c_str(), &facts) == 0 && facts.st_dev == device && facts.st_ino == inode)
+                ::unlink(path.c_str());
+        }
+    };
+    std::vector<Made> made;
 };
 // Never destroyed: a program's globals may hold nodes.
 Files& all_files() {
@@ -55,29 +73,48 @@ AtPath clear_path(const std::string& path) {
     return AtPath::nothing;
 }
 
+PathLock::PathLock(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    directory_ = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const TimePoint until = Clock::now() + kPathLockFor;
+    while (directory_ >= 0 && flock(directory_, LOCK_EX | LOCK_NB) != 0 && Clock::now() < until)
+        std::this_thread::sleep_for(kPathLockAgain);
+}
+
+PathLock::~PathLock() {
+    if (directory_ >= 0) close(directory_);
+}
+
 void SocketFile::make(const std::string& path, const std::function<bool()>& bind) {
     Files& all = all_files();
     const std::lock_guard lock(all.mutex);
-    all.paths.push_back(path);  // first, because it may throw
-    if (bind())
+    all.made.push_back({.path = path});  // first, because it may throw
+    struct stat facts{};
+    if (bind() && lstat(path.c_str(), &facts) == 0) {
+        all.made.back().device = facts.st_dev;
+        all.made.back().inode = facts.st_ino;
         path_ = path;
-    else
-        all.paths.pop_back();
+    } else {
+        all.made.pop_back();
+    }
 }
 
 void SocketFile::remove() {
     if (path_.empty()) return;
     Files& all = all_files();
     const std::lock_guard lock(all.mutex);
-    unlink(path_.c_str());
-    all.paths.erase(std::find(all.paths.begin(), all.paths.end(), path_));
+    const auto mine =
+        std::find_if(all.made.begin(), all.made.end(), [this](const auto& each) { return each.path == path_; });
+    mine->unlink();
+    all.made.erase(mine);
     path_.clear();
 }
 
 void exit_without_socket_files(int status) {
     Files& all = all_files();
     const std::lock_guard lock(all.mutex);  // no other is made any more
-    for (const std::string& path : all.paths) unlink(path.c_str());
+    for (const Files::Made& each : all.made) each.unlink();
     _exit(status);
 }
 

@@ -14,6 +14,19 @@ namespace rove::control {
 enum class AtPath : std::uint8_t { nothing, listener, no_socket };
 [[nodiscard]] AtPath clear_path(const std::string& path);
 
+// Kept from the look at the path until somebody listens there: of several that begin at once, one after the other. It is a lock of the
+// directory, which leaves no file behind. Not waited for without end: anybody who may read the directory can take it.
+class PathLock {
+public:
+    explicit PathLock(const std::string& path);
+    PathLock(const PathLock&) = delete;
+    PathLock& operator=(const PathLock&) = delete;
+    ~PathLock();
+
+private:
+    int directory_;
+};
+
 class SocketFile {
 public:
     SocketFile() = default;
@@ -23,7 +36,7 @@ public:
 
     // Calls `bind`, which says whether it has made the file of that path.
     void make(const std::string& path, const std::function<bool()>& bind);
-    void remove();
+    void remove();  // not where another process has made its own there meanwhile
 
 private:
     std::string path_;  // empty: there is none
