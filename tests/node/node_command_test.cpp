@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -55,7 +56,7 @@ sockaddr_un address_of(const std::string& path) {
 // A `rove node` that may never listen.
 class Starting {
 public:
-    explicit Starting(const std::vector<std::string>& options) : output_(path_of("starting")) {
+    explicit Starting(const std::vector<std::string>& options, int error = -1) : output_(path_of("starting")) {
         std::vector<std::string> words{rove(), "node"};
         words.insert(words.end(), options.begin(), options.end());
         std::vector<char*> arguments;
@@ -66,7 +67,7 @@ public:
         prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves nothing behind
         const int out = open(output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
         dup2(out, 1);
-        dup2(out, 2);
+        dup2(error >= 0 ? error : out, 2);
         execv(arguments[0], arguments.data());
         _exit(127);
     }
@@ -108,6 +109,47 @@ TEST(NodeCommand, EndsAtASignalWhileAPackagesConstructorNeverReturns) {
     node.signal(SIGTERM);
     EXPECT_EQ(node.ended_within(seconds(20)), 0) << node.output();
     EXPECT_TRUE(node.says("the node ends before it has started")) << node.output();
+}
+
+TEST(NodeCommand, EndsInTimeWhereNobodyReadsWhatItSays) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const Descriptor read_end(ends[0]), write_end(ends[1]);
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    const std::string page(4096, '.');
+    while (write(ends[1], page.data(), page.size()) > 0) continue;
+    fcntl(ends[1], F_SETFL, 0);
+    Starting node({"--listen", "127.0.0.1:0", "--grace", "60"}, write_end.get());
+    ASSERT_TRUE(soon([&] { return node.says("listening"); })) << node.output();
+    node.signal(SIGTERM);
+    EXPECT_EQ(node.ended_within(seconds(30)), 0);
+}
+
+// From the look at the path until somebody listens there: otherwise each of several takes the others' sockets for some that were left.
+TEST(NodeCommand, NodesLookAtOnePathOneAfterTheOther) {
+    const fs::path folder = path_of("same");
+    fs::create_directory(folder);
+    const std::string path = folder / "node";
+    const auto listens = [&path] { return std::make_unique<Node>(NodeOptions{.listen = "unix:" + path}); };
+    const Descriptor another(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_EQ(flock(another.get(), LOCK_EX), 0);
+    std::future<std::unique_ptr<Node>> made = std::async(std::launch::async, listens);
+    EXPECT_EQ(made.wait_for(milliseconds(200)), std::future_status::timeout);
+    EXPECT_FALSE(fs::exists(path));
+    flock(another.get(), LOCK_UN);
+    made.get().reset();
+    ASSERT_EQ(flock(another.get(), LOCK_EX), 0);
+    listens();  // not for ever: anybody who may read the folder can do that
+}
+
+// Another one, which took this one for dead, listens at its path by now.
+TEST(NodeCommand, LeavesTheSocketFileOfAnotherOne) {
+    const std::string path = path_of("taken_over");
+    auto first = std::make_unique<Node>(NodeOptions{.listen = "unix:" + path});
+    fs::remove(path);
+    const Node second(NodeOptions{.listen = "unix:" + path});
+    first.reset();
+    EXPECT_TRUE(fs::exists(path));
 }
 
 TEST(NodeCommand, EndsAtASignalWhileItJoinsANodeThatDoesNotAnswer) {

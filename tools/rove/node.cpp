@@ -16,6 +16,7 @@
 #include "commands.hpp"
 #include "end_signals.hpp"
 #include "freed_memory.hpp"
+#include "node/log.hpp"
 #include "node/options.hpp"
 
 namespace rove::tools {
@@ -41,7 +42,8 @@ bool serve(const Arguments& arguments, EndSignals& signals) {
     std::optional<int> signal;
     FreedMemory freed;
     while (!(signal = signals.wait_for(kFreedLook))) freed.look();
-    std::fprintf(stderr, "rove: %s: node %u finishes what runs and leaves\n", strsignal(*signal), node.id());
+    log().info("node {}: {}; it finishes what runs and leaves", node.id(),
+               strsignal(*signal));  // which never waits for a reader
     return told;
 }
 
