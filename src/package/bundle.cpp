@@ -69,14 +69,18 @@ static std::string function_in(std::string name) {
     const std::string_view prefix = "rove::Fn<";
     if (!name.starts_with(prefix)) return name;
     name = name.substr(prefix.size(), name.size() - prefix.size() - 1);
-    const std::size_t begin = name.find_first_not_of("&(");
-    if (begin == std::string::npos) return name;
+    constexpr std::string_view kUnnamed = "(anonymous namespace)";
+    std::size_t begin = 0;
+    while (begin < name.size() && (name[begin] == '&' || name[begin] == '(') &&
+           name.compare(begin, kUnnamed.size(), kUnnamed) != 0)
+        ++begin;
+    if (begin == name.size()) return name;
     name.erase(0, begin);
     int angles = 0;
     for (std::size_t i = 0; i < name.size(); ++i) {
         if (name[i] == '<') ++angles;
         if (name[i] == '>') --angles;
-        if (name[i] == '(' && angles == 0 && i > 0 && name.compare(i, 21, "(anonymous namespace)") != 0)
+        if (name[i] == '(' && angles == 0 && i > 0 && name.compare(i, kUnnamed.size(), kUnnamed) != 0)
             return name.substr(0, i);
     }
     while (!name.empty() && name.back() == ')') name.pop_back();

@@ -17,6 +17,7 @@
 #include "bytes.hpp"
 #include "process.hpp"
 #include "rove/rove.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 namespace {
@@ -265,7 +266,18 @@ TEST(Trouble, GarbageOnTheControlConnectionEndsItAndHurtsNobody) {
         ::close(socket);
         EXPECT_EQ(text(peer.call(basics.entry("echo"), bytes("fine")).get()), "fine");
     }
-    EXPECT_NE(server.log().find("a meeting failed"), std::string::npos);
+    EXPECT_NE(server.log().find("a meeting with pid " + std::to_string(getpid()) + " failed"), std::string::npos)
+        << server.log();
+}
+
+TEST(Trouble, MembersThatMeetTwiceAreNoFailure) {
+    const NodeProcess first;
+    NodeOptions joining{.listen = "127.0.0.1:0", .join = first.address()};
+    Node second(joining);
+    const NodeProcess third({"--join", first.address()});  // which meets the second
+    ASSERT_TRUE(soon([&second] { return second.node_count() == 3; }));
+    EXPECT_EQ(second.connect(third.address()).node(), 2U);
+    EXPECT_EQ(third.log().find("failed"), std::string::npos) << third.log();
 }
 
 // Another user of this machine must not run code as us, whichever way they come.

@@ -61,6 +61,9 @@ TEST(Bundle, KeysAreThoseOfTheCode) {
     EXPECT_EQ(Bundle::file_of("/z.cpp"), "/z.cpp");
     EXPECT_EQ(Bundle::name_of("rove::Fn<&(square(int))>"), "square");
     EXPECT_EQ(Bundle::name_of("rove::Fn<&(a::largest<int>(std::vector<int> const&))>"), "a::largest<int>");
+    EXPECT_EQ(Bundle::name_of("rove::Fn<&((anonymous namespace)::hidden(int))>"), "(anonymous namespace)::hidden");
+    EXPECT_EQ(Bundle::name_of("rove::Fn<&(a::(anonymous namespace)::hidden(int))>"),
+              "a::(anonymous namespace)::hidden");
     EXPECT_EQ(Bundle::name_of("main::$_0"), "main::$_0");
     const std::string longest(5000, 'x');
     EXPECT_TRUE(Bundle::name_of("rove::Fn<&(a::f<" + longest + ">(int))>").starts_with("a::f<xxx"));

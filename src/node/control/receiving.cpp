@@ -51,6 +51,8 @@ private:
 asio::awaitable<void> Control::receive_one(std::shared_ptr<Channel> channel) {
     Strangers::Place stranger(strangers_, channel);
     Guest guest{.channel = channel, .mine = {}, .theirs = {}};
+    std::string from = channel->remote_endpoint();
+    if (from == "unix") from = channel->origin();
     Status met;
     try {
         met = co_await welcome(guest, stranger);
@@ -58,7 +60,11 @@ asio::awaitable<void> Control::receive_one(std::shared_ptr<Channel> channel) {
         met = fail(ErrorCode::overloaded, "memory ran out");
     }
     if (met) co_return;
-    complaints_.say(core_.name(), fmt::format("a meeting failed: {}", met.error().message()));
+    const std::string failed = fmt::format("a meeting with {} failed: {}", from, met.error().message());
+    if (guest.reason == Goodbye::Reason::linked)  // nothing has: two members have met each other at once
+        log().debug("{}: {}", core_.name(), failed);
+    else
+        complaints_.say(core_.name(), failed);
     channel->close(Goodbye{.reason = guest.reason, .code = met.error().code(), .text = met.error().message()});
 }
 
