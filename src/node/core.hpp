@@ -351,7 +351,7 @@ private:
     void tell_of_last_ends(OwnThread& self);
     [[nodiscard]] bool is_beneath_here(const Run& run) const;
     unsigned end_late_calls();
-    void step_aside();
+    bool step_aside();
     void look_once(Lock& lock);
     [[nodiscard]] bool has_ended(CallTable::Id id);
     [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into);

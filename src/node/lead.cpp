@@ -131,12 +131,14 @@ bool NodeCore::is_deep() {
 }
 
 // Before a thread waits in a function or in what tell_of_ends() called: it leads no more, and can lead again while it waits. To
-// the function it is as if it ran long. Whoever calls this sees to it that somebody leads: see lead_until, look_once and keep_thread.
-void NodeCore::step_aside() {
-    if (!runs_as_leader()) return;
+// the function it is as if it ran long. True: nobody has been told of it, and whoever calls this sees to it that somebody leads: see
+// lead_until, look_once and keep_thread.
+bool NodeCore::step_aside() {
+    if (!runs_as_leader()) return false;
     running_->begun = Clock::now();
     set_aside(*running_);
     baton_.hand_over();
+    return true;
 }
 
 // For a thread that asks whether its call has ended and does not wait. Outside of functions nothing need be done for it: the node's

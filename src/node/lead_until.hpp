@@ -17,7 +17,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
         if (!ending_ && !manner.quiet && !manner.holds_back && manner.turn == nullptr) look_once(lock);
         return done();
     }
-    step_aside();
+    bool untold = step_aside();
     const InUserCode here = in_user_code_.core == this ? in_user_code_ : InUserCode{};
     bool quiet =
         manner.quiet || no_nesting_ > 0 || (own_threads_ > 1 && (is_deep() || has_less_stack_than(kStackReserveBytes)));
@@ -50,6 +50,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
         if (baton_.is_free(quiet)) {
             if (std::exchange(watches, false)) tell(baton_.end_watch_waiting());
             take_lead(lead);
+            untold = false;
             while (!lost(lead) && !(is_done = done()) && !late() && !(may_nest && stacked.holds_up()))
                 lead_step(lead, deadline);
             if (!lost(lead)) give_lead(lead);
@@ -57,6 +58,7 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
             continue;
         }
         tell(baton_.await(quiet));
+        untold = false;
         watches = options_.threads > 1 && baton_.watches_waiting(watches);
         if (const Deadline until = watches ? next_look(deadline) : deadline)
             changed_.wait_until(lock, *until);
@@ -66,7 +68,8 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
         if (watches) watch_waiting(seen);
     }
     if (watches) tell(baton_.end_watch_waiting());
-    tell(baton_.end_wait());
+    tell(untold ? baton_.leave_to_others()
+                : baton_.end_wait());  // room may come between two looks: then it has not waited at all
     if (unnested) --unnested_waits_;
     nested_ -= here.core != nullptr ? 1 : 0;
     if (run_waits) take_place(*here.run);

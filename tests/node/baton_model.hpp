@@ -51,6 +51,7 @@ struct Frame {
     bool quiet = false;        // lead_until
     bool timed = false;        // lead_until
     bool is_late = false;      // lead_until: the time is over
+    bool untold = false;       // lead_until: it has handed the lead over, and nobody knows
     bool rests = false;        // lead_step: it may idle
     bool handled = false;      // lead_step
     bool watches = false;      // own_loop, lead_until; standby: it looks now and then
@@ -319,15 +320,21 @@ private:
     // ---- NodeCore::lead_until
     void lead_until(Frame& frame) {
         Baton& baton = w_.baton;
-        const auto done = [&] { return w_.replies[frame.what] == Reply::ended; };
+        const auto is_done = [&] { return w_.replies[frame.what] == Reply::ended; };
+        const auto done = [&] {
+            const bool comes = scene_.is_room && frame.what >= kFirstOfCalls &&
+                               (w_.replies[frame.what] == Reply::arrived || can_arrive(frame.what));
+            if (comes && choices_.choose(2) == 1) w_.replies[frame.what] = Reply::ended;
+            return is_done();
+        };
         const auto late = [&] {
             frame.is_late = frame.is_late || (frame.timed && choices_.choose(2) == 1);
             return w_.ending || frame.is_late;
         };
         switch (frame.at) {
             case 0:
-                if (done() || w_.ending) return pop();
-                step_aside();
+                if (is_done() || w_.ending) return pop();  // room may come between this look and the next one
+                frame.untold = step_aside();
                 if (handed_over() && w_.long_runs-- >= scene_.long_runs_max) wake_leader();
                 if (frame.quiet) replace_thread();
                 frame.turn = {.own = false, .quiet = frame.quiet};
@@ -337,17 +344,19 @@ private:
             case 1:
                 if (done() || late()) {
                     if (std::exchange(frame.watches, false)) tell(baton.end_watch_waiting());
-                    tell(baton.end_wait());
+                    tell(frame.untold ? baton.leave_to_others() : baton.end_wait());
                     if (handed_over()) ++w_.long_runs;
                     return pop();
                 }
                 if (baton.is_free(frame.quiet)) {
                     if (std::exchange(frame.watches, false)) tell(baton.end_watch_waiting());
                     take(frame.turn);
+                    frame.untold = false;
                     frame.at = 2;
                     return;
                 }
                 tell(baton.await(frame.quiet));
+                frame.untold = false;
                 frame.watches = scene_.takes_over && baton.watches_waiting(frame.watches);
                 frame.at = 3;
                 return block(Place::waits);
@@ -510,11 +519,12 @@ private:
         const Frame* run = innermost_function(me());
         return run != nullptr && run->handed_over;
     }
-    void step_aside() {
+    bool step_aside() {
         const Frame* run = innermost_function(me());
-        if (run == nullptr || w_.baton.lost(run->term) || w_.running < 0) return;
+        if (run == nullptr || w_.baton.lost(run->term) || w_.running < 0) return false;
         set_aside();
         w_.baton.hand_over();
+        return true;
     }
     void set_aside() {
         Frame* run = innermost_function(w_.threads[static_cast<std::size_t>(w_.running)]);

@@ -28,14 +28,16 @@ struct Call {
 };
 struct Scene {
     const char* name;
-    int own = 0;                      // threads of the node's own that run functions
-    bool stands_by = false;           // and one that does not
-    int in_place = 0;                 // of `own`: made in place of those that wait quietly, and not before
-    int long_runs_max = 1;            // NodeOptions::threads
-    bool takes_over = true;           // NodeOptions::threads > 1
-    std::vector<Op> users{};          // one thread each
-    std::vector<Call> calls{};        // that arrive here, in this order
-    int reply_needs = -1;             // every reply comes after this call has been run: the peer calls back
+    int own = 0;                // threads of the node's own that run functions
+    bool stands_by = false;     // and one that does not
+    int in_place = 0;           // of `own`: made in place of those that wait quietly, and not before
+    int long_runs_max = 1;      // NodeOptions::threads
+    bool takes_over = true;     // NodeOptions::threads > 1
+    std::vector<Op> users{};    // one thread each
+    std::vector<Call> calls{};  // that arrive here, in this order
+    int reply_needs = -1;       // every reply comes after this call has been run: the peer calls back
+    bool is_room =
+        false;  // what functions wait for is room: they see themselves that it is there, also between two looks
     bool last_answers_first = false;  // the last call's end is the reply that the first one's function waits for
     bool shut_down = false;
     [[nodiscard]] int owned() const { return own + (stands_by ? 1 : 0); }

@@ -44,9 +44,10 @@ std::string key_of(const World& w) {
         for (int i = 0; i < thread.depth; ++i) {
             const Frame& f = thread.stack[static_cast<std::size_t>(i)];
             const bool leads = f.turn.term != 0 && !w.baton.lost(f.turn);
-            put(f.kind, f.at, f.what, f.quiet, f.timed, f.is_late, f.rests, f.handled, f.watches, f.handed_over,
-                f.replaced, f.kind == Kind::function && !w.baton.lost(f.term), leads, leads && f.turn.for_long,
-                leads && f.turn.runs == BatonView::runs(w.baton), leads && w.baton.may_sleep(f.turn));
+            put(f.kind, f.at, f.what, f.quiet, f.timed, f.is_late, f.untold, f.rests, f.handled, f.watches,
+                f.handed_over, f.replaced, f.kind == Kind::function && !w.baton.lost(f.term), leads,
+                leads && f.turn.for_long, leads && f.turn.runs == BatonView::runs(w.baton),
+                leads && w.baton.may_sleep(f.turn));
             if (f.watches)
                 put(f.seen.run == 0                          ? 0
                     : f.seen.run == BatonView::runs(w.baton) ? 1
@@ -324,6 +325,18 @@ const std::vector<Scene> kScenes = {
      .long_runs_max = 2,
      .calls = {kWaitsQuietly, kWaitsQuietly, kShort},
      .reply_needs = 2},
+    {.name = "a function waits for room",
+     .own = 2,
+     .long_runs_max = 2,
+     .users = {Op::wait},
+     .calls = {kWaits, kShort},
+     .is_room = true},
+    {.name = "a function waits for room, one own thread",
+     .own = 1,
+     .takes_over = false,
+     .users = {Op::wait, Op::wait_quietly},
+     .calls = {kWaits},
+     .is_room = true},
     {.name = "a function waits for another one's end",
      .own = 3,
      .long_runs_max = 2,
