@@ -68,8 +68,9 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
         if (watches) watch_waiting(seen);
     }
     if (watches) tell(baton_.end_watch_waiting());
-    tell(untold ? baton_.leave_to_others()
-                : baton_.end_wait());  // room may come between two looks: then it has not waited at all
+    // Room may come between two looks: then it has not waited at all, and nobody knows that the lead is free.
+    if (untold) tell(baton_.leave_to_others());
+    tell(baton_.end_wait());
     if (unnested) --unnested_waits_;
     nested_ -= here.core != nullptr ? 1 : 0;
     if (run_waits) take_place(*here.run);

@@ -344,7 +344,8 @@ private:
             case 1:
                 if (done() || late()) {
                     if (std::exchange(frame.watches, false)) tell(baton.end_watch_waiting());
-                    tell(frame.untold ? baton.leave_to_others() : baton.end_wait());
+                    if (frame.untold) tell(baton.leave_to_others());
+                    tell(baton.end_wait());
                     if (handed_over()) ++w_.long_runs;
                     return pop();
                 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "node/core.hpp"
+#include "node/lead_until.hpp"
 
 namespace rove {
 
@@ -23,6 +24,12 @@ struct CoreView {
         for (unsigned i = 0; i < waits; ++i) unnested += core.stops_nesting() ? 1 : 0;
         core.unnested_waits_ -= unnested;
         return {unnested, core.threads_.size() - threads};
+    }
+    // As a function waits for room that comes between two looks.
+    static void wait_for_what_comes_at_once(NodeCore& core) {
+        NodeCore::Hold hold(core);
+        int looks = 0;
+        (void)core.lead_until(hold.lock(), std::nullopt, [&looks] { return ++looks > 1; });
     }
     // Whether a thread leads, and how many others wait; how many of these are quiet.
     static bool has_lead(NodeCore& core, int waiting, int quiet) {

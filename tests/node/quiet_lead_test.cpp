@@ -4,6 +4,7 @@
 
 #include "../api/nodes.hpp"
 #include "core_view.hpp"
+#include "node/here.hpp"
 #include "node/offload.hpp"
 #include "soon.hpp"
 
@@ -100,6 +101,36 @@ TEST(QuietLead, RunsNothingWhereItOnlyAsks) {
         (void)client.poll();
         return runs_here.load();
     }));
+}
+
+void wait_until_told() {
+    (void)soon([] { return may_end.load(); });
+}
+// A thread waits for the lead by then.
+void wait_for_what_comes_at_once(Here& here) {
+    NodeCore& core = *here.raw()->core;
+    holds = true;
+    EXPECT_TRUE(soon([&core] { return CoreView::has_lead(core, 1, 0); }));
+    CoreView::wait_for_what_comes_at_once(core);
+}
+
+// A function that was to wait hands the lead over, and need not wait any more when it looks again.
+TEST(QuietLead, IsNotLostByWhoNeedNotWaitAfterAll) {
+    (void)scratch();
+    NodeOptions serves{.listen = "127.0.0.1:0", .threads = 1};  // nobody takes the lead from a function
+    Node server(serves);
+    const Node other(NodeOptions{.listen = "127.0.0.1:0"});
+    const Peer to_other = server.connect(other.address());
+    Node client;
+    const Peer peer = client.connect(server.address());
+    holds = may_end = false;
+    Call<void> waits_at_once = peer.async(fn<wait_for_what_comes_at_once>);
+    (void)soon([] { return holds.load(); });
+    std::thread waits([&] { to_other.sync(fn<wait_until_told>); });
+    waits_at_once.get();
+    EXPECT_NO_THROW(peer.sync(within(10s), fn<nothing>));
+    may_end = true;
+    waits.join();
 }
 
 }  // namespace
