@@ -1,5 +1,7 @@
 #include "node/here.hpp"
 
+#include <pthread.h>
+
 #include "node/core.hpp"
 #include "node/log.hpp"
 #include "rove/edge.h"
@@ -12,6 +14,12 @@ namespace {
 
 [[noreturn]] void end_thread_of_c(int result) {
     rove::NodeCore::exit_thread(reinterpret_cast<void*>(static_cast<std::intptr_t>(result)));  // as the C library does
+}
+
+// The thread that runs a function is not its own to let go of: whose it is waits for its end.
+int detach_thread(pthread_t thread) {
+    if (rove::NodeCore::is_in_function() && pthread_equal(thread, pthread_self()) != 0) return 0;
+    return pthread_detach(thread);
 }
 
 Bytes bytes_of(const void* data, std::size_t size) {
@@ -183,7 +191,9 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("rove_pending_drop", &rove_pending_drop),
             symbol("rove_drive", &rove_drive),
             symbol("pthread_exit", &rove::NodeCore::exit_thread),
-            symbol("thrd_exit", &end_thread_of_c)};
+            symbol("thrd_exit", &end_thread_of_c),
+            symbol("pthread_detach", &detach_thread),
+            symbol("thrd_detach", &detach_thread)};  // thrd_t is pthread_t here, and thrd_success 0
 }
 
 }  // namespace rove

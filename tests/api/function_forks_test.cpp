@@ -381,6 +381,24 @@ TEST(FunctionForks, AFunctionInCThatEndsItsThreadFailsAndTheNodeGoesOn) {
     }
 }
 
+// Whoever has made the thread waits for its end.
+TEST(FunctionForks, AFunctionThatDetachesItsThreadHasNoEffectOnTheNode) {
+    (void)scratch();
+    const Package package = Package::open(test::package("ends_thread.c"));
+    NodeProcess node({"--threads", "2"});
+    {
+        Node client;
+        const Peer peer = client.connect(node.address());
+        for (int i = 0; i < 10; ++i) {
+            const auto result = peer.call(package.entry("detach_thread")).get();
+            ASSERT_EQ(result.size(), 2 * sizeof(int));
+            EXPECT_TRUE(std::ranges::all_of(result, [](std::byte each) { return each == std::byte{0}; }));
+        }
+    }
+    node.signal(SIGTERM);
+    EXPECT_EQ(node.wait(), 0) << node.log();
+}
+
 // A thread that is to end does so at the next of many calls into the C library, which would be in the node's own code.
 TEST(FunctionForks, AFunctionInCThatIsCancelledGoesOn) {
     (void)scratch();

@@ -23,6 +23,12 @@ static int give_seven(void* nothing) {
     thrd_exit(7);
 }
 
+ROVE_ENTRY void detach_thread(rove_here* here, const void* payload, size_t size) {
+    (void)payload, (void)size;
+    int result[2] = {pthread_detach(pthread_self()), thrd_detach(thrd_current())};
+    rove_reply(here, result, sizeof result);
+}
+
 // What a thread of its own gives back.
 ROVE_ENTRY void result_of_thread(rove_here* here, const void* payload, size_t size) {
     (void)payload, (void)size;
