@@ -104,7 +104,7 @@ private:
 };
 
 // memcpy, with the sizes that small payloads have done in place.
-inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
+[[gnu::always_inline]] inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
     const auto both_ends = [&]<std::size_t kPart>() {
         std::memcpy(to, from, kPart);
         std::memcpy(to + size - kPart, from + size - kPart, kPart);

@@ -78,7 +78,19 @@ std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const Outgo
     return id;
 }
 
+// As nearly all are sent; nothing is set up here for those that are not.
 Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing) {
+    const bool plain = outgoing.payload.is_whole() && outgoing.payload.size() <= wire::kPayloadBytesMax &&
+                       outgoing.sending != Sending::always_inlined && !outgoing.deadline;
+    if (plain) {
+        const Hold hold(*this);
+        if (const auto sent = send_at_once(*peer, outgoing)) return *sent;
+    }
+    return call_any(peer, outgoing);
+}
+
+[[gnu::noinline]] Result<CallTable::Id> NodeCore::call_any(const std::shared_ptr<PeerState>& peer,
+                                                           const Outgoing& outgoing) {
     if (outgoing.payload.size() > wire::kMessageBytesMax)
         return tl::unexpected<Error>(too_large_in_parts(outgoing.callee.name, outgoing.payload.size()));
     if (!outgoing.payload.is_whole() && outgoing.payload.size() <= wire::kPayloadBytesMax) {

@@ -74,34 +74,22 @@ Result<CallTable::Id> CallTable::begin(PeerState* peer) {
     return Id{index, begun.generation};
 }
 
-CallSlot* CallTable::find(Id id) {
-    if (id.slot >= chunks_.size() * kChunk) return nullptr;
-    CallSlot& found = slot(id.slot);
-    return found.generation == id.generation ? &found : nullptr;
-}
-
-CallSlot* CallTable::flying(Id id) {
-    CallSlot* found = find(id);
-    return found != nullptr && found->state == CallSlot::State::flying ? found : nullptr;
-}
-
-void CallTable::release(Id id) {
-    CallSlot* found = find(id);
-    if (found == nullptr || found->state == CallSlot::State::free) return;
-    found->state = CallSlot::State::free;
-    ++found->generation;
-    found->small_bytes_ = 0;
-    gathered_bytes_ -= std::exchange(found->room_, 0);
-    found->gathered_ = found->gathering_ = 0;
-    if (found->parts_.size() > 0) found->parts_ = {};
-    found->in_sink_ = false;
-    found->sink = nullptr;
-    found->notify = nullptr;
-    found->brings_memory = false;
-    if (std::exchange(found->timed_, false)) timers_.erase(found->timer_);
-    if (!found->large_.empty()) found->large_ = {};
-    if (found->error_) found->error_.reset();
-    free_.push_back(id.slot);
+void CallTable::release(CallSlot& slot) {
+    if (slot.state == CallSlot::State::free) return;
+    slot.state = CallSlot::State::free;
+    ++slot.generation;
+    slot.small_bytes_ = 0;
+    gathered_bytes_ -= std::exchange(slot.room_, 0);
+    slot.gathered_ = slot.gathering_ = 0;
+    if (slot.parts_.size() > 0) slot.parts_ = {};
+    slot.in_sink_ = false;
+    slot.sink = nullptr;
+    slot.notify = nullptr;
+    slot.brings_memory = false;
+    if (std::exchange(slot.timed_, false)) timers_.erase(slot.timer_);
+    if (!slot.large_.empty()) slot.large_ = {};
+    if (slot.error_) slot.error_.reset();
+    free_.push_back(slot.index);
 }
 
 CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {

@@ -112,9 +112,19 @@ public:
     using Id = CallId;
     [[nodiscard]] Result<Id> begin(PeerState* peer);  // overloaded: kCallsMax in flight
     // The flying slot a reply belongs to, or null: ended, or of an older generation.
-    [[nodiscard]] CallSlot* flying(Id id);
-    [[nodiscard]] CallSlot* find(Id id);
-    void release(Id id);
+    [[nodiscard]] CallSlot* flying(Id id) {
+        CallSlot* const found = find(id);
+        return found != nullptr && found->state == CallSlot::State::flying ? found : nullptr;
+    }
+    [[nodiscard]] CallSlot* find(Id id) {
+        if (id.slot >= chunks_.size() * kChunk) return nullptr;
+        CallSlot& found = slot(id.slot);
+        return found.generation == id.generation ? &found : nullptr;
+    }
+    void release(CallSlot& slot);
+    void release(Id id) {
+        if (CallSlot* const found = find(id)) release(*found);
+    }
     // No call begins any more: cancelled.
     void close() { closed_ = true; }
     [[nodiscard]] std::size_t used() const { return chunks_.size() * kChunk - free_.size(); }

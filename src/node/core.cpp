@@ -297,13 +297,16 @@ bool NodeCore::has_ended(CallTable::Id id) {
 void NodeCore::forget(CallTable::Id id) {
     Afterwards afterwards;
     Hold hold(*this);
-    afterwards = free_slot(id);
+    free_slot(id, afterwards);
 }
 
-NodeCore::Afterwards NodeCore::free_slot(CallTable::Id id) {
-    if (CallSlot* const slot = calls_.find(id); slot != nullptr && slot->brings_memory) leave_memory(*slot);
-    calls_.release(id);
-    return {last_use(), TrimAtEnd(spare_memory_)};
+void NodeCore::free_slot(CallTable::Id id, Afterwards& afterwards) {
+    if (CallSlot* const slot = calls_.find(id)) {
+        if (slot->brings_memory) leave_memory(*slot);
+        calls_.release(*slot);
+    }
+    if (self_) afterwards.last = last_use();
+    if (spare_memory_->is_over()) afterwards.memory = TrimAtEnd(spare_memory_);
 }
 
 std::shared_ptr<NodeCore> NodeCore::last_use() {

@@ -289,11 +289,10 @@ private:
     void take_lead(Lead& lead);
     void give_lead(Lead& lead);
     [[nodiscard]] bool lost(const Lead& lead) const { return baton_.lost(lead.turn); }
-    void tell(Baton::Tell whom) {
-        if (whom.waiting) changed_.notify_all();
-        if (whom.follower) followers_changed_.notify_one();
-        if (whom.sleeper) sleeper_.kick();
+    [[gnu::always_inline]] void tell(Baton::Tell whom) {  // mostly nobody
+        if (whom.waiting || whom.follower || whom.sleeper) tell_all_of(whom);
     }
+    void tell_all_of(Baton::Tell whom);
     void tell_waiting() { tell(baton_.tell_change()); }
     // This thread is in the function that the leader runs.
     [[nodiscard]] bool runs_as_leader() const {
@@ -358,8 +357,9 @@ private:
     struct Afterwards {                  // what is left to be done without the lock when a slot is free
         std::shared_ptr<NodeCore> last;  // this node itself, where that was the last call that it had stayed for
         TrimAtEnd memory;
+        [[gnu::always_inline]] ~Afterwards() {}  // each call has one
     };
-    [[nodiscard]] Afterwards free_slot(CallTable::Id id);
+    void free_slot(CallTable::Id id, Afterwards& afterwards);
     void leave_memory(CallSlot& slot) noexcept;
     void on_late_reply(PeerState* from, const wire::Frame& frame);
     void free_memory(PeerState& peer, Bytes place);
@@ -476,6 +476,7 @@ private:
         return call;
     }
     void limit_sent(CallTable::Id call, TimePoint deadline);
+    [[nodiscard]] Result<CallTable::Id> call_any(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
     [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const Outgoing& outgoing);
     [[nodiscard]] Result<CallTable::Id> call_whole(const std::shared_ptr<PeerState>& peer, Lock& lock,
                                                    const Outgoing& outgoing, const wire::Staged* staged);

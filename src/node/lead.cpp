@@ -55,6 +55,12 @@ void NodeCore::take_lead(Lead& lead) {
     lead.watch = std::exchange(spare_watch_, {});
 }
 
+void NodeCore::tell_all_of(Baton::Tell whom) {
+    if (whom.waiting) changed_.notify_all();
+    if (whom.follower) followers_changed_.notify_one();
+    if (whom.sleeper) sleeper_.kick();
+}
+
 void NodeCore::give_lead(Lead& lead) {
     spare_watch_ = std::move(lead.watch);
     tell(baton_.give(lead.turn));

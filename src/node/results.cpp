@@ -37,7 +37,7 @@ Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte>
     Afterwards afterwards;
     Hold hold(*this);
     if (const auto size = finish_at_once(hold.lock(), id, into)) {
-        afterwards = free_slot(id);
+        free_slot(id, afterwards);
         return *size;
     }
     wait_into(hold.lock(), id, sink);
@@ -49,7 +49,7 @@ Result<std::size_t> NodeCore::finish_into(CallTable::Id id, std::span<std::byte>
         size = fail(ErrorCode::invalid, "a result of {} bytes does not fit into {}", *size, into.size());
     else if (*size > 0 && !slot->in_sink())
         std::memcpy(into.data(), slot->data().data(), *size);
-    afterwards = free_slot(id);
+    free_slot(id, afterwards);
     return size;
 }
 
@@ -60,11 +60,11 @@ Result<CallEnd> NodeCore::finish(CallTable::Id id) {
     ROVE_TRY(CallSlot* const slot, ended_slot(id));
     if (slot->error()) {
         Error error = *slot->error();
-        afterwards = free_slot(id);
+        free_slot(id, afterwards);
         return tl::unexpected<Error>(std::move(error));
     }
     CallEnd end = slot->take();
-    afterwards = free_slot(id);
+    free_slot(id, afterwards);
     return end;
 }
 
