@@ -120,7 +120,7 @@ struct NodeOptions {
     // How long the end of a node may take. Functions that wait for calls are told so (`cancelled`) after four fifths of it; one that
     // has not returned by then is left to itself, in a thread that nobody waits for.
     std::chrono::milliseconds grace{5000};
-    // How long connect() and a join may take.
+    // How long connect() and a join may take, and the name in `listen` to be resolved.
     std::chrono::milliseconds connect_timeout{5000};
 };
 

@@ -254,15 +254,26 @@ TEST(Opening, AnAddressWhereNobodyAcceptsIsGivenUp) {
     }
 }
 
+// For connect(), for a join and for a node's own address.
 TEST(Opening, ANameThatIsNotResolvedIsGivenUp) {
+    const std::string slow = "slow.example:7400";
     NodeOptions impatient = options();
     impatient.connect_timeout = 200ms;
     Node client(impatient);
-    const auto begin = std::chrono::steady_clock::now();
-    const Error error = error_of([&] { (void)client.connect("slow.example:7400"); });
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
-    EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.message();
-    EXPECT_NE(error.message().find("'slow.example' was not resolved"), std::string::npos) << error.message();
+    NodeOptions joins = impatient;
+    joins.listen = "unix:" + (scratch() / "joins_slowly.sock").string();
+    joins.join = slow;
+    NodeOptions listens = impatient;
+    listens.listen = slow;
+    const std::function<void()> ways[] = {[&] { (void)client.connect(slow); }, [&] { const Node node(joins); },
+                                          [&] { const Node node(listens); }};
+    for (const auto& way : ways) {
+        const auto begin = std::chrono::steady_clock::now();
+        const Error error = error_of(way);
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+        EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.message();
+        EXPECT_NE(error.message().find("'slow.example' was not resolved"), std::string::npos) << error.message();
+    }
 }
 
 // A node that drops connections is tried again, in the time that was given for all.

@@ -71,7 +71,7 @@ Result<std::string> Control::listen(const std::string& text) {
     if (text.empty()) return std::string();
     return without_exceptions("cannot listen on " + text, [&]() -> Result<std::string> {
         ROVE_TRY(Address address, parse_address(text));
-        ROVE_TRY(const auto endpoints, resolve(address));
+        ROVE_TRY(const auto endpoints, resolve_until(address, Clock::now() + core_.options().connect_timeout));
         const auto& endpoint = endpoints.front();
         std::optional<PathLock> path_lock;
         if (address.is_unix()) path_lock.emplace(address.path);
@@ -229,7 +229,7 @@ Result<std::shared_ptr<PeerState>> Control::run_and_wait(asio::awaitable<Result<
 Status Control::join(const std::string& address) {
     return without_exceptions("joining the node at " + address, [&]() -> Status {
         ROVE_TRY(const Address parsed, parse_address(address));
-        ROVE_TRY(Endpoints endpoints, resolve(parsed));
+        ROVE_TRY(Endpoints endpoints, resolve_until(parsed, Clock::now() + core_.options().connect_timeout));
         ROVE_CHECK(run_and_wait(join_all(address, std::move(endpoints)), std::nullopt));
         return {};
     });
