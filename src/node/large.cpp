@@ -42,6 +42,19 @@ struct NodeCore::LargeSend {
 Result<CallTable::Id> NodeCore::call_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock,
                                               const Outgoing& outgoing) {
     LargeSend sent{.turn{peer->larges}, .payload = outgoing.payload, .deadline = outgoing.deadline};
+    struct End {  // also where memory runs out
+        NodeCore& core;
+        PeerState& peer;
+        Lock& lock;
+        LargeSend& sent;
+        bool called = false;
+        ~End() {
+            if (!lock.owns_lock()) lock.lock();
+            if (!called) core.take_back_parts(peer, sent);
+            sent.turn.end();
+            core.tell_waiting();
+        }
+    } end{*this, *peer, lock, sent};
     const auto send_all = [&]() -> Result<CallTable::Id> {
         ROVE_CHECK(begin_large(*peer, lock, sent));
         ROVE_CHECK(make_alive(peer, lock, sent.deadline));
@@ -58,9 +71,7 @@ Result<CallTable::Id> NodeCore::call_in_parts(const std::shared_ptr<PeerState>& 
         return call_whole(peer, lock, outgoing, &sent.staged);
     };
     Result<CallTable::Id> id = send_all();
-    if (!id) take_back_parts(*peer, sent);
-    sent.turn.end();
-    tell_waiting();
+    end.called = id.has_value();
     return id;
 }
 
@@ -150,11 +161,14 @@ void NodeCore::let_others(Lock& lock) {
     lock.lock();
 }
 
-// Tells the peer that it need not keep what has come of a payload: its call will not come.
-void NodeCore::take_back_parts(PeerState& peer, const LargeSend& sent) {
+// Tells the peer that it need not keep what has come of a payload: its call will not come. Where there is no memory for that, the link's
+// end tells it.
+void NodeCore::take_back_parts(PeerState& peer, const LargeSend& sent) try {
     if (!peer.link || peer.meeting != sent.meeting) return;  // it has forgotten them already
     const wire::Part part{.number = sent.staged.number};
     (void)send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id}, std::as_bytes(std::span(&part, 1)), {});
+} catch (const std::bad_alloc&) {
+    peer.link->break_with(no_memory());
 }
 
 // ---- payloads, received
@@ -185,8 +199,8 @@ bool NodeCore::take_part(PeerState& from, const wire::Frame& frame) {
             from.link->break_with(Error(ErrorCode::overloaded, name() + ": " + place.error().message()));
             return false;
         }
-        staged_bytes_ += place->room();
-        from.staged.begin(part.number, std::move(*place), Clock::now());
+        from.staged.begin(part.number, std::move(*place), Clock::now());  // first: there may be no memory
+        staged_bytes_ += room;
     }
     return from.staged.add(part, frame.payload) || wrong("of no payload that has begun, or out of its order");
 }

@@ -10,7 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "../node/core_view.hpp"
+#include "../node/soon.hpp"
 #include "../watched_new.hpp"
+#include "node/here.hpp"
 #include "nodes.hpp"
 
 namespace {
@@ -18,6 +21,8 @@ namespace {
 thread_local bool refused_here = false;
 // Counts down with each of their allocations: the one that makes it 0 is refused. 0: none is.
 std::atomic<int> refused_in{0};
+// And all that follow.
+std::atomic<bool> refused_from_there{false};
 // They are refused this much and more.
 std::atomic<std::size_t> too_much{std::numeric_limits<std::size_t>::max()};
 // All threads but this one are refused everything.
@@ -29,7 +34,10 @@ void rove::test::asked_for(std::size_t bytes) {
     if (others_refused && !is_spared) throw std::bad_alloc();
     if (!refused_here) return;
     if (bytes >= too_much) throw std::bad_alloc();
-    if (refused_in > 0 && refused_in.fetch_sub(1) == 1) throw std::bad_alloc();
+    if (refused_in > 0 && refused_in.fetch_sub(1) == 1) {
+        if (refused_from_there) too_much = 0;
+        throw std::bad_alloc();
+    }
 }
 
 namespace rove::test {
@@ -44,7 +52,7 @@ class WithoutMemory : public testing::Test {
 protected:
     void SetUp() override { (void)scratch(); }
     void TearDown() override {
-        refused_here = others_refused = false;
+        refused_here = others_refused = refused_from_there = false;
         refused_in = 0;
         too_much = kNothingIsTooMuch;
     }
@@ -55,6 +63,84 @@ protected:
 
 int add(int a, int b) {
     return a + b;
+}
+
+// Allocations that one of a scene's steps makes at most.
+constexpr int kAllocationsMax = 400;
+
+// Does step() again and again, each time without one more allocation than before, until none is refused. step() sees to it that they are
+// made on threads with `refused_here`.
+template <typename Step>
+void without_each_allocation(const Step& step) {
+    int refused = 1;
+    for (bool in_want = true; in_want && refused < kAllocationsMax; ++refused) {
+        refused_in = refused;
+        step();
+        in_want = refused_in.exchange(0) <= 0;
+        too_much = kNothingIsTooMuch;
+        if (testing::Test::HasFailure()) {
+            ADD_FAILURE() << "without the allocation " << refused;
+            return;
+        }
+    }
+    EXPECT_GT(refused, 2) << "it asks for some";
+    EXPECT_LT(refused, kAllocationsMax);
+}
+
+// A node whose only thread is the test's.
+class Driven {
+public:
+    explicit Driven(NodeOptions options)
+        : node_([&options] {
+              options.own_thread = false;
+              return options;
+          }()),
+          thread_([this] { drive(); }) {}
+    ~Driven() {
+        stop_ = true;
+        node_.wake();
+        thread_.join();
+    }
+    [[nodiscard]] Node& node() { return node_; }
+    // Its thread is refused what is refused.
+    void refuse(bool refuse) { set(refuse_, refuse, refuses_); }
+    // Nothing is served.
+    void pause(bool pause) { set(pause_, pause, paused_); }
+
+private:
+    void drive() {
+        while (!stop_) {
+            refused_here = refuses_ = refuse_.load();
+            paused_ = pause_.load();
+            try {
+                if (!paused_)
+                    (void)node_.poll(1ms);
+                else
+                    std::this_thread::sleep_for(1ms);
+            } catch (const std::bad_alloc&) {
+            }
+        }
+    }
+    void set(std::atomic<bool>& wanted, bool value, const std::atomic<bool>& is) {
+        wanted = value;
+        node_.wake();
+        while (is != value) std::this_thread::sleep_for(1ms);
+    }
+    Node node_;
+    std::atomic<bool> stop_{false}, refuse_{false}, refuses_{false}, pause_{false}, paused_{false};
+    std::thread thread_;
+};
+
+std::atomic<NodeCore*> core_that_was_called{nullptr};
+void note_core(Here& here) {
+    core_that_was_called = here.raw()->core;
+}
+NodeCore& core_behind(const Peer& peer) {
+    peer.sync(within(kPatience), fn<note_core>);
+    return *core_that_was_called;
+}
+std::size_t size_of_text(const std::string& text) {
+    return text.size();
 }
 
 TEST_F(WithoutMemory, ANodeIsMadeOrNot) {
@@ -259,6 +345,52 @@ TEST_F(WithoutMemory, CallsThatWereSentOnEndWithTheirNode) {
     stop = true;
     first.wake();
     drives.join();
+}
+
+// Of a payload in parts that a node has no memory for: the next ones have all the room that there was.
+TEST_F(WithoutMemory, RoomForALargePayloadIsGivenBack) {
+    Driven server(listening("room.sock"));
+    Node client(NodeOptions{.log = "off"});
+    const Peer peer = client.connect(server.node().address());
+    NodeCore& core = core_behind(peer);
+    const std::string text(300'000, 'x');
+    EXPECT_EQ(peer.sync(within(kPatience), fn<size_of_text>, text), text.size());
+    without_each_allocation([&] {
+        server.refuse(true);
+        try {
+            (void)peer.sync(within(kPatience), fn<size_of_text>, text);
+        } catch (const Error&) {  // the link was cut
+        }
+        server.refuse(false);
+        EXPECT_TRUE(soon([&core] { return CoreView::staged_bytes(core) == 0; })) << CoreView::staged_bytes(core);
+    });
+}
+
+// A call that fails while its payload is on its way there: what has come of that is forgotten.
+TEST_F(WithoutMemory, AHalfSentPayloadIsTakenBack) {
+    Driven server(listening("half.sock"));
+    Node client(NodeOptions{.log = "off"});
+    const Peer peer = client.connect(server.node().address());
+    NodeCore& core = core_behind(peer);
+    EXPECT_EQ(peer.sync(within(kPatience), fn<size_of_text>, std::string(300'000, 'x')), 300'000U);
+    const std::string text(4'000'000, 'x');  // more than the mailbox holds
+    for (const bool all : {false, true}) {
+        refused_from_there = all;
+        without_each_allocation([&] {
+            server.pause(true);
+            refused_here = true;
+            try {
+                (void)peer.async(within(50ms), fn<size_of_text>, text);
+                ADD_FAILURE() << "there was no room for it";
+            } catch (const std::exception&) {  // an Error, or std::bad_alloc
+            }
+            refused_here = false;
+            too_much = kNothingIsTooMuch;
+            server.pause(false);
+            EXPECT_EQ(peer.sync(within(kPatience), fn<add>, 1, 2), 3);
+            EXPECT_TRUE(soon([&core] { return CoreView::staged_bytes(core) == 0; })) << CoreView::staged_bytes(core);
+        });
+    }
 }
 
 }  // namespace
