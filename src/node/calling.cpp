@@ -129,15 +129,15 @@ Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& pee
     }
     const bool is_new_there = callee.package != nullptr && *callee.package && !peer->handle_of(*callee.id);
     if (is_new_there) ROVE_CHECK(check_forms(*peer, **callee.package));
+    // Before the call is sent: both need memory, and a call whose sender is told that there was none must not run.
+    if (is_new_there) keep_within_reach(*callee.package);
+    if (callee.shipped != nullptr) shipped_as_[*callee.id] = *callee.shipped;
     ROVE_TRY(BegunCall begun, BegunCall::in(calls_, peer.get(), outgoing.wants_reply));
     const CallTable::Id id = begun.id();
     const auto flags =
         static_cast<std::uint8_t>((outgoing.wants_reply ? 0 : wire::kNoReply) | (whole ? 0 : wire::kParts));
     ROVE_CHECK(send_call(*peer, callee,
                          {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot}, payload));
-    // The call is on its way. Its answer finds nobody where memory runs out here.
-    if (is_new_there) keep_within_reach(*callee.package);
-    if (callee.shipped != nullptr) shipped_as_[*callee.id] = *callee.shipped;
     return begun.sent();
 }
 
@@ -306,11 +306,13 @@ Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
     return sent_within(begun.sent(), true, deadline);
 }
 
-// For nodes that ask for the code of one of this program's functions later.
+// For nodes that ask for the code of one of this program's functions later. The package's first function comes last, because it stands for
+// all of them: where memory runs out on the way, the next call keeps the others.
 void NodeCore::keep_within_reach(const std::shared_ptr<PackageStore>& package) {
     const std::vector<FunctionId>& functions = package->function_ids();
     if (functions.empty() || own_functions_.contains(functions.front())) return;
-    for (const FunctionId& function : functions) own_functions_[function] = package;
+    for (auto function = functions.rbegin(); function != functions.rend(); ++function)
+        own_functions_[*function] = package;
 }
 
 // Refuses a package that the peer cannot run.

@@ -404,7 +404,10 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
     }
     if (image_sent || bitcode_sent) peer.code_sent.insert(package->digest());
     ROVE_CHECK(send(peer, Traffic::calls, header, named, payload));
-    if (image_sent) (void)send_code(peer, *package, wire::Form::bitcode, false, Traffic::calls);
+    if (image_sent) try {
+            (void)send_code(peer, *package, wire::Form::bitcode, false, Traffic::calls);
+        } catch (const std::bad_alloc&) {  // the call has been sent, and its image: it runs
+        }
     return {};
 }
 

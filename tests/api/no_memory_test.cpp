@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <future>
 #include <limits>
 #include <thread>
@@ -391,6 +392,32 @@ TEST_F(WithoutMemory, AHalfSentPayloadIsTakenBack) {
             EXPECT_TRUE(soon([&core] { return CoreView::staged_bytes(core) == 0; })) << CoreView::staged_bytes(core);
         });
     }
+}
+
+// The first call of a function takes its code along, and is remembered with it. Whichever allocation that is refused: where the caller is
+// told that the call was not made, it does not run.
+TEST_F(WithoutMemory, AFirstCallThatIsNotMadeDoesNotRun) {
+    const Package package = Package::open(test::package("basics.c"));
+    const auto count = [&package](const Peer& there) { return there.call(package.entry("count"), {}); };
+    without_each_allocation([&] {
+        const Node server(listening("first_call.sock"));  // which has no code yet
+        NodeOptions lone{.log = "off"};
+        lone.own_thread = false;
+        Node caller(lone);
+        const Peer peer = caller.connect(server.address());
+        std::optional<RawCall> call;
+        refused_here = true;
+        try {
+            call.emplace(count(peer));
+        } catch (const std::exception&) {  // an Error, or std::bad_alloc
+        }
+        refused_here = false;
+        if (call) (void)call->get();
+        const auto bytes = count(peer).get();  // after it: calls of one peer begin in their order
+        long now = 0;
+        std::memcpy(&now, bytes.data(), sizeof now);
+        EXPECT_EQ(now, call ? 2 : 1);
+    });
 }
 
 }  // namespace
