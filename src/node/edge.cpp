@@ -79,7 +79,12 @@ int end(rove_here* here, const Error& error) {
 // The rove_here of a call that is ended later.
 struct Kept : rove_here {
     explicit Kept(const rove_here& from)
-        : rove_here{from.core, from.function, from.call, from.ran, from.ended, from.blocks, nullptr, nullptr},
+        : rove_here{.core = from.core,
+                    .function = from.function,
+                    .call = from.call,
+                    .ran = from.ran,
+                    .ended = from.ended,
+                    .blocks = from.blocks},
           node(from.core->shared_from_this()),
           code(from.core->hold_code(*from.function)) {}
     const std::shared_ptr<NodeCore> node;
