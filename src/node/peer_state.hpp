@@ -75,6 +75,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::string lane;
     std::optional<Error> lost;                  // set by whoever notices; the leader cleans up
     std::optional<TimePoint> broken_since;      // since when the link has ended, and nobody has said why
+    std::optional<bool> left_as_member;         // whether it was one when its link ended: clean_up() may be begun twice
     std::string gone;                           // why there is no link: what was said when the last one ended
     std::function<void(const Error&)> hang_up;  // ends the control connection, and tells the other end why
 
@@ -179,6 +180,7 @@ inline void PeerState::forget_meeting(DroppedBytes& dropped) {
     meeting.store(0, std::memory_order_relaxed);
     link.reset();
     broken_since.reset();
+    left_as_member.reset();
     frame_open = false;
     for (auto& queue : outbox) dropped.take(queue);
     outbox_bytes = {};

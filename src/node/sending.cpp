@@ -455,8 +455,9 @@ void NodeCore::clean_up(PeerState& peer) {
 // Nothing is sent to it any more. Replies for callers at a member wait until it is met again. True: it was a member.
 bool NodeCore::leave_routes(PeerState& peer) {
     untaken_.forget(&peer);
-    const bool member = peer.member && peer.id < members_.size() && members_[peer.id] == &peer;
-    if (member) {
+    const bool is_there = peer.member && peer.id < members_.size() && members_[peer.id] == &peer;
+    if (!peer.left_as_member) peer.left_as_member = is_there;
+    if (is_there) {
         absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone));
         if (peer.link) keep_replies_of(peer);
         members_[peer.id] = nullptr;
@@ -464,7 +465,7 @@ bool NodeCore::leave_routes(PeerState& peer) {
     if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer)
         clients_.erase(found);
     foreign_.erase(peer.back);
-    return member;
+    return *peer.left_as_member;
 }
 
 // The calls of others that were sent on to it, or should have been, and its own. What a member has taken it answers by itself, or by those

@@ -420,5 +420,61 @@ TEST_F(WithoutMemory, AFirstCallThatIsNotMadeDoesNotRun) {
     });
 }
 
+// Of no use to the node that it is sent on to: it only takes room there.
+void fill_mailbox(Here& here) {
+    const std::vector<std::byte> much(32 * 1024);
+    if (here.node() == 0) (void)rove_forward(here.raw(), 1, much.data(), much.size());
+}
+
+// A link to a member is cut, which lives: the calls that it has taken are answered as soon as the two have met again, whichever allocation
+// the leader is refused when it cleans up.
+TEST_F(WithoutMemory, WhatAMemberHasTakenIsAnsweredAfterACut) {
+    constexpr int kCalls = 2;
+    Driven first(listening("cut_first.sock"));
+    NodeOptions joins = listening("cut_second.sock");
+    joins.join = first.node().address();
+    joins.threads = kCalls + 2;
+    const Node second(joins);
+    Node client(NodeOptions{.log = "off"});
+    const Peer peer = client.connect(first.node().address());
+    NodeCore& core = core_behind(peer);
+    hops_end = true;
+    for (int i = 0; i < 5; ++i) peer.sync(within(kPatience), fn<hop>);
+    without_each_allocation([&] {
+        std::shared_ptr<PeerState> member;
+        ASSERT_TRUE(soon([&] {
+            auto linked = core.linked(1);
+            if (linked) member = *linked;
+            return linked.has_value();
+        }));
+        hops_end = false;
+        hops_begun = 0;
+        std::vector<Call<void>> calls;
+        for (int i = 0; i < kCalls; ++i) calls.push_back(peer.async(within(kPatience), fn<hop>));
+        ASSERT_TRUE(soon([] { return hops_begun == kCalls; }));
+        // The mailbox goes round, so that the first node knows that both were taken.
+        for (int i = 0; i < 100; ++i) (void)error_of([&] { peer.sync(within(kPatience), fn<fill_mailbox>); });
+        const std::uint64_t meeting = member->meeting;
+        first.refuse(true);
+        {
+            const NodeCore::Hold hold(core);
+            member->link->break_with(Error(ErrorCode::overloaded, "cut by the test"));
+        }
+        first.node().wake();
+        EXPECT_TRUE(soon([&] { return member->meeting != meeting; }));
+        first.refuse(false);
+        hops_end = true;
+        for (Call<void>& call : calls) {
+            std::string error;
+            try {
+                call.get();
+            } catch (const Error& failed) {
+                error = failed.what();
+            }
+            EXPECT_EQ(error, "");
+        }
+    });
+}
+
 }  // namespace
 }  // namespace rove::test
