@@ -199,11 +199,11 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     peer->hang_up = std::move(meeting.hang_up);
     try {
         enter(*peer);
+        log().info("{}: met {} ({} lane)", name(), who(*peer), peer->lane);
     } catch (const std::bad_alloc&) {
         lose_now(*peer, Error(ErrorCode::overloaded, "no memory"));
         throw;
     }
-    log().info("{}: met {} ({} lane)", name(), who(*peer), peer->lane);
     wake_leader();
     return Adopted{peer, peer->meeting, true};
 }

@@ -29,11 +29,13 @@ std::atomic<std::size_t> too_much{std::numeric_limits<std::size_t>::max()};
 // All threads but this one are refused everything.
 thread_local bool is_spared = false;
 std::atomic<bool> others_refused{false};
+// Or as those with `refused_here` are.
+std::atomic<bool> counts_others{false};
 }  // namespace
 
 void rove::test::asked_for(std::size_t bytes) {
     if (others_refused && !is_spared) throw std::bad_alloc();
-    if (!refused_here) return;
+    if (!refused_here && (!counts_others || is_spared)) return;
     if (bytes >= too_much) throw std::bad_alloc();
     if (refused_in > 0 && refused_in.fetch_sub(1) == 1) {
         if (refused_from_there) too_much = 0;
@@ -53,7 +55,8 @@ class WithoutMemory : public testing::Test {
 protected:
     void SetUp() override { (void)scratch(); }
     void TearDown() override {
-        refused_here = others_refused = refused_from_there = false;
+        refused_here = is_spared = false;
+        others_refused = counts_others = refused_from_there = false;
         refused_in = 0;
         too_much = kNothingIsTooMuch;
     }
@@ -91,12 +94,15 @@ void without_each_allocation(const Step& step) {
 // A node whose only thread is the test's.
 class Driven {
 public:
-    explicit Driven(NodeOptions options)
+    explicit Driven(NodeOptions options, bool spared = false)
         : node_([&options] {
               options.own_thread = false;
               return options;
           }()),
-          thread_([this] { drive(); }) {}
+          thread_([this, spared] {
+              is_spared = spared;
+              drive();
+          }) {}
     ~Driven() {
         stop_ = true;
         node_.wake();
@@ -473,6 +479,57 @@ TEST_F(WithoutMemory, WhatAMemberHasTakenIsAnsweredAfterACut) {
             }
             EXPECT_EQ(error, "");
         }
+    });
+}
+
+// A client comes and ends. Whichever allocation the node's control thread was refused, nothing is left of it.
+TEST_F(WithoutMemory, AClientThatHasGoneIsNotKept) {
+    is_spared = true;
+    NodeOptions without_llvm = listening("gone.sock");  // whose threads are refused nothing
+    without_llvm.forms = Forms::image;
+    Driven server(without_llvm, true);
+    NodeCore* core = nullptr;
+    {
+        Node client(NodeOptions{.log = "off"});
+        core = &core_behind(client.connect(server.node().address()));
+    }
+    ASSERT_TRUE(soon([&] { return core->peers_known() == 0; }));
+    counts_others = true;
+    without_each_allocation([&] {
+        (void)run({rove(), "functions", server.node().address(), "--timeout", "1"}, kPatience);
+        EXPECT_TRUE(soon([&] { return core->peers_known() == 0; })) << core->peers_known();
+    });
+}
+
+void note_caller(Here& here) {
+    here.caller().sync(within(kPatience), fn<note_core>);
+}
+
+// A node is met by one that cannot: whichever allocation the control thread is refused, that one keeps no link to it that nobody watches.
+TEST_F(WithoutMemory, ANodeThatWasNotMetIsNotKept) {
+    is_spared = true;
+    Driven server(listening("notes.sock"), true);
+    const NodeProcess there({}, "unix:" + (scratch() / "there.sock").string());
+    {  // this program's code is read once, by a thread of its own
+        Node reads(NodeOptions{.log = "off"});
+        (void)error_of([&] { reads.connect(there.address()).sync(within(kPatience), fn<add>, 1, 2); });
+    }
+    without_each_allocation([&] {
+        Driven client(NodeOptions{.log = "off"}, true);
+        const int refused = refused_in.exchange(0);
+        client.node().connect(server.node().address()).sync(within(kPatience), fn<note_caller>);
+        NodeCore& core = *core_that_was_called;
+        ASSERT_TRUE(soon([&] { return core.peers_known() == 1; }));
+        refused_in = refused;
+        counts_others = true;
+        std::size_t known = 2;
+        try {
+            (void)client.node().connect(there.address());
+        } catch (const std::exception&) {  // an Error, or std::bad_alloc
+            known = 1;
+        }
+        counts_others = false;
+        EXPECT_TRUE(soon([&] { return core.peers_known() <= known; })) << core.peers_known();
     });
 }
 

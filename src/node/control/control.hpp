@@ -124,6 +124,23 @@ private:
         asio::steady_timer arrived;
         int socket = -1;
     };
+    // A link that was adopted and that nobody watches yet: it ends with this, unless somebody takes it from here to watch it.
+    class Unwatched {
+    public:
+        Unwatched(Control& control, Watched who) : control_(&control), who_(std::move(who)) {}
+        Unwatched(Unwatched&& other) noexcept
+            : control_(std::exchange(other.control_, nullptr)), who_(std::move(other.who_)) {}
+        Unwatched& operator=(Unwatched&&) = delete;
+        ~Unwatched();
+        [[nodiscard]] Watched take() {
+            control_ = nullptr;
+            return std::move(who_);
+        }
+
+    private:
+        Control* control_;  // null: it was taken
+        Watched who_;
+    };
     class Counted;
     class Deadline;
     class Healing;
@@ -183,7 +200,7 @@ private:
     [[nodiscard]] asio::awaitable<Result<NodeId>> give_id(const wire::control::Request& request);
     [[nodiscard]] wire::control::Certificate certify(NodeId id) const;
     [[nodiscard]] asio::awaitable<Result<Met>> meet_member(NodeId id, bool probe);
-    [[nodiscard]] asio::awaitable<void> watch(std::shared_ptr<Channel> channel, Watched who);
+    [[nodiscard]] asio::awaitable<void> watch(std::shared_ptr<Channel> channel, Unwatched link);
     [[nodiscard]] bool gives_ids(NodeId id) const;
     [[nodiscard]] asio::awaitable<bool> gives_ids_now(NodeId id);
     void member_is_here(NodeId id, const NodeCore::Adopted& adopted, const std::shared_ptr<Channel>& channel);

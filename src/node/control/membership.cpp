@@ -113,9 +113,20 @@ asio::awaitable<Result<Control::Met>> Control::meet_member(NodeId id, bool probe
                                                                                     .probe = probe});
 }
 
+// Memory ran out on the way: nobody else would tell the node.
+Control::Unwatched::~Unwatched() {
+    if (control_ == nullptr) return;
+    control_->core_.lose(who_.peer, who_.meeting, no_memory());
+    try {
+        if (who_.member != kNoNode) control_->member_went(who_.member, who_.meeting, false);
+    } catch (const std::bad_alloc&) {  // its process sees the connection end, and meets this one again
+    }
+}
+
 // The connection's remaining task: to tell that the peer is gone, and what members say of others.
-asio::awaitable<void> Control::watch(std::shared_ptr<Channel> channel, Watched who) {
+asio::awaitable<void> Control::watch(std::shared_ptr<Channel> channel, Unwatched link) {
     using wire::control::Members;
+    Watched who = link.take();
     const std::size_t bytes_max =
         who.member != kNoNode ? std::max(Members::kBytesMax, Goodbye::kBytesMax) : Goodbye::kBytesMax;
     Error why(ErrorCode::disconnected, "");

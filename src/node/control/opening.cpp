@@ -382,12 +382,14 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
                               .hang_up = hang_up_of(channel)};
     Result<NodeCore::Adopted> adopted = core_.adopt(std::move(meeting), link.take(), old);
     if (!adopted) co_return tl::unexpected<Error>(adopted.error());
+    const bool member = wanted.role != Role::client;
     Met met{.peer = adopted->peer, .id = welcome.id, .redirect = {}, .members = std::move(settled.members)};
     if (!adopted->taken) {
         channel->close(Goodbye{.reason = Goodbye::Reason::cut, .text = "another link was made meanwhile"});
         co_return met;
     }
-    const bool member = wanted.role != Role::client;
+    Unwatched unwatched(*this,
+                        {.peer = adopted->peer, .meeting = adopted->meeting, .member = member ? welcome.id : kNoNode});
     if (member) {
         member_is_here(welcome.id, *adopted, channel);
         members_.find(welcome.id)->answers_there = true;
@@ -395,8 +397,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
         std::erase_if(by_address_, [](const auto& each) { return each.second.expired(); });
         by_address_[spelling] = adopted->peer;
     }
-    spawn(watch(channel, {.peer = adopted->peer, .meeting = adopted->meeting, .member = member ? welcome.id : kNoNode}),
-          "watching a node");
+    spawn(watch(channel, std::move(unwatched)), "watching a node");
     co_return met;
 }
 

@@ -300,6 +300,10 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
                               .hang_up = hang_up_of(channel)};
     Result<NodeCore::Adopted> adopted = core_.adopt(std::move(meeting), link.take(), old);
     if (!adopted) co_return tl::unexpected<Error>(adopted.error());
+    Unwatched unwatched(*this, {.peer = adopted->peer,
+                                .meeting = adopted->meeting,
+                                .member = member ? you : kNoNode,
+                                .client = std::move(client)});
     Settled settled;
     if (guest.role == Role::join) {
         settled.certificate = certify(you);
@@ -319,11 +323,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
     channel->say(encode(settled));  // before anything else is said there
     if (member) member_is_here(you, *adopted, channel);
     if (news) tell({{you, generation, request.address, request.key}}, you);
-    spawn(watch(channel, {.peer = adopted->peer,
-                          .meeting = adopted->meeting,
-                          .member = member ? you : kNoNode,
-                          .client = std::move(client)}),
-          "watching a peer");
+    spawn(watch(channel, std::move(unwatched)), "watching a peer");
     co_return Status();
 }
 
