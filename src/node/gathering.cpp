@@ -68,7 +68,7 @@ bool Gathering::may_begin(const NodeCore& core, const PeerState& from, const wir
     if (!thread || first.offset != 0 || first.total_bytes == 0 || first.total_bytes > wire::kMessageBytesMax)
         return false;
     return from.linked() && !from.link->by_messages() && from.gathering == nullptr && !from.parked &&
-           from.aliases.empty() && !from.staged.contains(first.number) && from.staged.may_begin(first.total_bytes) &&
+           !from.staged.contains(first.number) && from.staged.may_begin(first.total_bytes) &&
            core.staged_bytes_ + first.total_bytes <= kAllStagedBytesMax;
 }
 
@@ -76,7 +76,7 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
     const std::uint32_t named = part.header.handle;  // a handle, and 1; 0: none
     wire::Part first;
     std::memcpy(&first, part.extra.data(), sizeof first);
-    if (named == 0 || !may_begin(core, from, first, lead)) return false;
+    if (named == 0 || from.aliases.contains(named - 1) || !may_begin(core, from, first, lead)) return false;
     code::Function* const function = core.cache_->by_handle(named - 1);
     if (function == nullptr || !function->gathers.load(std::memory_order_relaxed) ||
         core.must_wait_for_thread(*function, &from))

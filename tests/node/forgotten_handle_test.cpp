@@ -1,0 +1,59 @@
+// A peer that has used a handle which this node had forgotten: what that meant concerns calls by that handle only.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "../api/nodes.hpp"
+#include "node/gathering.hpp"
+#include "node/here.hpp"
+#include "soon.hpp"
+
+namespace rove::test {
+namespace {
+
+std::atomic<NodeCore*> core{nullptr};
+std::atomic<const code::Function*> function{nullptr};
+std::atomic<NodeId> caller{kNoNode};
+std::size_t take(Here& here, const std::string& text) {
+    core = here.raw()->core;
+    function = here.raw()->function;
+    caller = here.caller().node();
+    return text.size();
+}
+
+class ForgottenHandle : public OnFabrics {
+protected:
+    void SetUp() override {
+        OnFabrics::SetUp();
+        (void)peer().sync(fn<take>, "");
+    }
+    void call_large() { EXPECT_EQ(peer().sync(fn<take>, text_), text_.size()); }
+    static void was_told_of(std::uint32_t handle) {
+        const std::shared_ptr<PeerState> from = core.load()->peer_of(caller);
+        const NodeCore::Hold hold(*core);
+        from->aliases[handle] = function.load()->id;
+    }
+    static std::uint64_t gathered() { return Gathering::done_on(*core); }
+
+private:
+    const std::string text_ = std::string(1'000'000, 'x');
+};
+
+TEST_P(ForgottenHandle, OthersArgumentsAreReadAsTheyArrive) {
+    was_told_of(function.load()->handle + 1000);
+    EXPECT_TRUE(soon([&] {
+        call_large();
+        return gathered() > 0;
+    }));
+}
+
+TEST_P(ForgottenHandle, ItsOwnAreNot) {
+    was_told_of(function.load()->handle);
+    for (int i = 0; i < 20; ++i) call_large();
+    EXPECT_EQ(gathered(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, ForgottenHandle, testing::Values(FabricChoice::shm), fabric_name);
+
+}  // namespace
+}  // namespace rove::test
