@@ -45,34 +45,22 @@ CodePool::Piece::~Piece() {
     if (pool_ != nullptr) pool_->release(*this);
 }
 
-CodePool::~CodePool() {
-    for (const Chunk& chunk : chunks_) {
-        munmap(chunk.writable, chunk.bytes);
-        munmap(chunk.executable, chunk.bytes);
-        close(chunk.file);
-    }
-}
-
 Status CodePool::add_chunk(std::size_t bytes) {
     Chunk chunk;
-    chunk.bytes = bytes;
-    chunk.file = memfd_create("rove-code", MFD_CLOEXEC);
-    if (chunk.file < 0 || !grow_file(chunk.file, bytes))
+    chunk.file = Descriptor(memfd_create("rove-code", MFD_CLOEXEC));
+    const auto map = [&](int protection) {
+        return Mapping(mmap(nullptr, bytes, protection, MAP_SHARED, chunk.file.number(), 0), bytes);
+    };
+    if (chunk.file.is_open() && grow_file(chunk.file.number(), bytes)) chunk.writable = map(PROT_READ | PROT_WRITE);
+    if (!chunk.writable)
         return fail(ErrorCode::overloaded, "no memory for {} bytes of code ({})", bytes, strerror(errno));
-    void* writable = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, chunk.file, 0);
-    void* executable = mmap(nullptr, bytes, PROT_READ | PROT_EXEC, MAP_SHARED, chunk.file, 0);
-    if (writable == MAP_FAILED || executable == MAP_FAILED) {
-        const int error = errno;
-        if (writable != MAP_FAILED) munmap(writable, bytes);
-        close(chunk.file);
+    chunk.executable = map(PROT_READ | PROT_EXEC);
+    if (!chunk.executable)
         return fail(ErrorCode::refused,
                     "this system lets no memory be mapped for execution ({}): shipped code cannot run here",
-                    strerror(error));
-    }
-    chunk.writable = static_cast<std::byte*>(writable);
-    chunk.executable = static_cast<std::byte*>(executable);
-    touch(writable, true);
-    touch(executable, false);
+                    strerror(errno));
+    touch(chunk.writable.start(), true);
+    touch(chunk.executable.start(), false);
     chunk.free[0] = bytes;
     chunks_.push_back(std::move(chunk));
     return {};
@@ -92,8 +80,8 @@ Result<CodePool::Piece> CodePool::allocate(std::size_t bytes) {
                 Piece piece;
                 piece.pool_ = this;
                 piece.chunk_ = i;
-                piece.writable_ = chunk.writable + offset;
-                piece.executable_ = chunk.executable + offset;
+                piece.writable_ = chunk.writable.start() + offset;
+                piece.executable_ = chunk.executable.start() + offset;
                 piece.bytes_ = needed;
                 return piece;
             }
@@ -105,9 +93,9 @@ Result<CodePool::Piece> CodePool::allocate(std::size_t bytes) {
 void CodePool::release(const Piece& piece) {
     const std::lock_guard lock(mutex_);
     Chunk& chunk = chunks_[piece.chunk_];
-    auto offset = static_cast<std::size_t>(piece.writable_ - chunk.writable);
+    auto offset = static_cast<std::size_t>(piece.writable_ - chunk.writable.start());
     std::size_t bytes = piece.bytes_;
-    fallocate(chunk.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+    fallocate(chunk.file.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
               static_cast<off_t>(bytes));
     const auto after = chunk.free.find(offset + bytes);
     if (after != chunk.free.end()) {

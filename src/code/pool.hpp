@@ -11,6 +11,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/descriptor.hpp"
+#include "base/mapping.hpp"
 #include "base/result.hpp"
 
 namespace rove::code {
@@ -48,7 +50,6 @@ public:
     };
 
     CodePool() = default;
-    ~CodePool();
     CodePool(const CodePool&) = delete;
 
     [[nodiscard]] Result<Piece> allocate(std::size_t bytes);
@@ -59,10 +60,8 @@ public:
 
 private:
     struct Chunk {
-        int file = -1;
-        std::byte* writable = nullptr;
-        std::byte* executable = nullptr;
-        std::size_t bytes = 0;
+        Descriptor file;
+        Mapping writable, executable;             // of all of the file
         std::map<std::size_t, std::size_t> free;  // offset -> bytes
     };
     [[nodiscard]] Status add_chunk(std::size_t bytes);

@@ -51,7 +51,7 @@ bool is_sealed(int file) {
 std::byte* map_place(const MemoryTable::Place& place) {
     if (!std::in_range<std::uint32_t>(place.pid) || !std::in_range<std::uint32_t>(place.file)) return nullptr;
     const fabric::ProcFile named{static_cast<std::uint32_t>(place.file), place.device, place.inode};
-    const Result<fabric::Descriptor> file = named.open(static_cast<std::uint32_t>(place.pid), S_IFREG);
+    const Result<Descriptor> file = named.open(static_cast<std::uint32_t>(place.pid), S_IFREG);
     if (!file) return nullptr;
     struct stat facts{};
     if (fstat(file->number(), &facts) != 0 || facts.st_size != static_cast<off_t>(place.bytes) ||

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-#include "fabric/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "fabric/direct/proc_file.hpp"
 #include "fabric/mapped_region.hpp"
 #include "fabrics.hpp"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "fabric/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "fabric/local.hpp"
 #include "fabric/loopback/chaos.hpp"
 #include "fabric/loopback/loopback.hpp"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "fabric/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "fabric/stream/message.hpp"
 #include "fabrics.hpp"
 

@@ -10,7 +10,7 @@
 #include <future>
 #include <sstream>
 
-#include "fabric/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "node/complaints.hpp"
 
 namespace rove::test {
@@ -22,7 +22,7 @@ public:
     FullPipe() : before_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) {
         std::array<int, 2> ends{};
         if (pipe2(ends.data(), O_CLOEXEC) != 0) std::abort();
-        read_ = fabric::Descriptor(ends[0]);
+        read_ = Descriptor(ends[0]);
         (void)fcntl(ends[1], F_SETPIPE_SZ, 4096);
         dup2(ends[1], STDERR_FILENO);
         close(ends[1]);
@@ -35,7 +35,7 @@ public:
     }
 
 private:
-    fabric::Descriptor before_, read_;
+    Descriptor before_, read_;
 };
 
 TEST(Log, DoesNotWaitForAPipeThatNobodyReads) {
@@ -56,13 +56,13 @@ TEST(Log, DoesNotWaitForAPipeThatNobodyReads) {
 
 // Which says that it takes something where there is room for a byte.
 TEST(Log, DoesNotWaitForATerminalThatNobodyReads) {
-    const fabric::Descriptor before(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
-    const fabric::Descriptor reader(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    const Descriptor before(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+    const Descriptor reader(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     std::array<char, 65536> text{};
     ASSERT_TRUE(grantpt(reader.number()) == 0 && unlockpt(reader.number()) == 0 &&
                 ptsname_r(reader.number(), text.data(), text.size()) == 0);
     {
-        const fabric::Descriptor terminal(open(text.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+        const Descriptor terminal(open(text.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
         ASSERT_EQ(dup2(terminal.number(), STDERR_FILENO), STDERR_FILENO);
     }
     auto said = std::async(std::launch::async, [] {
@@ -86,7 +86,7 @@ TEST(Log, WritesNothingIntoWhatHasItsDescriptorsPlace) {
     EXPECT_NE(before.find("before"), std::string::npos);
     std::array<int, 2> other{};
     ASSERT_EQ(pipe2(other.data(), O_CLOEXEC | O_NONBLOCK), 0);
-    const fabric::Descriptor read(other[0]), write(other[1]);
+    const Descriptor read(other[0]), write(other[1]);
     struct stat error{}, each{};
     ASSERT_EQ(fstat(STDERR_FILENO, &error), 0);
     for (int number = 3; number < 1024; ++number)  // whatever writes to stderr's pipe

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "base/bytes.hpp"
+#include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "fabric/descriptor.hpp"
 
 namespace rove::fabric {
 

@@ -14,7 +14,7 @@
 #include <span>
 
 #include "base/clock.hpp"
-#include "fabric/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mapped_region.hpp"
 #include "fabric/stream/message.hpp"

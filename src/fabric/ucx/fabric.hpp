@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fabric/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/sleep_fence.hpp"
 #include "fabric/ucx/link.hpp"

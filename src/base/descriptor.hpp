@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace rove::fabric {
+namespace rove {
 
 class Descriptor {
 public:
@@ -28,4 +28,4 @@ private:
     int number_ = -1;
 };
 
-}  // namespace rove::fabric
+}  // namespace rove
