@@ -9,15 +9,16 @@
 #include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
 
-#include <mutex>
 #include <set>
+
+#include "base/made_once.hpp"
 
 namespace rove::code::jit {
 namespace {
 
 void initialise_targets() {
-    static std::once_flag once;
-    std::call_once(once, [] {
+    static constinit MadeOnce<const bool> done;
+    (void)done.get([] {
         LLVMInitializeX86TargetInfo();
         LLVMInitializeX86Target();
         LLVMInitializeX86TargetMC();
@@ -28,6 +29,7 @@ void initialise_targets() {
         LLVMInitializeAArch64TargetMC();
         LLVMInitializeAArch64AsmPrinter();
         LLVMInitializeAArch64AsmParser();
+        return new const bool(true);
     });
 }
 

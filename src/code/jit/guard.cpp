@@ -14,6 +14,8 @@
 #include <system_error>
 #include <thread>
 
+#include "base/made_once.hpp"
+
 namespace rove::code::jit {
 namespace {
 
@@ -57,12 +59,13 @@ void handle(void* /*data*/, const char* words, bool /*for a crash report*/) {
 }  // namespace
 
 void set_llvm_handlers() {
-    static std::once_flag once;
-    std::call_once(once, [] {
+    static constinit MadeOnce<const bool> done;
+    (void)done.get([] {
         llvm::remove_fatal_error_handler();
         llvm::install_fatal_error_handler(&handle);
         llvm::remove_bad_alloc_error_handler();
         llvm::install_bad_alloc_error_handler(&handle);
+        return new const bool(true);
     });
 }
 

@@ -6,7 +6,8 @@
 #include <ucs/config/global_opts.h>
 
 #include <cstdlib>
-#include <mutex>
+
+#include "base/made_once.hpp"
 
 namespace rove::fabric {
 namespace {
@@ -31,13 +32,14 @@ void give_signals_back() {
 
 // UCX has read its environment before main: what the user has not set is set by its own interface.
 void set_defaults_once() {
-    static std::once_flag once;
-    std::call_once(once, [] {
+    static constinit MadeOnce<const bool> done;
+    (void)done.get([] {
         give_signals_back();
         // Nor does it patch the C library's mmap: that takes a page that can be written and executed.
         if (std::getenv("UCX_MEM_EVENTS") == nullptr) ucm_global_opts.enable_events = 0;
         if (std::getenv("UCX_LOG_LEVEL") == nullptr)
             ucs_global_opts_set_value("LOG_LEVEL", "fatal");  // errors come back as values
+        return new const bool(true);
     });
 }
 
