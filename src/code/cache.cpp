@@ -94,6 +94,8 @@ Result<PackageCode*> CodeCache::State::make_known(const std::shared_ptr<PackageS
         return fail(ErrorCode::overloaded, "{} knows {} packages, the most a node does, and all of them are in use",
                     options.node, options.packages_max);
     auto made = std::make_unique<PackageCode>(cache, package);
+    for (auto* list : {&keepers, &pinned})  // a place for it, which it may need where there is no memory
+        if (list->capacity() <= packages.size()) list->reserve(2 * packages.size() + 1);
     PackageCode& code = *made;
     code.resident = resident;
     code.pinned = package->manifest().pinned;

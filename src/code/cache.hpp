@@ -77,7 +77,8 @@ struct Function {
     Pace pace;                                 // for the node to use
     std::atomic<bool> waits_quietly{false};    // it kept its thread to itself while it waited: the same
     mutable std::atomic<bool> gathers{false};  // it has said that it can read its payload while that arrives: the same
-    EntryPoint image = nullptr;                // the cache's own: where its image has it, while that is loaded
+    // The cache's own: where its image has it and where its compiled bitcode, while they are loaded.
+    EntryPoint image = nullptr, compiled = nullptr;
 };
 
 // A function whose code cannot be evicted as long as this lives.

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <list>
+#include <map>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -56,27 +57,36 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
 
     // ---- loading (loading.cpp)
     enum class Ready : std::uint8_t { yes, code, under_way };
-    // Counts it as running, so that its code stays.
-    [[nodiscard]] Result<PackageCode*> hold(const PackageStore& store);
-    [[nodiscard]] Result<PackageCode*> hold_locked(const PackageStore& store);
+    [[nodiscard]] Result<Running> hold(const PackageStore& store);
+    [[nodiscard]] Result<Running> hold_locked(const PackageStore& store);
     [[nodiscard]] Result<Ready> make_ready(PackageCode& package);
     [[nodiscard]] bool is_quick(const PackageCode& package, std::size_t slice) const;
     [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice);  // false: it has constructors
     [[nodiscard]] Result<std::unordered_map<std::string, void*>> names_in_image(const PackageCode& package) const;
     [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
     [[nodiscard]] Result<std::unique_ptr<LoadedImage>> link_image(PackageCode& package, const wire::Image& image);
-    void take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded);
+    // What a package's new code needs of memory beside itself. It is made before constructors run, because nothing may fail after them.
+    struct NewCode {
+        explicit NewCode(const PackageCode& package) : entries(package.functions.size()) {}
+        void add(const PackageCode& package, std::size_t function, void* address);
+        std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has none
+        std::map<EntryPoint, Function*> by_address;
+        std::vector<PackageCode::StaticPlace> statics;
+        NameMap<void*> exported;
+    };
+    [[nodiscard]] static NewCode new_code(const PackageCode& package, const wire::Image& image,
+                                          const LoadedImage& loaded);
+    [[nodiscard]] static NewCode new_code(const PackageCode& package, const jit::CompiledModule& module);
+    // For which there was room.
+    void take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded,
+                    NewCode&& with) noexcept;
+    void take_module(PackageCode& package, std::unique_ptr<jit::CompiledModule> module, NewCode&& with) noexcept;
     [[nodiscard]] Status queue_load(PackageCode& package);
     void load_apart(PackageCode& package, Lock& lock);
     [[nodiscard]] Status load_image(PackageCode& package, Lock& lock);
     [[nodiscard]] Status open_libraries(PackageCode& package);
     [[nodiscard]] Result<std::vector<void*>> find_imports(PackageCode& package, const wire::Image& image) const;
-    void take_symbols(PackageCode& package, const wire::Image& image);
-    struct Addresses {
-        EntryPoint image = nullptr, compiled = nullptr;  // null: that form is not loaded
-    };
-    [[nodiscard]] static Addresses addresses(const PackageCode& package, const Function& function);
-    void publish(PackageCode& package);
+    static void publish(PackageCode& package) noexcept;
     [[nodiscard]] bool stored(const PackageCode& package, wire::Form form) const;
     void try_again();
     [[nodiscard]] std::string why_no_symbol(const PackageCode& package, const std::string& names) const;
@@ -94,7 +104,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
         bool ended = false, abandoned = false;
     };
     struct Load {
-        PackageCode* package;  // whose code stays until it is linked
+        Running running;  // until it is linked
         std::function<void(const Result<LoadReport>&)> done;
     };
     [[nodiscard]] Worker*& on_duty(Duty duty) { return on_duties[static_cast<std::size_t>(duty)]; }
@@ -123,13 +133,18 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
 
     // ---- budgets and eviction (eviction.cpp)
-    void count(PackageCode& package);  // after anything of it has come or gone
+    void count(PackageCode& package) noexcept;  // after anything of it has come or gone
     void uncount(PackageCode& package);
     [[nodiscard]] Status check_pinned(const PackageCode& package, std::size_t more) const;
     [[nodiscard]] Status check_statics(const PackageCode& package, std::size_t bytes) const;
     // Room for code and statics that are being loaded: taken before that, and given back unless they were counted by then.
     [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics);
-    void give_back(PackageCode& package);
+    void give_back(PackageCode& package) noexcept;
+    struct GivesBack {  // with the lock
+        State& state;
+        PackageCode& package;
+        ~GivesBack() { state.give_back(package); }
+    };
     void trim(PackageCode* newcomer = nullptr);
     void drop_spare_slices(PackageCode& package);
     void evict(const std::vector<PackageCode*>& victims);
@@ -163,11 +178,11 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     mutable std::mutex mutex;
     std::unordered_map<Digest, std::unique_ptr<PackageCode>> packages;
     std::unordered_map<FunctionId, Function*> functions;
-    std::unordered_map<EntryPoint, Function*> by_address;  // wherever its code lies now
-    std::vector<std::unique_ptr<Function>> residents;      // of the process's own program
-    NameMap<PackageCode*> newest;                          // by package name
-    std::vector<PackageCode*> interfaces;                  // in the order in which they were loaded
-    std::vector<std::atomic<Function*>> table;             // by a handle's index; read without the lock
+    std::map<EntryPoint, Function*> by_address;        // wherever its code lies now
+    std::vector<std::unique_ptr<Function>> residents;  // of the process's own program
+    NameMap<PackageCode*> newest;                      // by package name
+    std::vector<PackageCode*> interfaces;              // in the order in which they were loaded
+    std::vector<std::atomic<Function*>> table;         // by a handle's index; read without the lock
     std::vector<std::uint16_t> generations = std::vector<std::uint16_t>(kFunctionsMax, 0);
     std::deque<std::uint32_t> free_indices;  // the one that has been free for longest first
     std::uint32_t indices_used = 0;
@@ -175,10 +190,10 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     std::array<std::size_t, kBudgets> code_bytes{};  // slices and loaded code, by Budget
     std::size_t manifest_bytes = 0;                  // of packages that are not resident
     std::size_t static_bytes = 0;
-    RecencyList with_slices;               // their slices are here, and may go: not loaded, or pinned
-    RecencyList evictable;                 // loaded
-    RecencyList forgettable;               // not loaded, and nothing of theirs must be kept
-    std::vector<PackageCode*> keepers;     // that have statics
+    RecencyList with_slices{&PackageCode::with_slices};  // their slices are here, and may go: not loaded, or pinned
+    RecencyList evictable{&PackageCode::evictable};      // loaded
+    RecencyList forgettable{&PackageCode::forgettable};  // not loaded, and nothing of theirs must be kept
+    std::vector<PackageCode*> keepers;     // that have statics; with room for all packages, and so has the next
     std::vector<PackageCode*> pinned;      // that are counted as pinned
     std::uint64_t packages_known = 0;      // ever
     std::atomic<bool> over_budget{false};  // ~Entered looks at this and nothing else

@@ -87,9 +87,11 @@ Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCo
 
 // On the worker for bitcode.
 void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
+    const GivesBack room{*this, package};
     Result<std::unique_ptr<jit::CompiledModule>> module = compile(package, lock);
     if (stopping) return;  // the cache may be gone
     Status done = module ? Status() : Status(tl::unexpected<Error>(module.error()));
+    NewCode with = module ? new_code(package, **module) : NewCode(package);
     if (done && !package.constructed) {
         package.has_constructors = (*module)->has_constructors();
         if (package.has_constructors)
@@ -98,7 +100,6 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
         package.constructed = done.has_value();
     }
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
-    give_back(package);
     if (!done) {
         const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
         package.compile = for_now ? PackageCode::Compile::none : PackageCode::Compile::failed;
@@ -111,8 +112,23 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
             package.error = done.error();
         return;
     }
+    take_module(package, std::move(*module), std::move(with));
+}
+
+CodeCache::State::NewCode CodeCache::State::new_code(const PackageCode& package, const jit::CompiledModule& module) {
+    NewCode made(package);
+    for (std::size_t i = 0; i < package.functions.size(); ++i)
+        if (void* address = module.find(package.store->manifest().entries[i])) made.add(package, i, address);
+    return made;
+}
+
+void CodeCache::State::take_module(PackageCode& package, std::unique_ptr<jit::CompiledModule> module,
+                                   NewCode&& with) noexcept {
     package.compile = PackageCode::Compile::done;
-    package.module = std::move(*module);
+    package.module = std::move(module);
+    package.reserved = {};
+    for (std::size_t i = 0; i < with.entries.size(); ++i) package.functions[i]->compiled = with.entries[i];
+    by_address.merge(with.by_address);
     ++loads;
     epoch.fetch_add(1);
     publish(package);

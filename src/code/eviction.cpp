@@ -53,7 +53,7 @@ void CodeCache::State::uncount(PackageCode& package) {
     for (RecencyList* list : {&with_slices, &evictable, &forgettable}) list->keep(package, false);
 }
 
-void CodeCache::State::count(PackageCode& package) {
+void CodeCache::State::count(PackageCode& package) noexcept {
     const std::size_t slices = package.store->slice_bytes_held();
     const PackageCode::Counted now{
         .manifest =
@@ -113,7 +113,7 @@ Status CodeCache::State::reserve(PackageCode& package, std::size_t code, std::si
     return {};
 }
 
-void CodeCache::State::give_back(PackageCode& package) {
+void CodeCache::State::give_back(PackageCode& package) noexcept {
     const PackageCode::Reserved was = std::exchange(package.reserved, {});
     static_bytes -= was.statics;
     if (was.code > 0) count(package);
@@ -191,9 +191,8 @@ void CodeCache::State::evict(const std::vector<PackageCode*>& victims) {
             publish(*package);
         } else {
             for (const auto& function : package->functions) {
-                const Addresses of = addresses(*package, *function);
-                by_address.erase(of.image);
-                by_address.erase(of.compiled);
+                by_address.erase(std::exchange(function->image, nullptr));
+                by_address.erase(std::exchange(function->compiled, nullptr));
             }
             package->module.reset();
             package->image.reset();

@@ -80,40 +80,31 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
         return std::variant<Entered, Waiting, Error>(
             std::in_place_type<Entered>, function.target.load(std::memory_order_relaxed), Ran::resident, nullptr);
     PackageCode& package = *function.package;
-    // Partner: State::evict.
-    package.running.fetch_add(1, std::memory_order_seq_cst);
+    Running running(package);
     if (const EntryPoint target = function.target.load(std::memory_order_seq_cst)) {
         if (package.awaited_until.load(std::memory_order_relaxed) != 0)
             package.awaited_until.store(0, std::memory_order_relaxed);
         package.last_used.store(state_->epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
         package.called.store(true, std::memory_order_relaxed);
         return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target,
-                                                     function.ran.load(std::memory_order_relaxed), &package);
+                                                     function.ran.load(std::memory_order_relaxed), running.take_over());
     }
     State::Lock lock(state_->mutex);
-    const auto not_now = [&package] { package.running.fetch_sub(1, std::memory_order_seq_cst); };
-    const Result<State::Ready> ready = state_->make_ready(package);
-    if (!ready) {
-        not_now();
-        return ready.error();
-    }
-    if (*ready == State::Ready::yes) {
-        package.awaited_until.store(0, std::memory_order_relaxed);
-    } else {
+    Result<State::Ready> ready = state_->make_ready(package);
+    if (!ready) return std::move(ready.error());
+    if (*ready != State::Ready::yes) {
         package.await();
-        not_now();
         return *ready == State::Ready::code ? Waiting::for_code : Waiting::for_loading;
     }
+    package.awaited_until.store(0, std::memory_order_relaxed);
     const EntryPoint target = function.target.load(std::memory_order_relaxed);
-    if (target == nullptr) {
-        not_now();
+    if (target == nullptr)
         return Error(ErrorCode::failed,
                      function.name + " on " + state_->options.node + ": its package defines no such entry");
-    }
     package.last_used.store(state_->epoch.fetch_add(1), std::memory_order_relaxed);
     package.called.store(true, std::memory_order_relaxed);
     return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target,
-                                                 function.ran.load(std::memory_order_relaxed), &package);
+                                                 function.ran.load(std::memory_order_relaxed), running.take_over());
 }
 
 bool CodeCache::State::stored(const PackageCode& package, Form form) const {
@@ -224,27 +215,49 @@ Result<std::unique_ptr<LoadedImage>> CodeCache::State::link_image(PackageCode& p
 Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t slice) {
     ROVE_TRY(const wire::Image image, read_image(package, slice));
     if (!package.constructed && image.init_array_count > 0) return false;
+    const GivesBack room{*this, package};
     ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
-    Result<std::unique_ptr<LoadedImage>> loaded = link_image(package, image);
-    if (!loaded) {
-        give_back(package);
-        return tl::unexpected<Error>(loaded.error());
-    }
+    ROVE_TRY(std::unique_ptr<LoadedImage> loaded, link_image(package, image));
+    NewCode with = new_code(package, image, *loaded);
     package.constructed = true;
-    take_image(package, image, std::move(*loaded));
+    take_image(package, image, std::move(loaded), std::move(with));
     return true;
 }
 
-// For which there was room.
-void CodeCache::State::take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded) {
+void CodeCache::State::NewCode::add(const PackageCode& package, std::size_t function, void* address) {
+    entries[function] = reinterpret_cast<EntryPoint>(address);
+    by_address.emplace(entries[function], package.functions[function].get());
+}
+
+// Where the image has what it says that it has.
+CodeCache::State::NewCode CodeCache::State::new_code(const PackageCode& package, const wire::Image& image,
+                                                     const LoadedImage& loaded) {
+    const wire::Manifest& manifest = package.store->manifest();
+    NewCode made(package);
+    for (const wire::Symbol& each : image.symbols) {
+        void* address = loaded.address(each.segment, each.offset);
+        if (each.kind == wire::Symbol::Kind::entry && each.index < package.functions.size() &&
+            each.segment == wire::Segment::block)
+            made.add(package, each.index, address);
+        else if (each.kind == wire::Symbol::Kind::exported && each.index < manifest.exports.size())
+            made.exported[manifest.exports[each.index]] = address;
+    }
+    if (!package.data && image.data_bytes > 0) made.statics = places_of_statics(image);
+    return made;
+}
+
+void CodeCache::State::take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded,
+                                  NewCode&& with) noexcept {
     package.image = std::move(loaded);
     if (!package.data && image.data_bytes > 0) {
         package.data = package.image->data();
-        package.statics = places_of_statics(image);
+        package.statics = std::move(with.statics);
         keepers.push_back(&package);
     }
     package.reserved = {};
-    take_symbols(package, image);
+    for (std::size_t i = 0; i < with.entries.size(); ++i) package.functions[i]->image = with.entries[i];
+    package.exported = std::move(with.exported);
+    by_address.merge(with.by_address);
     ++loads;
     epoch.fetch_add(1);  // after all that was used before it, and ahead of its own first call
     publish(package);
@@ -261,10 +274,10 @@ Status CodeCache::State::queue_load(PackageCode& package) {
 
 // On the worker for images.
 void CodeCache::State::load_apart(PackageCode& package, Lock& lock) {
+    const GivesBack room{*this, package};
     const Status loaded = load_image(package, lock);
     if (stopping) return;  // the cache may be gone
     package.loading = false;
-    give_back(package);
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!loaded && loaded.error().code() == ErrorCode::overloaded)
         package.refuse(loaded.error());
@@ -283,67 +296,40 @@ Status CodeCache::State::load_image(PackageCode& package, Lock& lock) {
              }));
     ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
     ROVE_TRY(std::unique_ptr<LoadedImage> loaded, unlocked(package, lock, [&] { return link_image(package, image); }));
+    NewCode with = new_code(package, image, *loaded);
     if (!package.constructed && image.init_array_count > 0) {
         package.has_constructors = true;
         ROVE_CHECK(construct(package, Duty::images, [&loaded] { loaded->construct(); }, lock));
     }
     package.constructed = true;
-    take_image(package, image, std::move(loaded));
+    take_image(package, image, std::move(loaded), std::move(with));
     return {};
 }
 
-// Where the image has what it says that it has.
-void CodeCache::State::take_symbols(PackageCode& package, const wire::Image& image) {
-    const wire::Manifest& manifest = package.store->manifest();
-    for (const wire::Symbol& each : image.symbols) {
-        void* address = package.image->address(each.segment, each.offset);
-        if (each.kind == wire::Symbol::Kind::entry && each.index < package.functions.size() &&
-            each.segment == wire::Segment::block) {
-            Function& function = *package.functions[each.index];
-            function.ran.store(package.resident ? Ran::resident : Ran::image, std::memory_order_relaxed);
-            function.image = reinterpret_cast<EntryPoint>(address);
-        } else if (each.kind == wire::Symbol::Kind::exported && each.index < manifest.exports.size()) {
-            package.exported[manifest.exports[each.index]] = address;
-        }
-    }
-}
-
-CodeCache::State::Addresses CodeCache::State::addresses(const PackageCode& package, const Function& function) {
-    Addresses of;
-    if (package.image) of.image = function.image;
-    if (package.module)
-        of.compiled =
-            reinterpret_cast<EntryPoint>(package.module->find(package.store->manifest().entries[function.entry]));
-    return of;
-}
-
 // Points every function to the best code there is.
-void CodeCache::State::publish(PackageCode& package) {
+void CodeCache::State::publish(PackageCode& package) noexcept {
     for (const auto& function : package.functions) {
-        const Addresses of = addresses(package, *function);
-        for (const EntryPoint address : {of.image, of.compiled})
-            if (address != nullptr) by_address.emplace(address, function.get());
-        const EntryPoint best = of.compiled != nullptr ? of.compiled : of.image;
-        const Ran ran = of.compiled != nullptr ? Ran::bitcode : Ran::image;
+        const EntryPoint best = function->compiled != nullptr ? function->compiled : function->image;
+        const Ran ran = function->compiled != nullptr ? Ran::bitcode : Ran::image;
         function->ran.store(package.resident ? Ran::resident : ran, std::memory_order_relaxed);
         function->target.store(best, std::memory_order_seq_cst);
     }
 }
 
-Result<PackageCode*> CodeCache::State::hold(const PackageStore& store) {
+Result<Running> CodeCache::State::hold(const PackageStore& store) {
     const std::lock_guard lock(mutex);
     return hold_locked(store);
 }
 
-Result<PackageCode*> CodeCache::State::hold_locked(const PackageStore& store) {
+Result<Running> CodeCache::State::hold_locked(const PackageStore& store) {
     const auto known = packages.find(store.digest());
     if (known == packages.end()) return fail(ErrorCode::invalid, "package {} is not known", store.manifest().name);
-    known->second->running.fetch_add(1, std::memory_order_seq_cst);
-    return known->second.get();
+    return Running(*known->second);
 }
 
 Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
-    ROVE_TRY(PackageCode * package, state_->hold(*store));
+    ROVE_TRY(Running running, state_->hold(*store));
+    PackageCode* const package = running.take_over();
     const Entered held(nullptr, Ran::image, package);  // left after the lock
     State::Lock lock(state_->mutex);
     for (;;) {
@@ -359,7 +345,8 @@ Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
 }
 
 Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>& store) {
-    ROVE_TRY(PackageCode * package, state_->hold(*store));
+    ROVE_TRY(Running running, state_->hold(*store));
+    PackageCode* const package = running.take_over();
     const Entered held(nullptr, Ran::image,
                        package);  // its code stays between loading and linking; left after the lock
     ROVE_CHECK(load(store));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -27,9 +28,43 @@ inline constexpr std::size_t kAwaitedBytesMax = 2 * wire::kSliceBytesMax;
 // How long a refusal is kept for the call that waits for it; one that comes later tries again.
 inline constexpr auto kRefusalMax = std::chrono::seconds(1);
 
+class PackageCode;
+
+// Counts a package as running: its code stays until this is destroyed, or until an Entered has taken it over.
+class Running {
+public:
+    // Partner: CodeCache::State::evict.
+    explicit Running(PackageCode& package);
+    Running(Running&& other) noexcept : package_(std::exchange(other.package_, nullptr)) {}
+    Running& operator=(Running&& other) noexcept {
+        std::swap(package_, other.package_);
+        return *this;
+    }
+    ~Running();
+    [[nodiscard]] PackageCode& package() const { return *package_; }
+    [[nodiscard]] PackageCode* take_over() { return std::exchange(package_, nullptr); }
+
+private:
+    PackageCode* package_;
+};
+
 // What a package's code is counted as: CodeOptions::code_bytes_max.
 enum class Budget : std::uint8_t { evictable, pinned, resident };
 inline constexpr std::size_t kBudgets = 3;
+
+// A package's place in a RecencyList, which it has whether it is listed there or not.
+struct Listing {
+    using Key = std::pair<std::uint64_t, std::uint64_t>;  // last use; of equals, the one that was known first
+    using Order = std::map<Key, PackageCode*>;
+    explicit Listing(PackageCode& package) {
+        Order made;
+        made.emplace(Key{}, &package);
+        place = made.extract(made.begin());
+    }
+    [[nodiscard]] bool is_listed() const { return place.empty(); }
+    Order::node_type place;  // while it is not listed
+    Order::iterator at;      // while it is
+};
 
 class PackageCode {
 public:
@@ -44,7 +79,7 @@ public:
     [[nodiscard]] bool loaded() const { return image || module; }
     // A worker has it, or will: whoever needs its code waits.
     [[nodiscard]] bool is_under_way() const { return loading || (!loaded() && compile == Compile::queued); }
-    void refuse(const Error& why) { refusal = Refusal{why, Clock::now()}; }
+    void refuse(Error why) { refusal = Refusal{std::move(why), Clock::now()}; }
     // For one call.
     [[nodiscard]] std::optional<Error> take_refusal() {
         const std::optional<Refusal> taken = std::exchange(refusal, std::nullopt);
@@ -103,6 +138,7 @@ public:
     // sees the other.
     std::atomic<int> running{0};
     std::atomic<std::uint64_t> last_used{0};
+    Listing with_slices{*this}, evictable{*this}, forgettable{*this};  // in the cache's lists of these names
 
     LinkScope scope;
     bool libraries_open = false;
@@ -126,5 +162,12 @@ public:
     std::unique_ptr<jit::CompiledModule> module;
     Compile compile = Compile::none;
 };
+
+inline Running::Running(PackageCode& package) : package_(&package) {
+    package.running.fetch_add(1, std::memory_order_seq_cst);
+}
+inline Running::~Running() {
+    if (package_ != nullptr) package_->running.fetch_sub(1, std::memory_order_seq_cst);
+}
 
 }  // namespace rove::code

@@ -8,8 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <unordered_map>
 #include <utility>
 
 #include "code/package_code.hpp"
@@ -18,8 +16,10 @@ namespace rove::code {
 
 class RecencyList {
 public:
-    // Whether it is listed from now on.
+    explicit RecencyList(Listing PackageCode::* listing) : listing_(listing) {}
+    // Whether it is listed from now on. Takes no memory: a package has its place in each list from the beginning.
     void keep(PackageCode& package, bool listed);
+    [[nodiscard]] std::size_t size() const { return order_.size(); }
     // The package that has not been used for longest, of those that are not busy. Who is busy counts as used at `now`.
     template <typename Busy>
     [[nodiscard]] PackageCode* oldest(std::uint64_t now, const Busy& busy);
@@ -29,25 +29,19 @@ private:
     // who is passed over goes to its front end. Bounds a look.
     static constexpr unsigned kBusyMax = 64;
 
-    using Key = std::pair<std::uint64_t, std::uint64_t>;  // last use; of equals, the one that was known first
-    void list(PackageCode& package);
-
-    std::map<Key, PackageCode*> order_;
-    std::unordered_map<const PackageCode*, Key> keys_;
+    Listing PackageCode::* listing_;
+    Listing::Order order_;
 };
 
-inline void RecencyList::list(PackageCode& package) {
-    const Key key{package.last_used.load(std::memory_order_relaxed), package.number};
-    order_[key] = &package;
-    keys_[&package] = key;
-}
-
 inline void RecencyList::keep(PackageCode& package, bool listed) {
-    const auto known = keys_.find(&package);
-    if ((known != keys_.end()) == listed) return;
-    if (listed) return list(package);
-    order_.erase(known->second);
-    keys_.erase(known);
+    Listing& of = package.*listing_;
+    if (of.is_listed() == listed) return;
+    if (!listed) {
+        of.place = order_.extract(of.at);
+        return;
+    }
+    of.place.key() = {package.last_used.load(std::memory_order_relaxed), package.number};
+    of.at = order_.insert(std::move(of.place)).position;
 }
 
 template <typename Busy>
@@ -62,8 +56,8 @@ PackageCode* RecencyList::oldest(std::uint64_t now, const Busy& busy) {
             if (first->first.first == now) return nullptr;  // all there are were passed over
             ++passed;
         }
-        order_.erase(first);
-        list(package);
+        keep(package, false);
+        keep(package, true);
     }
     return nullptr;
 }

@@ -221,21 +221,24 @@ bool CodeCache::State::compile_next(Lock& lock) {
 bool CodeCache::State::load_next(Lock& lock) {
     if (do_next(images_queue, &State::load_apart, lock)) return true;
     const auto next = std::find_if(loads_queue.begin(), loads_queue.end(),
-                                   [](const Load& load) { return !load.package->is_under_way(); });
+                                   [](const Load& load) { return !load.running.package().is_under_way(); });
     if (next == loads_queue.end()) return false;
-    const Result<Ready> ready = make_ready(*next->package);
+    const Result<Ready> ready = make_ready(next->running.package());
     if (ready && *ready == Ready::under_way) return true;  // now it is
-    const Load load = std::move(*next);
+    Load load = std::move(*next);
+    PackageCode& package = load.running.package();
     loads_queue.erase(next);
     ++working;
     const Result<LoadReport> loaded = [&]() -> Result<LoadReport> {
-        const wire::Manifest& manifest = load.package->store->manifest();
+        const wire::Manifest& manifest = package.store->manifest();
         if (!ready) return tl::unexpected<Error>(ready.error());
         if (*ready == Ready::code) return fail(ErrorCode::invalid, "package {} is not here whole", manifest.name);
-        return manifest.interface ? link_interface(*load.package, lock) : LoadReport{};
+        return manifest.interface ? link_interface(package, lock) : LoadReport{};
     }();
-    const Digest digest = load.package->store->digest();
-    load.package->running.fetch_sub(1, std::memory_order_seq_cst);
+    const Digest digest = package.store->digest();
+    {
+        const Running over = std::move(load.running);
+    }
     worked(digest, lock);
     call_back([&] { load.done(loaded); }, lock);
     return true;
@@ -300,15 +303,15 @@ Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
                     "{} packages wait to be loaded on {} already, the most there may; load {} later", kLoadsMax,
                     state_->options.node, package->manifest().name);
     const auto of_this = std::count_if(state_->loads_queue.begin(), state_->loads_queue.end(), [&](const auto& load) {
-        return load.package->store->digest() == package->digest();
+        return load.running.package().store->digest() == package->digest();
     });
     if (static_cast<std::size_t>(of_this) >= kLoadsOfPackageMax)
         return fail(ErrorCode::overloaded,
                     "{} loads of package {} wait on {} already, the most that may; load it later", of_this,
                     package->manifest().name, state_->options.node);
     ROVE_CHECK(state_->start_worker(State::Duty::images));
-    ROVE_TRY(PackageCode * held, state_->hold_locked(*package));
-    state_->loads_queue.push_back({held, std::move(done)});
+    ROVE_TRY(Running running, state_->hold_locked(*package));
+    state_->loads_queue.push_back({std::move(running), std::move(done)});
     state_->changed.notify_all();
     return {};
 }
