@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -68,46 +69,53 @@ Status CodePool::add_chunk(std::size_t bytes) {
 
 Result<CodePool::Piece> CodePool::allocate(std::size_t bytes) {
     const std::size_t needed = round_up(bytes, kPage);
+    Ranges own;
+    own[0] = needed;
     const std::lock_guard lock(mutex_);
     for (;;) {
         for (std::size_t i = 0; i < chunks_.size(); ++i) {
             Chunk& chunk = chunks_[i];
-            for (auto range = chunk.free.begin(); range != chunk.free.end(); ++range) {
-                if (range->second < needed) continue;
-                const auto [offset, size] = *range;
-                chunk.free.erase(range);
-                if (size > needed) chunk.free[offset + needed] = size - needed;
-                Piece piece;
-                piece.pool_ = this;
-                piece.chunk_ = i;
-                piece.writable_ = chunk.writable.start() + offset;
-                piece.executable_ = chunk.executable.start() + offset;
-                piece.bytes_ = needed;
-                return piece;
+            const auto found =
+                std::ranges::find_if(chunk.free, [needed](const auto& each) { return each.second >= needed; });
+            if (found == chunk.free.end()) continue;
+            auto range = chunk.free.extract(found);
+            const std::size_t offset = range.key();
+            if (range.mapped() > needed) {
+                range.key() += needed;
+                range.mapped() -= needed;
+                chunk.free.insert(std::move(range));
             }
+            Piece piece;
+            piece.pool_ = this;
+            piece.chunk_ = i;
+            piece.writable_ = chunk.writable.start() + offset;
+            piece.executable_ = chunk.executable.start() + offset;
+            piece.bytes_ = needed;
+            piece.range_ = own.extract(own.begin());
+            return piece;
         }
         ROVE_CHECK(add_chunk(std::max(kChunkBytes, needed)));
     }
 }
 
-void CodePool::release(const Piece& piece) {
+void CodePool::release(Piece& piece) {
     const std::lock_guard lock(mutex_);
     Chunk& chunk = chunks_[piece.chunk_];
-    auto offset = static_cast<std::size_t>(piece.writable_ - chunk.writable.start());
-    std::size_t bytes = piece.bytes_;
-    fallocate(chunk.file.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-              static_cast<off_t>(bytes));
-    const auto after = chunk.free.find(offset + bytes);
+    Ranges::node_type range = std::move(piece.range_);
+    range.key() = static_cast<std::size_t>(piece.writable_ - chunk.writable.start());
+    fallocate(chunk.file.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.key()),
+              static_cast<off_t>(range.mapped()));
+    const auto after = chunk.free.find(range.key() + range.mapped());
     if (after != chunk.free.end()) {
-        bytes += after->second;
+        range.mapped() += after->second;
         chunk.free.erase(after);
     }
-    auto before = chunk.free.lower_bound(offset);
+    auto before = chunk.free.lower_bound(range.key());
     if (before != chunk.free.begin()) --before;
-    if (before != chunk.free.end() && before->first + before->second == offset)
-        before->second += bytes;
+    if (before != chunk.free.end() && before->first + before->second == range.key())
+        before->second += range.mapped();
     else
-        chunk.free[offset] = bytes;
+        chunk.free.insert(std::move(range));
 }
 
 void CodePool::prepare_process() {

@@ -18,6 +18,8 @@
 namespace rove::code {
 
 class CodePool {
+    using Ranges = std::map<std::size_t, std::size_t>;  // offset -> bytes
+
 public:
     // A page-aligned piece; gives its memory back when destroyed. Must not outlive the pool.
     class Piece {
@@ -41,12 +43,14 @@ public:
             std::swap(writable_, other.writable_);
             std::swap(executable_, other.executable_);
             std::swap(bytes_, other.bytes_);
+            range_.swap(other.range_);
         }
         CodePool* pool_ = nullptr;
         std::size_t chunk_ = 0;
         std::byte* writable_ = nullptr;
         std::byte* executable_ = nullptr;
         std::size_t bytes_ = 0;
+        Ranges::node_type range_;  // for when it is free again: to give it back takes no memory
     };
 
     CodePool() = default;
@@ -61,11 +65,11 @@ public:
 private:
     struct Chunk {
         Descriptor file;
-        Mapping writable, executable;             // of all of the file
-        std::map<std::size_t, std::size_t> free;  // offset -> bytes
+        Mapping writable, executable;  // of all of the file
+        Ranges free;
     };
     [[nodiscard]] Status add_chunk(std::size_t bytes);
-    void release(const Piece& piece);
+    void release(Piece& piece);
     std::mutex mutex_;
     std::vector<Chunk> chunks_;
 };

@@ -195,7 +195,7 @@ Batch::Batch(Batch&&) noexcept = default;
 Batch::~Batch() {
     try {
         if (gathered_ && gathered_->core->is_usable()) post();
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {  // an Error, or memory has run out
         log().warn("the posts of a batch were dropped: {}", error.what());
     }
 }

@@ -48,7 +48,6 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
         taken.place_ = {taken.heap_.get(), bytes};
         return taken;
     }
-    taken.home_ = shared_from_this();
     const std::size_t wanted = room_for(bytes);
     {
         const std::lock_guard lock(mutex_);
@@ -60,16 +59,23 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
             taken.place_ = *found;
             kept_.erase(std::next(found).base());
             kept_bytes_ -= taken.place_.size();
+            ++away_;
+            taken.home_ = shared_from_this();
             return taken;
         }
+        // A place for each that may come back: giving back takes no memory.
+        if (const std::size_t places = kept_.size() + away_ + 1; kept_.capacity() < places) kept_.reserve(2 * places);
+        ++away_;
     }
     void* const memory =
         mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-        taken.home_.reset();
+        const std::lock_guard lock(mutex_);
+        --away_;
         return fail(ErrorCode::overloaded, "this machine has no memory for {} bytes that arrive", bytes);
     }
     (void)madvise(memory, wanted, MADV_HUGEPAGE);  // a fault for 2 MiB, where the kernel can
+    taken.home_ = shared_from_this();
     taken.place_ = {static_cast<std::byte*>(memory), wanted};
     return taken;
 }
@@ -77,6 +83,7 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
 void SpareMemory::keep(std::span<std::byte> place) {
     const std::lock_guard lock(mutex_);
     kept_.push_back(place);
+    --away_;
     kept_bytes_ += place.size();
     used_at_ = Clock::now();
 }
@@ -88,16 +95,17 @@ bool SpareMemory::is_due(TimePoint now) {
 }
 
 void SpareMemory::trim(TimePoint now) {
-    std::vector<std::span<std::byte>> unmapped;
-    {
-        const std::lock_guard lock(mutex_);
-        while (kept_bytes_ > most(now)) {  // the one that was used longest ago first
-            unmapped.push_back(kept_.front());
-            kept_bytes_ -= kept_.front().size();
+    for (;;) {  // the one that was used longest ago first, with the mutex free while it is unmapped
+        std::span<std::byte> place;
+        {
+            const std::lock_guard lock(mutex_);
+            if (kept_bytes_ <= most(now)) return;
+            place = kept_.front();
+            kept_bytes_ -= place.size();
             kept_.erase(kept_.begin());
         }
+        munmap(place.data(), place.size());
     }
-    for (const auto& place : unmapped) munmap(place.data(), place.size());
 }
 
 }  // namespace rove

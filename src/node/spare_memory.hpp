@@ -76,6 +76,7 @@ private:
     [[nodiscard]] std::size_t most(TimePoint now) const { return now - used_at_ > kSpareFor ? 0 : kSpareBytesMax; }
     std::mutex mutex_;
     std::vector<std::span<std::byte>> kept_;  // the one that was given back last at the end
+    std::size_t away_ = 0;                    // mapped and not here: kept_ has a place for each
     TimePoint used_at_{};
     std::atomic<std::size_t> kept_bytes_{0};
 };

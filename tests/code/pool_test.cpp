@@ -1,4 +1,4 @@
-// Executable memory where the machine gives none: what was taken by then is given back.
+// Executable memory where the machine gives none: what was taken by then is given back, and giving back takes none.
 #include "code/pool.hpp"
 
 #include <gtest/gtest.h>
@@ -10,9 +10,14 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
+
+#include "../watched_new.hpp"
 
 namespace {
 
+unsigned refused_in = 0;  // counts down with each allocation: the one that makes it 0 is refused; 0: none is
+bool all_refused = false;
 int refused_protection = 0;  // of mappings that are refused; 0: none is
 
 }  // namespace
@@ -24,6 +29,10 @@ extern "C" void* mmap(void* address, std::size_t bytes, int protection, int flag
         return MAP_FAILED;
     }
     return reinterpret_cast<void*>(syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
+}
+
+void rove::test::asked_for(std::size_t /*bytes*/) {
+    if (all_refused || (refused_in > 0 && --refused_in == 0)) throw std::bad_alloc();
 }
 
 namespace rove::code {
@@ -44,7 +53,11 @@ std::size_t mappings_of_code() {
 
 class PoolTest : public testing::Test {
 protected:
-    void TearDown() override { refused_protection = 0; }
+    void TearDown() override {
+        refused_protection = 0;
+        refused_in = 0;
+        all_refused = false;
+    }
     // Of an allocation, which must have left nothing open or mapped.
     ErrorCode refusal() {
         const std::size_t before = open_descriptors();
@@ -74,6 +87,39 @@ TEST_F(PoolTest, WhereOneViewCannotBeMappedTheOtherDoesNotStay) {
     EXPECT_EQ(refusal(), ErrorCode::refused);
     refused_protection = 0;
     EXPECT_TRUE(pool_.allocate(100));
+}
+
+constexpr std::size_t kPage = 4096, kChunk = 16UL * 1024 * 1024;
+
+TEST_F(PoolTest, PiecesGoBackWithoutMemory) {
+    std::vector<CodePool::Piece> pieces;
+    for (int i = 0; i < 9; ++i) pieces.push_back(std::move(*pool_.allocate(kPage)));
+    const std::byte* const first = pieces.front().executable();
+    all_refused = true;
+    for (std::size_t i = 0; i < pieces.size(); i += 2) CodePool::Piece gone(std::move(pieces[i]));
+    for (std::size_t i = 1; i < pieces.size(); i += 2) CodePool::Piece gone(std::move(pieces[i]));
+    all_refused = false;
+    const auto all = pool_.allocate(kChunk);
+    ASSERT_TRUE(all);
+    EXPECT_EQ(all->executable(), first) << "a range of it was lost";
+}
+
+TEST_F(PoolTest, AnAllocationThatFindsNoMemoryLosesNoRange) {
+    const std::byte* const first = pool_.allocate(kPage)->executable();
+    unsigned refused = 1;
+    for (bool in_want = true; in_want; ++refused) {
+        ASSERT_LT(refused, 20U);
+        refused_in = refused;
+        try {
+            (void)pool_.allocate(kPage);
+        } catch (const std::bad_alloc&) {
+        }
+        in_want = std::exchange(refused_in, 0) == 0;
+    }
+    EXPECT_GT(refused, 2U);
+    const auto all = pool_.allocate(kChunk);
+    ASSERT_TRUE(all);
+    EXPECT_EQ(all->executable(), first);
 }
 
 }  // namespace

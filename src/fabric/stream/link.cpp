@@ -73,8 +73,13 @@ Status StreamLink::connect(Bytes peer_offer) {
     return fail(ErrorCode::invalid, "a stream needs no offer, and the peer made one of {} bytes", peer_offer.size());
 }
 
-void StreamLink::lose(std::string_view why) {
-    end_with(Error(ErrorCode::disconnected, fmt::format("the stream to the peer ended ({})", why)));
+// Also in the destructor, and where memory has run out: then in words that fit into the string itself.
+void StreamLink::lose(std::string_view why) noexcept {
+    try {
+        end_with(Error(ErrorCode::disconnected, fmt::format("the stream to the peer ended ({})", why)));
+    } catch (const std::bad_alloc&) {
+        end_with(Error(ErrorCode::disconnected, "stream ended"));
+    }
     ++messages_ended_;
 }
 

@@ -80,7 +80,7 @@ private:
     void begin_message(const StreamHeader& header, Bytes signal);
     void end_message();
     void break_as_malformed(const StreamHeader& header);
-    void lose(std::string_view why);
+    void lose(std::string_view why) noexcept;
 
     StreamLanes& lanes_;  // outlive it
     Descriptor socket_;
