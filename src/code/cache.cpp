@@ -33,6 +33,15 @@ std::string_view host_triple() {
 #endif
 }
 
+Error CodeCache::State::no_memory_for(const PackageCode& package) const noexcept {
+    try {
+        return {ErrorCode::overloaded, fmt::format("{} has no memory to load package {}; call it later", options.node,
+                                                   package.store->manifest().name)};
+    } catch (const std::bad_alloc&) {
+        return no_memory();
+    }
+}
+
 Entered::~Entered() {
     if (package_ == nullptr) return;
     CodeCache& cache = package_->cache;
@@ -66,7 +75,7 @@ void CodeCache::left() {
 // Not inlined: nearly all calls leave without it, and set nothing up for it.
 [[gnu::noinline]] void CodeCache::evict() {
     const std::lock_guard lock(state_->mutex);
-    state_->trim();
+    state_->trim_if_possible();
 }
 
 Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<PackageStore>& package, bool resident) {

@@ -120,9 +120,24 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] bool do_next(std::deque<PackageCode*>& queue, void (State::*job)(PackageCode&, Lock&), Lock& lock);
     [[nodiscard]] bool compile_next(Lock& lock);
     void worked(const Digest& package, Lock& lock);
-    void call_back(const std::function<void()>& what, Lock& lock);
+    template <typename What>
+    void call_back(const What& what, Lock& lock);
+    class Unlocked {
+    public:
+        explicit Unlocked(Lock& lock) : lock_(lock) { lock_.unlock(); }
+        ~Unlocked() { lock_.lock(); }
+        Unlocked(const Unlocked&) = delete;
+
+    private:
+        Lock& lock_;
+    };
     [[nodiscard]] Status construct(PackageCode& package, Duty duty, const std::function<void()>& run, Lock& lock);
-    // Does it with the lock free, on a worker. What it throws, for want of memory, is an error; so is that the cache has stopped.
+    // In words that need no memory where there is none for better ones.
+    [[nodiscard]] Error no_memory_for(const PackageCode& package) const noexcept;
+    // A worker's piece of work, of which an exception is the error: its thread goes on with the next one.
+    template <typename Work>
+    [[nodiscard]] auto or_error(const PackageCode& package, const Work& work) const -> decltype(work());
+    // The same with the lock free. That the cache has stopped is an error, too.
     template <typename Work>
     [[nodiscard]] auto unlocked(const PackageCode& package, Lock& lock, const Work& work) -> decltype(work());
 
@@ -146,6 +161,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
         ~GivesBack() { state.give_back(package); }
     };
     void trim(PackageCode* newcomer = nullptr);
+    void trim_if_possible() noexcept;  // else whoever leaves code next tries again
     void drop_spare_slices(PackageCode& package);
     void evict(const std::vector<PackageCode*>& victims);
     [[nodiscard]] bool needs_slices(const PackageCode& package) const;
@@ -217,20 +233,23 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
 };
 
 template <typename Work>
+auto CodeCache::State::or_error(const PackageCode& package, const Work& work) const -> decltype(work()) {
+    try {
+        return work();
+    } catch (const std::bad_alloc&) {
+        return tl::unexpected<Error>(no_memory_for(package));
+    } catch (const std::exception& error) {
+        return fail(ErrorCode::failed, "package {} cannot be loaded on {}: {}", package.store->manifest().name,
+                    options.node, error.what());
+    }
+}
+
+template <typename Work>
 auto CodeCache::State::unlocked(const PackageCode& package, Lock& lock, const Work& work) -> decltype(work()) {
-    lock.unlock();
-    auto done = [&]() -> decltype(work()) {
-        try {
-            return work();
-        } catch (const std::bad_alloc&) {
-            return fail(ErrorCode::overloaded, "{} has no memory to load package {}; call it later", options.node,
-                        package.store->manifest().name);
-        } catch (const std::exception& error) {
-            return fail(ErrorCode::failed, "package {} cannot be loaded on {}: {}", package.store->manifest().name,
-                        options.node, error.what());
-        }
+    auto done = [&] {
+        const Unlocked free(lock);
+        return or_error(package, work);
     }();
-    lock.lock();
     if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
     return done;
 }

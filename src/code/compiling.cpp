@@ -1,5 +1,6 @@
 // Bitcode for the CPU that is there.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "code/cache_state.hpp"
@@ -13,12 +14,12 @@ Status CodeCache::State::queue_compile(PackageCode& package) {
         !stored(package, Form::bitcode))
         return {};
     ROVE_CHECK(start_worker(Duty::bitcode));
-    package.compile = PackageCode::Compile::queued;
     // At most one entry a package. Those that have no code yet first, because calls wait for them.
     const auto place = package.loaded() ? compile_queue.end()
                                         : std::find_if(compile_queue.begin(), compile_queue.end(),
                                                        [](const PackageCode* each) { return each->loaded(); });
     compile_queue.insert(place, &package);
+    package.compile = PackageCode::Compile::queued;
     changed.notify_all();
     return {};
 }
@@ -79,26 +80,29 @@ Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCo
     }
     // Statics that live in the compiled module would be lost with it.
     const bool was_pinned = std::exchange(package.pinned, package.pinned || own_statics);
-    const Status reserved = reserve(package, (*module)->code_bytes(), 0);
+    Status reserved = or_error(package, [&] { return reserve(package, (*module)->code_bytes(), 0); });
     if (reserved) return module;
     package.pinned = was_pinned;  // it goes on as it was: as its image, or not at all
-    return tl::unexpected<Error>(reserved.error());
+    return tl::unexpected<Error>(std::move(reserved.error()));
 }
 
 // On the worker for bitcode.
 void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
     const GivesBack room{*this, package};
-    Result<std::unique_ptr<jit::CompiledModule>> module = compile(package, lock);
+    Result<std::unique_ptr<jit::CompiledModule>> module = or_error(package, [&] { return compile(package, lock); });
     if (stopping) return;  // the cache may be gone
-    Status done = module ? Status() : Status(tl::unexpected<Error>(module.error()));
-    NewCode with = module ? new_code(package, **module) : NewCode(package);
-    if (done && !package.constructed) {
+    std::optional<NewCode> with;
+    Status done = or_error(package, [&]() -> Status {
+        if (!module) return tl::unexpected<Error>(std::move(module.error()));
+        with = new_code(package, **module);
+        if (package.constructed) return {};
         package.has_constructors = (*module)->has_constructors();
         if (package.has_constructors)
-            done = construct(package, Duty::bitcode, [&module] { (*module)->run_constructors(); }, lock);
-        if (stopping) return;
-        package.constructed = done.has_value();
-    }
+            ROVE_CHECK(construct(package, Duty::bitcode, [&module] { (*module)->run_constructors(); }, lock));
+        package.constructed = true;
+        return {};
+    });
+    if (stopping) return;
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!done) {
         const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
@@ -107,12 +111,12 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
         const bool image_follows = !module && options.tiers != Tiers::bitcode && stored(package, Form::image);
         if (package.image || image_follows) return;
         if (for_now)
-            package.refuse(done.error());
+            package.refuse(std::move(done.error()));
         else
-            package.error = done.error();
+            package.error = std::move(done.error());
         return;
     }
-    take_module(package, std::move(*module), std::move(with));
+    take_module(package, std::move(*module), std::move(*with));
 }
 
 CodeCache::State::NewCode CodeCache::State::new_code(const PackageCode& package, const jit::CompiledModule& module) {

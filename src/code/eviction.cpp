@@ -167,6 +167,7 @@ void CodeCache::State::trim(PackageCode* newcomer) {
     // All that go are chosen first, so that one barrier serves for all. A second round makes up for those that were found running.
     for (int round = 0; round < 2 && is_over_budget(); ++round) {
         std::vector<PackageCode*> victims;
+        victims.reserve(evictable.size());  // from here on nothing asks for memory
         const std::size_t before = held(Budget::evictable);
         while (is_over_budget()) {
             PackageCode* oldest = evictable.oldest(now, stays);
@@ -179,6 +180,13 @@ void CodeCache::State::trim(PackageCode* newcomer) {
         held(Budget::evictable) = before;
         if (victims.empty()) break;
         evict(victims);
+    }
+}
+
+void CodeCache::State::trim_if_possible() noexcept {
+    try {
+        trim();
+    } catch (const std::bad_alloc&) {
     }
 }
 

@@ -266,8 +266,8 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
 
 Status CodeCache::State::queue_load(PackageCode& package) {
     ROVE_CHECK(start_worker(Duty::images));
-    package.loading = true;
     images_queue.push_back(&package);  // at most one entry a package
+    package.loading = true;
     changed.notify_all();
     return {};
 }
@@ -275,16 +275,16 @@ Status CodeCache::State::queue_load(PackageCode& package) {
 // On the worker for images.
 void CodeCache::State::load_apart(PackageCode& package, Lock& lock) {
     const GivesBack room{*this, package};
-    const Status loaded = load_image(package, lock);
+    Status loaded = or_error(package, [&] { return load_image(package, lock); });
     if (stopping) return;  // the cache may be gone
     package.loading = false;
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!loaded && loaded.error().code() == ErrorCode::overloaded)
-        package.refuse(loaded.error());
+        package.refuse(std::move(loaded.error()));
     else if (!loaded)
-        package.error = loaded.error();
-    else if (options.tiers == Tiers::both)
-        (void)queue_compile(package);  // where there is no thread for it, the image goes on
+        package.error = std::move(loaded.error());
+    else if (options.tiers == Tiers::both)  // where there is no thread or memory for it, the image goes on
+        (void)or_error(package, [&] { return queue_compile(package); });
 }
 
 // With the lock free but where it looks at what belongs to all; the package cannot be evicted or forgotten meanwhile.
@@ -356,7 +356,7 @@ Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>
 
 // Of a package that is loaded and held.
 Result<LoadReport> CodeCache::State::link_interface(PackageCode& package, Lock& lock) {
-    if (package.interface) return LoadReport{};
+    if (package.linked) return LoadReport{};
     const wire::Manifest& manifest = package.store->manifest();
     ROVE_CHECK(check_pinned(package, 0));
     LoadReport report;
@@ -372,18 +372,18 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package, Lock& 
     }
     // What the node itself runs on (rove_*, the C and C++ libraries) is not for a peer to replace under other peers' functions.
     if (!package.resident) {
-        lock.unlock();
+        const Unlocked free(lock);
         for (const std::string& name : manifest.exports) {
             if (!symbols.is_of_process(name)) continue;
             names.erase(name);
             report.kept.push_back(name);
         }
-        lock.lock();
     }
+    if (!package.interface) interfaces.push_back(&package);
     package.interface = true;  // never evicted: what links to it holds its addresses
-    interfaces.push_back(&package);
     count(package);
     report.replaced = symbols.add_interface(manifest.name, std::move(names));
+    package.linked = true;
     try_again();
     return report;
 }

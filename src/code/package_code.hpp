@@ -126,6 +126,7 @@ public:
     std::vector<std::unique_ptr<Function>> functions;
     bool resident = false;
     bool interface = false;  // loaded as one: others link to it
+    bool linked = false;     // to all of its names
     bool pinned = false;
     std::uint64_t number = 0;                    // counts the packages in the order in which they became known
     std::atomic<bool> called{false};             // ever

@@ -71,6 +71,16 @@ const std::optional<pthread_key_t>& end_of_own_work() {
     });
 }
 
+// What it let out, in words that need no memory where there is none for better ones.
+template <typename Words>
+void say_how(OwnWork& own, const Words& words) {
+    try {
+        own.done = words();
+    } catch (const std::bad_alloc&) {
+        own.done = tl::unexpected<Error>(Error(ErrorCode::failed, "it threw"));
+    }
+}
+
 void* run_own(void* argument) {
     auto& own = *static_cast<OwnWork*>(argument);
     own.thread = gettid();
@@ -82,17 +92,22 @@ void* run_own(void* argument) {
         stay_in_parent(own);
         throw;
     } catch (const std::exception& error) {
-        own.done = fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", own.what, own.package,
+        say_how(own, [&] {
+            return fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", own.what, own.package,
                         words_of(error));
+        });
     } catch (...) {
-        own.done = fail(ErrorCode::failed, "a {} of package {} let an exception out", own.what, own.package);
+        say_how(own, [&] {
+            return fail(ErrorCode::failed, "a {} of package {} let an exception out", own.what, own.package);
+        });
     }
     stay_in_parent(own);
     return nullptr;
 }
 
+// overloaded: no thread or no memory for it, and nothing of it has run. It throws nothing.
 // Nothing joins the thread: what runs there may detach it, and a std::thread keeps what it was given where its thread does not return.
-Status in_own_thread(const std::string& package, const char* what, const std::function<void()>& work) {
+Status in_own_thread(const std::string& package, const char* what, const std::function<void()>& work) try {
     OwnWork own{.package = package, .what = what, .work = work};
     pthread_attr_t detached;
     pthread_attr_init(&detached);
@@ -114,6 +129,8 @@ Status in_own_thread(const std::string& package, const char* what, const std::fu
         else
             std::this_thread::sleep_for(kOwnLook);
     return std::move(own.done);
+} catch (const std::bad_alloc&) {
+    return tl::unexpected<Error>(no_memory());
 }
 
 void abandon_worker() {
@@ -148,8 +165,9 @@ void CodeCache::stop() {
 Status CodeCache::State::start_worker(Duty duty, bool warm_up) {
     if (on_duty(duty) != nullptr || stopping) return {};
     reap_workers();
-    Worker& worker = workers.emplace_back(Worker{.duty = duty, .thread = {}});
+    const std::size_t before = workers.size();
     try {
+        Worker& worker = workers.emplace_back(Worker{.duty = duty, .thread = {}});
         worker.thread = std::thread([state = shared_from_this(), self = &worker, warm_up]() mutable {
             if (warm_up) state->warm_compiler();
             if (state->work(*self)) return;
@@ -157,13 +175,13 @@ Status CodeCache::State::start_worker(Duty duty, bool warm_up) {
             --abandoned_workers;
         });
     } catch (const std::exception& error) {  // no thread, or no memory for one
-        workers.pop_back();
+        if (workers.size() > before) workers.pop_back();
         return fail(ErrorCode::overloaded,
                     "{} can {} no package: its machine has no thread for that now ({}); call it later, or allow that "
                     "node more threads",
                     options.node, duty == Duty::images ? "load" : "compile", error.what());
     }
-    on_duty(duty) = &worker;
+    on_duty(duty) = &workers.back();
     return {};
 }
 
@@ -201,6 +219,18 @@ bool CodeCache::State::work(Worker& self) {
     return !self.abandoned;
 }
 
+// Not once the cache has stopped.
+template <typename What>
+void CodeCache::State::call_back(const What& what, Lock& lock) {
+    const Unlocked free(lock);
+    const std::lock_guard calls(calling_back);
+    const bool stopped = [this] {
+        const std::lock_guard look(mutex);
+        return stopping;
+    }();
+    if (!stopped) what();
+}
+
 // Does the first job of a queue with that; false: there is none.
 bool CodeCache::State::do_next(std::deque<PackageCode*>& queue, void (State::*job)(PackageCode&, Lock&), Lock& lock) {
     if (queue.empty()) return false;
@@ -223,46 +253,42 @@ bool CodeCache::State::load_next(Lock& lock) {
     const auto next = std::find_if(loads_queue.begin(), loads_queue.end(),
                                    [](const Load& load) { return !load.running.package().is_under_way(); });
     if (next == loads_queue.end()) return false;
-    const Result<Ready> ready = make_ready(next->running.package());
+    Result<Ready> ready = or_error(next->running.package(), [&] { return make_ready(next->running.package()); });
     if (ready && *ready == Ready::under_way) return true;  // now it is
     Load load = std::move(*next);
     PackageCode& package = load.running.package();
     loads_queue.erase(next);
     ++working;
-    const Result<LoadReport> loaded = [&]() -> Result<LoadReport> {
+    const Result<LoadReport> loaded = or_error(package, [&]() -> Result<LoadReport> {
         const wire::Manifest& manifest = package.store->manifest();
-        if (!ready) return tl::unexpected<Error>(ready.error());
+        if (!ready) return tl::unexpected<Error>(std::move(ready.error()));
         if (*ready == Ready::code) return fail(ErrorCode::invalid, "package {} is not here whole", manifest.name);
         return manifest.interface ? link_interface(package, lock) : LoadReport{};
-    }();
+    });
     const Digest digest = package.store->digest();
     {
         const Running over = std::move(load.running);
     }
     worked(digest, lock);
-    call_back([&] { load.done(loaded); }, lock);
+    const Result<LoadReport> without_memory = tl::unexpected<Error>(no_memory());
+    const auto tell = [&](const Result<LoadReport>& answer) {
+        try {
+            load.done(answer);
+            return true;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+    };
+    call_back([&] { (void)(tell(loaded) || tell(without_memory)); }, lock);  // an error takes less
     return true;
 }
 
 void CodeCache::State::worked(const Digest& package, Lock& lock) {
     --working;
     if (stopping) return;
-    trim();
+    trim_if_possible();
     changed.notify_all();
     if (options.on_ready) call_back([&] { options.on_ready(package); }, lock);
-}
-
-// Not once the cache has stopped.
-void CodeCache::State::call_back(const std::function<void()>& what, Lock& lock) {
-    lock.unlock();
-    {
-        const std::lock_guard calls(calling_back);
-        lock.lock();
-        const bool stopped = stopping;
-        lock.unlock();
-        if (!stopped) what();
-    }
-    lock.lock();
 }
 
 // Runs a package's constructors with the lock free, on a worker, whose duty another thread goes on with.
@@ -276,19 +302,22 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
             "later, or restart that node if they never end",
             name, constructing, options.node);
     Worker* const self = std::exchange(on_duty(duty), nullptr);
-    if (const Status started = start_worker(duty); !started) {
+    if (const Status started = or_error(package, [&] { return start_worker(duty); }); !started) {
         on_duty(duty) = self;
         return prefixed(started.error(), fmt::format("package {} has constructors", name));
     }
     ++constructing;
     package.constructing = true;
-    lock.unlock();
-    const Status done = in_own_thread(name, "constructor", run);
-    // Its code goes now: what was constructed before ends while it is there.
-    for (Status each = done; !each && each.error().code() != ErrorCode::overloaded && !package.destructors.empty();)
-        each = in_own_thread(name, "destructor", [&] { package.destructors.run(); });
-    if (!done) package.destructors.drop();  // there was no thread for them
-    lock.lock();
+    const Status done = [&] {
+        const Unlocked free(lock);
+        Status constructed = in_own_thread(name, "constructor", run);
+        // Its code goes now: what was constructed before ends while it is there.
+        const auto goes_on = [](const Status& each) { return !each && each.error().code() != ErrorCode::overloaded; };
+        for (bool more = goes_on(constructed); more && !package.destructors.empty();)
+            more = goes_on(in_own_thread(name, "destructor", [&] { package.destructors.run(); }));
+        if (!constructed) package.destructors.drop();  // there was no thread for them
+        return constructed;
+    }();
     --constructing;
     if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
     package.constructing = false;

@@ -1,8 +1,13 @@
 // A code cache that is refused memory, one allocation after the other: nothing stays taken, and the next call does its work.
 #include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
 
 #include "../watched_new.hpp"
+#include "base/clock.hpp"
 #include "cache_fixture.hpp"
+#include "code/jit/jit.hpp"
 
 namespace {
 
@@ -56,6 +61,145 @@ TEST_F(CacheWithoutMemory, WhatCouldNotBeEnteredHoldsNothing) {
     }
     EXPECT_GT(refusals, 5);
     EXPECT_LT(refused, kMost);
+}
+
+// What a worker does not do for want of memory costs that piece of work. Another call does it.
+class WorkerWithoutMemory : public CacheTest {
+protected:
+    void SetUp() override {
+        CacheTest::SetUp();
+        is_spared = true;
+        noted.reserve(100'000);
+    }
+    void TearDown() override { refused_in = 0; }
+
+    // Does it again and again, and each time one allocation later of the cache's threads is refused.
+    template <typename Work>
+    void with_each_refused(const Work& work) {
+        int refused = 1, errors = 0;
+        for (bool in_want = true; in_want && refused < kMost; ++refused) {
+            SCOPED_TRACE(refused);
+            work(errors, [&] { refused_in = refused; }, [&] { in_want = refused_in.exchange(0) <= 0; });
+        }
+        EXPECT_GT(errors, 3);
+        EXPECT_LT(refused, kMost);
+    }
+    // Until it can be entered or not.
+    static std::optional<Error> outcome(CodeCache& cache, Function& function) {
+        for (;;) {
+            const auto entered = cache.enter(function);
+            if (const auto* error = std::get_if<Error>(&entered)) return *error;
+            if (std::holds_alternative<Entered>(entered)) return std::nullopt;
+            cache.wait_for_tiers();
+        }
+    }
+    static void expect_no_memory(const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::overloaded) << error.message();
+        EXPECT_TRUE(error.message().find("no memory") != std::string::npos ||
+                    error.message() == no_memory().message() || error.message().find("no thread") != std::string::npos)
+            << error.message();
+    }
+};
+
+TEST_F(WorkerWithoutMemory, AnImageThatWasNotLoadedIsLoadedForTheNextCall) {
+    const auto package =
+        build("constructs.c",
+              "extern void note(long);\nstatic long c;\n"
+              "__attribute__((constructor)) static void begin(void) { note(1); c = 40; }\n"
+              "ROVE_ENTRY void count(rove_here *h, const void *p, size_t n) { *(long *)p = ++c; (void)h, (void)n; }");
+    with_each_refused([&](int& errors, const auto& begin, const auto& end) {
+        noted.clear();
+        CodeCache cache(options(Tiers::image));
+        ASSERT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+        Function* function = cache.find("constructs:count");
+        begin();
+        const auto error = outcome(cache, *function);
+        cache.wait_for_tiers();
+        end();
+        if (error) {
+            ++errors;
+            expect_no_memory(*error);
+            EXPECT_EQ(cache.usage().static_bytes, 0U);
+        }
+        EXPECT_EQ(call(cache, *function), 41);
+        EXPECT_EQ(noted, std::vector<long>{1}) << "its constructor runs once";
+    });
+}
+
+TEST_F(WorkerWithoutMemory, EachLoadIsAnswered) {
+    const auto shelf = build("shelf.c",
+                             "ROVE_ENTRY void none(rove_here *h, const void *p, size_t n) { (void)h, (void)p, "
+                             "(void)n; }\nlong on_the_shelf(void) { return 7; }",
+                             true);
+    with_each_refused([&](int& errors, const auto& begin, const auto& end) {
+        CodeCache cache(options(Tiers::image));
+        const auto known = cache.add(arriving(*shelf, {Form::image}), false);
+        ASSERT_TRUE(known);
+        std::atomic<int> answers{0};
+        std::optional<Error> error;
+        begin();
+        ASSERT_TRUE(cache.load_later(*known, [&](const Result<LoadReport>& loaded) {
+            if (!loaded) error = loaded.error();
+            ++answers;
+        }));
+        for (const auto until = Clock::now() + std::chrono::seconds(20); answers == 0 && Clock::now() < until;)
+            std::this_thread::yield();
+        end();
+        cache.stop();
+        EXPECT_EQ(answers, 1);
+        if (error) {
+            ++errors;
+            expect_no_memory(*error);
+        }
+    });
+}
+
+// As LLVM would compile it; its own allocations are not of interest here.
+class Compiled final : public jit::CompiledModule {
+public:
+    void* find(std::string_view /*name*/) const override { return reinterpret_cast<void*>(&answer); }
+    std::size_t code_bytes() const override { return 100; }
+    bool has_constructors() const override { return false; }
+    void run_constructors() override {}
+
+private:
+    static void answer(rove_here* /*here*/, const void* payload, std::size_t /*size*/) {
+        *static_cast<long*>(const_cast<void*>(payload)) = 99;
+    }
+};
+class QuickEngine final : public jit::Engine {
+public:
+    Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& /*request*/) override {
+        return std::make_unique<Compiled>();
+    }
+    Result<jit::Prepared> prepare(const jit::PrepareRequest& /*request*/) override {
+        return fail(ErrorCode::internal, "it prepares nothing");
+    }
+    void warm_up() override {}
+    Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& /*request*/) override {
+        return fail(ErrorCode::internal, "it takes nothing out");
+    }
+};
+
+TEST_F(WorkerWithoutMemory, BitcodeThatWasNotCompiledIsCompiledForTheNextCall) {
+    const auto counter = build("counter.c", kCounter);
+    QuickEngine engine;
+    with_each_refused([&](int& errors, const auto& begin, const auto& end) {
+        CodeOptions given = options(Tiers::bitcode);
+        given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
+        CodeCache cache(given);
+        ASSERT_TRUE(cache.add(arriving(*counter, {Form::bitcode}), false));
+        Function* function = cache.find("counter:count");
+        begin();
+        const auto error = outcome(cache, *function);
+        cache.wait_for_tiers();
+        end();
+        if (error) {
+            ++errors;
+            expect_no_memory(*error);
+        }
+        EXPECT_EQ(call(cache, *function), 99);
+    });
 }
 
 }  // namespace
