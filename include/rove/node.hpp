@@ -14,8 +14,8 @@
 //
 // The node at the other end need not know the package: the first call brings the code along.
 //
-// All of this may be used from any thread. Everything throws rove::Error, and where this process itself has no
-// memory left std::bad_alloc; nothing else.
+// All of this may be used from any thread. Everything throws rove::Error, and std::bad_alloc where this process itself has no memory
+// left; nothing else. Where another node has none the error is `overloaded`.
 #pragma once
 
 #include <chrono>
@@ -315,7 +315,7 @@ public:
 
     // Calls a function there: rove::fn<f>, a lambda, and what else rove/function.hpp names. Gives a Call of its result. Throws only
     // where it cannot be sent; what goes wrong later comes with the Call. disconnected: the node cannot be reached. timed_out: the
-    // limit (limited()) is up. overloaded: too many calls in flight, no room for this one, or no memory. unsupported: the node lacks the
+    // limit (limited()) is up. overloaded: too many calls in flight, or no room for this one. unsupported: the node lacks the
     // function, and its code cannot travel. invalid: the arguments are over message_bytes_max(), or this is a fork's child. cancelled:
     // the Node has ended.
     template <typename F, typename... Args>

@@ -35,7 +35,7 @@ enum rove_error {
     ROVE_INVALID = 1,      /* the call is wrong: fix it */
     ROVE_REFUSED = 2,      /* policy forbids it */
     ROVE_UNSUPPORTED = 3,  /* no form of the code fits that target */
-    ROVE_OVERLOADED = 4,   /* a bound was reached: back off and try again */
+    ROVE_OVERLOADED = 4,   /* a bound was reached, or this process has no memory left: back off and try again */
     ROVE_DISCONNECTED = 5, /* the node is not there; the function may have run */
     ROVE_TIMED_OUT = 6,    /* no answer in time; the function may have run */
     ROVE_CANCELLED = 7,    /* the caller gave up */

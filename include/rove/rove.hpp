@@ -17,7 +17,8 @@
 // rove/function.hpp tells what can be called, rove/travel.hpp what can be passed. The function need not be on the other node: where
 // its program was not built from the same source, its code goes along (build yours with rove_add_executable, docs/cpp.md).
 //
-// All of this may be used from any thread; a single Call, from one at a time. Everything throws rove::Error, and nothing else.
+// All of this may be used from any thread; a single Call, from one at a time. Everything throws rove::Error, and std::bad_alloc where this
+// process itself has no memory left; nothing else. Through Here it is an `overloaded` Error, because shipped code asks its node in C.
 #pragma once
 
 #include "rove/buffer.hpp"

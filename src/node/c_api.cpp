@@ -33,10 +33,20 @@ struct rove_call_t {
 
 namespace {
 
-thread_local std::string last_message;  // NOLINT: one message a thread is the contract
+// One message a thread is the contract.
+thread_local std::string last_message;     // NOLINT
+thread_local const char* last_words = "";  // NOLINT: that message, or words that need no memory
 
-int failed(rove::ErrorCode code, const char* message) {
-    last_message = message;
+constexpr const char* kNoMemory = "this process has no memory left for it";
+
+// Keeps the code where there is no memory for the message.
+int failed(rove::ErrorCode code, const char* message) noexcept {
+    try {
+        last_message = message;
+        last_words = last_message.c_str();
+    } catch (const std::bad_alloc&) {
+        last_words = kNoMemory;
+    }
     return static_cast<int>(code);
 }
 
@@ -47,6 +57,9 @@ int guarded(Work&& work) {
         return work();
     } catch (const rove::Error& error) {
         return failed(error.code(), error.what());
+    } catch (const std::bad_alloc&) {
+        last_words = kNoMemory;
+        return ROVE_OVERLOADED;
     } catch (const std::exception& error) {
         return failed(rove::ErrorCode::internal, error.what());
     }
@@ -203,7 +216,7 @@ void rove_call_free(rove_call_t* call) noexcept {
 }
 
 const char* rove_error_message(void) noexcept {
-    return last_message.c_str();
+    return last_words;
 }
 
 const char* rove_error_name(int error) noexcept {

@@ -10,6 +10,7 @@
 #include "fabric/local.hpp"
 #include "node/spare_memory.hpp"
 #include "process.hpp"
+#include "rove/rove.h"
 #include "rove/rove.hpp"
 
 namespace {
@@ -82,6 +83,27 @@ TEST(RefusedMemory, ABatchThatCannotBePostedIsDropped) {
         batch.reset();
     }
     EXPECT_NO_THROW((void)peer.ping().get());
+}
+
+TEST(RefusedMemory, TheCAbiSaysThatItRanOut) {
+    rove_node_t* node = nullptr;
+    const auto create = [&node] {
+        const Refused here;
+        return rove_node_create(nullptr, &node);
+    };
+    EXPECT_EQ(create(), ROVE_OVERLOADED);
+    EXPECT_STREQ(rove_error_message(), "this process has no memory left for it");
+    ASSERT_EQ(rove_node_create(nullptr, &node), ROVE_OK) << rove_error_message();
+    rove_node_destroy(node);
+}
+
+// The number counts, and not the words.
+TEST(RefusedMemory, TheCAbiKeepsAnErrorForWhoseWordsThereIsNone) {
+    const auto nowhere = [] {
+        const Refused here;
+        return rove_node_create(nullptr, nullptr);
+    };
+    EXPECT_EQ(nowhere(), ROVE_INVALID);
 }
 
 }  // namespace
