@@ -260,6 +260,15 @@ void end_with(rove_here* here, const Error& error) {
     here->ended = true;
 }
 
+// Answers with these bytes. A function that returns without an answer has succeeded, so what is too much for one is an error.
+void answer(rove_here* here, Bytes bytes) {
+    if (bytes.size() > ROVE_MESSAGE_BYTES_MAX)
+        return end_with(
+            here, Error(ErrorCode::failed, fmt::format("{}: {} bytes of answer are over the {} that one may have",
+                                                       here->core->name(), bytes.size(), ROVE_MESSAGE_BYTES_MAX)));
+    (void)rove_reply(here, bytes.data(), bytes.size());
+}
+
 Error no_such(const rove_here* here, std::uint64_t bytes) {
     return {ErrorCode::invalid,
             fmt::format("{} bytes of a buffer are not on {}: it belongs to another node, was freed, or "
@@ -308,7 +317,7 @@ void get(rove_here* here, const void* payload, std::size_t size) {
     const auto part = head_of<MemoryPart>(here, bytes_of(payload, size));
     if (!part) return;
     std::shared_ptr<Block> kept;
-    if (const auto from = part_of(here, *part, kept)) (void)rove_reply(here, from->data(), from->size());
+    if (const auto from = part_of(here, *part, kept)) answer(here, *from);
 }
 
 // To another node that this one knows, piece by piece; or within this one.
@@ -350,7 +359,7 @@ void list_functions(rove_here* here, const void*, std::size_t) {
     std::string list;
     for (const Resident& each : Residents::all())
         if (!each.built_in) list += each.id.hex() + '\t' + each.name + '\t' + each.signature + '\n';
-    (void)rove_reply(here, list.data(), list.size());
+    answer(here, as_bytes(list));
 }
 
 FunctionId built_in(std::string_view name, code::EntryPoint entry) {
