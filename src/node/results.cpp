@@ -7,9 +7,15 @@ namespace rove {
 
 // Parts of a result go to whoever waits for it as they come: into its own memory, and by no way round.
 void NodeCore::wait_into(Lock& lock, CallTable::Id id, const ResultSink& sink) {
+    struct Lent {  // also where memory runs out while it waits
+        CallTable& calls;
+        CallTable::Id id;
+        ~Lent() {
+            if (CallSlot* const slot = calls.find(id)) slot->sink = nullptr;
+        }
+    } const lent{calls_, id};
     if (CallSlot* const slot = calls_.flying(id)) slot->sink = &sink;
     (void)wait_for(lock, id, std::nullopt);
-    if (CallSlot* const slot = calls_.find(id)) slot->sink = nullptr;
 }
 
 // Of a call that was waited for: where it has not ended, the node has.

@@ -207,8 +207,8 @@ TEST_P(Hostile, QuestionsOfAServerGoToNoOtherServer) {
         ASSERT_NE(frame, nullptr);
         std::memcpy(frame + wire::kHeaderBytes, &need, sizeof need);
         client->link->publish(Traffic::replies, {.body_bytes = sizeof need,
-                                                 .kind = Kind::need,
                                                  .extra_bytes = sizeof need,
+                                                 .kind = Kind::need,
                                                  .node = n % 2 == 0 ? kForeignBit | n / 2 : client->id});
     }
     peer().sync(fn<nothing>);  // answered behind them

@@ -276,6 +276,19 @@ TEST(Opening, ANameThatIsNotResolvedIsGivenUp) {
     }
 }
 
+// Each look-up that nobody waits for any more has a thread until the resolver answers.
+TEST(Opening, LookUpsThatTakeLongAreBounded) {
+    NodeOptions impatient = options();
+    impatient.connect_timeout = 50ms;
+    Node client(impatient);
+    const auto ends = [&client] { return error_of([&client] { (void)client.connect("slow.example:7400"); }).code(); };
+    int timed_out = 0;
+    while (timed_out < 100 && ends() == ErrorCode::timed_out) ++timed_out;
+    EXPECT_LE(timed_out, 16);
+    EXPECT_EQ(ends(), ErrorCode::overloaded);
+    EXPECT_TRUE(soon([&ends] { return ends() == ErrorCode::timed_out; }, 20s)) << "they are done by now";
+}
+
 // A node that drops connections is tried again, in the time that was given for all.
 TEST(Opening, TriesShareTheTimeForAMeeting) {
     std::atomic<int> guests = 0;

@@ -6,6 +6,7 @@
 
 #include <asio/ip/address.hpp>
 #include <asio/local/stream_protocol.hpp>
+#include <atomic>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -13,9 +14,13 @@
 #include <future>
 #include <memory>
 #include <thread>
+#include <utility>
 
 namespace rove::control {
 namespace {
+
+// Look-ups of names that may be under way, each in a thread of its own.
+constexpr unsigned kLookUpsMax = 16;
 
 constexpr std::string_view kShapes = "write host:port, [v6]:port or unix:PATH";
 
@@ -66,10 +71,25 @@ Result<Address> parse_address(std::string_view text) {
 Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve_until(const Address& address,
                                                                             TimePoint deadline) {
     if (auto numbers = resolve(address, true); numbers || numbers.error().code() != ErrorCode::invalid) return numbers;
+    // The C library's resolver knows no time limit. One that takes longer is left to itself, and counts until it is done.
+    static constinit std::atomic<unsigned> under_way{0};
+    struct LookUp {
+        LookUp() { before = under_way.fetch_add(1); }
+        LookUp(LookUp&& other) noexcept : before(other.before), counts(std::exchange(other.counts, false)) {}
+        ~LookUp() {
+            if (counts) under_way.fetch_sub(1);
+        }
+        unsigned before = 0;
+        bool counts = true;
+    } look_up;
+    if (look_up.before >= kLookUpsMax)
+        return fail(ErrorCode::overloaded,
+                    "address '{}': {} look-ups of names take longer than the time that they were given, the most that "
+                    "may; use a number, or mend the resolver",
+                    address.to_string(), kLookUpsMax);
     std::promise<decltype(resolve(address))> promise;
     auto named = promise.get_future();
-    // The C library's resolver knows no time limit. One that takes longer is left to itself.
-    std::thread([address, promise = std::move(promise)]() mutable {
+    std::thread([address, promise = std::move(promise), look_up = std::move(look_up)]() mutable {
         try {
             promise.set_value(resolve(address));
         } catch (...) {
