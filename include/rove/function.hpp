@@ -38,7 +38,7 @@ class Buffer;
 
 namespace detail {
 
-// ---- what a program says of its functions (librove, resident.cpp)
+// ---- what a program says of its functions (librove, offload.cpp)
 
 struct TypeFacts {
     const std::type_info* type;

@@ -308,7 +308,7 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
     }
     ++constructing;
     package.constructing = true;
-    const Status done = [&] {
+    Status done = [&] {
         const Unlocked free(lock);
         Status constructed = in_own_thread(name, "constructor", run);
         // Its code goes now: what was constructed before ends while it is there.

@@ -404,26 +404,36 @@ TEST_F(WithoutMemory, AHalfSentPayloadIsTakenBack) {
 // told that the call was not made, it does not run.
 TEST_F(WithoutMemory, AFirstCallThatIsNotMadeDoesNotRun) {
     const Package package = Package::open(test::package("basics.c"));
-    const auto count = [&package](const Peer& there) { return there.call(package.entry("count"), {}); };
-    without_each_allocation([&] {
-        const Node server(listening("first_call.sock"));  // which has no code yet
-        NodeOptions lone{.log = "off"};
-        lone.own_thread = false;
-        Node caller(lone);
-        const Peer peer = caller.connect(server.address());
-        std::optional<RawCall> call;
-        refused_here = true;
-        try {
-            call.emplace(count(peer));
-        } catch (const std::exception&) {  // an Error, or std::bad_alloc
-        }
-        refused_here = false;
-        if (call) (void)call->get();
-        const auto bytes = count(peer).get();  // after it: calls of one peer begin in their order
-        long now = 0;
-        std::memcpy(&now, bytes.data(), sizeof now);
-        EXPECT_EQ(now, call ? 2 : 1);
-    });
+    const Entry count = package.entry("count");
+    // Of a full mailbox the rest takes the call, and not the bitcode that is sent after it.
+    for (const bool full : {false, true})
+        without_each_allocation([&] {
+            NodeOptions compiles_nothing = listening("first_call.sock");
+            compiles_nothing.forms = Forms::image;
+            Driven server(compiles_nothing);  // which has no code yet
+            NodeOptions lone{.log = "off"};
+            lone.own_thread = false;
+            Node caller(lone);
+            const Peer peer = caller.connect(server.node().address());
+            server.pause(true);
+            try {
+                while (full) peer.limited(within(10ms)).deliver(std::vector<std::byte>(4000));
+            } catch (const Error&) {  // there is no room for one more
+            }
+            std::optional<RawCall> call;
+            refused_here = true;
+            try {
+                call.emplace(peer.call(count, {}));
+            } catch (const std::exception&) {  // an Error, or std::bad_alloc
+            }
+            refused_here = false;
+            server.pause(false);
+            if (call) (void)call->get();
+            const auto bytes = peer.call(count, {}).get();  // after it: calls of one peer begin in their order
+            long now = 0;
+            std::memcpy(&now, bytes.data(), sizeof now);
+            EXPECT_EQ(now, call ? 2 : 1);
+        });
 }
 
 // Of no use to the node that it is sent on to: it only takes room there.
