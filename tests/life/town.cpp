@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -127,12 +128,13 @@ void Town::kill_node(unsigned index, int signal, std::chrono::milliseconds pause
     node.process.signal(signal);
     node.process.signal(SIGCONT);
     const auto ends = Clock::now() + kNodeEnds;
-    later(pause, [this, index, ends] {
+    later(pause, [this, index, signal, ends] {
         NodeProcess& again = nodes_[index];
         if (!again.process.ended()) {
             const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(ends - Clock::now());
             if (!again.process.wait(std::max(left, 0ms))) {
-                complain(fmt::format("node {} did not end within {} s of SIGTERM", index, kNodeEnds / 1s));
+                complain(fmt::format("node {} did not end within {} s of SIG{}", index, kNodeEnds / 1s,
+                                     sigabbrev_np(signal)));
                 again.process = {};
             }
         }
