@@ -246,7 +246,8 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
                             name(), nested_, kStackReserveBytes / 1024)));
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
     const bool plain = (frame.header.flags & (wire::kNamed | wire::kParts)) == 0;
-    if (plain && !parked && (from == nullptr || !from->aliases.contains(frame.header.handle))) {
+    if (plain && !parked &&
+        (from == nullptr || from->aliases.empty() || !from->aliases.contains(frame.header.handle))) {
         // As nearly all frames come: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (must_wait_for_thread(*function, from)) return on_rare_call(from, frame, lead);
