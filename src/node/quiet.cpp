@@ -100,7 +100,7 @@ bool NodeCore::stops_nesting() {
     return true;
 }
 
-// What is made stays.
+// Threads that it makes stay until the node ends.
 bool NodeCore::has_threads(unsigned more) {
     const std::size_t wanted = own_threads_ + quiet_runs_.threads() + gatherings_ + unnested_waits_ + more;
     while (!stopping_ && threads_.size() - 1 - kept_threads_ < wanted) {  // one stands by
