@@ -66,7 +66,8 @@ enum class RanAs : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
 #define ROVE_GIVES_VECTOR
 #endif
 
-// Which forms of a package are sent, and which a node compiles: an image at once and bitcode behind it, or one pinned.
+// Which forms of a package are sent and run. both: a function begins on its image at once, and goes on with its bitcode when that has been
+// compiled. image, bitcode: that form only.
 enum class Forms : std::uint8_t { both, image, bitcode };
 
 // Which transport a node may use.

@@ -23,7 +23,7 @@ namespace rove {
 
 class Baton {
 public:
-    // Whom the caller tells, now, under the lock. Whoever is told looks for himself what there is for him.
+    // Which threads the caller wakes, now, under the lock. A thread that is woken finds out by itself whether it is to lead.
     struct [[nodiscard]] Tell {
         bool waiting = false;   // all threads that wait
         bool follower = false;  // one of the followers

@@ -94,7 +94,7 @@ private:
     LargeBytes parts_;           // one that came in parts
     std::size_t gathered_ = 0;   // bytes of it that have come …
     std::size_t gathering_ = 0;  // … and that will have, once the first has
-    std::size_t room_ = 0;       // what of these counts among those that are kept here
+    std::size_t room_ = 0;       // what it adds to CallTable::gathered_bytes_
     bool in_sink_ = false;
     [[nodiscard]] bool is_next(std::size_t offset, std::size_t total, Bytes part) const;
     std::optional<Error> error_;

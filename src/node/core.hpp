@@ -87,7 +87,7 @@ public:
     };
     [[nodiscard]] Result<CallTable::Id> call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
     struct Begun {                   // a frame that the caller fills in place
-        std::shared_ptr<void> link;  // its place's: null where there is no place now, and call() is the way
+        std::shared_ptr<void> link;  // whose mailbox has the place; null: there is none now, so use call()
         std::span<std::byte> place;
         std::uint32_t handle = 0;
     };

@@ -27,8 +27,8 @@ struct LastFailure {
     rove_failure told{};
     std::string type, message;
 };
-// One a thread is the contract. A pointer, so that the destructors of a program's globals can still fail: what is freed at the
-// thread's end is made again, and then kept.
+// One for each thread is the contract. A pointer, because destructors of a program's globals may fail after the thread's own was freed:
+// then another one is made, which nobody frees.
 thread_local LastFailure* last_failure_of_thread = nullptr;  // NOLINT
 LastFailure& last_failure() {
     static constexpr auto free_last = [] { delete std::exchange(last_failure_of_thread, nullptr); };

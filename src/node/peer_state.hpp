@@ -36,10 +36,10 @@ inline constexpr auto kTakenLately = std::chrono::seconds(1);
 constexpr std::size_t bytes_waiting(std::size_t frame_bytes) {
     return frame_bytes + sizeof(ByteBuffer) + 2 * sizeof(void*);
 }
-// With so many bytes of replies to take no more calls of a peer's are begun: it takes replies as fast as it can, mostly, and functions
-// answer faster.
+// While a peer has this much of its replies to take, no more of its calls are begun. Mostly such a peer takes as fast as it can, and
+// functions only answer faster.
 inline constexpr std::size_t kBacklogBytes = kOutboxBytesMax / 8;
-// With so many whoever replies waits until they are taken, as the functions that had begun by then do, and those that answer later.
+// While it has this much, a function that replies to it waits until some of it is taken: one that had begun before, or that answers later.
 inline constexpr std::size_t kFullBacklogBytes = kOutboxBytesMax / 2;
 // Frames that wait for room, to all peers together: 16 that use all that one may.
 inline constexpr std::size_t kAllOutboxBytesMax = 16 * kOutboxBytesMax;

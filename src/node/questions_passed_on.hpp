@@ -20,8 +20,8 @@ struct PeerState;
 
 class QuestionsPassedOn {
 public:
-    // Of all, and of one peer. Those that wait for an answer keep their places for kCodeWaitMax, so this is also how many may be passed on
-    // to who does not look; of the others the oldest makes room. At 152 bytes each, 152 KiB.
+    // Of all peers, and of one. While a question waits, for kCodeWaitMax at most, nobody else has its place: so no more than this many wait at
+    // peers that do not answer. For a further one the oldest of those that wait no longer makes room. At 152 bytes each, 152 KiB.
     static constexpr std::size_t kMax = 1024;
     static constexpr std::size_t kOfPeerMax = 64;
 

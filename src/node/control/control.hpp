@@ -39,7 +39,7 @@ namespace rove::control {
 
 // How long a connection that has proven nothing may take for its first message. Loopback brings it in microseconds.
 inline constexpr auto kHelloTimeMax = std::chrono::seconds(1);
-// Who comes while this node is joining others waits until it has an id, and is looked after so often.
+// How often a node that is joining others looks whether it has its id by now, for those who want to meet it and wait for that.
 inline constexpr auto kIdentityLook = std::chrono::milliseconds(5);
 // Proven meetings under way at once. Each costs mailboxes (2 MiB, of which what is written counts) and 64 KiB of messages
 // at most (a welcome alone may have 48); more of them are refused as overloaded.
