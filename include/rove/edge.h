@@ -47,6 +47,8 @@ void rove_report_caught(const char* where) ROVE_NOTHROW;
 void rove_raise(const rove_failure* why) __attribute__((noreturn));
 /* Ends the call with an error of that kind. */
 int rove_fail_as(rove_here* here, int error, const char* message) ROVE_NOTHROW;
+/* Ends the call with that error, because a result of `size` bytes could not be sent. */
+int rove_fail_unsent(rove_here* here, int error, size_t size) ROVE_NOTHROW;
 /* What the host shared under this name, of that type (as typeid names it); NULL: rove_last_failure says why. */
 void* rove_object(rove_here* here, const char* name, const char* type) ROVE_NOTHROW;
 /* `bytes` of a buffer of this node's, kept until the function returns. ROVE_INVALID: no such buffer here, or it is smaller. */

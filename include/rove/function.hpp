@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <tuple>
@@ -397,12 +396,7 @@ void reply_with(rove_here* here, const R& result) {
         const travel::Output::Whole whole = out.whole();
         error = out.fits() ? rove_reply_pieces(here, whole.pieces.data(), whole.count) : static_cast<int>(ROVE_INVALID);
     }
-    if (error == ROVE_OK) return;
-    char why[160];  // without std::string: this travels with every function
-    std::snprintf(why, sizeof why,
-                  "a result of %zu bytes cannot be sent (a reply has %zu at most); leave it in a rove::Buffer", size,
-                  static_cast<std::size_t>(ROVE_MESSAGE_BYTES_MAX));
-    (void)rove_fail_as(here, error, why);
+    if (error != ROVE_OK) (void)rove_fail_unsent(here, error, size);
 }
 
 }  // namespace detail

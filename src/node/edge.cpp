@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -148,6 +149,14 @@ int rove_fail_as(rove_here* here, int error, const char* message) noexcept {
     const bool known = error > ROVE_OK && error <= ROVE_INTERNAL;
     return end(here,
                Error(known ? static_cast<ErrorCode>(error) : ErrorCode::failed, message != nullptr ? message : ""));
+}
+
+int rove_fail_unsent(rove_here* here, int error, std::size_t size) noexcept {
+    std::array<char, 160> why{};  // without memory, which there may be none of
+    fmt::format_to_n(why.data(), why.size() - 1,
+                     "a result of {} bytes cannot be sent (a reply has {} at most); leave it in a rove::Buffer", size,
+                     ROVE_MESSAGE_BYTES_MAX);
+    return rove_fail_as(here, error, why.data());
 }
 
 void* rove_object(rove_here* here, const char* name, const char* type) noexcept {

@@ -165,6 +165,7 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("rove_report_caught", &rove_report_caught),
             symbol("rove_raise", &rove_raise),
             symbol("rove_fail_as", &rove_fail_as),
+            symbol("rove_fail_unsent", &rove_fail_unsent),
             symbol("rove_object", &rove_object),
             symbol("rove_buffer_at", &rove_buffer_at),
             symbol("rove_payload_read", &rove_payload_read),
