@@ -235,7 +235,7 @@ bool NodeCore::pass_on_need(const PeerState& from, PeerState& to, NodeId node, c
     const QuestionsPassedOn::Added added = passed_on_.add(from, to, need, Clock::now());
     if (added != QuestionsPassedOn::Added::asked) return added == QuestionsPassedOn::Added::asked_once;
     if (send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {})) return true;
-    (void)passed_on_.answered(to, need.asker, need);
+    passed_on_.take_back(from, to, need);
     return false;
 }
 

@@ -15,6 +15,10 @@ bool goes_on(const QuestionsPassedOn::Question& question, const wire::CodeChunk&
 
 }  // namespace
 
+bool QuestionsPassedOn::Question::asks(const wire::NeedCode& same) const {
+    return need.asker == same.asker && need.function == same.function && need.handle == same.handle;
+}
+
 QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const PeerState& to, const wire::NeedCode& need,
                                                 TimePoint now) {
     std::size_t of_peer = 0;
@@ -25,9 +29,7 @@ QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const Pee
         if (each->from != &from) continue;
         ++of_peer;
         if (!waits && of_peer_makes_room == questions_.end()) of_peer_makes_room = each;
-        if (each->to != &to || each->need.asker != need.asker || each->need.function != need.function ||
-            each->need.handle != need.handle)
-            continue;
+        if (each->to != &to || !each->asks(need)) continue;
         if (waits) return Added::asked_once;
         each->at = now;  // asked again: what came was lost
         each->waits = true;
@@ -43,10 +45,14 @@ QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const Pee
     return Added::asked;
 }
 
+void QuestionsPassedOn::take_back(const PeerState& from, const PeerState& to, const wire::NeedCode& need) {
+    std::erase_if(questions_,
+                  [&](const Question& each) { return each.from == &from && each.to == &to && each.asks(need); });
+}
+
 const PeerState* QuestionsPassedOn::answered(const PeerState& by, NodeId asker, const wire::NeedCode& need) {
     const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const Question& each) {
-        return each.to == &by && each.need.asker == asker && each.need.function == need.function &&
-               each.need.handle == need.handle;
+        return each.to == &by && each.asks({.function = need.function, .asker = asker, .handle = need.handle});
     });
     if (asked == questions_.end()) return nullptr;
     const PeerState* const from = asked->from;

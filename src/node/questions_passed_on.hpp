@@ -33,6 +33,7 @@ public:
         // The piece of its code that came last.
         std::optional<wire::CodeChunk> last;
         std::size_t last_ends = 0;
+        [[nodiscard]] bool asks(const wire::NeedCode& same) const;
     };
 
     enum class Added : std::uint8_t {
@@ -41,6 +42,8 @@ public:
         no_room,
     };
     [[nodiscard]] Added add(const PeerState& from, const PeerState& to, const wire::NeedCode& need, TimePoint now);
+    // It could not be passed on after all.
+    void take_back(const PeerState& from, const PeerState& to, const wire::NeedCode& need);
     // The peer that asked this of that one, for that asker, and does not any more; null: nobody did.
     [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need);
     // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part come in

@@ -191,6 +191,26 @@ TEST(Membership, ABoundedNumberOfMeetingsHealsAtOnce) {
     EXPECT_GE(most, control::kHealingMax / 2);
 }
 
+// More members are stopped than are met at once: who joins waits for one connect_timeout, not for one after the other.
+TEST(Membership, WhoJoinsWaitsForManyThatAreStoppedAsForOne) {
+    if (!has_streams()) GTEST_SKIP() << "the test opens a stream";
+    constexpr auto kTimeout = 3s;
+    const Node first(options(unix_address()));
+    std::vector<std::unique_ptr<FakeNode>> stopped;
+    std::vector<std::unique_ptr<Liar>> members;
+    for (std::size_t i = 0; i < 2 * control::kHealingMax + 1; ++i) {
+        stopped.push_back(std::make_unique<FakeNode>([](const Raw& guest) { (void)guest.is_ended(); }));
+        members.push_back(std::make_unique<Liar>(stopped.back()->address()));
+        ASSERT_NO_FATAL_FAILURE(members.back()->joins(first.address()));
+    }
+    NodeOptions joins = options(unix_address(), first.address());
+    joins.connect_timeout = kTimeout;
+    const auto began = std::chrono::steady_clock::now();
+    const Node last(joins);
+    EXPECT_EQ(last.id(), members.size() + 1);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, 2 * kTimeout) << "one after the other takes three times that";
+}
+
 // A member that this node was only told of is given up after some tries. Takes 20 s: the pauses grow.
 TEST(Membership, WhoIsOnlyToldOfIsGivenUp) {
     if (!has_streams()) GTEST_SKIP() << "the test opens a stream";

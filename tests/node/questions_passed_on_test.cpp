@@ -32,6 +32,14 @@ TEST_F(Questions, AnAnswerEndsTheOneThatWasAsked) {
     EXPECT_EQ(questions_.answered(two_, 8, need(8, 1)), &one_);
 }
 
+TEST_F(Questions, OneThatIsTakenBackLeavesThoseOfOthers) {
+    EXPECT_EQ(questions_.add(one_, two_, need(7, 1), now_), Added::asked);
+    EXPECT_EQ(questions_.add(three_, two_, need(7, 1), now_), Added::asked);
+    questions_.take_back(three_, two_, need(7, 1));
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), &one_);
+    EXPECT_EQ(questions_.answered(two_, 7, need(7, 1)), nullptr) << "it was taken back";
+}
+
 TEST_F(Questions, WhatAPeerThatIsGoneWasAskedIsUnanswered) {
     EXPECT_EQ(questions_.add(one_, two_, need(1, 1), now_), Added::asked);
     EXPECT_EQ(questions_.add(two_, three_, need(2, 2), now_), Added::asked);

@@ -51,7 +51,8 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::join_all(std::strin
         wanted = {.address = address, .endpoints = endpoints, .role = Role::join};
         redirects = 0;
     }
-    // All at once: one that is stopped keeps nobody waiting but this node.
+    // All at once: one that is stopped keeps nobody waiting but this node. Beyond kHealingMax they come in turn, and where many are stopped
+    // this node does not wait for all of them: they are met later, as members that were lost.
     std::vector<std::shared_ptr<Attempt>> attempts;
     for (const Member& member : met.members) {
         if (member.id == core_.id()) continue;
@@ -64,8 +65,12 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::join_all(std::strin
         heal(member.id, std::chrono::milliseconds(0), attempts.back());
     }
     core_.set_node_count(members_.count());
-    for (const auto& attempt : attempts)
-        while (!attempt->result) (void)co_await attempt->ended.async_wait(kAwait);
+    const TimePoint long_enough = Clock::now() + core_.options().connect_timeout;
+    for (const auto& attempt : attempts) {
+        if (attempt->result) continue;
+        attempt->ended.expires_at(long_enough);
+        (void)co_await attempt->ended.async_wait(kAwait);  // until its end cancels that, at most
+    }
     co_return met.peer;
 }
 
