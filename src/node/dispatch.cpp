@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/float_environment.hpp"
 #include "base/stack.hpp"
 #include "base/words_of.hpp"
 #include "node/core.hpp"
@@ -444,13 +445,17 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &run});
     lead.lock.unlock();
     bool ended = true;
-    if (frame.header.kind != Kind::batch) {
-        ended = run_one(run, frame.header, payload, in_mailbox);
-    } else {
-        const std::size_t bytes = frame.header.generation;
-        const std::size_t stride = wire::batch_stride(bytes);
-        for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
-            (void)run_one(run, frame.header, payload.subspan(at, bytes), false);
+    {
+        const StandardFloatEnvironment floats(
+            lead.turn.own);  // a node's own thread begins so, and each function leaves it so
+        if (frame.header.kind != Kind::batch) {
+            ended = run_one(run, frame.header, payload, in_mailbox);
+        } else {
+            const std::size_t bytes = frame.header.generation;
+            const std::size_t stride = wire::batch_stride(bytes);
+            for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
+                (void)run_one(run, frame.header, payload.subspan(at, bytes), false);
+        }
     }
     [[clang::always_inline]] lead.lock.lock();
     in_user_code_ = outer;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/float_environment.hpp"
 #include "node/here.hpp"
 #include "node/names.hpp"
 #include "node/running.hpp"
@@ -101,7 +102,10 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
     // It cannot end a call that has not come.
     rove_here here{.core = &core, .function = function, .call = {}, .ran = run.ran, .ended = true};
     here.gathering = &gathering;
-    core.run_here(run, here, {});
+    {
+        const StandardFloatEnvironment floats(lead.turn.own);
+        core.run_here(run, here, {});
+    }
     gathering.skip_rest(here);
     lead.lock.lock();
     NodeCore::in_user_code_ = outer;
