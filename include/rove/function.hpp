@@ -25,15 +25,13 @@
 #include "rove/edge.h"
 #include "rove/here.hpp"
 #include "rove/schema.hpp"
+#include "rove/signature.hpp"
 #include "rove/travel.hpp"
 #include "rove/travel_parts.hpp"
 #include "rove/work.hpp"
 #include "rove/wrappers.hpp"
 
 namespace rove {
-
-template <typename T>
-class Buffer;
 
 namespace detail {
 
@@ -56,125 +54,6 @@ struct FunctionFacts {
 struct Callable;  // librove's own record of a function
 // Called before main(). Ends the process where two functions have one id.
 const Callable& enroll(const FunctionFacts& facts);
-
-// ---- what a function takes
-
-template <typename T>
-struct IsBuffer : std::false_type {};
-template <typename T>
-struct IsBuffer<Buffer<T>> : std::true_type {
-    using Value = T;
-};
-template <typename T>
-struct IsSpan : std::false_type {};
-template <typename T>
-struct IsSpan<std::span<T, std::dynamic_extent>> : std::true_type {
-    using Value = T;
-};
-template <typename T>
-inline constexpr bool kIsWritableSpan = false;
-template <typename T>
-inline constexpr bool kIsWritableSpan<std::span<T>> = !std::is_const_v<T>;
-template <typename T>
-inline constexpr bool kIsView = IsSpan<T>::value || std::is_same_v<T, std::string_view>;
-
-// How a view begins: where what it shows is.
-struct ViewHead {
-    std::uint64_t buffer = 0;  // 0: it follows
-    std::uint64_t offset = 0;  // bytes into the buffer
-    std::uint64_t count = 0;   // of elements
-};
-
-template <typename... Ts>
-struct List {};
-
-template <typename F>
-struct CallOf;  // of a function type: its result and parameters
-template <typename R, typename... Ps>
-struct CallOf<R(Ps...)> {
-    using Result = R;
-    using Parameters = List<Ps...>;
-};
-#define ROVE_CALL_OF_MEMBER(qualifiers)                            \
-    template <typename C, typename R, typename... Ps>              \
-    struct CallOf<R (C::*)(Ps...) qualifiers> : CallOf<R(Ps...)> { \
-        using Object = C;                                          \
-    };
-ROVE_CALL_OF_MEMBER()
-ROVE_CALL_OF_MEMBER(const)
-ROVE_CALL_OF_MEMBER(noexcept)
-ROVE_CALL_OF_MEMBER(const noexcept)
-ROVE_CALL_OF_MEMBER(&)
-ROVE_CALL_OF_MEMBER(const&)
-ROVE_CALL_OF_MEMBER(& noexcept)
-ROVE_CALL_OF_MEMBER(const& noexcept)
-#undef ROVE_CALL_OF_MEMBER
-template <typename R, typename... Ps>
-struct CallOf<R (*)(Ps...)> : CallOf<R(Ps...)> {};
-template <typename R, typename... Ps>
-struct CallOf<R (*)(Ps...) noexcept> : CallOf<R(Ps...)> {};
-
-// What a generic parameter takes of an argument.
-template <typename A>
-struct Taken {
-    using type = A;
-};
-template <>
-struct Taken<const char*> {
-    using type = std::string;
-};
-template <>
-struct Taken<char*> {
-    using type = std::string;
-};
-template <typename T>
-struct Taken<Buffer<T>> {
-    using type = std::span<T>;
-};
-template <typename T>
-struct Taken<std::span<T>> {
-    using type = std::span<const T>;
-};
-
-template <typename F>
-struct IsFn : std::false_type {};
-template <auto kFunction>
-struct IsFn<Fn<kFunction>> : std::true_type {
-    static constexpr bool kMember = std::is_member_function_pointer_v<decltype(kFunction)>;
-    using Call = CallOf<decltype(kFunction)>;
-};
-template <typename Member>
-struct WithObject {  // the object goes first
-    template <typename... Ps>
-    static List<typename Member::Object, Ps...> list(List<Ps...>);
-    using Result = typename Member::Result;
-    using Parameters = decltype(list(typename Member::Parameters{}));
-};
-template <typename F, typename... As>
-struct Generic {
-    using Result = std::invoke_result_t<F&, As...>;
-    using Parameters = List<As...>;
-};
-template <typename F, typename... Args>
-constexpr auto signature_of() {
-    if constexpr (IsFn<F>::value) {
-        if constexpr (IsFn<F>::kMember)
-            return std::type_identity<WithObject<typename IsFn<F>::Call>>{};
-        else
-            return std::type_identity<typename IsFn<F>::Call>{};
-    } else if constexpr (requires { &F::operator(); }) {
-        return std::type_identity<CallOf<decltype(&F::operator())>>{};
-    } else if constexpr (std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>) {
-        return std::type_identity<Generic<F, typename Taken<std::decay_t<Args>>::type...>>{};
-    } else if constexpr (std::is_invocable_v<F&, Here&, typename Taken<std::decay_t<Args>>::type...>) {
-        // Only now: `const auto&...` would take a Here that nobody meant, too.
-        return std::type_identity<Generic<F, Here&, typename Taken<std::decay_t<Args>>::type...>>{};
-    } else {
-        static_assert(std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>,
-                      "rove: this function cannot be called with these arguments");
-        return std::type_identity<void>{};
-    }
-}
 
 // Takes the place of a Call of what cannot be called, so that the compiler stops after Rove's own message.
 struct Wrong {
@@ -313,6 +192,36 @@ struct Closure {
             kFine || !kCopied,
             "rove: this lambda captures a pointer, a reference or `this`, which means nothing on another node; capture "
             "by value what it needs, or pass it: rove::bind(lambda, values…)");
+    }
+};
+
+// What a function changes of its object, or of what it captured, is lost: both are copies where it runs.
+template <typename F, typename R, typename... Ps>
+struct Changes {
+    static constexpr bool kObject = [] {
+        if constexpr (!IsFn<F>::value) {
+            return false;
+        } else if constexpr (!IsFn<F>::kMember) {
+            return false;
+        } else {
+            using Object = typename IsFn<F>::Call::Object;
+            return !std::is_same_v<std::remove_cvref_t<R>, Object> && !IsFn<F>::template takes_constant<Ps...>();
+        }
+    }();
+    static constexpr bool kCaptures =
+        !std::is_empty_v<F> && !std::is_same_v<std::remove_cvref_t<R>, F> && !std::is_invocable_v<const F&, Ps...>;
+    static constexpr bool kFine = !kObject && !kCaptures;
+    static constexpr void explain() {
+        static_assert(
+            !kObject,
+            "rove: this member function is not const: the object that it changes is a copy on the other node, which is "
+            "thrown away; return the object, keep it in a rove::Buffer or share it by name there (node.share), or send "
+            "a lambda that takes it by value, where the change does not matter");
+        static_assert(
+            !kCaptures,
+            "rove: this lambda or functor changes what it captured (it is mutable, or its operator() not const): that "
+            "is a copy on the other node, which is thrown away; return what it changes, or copy it within the "
+            "function");
     }
 };
 

@@ -151,6 +151,11 @@ constexpr bool is_fine() {
         return true;
     }
 }
+template <typename F, typename R, typename... Ps>
+constexpr bool keeps_changes(List<Ps...> /*parameters*/) {
+    if constexpr (!Changes<F, R, Ps...>::kFine) Changes<F, R, Ps...>::explain();
+    return Changes<F, R, Ps...>::kFine;
+}
 template <typename F, typename... Args, typename... Vs>
 constexpr bool are_fine(List<Vs...> /*values*/) {
     static_assert(sizeof...(Vs) == sizeof...(Args), "rove: the function takes another number of arguments");
@@ -202,7 +207,7 @@ auto checked_offload(const To& to, const F& function, const Args&... args) {
         using R = typename Signature::Result;
         using Shape = ValuesOf<typename Signature::Parameters>;
         using Vs = typename Shape::type;
-        if constexpr (!are_fine<F, Args...>(Vs{})) {
+        if constexpr (!keeps_changes<F, R>(typename Signature::Parameters{}) || !are_fine<F, Args...>(Vs{})) {
             return Wrong{};
         } else {
             using O = typename Shape::template Code<F, Policy, R>;

@@ -39,6 +39,10 @@ struct Counter {
     static int twice(int n) { return 2 * n; }
     [[nodiscard]] int plus(int n) const { return from + n; }
     int operator()(int n) const { return from * n; }
+    Counter count() {
+        ++from;
+        return *this;
+    }
 };
 struct Words {  // a functor that serialises itself
     std::vector<std::string> words;
@@ -135,9 +139,17 @@ TEST_P(Api, Lambdas) {
     }),
               4);
     EXPECT_EQ(peer().sync([](Here& here, auto x) { return here.node() + x; }, 5U), server_->id() + 5);
-    int calls = 0;
-    EXPECT_EQ(peer().sync([calls]() mutable { return ++calls; }), 1);
-    EXPECT_EQ(calls, 0);
+}
+
+// What changes a copy is compiled where nothing is lost by it.
+TEST_P(Api, WhatChangesItsObjectGivesItBack) {
+    EXPECT_EQ(peer().sync(fn<&Counter::count>, Counter{5}).from, 6);
+    EXPECT_EQ(peer().sync([]() mutable { return 1; }), 1) << "it has captured nothing";
+    EXPECT_EQ(peer().sync([calls = 3] {
+        int mine = calls;
+        return ++mine;
+    }),
+              4);
 }
 
 TEST_P(Api, Bind) {

@@ -1,0 +1,146 @@
+// What a function takes and gives, as its type says it and as its arguments fill in what that leaves open.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "rove/here.hpp"
+#include "rove/wrappers.hpp"
+
+namespace rove {
+
+template <typename T>
+class Buffer;
+
+namespace detail {
+
+template <typename T>
+struct IsBuffer : std::false_type {};
+template <typename T>
+struct IsBuffer<Buffer<T>> : std::true_type {
+    using Value = T;
+};
+template <typename T>
+struct IsSpan : std::false_type {};
+template <typename T>
+struct IsSpan<std::span<T, std::dynamic_extent>> : std::true_type {
+    using Value = T;
+};
+template <typename T>
+inline constexpr bool kIsWritableSpan = false;
+template <typename T>
+inline constexpr bool kIsWritableSpan<std::span<T>> = !std::is_const_v<T>;
+template <typename T>
+inline constexpr bool kIsView = IsSpan<T>::value || std::is_same_v<T, std::string_view>;
+
+// How a view begins: where what it shows is.
+struct ViewHead {
+    std::uint64_t buffer = 0;  // 0: it follows
+    std::uint64_t offset = 0;  // bytes into the buffer
+    std::uint64_t count = 0;   // of elements
+};
+
+template <typename... Ts>
+struct List {};
+
+template <typename F>
+struct CallOf;  // of a function type: its result and parameters
+template <typename R, typename... Ps>
+struct CallOf<R(Ps...)> {
+    using Result = R;
+    using Parameters = List<Ps...>;
+};
+#define ROVE_CALL_OF_MEMBER(qualifiers)                            \
+    template <typename C, typename R, typename... Ps>              \
+    struct CallOf<R (C::*)(Ps...) qualifiers> : CallOf<R(Ps...)> { \
+        using Object = C;                                          \
+    };
+ROVE_CALL_OF_MEMBER()
+ROVE_CALL_OF_MEMBER(const)
+ROVE_CALL_OF_MEMBER(noexcept)
+ROVE_CALL_OF_MEMBER(const noexcept)
+ROVE_CALL_OF_MEMBER(&)
+ROVE_CALL_OF_MEMBER(const&)
+ROVE_CALL_OF_MEMBER(& noexcept)
+ROVE_CALL_OF_MEMBER(const& noexcept)
+#undef ROVE_CALL_OF_MEMBER
+template <typename R, typename... Ps>
+struct CallOf<R (*)(Ps...)> : CallOf<R(Ps...)> {};
+template <typename R, typename... Ps>
+struct CallOf<R (*)(Ps...) noexcept> : CallOf<R(Ps...)> {};
+
+// What a generic parameter takes of an argument.
+template <typename A>
+struct Taken {
+    using type = A;
+};
+template <>
+struct Taken<const char*> {
+    using type = std::string;
+};
+template <>
+struct Taken<char*> {
+    using type = std::string;
+};
+template <typename T>
+struct Taken<Buffer<T>> {
+    using type = std::span<T>;
+};
+template <typename T>
+struct Taken<std::span<T>> {
+    using type = std::span<const T>;
+};
+
+template <typename F>
+struct IsFn : std::false_type {};
+template <auto kFunction>
+struct IsFn<Fn<kFunction>> : std::true_type {
+    static constexpr bool kMember = std::is_member_function_pointer_v<decltype(kFunction)>;
+    using Call = CallOf<decltype(kFunction)>;
+    // A member function, for an object and parameters: whether it leaves the object as it is.
+    template <typename Object, typename... Ps>
+    static constexpr bool takes_constant() {
+        return std::is_invocable_v<decltype(kFunction), const std::remove_cvref_t<Object>&, Ps...>;
+    }
+};
+template <typename Member>
+struct WithObject {  // the object goes first
+    template <typename... Ps>
+    static List<typename Member::Object, Ps...> list(List<Ps...>);
+    using Result = typename Member::Result;
+    using Parameters = decltype(list(typename Member::Parameters{}));
+};
+template <typename F, typename... As>
+struct Generic {
+    using Result = std::invoke_result_t<F&, As...>;
+    using Parameters = List<As...>;
+};
+template <typename F, typename... Args>
+constexpr auto signature_of() {
+    if constexpr (IsFn<F>::value) {
+        if constexpr (IsFn<F>::kMember)
+            return std::type_identity<WithObject<typename IsFn<F>::Call>>{};
+        else
+            return std::type_identity<typename IsFn<F>::Call>{};
+    } else if constexpr (requires { &F::operator(); }) {
+        return std::type_identity<CallOf<decltype(&F::operator())>>{};
+    } else if constexpr (std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>) {
+        return std::type_identity<Generic<F, typename Taken<std::decay_t<Args>>::type...>>{};
+    } else if constexpr (std::is_invocable_v<F&, Here&, typename Taken<std::decay_t<Args>>::type...>) {
+        // Only now: `const auto&...` would take a Here that nobody meant, too.
+        return std::type_identity<Generic<F, Here&, typename Taken<std::decay_t<Args>>::type...>>{};
+    } else {
+        static_assert(std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>,
+                      "rove: this function cannot be called with these arguments");
+        return std::type_identity<void>{};
+    }
+}
+
+}  // namespace detail
+
+}  // namespace rove
