@@ -64,19 +64,30 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice);  // false: it has constructors
     [[nodiscard]] Result<std::unordered_map<std::string, void*>> names_in_image(const PackageCode& package) const;
     [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
-    [[nodiscard]] Result<std::unique_ptr<LoadedImage>> link_image(PackageCode& package, const wire::Image& image);
+    // Which of a package's imports are nowhere on this node, by index.
+    using Missing = std::vector<std::size_t>;
+    // What an image has been linked to, and what it was not.
+    struct LinkedImage {
+        std::unique_ptr<LoadedImage> image;
+        Missing missing;
+    };
+    [[nodiscard]] Result<LinkedImage> link_image(PackageCode& package, const wire::Image& image);
+    // failed: the package as a whole cannot do without one of them.
+    [[nodiscard]] Status check_missing(PackageCode& package, const Missing& missing) const;
     // What a package's new code needs of memory beside itself. It is made before constructors run, because nothing may fail after them.
     struct NewCode {
-        explicit NewCode(const PackageCode& package) : entries(package.functions.size()) {}
+        NewCode(const PackageCode& package, const Missing& missing);
         void add(const PackageCode& package, std::size_t function, void* address);
-        std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has none
+        std::vector<EntryPoint> entries;   // of each of the package's functions; null: it has none, or lacks a name
+        std::vector<std::string> lacking;  // as PackageCode::lacking
         std::map<EntryPoint, Function*> by_address;
         std::vector<PackageCode::StaticPlace> statics;
         NameMap<void*> exported;
     };
-    [[nodiscard]] static NewCode new_code(const PackageCode& package, const wire::Image& image,
+    [[nodiscard]] static NewCode new_code(const PackageCode& package, const wire::Image& image, const Missing& missing,
                                           const LoadedImage& loaded);
-    [[nodiscard]] static NewCode new_code(const PackageCode& package, const jit::CompiledModule& module);
+    [[nodiscard]] static NewCode new_code(const PackageCode& package, const Missing& missing,
+                                          const jit::CompiledModule& module);
     // For which there was room.
     void take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded,
                     NewCode&& with) noexcept;
@@ -85,11 +96,16 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     void load_apart(PackageCode& package, Lock& lock);
     [[nodiscard]] Status load_image(PackageCode& package, Lock& lock);
     [[nodiscard]] Status open_libraries(PackageCode& package);
-    [[nodiscard]] Result<std::vector<void*>> find_imports(PackageCode& package, const wire::Image& image) const;
+    // The address of each; null: nothing in the image asks for it, or it is missing.
+    [[nodiscard]] std::vector<void*> find_imports(const PackageCode& package, const wire::Image& image,
+                                                  Missing& missing) const;
     static void publish(PackageCode& package) noexcept;
     [[nodiscard]] bool stored(const PackageCode& package, wire::Form form) const;
     void try_again();
-    [[nodiscard]] std::string why_no_symbol(const PackageCode& package, const std::string& names) const;
+    [[nodiscard]] bool link_again(PackageCode& package);
+    [[nodiscard]] Error why_no_entry(const Function& function) const;
+    // names: in quotes, separated by commas; of: a function or a package.
+    [[nodiscard]] std::string why_no_symbol(const std::string& names, const std::string& of) const;
     [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package, Lock& lock);
 
     // ---- workers (workers.cpp)
@@ -144,7 +160,8 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     // ---- compiling (compiling.cpp)
     [[nodiscard]] Status queue_compile(PackageCode& package);
     void compile_one(PackageCode& package, Lock& lock);
-    [[nodiscard]] Result<std::unique_ptr<jit::CompiledModule>> compile(PackageCode& package, Lock& lock);
+    [[nodiscard]] Result<std::unique_ptr<jit::CompiledModule>> compile(PackageCode& package, Missing& missing,
+                                                                       Lock& lock);
     [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
 
     // ---- budgets and eviction (eviction.cpp)

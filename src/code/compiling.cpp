@@ -48,9 +48,11 @@ Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(
 }
 
 // Compiles with the lock free; the package cannot be evicted or forgotten meanwhile.
-Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCode& package, Lock& lock) {
+Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCode& package, Missing& missing,
+                                                                       Lock& lock) {
     using Compiled = Result<std::unique_ptr<jit::CompiledModule>>;
     bool own_statics = false, lacks_names = false;
+    const wire::Manifest& manifest = package.store->manifest();
     Compiled module = unlocked(package, lock, [&]() -> Compiled {
         ROVE_CHECK(open_libraries(package));
         ROVE_TRY(const ByteBuffer bitcode,
@@ -61,13 +63,23 @@ Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCo
             {.name = package.functions.size() == 1 ? package.functions.front()->name : package.store->manifest().name,
              .bitcode = bitcode,
              .resolve = [&](std::string_view name) -> void* {
-                 void* address = symbols.resolve(std::string(name), package.scope);
-                 lacks_names = lacks_names || address == nullptr;
-                 return address;
+                 return symbols.resolve(std::string(name), package.scope);
              },
+             .may_lack =
+                 [&](std::string_view name) {
+                     const auto known = std::find(manifest.imports.begin(), manifest.imports.end(), name);
+                     const auto import = static_cast<std::size_t>(known - manifest.imports.begin());
+                     const bool may = known != manifest.imports.end() && !manifest.whole_needs(import);
+                     if (may) missing.push_back(import);
+                     lacks_names = lacks_names || !may;
+                     return may;
+                 },
              .in_image = [&](std::string_view name) -> void* {
                  const auto there = names.find(std::string(name));
                  if (there != names.end()) return there->second;
+                 // Linked once more: what bitcode that came without an image made of its statics is theirs still.
+                 if (!package.former_modules.empty() && name.starts_with(wire::kStaticPrefix))
+                     return package.former_modules.front()->find(name);
                  own_statics = own_statics || name.starts_with(wire::kStaticPrefix);
                  return nullptr;
              }});
@@ -89,12 +101,14 @@ Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCo
 // On the worker for bitcode.
 void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
     const GivesBack room{*this, package};
-    Result<std::unique_ptr<jit::CompiledModule>> module = or_error(package, [&] { return compile(package, lock); });
+    Missing missing;
+    Result<std::unique_ptr<jit::CompiledModule>> module =
+        or_error(package, [&] { return compile(package, missing, lock); });
     if (stopping) return;  // the cache may be gone
     std::optional<NewCode> with;
     Status done = or_error(package, [&]() -> Status {
         if (!module) return tl::unexpected<Error>(std::move(module.error()));
-        with = new_code(package, **module);
+        with = new_code(package, missing, **module);
         if (package.constructed) return {};
         package.has_constructors = (*module)->has_constructors();
         if (package.has_constructors)
@@ -119,8 +133,9 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
     take_module(package, std::move(*module), std::move(*with));
 }
 
-CodeCache::State::NewCode CodeCache::State::new_code(const PackageCode& package, const jit::CompiledModule& module) {
-    NewCode made(package);
+CodeCache::State::NewCode CodeCache::State::new_code(const PackageCode& package, const Missing& missing,
+                                                     const jit::CompiledModule& module) {
+    NewCode made(package, missing);
     for (std::size_t i = 0; i < package.functions.size(); ++i)
         if (void* address = module.find(package.store->manifest().entries[i])) made.add(package, i, address);
     return made;
@@ -131,6 +146,7 @@ void CodeCache::State::take_module(PackageCode& package, std::unique_ptr<jit::Co
     package.compile = PackageCode::Compile::done;
     package.module = std::move(module);
     package.reserved = {};
+    package.lacking = std::move(with.lacking);
     for (std::size_t i = 0; i < with.entries.size(); ++i) package.functions[i]->compiled = with.entries[i];
     by_address.merge(with.by_address);
     ++loads;

@@ -198,12 +198,13 @@ void CodeCache::State::evict(const std::vector<PackageCode*>& victims) {
         if (is_running(*package)) {  // partners: CodeCache::enter, enter_leading
             publish(*package);
         } else {
-            for (const auto& function : package->functions) {
-                by_address.erase(std::exchange(function->image, nullptr));
-                by_address.erase(std::exchange(function->compiled, nullptr));
-            }
+            for (const auto& function : package->functions) function->image = function->compiled = nullptr;
+            std::erase_if(by_address, [&](const auto& each) { return each.second->package == package; });
             package->module.reset();
             package->image.reset();
+            package->former_modules.clear();
+            package->former_images.clear();
+            package->lacking.clear();
             package->exported.clear();
             package->compile = PackageCode::Compile::none;
             package->store->drop_slices();

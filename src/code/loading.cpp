@@ -91,6 +91,9 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
     }
     State::Lock lock(state_->mutex);
     Result<State::Ready> ready = state_->make_ready(package);
+    if (ready && *ready == State::Ready::yes && function.target.load(std::memory_order_relaxed) == nullptr &&
+        state_->link_again(package))
+        ready = state_->make_ready(package);
     if (!ready) return std::move(ready.error());
     if (*ready != State::Ready::yes) {
         package.await();
@@ -98,9 +101,7 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
     }
     package.awaited_until.store(0, std::memory_order_relaxed);
     const EntryPoint target = function.target.load(std::memory_order_relaxed);
-    if (target == nullptr)
-        return Error(ErrorCode::failed,
-                     function.name + " on " + state_->options.node + ": its package defines no such entry");
+    if (target == nullptr) return state_->why_no_entry(function);
     package.last_used.store(state_->epoch.fetch_add(1), std::memory_order_relaxed);
     package.called.store(true, std::memory_order_relaxed);
     return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target,
@@ -153,11 +154,18 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
     return Ready::code;
 }
 
-std::string CodeCache::State::why_no_symbol(const PackageCode& package, const std::string& names) const {
-    const std::string function =
-        package.functions.size() == 1 ? package.functions.front()->name : package.store->manifest().name;
+std::string CodeCache::State::why_no_symbol(const std::string& names, const std::string& of) const {
     return fmt::format("no symbol {} for {} on {}; load an interface that has it, or list its library with --dep",
-                       names, function, options.node);
+                       names, of, options.node);
+}
+
+// Of one whose package is loaded.
+Error CodeCache::State::why_no_entry(const Function& function) const {
+    const std::vector<std::string>& lacking = function.package->lacking;
+    if (function.entry < lacking.size() && !lacking[function.entry].empty())
+        return Error(ErrorCode::failed, why_no_symbol(lacking[function.entry], function.name));
+    return Error(ErrorCode::failed,
+                 fmt::format("{} on {}: its package defines no such entry", function.name, options.node));
 }
 
 Status CodeCache::State::open_libraries(PackageCode& package) {
@@ -175,20 +183,50 @@ Status CodeCache::State::open_libraries(PackageCode& package) {
     return {};
 }
 
-Result<std::vector<void*>> CodeCache::State::find_imports(PackageCode& package, const wire::Image& image) const {
+std::vector<void*> CodeCache::State::find_imports(const PackageCode& package, const wire::Image& image,
+                                                  Missing& missing) const {
     const std::vector<std::string>& imports = package.store->manifest().imports;
     std::vector<void*> addresses(imports.size(), nullptr);
     std::vector<bool> looked_for(imports.size(), false);
-    std::string missing;
     for (const wire::Relocation& each : image.relocations) {
         if (each.kind != wire::Relocation::Kind::import || looked_for[each.import]) continue;
         looked_for[each.import] = true;
         addresses[each.import] = symbols.resolve(imports[each.import], package.scope);
-        if (addresses[each.import] == nullptr) missing += (missing.empty() ? "'" : ", '") + imports[each.import] + "'";
+        if (addresses[each.import] == nullptr) missing.push_back(each.import);
     }
-    package.lacks_names = !missing.empty();
-    if (!missing.empty()) return fail(ErrorCode::failed, "{}", why_no_symbol(package, missing));
     return addresses;
+}
+
+namespace {
+
+// Those that are needed, in quotes.
+template <typename Needs>
+std::string quoted(const wire::Manifest& manifest, const std::vector<std::size_t>& missing, const Needs& needs) {
+    std::string names;
+    for (const std::size_t import : missing)
+        if (needs(import)) names += (names.empty() ? "'" : ", '") + manifest.imports[import] + "'";
+    return names;
+}
+
+}  // namespace
+
+Status CodeCache::State::check_missing(PackageCode& package, const Missing& missing) const {
+    const wire::Manifest& manifest = package.store->manifest();
+    const std::string names =
+        quoted(manifest, missing, [&](std::size_t import) { return manifest.whole_needs(import); });
+    package.lacks_names = !names.empty();
+    if (names.empty()) return {};
+    return fail(ErrorCode::failed, "{}",
+                why_no_symbol(names, package.functions.size() == 1 ? package.functions.front()->name : manifest.name));
+}
+
+CodeCache::State::NewCode::NewCode(const PackageCode& package, const Missing& missing)
+    : entries(package.functions.size()) {
+    if (missing.empty()) return;
+    const wire::Manifest& manifest = package.store->manifest();
+    for (std::size_t entry = 0; entry < entries.size(); ++entry)
+        lacking.push_back(
+            quoted(manifest, missing, [&](std::size_t import) { return manifest.entry_needs(entry, import); }));
 }
 
 bool CodeCache::State::is_quick(const PackageCode& package, std::size_t slice) const {
@@ -207,9 +245,13 @@ Result<wire::Image> CodeCache::State::read_image(const PackageCode& package, std
     return wire::decode_image(raw, package.store->manifest().imports.size());
 }
 
-Result<std::unique_ptr<LoadedImage>> CodeCache::State::link_image(PackageCode& package, const wire::Image& image) {
-    ROVE_TRY(const std::vector<void*> addresses, find_imports(package, image));
-    return LoadedImage::load(pool, image, package.data, [&addresses](std::size_t import) { return addresses[import]; });
+Result<CodeCache::State::LinkedImage> CodeCache::State::link_image(PackageCode& package, const wire::Image& image) {
+    LinkedImage linked;
+    const std::vector<void*> addresses = find_imports(package, image, linked.missing);
+    ROVE_CHECK(check_missing(package, linked.missing));
+    ROVE_TRY(linked.image, LoadedImage::load(pool, image, package.data,
+                                             [&addresses](std::size_t import) { return addresses[import]; }));
+    return linked;
 }
 
 Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t slice) {
@@ -217,23 +259,24 @@ Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t s
     if (!package.constructed && image.init_array_count > 0) return false;
     const GivesBack room{*this, package};
     ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
-    ROVE_TRY(std::unique_ptr<LoadedImage> loaded, link_image(package, image));
-    NewCode with = new_code(package, image, *loaded);
+    ROVE_TRY(LinkedImage linked, link_image(package, image));
+    NewCode with = new_code(package, image, linked.missing, *linked.image);
     package.constructed = true;
-    take_image(package, image, std::move(loaded), std::move(with));
+    take_image(package, image, std::move(linked.image), std::move(with));
     return true;
 }
 
 void CodeCache::State::NewCode::add(const PackageCode& package, std::size_t function, void* address) {
+    if (!lacking.empty() && !lacking[function].empty()) return;
     entries[function] = reinterpret_cast<EntryPoint>(address);
     by_address.emplace(entries[function], package.functions[function].get());
 }
 
 // Where the image has what it says that it has.
 CodeCache::State::NewCode CodeCache::State::new_code(const PackageCode& package, const wire::Image& image,
-                                                     const LoadedImage& loaded) {
+                                                     const Missing& missing, const LoadedImage& loaded) {
     const wire::Manifest& manifest = package.store->manifest();
-    NewCode made(package);
+    NewCode made(package, missing);
     for (const wire::Symbol& each : image.symbols) {
         void* address = loaded.address(each.segment, each.offset);
         if (each.kind == wire::Symbol::Kind::entry && each.index < package.functions.size() &&
@@ -255,6 +298,7 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
         keepers.push_back(&package);
     }
     package.reserved = {};
+    package.lacking = std::move(with.lacking);
     for (std::size_t i = 0; i < with.entries.size(); ++i) package.functions[i]->image = with.entries[i];
     package.exported = std::move(with.exported);
     by_address.merge(with.by_address);
@@ -295,14 +339,14 @@ Status CodeCache::State::load_image(PackageCode& package, Lock& lock) {
                  return read_image(package, slice);
              }));
     ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
-    ROVE_TRY(std::unique_ptr<LoadedImage> loaded, unlocked(package, lock, [&] { return link_image(package, image); }));
-    NewCode with = new_code(package, image, *loaded);
+    ROVE_TRY(LinkedImage linked, unlocked(package, lock, [&] { return link_image(package, image); }));
+    NewCode with = new_code(package, image, linked.missing, *linked.image);
     if (!package.constructed && image.init_array_count > 0) {
         package.has_constructors = true;
-        ROVE_CHECK(construct(package, Duty::images, [&loaded] { loaded->construct(); }, lock));
+        ROVE_CHECK(construct(package, Duty::images, [&linked] { linked.image->construct(); }, lock));
     }
     package.constructed = true;
-    take_image(package, image, std::move(loaded), std::move(with));
+    take_image(package, image, std::move(linked.image), std::move(with));
     return {};
 }
 
@@ -391,10 +435,30 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package, Lock& 
 // There are more names than before: what could not be linked for want of some is linked again at its next call.
 void CodeCache::State::try_again() {
     for (const auto& [digest, package] : packages) {
-        if (!package->error || !package->lacks_names) continue;
-        package->error.reset();
-        package->compile = PackageCode::Compile::none;
+        if (package->error && package->lacks_names) {
+            package->error.reset();
+            package->compile = PackageCode::Compile::none;
+        }
+        package->links_again = !package->lacking.empty();
     }
+}
+
+// An entry that lacked a name is called, and there are more names now. What was loaded of its package stays: it may run, or be pointed to.
+bool CodeCache::State::link_again(PackageCode& package) {
+    if (!package.links_again || package.compile == PackageCode::Compile::queued) return false;
+    package.links_again = false;
+    package.former_images.reserve(package.former_images.size() + 1);
+    package.former_modules.reserve(package.former_modules.size() + 1);
+    if (package.image) package.former_images.push_back(std::move(package.image));
+    if (package.module) package.former_modules.push_back(std::move(package.module));
+    package.lacking.clear();
+    package.compile = PackageCode::Compile::none;
+    for (const auto& function : package.functions) {
+        function->image = function->compiled = nullptr;
+        function->target.store(nullptr, std::memory_order_seq_cst);
+    }
+    count(package);
+    return true;
 }
 
 }  // namespace rove::code

@@ -83,6 +83,7 @@ wire::Manifest manifest_of(const jit::Extracted& extracted, const jit::Prepared&
     manifest.pinned = prepared.pinned;
     manifest.entries = prepared.entries;
     manifest.imports = prepared.imports;
+    set_needs(manifest, prepared.needs);
     return manifest;
 }
 

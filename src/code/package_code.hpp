@@ -88,7 +88,10 @@ public:
     }
     // Loaded code; the package's own bytes are the store's to count.
     [[nodiscard]] std::size_t loaded_bytes() const {
-        return (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
+        std::size_t bytes = (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
+        for (const auto& former : former_images) bytes += former->code_bytes();
+        for (const auto& former : former_modules) bytes += former->code_bytes();
+        return bytes;
     }
     // What the cache has counted of it, and as what. Slices may go while the code that was made of them stays, so they are never pinned.
     struct Counted {
@@ -104,7 +107,8 @@ public:
     Reserved reserved;
     [[nodiscard]] Budget budget() const {
         if (resident) return Budget::resident;
-        return interface || reserved.code > 0 || (pinned && loaded()) ? Budget::pinned : Budget::evictable;
+        const bool has_code = loaded() || !former_images.empty() || !former_modules.empty();
+        return interface || reserved.code > 0 || (pinned && has_code) ? Budget::pinned : Budget::evictable;
     }
     // A call waits for it to become ready: not the time to evict it.
     [[nodiscard]] bool awaited() const {
@@ -133,6 +137,10 @@ public:
     std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: by nobody
     std::optional<Error> error;                  // why it cannot run here
     bool lacks_names = false;                    // that is for names or libraries: an interface may bring them
+    // Of code that is loaded, for each entry: what it cannot do without and this node has not, in quotes; empty: it runs. Without one for any
+    // entry: all run.
+    std::vector<std::string> lacking;
+    bool links_again = false;  // there are more names since
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
     // then; who evicts clears the targets first and reads the count then; both in one total order (seq_cst), so one of them
@@ -162,6 +170,9 @@ public:
     std::unique_ptr<LoadedImage> image;
     std::unique_ptr<jit::CompiledModule> module;
     Compile compile = Compile::none;
+    // What was loaded before it was linked once more, with names that it lacked: others may be in it, or point to it.
+    std::vector<std::unique_ptr<LoadedImage>> former_images;
+    std::vector<std::unique_ptr<jit::CompiledModule>> former_modules;
 };
 
 inline Running::Running(PackageCode& package) : package_(&package) {

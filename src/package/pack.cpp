@@ -31,6 +31,24 @@ wire::Slice make_slice(const std::string& triple, wire::Form form, ByteBuffer ra
     return slice;
 }
 
+void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs) {
+    constexpr std::size_t kBytesMax = wire::kManifestBytesMax / 4;
+    const std::size_t row_bytes = manifest.needs_row_bytes();
+    if (needs.size() != 1 + manifest.entries.size() || needs.size() * row_bytes > kBytesMax) return;
+    manifest.needs.assign(needs.size() * row_bytes, std::byte{0});
+    for (std::size_t row = 0; row < needs.size(); ++row)
+        for (const std::string& name : needs[row]) {
+            const auto found = std::find(manifest.imports.begin(), manifest.imports.end(), name);
+            const auto import = static_cast<std::size_t>(found - manifest.imports.begin());
+            if (found != manifest.imports.end())
+                manifest.needs[row * row_bytes + import / 8] |= std::byte{1} << static_cast<int>(import % 8);
+        }
+    for (std::size_t import = 0; import < manifest.imports.size(); ++import)
+        for (std::size_t entry = 0; entry < manifest.entries.size(); ++entry)
+            if (!manifest.whole_needs(import) && !manifest.entry_needs(entry, import)) return;
+    manifest.needs.clear();
+}
+
 PackageCache::PackageCache() {
     const auto from = [](const char* name) {
         const char* value = std::getenv(name);

@@ -104,6 +104,7 @@ Status build(const BuildOptions& options) {
     manifest.abi = ROVE_ABI_VERSION;
     manifest.interface = options.interface;
     manifest.dependencies = options.dependencies;
+    std::vector<std::vector<std::string>> needs;
     std::vector<Built> all;
     for (const std::string& triple : targets) {
         ROVE_TRY(Built built, build_target(options, sources, triple, folder.path()));
@@ -112,6 +113,8 @@ Status build(const BuildOptions& options) {
             return fail(ErrorCode::invalid, "{} has other entries or exports for {} than for {}",
                         options.source.string(), triple, all.front().triple);
         add_names(manifest.imports, built.prepared.imports);
+        needs.resize(built.prepared.needs.size());
+        for (std::size_t row = 0; row < needs.size(); ++row) add_names(needs[row], built.prepared.needs[row]);
         manifest.pinned = manifest.pinned || built.prepared.pinned;
         all.push_back(std::move(built));
     }
@@ -122,6 +125,7 @@ Status build(const BuildOptions& options) {
                     "{} exports no name: an interface offers its functions and data that are not static",
                     options.source.string());
 
+    set_needs(manifest, needs);
     std::vector<ByteBuffer> stored;
     for (Built& built : all) {
         built.image = built.prepared.image_obstacle.empty()

@@ -8,6 +8,7 @@ namespace {
 constexpr std::array<std::byte, 4> kMagic{std::byte{'R'}, std::byte{'V'}, std::byte{'M'}, std::byte{'1'}};
 constexpr std::uint8_t kFlagInterface = 1;
 constexpr std::uint8_t kFlagPinned = 2;
+constexpr std::uint8_t kFlagNeeds = 4;
 
 void put_names(Writer& out, const std::vector<std::string>& names) {
     out.number(static_cast<std::uint16_t>(names.size()));
@@ -42,6 +43,17 @@ Result<std::vector<std::string>> take_names(Reader& in, std::string_view what, s
     if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); in.ok() && twice != sorted.end())
         return fail(ErrorCode::invalid, "package manifest: '{}' stands twice among the {}", *twice, what);
     return names;
+}
+
+Result<ByteBuffer> take_needs(Reader& in, const Manifest& manifest) {
+    const std::size_t row = manifest.needs_row_bytes();
+    const Bytes rows = in.take((1 + manifest.entries.size()) * row);
+    if (row == 0) return fail(ErrorCode::invalid, "package manifest: it says what needs its imports and has none");
+    const unsigned used = (manifest.imports.size() - 1) % 8 + 1;  // bits of a row's last byte
+    for (std::size_t last = row - 1; last < rows.size(); last += row)
+        if (std::to_integer<unsigned>(rows[last]) >> used != 0)
+            return fail(ErrorCode::invalid, "package manifest: an import that is none is needed");
+    return ByteBuffer(rows.begin(), rows.end());
 }
 
 Result<Slice> take_slice(Reader& in) {
@@ -94,16 +106,29 @@ const Slice* Manifest::find(std::string_view triple, Form form) const {
     return found != slices.end() ? &*found : nullptr;
 }
 
+bool Manifest::row_needs(std::size_t row, std::size_t import) const {
+    if (needs.empty()) return true;
+    return (std::to_integer<unsigned>(needs[row * needs_row_bytes() + import / 8]) >> import % 8 & 1U) != 0;
+}
+
+bool Manifest::is_needed(std::size_t import) const {
+    for (std::size_t row = 0; row <= entries.size(); ++row)
+        if (row_needs(row, import)) return true;
+    return false;
+}
+
 ByteBuffer encode(const Manifest& manifest) {
     Writer out;
     out.bytes(kMagic);
     out.number(manifest.abi);
-    out.number(
-        static_cast<std::uint8_t>((manifest.interface ? kFlagInterface : 0) | (manifest.pinned ? kFlagPinned : 0)));
+    out.number(static_cast<std::uint8_t>((manifest.interface ? kFlagInterface : 0) |
+                                         (manifest.pinned ? kFlagPinned : 0) |
+                                         (manifest.needs.empty() ? 0 : kFlagNeeds)));
     out.number(std::uint8_t{0});
     out.text(manifest.name);
     for (const auto* names : {&manifest.entries, &manifest.exports, &manifest.imports, &manifest.dependencies})
         put_names(out, *names);
+    out.bytes(manifest.needs);
     out.number(static_cast<std::uint16_t>(manifest.slices.size()));
     for (const Slice& slice : manifest.slices) {
         out.text(slice.triple);
@@ -128,7 +153,7 @@ Result<Manifest> decode_manifest(Bytes bytes) {
     manifest.abi = in.number<std::uint16_t>();
     const auto flags = in.number<std::uint8_t>();
     const auto reserved = in.number<std::uint8_t>();
-    if ((flags & ~(kFlagInterface | kFlagPinned)) != 0 || reserved != 0)
+    if ((flags & ~(kFlagInterface | kFlagPinned | kFlagNeeds)) != 0 || reserved != 0)
         return fail(ErrorCode::invalid, "package manifest: flags that this version of Rove does not know");
     manifest.interface = (flags & kFlagInterface) != 0;
     manifest.pinned = (flags & kFlagPinned) != 0;
@@ -141,6 +166,9 @@ Result<Manifest> decode_manifest(Bytes bytes) {
     ROVE_TRY(manifest.exports, take_names(in, "exports", names_left));
     ROVE_TRY(manifest.imports, take_names(in, "imports", names_left));
     ROVE_TRY(manifest.dependencies, take_names(in, "dependencies", names_left));
+    if ((flags & kFlagNeeds) != 0 && in.ok()) {
+        ROVE_TRY(manifest.needs, take_needs(in, manifest));
+    }
     const auto slices = in.number<std::uint16_t>();
     if (slices > kSlicesMax)
         return fail(ErrorCode::invalid, "package manifest: {} slices, over the limit of {}", slices, kSlicesMax);

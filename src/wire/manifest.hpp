@@ -42,10 +42,22 @@ struct Manifest {
     std::vector<std::string> exports;       // an interface's names, functions and data alike
     std::vector<std::string> imports;       // names to be found on the node
     std::vector<std::string> dependencies;  // bare sonames
+    // A row for the package as a whole (its constructors, its exports, its statics' first values), then one for each entry: a bit for each
+    // import that it cannot do without, the lowest bit of a byte first. Where a node lacks an import, the entries that can do without it run
+    // all the same; one that nobody needs is weak, and null there. Empty: everything needs all imports.
+    ByteBuffer needs;
     std::vector<Slice> slices;
 
     [[nodiscard]] const Slice* find(std::string_view triple, Form form) const;
+    [[nodiscard]] bool whole_needs(std::size_t import) const { return row_needs(0, import); }
+    [[nodiscard]] bool entry_needs(std::size_t entry, std::size_t import) const { return row_needs(1 + entry, import); }
+    // Whether anything does: else it is weak.
+    [[nodiscard]] bool is_needed(std::size_t import) const;
+    [[nodiscard]] std::size_t needs_row_bytes() const { return (imports.size() + 7) / 8; }
     friend bool operator==(const Manifest&, const Manifest&) = default;
+
+private:
+    [[nodiscard]] bool row_needs(std::size_t row, std::size_t import) const;
 };
 
 // Bounds on what a manifest may hold; anything over them is refused.

@@ -48,6 +48,7 @@ Manifest manifest() {
     m.exports = {"table"};
     m.imports = {"rove_reply", "memcpy"};
     m.dependencies = {"libz.so.1"};
+    m.needs = bytes({0, 1, 3});
     m.slices = {{"x86_64-linux-gnu", Form::image, Compression::none, 10, 10, {}},
                 {"x86_64-linux-gnu", Form::bitcode, Compression::zstd, 100, 50, {}}};
     return m;
@@ -144,6 +145,19 @@ TEST(ManifestFormat, RefusesEveryTruncationAndTail) {
     EXPECT_FALSE(decode_manifest(whole));
 }
 
+TEST(ManifestFormat, SaysWhatEachEntryNeeds) {
+    Manifest m = manifest();
+    m.imports.resize(9, "more");
+    m.needs = bytes({0, 0, 1, 1, 2, 0});  // nothing; the first and the last; the second
+    EXPECT_FALSE(m.whole_needs(0));
+    EXPECT_TRUE(m.entry_needs(0, 0) && m.entry_needs(0, 8) && m.entry_needs(1, 1));
+    EXPECT_FALSE(m.entry_needs(0, 1) || m.entry_needs(1, 0) || m.entry_needs(1, 8));
+    EXPECT_TRUE(m.is_needed(8));
+    EXPECT_FALSE(m.is_needed(7)) << "it is weak";
+    m.needs.clear();
+    EXPECT_TRUE(m.whole_needs(7) && m.entry_needs(1, 7));
+}
+
 TEST(ManifestFormat, RefusesWhatNoBuildWouldWrite) {
     const auto message = [](auto change) {
         Manifest m = manifest();
@@ -159,6 +173,8 @@ TEST(ManifestFormat, RefusesWhatNoBuildWouldWrite) {
     EXPECT_NE(message([](Manifest& m) { m.slices[1] = m.slices[0]; }).find("two slices"), std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.slices[0].raw_bytes = 11; }).find("two sizes"), std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.slices[1].raw_bytes = 0xFFFFFFFF; }).find("limit"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.needs[1] = std::byte{4}; }).find("none is needed"), std::string::npos);
+    EXPECT_NE(message([](Manifest& m) { m.imports.clear(); }).find("has none"), std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.slices[0].form = static_cast<Form>(7); }).find("unknown form 7"),
               std::string::npos);
 }

@@ -18,8 +18,14 @@ nlohmann::ordered_json as_json(const PackageStore& package) {
                                 {"digest", package.digest().hex()},
                                 {"interface", manifest.interface}};
     json["entries"] = nlohmann::json::array();
-    for (std::size_t i = 0; i < manifest.entries.size(); ++i)
-        json["entries"].push_back({{"name", manifest.entries[i]}, {"id", package.function_ids()[i].hex()}});
+    for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
+        auto needs = nlohmann::json::array();
+        for (std::size_t import = 0; import < manifest.imports.size(); ++import)
+            if (manifest.whole_needs(import) || manifest.entry_needs(i, import))
+                needs.push_back(manifest.imports[import]);
+        json["entries"].push_back(
+            {{"name", manifest.entries[i]}, {"id", package.function_ids()[i].hex()}, {"needs", std::move(needs)}});
+    }
     json["targets"] = nlohmann::json::array();
     std::map<std::string, std::size_t> places;
     for (const wire::Slice& slice : manifest.slices) {
@@ -58,7 +64,11 @@ void print(const PackageStore& package) {
         std::printf("\n");
     }
     print_list("exports", manifest.exports);
-    print_list("imports", manifest.imports);
+    std::vector<std::string> needed, weak;
+    for (std::size_t i = 0; i < manifest.imports.size(); ++i)
+        (manifest.is_needed(i) ? needed : weak).push_back(manifest.imports[i]);
+    print_list("imports", needed);
+    print_list("weak imports", weak);
     print_list("dependencies", manifest.dependencies);
 }
 

@@ -142,7 +142,11 @@ public:
             const std::string text = (*name).str();
             if (void* address = find(text))
                 found[name] = {orc::ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported};
-            else if (flags == orc::SymbolLookupFlags::RequiredSymbol)
+            else if (flags != orc::SymbolLookupFlags::RequiredSymbol)
+                continue;
+            else if (names_->request->may_lack(text))
+                found[name] = {orc::ExecutorAddr(), llvm::JITSymbolFlags::Exported};
+            else
                 names_->missing.insert(text);
         }
         return found.empty() ? llvm::Error::success() : library.define(orc::absoluteSymbols(std::move(found)));

@@ -31,8 +31,10 @@ public:
 struct CompileRequest {
     std::string name;  // for messages
     Bytes bitcode;     // one module; checked by LLVM's reader and verifier before it is believed
-    // The address of an undefined name, or null when it is nowhere (then compile fails and lists every such name).
+    // The address of an undefined name, or null when it is nowhere: compile fails then and lists every such name …
     std::function<void*(std::string_view)> resolve;
+    // … but those of which this says that the code may lack them: they are null there. Asked once for each that is nowhere.
+    std::function<bool(std::string_view)> may_lack = [](std::string_view) { return false; };
     // The address of what the package's image, if it is loaded, has under that name (wire/image.hpp), or null: the module's own is
     // used.
     std::function<void*(std::string_view)> in_image;
@@ -72,6 +74,8 @@ struct Prepared {
     std::vector<std::string> entries;  // in source order
     std::vector<std::string> exports;
     std::vector<std::string> imports;
+    // Those that the package as a whole cannot do without, then those of each entry.
+    std::vector<std::vector<std::string>> needs;
     std::size_t statics = 0;     // how many rove.static.n
     bool pinned = false;         // see wire::Manifest::pinned
     std::string image_obstacle;  // why no image can be made (thread-local storage, …); empty: none

@@ -4,10 +4,13 @@
 #include <llvm/Linker/Linker.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include <algorithm>
+
 #include "code/jit/anchors.hpp"
 #include "code/jit/emit.hpp"
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
+#include "code/jit/needs.hpp"
 #include "code/jit/read_module.hpp"
 #include "code/jit/shape.hpp"
 
@@ -76,15 +79,21 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     llvm::raw_string_ostream out(why);
     if (llvm::verifyModule(*module, &out)) return fail(ErrorCode::internal, "the prepared module is broken: {}", why);
     prepared.bitcode = write_bitcode(*module);
+    prepared.needs = needs_of(*module, prepared.entries, prepared.exports);
+    std::vector<std::string> declared;
+    for (const llvm::GlobalObject& object : module->global_objects())
+        if (object.isDeclaration() && !object.getName().starts_with("llvm."))
+            declared.push_back(object.getName().str());
     if (!request.object) {
-        for (const llvm::GlobalObject& object : module->global_objects())
-            if (object.isDeclaration() && !object.getName().starts_with("llvm."))
-                prepared.imports.push_back(object.getName().str());
+        prepared.imports = std::move(declared);
         return prepared;
     }
     ROVE_TRY(prepared.object, write_object(*module, *machine));  // last: code generation changes the module
     if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
     ROVE_TRY(prepared.imports, undefined_names(prepared.object));
+    // What the code generator calls by itself, whoever is the reason.
+    for (const std::string& name : prepared.imports)
+        if (std::find(declared.begin(), declared.end(), name) == declared.end()) prepared.needs.front().push_back(name);
     return prepared;
 }
 

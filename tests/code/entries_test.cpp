@@ -1,0 +1,92 @@
+// Each entry of a package links by itself: what one lacks is no other one's trouble.
+#include "cache_fixture.hpp"
+
+namespace rove::code {
+namespace {
+
+class Entries : public CacheTest, public testing::WithParamInterface<Tiers> {
+protected:
+    static std::string entry(const std::string& name, const std::string& value) {
+        return "ROVE_ENTRY void " + name +
+               "(rove_here *h, const void *p, size_t n) { (void)h, (void)n; *(long *)p = " + value + "; }\n";
+    }
+    std::shared_ptr<PackageStore> add(CodeCache& cache, const std::string& file, const std::string& text) {
+        const auto package = build(file, text);
+        const Form form = GetParam() == Tiers::bitcode ? Form::bitcode : Form::image;
+        const auto came =
+            GetParam() == Tiers::both ? arriving(*package, {Form::image, Form::bitcode}) : arriving(*package, {form});
+        EXPECT_TRUE(cache.add(came, false));
+        return package;
+    }
+    CodeCache cache_{options(GetParam())};
+};
+INSTANTIATE_TEST_SUITE_P(Forms, Entries, testing::Values(Tiers::image, Tiers::bitcode, Tiers::both),
+                         [](const auto& tiers) {
+                             return tiers.param == Tiers::image     ? "image"
+                                    : tiers.param == Tiers::bitcode ? "bitcode"
+                                                                    : "both";
+                         });
+
+const std::string kThree = "long elsewhere(long); static long calls; static long counted(void) { return ++calls; }\n";
+
+TEST_P(Entries, OneThatLacksANameKeepsNoOtherFromRunning) {
+    add(cache_, "three.c",
+        kThree + entry("one", "counted()") + entry("two", "counted() + 10") + entry("three", "elsewhere(counted())"));
+    EXPECT_EQ(call(cache_, *cache_.find("three:one")), 1);
+    EXPECT_EQ(call(cache_, *cache_.find("three:two")), 12);
+    const std::string error = error_of(cache_, *cache_.find("three:three"));
+    EXPECT_NE(error.find("no symbol 'elsewhere' for three:three on node 7"), std::string::npos) << error;
+    EXPECT_EQ(call(cache_, *cache_.find("three:one")), 3) << "it goes on";
+}
+
+TEST_P(Entries, ANameThatComesLaterIsFound) {
+    add(cache_, "three.c", kThree + entry("one", "counted()") + entry("three", "elsewhere(counted())"));
+    EXPECT_EQ(call(cache_, *cache_.find("three:one")), 1);
+    EXPECT_NE(error_of(cache_, *cache_.find("three:three")), "");
+    const auto interface = build("elsewhere.c", "long elsewhere(long n) { return 100 + n; }", true);
+    ASSERT_TRUE(cache_.add(interface, false));
+    ASSERT_TRUE(cache_.load_interface(interface));
+    EXPECT_EQ(call(cache_, *cache_.find("three:three")), 102) << "with the statics that the others had";
+    EXPECT_EQ(call(cache_, *cache_.find("three:one")), 3);
+}
+
+TEST_P(Entries, AWeakNameIsNullWhereThereIsNone) {
+    const std::string text = "long maybe(long) __attribute__((weak)); extern long value __attribute__((weak));\n" +
+                             entry("go", "(maybe ? maybe(1) : 7) + (&value ? value : 20)");
+    add(cache_, "weak.c", text);
+    EXPECT_EQ(call(cache_, *cache_.find("weak:go")), 27);
+    CodeCache other(options(GetParam()));
+    const auto interface = build("maybe.c", "long maybe(long n) { return 50 + n; } long value = 300;", true);
+    ASSERT_TRUE(other.add(interface, false));
+    ASSERT_TRUE(other.load_interface(interface));
+    add(other, "weak.c", text);
+    EXPECT_EQ(call(other, *other.find("weak:go")), 351);
+}
+
+// What runs before any entry, and what all of them share.
+TEST_P(Entries, WhatThePackageNeedsAsAWholeAllNeed) {
+    add(cache_, "built.cpp",
+        "extern \"C\" long elsewhere(long); static long made = elsewhere(1); extern \"C\" " + entry("go", "made"));
+    (void)cache_.enter(*cache_.find("built:go"));  // its constructor is for a worker
+    cache_.wait_for_tiers();
+    EXPECT_NE(error_of(cache_, *cache_.find("built:go")).find("'elsewhere'"), std::string::npos);
+    add(cache_, "table.c",
+        "long elsewhere(long); static long (*volatile table[2])(long) = {elsewhere, 0};\n" +
+            entry("set", "(table[n & 1] = 0, 1)") + entry("get", "table[n & 1] != 0"));
+    (void)cache_.enter(*cache_.find("table:get"));
+    cache_.wait_for_tiers();
+    EXPECT_NE(error_of(cache_, *cache_.find("table:get")).find("'elsewhere'"), std::string::npos);
+}
+
+TEST_P(Entries, TheManifestSaysWhatEachNeeds) {
+    const auto package = build("three.c", kThree + entry("one", "counted()") + entry("two", "elsewhere(2)"));
+    const wire::Manifest& manifest = package->manifest();
+    ASSERT_EQ(manifest.imports, std::vector<std::string>{"elsewhere"});
+    EXPECT_FALSE(manifest.whole_needs(0));
+    EXPECT_FALSE(manifest.entry_needs(0, 0));
+    EXPECT_TRUE(manifest.entry_needs(1, 0));
+    EXPECT_TRUE(build("one.c", entry("one", "1"))->manifest().needs.empty()) << "all need all";
+}
+
+}  // namespace
+}  // namespace rove::code
