@@ -172,7 +172,10 @@ Status CodeCache::State::number_functions(PackageCode& package, Forgetting& forg
         const std::uint32_t index = *free;
         auto function = std::make_unique<Function>();
         function->id = package.store->function_ids()[i];
-        function->name = manifest.name + ":" + manifest.entries[i];
+        // An entry that a program has bundled says what people call it.
+        const std::string& entry = manifest.entries[i];
+        const std::size_t dot = entry.find('.');
+        function->name = dot != std::string::npos ? entry.substr(dot + 1) : manifest.name + ":" + entry;
         function->handle = index | static_cast<std::uint32_t>(generations[index]) << 16U;
         function->entry = static_cast<std::uint32_t>(i);
         function->package = &package;

@@ -134,7 +134,14 @@ const Callable::Code& code_of(const Callable& callable) {
             else
                 code.why_not = taken.error().message();
         }
-        if (code.package) code.shipped = code.package->function_ids().front();
+        if (code.package) {
+            if (const auto place = Bundle::place_in(*code.package, callable.key))
+                code.shipped = code.package->function_ids()[*place];
+            else
+                code = {.shipped = {},
+                        .package = {},
+                        .why_not = "its package has no entry for it; build the program again"};
+        }
         return new Callable::Code(std::move(code));
     });
 }
@@ -183,7 +190,7 @@ const Callable* callable_of(code::EntryPoint code) {
 const Resident* resident_of_entry(std::string_view entry) {
     Callables& all = callables();
     const std::lock_guard lock(all.mutex);
-    const auto found = all.by_entry.find(std::string(entry));
+    const auto found = all.by_entry.find(std::string(Bundle::without_name(entry)));
     return found != all.by_entry.end() ? found->second : nullptr;
 }
 

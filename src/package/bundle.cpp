@@ -11,7 +11,7 @@
 namespace rove {
 namespace {
 
-constexpr std::string_view kMagic = "ROVEBND1";
+constexpr std::string_view kMagic = "ROVEBND2";
 constexpr std::string_view kRun = "3runEP9rove_herePKvm";  // ::run(rove_here*, void const*, unsigned long)
 constexpr std::size_t kEntriesMax = 65536;
 constexpr std::size_t kKeyBytesMax = 60000;  // C++ names can be long; a key's length has 16 bits
@@ -109,16 +109,46 @@ std::string Bundle::entry_of(std::string_view key) {
     return "f" + resident_id({"entry", key}).hex().substr(0, 16);
 }
 
+std::string Bundle::entry_of(std::string_view key, std::string_view name) {
+    constexpr std::size_t kShownMax = 100;
+    std::string entry = entry_of(key) + '.' + std::string(name.substr(0, kShownMax));
+    // A linker takes what stands behind an '@' for a version.
+    std::replace_if(entry.begin(), entry.end(), [](char c) { return c <= 0x20 || c >= 0x7F || c == '@'; }, '_');
+    return entry;
+}
+
+std::optional<std::size_t> Bundle::place_in(const PackageStore& package, const std::string& key) {
+    const std::vector<std::string>& entries = package.manifest().entries;
+    for (const std::string& wanted : {entry_of(key), entry_of(without_file(key))}) {
+        const auto found = std::find_if(entries.begin(), entries.end(),
+                                        [&](const std::string& entry) { return without_name(entry) == wanted; });
+        if (found != entries.end()) return static_cast<std::size_t>(found - entries.begin());
+    }
+    return std::nullopt;
+}
+
 ByteBuffer Bundle::encode(const std::vector<Entry>& entries) {
+    // Functions that travel together have one package.
+    std::vector<const ByteBuffer*> packages;
+    const auto number_of = [&packages](const ByteBuffer& package) -> std::uint32_t {
+        if (package.empty()) return 0;
+        const auto known =
+            std::find_if(packages.begin(), packages.end(), [&](const ByteBuffer* each) { return *each == package; });
+        const auto number = static_cast<std::uint32_t>(known - packages.begin()) + 1;
+        if (known == packages.end()) packages.push_back(&package);
+        return number;
+    };
     Writer out;
     out.bytes(as_bytes(kMagic));
     out.number(static_cast<std::uint32_t>(entries.size()));
     for (const Entry& entry : entries) {
         out.text(entry.key);
         out.text(std::string_view(entry.why_not).substr(0, 4096));
-        out.number(static_cast<std::uint32_t>(entry.package.size()));
+        out.number(number_of(entry.package));
     }
-    for (const Entry& entry : entries) out.bytes(entry.package);
+    out.number(static_cast<std::uint32_t>(packages.size()));
+    for (const ByteBuffer* package : packages) out.number(static_cast<std::uint32_t>(package->size()));
+    for (const ByteBuffer* package : packages) out.bytes(*package);
     return out.take();
 }
 
@@ -128,22 +158,32 @@ Result<std::vector<Bundle::Entry>> Bundle::decode(Bytes bytes) {
         return fail(ErrorCode::invalid, "not a bundle of packages, or of another version of Rove");
     const auto count = in.number<std::uint32_t>();
     if (!in.ok() || count > kEntriesMax)
-        return fail(ErrorCode::invalid, "a bundle of {} packages is over the limit", count);
+        return fail(ErrorCode::invalid, "a bundle of {} functions is over the limit", count);
     std::vector<Entry> entries;
-    std::vector<std::uint32_t> sizes;
+    std::vector<std::uint32_t> numbers;
     for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
         Entry entry;
         entry.key = in.text();
         entry.why_not = in.text();
-        sizes.push_back(in.number<std::uint32_t>());
+        numbers.push_back(in.number<std::uint32_t>());
         if (entry.key.size() > kKeyBytesMax) in.fail();
         entries.push_back(std::move(entry));
     }
-    for (std::size_t i = 0; i < entries.size() && in.ok(); ++i) {
-        const Bytes package = in.take(sizes[i]);
-        entries[i].package.assign(package.begin(), package.end());
-    }
+    const auto package_count = in.number<std::uint32_t>();
+    if (!in.ok() || package_count > entries.size())
+        return fail(ErrorCode::invalid, "a bundle of {} functions that has more packages", count);
+    std::vector<std::uint32_t> sizes(package_count);
+    for (std::uint32_t& size : sizes) size = in.number<std::uint32_t>();
+    std::vector<Bytes> packages;
+    for (const std::uint32_t size : sizes) packages.push_back(in.take(size));
     if (!in.done()) return fail(ErrorCode::invalid, "a bundle of packages that is cut short, or has more behind it");
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (numbers[i] > packages.size())
+            return fail(ErrorCode::invalid, "a bundle of {} packages, and a function in number {}", package_count,
+                        numbers[i]);
+        if (numbers[i] != 0)
+            entries[i].package.assign(packages[numbers[i] - 1].begin(), packages[numbers[i] - 1].end());
+    }
     return entries;
 }
 
@@ -157,13 +197,19 @@ const Bundle& Bundle::of_program() {
         if (!section || section->empty()) return kept;
         Result<std::vector<Entry>> entries = decode(*section);
         if (!entries) return kept;
+        std::unordered_map<std::string_view, Result<std::shared_ptr<PackageStore>>> opened;  // functions may share one
         for (Entry& entry : *entries) {
             Found& found = read.found_[std::move(entry.key)];
             found.why_not = std::move(entry.why_not);
             if (entry.package.empty()) continue;
-            Result<std::shared_ptr<PackageStore>> package = PackageStore::parse(entry.package);
+            const auto known = opened.find(as_text(entry.package));
+            const auto& package =
+                (known != opened.end()
+                     ? known
+                     : opened.emplace(as_text(entry.package), PackageStore::parse(entry.package)).first)
+                    ->second;
             if (package)
-                found.package = std::move(*package);
+                found.package = *package;
             else
                 found.why_not = package.error().message();
         }

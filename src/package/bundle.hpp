@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,8 +36,16 @@ public:
         const auto own = codes.find(key);
         return own != codes.end() ? own : codes.find(without_file(key));
     }
-    // The entry's name in a package: the same for a function wherever it is packed, alone or along with one that sends it.
+    // The entry's name in a package: the same for a function wherever it is packed, alone or along with others. Behind a '.' stands what
+    // people call the function.
+    [[nodiscard]] static std::string entry_of(std::string_view key, std::string_view name);
+    // The part that its key alone gives.
     [[nodiscard]] static std::string entry_of(std::string_view key);
+    [[nodiscard]] static std::string_view without_name(std::string_view entry) {
+        return entry.substr(0, entry.find('.'));
+    }
+    // The place of a function in its package, by the key that the running program asks with.
+    [[nodiscard]] static std::optional<std::size_t> place_in(const PackageStore& package, const std::string& key);
     // What is kept of a file's path: its last two parts, because the rest differs from machine to machine.
     [[nodiscard]] static std::string file_of(std::string_view path);
 

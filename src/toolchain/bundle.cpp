@@ -58,24 +58,25 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     BundleReport report;
     std::vector<Bundle::Entry> entries;
     for (const code::jit::Extracted& extracted : all) {
-        Bundle::Entry entry{.key = extracted.key, .package = {}, .why_not = extracted.obstacle};
-        if (entry.why_not.empty()) {
+        ByteBuffer package;
+        if (extracted.obstacle.empty()) {
             const Digest made_of = PackageCache::key_of({"both", ROVE_BUILD, as_text(extracted.bitcode)});
-            entry.package = cache.find(made_of);
-            if (!entry.package.empty()) ++report.from_cache;
-            if (entry.package.empty()) {
+            package = cache.find(made_of);
+            if (!package.empty()) report.from_cache += extracted.keys.size();
+            if (package.empty()) {
                 Result<ByteBuffer> made = make_package(*engine, extracted, folder.path());
                 if (!made) return prefixed(made.error(), extracted.name);
-                entry.package = std::move(*made);
-                cache.keep(made_of, entry.package);
+                package = std::move(*made);
+                cache.keep(made_of, package);
             }
-            ++report.functions;
-            if (has_image(entry.package)) ++report.with_image;
+            report.functions += extracted.keys.size();
+            if (has_image(package)) report.with_image += extracted.keys.size();
         } else {
-            ++report.stay;
-            if (options.warn) options.warn(fmt::format("{} cannot be sent: {}", extracted.name, entry.why_not));
+            report.stay += extracted.keys.size();
+            if (options.warn) options.warn(fmt::format("{} cannot be sent: {}", extracted.name, extracted.obstacle));
         }
-        entries.push_back(std::move(entry));
+        for (const std::string& key : extracted.keys)
+            entries.push_back({.key = key, .package = package, .why_not = extracted.obstacle});
     }
     const std::filesystem::path section = folder.path() / "bundle";
     ROVE_CHECK(write_file(section, Bundle::encode(entries)));

@@ -25,6 +25,18 @@ int internal(int x) {
 
 }  // namespace
 
+// These have statics in common with functions of another file.
+static int pages_of(const std::string& book) {
+    return forms::thrice(forms::shelf().at(book));
+}
+static int visits_now() {
+    return forms::visits;
+}
+static int kept_first_and_last() {
+    const std::vector<int>& kept = forms::Tally<int>::kept;
+    return 100 * kept.front() + kept.back();
+}
+
 // As in another file, where all know them; here nobody does.
 static int step(int x) {
     return x + 1000;
@@ -82,6 +94,12 @@ int call(const char* address, const std::set<std::string>& flags) {
     } catch (const rove::RemoteError& error) {
         check("an exception", error.type() == "std::out_of_range" && !std::strcmp(error.what(), "too large"));
     }
+    check("a static of a function that two others call",
+          peer.sync(rove::fn<forms::put>, "tales", 7) == 21 && peer.sync(rove::fn<pages_of>, "tales") == 21);
+    const int visited = peer.sync(rove::fn<forms::visit>);
+    check("an inline variable", visited > 40 && peer.sync(rove::fn<visits_now>) == visited);
+    const std::size_t kept = peer.sync(rove::fn<forms::keep>, 9);
+    check("a template's static member, made by code", kept > 2 && peer.sync(rove::fn<kept_first_and_last>) == 109);
     check("back and forth", peer.sync(rove::fn<forms::ping_pong>, 6) == 6);
     std::vector<rove::Call<int>> calls;
     for (int i = 0; i < 200; ++i) calls.push_back(peer.async(rove::fn<forms::square>, i));

@@ -1,8 +1,10 @@
 // What the programs of forms_test share: functions in a header, as two programs of one project would have them.
 #pragma once
 
+#include <map>
 #include <numeric>
 #include <stdexcept>
+#include <vector>
 
 #include "rove/rove.hpp"
 
@@ -98,5 +100,28 @@ struct Accumulator {
         return std::accumulate(values.begin(), values.end(), start);
     }
 };
+
+// What two functions, of two files, have in common.
+inline std::map<std::string, int>& shelf() {
+    static std::map<std::string, int> books;
+    return books;
+}
+inline int visits = 40;
+template <typename T>
+struct Tally {
+    static std::vector<T> kept;
+};
+template <typename T>
+std::vector<T> Tally<T>::kept{1, 2};
+// As libraries have them in their headers: an object without state.
+struct Thrice {
+    Thrice() {}  // NOLINT: made by code
+    int operator()(int x) const { return 3 * x; }
+};
+inline const Thrice thrice;
+
+int put(const std::string& book, int pages);
+int visit();
+std::size_t keep(int value);
 
 }  // namespace forms

@@ -31,6 +31,17 @@ bool inline_lambdas_run_elsewhere(const rove::Peer& peer) {
 int square(int x) {
     return x * x;
 }
+int put(const std::string& book, int pages) {
+    shelf()[book] = pages;
+    return thrice(pages);
+}
+int visit() {
+    return ++visits;
+}
+std::size_t keep(int value) {
+    Tally<int>::kept.push_back(value);
+    return Tally<int>::kept.size();
+}
 double inner_product(std::span<const double> a, std::span<const double> b) {
     return clipped(std::inner_product(a.begin(), a.end(), b.begin(), 0.0));
 }

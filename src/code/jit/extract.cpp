@@ -1,11 +1,14 @@
 #include "code/jit/extract.hpp"
 
+#include <llvm/ADT/IntEqClasses.h>
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DebugInfo.h>
 #include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/ModuleUtils.h>
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -24,6 +27,9 @@ namespace {
 // The body of rove::Offload<…> (rove/function.hpp).
 constexpr llvm::StringRef kOffload = "_ZN4rove7OffloadI";
 constexpr llvm::StringRef kRun = "E3runEP9rove_herePKvm";
+
+// Of the names of functions that travel together, joined: a package's name has 1024 bytes at most.
+constexpr std::size_t kNameShownMax = 200;
 
 bool is_offload(const llvm::Function& function) {
     return !function.isDeclaration() && function.getName().starts_with(kOffload) && function.getName().contains(kRun);
@@ -124,6 +130,19 @@ public:
         return taken;
     }
 
+    // The statics that were reached, by what makes them one in the whole program: their name, and for those of one file also which.
+    [[nodiscard]] std::vector<std::string> statics() const {
+        std::vector<std::string> names;
+        for (const auto& [source, twin] : twins_) {
+            const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(source);
+            if (variable == nullptr || variable->isDeclaration() || variable->isConstant()) continue;
+            std::string name = variable->getName().str();
+            if (variable->hasLocalLinkage()) name += fmt::format("@{}", fmt::ptr(variable->getParent()));
+            names.push_back(std::move(name));
+        }
+        return names;
+    }
+
     // Null: it was not reached.
     [[nodiscard]] llvm::Function* copy_of(const llvm::Function& function) const {
         const auto twin = twins_.find(&function);
@@ -212,8 +231,25 @@ private:
         llvm::GlobalValue* twin = twins_[&source];
         if (const auto* alias = llvm::dyn_cast<llvm::GlobalAlias>(&source))
             llvm::cast<llvm::GlobalAlias>(twin)->setAliasee(mapped(*alias->getAliasee()));
-        else if (const auto* variable = llvm::cast<llvm::GlobalVariable>(&source); variable->hasInitializer())
+        else if (const auto* variable = llvm::cast<llvm::GlobalVariable>(&source); variable->hasInitializer()) {
             llvm::cast<llvm::GlobalVariable>(twin)->setInitializer(mapped(*variable->getInitializer()));
+            copy_constructor(*variable);
+        }
+    }
+    // An inline variable, or a template's static member, that is made by code: the compiler gives each such a constructor of its own.
+    void copy_constructor(const llvm::GlobalVariable& variable) {
+        const llvm::GlobalVariable* const list = variable.getParent()->getNamedGlobal("llvm.global_ctors");
+        if (variable.hasLocalLinkage() || list == nullptr || !list->hasInitializer()) return;
+        for (const llvm::Use& element : list->getInitializer()->operands()) {
+            const auto* entry = llvm::dyn_cast<llvm::ConstantStruct>(element.get());
+            if (entry == nullptr || entry->getNumOperands() < 3 ||
+                entry->getOperand(2)->stripPointerCasts() != &variable)
+                continue;
+            auto* const constructor =
+                llvm::cast<llvm::Function>(mapped(*llvm::cast<llvm::Constant>(entry->getOperand(1))));
+            const auto priority = llvm::cast<llvm::ConstantInt>(entry->getOperand(0))->getZExtValue();
+            llvm::appendToGlobalCtors(into_, constructor, static_cast<int>(priority));
+        }
     }
     llvm::Constant* mapped(const llvm::Constant& constant) {
         return llvm::MapValue(&constant, map_, llvm::RF_None, nullptr, this);
@@ -254,49 +290,106 @@ public:
         return {};
     }
 
-    [[nodiscard]] std::vector<std::string> keys() const {
-        std::vector<std::string> keys;
-        for (const auto& [key, where] : offloads_) keys.push_back(key);
-        return keys;
-    }
-
-    Result<Extracted> extract(const std::string& key) {
-        const auto found = Bundle::find_code(offloads_, key);
+    // The function, and those that travel with it.
+    Result<Extracted> extract(const std::string& asked) {
+        const auto found = Bundle::find_code(offloads_, asked);
         if (found == offloads_.end())
             return fail(ErrorCode::unsupported, "{} carries no bitcode of it", modules_.path());
-        const auto& [index, symbol] = found->second;
-        Extracted extracted{.key = found->first};
-        ROVE_TRY(llvm::Module* const module, modules_.get(index));
+        ROVE_TRY(Taken alone, take({found->first}));
+        if (!alone.extracted.obstacle.empty() || alone.statics.empty()) return std::move(alone.extracted);
+        ROVE_TRY(const std::vector<Extracted>* const all, extract_all());
+        const auto with = std::find_if(all->begin(), all->end(), [&](const Extracted& each) {
+            return std::binary_search(each.keys.begin(), each.keys.end(), found->first);
+        });
+        return *with;
+    }
+
+    // Every function, each once. Found out the first time.
+    Result<const std::vector<Extracted>*> extract_all() {
+        if (all_) return &*all_;
+        std::vector<Taken> alone;
+        for (const auto& [key, where] : offloads_) {
+            ROVE_TRY(Taken taken, take({key}));
+            alone.push_back(std::move(taken));
+        }
+        std::vector<Extracted> all;
+        for (const std::vector<std::size_t>& group : by_common_statics(alone)) {
+            if (group.size() == 1) {
+                all.push_back(std::move(alone[group.front()].extracted));
+                continue;
+            }
+            std::vector<std::string> keys;
+            for (const std::size_t each : group) keys.push_back(alone[each].extracted.keys.front());
+            ROVE_TRY(Taken together, take(keys));
+            all.push_back(std::move(together.extracted));
+        }
+        all_ = std::move(all);
+        return &*all_;
+    }
+
+private:
+    struct Taken {
+        Extracted extracted;
+        std::vector<std::string> statics;  // that it reaches
+    };
+
+    // Which of them belong together, by their places; what cannot travel belongs to nobody.
+    static std::vector<std::vector<std::size_t>> by_common_statics(const std::vector<Taken>& all) {
+        llvm::IntEqClasses classes(static_cast<unsigned>(all.size()));
+        std::unordered_map<std::string, unsigned> first;  // that reaches a static
+        for (unsigned i = 0; i < all.size(); ++i) {
+            if (!all[i].extracted.obstacle.empty()) continue;
+            for (const std::string& name : all[i].statics) classes.join(first.try_emplace(name, i).first->second, i);
+        }
+        classes.compress();
+        std::vector<std::vector<std::size_t>> groups(classes.getNumClasses());
+        for (unsigned i = 0; i < all.size(); ++i) groups[classes[i]].push_back(i);
+        return groups;
+    }
+
+    // These functions in one module. Keys: sorted.
+    Result<Taken> take(const std::vector<std::string>& keys) {
+        Taken result;
+        Extracted& extracted = result.extracted;
+        extracted.keys = keys;
+        ROVE_TRY(const llvm::Module* const first, modules_.get(offloads_.at(keys.front()).first));
         llvm::Module taken("rove", modules_.context());
-        taken.setTargetTriple(module->getTargetTriple());
-        taken.setDataLayout(module->getDataLayout());
-        const llvm::NamedMDNode* flags = module->getModuleFlagsMetadata();
+        taken.setTargetTriple(first->getTargetTriple());
+        taken.setDataLayout(first->getDataLayout());
+        const llvm::NamedMDNode* flags = first->getModuleFlagsMetadata();
         for (unsigned i = 0; flags != nullptr && i < flags->getNumOperands(); ++i)
             taken.getOrInsertModuleFlagsMetadata()->addOperand(flags->getOperand(i));
         Copy copy(modules_, defined_in_, taken);
-        ROVE_TRY(llvm::Function* const run, copy.take(*module->getFunction(symbol)));
-        extracted.name = name_of(symbol);
+        std::vector<llvm::Function*> bodies;
+        for (const std::string& key : keys) {
+            const auto& [index, symbol] = offloads_.at(key);
+            ROVE_TRY(llvm::Module* const module, modules_.get(index));
+            ROVE_TRY(llvm::Function* const body, copy.take(*module->getFunction(symbol)));
+            bodies.push_back(body);
+            extracted.name += (extracted.name.empty() ? "" : "+") + name_of(symbol);
+        }
+        if (extracted.name.size() > kNameShownMax) extracted.name.resize(kNameShownMax);
         extracted.obstacle = obstacle(taken);
+        result.statics = copy.statics();
         prepare_bodies(taken);
-        extracted.entries.push_back(Bundle::entry_of(extracted.key));
-        make_entry(*run, extracted.entries.front());
-        // Other functions of the program that this one sends: their code must be found by its address, so they are entries, too.
+        for (std::size_t i = 0; i < keys.size(); ++i)
+            make_entry(*bodies[i], extracted.entries.emplace_back(
+                                       Bundle::entry_of(keys[i], name_of(offloads_.at(keys[i]).second))));
+        // Other functions of the program that these send: their code must be found by its address, so they are entries, too.
         for (const auto& [other, where] : offloads_) {
-            if (other == extracted.key) continue;
+            if (std::binary_search(keys.begin(), keys.end(), other)) continue;
             llvm::Function* function = taken.getFunction(where.second);
             if (function != nullptr && Bundle::is_of_file(other)) {  // several files may have one of that name
                 ROVE_TRY(const llvm::Module* const its, modules_.get(where.first));
                 function = copy.copy_of(*its->getFunction(where.second));
             }
             if (function == nullptr || function->isDeclaration()) continue;
-            extracted.entries.push_back(Bundle::entry_of(other));
-            make_entry(*function, extracted.entries.back());
+            make_entry(*function, extracted.entries.emplace_back(Bundle::entry_of(other, name_of(where.second))));
         }
         extracted.bitcode = write_bitcode(taken);
-        return extracted;
+        return result;
     }
 
-private:
     static void make_entry(llvm::Function& function, const std::string& name) {
         function.setLinkage(llvm::GlobalValue::ExternalLinkage);
         function.setComdat(nullptr);
@@ -331,6 +424,8 @@ private:
             if (variable.isDeclaration() || variable.isConstant() || name.starts_with("llvm.")) continue;
             // A function's own statics come into being wherever it runs.
             if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.")) continue;
+            // So do inline variables and templates' static members: any file that mentions them has them.
+            if (variable.hasLinkOnceLinkage() || variable.hasWeakLinkage()) continue;
             if (name.empty())  // as @0: where and what type, for the report of a check that fails
                 return "it reaches a variable without a name that the compiler added: made by -fsanitize=undefined, "
                        "most "
@@ -357,6 +452,7 @@ private:
     Modules modules_;
     Definitions defined_in_;
     std::map<std::string, std::pair<std::size_t, std::string>> offloads_;  // by key: in which module, under which name
+    std::optional<std::vector<Extracted>> all_;
 };
 
 }  // namespace
@@ -402,12 +498,8 @@ Result<std::vector<Extracted>> extract(const ExtractRequest& request) {
     return guarded(request.program, [&request]() -> Result<std::vector<Extracted>> {
         Program program(request.program, request.bitcode);
         ROVE_CHECK(program.read());
-        std::vector<Extracted> all;
-        for (const std::string& key : program.keys()) {
-            ROVE_TRY(Extracted extracted, program.extract(key));
-            all.push_back(std::move(extracted));
-        }
-        return all;
+        ROVE_TRY(const std::vector<Extracted>* const all, program.extract_all());
+        return *all;
     });
 }
 

@@ -60,12 +60,13 @@ struct ExtractRequest {
         only;  // a key (package/bundle.hpp); empty: all functions that the program can send; kNothing: none, for now
 };
 inline constexpr std::string_view kNothing = "-";
+// Functions that reach a static of their program in common travel together, so that there is one of it on each node.
 struct Extracted {
-    std::string key;
+    std::vector<std::string> keys;     // of the functions, sorted
     std::string name;                  // for people
     std::string obstacle;              // why it cannot travel; empty: it can
     ByteBuffer bitcode;                // not optimised yet: for prepare()
-    std::vector<std::string> entries;  // its own, and those of functions that it sends
+    std::vector<std::string> entries;  // theirs, in their order, and those of functions that they send
 };
 
 struct Prepared {
