@@ -19,6 +19,7 @@
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/read_module.hpp"
+#include "code/jit/simplify.hpp"
 #include "package/bundle.hpp"
 
 namespace rove::code::jit {
@@ -89,6 +90,7 @@ public:
         module = std::move(*read);
         return module.get();
     }
+    void simplify(llvm::Function& function) { simplifier_.simplify(function); }
     void drop(std::size_t index) { modules_[index].reset(); }
     [[nodiscard]] tl::unexpected<Error> unreadable(llvm::Error why) const {
         return fail(ErrorCode::invalid, "{}: its bitcode cannot be read: {} {}", path_, llvm::toString(std::move(why)),
@@ -101,6 +103,7 @@ private:
     std::string diagnostics_;
     llvm::LLVMContext context_;
     std::vector<std::unique_ptr<llvm::Module>> modules_;  // destroyed before their context
+    FunctionSimplifier simplifier_;
 };
 
 // By name: in which module what others may refer to is defined.
@@ -215,6 +218,7 @@ private:
             failed_ = from_.unreadable(std::move(failed)).value();
             return;
         }
+        from_.simplify(source);
         auto* twin = llvm::cast<llvm::Function>(twins_[&source]);
         auto parameter = twin->arg_begin();
         for (const llvm::Argument& each : source.args()) {
