@@ -119,6 +119,10 @@ struct Thrice {
     int operator()(int x) const { return 3 * x; }
 };
 inline const Thrice thrice;
+struct Nothing {
+    int operator()() const { return 1; }
+};
+[[maybe_unused]] static Nothing nothing;  // NOLINT: each file's own, and no state in any
 
 int put(const std::string& book, int pages);
 int visit();

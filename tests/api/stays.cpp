@@ -12,6 +12,26 @@ int count() {
 int count_in_thread() {
     return ++of_this_thread;
 }
+// As large as an object of an empty class, and none: its methods see what is in it.
+class Flag {
+public:
+    void set() { is_set_ = true; }
+    [[nodiscard]] bool is_set() const { return is_set_; }
+
+private:
+    bool is_set_ = false;
+};
+static Flag flag;
+bool flag_is_set() {
+    return flag.is_set();
+}
+struct Nothing {
+    [[nodiscard]] int four() const { return 4; }
+};
+static Nothing nothing;
+int four() {
+    return nothing.four();
+}
 int count_there() {
     static int calls = 0;  // the node's own, wherever that is
     return ++calls;
@@ -31,6 +51,9 @@ int main(int, char** arguments) {
     const rove::Peer peer = node.connect(arguments[1]);
     try_it(peer, rove::fn<count>);
     try_it(peer, rove::fn<count_in_thread>);
+    flag.set();
+    try_it(peer, rove::fn<flag_is_set>);
+    std::printf("without state %d\n", peer.sync(rove::fn<four>));
     std::printf("own statics");
     for (int i = 0; i < 3; ++i) std::printf(" %d", peer.sync(rove::fn<count_there>));
     std::printf("\n");

@@ -20,6 +20,7 @@
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/read_module.hpp"
 #include "code/jit/simplify.hpp"
+#include "code/jit/touched.hpp"
 #include "package/bundle.hpp"
 
 namespace rove::code::jit {
@@ -138,7 +139,9 @@ public:
         std::vector<std::string> names;
         for (const auto& [source, twin] : twins_) {
             const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(source);
-            if (variable == nullptr || variable->isDeclaration() || variable->isConstant()) continue;
+            if (variable == nullptr || variable->isDeclaration() || variable->isConstant() ||
+                !is_touched(*llvm::cast<llvm::GlobalVariable>(twin)))
+                continue;
             std::string name = variable->getName().str();
             if (variable->hasLocalLinkage()) name += fmt::format("@{}", fmt::ptr(variable->getParent()));
             names.push_back(std::move(name));
@@ -429,7 +432,7 @@ private:
             // A function's own statics come into being wherever it runs.
             if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.")) continue;
             // So do inline variables and templates' static members: any file that mentions them has them.
-            if (variable.hasLinkOnceLinkage() || variable.hasWeakLinkage()) continue;
+            if (variable.hasLinkOnceLinkage() || variable.hasWeakLinkage() || !is_touched(variable)) continue;
             if (name.empty())  // as @0: where and what type, for the report of a check that fails
                 return "it reaches a variable without a name that the compiler added: made by -fsanitize=undefined, "
                        "most "
