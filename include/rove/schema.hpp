@@ -61,6 +61,41 @@ struct SchemaOfMembers<C<Ts...>> {
     }
 };
 
+// Stands for a member's first value where an aggregate is made of its members, and sees of which type that is.
+struct MemberProbe {
+    std::uint32_t* schema;
+    template <typename T>
+        requires(travel::Bitwise<T> && (!std::is_class_v<T> || std::is_aggregate_v<T>))
+    operator T() const {  // NOLINT: into whatever the member is
+        *schema = mix(*schema, schema_of<T>());
+        return __builtin_bit_cast(T, travel::RawBytes<sizeof(T)>{});
+    }
+};
+template <std::size_t>
+using ProbeAt = MemberProbe;
+
+// How many members of an aggregate can be looked at, from its first one on, arrays by their elements; of large ones not all are.
+inline constexpr std::size_t kMembersMax = 32;
+template <typename T, std::size_t... kNumbers>
+constexpr bool has_members(std::index_sequence<kNumbers...>) {
+    return requires(const ProbeAt<kNumbers>&... probes) { T{probes...}; };
+}
+template <typename T, std::size_t kCount = 0>
+constexpr std::size_t member_count() {
+    if constexpr (kCount == kMembersMax || !has_members<T>(std::make_index_sequence<kCount + 1>{}))
+        return kCount;
+    else
+        return member_count<T, kCount + 1>();
+}
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-braces"  // an array's elements are looked at one by one
+template <typename T, std::size_t... kNumbers>
+std::uint32_t schema_of_members(std::uint32_t schema, std::index_sequence<kNumbers...>) {
+    [[maybe_unused]] const T made{ProbeAt<kNumbers>{&schema}...};
+    return schema;
+}
+#pragma GCC diagnostic pop
+
 template <typename T>
 std::uint32_t schema_of() {
     if constexpr (std::is_void_v<T>) {
@@ -76,7 +111,13 @@ std::uint32_t schema_of() {
                          }) {
         return migratable<T>::schema;
     } else if constexpr (travel::Bitwise<T>) {
-        return mix(mix(10, sizeof(T)), alignof(T));
+        const std::uint32_t outside = mix(mix(10, sizeof(T)), alignof(T));
+        if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T>)
+            return outside;
+        else if constexpr (constexpr std::size_t kCount = member_count<T>(); kCount == 0)
+            return outside;
+        else
+            return schema_of_members<T>(outside, std::make_index_sequence<kCount>{});
     } else if constexpr (HasSerialize<T>) {
         static bool within = false;  // a type may hold itself
         if (std::exchange(within, true)) return 11;

@@ -182,10 +182,14 @@ TEST(Forms, OtherTypesAreFoundOutBeforeAnythingRuns) {
     const Server server(built("api_program"));
     const Ran resident = run({built("api_other_types_resident"), server.address()});
     EXPECT_EQ(resident.out.substr(0, 8), "invalid:") << resident.out << resident.err;
+    EXPECT_NE(resident.out.find("forms::cheaper"), std::string::npos) << resident.out;
     EXPECT_NE(resident.out.find("schema"), std::string::npos) << resident.out;
+    const std::size_t second = resident.out.find("\ninvalid:");
+    ASSERT_NE(second, std::string::npos) << "members of other types in a struct as large: " << resident.out;
+    EXPECT_NE(resident.out.find("forms::scaled", second), std::string::npos) << resident.out;
     // What carries its code is not held up by it: its own is run.
     const Ran shipped = run({built("api_other_types"), server.address()});
-    EXPECT_EQ(shipped.out, "pear 1 2\n") << shipped.err;
+    EXPECT_EQ(shipped.out, "pear 1 2\n2\n") << shipped.err;
 }
 
 TEST(Forms, TwoFunctionsWithOneIdEndTheProgram) {

@@ -18,6 +18,14 @@ Item cheaper(Item item, double factor) {
     return item;
 }
 
+struct Reading {
+    int sensor;
+    unsigned value;
+};
+double scaled(Reading reading) {
+    return reading.value;
+}
+
 }  // namespace forms
 
 int main(int, char** arguments) {
@@ -36,6 +44,11 @@ int main(int, char** arguments) {
     try {
         const forms::Item item = peer.sync(rove::fn<forms::cheaper>, forms::Item{{2, 4}, "pear"}, 0.5);
         std::printf("%s %g %g\n", item.name.c_str(), item.prices[0], item.prices[1]);
+    } catch (const rove::Error& error) {
+        std::printf("%s: %s\n", std::string(rove::to_string(error.code())).c_str(), error.what());
+    }
+    try {
+        std::printf("%g\n", peer.sync(rove::fn<forms::scaled>, forms::Reading{1, 2}));
     } catch (const rove::Error& error) {
         std::printf("%s: %s\n", std::string(rove::to_string(error.code())).c_str(), error.what());
     }

@@ -22,6 +22,12 @@ struct Item {
     }
 };
 
+// As large and aligned as another program's.
+struct Reading {
+    int sensor;
+    float value;
+};
+double scaled(Reading reading);
 int square(int x);
 double inner_product(std::span<const double> a, std::span<const double> b);
 std::string greet(const std::string& name);

@@ -28,6 +28,9 @@ int back_to_another_file(rove::Here& here, int x) {
 bool inline_lambdas_run_elsewhere(const rove::Peer& peer) {
     return inline_lambdas_run(peer);
 }
+double scaled(Reading reading) {
+    return 2.0 * static_cast<double>(reading.value);
+}
 int square(int x) {
     return x * x;
 }
