@@ -6,6 +6,7 @@
 //   rove::named<"id">(f)      f under an id of your own, the same whatever it is called and wherever it stands
 //   rove::on_worker(f)        f as one that runs long: another thread serves the node meanwhile
 //   rove::no_nesting(f)       f as one that holds locks while it waits: nothing else runs in its thread meanwhile
+//   rove::exactly(f)          f as it is in this program, also where the node's program has an f of its own
 //   rove::run_by<Policy>(f)   f as Policy::run(rove::Work) has it run
 //
 // Each becomes an Offload<…>: code that takes the bytes of a call, calls the function and replies. Where the same source is

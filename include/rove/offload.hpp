@@ -199,6 +199,11 @@ struct Wrapping<Bound<F, Values...>> {
     static constexpr int kKind = 3;
 };
 
+template <typename F>
+struct Wrapping<Exactly<F>> {
+    static constexpr int kKind = 4;
+};
+
 template <typename Policy, FixedText kName, typename Signature, typename To, typename F, typename... Args>
 auto checked_offload(const To& to, const F& function, const Args&... args) {
     if constexpr (!is_fine<Signature>()) {
@@ -234,6 +239,8 @@ auto offload(const To& to, const F& function, const Args&... args) {
         return std::apply(
             [&](const auto&... values) { return offload<Policy, kName>(to, function.function, values..., args...); },
             function.values);
+    } else if constexpr (W::kKind == 4) {
+        return offload<Policy, kName>(to.exactly(), function.function, args...);
     } else {
         static_assert(!std::is_pointer_v<F> && !std::is_function_v<F> && !std::is_member_pointer_v<F>,
                       "rove: the address of a function means nothing on another node; write rove::fn<f>");
@@ -252,6 +259,13 @@ struct FromHere {
     std::uint32_t node;
     bool reply;
     std::int64_t limit_ns;
+    // What has travelled calls what travelled with it.
+    template <typename To = FromHere>
+    [[nodiscard]] To exactly() const {
+        static_assert(!std::is_same_v<To, FromHere>,
+                      "rove: rove::exactly is for a call that a program makes by a rove::Peer");
+        return *this;
+    }
     template <typename O, typename R, typename Find>
     auto begin(const Find& find, std::span<const rove_piece> payload) const {
         // Named so that it is enrolled where this is compiled into a program; what travels takes no part of it along.

@@ -13,17 +13,21 @@ namespace rove {
 
 namespace detail {
 
-// From a program's own node (librove, offload.cpp). A limit in ns bounds the sending, too; negative: none.
-rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload, bool reply,
-                        std::int64_t limit_ns);
+// From a program's own node (librove, offload.cpp).
+struct HowToCall {
+    bool reply;
+    std::int64_t limit_ns;  // for the sending, too; negative: none
+    bool exactly = false;   // what this program has, whatever the peer's has
+};
+rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload, HowToCall how);
 
 struct FromProgram {
     const Peer& peer;
-    bool reply;
-    std::int64_t limit_ns;
+    HowToCall how;
+    [[nodiscard]] FromProgram exactly() const { return {peer, {how.reply, how.limit_ns, true}}; }
     template <typename O, typename R, typename Find>
     auto begin(const Find& find, std::span<const rove_piece> payload) const {
-        const rove_pending pending = begin_call(peer, *find(), payload, reply, limit_ns);
+        const rove_pending pending = begin_call(peer, *find(), payload, how);
         return Call<R>(pending);
     }
 };
@@ -34,6 +38,8 @@ void enrol() {
         enrol<typename W::Policy, kName, decltype(F::function)>();
     } else if constexpr (W::kKind == 2) {
         enrol<Policy, W::kName, decltype(F::function)>();
+    } else if constexpr (W::kKind == 4) {
+        enrol<Policy, kName, decltype(F::function)>();
     } else {
         using Signature = typename decltype(signature_of<F>())::type;
         if constexpr (is_fine<Signature>()) {
@@ -53,7 +59,7 @@ auto Peer::async(const F& function, const Args&... args) const {
 }
 template <typename F, typename... Args>
 auto Peer::async(Within limit, const F& function, const Args&... args) const {
-    return detail::offload<InPlace, "">(detail::FromProgram{*this, true, limit.ns}, function, args...);
+    return detail::offload<InPlace, "">(detail::FromProgram{*this, {true, limit.ns}}, function, args...);
 }
 template <typename F, typename... Args>
     requires(!kIsMessage<F>)
@@ -72,7 +78,7 @@ void Peer::post(const F& function, const Args&... args) const {
 template <typename F, typename... Args>
     requires(!kIsMessage<F>)
 void Peer::post(Within limit, const F& function, const Args&... args) const {
-    (void)detail::offload<InPlace, "">(detail::FromProgram{*this, false, limit.ns}, function, args...);
+    (void)detail::offload<InPlace, "">(detail::FromProgram{*this, {false, limit.ns}}, function, args...);
 }
 
 // Results that are joined, in the order of the peers, as they are taken: op(op(first, second), third), …

@@ -64,6 +64,16 @@ template <typename F>
     return {std::move(function)};
 }
 
+// As it is in the program that calls: where the node's program has a function of that name and those types, too, that one would be run.
+template <typename F>
+struct Exactly {
+    F function;
+};
+template <typename F>
+[[nodiscard]] constexpr Exactly<F> exactly(F function) {
+    return {std::move(function)};
+}
+
 // For a function that holds a lock while it waits for calls: a thread that waits serves its node, and may run a function on top that
 // wants the same lock. As no_nesting(f) it takes replies only. The node needs a second thread for the calls that come meanwhile.
 template <typename F>

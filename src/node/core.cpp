@@ -14,6 +14,7 @@
 #include "node/here.hpp"
 #include "node/log.hpp"
 #include "node/names.hpp"
+#include "node/offload.hpp"
 #include "node/options.hpp"
 
 namespace rove {
@@ -79,7 +80,10 @@ Status NodeCore::start() {
         sleeper_.kick();
     };
     cache_ = std::make_unique<code::CodeCache>(std::move(code));
-    if (!options_.listen.empty()) cache_->warm_up();
+    if (!options_.listen.empty()) {
+        cache_->warm_up();
+        detail::read_own_code();
+    }
     ROVE_CHECK(preload());
     ROVE_TRY(control_, control::Control::create(*this));
     ROVE_TRY(address_, control_->listen(options_.listen));

@@ -3,8 +3,11 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <mutex>
+#include <set>
 #include <unordered_map>
 
 #include "base/demangle.hpp"
@@ -12,6 +15,7 @@
 #include "base/made_once.hpp"
 #include "base/mangled.hpp"
 #include "code/own_code.hpp"
+#include "node/log.hpp"
 #include "node/names.hpp"
 #include "node/residents.hpp"
 #include "package/bundle.hpp"
@@ -201,18 +205,48 @@ void complete(NodeCore::Callee& callee, const Callable& callable) {
     callee.shipped = &code.shipped;
 }
 
-rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload, bool reply,
-                        std::int64_t limit_ns) {
+rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload,
+                        HowToCall how) {
     NodeCore::Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
     NodeCore& core = usable(*Edge::core(peer));
     complete(callee, callable);
-    // Nothing that the peer's program could have instead: no need to ask.
-    if (callee.shipped == nullptr && !Edge::state(peer)->has_residents)
+    // Where the peer's program can have nothing that it could run instead, there is no need to ask.
+    if (callee.shipped == nullptr && (how.exactly || !Edge::state(peer)->has_residents))
         throw Error(ErrorCode::unsupported, callable.name + " cannot be sent to " + who(peer.node(), peer.address()) +
                                                 ": " + code_of(callable).why_not);
-    NodeCore::Outgoing outgoing{callee, Pieces(payload), reply};
-    outgoing.deadline = deadline_of(limit_ns);
+    if (how.exactly) callee = {.id = callee.shipped, .package = callee.package, .name = callee.name};
+    NodeCore::Outgoing outgoing{callee, Pieces(payload), how.reply};
+    outgoing.deadline = deadline_of(how.limit_ns);
     return pending_of(core, value_or_throw(core.call(Edge::state(peer), outgoing)));
+}
+
+void read_own_code() {
+    if (!Residents::none()) (void)Bundle::of_program();
+}
+
+void say_if_other_code(const Resident& own, const FunctionId& shipped, const std::string& node) {
+    struct Said {
+        std::mutex mutex;
+        std::set<FunctionId> functions;
+    };
+    static constinit MadeOnce<Said> kept;
+    const Callable* const callable = callable_of(own.entry);
+    if (callable == nullptr || shipped == FunctionId{}) return;
+    const Bundle::Found here = Bundle::of_program().find(callable->key);
+    if (!here.package) return;  // it cannot tell
+    const auto& ids = here.package->function_ids();
+    if (std::find(ids.begin(), ids.end(), shipped) != ids.end()) return;
+    Said& said = kept.get([] {
+        auto* made = new Said;
+        hold_across_forks(made->mutex);
+        return made;
+    });
+    {
+        const std::lock_guard lock(said.mutex);
+        if (!said.functions.insert(own.id).second) return;
+    }
+    log().warn("{}: runs its own {}, whose code is not the caller's; rove::exactly({}) would run that", node, own.name,
+               own.name);
 }
 
 }  // namespace rove::detail

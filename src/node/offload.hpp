@@ -38,6 +38,10 @@ struct Edge {
 
 [[nodiscard]] const Callable* callable_of(code::EntryPoint code);         // null: none of this program's
 [[nodiscard]] const Resident* resident_of_entry(std::string_view entry);  // by the name it has in packages; null: none
+// Reads what says which code this program's functions have, so that no call waits for it.
+void read_own_code();
+// A function of this program runs in place of the caller's, which travels under that id: says so once, where both are known and differ.
+void say_if_other_code(const Resident& own, const FunctionId& shipped, const std::string& node);
 // Adds what is known of the code that travels; looks for it the first time.
 void complete(NodeCore::Callee& callee, const Callable& callable);
 

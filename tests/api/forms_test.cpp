@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "../node/process.hpp"
 #include "rove/rove.hpp"
 
@@ -15,8 +18,7 @@ namespace {
 // `program serve`, ended with the object.
 class Server {
 public:
-    explicit Server(const std::string& path) {
-        (void)scratch();
+    explicit Server(const std::string& path) : log_(scratch() / "server.log") {
         int in[2] = {}, out[2] = {};
         if (pipe(in) != 0 || pipe(out) != 0) return;
         pid_ = fork();
@@ -24,6 +26,7 @@ public:
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             dup2(in[0], 0);
             dup2(out[1], 1);
+            dup2(open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), 2);
             for (const int each : {in[0], in[1], out[0], out[1]}) close(each);
             execl(path.c_str(), path.c_str(), "serve", nullptr);
             _exit(127);
@@ -45,8 +48,13 @@ public:
     }
     Server(const Server&) = delete;
     [[nodiscard]] const std::string& address() const { return address_; }
+    [[nodiscard]] std::string log() const {
+        std::ifstream file(log_);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
 
 private:
+    const std::filesystem::path log_;
     pid_t pid_ = -1;
     int stdin_ = -1;
     std::string address_;
@@ -190,6 +198,22 @@ TEST(Forms, OtherTypesAreFoundOutBeforeAnythingRuns) {
     // What carries its code is not held up by it: its own is run.
     const Ran shipped = run({built("api_other_types"), server.address()});
     EXPECT_EQ(shipped.out, "pear 1 2\n2\n") << shipped.err;
+}
+
+// Two builds of a program, say: theirs runs, which says so once, or exactly the caller's.
+TEST(Forms, OneOfOtherCodeIsTheirsOrExactlyMine) {
+    const Server server(built("api_program"));
+    const Ran shipped = run({built("api_other_types"), server.address(), "square"});
+    EXPECT_EQ(shipped.out, "theirs 9 16\nexactly mine 27 64\n") << shipped.err;
+    const std::string log = server.log();
+    const std::size_t said = log.find("runs its own forms::square");
+    EXPECT_NE(said, std::string::npos) << log;
+    EXPECT_EQ(log.find("runs its own forms::square", said + 1), std::string::npos) << "once: " << log;
+    const Ran same = run({built("api_program"), "call", server.address(), "resident"});
+    expect_all_is_well(same);
+    EXPECT_EQ(server.log(), log) << "its own code";
+    const Ran resident = run({built("api_other_types_resident"), server.address(), "square"});
+    EXPECT_EQ(resident.out.substr(0, 14), "theirs 9 16\nun") << resident.out << resident.err;
 }
 
 TEST(Forms, TwoFunctionsWithOneIdEndTheProgram) {

@@ -22,15 +22,28 @@ struct Reading {
     int sensor;
     unsigned value;
 };
+int square(int x) {
+    return x * x * x;
+}
 double scaled(Reading reading) {
     return reading.value;
 }
 
 }  // namespace forms
 
-int main(int, char** arguments) {
+void try_square(const rove::Peer& peer) try {
+    std::printf("theirs %d", peer.sync(rove::fn<forms::square>, 3));
+    std::printf(" %d\n", peer.sync(rove::fn<forms::square>, 4));
+    std::printf("exactly mine %d", peer.sync(rove::exactly(rove::fn<forms::square>), 3));
+    std::printf(" %d\n", peer.async(rove::exactly(rove::fn<forms::square>), 4).get());
+} catch (const rove::Error& error) {
+    std::printf("%s: %s\n", std::string(rove::to_string(error.code())).c_str(), error.what());
+}
+
+int main(int count, char** arguments) {
     rove::Node node;
     const rove::Peer peer = node.connect(arguments[1]);
+    if (count > 2) return try_square(peer), 0;
     // Large arguments of calls that are refused do not pile up there: 300 MiB would end the link.
     for (int i = 0; i < 300; ++i) {
         try {
