@@ -237,6 +237,7 @@ void run(const Options& options) {
 }  // namespace archive_walk
 
 int main(int argc, char** argv) {
+    archive_walk::end_on_signals();
     archive_walk::Options options;
     std::error_code ignored;
     options.rove = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "rove";

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -22,17 +24,44 @@
 namespace archive_walk {
 namespace {
 
-// What a signal handler may touch: the processes to end. A fixed array, for a handler cannot lock.
-constexpr std::size_t kNodesMax = 32;
-std::array<std::atomic<pid_t>, kNodesMax> running{};
+using Clock = std::chrono::steady_clock;
 
-void end_all(int signal) {
-    for (auto& process : running)
-        if (const pid_t pid = process.load(); pid > 0) kill(pid, signal);
+constexpr std::size_t kNodesMax = 32;
+constexpr std::chrono::seconds kPatience{5};  // that a process has to end by itself after SIGTERM
+
+// What must not outlive this process. The thread that a signal wakes takes the lock for good, so that nothing is started,
+// reported or removed beside it.
+struct Owned {
+    std::mutex mutex;
+    std::set<pid_t> processes;  // each leads a group of its own: what it starts ends with it
+    std::set<std::filesystem::path> directories;
+};
+
+Owned& owned() {
+    static auto* const all = new Owned;  // for the thread that waits for signals it lives to the very end
+    return *all;
 }
 
-extern "C" void end_nodes_and_exit(int signal) {
-    end_all(SIGTERM);
+sigset_t ending_signals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+    return signals;
+}
+
+[[noreturn]] void end_everything(int signal) {
+    Owned& all = owned();
+    all.mutex.lock();
+    for (const pid_t process : all.processes) kill(-process, SIGTERM);
+    const auto deadline = Clock::now() + kPatience;
+    for (const pid_t process : all.processes) {
+        while (waitpid(process, nullptr, WNOHANG) == 0) {
+            if (Clock::now() > deadline) kill(-process, SIGKILL);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    }
+    std::error_code ignored;
+    for (const auto& directory : all.directories) std::filesystem::remove_all(directory, ignored);
     _exit(128 + signal);
 }
 
@@ -63,12 +92,21 @@ pid_t spawn(const std::vector<std::string>& command, const Pipe& output, const s
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     const pid_t parent = getpid();
+    const std::lock_guard lock(owned().mutex);
     const pid_t pid = fork();
     if (pid < 0) throw std::runtime_error("cannot start a process");
-    if (pid > 0) return pid;
+    if (pid > 0) {
+        setpgid(pid, pid);  // the child does, too: whoever comes first
+        owned().processes.insert(pid);
+        return pid;
+    }
     // The child: only what is safe after fork.
+    setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(126);
+    const sigset_t signals = ending_signals();
+    sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+    signal(SIGPIPE, SIG_DFL);
     const int nothing = open("/dev/null", O_RDONLY);
     const int errors = open(complaints.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (nothing < 0 || errors < 0) _exit(126);
@@ -81,20 +119,24 @@ pid_t spawn(const std::vector<std::string>& command, const Pipe& output, const s
     _exit(127);
 }
 
-int status_of(pid_t pid) {
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+// Waits for the end of a process, and ends its group at once when there is a deadline and it has passed.
+int status_of(pid_t pid, std::optional<Clock::time_point> deadline = std::nullopt) {
+    for (int status = 0;; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+        const std::lock_guard lock(owned().mutex);
+        if (waitpid(pid, &status, WNOHANG) != 0) {
+            owned().processes.erase(pid);
+            return status;
+        }
+        if (deadline && Clock::now() > *deadline) kill(-pid, SIGKILL);
     }
-    return status;
 }
 
 // The next line of a pipe, or nothing when it ends or time runs out.
 std::string read_line(int descriptor, std::chrono::milliseconds patience) {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
+    const auto deadline = Clock::now() + patience;
     std::string line;
     for (char c = 0; c != '\n';) {
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
         pollfd ready{descriptor, POLLIN, 0};
         if (left.count() <= 0 || poll(&ready, 1, static_cast<int>(left.count())) <= 0) return {};
         if (read(descriptor, &c, 1) != 1) return {};
@@ -104,6 +146,17 @@ std::string read_line(int descriptor, std::chrono::milliseconds patience) {
 }
 
 }  // namespace
+
+void end_on_signals() {
+    signal(SIGPIPE, SIG_IGN);
+    const sigset_t signals = ending_signals();
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    std::thread([signals] {
+        int signal = 0;
+        sigwait(&signals, &signal);
+        end_everything(signal);
+    }).detach();
+}
 
 std::string output_of(const std::vector<std::string>& command) {
     const ScratchDirectory scratch;
@@ -124,31 +177,28 @@ ScratchDirectory::ScratchDirectory() {
     std::string name = (std::filesystem::temp_directory_path() / "rove-walk-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a directory like " + name);
     path_ = name;
+    const std::lock_guard lock(owned().mutex);
+    owned().directories.insert(path_);
 }
 
 ScratchDirectory::~ScratchDirectory() {
+    const std::lock_guard lock(owned().mutex);
+    owned().directories.erase(path_);
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
 }
 
 NodeProcesses::NodeProcesses(std::filesystem::path rove, std::filesystem::path logs)
-    : rove_(std::move(rove)), logs_(std::move(logs)) {
-    struct sigaction action{};
-    action.sa_handler = end_nodes_and_exit;
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
-}
+    : rove_(std::move(rove)), logs_(std::move(logs)) {}
 
 NodeProcesses::~NodeProcesses() {
-    end_all(SIGTERM);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    for (std::size_t index = 0; index < kNodesMax; ++index) {
-        const pid_t pid = running[index].exchange(0);
-        if (pid <= 0) continue;
-        int status = 0;
-        while (waitpid(pid, &status, WNOHANG) == 0) {
-            if (std::chrono::steady_clock::now() > deadline) kill(pid, SIGKILL);
-            std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        }
+    {
+        const std::lock_guard lock(owned().mutex);
+        for (const pid_t process : processes_) kill(-process, SIGTERM);
+    }
+    const auto deadline = Clock::now() + kPatience;
+    for (std::size_t index = 0; index < processes_.size(); ++index) {
+        const int status = status_of(processes_[index], deadline);
         if (index < addresses_.size() && status != 0)
             std::fprintf(stderr, "node %zu did not end well (status %d):\n%s", index, status,
                          text_of(log_of(index)).c_str());
@@ -157,11 +207,11 @@ NodeProcesses::~NodeProcesses() {
 
 const std::string& NodeProcesses::start(std::chrono::seconds patience) {
     const std::size_t index = addresses_.size();
-    if (index == kNodesMax) throw std::runtime_error("too many nodes");
+    if (processes_.size() == kNodesMax) throw std::runtime_error("too many nodes");
     std::vector<std::string> command = {rove_.string(), "node", "--listen", "127.0.0.1:0"};
     if (index > 0) command.insert(command.end(), {"--join", addresses_.front()});
     Pipe output;
-    running[index] = spawn(command, output, log_of(index));
+    processes_.push_back(spawn(command, output, log_of(index)));
     output.close_write();
 
     constexpr std::string_view kReady = "listening ";
@@ -177,6 +227,7 @@ std::filesystem::path NodeProcesses::log_of(std::size_t index) const {
 }
 
 std::string NodeProcesses::complaints() const {
+    const std::lock_guard lock(owned().mutex);  // not while a signal ends them
     std::string all;
     for (std::size_t index = 0; index < addresses_.size(); ++index) all += text_of(log_of(index));
     return all;

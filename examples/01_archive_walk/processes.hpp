@@ -1,4 +1,6 @@
 // Child processes: commands whose output is read, and nodes that end when this program does, however it ends.
+//
+// Threads: end_on_signals() has one of its own, which ends everything when a signal comes; all else is for one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -9,6 +11,11 @@
 #include <vector>
 
 namespace archive_walk {
+
+// From now on SIGINT, SIGTERM and SIGHUP end all that this process has started, remove its ScratchDirectories, and then
+// end it with status 128 + signal. To be called before the process has other threads, because they inherit that these
+// signals are blocked. A reader of our output that goes away is an error of a write from now on, and no signal.
+void end_on_signals();
 
 // Runs a command to its end and gives what it printed. Throws std::runtime_error, with what it printed on stderr, when
 // it cannot be run or does not exit with 0.
@@ -27,8 +34,8 @@ private:
     std::filesystem::path path_;
 };
 
-// Some `rove node` processes that have joined one another. They get SIGTERM from the destructor, from SIGINT and
-// SIGTERM to this process, and from the kernel when this process dies in any other way. One NodeProcesses at a time.
+// Some `rove node` processes that have joined one another. They get SIGTERM from the destructor, when a signal ends this
+// process (end_on_signals), and from the kernel when this process dies in any other way.
 class NodeProcesses {
 public:
     // `rove` is the command; `logs` a directory for what the nodes say on stderr.
@@ -50,6 +57,7 @@ private:
     [[nodiscard]] std::filesystem::path log_of(std::size_t index) const;
 
     std::vector<std::string> addresses_;
+    std::vector<pid_t> processes_;
 };
 
 }  // namespace archive_walk
