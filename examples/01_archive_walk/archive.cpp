@@ -171,6 +171,20 @@ Graph read_archive(std::istream& stanzas, std::string_view architecture) {
     return graph;
 }
 
+std::vector<std::string_view> cut_text(std::string_view text, std::size_t parts) {
+    constexpr std::string_view kBetween = "\n\n";
+    std::vector<std::string_view> cut;
+    for (std::size_t begin = 0; cut.size() < parts;) {
+        const std::size_t wanted = std::max(begin, text.size() * (cut.size() + 1) / parts);
+        const std::size_t found = text.find(kBetween, wanted);
+        const std::size_t end =
+            found == std::string_view::npos || cut.size() + 1 == parts ? text.size() : found + kBetween.size();
+        cut.push_back(text.substr(begin, end - begin));
+        begin = end;
+    }
+    return cut;
+}
+
 std::size_t Graph::edge_count(std::uint32_t kinds) const {
     std::size_t count = 0;
     for (const auto& list : edges)

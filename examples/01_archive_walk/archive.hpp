@@ -31,6 +31,10 @@ struct Graph {
 // of their own, every alternative counted. Throws std::runtime_error when there is no stanza.
 [[nodiscard]] Graph read_archive(std::istream& stanzas, std::string_view architecture);
 
+// Cuts the archive's text into as many parts, of whole stanzas and about the same size; some are empty where there are
+// fewer stanzas.
+[[nodiscard]] std::vector<std::string_view> cut_text(std::string_view text, std::size_t parts);
+
 // Debian's order of versions: epoch, upstream version, revision; digits by value, `~` before everything, even the end.
 // Negative, zero or positive.
 [[nodiscard]] int compare_versions(std::string_view a, std::string_view b);

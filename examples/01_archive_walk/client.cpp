@@ -204,6 +204,27 @@ Cost Cluster::fill(const rove::Entry& fill, const Graph& graph) const {
     return cost;
 }
 
+Cost Cluster::keep_text(const rove::Entry& keep_text, const std::vector<std::string_view>& parts) const {
+    constexpr std::size_t kBytesAtOnce = 8UL << 20U;  // a call may have 32 MiB
+    const Meter meter(*this);
+    std::vector<rove::RawCall> calls;
+    for (std::size_t node = 0; node < peers_.size(); ++node) {
+        keep_text_request head{parts[node].size()};
+        for (std::string_view rest = parts[node]; !rest.empty(); head.room = 0) {
+            const std::string_view part = rest.substr(0, kBytesAtOnce);
+            std::vector<std::byte> payload(sizeof head + part.size());
+            std::memcpy(payload.data(), &head, sizeof head);
+            std::memcpy(payload.data() + sizeof head, part.data(), part.size());
+            calls.push_back(peers_[node].call(keep_text, payload));
+            rest.remove_prefix(part.size());
+        }
+    }
+    for (rove::RawCall& call : calls) (void)result_of(call);
+    Cost cost = meter.cost();
+    cost.calls = static_cast<unsigned>(calls.size());
+    return cost;
+}
+
 Walked Cluster::travel(const rove::Entry& walk, Vertex start) const {
     // No two walks of one client are alike, and the clock keeps those of two clients apart.
     static std::uint64_t next_walk = static_cast<std::uint64_t>(WallClock::now().time_since_epoch().count());

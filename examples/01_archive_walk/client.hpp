@@ -1,8 +1,9 @@
-// The client's side: fills the shards, sends the walk, and does the same walk by fetching what it needs.
+// The walk's client: fills the shards, sends the walk, and does the same walk by fetching what it needs.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "archive.hpp"
@@ -35,6 +36,8 @@ public:
     // Loads the interface on each, and waits until every node knows of all the others.
     Cost load(const rove::Package& interface, const rove::Entry& roll_call) const;
     Cost fill(const rove::Entry& fill, const Graph& graph) const;
+    // Gives each node its part of the text.
+    Cost keep_text(const rove::Entry& keep_text, const std::vector<std::string_view>& parts) const;
 
     // One call: the function travels, and its answer comes back from wherever it ends.
     [[nodiscard]] Walked travel(const rove::Entry& walk, Vertex start) const;

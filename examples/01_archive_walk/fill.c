@@ -1,4 +1,4 @@
-/* Fills a node's shard in bulk: one call brings thousands of vertices with their edges. */
+/* Fills a node's shard in bulk: one call brings thousands of vertices with their edges, or megabytes of text. */
 #include <rove/rove.h>
 #include <string.h>
 
@@ -30,6 +30,16 @@ ROVE_ENTRY void fill(rove_here* here, const void* payload, size_t size) {
         wrong = add_records(request->records, rove_node(here), nodes, (const uint32_t*)(request + 1),
                             (size - sizeof *request) / sizeof(uint32_t));
     if (wrong != NULL) rove_fail(here, wrong);
+}
+
+ROVE_ENTRY void keep_text(rove_here* here, const void* payload, size_t size) {
+    const struct keep_text_request* request = payload;
+    if (size < sizeof *request)
+        rove_fail(here, "no keep_text_request");
+    else if (request->room != 0 && shard_text_reset(request->room) != 0)
+        rove_fail(here, "no memory for the text");
+    else if (shard_text_add(request + 1, size - sizeof *request) != 0)
+        rove_fail(here, "more text than there is room for");
 }
 
 /* Which node this is and how many it knows of: the client waits until all have met. */

@@ -1,4 +1,4 @@
-/* One node's shard of the graph. Built with `rove build --interface`: its names are what later functions link to. */
+/* One node's shard of the archive. Built with `rove build --interface`: its names are what later functions link to. */
 #include "shard.h"
 
 #include <stdatomic.h>
@@ -15,6 +15,8 @@ static uint32_t node_count;
 static struct adjacency* adjacencies; /* of vertex v: at v / node_count */
 static shard_edge* edges;
 static uint64_t edges_used, edges_room;
+static char* text;
+static uint64_t text_used, text_room;
 
 struct marks {
     uint64_t walk;
@@ -41,9 +43,30 @@ int shard_reset(uint32_t vertices, uint32_t nodes) {
     return adjacencies != NULL ? 0 : -1;
 }
 
+int shard_text_reset(uint64_t bytes) {
+    free(text);
+    text = bytes != 0 ? malloc(bytes) : NULL;
+    text_used = 0;
+    text_room = text != NULL ? bytes : 0;
+    return text_room == bytes ? 0 : -1;
+}
+
+int shard_text_add(const void* added, uint64_t bytes) {
+    if (bytes > text_room - text_used) return -1;
+    if (bytes != 0) memcpy(text + text_used, added, bytes);
+    text_used += bytes;
+    return 0;
+}
+
+const char* shard_text(uint64_t* bytes) {
+    *bytes = text_used;
+    return text;
+}
+
 /* When the node ends. */
 __attribute__((destructor)) static void forget(void) {
     shard_reset(0, 1);
+    shard_text_reset(0);
 }
 
 int shard_add(uint32_t vertex, const shard_edge* added, uint32_t count) {

@@ -1,7 +1,7 @@
-/* The interface of the archive walk: what one node holds of the graph, and the payloads of the functions that use it.
+/* The interface of the demo: what one node holds of the archive, and the payloads of the functions that use it.
  *
  * `shard.c` is loaded on every node under one name; each node's copy has data of its own. The functions that arrive
- * later (fill, walk, list) link to these names. Vertices are packages, numbered 0…n-1 by the client; vertex v lives on
+ * later (fill, walk, list, and the C++ lambdas of search.cpp) link to these names. Vertices are packages, numbered 0…n-1 by the client; vertex v lives on
  * the node v % rove_node_count(here).
  */
 #ifndef ARCHIVE_WALK_SHARD_H
@@ -43,6 +43,13 @@ const shard_edge* shard_edges(uint32_t vertex, uint32_t* count);
 #define SHARD_WALKS_MAX 8
 uint8_t* shard_marks(uint64_t walk, int begun);
 
+/* Makes room for this node's part of the archive's text, and forgets what was kept before. 0, or -1: no memory. */
+int shard_text_reset(uint64_t bytes);
+/* Appends to it; only the client that fills the node calls these two. 0, or -1: no room. */
+int shard_text_add(const void* text, uint64_t bytes);
+/* This node's stanzas, whole ones, as the archive has them. Valid until the next shard_text_reset. */
+const char* shard_text(uint64_t* bytes);
+
 /* ---- Payloads. All numbers are little-endian, as on both targets. ---- */
 
 /* fill: `records` times (vertex, count, count edges). Before the first of them with `reset`: shard_reset. */
@@ -51,6 +58,11 @@ struct fill_request {
     uint32_t nodes;
     uint32_t reset;
     uint32_t records;
+};
+
+/* keep_text: this head and then text. Before the first part, with `room` not 0: shard_text_reset. */
+struct keep_text_request {
+    uint64_t room;
 };
 
 /* walk: this head and then `now_count + next_count` vertices. The client sends one with the start as only vertex. */

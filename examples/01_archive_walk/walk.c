@@ -15,7 +15,7 @@
 
 #include "shard.h"
 
-/* Version 2 is this file with one more kind here. */
+/* With kRecommends it would find what is recommended as well. */
 static const uint32_t followed = kDepends | kPreDepends;
 
 enum { kListed = 1, kReached = 2 };

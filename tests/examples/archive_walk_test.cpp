@@ -112,6 +112,17 @@ public:
         return std::nullopt;
     }
 
+    // A call of keep_text with this head.
+    std::optional<std::string> keep_text(std::uint64_t room, const std::string& text) {
+        const keep_text_request head{room};
+        return call("keep_text", 0, std::string(reinterpret_cast<const char*>(&head), sizeof head) + text).error;
+    }
+    [[nodiscard]] std::string text() const {
+        std::uint64_t bytes = 0;
+        const char* text = reinterpret_cast<const char* (*)(std::uint64_t*)>(dlsym(nodes_[0], "shard_text"))(&bytes);
+        return {text, bytes};
+    }
+
     rove_here walk(Vertex start, std::uint64_t number) {
         walk_state state{};
         state.walk = number;
@@ -213,6 +224,23 @@ TEST(Archive, OffersNamesNearAnUnknownOne) {
     EXPECT_TRUE(graph.near_names("nothing-like-this-at-all", 5).empty());
 }
 
+TEST(Archive, IsCutBetweenStanzas) {
+    const std::string text =
+        "Package: a\nVersion: 1\n\nPackage: b\n\nPackage: c\nDescription: long enough\n\nPackage: d\n";
+    for (std::size_t parts = 1; parts <= 9; ++parts) {
+        const auto cut = cut_text(text, parts);
+        ASSERT_EQ(cut.size(), parts);
+        std::string whole;
+        for (const std::string_view part : cut) {
+            EXPECT_TRUE(part.empty() || part.starts_with("Package: ")) << part;
+            whole += part;
+        }
+        EXPECT_EQ(whole, text);
+    }
+    EXPECT_EQ(cut_text("", 3).size(), 3U);
+    EXPECT_EQ(cut_text(text, 2)[0].size(), text.find("Package: d"));
+}
+
 TEST(Archive, RefusesAnEmptyOne) {
     std::istringstream empty("\n\n");
     EXPECT_THROW((void)read_archive(empty, "amd64"), std::runtime_error);
@@ -288,6 +316,19 @@ TEST(Walk, MalformedPayloadsAreErrors) {
     EXPECT_TRUE(
         nodes.call("fill", 0, std::string(reinterpret_cast<const char*>(edge_to_nowhere), sizeof edge_to_nowhere))
             .error.has_value());
+}
+
+TEST(Fill, KeepsTextInPartsAsLongAsThereIsRoom) {
+    PlayedNodes nodes(1);
+    EXPECT_EQ(nodes.keep_text(8, "abc"), std::nullopt);
+    EXPECT_EQ(nodes.keep_text(0, "defgh"), std::nullopt);
+    EXPECT_EQ(nodes.text(), "abcdefgh");
+    EXPECT_TRUE(nodes.keep_text(0, "i").has_value());
+    EXPECT_EQ(nodes.text(), "abcdefgh");
+    EXPECT_EQ(nodes.keep_text(2, "ij"), std::nullopt);
+    EXPECT_EQ(nodes.text(), "ij");
+    EXPECT_TRUE(nodes.call("keep_text", 0, "short").error.has_value());
+    EXPECT_TRUE(nodes.keep_text(std::uint64_t{1} << 62U, "no such memory").has_value());
 }
 
 TEST(List, GivesTheListsThatFit) {
