@@ -1,7 +1,7 @@
-// What does a Debian package pull in? Four nodes hold the archive's package graph between them; a function travels over
-// them and comes back with the answer. Then one of its lines is edited, and the running nodes answer for both versions.
+// What a newcomer sees first: four nodes hold Debian's package archive between them, and functions that they have never
+// seen are sent to it. A search, which pays; the same search after an edit; and a walk, which travels from node to node.
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/utsname.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -10,86 +10,65 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "archive.hpp"
 #include "client.hpp"
+#include "edited_search.hpp"
+#include "options.hpp"
 #include "processes.hpp"
+#include "report.hpp"
 #include "rove/rove.hpp"
+#include "search.hpp"
 
 namespace archive_walk {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 
-struct Options {
-    std::string package = "gnome";
-    std::string archive;       // a file, "-", or empty: what apt knows
-    std::string architecture;  // empty: this machine's
-    unsigned nodes = 4;
-    fs::path rove;      // the command
-    fs::path packages;  // where shard.rove, fill.rove, walk.rove and list.rove are
-    fs::path sources;   // where walk.c is
-};
-
-// The line that version 2 edits, and what it becomes.
-constexpr std::string_view kFollowed = "static const uint32_t followed = kDepends | kPreDepends;";
-constexpr std::string_view kFollowedToo = "static const uint32_t followed = kDepends | kPreDepends | kRecommends;";
-constexpr std::uint32_t kKinds1 = kDepends | kPreDepends;
-constexpr std::uint32_t kKinds2 = kKinds1 | kRecommends;
-
-template <typename... Args>
-// NOLINTNEXTLINE(performance-unnecessary-value-param): as fmt takes it
-void say(fmt::format_string<Args...> text, Args&&... args) {
-    fmt::print("{}\n", fmt::format(text, std::forward<Args>(args)...));
-    std::fflush(stdout);
-}
-
-// 1234567 as "1,234,567".
-std::string grouped(std::uint64_t number) {
-    std::string text = std::to_string(number);
-    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-    return text;
-}
-
-// "  graph      63,666 packages …          1.61 s": one step, and how long it took. Announced first on a terminal.
-template <typename Step>
-void step(std::string_view name, Step&& what) {
-    const bool terminal = isatty(STDOUT_FILENO) != 0;
-    if (terminal) {
-        fmt::print("  {:<10} ...", name);
-        std::fflush(stdout);
-    }
-    const auto begun = std::chrono::steady_clock::now();
-    const std::string done = what();
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begun;
-    say("{}  {:<10} {:<62} {:7.3f} s", terminal ? "\r" : "", name, done, time.count());
-}
+constexpr std::uint32_t kKinds = kDepends | kPreDepends;  // that walk.c follows
+constexpr const char* kSharedMemory = "shared memory";
+constexpr const char* kTcp = "TCP";
 
 std::string first_line_of(const std::string& text) {
     return text.substr(0, text.find_first_of("\r\n"));
 }
 
-Graph read_graph(const Options& options) {
+struct Archive {
+    std::string text;
+    Graph graph;
+};
+
+Archive read_whole_archive(const Options& options) {
     const std::string architecture = options.architecture.empty()
                                          ? first_line_of(output_of({"dpkg", "--print-architecture"}))
                                          : options.architecture;
-    const auto read = [&](std::istream& in, const std::string& from, const std::string& remedy) {
-        try {
-            return read_archive(in, architecture);
-        } catch (const std::runtime_error& error) {
-            throw std::runtime_error(fmt::format("{}: {} for {}{}", from, error.what(), architecture, remedy));
-        }
-    };
-    if (options.archive == "-") return read(std::cin, "standard input", "");
-    if (!options.archive.empty()) {
+    std::string from = options.archive;
+    std::string remedy;
+    std::string text;
+    if (options.archive == "-") {
+        from = "standard input";
+        text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    } else if (!options.archive.empty()) {
         std::ifstream file(options.archive);
         if (!file) throw std::runtime_error(options.archive + ": cannot be read");
-        return read(file, options.archive, "");
+        text.assign(std::istreambuf_iterator<char>(file), {});
+    } else {
+        from = "apt-cache dumpavail";
+        remedy = "; run `apt-get update` as root";
+        text = output_of({"apt-cache", "dumpavail"});
     }
-    std::istringstream stanzas(output_of({"apt-cache", "dumpavail"}));
-    return read(stanzas, "apt-cache dumpavail", "; run `apt-get update` as root");
+    try {
+        std::istringstream stanzas(std::move(text));
+        Graph graph = read_archive(stanzas, architecture);
+        return {std::move(stanzas).str(), std::move(graph)};
+    } catch (const std::runtime_error& error) {
+        throw std::runtime_error(fmt::format("{}: {} for {}{}", from, error.what(), architecture, remedy));
+    }
 }
 
 Vertex vertex_named(const Graph& graph, const std::string& name) {
@@ -100,137 +79,266 @@ Vertex vertex_named(const Graph& graph, const std::string& name) {
     throw std::runtime_error(message);
 }
 
-// Writes version 2 of the walk's source and builds it, under the same name as version 1.
-rove::Package build_version_2(const Options& options, const fs::path& scratch) {
-    std::stringstream source;
-    source << std::ifstream(options.sources / "walk.c").rdbuf();
-    std::string text = source.str();
-    const std::size_t line = text.find(kFollowed);
-    if (line == std::string::npos) throw std::runtime_error("walk.c has no line: " + std::string(kFollowed));
-    text.replace(line, kFollowed.size(), kFollowedToo);
-    std::ofstream(scratch / "walk.c") << text;
-    fs::copy_file(options.sources / "shard.h", scratch / "shard.h");
-    const fs::path output = scratch / "walk.rove";
-    (void)output_of({options.rove, "build", scratch / "walk.c", "-o", output});
-    return rove::Package::open(output);
+Json machine() {
+    std::string processor = "unknown";
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);)
+        if (line.starts_with("model name") && line.find(": ") != std::string::npos) {
+            processor = line.substr(line.find(": ") + 2);
+            break;
+        }
+    utsname system{};
+    uname(&system);
+    return {{"processor", processor},
+            {"processors", std::thread::hardware_concurrency()},
+            {"kernel", std::string(system.release)},
+            {"architecture", std::string(system.machine)}};
 }
 
-void check(const Closure& got, const Closure& wanted, std::string_view who) {
-    if (got == wanted) return;
-    throw std::runtime_error(fmt::format("{} found {} packages at depth {}, the plain walk {} at depth {}", who,
-                                         got.reached.size(), got.depth, wanted.reached.size(), wanted.depth));
+// The demo, one scene after the other. What each finds is kept for the table and for JSON.
+class Demo {
+public:
+    Demo(const Options& options, const Report& report) : options_(options), report_(report) {}
+    Json run();
+
+private:
+    void read();
+    void fill(const Cluster& cluster);
+    void show_search();
+    void show_edited_search();
+    void show_walk(const Cluster& near, const Cluster& far);
+    void conclude();
+
+    [[nodiscard]] Json searched(const fs::path& program, const char* fabric, unsigned runs) const;
+    void compare(const std::string& what, const char* over, const Json& measured);
+    [[nodiscard]] Comparison walked(const Cluster& cluster, const char* over, const rove::Entry& walk,
+                                    const rove::Entry& list);
+    void say_top(const Json& top_ten) const;
+
+    const Options& options_;
+    const Report& report_;
+    const ScratchDirectory scratch_;
+    std::vector<std::string> addresses_;
+    Archive archive_;
+    Vertex start_ = 0;
+    std::vector<Comparison> table_;
+    Json result_;
+};
+
+void Demo::read() {
+    report_.step("archive", [this] {
+        archive_ = read_whole_archive(options_);
+        start_ = vertex_named(archive_.graph, options_.package);
+        return fmt::format("{} packages, {} dependencies, {} bytes of text", grouped(archive_.graph.names.size()),
+                           grouped(archive_.graph.edge_count(kKinds)), grouped(archive_.text.size()));
+    });
+    result_["archive"] = {{"packages", archive_.graph.names.size()},
+                          {"dependencies", archive_.graph.edge_count(kKinds)},
+                          {"text_bytes", archive_.text.size()}};
 }
 
-std::string time_text(double microseconds) {
-    return fmt::format("{:.2f} ms", microseconds / 1000);
+// Loads the interface everywhere, and gives each node its part of the text and of the graph.
+void Demo::fill(const Cluster& cluster) {
+    report_.step("filling", [&] {
+        const rove::Package fill = rove::Package::open(options_.packages / "fill.rove");
+        (void)cluster.load(rove::Package::open(options_.packages / "shard.rove"), fill.entry("roll_call"));
+        const Cost text = cluster.keep_text(fill.entry("keep_text"), cut_text(archive_.text, options_.nodes));
+        const Cost graph = cluster.fill(fill.entry("fill"), archive_.graph);
+        return fmt::format("{} bytes brought by {} calls of functions that were sent",
+                           grouped(text.data_bytes + graph.data_bytes), text.calls + graph.calls);
+    });
 }
 
-void print_costs(const Cost& first, const Cost& second, const Cost& fetched) {
-    const auto row = [](std::string_view name, const auto& a, const auto& b, const auto& c) {
-        say("    {:<26}{:>14}{:>14}{:>18}", name, a, b, c);
+Json Demo::searched(const fs::path& program, const char* fabric, unsigned runs) const {
+    std::vector<std::string> command = {
+        program, "--json", "--fabric", fabric, "--runs", std::to_string(runs), "--pattern", options_.pattern};
+    command.insert(command.end(), addresses_.begin(), addresses_.end());
+    return Json::parse(output_of(command));
+}
+
+void Demo::compare(const std::string& what, const char* over, const Json& measured) {
+    const auto figure = [](const Json& way) {
+        return Figure::of(way.at("times_ms").get<std::vector<double>>(), way.at("bytes").get<std::uint64_t>());
     };
-    row("", "first call", "second call", "fetching lists");
-    row("time", time_text(first.microseconds), time_text(second.microseconds), time_text(fetched.microseconds));
-    row("calls by the client", first.calls, second.calls, fetched.calls);
-    row("hops from node to node", first.hops, second.hops, fetched.hops);
-    row("code bytes sent", grouped(first.code_bytes), grouped(second.code_bytes), grouped(fetched.code_bytes));
-    row("data bytes at the client", grouped(first.data_bytes), grouped(second.data_bytes), grouped(fetched.data_bytes));
-    row("data bytes between nodes", grouped(first.node_bytes), grouped(second.node_bytes), grouped(fetched.node_bytes));
+    table_.push_back({what, over, figure(measured.at("sent")), figure(measured.at("fetched"))});
 }
 
-// One version of the function: its first call, its second, and what the same walk costs without it.
-Closure show_version(const Cluster& cluster, const rove::Entry& walk, const rove::Entry& list, const Graph& graph,
-                     Vertex start, std::uint32_t kinds) {
-    const Closure wanted = plain_walk(graph, start, kinds);
-    const Walked first = cluster.travel(walk, start);
-    const Walked second = cluster.travel(walk, start);
-    (void)cluster.fetch(list, start, kinds, graph.names.size());  // so that its code is cached, too
-    const Walked fetched = cluster.fetch(list, start, kinds, graph.names.size());
-    check(first.closure, wanted, "the first call");
-    check(second.closure, wanted, "the second call");
-    check(fetched.closure, wanted, "fetching lists");
-    say("  {} reaches {} packages, itself included, at depth {}: a plain walk in one process says the same.\n",
-        graph.names[start], grouped(wanted.reached.size()), wanted.depth);
-    print_costs(first.cost, second.cost, fetched.cost);
-    return wanted;
+void Demo::say_top(const Json& top_ten) const {
+    for (const Json& hit : top_ten)
+        report_.say("  {:>6}  {:<26} {}", hit.at("score").get<int>(), hit.at("package").get<std::string>(),
+                    hit.at("description").get<std::string>());
 }
 
-void show_again(const Cluster& cluster, const rove::Entry& walk, const Closure& wanted, int version, Vertex start) {
-    const Walked walked = cluster.travel(walk, start);
-    check(walked.closure, wanted, fmt::format("version {}", version));
-    say("  version {} ({})  {:>6} packages, depth {:>2}, {:>3} hops, code bytes sent {}, {}", version,
-        walk.id().substr(0, 8), grouped(walked.closure.reached.size()), walked.closure.depth, walked.cost.hops,
-        walked.cost.code_bytes, time_text(walked.cost.microseconds));
-}
-
-Graph read_graph_as_step(const Options& options) {
-    Graph graph;
-    step("graph", [&] {
-        graph = read_graph(options);
-        const std::size_t all = graph.edge_count(kKinds2);
-        return fmt::format("{} packages, {} edges, {} of them Recommends only", grouped(graph.names.size()),
-                           grouped(all), grouped(all - graph.edge_count(kKinds1)));
+void Demo::show_search() {
+    report_.title(
+        fmt::format("A search for \"{}\", errors allowed: a C++ lambda, sent to where the text is.", options_.pattern));
+    if (!fs::exists(options_.search)) {
+        result_["search"] = {{"left_out", options_.search.string() + " is not there: only clang builds it"}};
+        report_.say("  left out: {}", result_["search"]["left_out"].get<std::string>());
+        return;
+    }
+    Json near;
+    Json far;
+    report_.step("search", [&] {
+        near = searched(options_.search, "shm", options_.runs);
+        return fmt::format("{} times each way, over {}", options_.runs, kSharedMemory);
     });
-    return graph;
+    report_.step("search", [&] {
+        far = searched(options_.search, "tcp", options_.runs);
+        return fmt::format("{} times each way, over {}", options_.runs, kTcp);
+    });
+    if (near.at("top_ten") != far.at("top_ten")) throw std::runtime_error("the search finds something else over TCP");
+    say_top(near.at("top_ten"));
+    const std::string what = fmt::format("search, {:.1f} MB", near.at("text_bytes").get<double>() / 1e6);
+    compare(what, kSharedMemory, near.at("search"));
+    compare(what, kTcp, far.at("search"));
+    const std::string reads = fmt::format("read {} stanzas", near.at("reads").at("count").get<int>());
+    compare(reads, kSharedMemory, near.at("reads"));
+    compare(reads, kTcp, far.at("reads"));
+    result_["search"] = {{"pattern", options_.pattern},
+                         {"score_line", kScoreLine},
+                         {"first_call", near.at("first_call")},
+                         {"top_ten", near.at("top_ten")}};
 }
 
-// Loads the interface everywhere and fills the shards.
-void prepare(const Options& options, const Cluster& cluster, const Graph& graph) {
-    const rove::Package fill = rove::Package::open(options.packages / "fill.rove");
-    step("interface", [&] {
-        const Cost cost = cluster.load(rove::Package::open(options.packages / "shard.rove"), fill.entry("roll_call"));
-        return fmt::format("one name, each node's own data; {} code bytes sent", grouped(cost.code_bytes));
-    });
-    step("shards", [&] {
-        const Cost cost = cluster.fill(fill.entry("fill"), graph);
-        return fmt::format("filled by {} calls of a shipped function; {} data bytes sent", cost.calls,
-                           grouped(cost.data_bytes));
-    });
-}
-
-void show_both_versions(const Options& options, const Cluster& cluster, const Graph& graph, Vertex start,
-                        const fs::path& scratch) {
-    const rove::Entry list = rove::Package::open(options.packages / "list.rove").entry("list");
-    const rove::Entry walk_1 = rove::Package::open(options.packages / "walk.rove").entry("walk");
-    say("\nVersion 1 of the walk follows Depends and Pre-Depends.");
-    const Closure closure_1 = show_version(cluster, walk_1, list, graph, start, kKinds1);
-
-    say("\nVersion 2 is the same file with one line edited, shipped under the same name to the running nodes.");
-    say("  - {}\n  + {}", kFollowed, kFollowedToo);
-    std::optional<rove::Entry> walk_2;
-    step("build", [&] {
-        walk_2 = build_version_2(options, scratch).entry("walk");
-        return std::string("`rove build walk.c -o walk.rove`");
-    });
-    const Closure closure_2 = show_version(cluster, *walk_2, list, graph, start, kKinds2);
-
-    say("\nBoth versions answer, and nothing was restarted.");
-    show_again(cluster, walk_1, closure_1, 1, start);
-    show_again(cluster, *walk_2, closure_2, 2, start);
-}
-
-void run(const Options& options) {
-    say("What does {} pull in? A function walks Debian's package graph over {} processes to find out.\n",
-        options.package, options.nodes);
-    const Graph graph = read_graph_as_step(options);
-    const Vertex start = vertex_named(graph, options.package);
-
-    const ScratchDirectory scratch;
-    setenv("ROVE_COOKIE", (scratch.path() / "cookie").c_str(), 1);  // this run's own: works without a home, too
-    NodeProcesses processes(options.rove, scratch.path());
+void Demo::show_edited_search() {
+    if (result_.at("search").contains("left_out")) return;
+    report_.title("The score's line is edited, and the search runs again. Nothing was restarted.");
+    report_.removed_line(kScoreLine);
+    report_.added_line(kScoreLineEdited);
+    Json& result = result_["edited_search"];
+    fs::path program;
     try {
-        step("nodes", [&] {
-            while (processes.addresses().size() < options.nodes) processes.start(std::chrono::seconds(20));
-            return fmt::format("{} times `rove node`, which know nothing of all this", options.nodes);
+        report_.step("build", [&] {
+            const auto begun = std::chrono::steady_clock::now();
+            program = build_edited_search(options_, scratch_.path());
+            const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begun;
+            result["build_ms"] = time.count();
+            return std::string("by clang, with the build's flags, and `rove bundle`");
         });
-        rove::Node client;
-        const Cluster cluster(client, processes.addresses());
-        prepare(options, cluster, graph);
-        show_both_versions(options, cluster, graph, start, scratch.path());
+    } catch (const std::runtime_error& error) {
+        result = {{"left_out", error.what()}};
+        report_.say("{}  left out: {}", report_.clear_line(), first_line_of(error.what()));
+        return;
+    }
+    Json edited;
+    report_.step("search", [&] {
+        edited = searched(program, "shm", 1);
+        return fmt::format("its first call brought {} bytes of code, and took {}",
+                           grouped(edited.at("first_call").at("code_bytes").get<std::uint64_t>()),
+                           time_text(edited.at("first_call").at("time_ms").get<double>()));
+    });
+    say_top(edited.at("top_ten"));
+    result["score_line"] = kScoreLineEdited;
+    result["first_call"] = edited.at("first_call");
+    result["top_ten"] = edited.at("top_ten");
+}
+
+Comparison Demo::walked(const Cluster& cluster, const char* over, const rove::Entry& walk, const rove::Entry& list) {
+    const Graph& graph = archive_.graph;
+    const Closure wanted = plain_walk(graph, start_, kKinds);
+    const auto check = [&](const Closure& got, const char* who) {
+        if (got == wanted) return;
+        throw std::runtime_error(fmt::format("{} found {} packages at depth {}, the plain walk {} at depth {}", who,
+                                             got.reached.size(), got.depth, wanted.reached.size(), wanted.depth));
+    };
+    check(cluster.travel(walk, start_).closure, "the walk");  // the first calls bring the code
+    check(cluster.fetch(list, start_, kKinds, graph.names.size()).closure, "fetching lists");
+    std::vector<double> travelled_ms;
+    std::vector<double> fetched_ms;
+    Walked travelled;
+    Walked fetched;
+    for (unsigned run = 0; run < options_.runs; ++run) {
+        travelled = cluster.travel(walk, start_);
+        fetched = cluster.fetch(list, start_, kKinds, graph.names.size());
+        check(travelled.closure, "the walk");
+        check(fetched.closure, "fetching lists");
+        travelled_ms.push_back(travelled.cost.microseconds / 1000);
+        fetched_ms.push_back(fetched.cost.microseconds / 1000);
+    }
+    result_["walk"] = {{"start", options_.package},
+                       {"packages", wanted.reached.size()},
+                       {"depth", wanted.depth},
+                       {"hops", travelled.cost.hops},
+                       {"bytes_between_nodes", travelled.cost.node_bytes},
+                       {"calls_when_fetching", fetched.cost.calls}};
+    return {fmt::format("walk, {} packages", grouped(wanted.reached.size())), over,
+            Figure::of(travelled_ms, travelled.cost.data_bytes + travelled.cost.code_bytes),
+            Figure::of(fetched_ms, fetched.cost.data_bytes + fetched.cost.code_bytes)};
+}
+
+void Demo::show_walk(const Cluster& near, const Cluster& far) {
+    report_.title(
+        fmt::format("What does {} pull in? A function walks from node to node to find out.", options_.package));
+    report_.step("walk", [&] {
+        const rove::Entry walk = rove::Package::open(options_.packages / "walk.rove").entry("walk");
+        const rove::Entry list = rove::Package::open(options_.packages / "list.rove").entry("list");
+        table_.push_back(walked(near, kSharedMemory, walk, list));
+        table_.push_back(walked(far, kTcp, walk, list));
+        const Json& walk_found = result_["walk"];
+        return fmt::format("{} packages, at depth {}, in {} hops",
+                           grouped(walk_found.at("packages").get<std::uint64_t>()), walk_found.at("depth").get<int>(),
+                           walk_found.at("hops").get<int>());
+    });
+}
+
+void Demo::conclude() {
+    report_.title("What is gained by sending the function, instead of fetching what it needs");
+    report_.table(table_);
+    std::vector<std::string> not_gained;
+    for (const Comparison& row : table_)
+        if (row.times_faster() < 1) not_gained.push_back(fmt::format("{} over {}", row.what, row.over));
+    report_.say("");
+    if (!not_gained.empty()) report_.say("  No time is gained here: {}.", fmt::join(not_gained, "; "));
+    report_.say("  A few small reads over shared memory are a copy, which asks nobody: fetch those.");
+    report_.say("");
+    report_.say("  Times are medians of {} runs. The first call of a function also brings its code.", options_.runs);
+    if (const Json& search = result_.at("search"); search.contains("first_call"))
+        report_.say("  The search's first call took {} and brought {} bytes of it, to all nodes together.",
+                    time_text(search.at("first_call").at("time_ms").get<double>()),
+                    grouped(search.at("first_call").at("code_bytes").get<std::uint64_t>()));
+    report_.say("  Bytes are those over the client's links; the walk moved {} more between the nodes.",
+                grouped(result_.at("walk").at("bytes_between_nodes").get<std::uint64_t>()));
+    report_.say("  The client and all nodes share one machine, and TCP its loopback, which is faster than a network.");
+    result_["comparisons"] = Json::array();
+    for (const Comparison& row : table_) result_["comparisons"].push_back(row.json());
+}
+
+Json Demo::run() {
+    const auto begun = std::chrono::steady_clock::now();
+    report_.say("{} processes hold Debian's package archive between them. Functions are sent to it.\n", options_.nodes);
+    setenv("ROVE_COOKIE", (scratch_.path() / "cookie").c_str(), 1);  // this run's own: works without a home, too
+    setenv("TMPDIR", scratch_.path().c_str(), 1);                    // what compilers leave is removed with it
+    read();
+    NodeProcesses processes(options_.rove, scratch_.path());
+    try {
+        report_.step("nodes", [&] {
+            while (processes.addresses().size() < options_.nodes) processes.start(std::chrono::seconds(20));
+            return fmt::format("{} times `rove node`, which know nothing of this program", options_.nodes);
+        });
+        addresses_ = processes.addresses();
+        rove::Node near({.fabric = rove::FabricChoice::shm});
+        rove::Node far({.fabric = rove::FabricChoice::tcp});
+        const Cluster near_cluster(near, addresses_);
+        const Cluster far_cluster(far, addresses_);
+        fill(near_cluster);
+        show_search();
+        show_edited_search();
+        show_walk(near_cluster, far_cluster);
+        conclude();
     } catch (...) {
-        fmt::print(stderr, "{}", processes.complaints());
+        std::fputs(processes.complaints().c_str(), stderr);
         throw;
     }
+    result_["machine"] = machine();
+    result_["nodes"] = options_.nodes;
+    result_["runs"] = options_.runs;
+    result_["units"] = {{"*_ms", "milliseconds, the median of the runs"},
+                        {"*bytes", "bytes over the client's links in one run"},
+                        {"times_*", "fetched divided by sent"}};
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begun;
+    result_["wall_time_s"] = time.count();
+    return result_;
 }
 
 }  // namespace
@@ -241,25 +349,44 @@ int main(int argc, char** argv) {
     archive_walk::Options options;
     std::error_code ignored;
     options.rove = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "rove";
+    options.search = options.rove.parent_path() / "archive_search";
     options.packages = ARCHIVE_WALK_PACKAGES;
-    options.sources = ARCHIVE_WALK_SOURCES;
-    CLI::App app{"Finds what a Debian package pulls in, with a function that walks over several nodes."};
-    app.add_option("package", options.package, "where the walk starts")->capture_default_str();
+    options.compile_commands = ARCHIVE_SEARCH_COMPILE_COMMANDS;
+    CLI::App app{
+        "Shows what it gains to send functions to where data is: a search of Debian's package archive, and a walk\n"
+        "over its dependencies, on four nodes of this machine. Takes some seconds, and leaves nothing behind.\n"};
+    app.get_formatter()->column_width(34);
+    app.add_option("PACKAGE", options.package, "where the walk starts")->capture_default_str();
+    app.add_option("--pattern", options.pattern, "what the search looks for, 1 to 64 bytes; errors are allowed")
+        ->capture_default_str();
+    app.add_option("--runs", options.runs, "how often each thing is measured")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000));
+    app.add_flag("--json", options.json, "one JSON object on stdout: all figures; the rest goes to stderr");
+    app.add_option("--nodes", options.nodes, "how many")->capture_default_str()->check(CLI::Range(1, 32));
     app.add_option("--archive", options.archive, "a file as `apt-cache dumpavail` prints it, or - (default: run it)");
     app.add_option("--architecture", options.architecture, "whose packages (default: this machine's)");
-    app.add_option("--nodes", options.nodes, "how many")->capture_default_str()->check(CLI::Range(1, 32));
-    app.add_option("--rove", options.rove, "the command `rove`")->capture_default_str();
-    app.add_option("--packages", options.packages, "where the built packages are")->capture_default_str();
+    app.add_option("--rove", options.rove, "the command `rove`")->group("Where the build put things");
+    app.add_option("--search", options.search, "the program archive_search")->group("Where the build put things");
+    app.add_option("--packages", options.packages, "the folder of shard.rove, fill.rove, walk.rove and list.rove")
+        ->group("Where the build put things");
+    app.add_option("--compile-commands", options.compile_commands, "how the build compiles search.cpp")
+        ->group("Where the build put things");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
     }
+    const archive_walk::Report report(options.json);
     try {
-        archive_walk::run(options);
+        if (options.pattern.empty() || options.pattern.size() > archive_walk::Pattern::kBytesMax)
+            throw std::runtime_error("a pattern has 1 to 64 bytes");
+        const auto result = archive_walk::Demo(options, report).run();
+        if (options.json)
+            std::printf("%s\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
         return 0;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "archive_walk: {}\n", error.what());
+        std::fputs(fmt::format("{}demo: {}\n", report.clear_line(), error.what()).c_str(), stderr);
         return 1;
     }
 }
