@@ -333,9 +333,9 @@ Json Demo::run() {
     result_["machine"] = machine();
     result_["nodes"] = options_.nodes;
     result_["runs"] = options_.runs;
-    result_["units"] = {{"*_ms", "milliseconds, the median of the runs"},
-                        {"*bytes", "bytes over the client's links in one run"},
-                        {"times_*", "fetched divided by sent"}};
+    result_["units"] = {{"time_ms", "milliseconds, the median of the runs; _min and _max beside it"},
+                        {"bytes", "over the client's links in one run"},
+                        {"times_faster, times_fewer_bytes", "fetched divided by sent"}};
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begun;
     result_["wall_time_s"] = time.count();
     return result_;
@@ -355,6 +355,7 @@ int main(int argc, char** argv) {
     CLI::App app{
         "Shows what it gains to send functions to where data is: a search of Debian's package archive, and a walk\n"
         "over its dependencies, on four nodes of this machine. Takes some seconds, and leaves nothing behind.\n"};
+    app.name("./dev demo");
     app.get_formatter()->column_width(34);
     app.add_option("PACKAGE", options.package, "where the walk starts")->capture_default_str();
     app.add_option("--pattern", options.pattern, "what the search looks for, 1 to 64 bytes; errors are allowed")

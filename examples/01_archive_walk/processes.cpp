@@ -62,6 +62,7 @@ sigset_t ending_signals() {
     }
     std::error_code ignored;
     for (const auto& directory : all.directories) std::filesystem::remove_all(directory, ignored);
+    if (isatty(STDERR_FILENO) != 0) std::fputs("\n", stderr);  // after a line that shows what is under way
     _exit(128 + signal);
 }
 

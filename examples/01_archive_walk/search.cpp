@@ -30,6 +30,7 @@ public:
         }
     }
     [[nodiscard]] int fewest_errors(std::string_view line) const {
+        if (size_ == 0) return 0;
         const std::uint64_t last = std::uint64_t{1} << static_cast<unsigned>(size_ - 1);
         std::uint64_t up = ~std::uint64_t{0};  // where a column of the table of distances grows, and where it shrinks
         std::uint64_t down = 0;

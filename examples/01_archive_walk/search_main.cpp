@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -137,7 +140,7 @@ Json described(const TopTen& top, const std::vector<std::string>& stanzas) {
     for (std::size_t i = 0; i < stanzas.size(); ++i)
         list.push_back({{"package", field_of(stanzas[i], "Package")},
                         {"description", field_of(stanzas[i], "Description")},
-                        {"installed_kib", field_of(stanzas[i], "Installed-Size")},
+                        {"installed_kib", std::strtol(field_of(stanzas[i], "Installed-Size").c_str(), nullptr, 10)},
                         {"score", top[i].score},
                         {"errors", top[i].errors}});
     return list;

@@ -73,8 +73,11 @@ TEST(Search, GivesTheBestTenOfAllParts) {
             for (std::size_t stanza = random() % 20; stanza > 0; --stanza) {
                 const std::string name = "Package: " + random_text(random, 8, "abc");
                 const std::string description = random_text(random, 8, "abc");
-                const std::string text =
-                    name + "\nInstalled-Size: 5000\nDescription: " + description + "\nTag: " + pattern;
+                std::string text = name;
+                text.append("\nInstalled-Size: 5000\nDescription: ")
+                    .append(description)
+                    .append("\nTag: ")
+                    .append(pattern);
                 const int errors = std::min(plain_errors(pattern, name.substr(9)), plain_errors(pattern, description));
                 const auto description_bytes = static_cast<std::int32_t>(description.size());
                 if (errors < static_cast<int>(pattern.size()))
