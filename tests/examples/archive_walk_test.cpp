@@ -328,7 +328,6 @@ TEST(Fill, KeepsTextInPartsAsLongAsThereIsRoom) {
     EXPECT_EQ(nodes.keep_text(2, "ij"), std::nullopt);
     EXPECT_EQ(nodes.text(), "ij");
     EXPECT_TRUE(nodes.call("keep_text", 0, "short").error.has_value());
-    EXPECT_TRUE(nodes.keep_text(std::uint64_t{1} << 62U, "no such memory").has_value());
 }
 
 TEST(List, GivesTheListsThatFit) {
