@@ -1,13 +1,15 @@
-# rove_add_executable(NAME [SHIP images|bitcode|nothing] SOURCE…)
+# rove_add_executable(NAME [SHIP images|bitcode|nothing] [DEPENDS SONAME…] SOURCE…)
 #
 # A program whose functions can run on nodes that have never seen it. As add_executable(), linked with rove::rove; and
 #   images    (the default) behind the linker `rove bundle` takes every function that the program sends out of its bitcode, and adds
 #             them to the program as packages: their first call takes microseconds, and the program needs no LLVM
 #   bitcode   the program carries its bitcode, and librove-jit.so makes packages of it when a function is sent first
 #   nothing   its functions run where they are resident
+# DEPENDS: libraries that its functions open by themselves, by their bare sonames, as libz.so.1. Those that the program is linked with are
+# found; nodes need to have them, too.
 # The first two need clang; with another compiler the functions are resident only.
 function(rove_add_executable name)
-  cmake_parse_arguments(PARSE_ARGV 1 rove "" "SHIP" "")
+  cmake_parse_arguments(PARSE_ARGV 1 rove "" "SHIP" "DEPENDS")
   if(NOT rove_SHIP)
     set(rove_SHIP images)
   endif()
@@ -33,12 +35,21 @@ function(rove_add_executable name)
   endif()
   # -Xclang: the driver's own flag refuses others that are common.
   target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fembed-bitcode=all>")
+  set(dependencies ${rove_DEPENDS})
+  list(TRANSFORM dependencies PREPEND --dep=)
   if(rove_SHIP STREQUAL "images")
     add_custom_command(TARGET ${name} POST_BUILD
-      COMMAND rove::command bundle $<TARGET_FILE:${name}>
+      COMMAND rove::command bundle $<TARGET_FILE:${name}> ${dependencies}
       COMMENT "Packing the functions of ${name}" VERBATIM)
     if(TARGET rove AND NOT rove_IMPORTED)
       add_dependencies(${name} rove)
     endif()
+  endif()
+endfunction()
+
+# rove_embed(TARGET): a static or object library whose functions travel with those of the programs that are linked with it.
+function(rove_embed name)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:C,CXX>:SHELL:-Xclang -fembed-bitcode=all>")
   endif()
 endfunction()

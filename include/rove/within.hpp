@@ -22,7 +22,7 @@ std::int64_t ns_of(std::chrono::duration<Rep, Period> time) {
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
     const long double rounded = std::chrono::duration_cast<Float>(time).count();
     if (!(rounded > 0)) return 0;
-    if (rounded >= kMost / 2) return kMost;  // 146 years: the cast below has room
+    if (rounded >= static_cast<long double>(kMost) / 2) return kMost;  // 146 years: the cast below has room
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 }  // namespace detail

@@ -1,8 +1,12 @@
 #include "code/own_code.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <set>
 #include <system_error>
 #include <thread>
 
@@ -75,6 +79,20 @@ void expect_to_send() {
     });
 }
 
+// The libraries of this process that define them, by their bare sonames, but for those that every node has.
+static std::vector<std::string> own_libraries_with(const std::vector<std::string>& names) {
+    std::set<std::string> sonames;
+    for (const std::string& name : names) {
+        Dl_info found{};
+        void* const address = dlsym(RTLD_DEFAULT, name.c_str());
+        if (address == nullptr || dladdr(address, &found) == 0 || found.dli_fname == nullptr) continue;
+        const std::string soname = std::filesystem::path(found.dli_fname).filename().string();
+        // The program itself may offer names, and is no library.
+        if (soname.find(".so") != std::string::npos && !is_on_every_node(soname)) sonames.insert(soname);
+    }
+    return {sonames.begin(), sonames.end()};
+}
+
 wire::Manifest manifest_of(const jit::Extracted& extracted, const jit::Prepared& prepared) {
     wire::Manifest manifest;
     manifest.name = extracted.name;
@@ -103,6 +121,7 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
                                                             .entries = extracted.entries,
                                                             .object = false}));
     wire::Manifest manifest = manifest_of(extracted, prepared);
+    manifest.dependencies = own_libraries_with(manifest.imports);
     std::vector<ByteBuffer> stored(1);
     manifest.slices.push_back(
         make_slice(std::string(host_triple()), wire::Form::bitcode, prepared.bitcode, stored.front(), true));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <set>
 #include <thread>
 
 #include "code/cache.hpp"
@@ -11,61 +12,86 @@
 #include "package/pack.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/image.hpp"
+#include "toolchain/libraries.hpp"
 #include "toolchain/process.hpp"
 
 namespace rove::toolchain {
 namespace {
-
-// Image and bitcode for this machine's kind.
-Result<ByteBuffer> make_package(code::jit::Engine& engine, const code::jit::Extracted& extracted,
-                                const std::filesystem::path& folder) {
-    const std::string triple(code::host_triple());
-    ROVE_TRY(const code::jit::Prepared prepared,
-             engine.prepare(
-                 {.triple = triple, .modules = {extracted.bitcode}, .interface = false, .entries = extracted.entries}));
-    wire::Manifest manifest = code::manifest_of(extracted, prepared);
-    std::vector<ByteBuffer> stored;
-    if (prepared.image_obstacle.empty()) {
-        Result<wire::Image> image =
-            link_image({prepared.object, folder, manifest.entries, manifest.exports, manifest.imports});
-        if (!image && image.error().message().find("is not installed") != std::string::npos)
-            return tl::unexpected<Error>(image.error());
-        if (image)
-            manifest.slices.push_back(
-                make_slice(triple, wire::Form::image, wire::encode(*image), stored.emplace_back()));
-    }
-    manifest.slices.push_back(make_slice(triple, wire::Form::bitcode, prepared.bitcode, stored.emplace_back()));
-    ByteBuffer file = PackageStore::serialize(manifest, stored);
-    ROVE_CHECK(PackageStore::parse(file));  // what nobody could open is not written
-    return file;
-}
 
 struct Packed {
     ByteBuffer package;  // empty: it cannot travel
     bool from_cache = false;
 };
 
-Result<Packed> pack(code::jit::Engine& engine, const code::jit::Extracted& extracted, const PackageCache& cache,
-                    const std::filesystem::path& folder) {
-    if (!extracted.obstacle.empty()) return Packed{};
-    const Digest made_of = PackageCache::key_of({"both", ROVE_BUILD, as_text(extracted.bitcode)});
-    if (ByteBuffer kept = cache.find(made_of); !kept.empty()) return Packed{std::move(kept), true};
-    Result<ByteBuffer> made = make_package(engine, extracted, folder);
-    if (!made) return prefixed(made.error(), extracted.name);
-    cache.keep(made_of, *made);
-    return Packed{std::move(*made), false};
-}
+// Makes packages of what one program can send. Threads: any number, each with a folder of its own.
+class Packer {
+public:
+    Packer(code::jit::Engine& engine, const Libraries& libraries, const std::vector<std::string>& dependencies)
+        : engine_(engine), libraries_(libraries), dependencies_(dependencies) {
+        for (const std::string& soname : libraries.sonames()) linked_with_ += soname + '\n';
+        for (const std::string& soname : dependencies) linked_with_ += soname + '\n';
+    }
+
+    [[nodiscard]] Result<Packed> pack(const code::jit::Extracted& extracted,
+                                      const std::filesystem::path& folder) const {
+        if (!extracted.obstacle.empty()) return Packed{};
+        const Digest made_of = PackageCache::key_of({"both", ROVE_BUILD, linked_with_, as_text(extracted.bitcode)});
+        if (ByteBuffer kept = cache_.find(made_of); !kept.empty()) return Packed{std::move(kept), true};
+        Result<ByteBuffer> made = make(extracted, folder);
+        if (!made) return prefixed(made.error(), extracted.name);
+        cache_.keep(made_of, *made);
+        return Packed{std::move(*made), false};
+    }
+
+private:
+    // Image and bitcode for this machine's kind.
+    [[nodiscard]] Result<ByteBuffer> make(const code::jit::Extracted& extracted,
+                                          const std::filesystem::path& folder) const {
+        const std::string triple(code::host_triple());
+        ROVE_TRY(
+            const code::jit::Prepared prepared,
+            engine_.prepare(
+                {.triple = triple, .modules = {extracted.bitcode}, .interface = false, .entries = extracted.entries}));
+        wire::Manifest manifest = code::manifest_of(extracted, prepared);
+        manifest.dependencies = dependencies_of(manifest.imports);
+        std::vector<ByteBuffer> stored;
+        if (prepared.image_obstacle.empty()) {
+            Result<wire::Image> image =
+                link_image({prepared.object, folder, manifest.entries, manifest.exports, manifest.imports});
+            if (!image && image.error().message().find("is not installed") != std::string::npos)
+                return tl::unexpected<Error>(image.error());
+            if (image)
+                manifest.slices.push_back(
+                    make_slice(triple, wire::Form::image, wire::encode(*image), stored.emplace_back()));
+        }
+        manifest.slices.push_back(make_slice(triple, wire::Form::bitcode, prepared.bitcode, stored.emplace_back()));
+        ByteBuffer file = PackageStore::serialize(manifest, stored);
+        ROVE_CHECK(PackageStore::parse(file));  // what nobody could open is not written
+        return file;
+    }
+    [[nodiscard]] std::vector<std::string> dependencies_of(const std::vector<std::string>& imports) const {
+        std::set<std::string> sonames(dependencies_.begin(), dependencies_.end());
+        for (const std::string& name : imports)
+            if (std::string soname = libraries_.with(name); !soname.empty()) sonames.insert(std::move(soname));
+        return {sonames.begin(), sonames.end()};
+    }
+
+    code::jit::Engine& engine_;
+    const Libraries& libraries_;
+    const std::vector<std::string>& dependencies_;
+    std::string linked_with_;
+    const PackageCache cache_;
+};
 
 // Each thread takes the next one that nobody has; what goes wrong first, in their order, is told.
-Result<std::vector<Packed>> pack_all(code::jit::Engine& engine, const std::vector<code::jit::Extracted>& all) {
-    const PackageCache cache;
+Result<std::vector<Packed>> pack_all(const Packer& packer, const std::vector<code::jit::Extracted>& all) {
     std::vector<Result<Packed>> packed(all.size(), Packed{});
     std::atomic<std::size_t> next{0};
     std::atomic<bool> failed{false};
     const auto pack_some = [&]() -> Status {
         ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
         for (std::size_t i = next++; i < all.size() && !failed; i = next++) {
-            packed[i] = pack(engine, all[i], cache, folder.path());
+            packed[i] = packer.pack(all[i], folder.path());
             if (!packed[i]) failed = true;
         }
         return {};
@@ -90,9 +116,12 @@ Result<std::vector<Packed>> pack_all(code::jit::Engine& engine, const std::vecto
     return whole;
 }
 
-bool has_image(Bytes package) {
-    const auto store = PackageStore::parse(package);
-    return store && (*store)->slice_index(code::host_triple(), wire::Form::image).has_value();
+// What its functions need and only the program's own file has, in quotes; empty: nothing.
+std::string left_at_home(const PackageStore& package, const Libraries& libraries) {
+    std::string names;
+    for (const std::string& name : package.manifest().imports)
+        if (libraries.program_has(name)) names += (names.empty() ? "'" : ", '") + name + "'";
+    return names;
 }
 
 }  // namespace
@@ -108,7 +137,8 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
     ROVE_TRY(const std::vector<code::jit::Extracted> all,
              engine->extract({.program = program, .bitcode = bitcode, .only = {}}));
-    ROVE_TRY(const std::vector<Packed> packed, pack_all(*engine, all));
+    const Libraries libraries = Libraries::of_program(options.program);
+    ROVE_TRY(const std::vector<Packed> packed, pack_all(Packer(*engine, libraries, options.dependencies), all));
     BundleReport report;
     std::vector<Bundle::Entry> entries;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -116,7 +146,15 @@ Result<BundleReport> bundle(const BundleOptions& options) {
         if (all[i].obstacle.empty()) {
             report.functions += functions;
             if (packed[i].from_cache) report.from_cache += functions;
-            if (has_image(packed[i].package)) report.with_image += functions;
+            ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(packed[i].package));
+            if (package->slice_index(code::host_triple(), wire::Form::image)) report.with_image += functions;
+            const std::string lacking = left_at_home(*package, libraries);
+            if (!lacking.empty() && options.warn)
+                options.warn(
+                    fmt::format("{} needs {}, which {} has without its bitcode: of a static library, most "
+                                "likely; compile that with -Xclang -fembed-bitcode=all (rove_embed() in "
+                                "CMake), or its calls fail on nodes that have no such name",
+                                all[i].name, lacking, program));
         } else {
             report.stay += functions;
             if (options.warn) options.warn(fmt::format("{} cannot be sent: {}", all[i].name, all[i].obstacle));

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 
@@ -11,8 +13,10 @@ namespace rove::toolchain {
 
 struct BundleOptions {
     std::filesystem::path program;  // changed in place
-    bool keep_bitcode = false;      // else the section that the packages were made of goes: it is large, and has served
-    std::function<void(std::string_view)> warn;  // of functions that cannot travel; may be empty
+    std::vector<std::string>
+        dependencies;           // bare sonames that every function needs, beside those that it is linked with
+    bool keep_bitcode = false;  // else the section that the packages were made of goes: it is large, and has served
+    std::function<void(std::string_view)> warn;  // of functions that cannot travel, or may not run; may be empty
 };
 struct BundleReport {
     std::size_t functions = 0;   // that travel

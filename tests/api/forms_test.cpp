@@ -166,6 +166,24 @@ TEST(Forms, WhatCannotTravelSaysWhy) {
     EXPECT_NE(ran.out.find("own statics 1 2 3"), std::string::npos) << ran.out;
 }
 
+// Shared libraries go along as names; static ones where they carry their bitcode.
+TEST(Forms, FunctionsFindTheLibrariesOfTheirProgram) {
+    for (const char* program : {"api_linked_images", "api_linked_bitcode"}) {
+        const NodeProcess node;
+        const Ran ran = run({built(program), node.address()});
+        EXPECT_EQ(ran.status, 0) << ran.err;
+        EXPECT_NE(ran.out.find("checksum 3610a686\n"), std::string::npos) << program << ": " << ran.out;
+        EXPECT_NE(ran.out.find("embedded 104\n"), std::string::npos) << program << ": " << ran.out;
+        EXPECT_NE(ran.out.find("linked4leftEi"), std::string::npos) << program << ": " << ran.out;
+    }
+    std::filesystem::copy_file(built("api_linked_bitcode"), scratch() / "linked",
+                               std::filesystem::copy_options::overwrite_existing);
+    const Ran bundled = run({rove(), "bundle", (scratch() / "linked").string()});
+    EXPECT_EQ(bundled.status, 0) << bundled.err;
+    EXPECT_NE(bundled.err.find("left needs '_ZN6linked4leftEi', which"), std::string::npos) << bundled.err;
+    EXPECT_EQ(bundled.err.find("needs", bundled.err.find("needs") + 1), std::string::npos) << bundled.err;
+}
+
 TEST(Forms, VariablesThatASanitizerAddsAreNamedByTheirReason) {
     const NodeProcess node;
     const Ran ran = run({built("api_undefined"), node.address()});

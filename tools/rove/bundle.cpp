@@ -22,6 +22,11 @@ void add_bundle(CLI::App& app) {
     command->add_option("PROGRAM", arguments->options.program, "compiled by clang with -Xclang -fembed-bitcode=all")
         ->required()
         ->check(CLI::ExistingFile);
+    command
+        ->add_option("--dep", arguments->options.dependencies,
+                     "a library that its functions open by themselves, as libz.so.1; those that it is linked with "
+                     "are found")
+        ->type_name("SONAME");
     command->add_flag("--keep-bitcode", arguments->options.keep_bitcode,
                       "leave the bitcode that the packages are made of in the program");
     command->add_flag("--quiet", arguments->quiet,

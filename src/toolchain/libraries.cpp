@@ -1,0 +1,96 @@
+#include "toolchain/libraries.hpp"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <sstream>
+
+#include "package/pack.hpp"
+#include "toolchain/elf.hpp"
+#include "toolchain/files.hpp"
+#include "toolchain/process.hpp"
+
+namespace rove::toolchain {
+namespace {
+
+std::unordered_set<std::string> defined_in(const Elf& elf, std::string_view table) {
+    std::unordered_set<std::string> names;
+    const ElfSection* section = elf.find(table);
+    if (section == nullptr) return names;
+    const auto symbols = elf.symbols(*section);
+    if (!symbols) return names;
+    for (const ElfSymbol& symbol : *symbols)
+        if (symbol.entry.st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbol.entry.st_info) != STB_LOCAL)
+            names.insert(symbol.name);
+    return names;
+}
+
+std::vector<std::string> needed_by(const Elf& elf) {
+    std::vector<std::string> sonames;
+    const ElfSection *dynamic = elf.find(".dynamic"), *strings = elf.find(".dynstr");
+    if (dynamic == nullptr || strings == nullptr) return sonames;
+    const Bytes entries = elf.contents(*dynamic);
+    const std::string_view text = as_text(elf.contents(*strings));
+    for (std::size_t at = 0; at + sizeof(Elf64_Dyn) <= entries.size(); at += sizeof(Elf64_Dyn)) {
+        Elf64_Dyn entry;
+        std::memcpy(&entry, entries.data() + at, sizeof entry);
+        if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= text.size()) continue;
+        const std::string_view rest = text.substr(entry.d_un.d_val);
+        sonames.emplace_back(rest.substr(0, rest.find('\0')));
+    }
+    return sonames;
+}
+
+// Where the dynamic linker would find them: "libz.so.1 => /lib/…/libz.so.1 (0x…)".
+std::map<std::string, std::filesystem::path> places_of(const Elf& elf, const std::filesystem::path& program) {
+    std::map<std::string, std::filesystem::path> places;
+    const ElfSection* interpreter = elf.find(".interp");
+    if (interpreter == nullptr) return places;
+    const std::string_view path = as_text(elf.contents(*interpreter));
+    const auto listed =
+        run({std::string(path.substr(0, path.find('\0'))), "--list", std::filesystem::absolute(program).string()},
+            "libc-bin");
+    if (!listed) return places;
+    std::istringstream lines(listed->output);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string soname, arrow, place;
+        if (words >> soname >> arrow >> place && arrow == "=>" && place.starts_with('/')) places[soname] = place;
+    }
+    return places;
+}
+
+}  // namespace
+
+Libraries Libraries::of_program(const std::filesystem::path& program) {
+    Libraries libraries;
+    const Result<ByteBuffer> file = read_file(program);
+    if (!file) return libraries;
+    const Result<Elf> elf = Elf::parse(*file);
+    if (!elf) return libraries;
+    libraries.own_ = defined_in(*elf, ".symtab");
+    const auto places = places_of(*elf, program);
+    for (const std::string& soname : needed_by(*elf)) {
+        const auto place = places.find(soname);
+        if (is_on_every_node(soname) || place == places.end()) continue;
+        const Result<ByteBuffer> library = read_file(place->second);
+        const Result<Elf> read = library ? Elf::parse(*library) : Result<Elf>(tl::unexpected<Error>(library.error()));
+        if (read) libraries.names_[soname] = defined_in(*read, ".dynsym");
+    }
+    return libraries;
+}
+
+std::vector<std::string> Libraries::sonames() const {
+    std::vector<std::string> sonames;
+    for (const auto& [soname, names] : names_) sonames.push_back(soname);
+    return sonames;
+}
+
+std::string Libraries::with(const std::string& name) const {
+    if (dlsym(RTLD_DEFAULT, name.c_str()) != nullptr) return {};
+    for (const auto& [soname, names] : names_)
+        if (names.contains(name)) return soname;
+    return {};
+}
+
+}  // namespace rove::toolchain

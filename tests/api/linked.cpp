@@ -1,0 +1,39 @@
+// Functions that need libraries: a shared one, a static one that carries its bitcode, and one that does not.
+#include "linked.hpp"
+
+#include <cstdio>
+
+#include "rove/rove.hpp"
+
+extern "C" unsigned long crc32(unsigned long begin, const char* bytes, unsigned count);  // of zlib
+
+namespace {
+
+unsigned long checksum(const std::string& text) {
+    return crc32(0, text.data(), static_cast<unsigned>(text.size()));
+}
+int embedded(int x) {
+    return linked::embedded(x);
+}
+int left(int x) {
+    return linked::left(x);
+}
+
+template <typename F, typename A>
+void try_it(const char* what, const rove::Peer& peer, F function, const A& argument) {
+    try {
+        std::printf("%s %lx\n", what, static_cast<unsigned long>(peer.sync(function, argument)));
+    } catch (const rove::Error& error) {
+        std::printf("%s %s\n", what, error.what());
+    }
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+    rove::Node node;
+    const rove::Peer peer = node.connect(arguments[1]);
+    try_it("checksum", peer, rove::fn<checksum>, std::string("hello"));
+    try_it("embedded", peer, rove::fn<embedded>, 4);
+    try_it("left", peer, rove::fn<left>, 4);
+}

@@ -1,0 +1,5 @@
+#include "linked.hpp"
+
+int linked::left(int x) {
+    return 2 * x;
+}
