@@ -60,6 +60,29 @@ private:
     std::map<const orc::JITDylib*, std::size_t> bytes_;
 };
 
+// What ORC reports while it links, beside the error that it gives: that one says which names were not made, and this one why.
+class Reported {
+public:
+    static Reported& instance() {
+        static constinit MadeInEachProcess<Reported> reported;
+        return reported.get([] { return new Reported; });
+    }
+    void add(std::string words) {
+        const std::lock_guard lock(mutex_);
+        if (words_.size() < kBytesMax) words_ += (words_.empty() ? "" : "; ") + words;
+    }
+    // Since it was last taken: another link that runs at the same time may have a part in it.
+    std::string take() {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(words_, {});
+    }
+
+private:
+    static constexpr std::size_t kBytesMax = 300;
+    std::mutex mutex_;
+    std::string words_;
+};
+
 // Where compiled code is linked. Code is generated outside of it, so that a thread in which LLVM gives up holds nothing of it.
 struct Session {
     Session(orc::JITTargetMachineBuilder for_this_cpu, std::unique_ptr<orc::LLJIT> linker)
@@ -89,7 +112,8 @@ llvm::Expected<std::unique_ptr<Session>> make_session() {
                    .setLinkProcessSymbolsByDefault(false)
                    .create();
     if (!jit) return jit.takeError();
-    (*jit)->getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+    (*jit)->getExecutionSession().setErrorReporter(
+        [](llvm::Error error) { Reported::instance().add(llvm::toString(std::move(error))); });
     return std::make_unique<Session>(std::move(*machine), std::move(*jit));
 }
 
@@ -226,9 +250,10 @@ std::vector<std::string> defined_names(const llvm::Module& module) {
 }
 
 tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names& names, llvm::Error error) {
+    const std::string reported = Reported::instance().take();
+    const std::string given = llvm::toString(std::move(error));
     if (names.missing.empty())
-        return fail(ErrorCode::failed, "{} does not compile: {}", request.name, llvm::toString(std::move(error)));
-    llvm::consumeError(std::move(error));
+        return fail(ErrorCode::failed, "{} does not compile: {}", request.name, reported.empty() ? given : reported);
     std::string list;
     for (const std::string& name : names.missing) list += (list.empty() ? "'" : ", '") + name + "'";
     return fail(ErrorCode::failed, "no symbol {} for {}; load an interface that has it, or list its library with --dep",
