@@ -224,7 +224,8 @@ TEST_F(JitTest, ThreadLocalsAreEachThreadsOwn) {
         {bitcode_of("thread.c", "static __thread int mine = 40; ROVE_ENTRY int bump(int n) { return mine += n; }")});
     ASSERT_TRUE(prepared) << prepared.error().message();
     EXPECT_TRUE(prepared->pinned);
-    EXPECT_NE(prepared->image_obstacle.find("thread-local"), std::string::npos);
+    EXPECT_EQ(prepared->image_obstacle, "");
+    EXPECT_EQ(prepared->statics, 1U) << "its control object, which image and bitcode share";
     const auto compiled = compile(prepared->bitcode);
     ASSERT_TRUE(compiled) << compiled.error().message();
     EXPECT_EQ(call(**compiled, "bump", 1), 41);
@@ -232,6 +233,39 @@ TEST_F(JitTest, ThreadLocalsAreEachThreadsOwn) {
     int other = 0;
     std::thread([&] { other = call(**compiled, "bump", 1); }).join();
     EXPECT_EQ(other, 41);
+}
+
+// Addresses of parts, chosen between two variables, and in a function that is entered by another way than it uses the variable on.
+TEST_F(JitTest, ThreadLocalsAreReachedHoweverTheyAreUsed) {
+    auto* const module = load("uses.c", R"(
+static int of_all = 5;
+static __thread struct { char first; int table[4]; int *to; } own = {1, {10, 20, 30, 40}, &of_all};
+static __thread int zero, one = 1;
+static __thread _Alignas(64) char wide[64] = "wide";
+__attribute__((noinline)) static int *choose(int n) { return n & 1 ? &one : n & 2 ? &zero : &own.table[2]; }
+ROVE_ENTRY int part(int n) { return own.table[n & 3] + *own.to; }
+ROVE_ENTRY int chosen(int n) { return ++*choose(n); }
+ROVE_ENTRY int aligned(int n) { return (int)((unsigned long)wide % 64) + wide[n]; }
+)");
+    ASSERT_NE(module, nullptr);
+    for (int thread = 0; thread < 2; ++thread)
+        std::thread([&] {
+            EXPECT_EQ(call(*module, "part", 3), 45);
+            EXPECT_EQ(call(*module, "chosen", 0), 31);
+            EXPECT_EQ(call(*module, "chosen", 1), 2);
+            EXPECT_EQ(call(*module, "chosen", 2), 1);
+            EXPECT_EQ(call(*module, "part", 2), 36);
+            EXPECT_EQ(call(*module, "aligned", 1), 'i');
+        }).join();
+}
+
+TEST_F(JitTest, AThreadLocalOfAnotherLibraryIsAskedForAsACompilerWouldName) {
+    const auto prepared = prepare(
+        {bitcode_of("far.c", "extern __thread int far_off; ROVE_ENTRY int get(int n) { return far_off + n; }")});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_EQ(prepared->imports, (std::vector<std::string>{"__emutls_get_address", "__emutls_v.far_off"}));
+    EXPECT_EQ(prepared->image_obstacle, "");
+    EXPECT_TRUE(prepared->pinned);
 }
 
 TEST_F(JitTest, WhatKeepsAnAddressIsPinned) {

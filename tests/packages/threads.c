@@ -1,4 +1,4 @@
-// Thread-local storage: no image can be made of it, so it travels as bitcode only.
+// A thread-local variable, with a value to begin with.
 #include <rove/rove.h>
 
 static _Thread_local long calls = 41;

@@ -158,14 +158,18 @@ TEST_F(ToolchainTest, MoreStaticsThanANodeTakesMeanNoImage) {
     EXPECT_EQ((*package)->manifest().find(kX86, wire::Form::image), nullptr);
 }
 
-TEST_F(ToolchainTest, ThreadLocalStorageTravelsAsBitcodeOnlyWithAWarning) {
+TEST_F(ToolchainTest, ThreadLocalStorageHasAnImageWhoseControlObjectIsAStatic) {
     const auto package =
-        build_of("tls.c", "static __thread int n;\n" + entry("count", "n++; rove_reply(here, &n, sizeof n);"));
+        build_of("tls.c", "static __thread int n = 3;\n" + entry("count", "n++; rove_reply(here, &n, sizeof n);"));
     ASSERT_TRUE(package) << package.error().what();
-    ASSERT_EQ(warnings_.size(), 2U);
-    EXPECT_TRUE(mentions(warnings_[0], "thread-local variable n")) << warnings_[0];
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+    EXPECT_TRUE((*package)->manifest().pinned);
     for (const std::string_view triple : {kX86, kArm}) {
-        EXPECT_EQ((*package)->manifest().find(triple, wire::Form::image), nullptr);
+        const wire::Image image = image_of(**package, triple);
+        EXPECT_EQ(image.data_bytes, 32U) << triple;
+        EXPECT_TRUE(std::ranges::any_of(image.symbols, [](const wire::Symbol& symbol) {
+            return symbol.kind == wire::Symbol::Kind::static_ && symbol.segment == wire::Segment::data;
+        })) << triple;
         EXPECT_NE((*package)->manifest().find(triple, wire::Form::bitcode), nullptr);
     }
 }

@@ -81,7 +81,6 @@ Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& t
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(normal, why);
     if (target == nullptr) return fail(ErrorCode::unsupported, "no code can be made for {}: {}", triple, why);
     llvm::TargetOptions options;
-    options.EmulatedTLS = true;   // as in the JIT, so that both forms import the same names
     options.UseInitArray = true;  // an image has no .ctors
     // Statics in sections of their own: what is left in plain .data are the code generator's own constant pointers (type
     // infos of exception tables), which an image keeps with its code.

@@ -79,7 +79,7 @@ struct Prepared {
     std::vector<std::vector<std::string>> needs;
     std::size_t statics = 0;     // how many rove.static.n
     bool pinned = false;         // see wire::Manifest::pinned
-    std::string image_obstacle;  // why no image can be made (thread-local storage, …); empty: none
+    std::string image_obstacle;  // why no image can be made (an ifunc, …); empty: none
 };
 
 class Engine {

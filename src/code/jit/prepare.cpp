@@ -13,6 +13,7 @@
 #include "code/jit/needs.hpp"
 #include "code/jit/read_module.hpp"
 #include "code/jit/shape.hpp"
+#include "code/jit/thread_locals.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -68,6 +69,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     keep_unwindable(*module);
     inline_early(*module);
     optimise(*module, *machine);
+    ROVE_CHECK(lower_thread_locals(*module));
     free_statics(*module, prepared.exports, prepared.statics);
     name_anchors(*module);
     reach_through_got(*module);

@@ -243,7 +243,7 @@ void reach_through_got(llvm::Module& module) {
 }
 
 bool must_stay(const llvm::Module& module) {
-    for (const char* name : {"__cxa_atexit", "atexit", "__cxa_thread_atexit", "on_exit"})
+    for (const char* name : {"__cxa_atexit", "atexit", "__cxa_thread_atexit", "on_exit", "__emutls_get_address"})
         if (const llvm::Function* function = module.getFunction(name); function != nullptr && !function->use_empty())
             return true;
     const auto escaping = [](const llvm::GlobalObject& object, bool function) {
@@ -255,7 +255,6 @@ bool must_stay(const llvm::Module& module) {
     const bool keeps = keeps_pointers(module);
     if (keeps && std::any_of(module.begin(), module.end(), has_label_values)) return true;
     for (const llvm::GlobalVariable& variable : module.globals()) {
-        if (variable.isThreadLocal()) return true;
         if (variable.isDeclaration() || !variable.isConstant()) continue;
         // A pointer to a string literal that is kept in a static would dangle when the code goes.
         if (escaping(variable, false)) return true;
@@ -265,8 +264,6 @@ bool must_stay(const llvm::Module& module) {
 }
 
 std::string image_obstacle(const llvm::Module& module) {
-    for (const llvm::GlobalVariable& variable : module.globals())
-        if (variable.isThreadLocal()) return "thread-local variable " + variable.getName().str();
     if (!module.ifunc_empty()) return "ifunc " + module.ifunc_begin()->getName().str();
     if (!module.getModuleInlineAsm().empty()) return "assembly outside of functions";
     return {};
