@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "node/core.hpp"
+#include "node/library_names.hpp"
 #include "node/log.hpp"
 #include "rove/edge.h"
 
@@ -147,7 +148,7 @@ void* rove_host_object(rove_here* here) noexcept {
 
 namespace rove {
 
-std::vector<code::HostSymbol> host_symbols() {
+static std::vector<code::HostSymbol> own_symbols() {
     const auto symbol = [](std::string_view name, auto* function) {
         return code::HostSymbol{name, reinterpret_cast<void*>(function)};
     };
@@ -195,6 +196,13 @@ std::vector<code::HostSymbol> host_symbols() {
             symbol("thrd_exit", &end_thread_of_c),
             symbol("pthread_detach", &detach_thread),
             symbol("thrd_detach", &detach_thread)};  // thrd_t is pthread_t here, and thrd_success 0
+}
+
+std::vector<code::HostSymbol> host_symbols() {
+    std::vector<code::HostSymbol> symbols = own_symbols();
+    const std::vector<code::HostSymbol> of_libraries = library_symbols();
+    symbols.insert(symbols.end(), of_libraries.begin(), of_libraries.end());
+    return symbols;
 }
 
 }  // namespace rove

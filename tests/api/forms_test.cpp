@@ -184,6 +184,19 @@ TEST(Forms, FunctionsFindTheLibrariesOfTheirProgram) {
     EXPECT_EQ(bundled.err.find("needs", bundled.err.find("needs") + 1), std::string::npos) << bundled.err;
 }
 
+TEST(Forms, FunctionsWithThreadLocalsAndFuturesOfTheirOwnTravel) {
+    for (const char* program : {"api_threads", "api_threads_bitcode"}) {
+        for (const std::string forms : {"both", "bitcode", "image"}) {
+            if (forms == "image" && std::string(program) == "api_threads_bitcode") continue;  // it sends none
+            const NodeProcess node({"--forms", forms, "--threads", "1"});
+            const Ran ran = run({built(program), node.address()});
+            EXPECT_EQ(ran.status, 0) << program << " as " << forms << ": " << ran.out << ran.err;
+            EXPECT_EQ(ran.out, "calls: 41\ncalls: 41 42\ncalls: 42\ncalls: 42\n42 11 10\n")
+                << program << " as " << forms << ": " << ran.err;
+        }
+    }
+}
+
 TEST(Forms, VariablesThatASanitizerAddsAreNamedByTheirReason) {
     const NodeProcess node;
     const Ran ran = run({built("api_undefined"), node.address()});

@@ -221,6 +221,40 @@ TEST(Code, BothFormsHaveOneThreadLocal) {
     EXPECT_EQ(last.ran, RanAs::bitcode);
 }
 
+TEST(Code, ThreadLocalsOfCppBeginAndEndWithEachThread) {
+    for (const Forms forms : {Forms::image, Forms::bitcode, Forms::both}) {
+        NodeProcess server({"--threads", "1"});
+        Node node(client(forms));
+        const Peer peer = node.connect(server.address());
+        const Package locals = Package::open(package("thread_locals.cpp"));
+        for (int round = 0; round < 2; ++round)
+            EXPECT_EQ((as<std::array<int, 4>>(peer.call(locals.entry("in_new_threads")).get())),
+                      (std::array{97, 97, 97, 3}));
+        EXPECT_EQ(as<int>(peer.call(locals.entry("in_this_thread")).get()), 97);
+        EXPECT_EQ(as<int>(peer.call(locals.entry("in_this_thread")).get()), 100);
+    }
+}
+
+TEST(Code, FuturesAndWhatRunsOnceTravel) {
+    for (const Forms forms : {Forms::image, Forms::bitcode, Forms::both}) {
+        NodeProcess server;
+        Node node(client(forms));
+        const Peer peer = node.connect(server.address());
+        const Package once = Package::open(package("once.cpp"));
+        EXPECT_EQ(as<int>(peer.call(once.entry("async")).get()), 42);
+        EXPECT_EQ(as<int>(peer.call(once.entry("promise")).get()), 44);
+        EXPECT_EQ(as<int>(peer.call(once.entry("packaged")).get()), 81);
+        EXPECT_EQ(as<int>(peer.call(once.entry("once")).get()), 11);
+        EXPECT_EQ(as<int>(peer.call(once.entry("once")).get()), 10) << "it has run";
+        try {
+            (void)peer.call(once.entry("broken")).get();
+            FAIL();
+        } catch (const Error& error) {
+            EXPECT_STREQ(error.what(), "it broke");
+        }
+    }
+}
+
 TEST(Code, ListedLibrariesAreOpenedOnArrival) {
     NodeProcess server;
     Node node(client());

@@ -425,14 +425,15 @@ private:
         for (const llvm::GlobalVariable& variable : module.globals()) {
             const llvm::StringRef name = variable.getName();
             const std::string plain = llvm::demangle(name.str());
-            if (variable.isThreadLocal() && !variable.isDeclaration())
+            const bool of_a_function = name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.");
+            const bool of_every_file = variable.hasLinkOnceLinkage() || variable.hasWeakLinkage();
+            if (variable.isThreadLocal() && !variable.isDeclaration() && !of_a_function && !of_every_file)
                 return "it reaches the thread-local variable " + plain +
-                       ", and threads there have none; pass what it needs";
+                       ", and threads there have none; pass what it needs, or make it a variable of the function";
             if (variable.isDeclaration() || variable.isConstant() || name.starts_with("llvm.")) continue;
             // A function's own statics come into being wherever it runs.
-            if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.")) continue;
             // So do inline variables and templates' static members: any file that mentions them has them.
-            if (variable.hasLinkOnceLinkage() || variable.hasWeakLinkage() || !is_touched(variable)) continue;
+            if (of_a_function || of_every_file || !is_touched(variable)) continue;
             if (name.empty())  // as @0: where and what type, for the report of a check that fails
                 return "it reaches a variable without a name that the compiler added: made by -fsanitize=undefined, "
                        "most "

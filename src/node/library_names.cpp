@@ -1,0 +1,42 @@
+#include "node/library_names.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <mutex>
+
+namespace {
+
+// Shipped code asks for every thread-local variable by a control object, as compilers with emulated thread-locals do. libstdc++ has two
+// of its own that inline code stores to, for what is to run once and for futures: these are real ones, so their control objects are
+// nothing but names.
+struct Control {
+    void* unused[4];
+};
+constinit Control once_callable{}, once_call{};
+
+// libgcc's, in its shared library, which is there for as long as a thread that may have to free its copies.
+using GetAddress = void* (*)(void*);
+constinit std::atomic<GetAddress> get_address_of_libgcc{nullptr};
+
+void* get_address(void* control) {
+    if (control == &once_callable) return &std::__once_callable;
+    if (control == &once_call) return &std::__once_call;
+    return get_address_of_libgcc.load(std::memory_order_relaxed)(control);
+}
+
+}  // namespace
+
+namespace rove {
+
+std::vector<code::HostSymbol> library_symbols() {
+    std::vector<code::HostSymbol> symbols{{"__emutls_v._ZSt15__once_callable", &once_callable},
+                                          {"__emutls_v._ZSt11__once_call", &once_call}};
+    if (void* found = dlsym(RTLD_DEFAULT, "__emutls_get_address"); found != nullptr) {
+        get_address_of_libgcc.store(reinterpret_cast<GetAddress>(found), std::memory_order_relaxed);
+        symbols.push_back({"__emutls_get_address", reinterpret_cast<void*>(&get_address)});
+    }
+    return symbols;
+}
+
+}  // namespace rove
