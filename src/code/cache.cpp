@@ -58,7 +58,10 @@ CodeCache::~CodeCache() {
     for (const auto& [digest, package] : state_->packages)
         if (!package->interface && !package->constructing) package->end();
     for (auto package = state_->interfaces.rbegin(); package != state_->interfaces.rend(); ++package) (*package)->end();
-    if (!left_in_place) return;
+    // Threads of the program have objects of a package's that end with them, by its code.
+    const bool awaited = std::ranges::any_of(
+        state_->packages, [](const auto& each) { return each.second->destructors.awaits_threads(); });
+    if (!left_in_place && !awaited) return;
     struct Left {
         std::shared_ptr<State> state;
         Left* before;

@@ -2,29 +2,86 @@
 
 #include <dlfcn.h>
 
+#include <new>
+
 #include "wire/image.hpp"
+
+extern "C" {
+// The C++ ABI's, which no header declares.
+int __cxa_thread_atexit(void (*function)(void*), void* object, void* dso_handle) noexcept;  // NOLINT
+[[gnu::visibility("hidden")]] extern void* __dso_handle;                                    // NOLINT
+}
 
 namespace rove::code {
 namespace {
 
+// Shipped code calls these as C's library: 0 is success.
 int register_destructor(void (*function)(void*), void* object, void* dso_handle) {
-    static_cast<Destructors*>(dso_handle)->add(function, object);
-    return 0;
+    return static_cast<Destructors*>(dso_handle)->add(function, object) ? 0 : -1;
+}
+int register_thread_destructor(void (*function)(void*), void* object, void* dso_handle) {
+    return static_cast<Destructors*>(dso_handle)->add_for_thread(function, object) ? 0 : -1;
 }
 
 }  // namespace
 
 void Destructors::run() {
+    std::unique_lock lock(mutex_);
     while (!entries_.empty()) {
         const Entry last = entries_.back();
         entries_.pop_back();
+        lock.unlock();
         last.function(last.object);
+        lock.lock();
     }
+}
+
+void Destructors::drop() {
+    const std::lock_guard lock(mutex_);
+    entries_.clear();
+}
+
+bool Destructors::empty() const {
+    const std::lock_guard lock(mutex_);
+    return entries_.empty();
+}
+
+bool Destructors::add(void (*function)(void*), void* object) {
+    try {
+        const std::lock_guard lock(mutex_);
+        entries_.push_back({function, object});
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+struct Destructors::OfThread {
+    Destructors& of;
+    Entry entry;
+};
+
+bool Destructors::add_for_thread(void (*function)(void*), void* object) {
+    auto* of_thread = new (std::nothrow) OfThread{*this, {function, object}};
+    if (of_thread == nullptr) return false;
+    of_threads_.fetch_add(1, std::memory_order_relaxed);
+    // As this library's own: it stays until the thread has ended, too.
+    if (__cxa_thread_atexit(&run_of_thread, of_thread, &__dso_handle) == 0) return true;
+    of_threads_.fetch_sub(1, std::memory_order_relaxed);
+    delete of_thread;
+    return false;
+}
+
+void Destructors::run_of_thread(void* of_thread) {
+    const std::unique_ptr<OfThread> last(static_cast<OfThread*>(of_thread));
+    last->entry.function(last->entry.object);
+    last->of.of_threads_.fetch_sub(1, std::memory_order_release);
 }
 
 Symbols::Symbols(const std::vector<HostSymbol>& host_symbols) {
     for (const HostSymbol& symbol : host_symbols) host_.emplace(symbol.name, symbol.address);
     host_.emplace("__cxa_atexit", reinterpret_cast<void*>(&register_destructor));
+    host_.emplace("__cxa_thread_atexit", reinterpret_cast<void*>(&register_thread_destructor));
 }
 
 Result<std::vector<void*>> Symbols::open_libraries(const std::vector<std::string>& sonames) {

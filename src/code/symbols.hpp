@@ -4,6 +4,7 @@
 // Threads: any; it has a lock of its own.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,20 +18,31 @@
 
 namespace rove::code {
 
-// Destructors of a package's statics, registered by its constructors. Its address is the package's wire::kDsoHandle.
+// What a package wants done at its end: destructors of its statics, registered by its constructors and functions. Its address is the
+// package's wire::kDsoHandle. Threads: any; functions register the statics that they make when they are first called.
 class Destructors {
 public:
     void run();  // last registered first, and those that they register; each once
-    void drop() { entries_.clear(); }
-    [[nodiscard]] bool empty() const { return entries_.empty(); }
-    void add(void (*function)(void*), void* object) { entries_.push_back({function, object}); }
+    void drop();
+    [[nodiscard]] bool empty() const;
+    // False: there is no memory.
+    [[nodiscard]] bool add(void (*function)(void*), void* object);
+    // The same at the end of the calling thread, whenever that is.
+    [[nodiscard]] bool add_for_thread(void (*function)(void*), void* object);
+    // Whether such a thread has not ended yet: the package's code, and this, must stay for it.
+    [[nodiscard]] bool awaits_threads() const { return of_threads_.load(std::memory_order_acquire) != 0; }
 
 private:
     struct Entry {
         void (*function)(void*);
         void* object;
     };
+    struct OfThread;
+    static void run_of_thread(void* of_thread);
+
+    mutable std::mutex mutex_;
     std::vector<Entry> entries_;
+    std::atomic<std::size_t> of_threads_{0};
 };
 
 // What one package links with.

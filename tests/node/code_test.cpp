@@ -235,6 +235,30 @@ TEST(Code, ThreadLocalsOfCppBeginAndEndWithEachThread) {
     }
 }
 
+// The thread that serves a node runs its functions, and may go on when the node has ended.
+TEST(Code, ThreadLocalsOfAThreadThatOutlivesItsNodeEndWithIt) {
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        const Package locals = Package::open(package("thread_locals.cpp"));
+        int ended = 0;
+        int* const count = &ended;
+        std::thread([&] {
+            NodeOptions options = client();
+            options.listen = "127.0.0.1:0";
+            Node server(options);
+            std::atomic<bool> done{false};
+            std::thread caller([&] {
+                Node node(client(forms));
+                const Peer peer = node.connect(server.address());
+                (void)peer.call(locals.entry("tells_of_its_end"), std::as_bytes(std::span(&count, 1))).get();
+                done = true;
+            });
+            while (!done) server.poll(std::chrono::milliseconds(1));
+            caller.join();
+        }).join();
+        EXPECT_EQ(ended, 1);
+    }
+}
+
 TEST(Code, FuturesAndWhatRunsOnceTravel) {
     for (const Forms forms : {Forms::image, Forms::bitcode, Forms::both}) {
         NodeProcess server;

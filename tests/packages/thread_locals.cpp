@@ -45,6 +45,18 @@ ROVE_ENTRY void in_new_threads(rove_here* here, const void*, size_t) {
     rove_reply(here, answers, sizeof answers);
 }
 
+// For a node of the caller's own process: when this thread ends, one is added where the payload says.
+ROVE_ENTRY void tells_of_its_end(rove_here* here, const void* payload, size_t) {
+    struct AtEnd {
+        int* count = nullptr;
+        std::string text{"a text that is too long for the small buffer"};
+        ~AtEnd() { *count += text.size() == 44 ? 1 : 100; }
+    };
+    thread_local AtEnd at_end;
+    at_end.count = *static_cast<int* const*>(payload);
+    rove_reply(here, nullptr, 0);
+}
+
 ROVE_ENTRY void in_this_thread(rove_here* here, const void*, size_t) {
     const int answer = of_this_thread(1);
     rove_reply(here, &answer, sizeof answer);
