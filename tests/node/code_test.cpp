@@ -1,5 +1,7 @@
 // How code gets to a node, stays there, changes its tier, and goes.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -256,6 +258,23 @@ TEST(Code, ThreadLocalsOfAThreadThatOutlivesItsNodeEndWithIt) {
             caller.join();
         }).join();
         EXPECT_EQ(ended, 1);
+    }
+}
+
+TEST(Code, WhatTheCpuCanDoIsAskedWhereTheFunctionRuns) {
+    int can = 0;
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    can = (__builtin_cpu_supports("sse2") != 0) + 2 * (__builtin_cpu_supports("avx2") != 0) +
+          4 * (__builtin_cpu_supports("x86-64-v3") != 0) + 8 * (__builtin_cpu_is("intel") != 0) +
+          16 * (__builtin_cpu_is("amd") != 0);
+#endif
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        NodeProcess server;
+        Node node(client(forms));
+        const Peer peer = node.connect(server.address());
+        const Package cpu = Package::open(package("cpu.c"));
+        EXPECT_EQ(as<int>(peer.call(cpu.entry("features")).get()), can);
     }
 }
 
