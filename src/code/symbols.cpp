@@ -9,6 +9,7 @@
 extern "C" {
 // The C++ ABI's, which no header declares.
 int __cxa_thread_atexit(void (*function)(void*), void* object, void* dso_handle) noexcept;  // NOLINT
+void __cxa_finalize(void* dso_handle) noexcept;                                             // NOLINT
 [[gnu::visibility("hidden")]] extern void* __dso_handle;                                    // NOLINT
 }
 
@@ -34,9 +35,13 @@ void Destructors::run() {
         last.function(last.object);
         lock.lock();
     }
+    lock.unlock();
+    drop();
 }
 
 void Destructors::drop() {
+    // What C's library was given in the package's name, for quick_exit and fork, it forgets.
+    __cxa_finalize(this);
     const std::lock_guard lock(mutex_);
     entries_.clear();
 }

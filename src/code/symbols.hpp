@@ -22,8 +22,8 @@ namespace rove::code {
 // package's wire::kDsoHandle. Threads: any; functions register the statics that they make when they are first called.
 class Destructors {
 public:
-    void run();  // last registered first, and those that they register; each once
-    void drop();
+    void run();   // last registered first, and those that they register; each once
+    void drop();  // without running any
     [[nodiscard]] bool empty() const;
     // False: there is no memory.
     [[nodiscard]] bool add(void (*function)(void*), void* object);

@@ -261,6 +261,51 @@ TEST(Code, ThreadLocalsOfAThreadThatOutlivesItsNodeEndWithIt) {
     }
 }
 
+// The last registered first, as a program's end does.
+TEST(Code, WhatIsRegisteredForTheExitIsCalledAtThePackagesEnd) {
+    for (const Forms forms : {Forms::image, Forms::bitcode, Forms::both}) {
+        const Package at_exit = Package::open(package("at_exit.c"));
+        char trail[16] = "";
+        char* const where = trail;
+        {
+            Node server({.listen = "127.0.0.1:0"});
+            Node node(client(forms));
+            const Peer peer = node.connect(server.address());
+            EXPECT_EQ(as<int>(peer.call(at_exit.entry("at_exit"), std::as_bytes(std::span(&where, 1))).get()), 0);
+            EXPECT_STREQ(trail, "");
+        }
+        EXPECT_STREQ(trail, "second first");
+    }
+}
+
+TEST(Code, WhatIsRegisteredForAQuickExitIsCalledThen) {
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        NodeProcess server;
+        Node node(client(forms));
+        const Peer peer = node.connect(server.address());
+        const Package at_exit = Package::open(package("at_exit.c"));
+        EXPECT_THROW((void)peer.call(at_exit.entry("ends_quickly")).get(), Error);
+        EXPECT_EQ(server.wait(), 9);
+    }
+}
+
+TEST(Code, WhatIsRegisteredForForksIsForgottenAtThePackagesEnd) {
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        const Package at_exit = Package::open(package("at_exit.c"));
+        {
+            Node server({.listen = "127.0.0.1:0"});
+            Node node(client(forms));
+            const Peer peer = node.connect(server.address());
+            EXPECT_EQ(as<int>(peer.call(at_exit.entry("at_fork")).get()), 1111);
+        }
+        const pid_t child = fork_or_throw();
+        if (child == 0) _exit(0);
+        int status = -1;
+        waitpid(child, &status, 0);
+        EXPECT_EQ(status, 0);
+    }
+}
+
 TEST(Code, WhatTheCpuCanDoIsAskedWhereTheFunctionRuns) {
     int can = 0;
 #ifdef __x86_64__

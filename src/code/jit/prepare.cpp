@@ -8,6 +8,7 @@
 
 #include "code/jit/anchors.hpp"
 #include "code/jit/emit.hpp"
+#include "code/jit/exit_handlers.hpp"
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/needs.hpp"
@@ -64,6 +65,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
             ErrorCode::invalid,
             "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
     leave_out_instrumentation(*module);
+    define_exit_handlers(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     generalise_cpu(*module);
     keep_unwindable(*module);

@@ -243,7 +243,8 @@ void reach_through_got(llvm::Module& module) {
 }
 
 bool must_stay(const llvm::Module& module) {
-    for (const char* name : {"__cxa_atexit", "atexit", "__cxa_thread_atexit", "on_exit", "__emutls_get_address"})
+    for (const char* name : {"__cxa_atexit", "__cxa_at_quick_exit", "__register_atfork", "__cxa_thread_atexit",
+                             "on_exit", "__emutls_get_address"})
         if (const llvm::Function* function = module.getFunction(name); function != nullptr && !function->use_empty())
             return true;
     const auto escaping = [](const llvm::GlobalObject& object, bool function) {
