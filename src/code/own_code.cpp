@@ -39,22 +39,37 @@ namespace {
 // what it uses is taken down after it.
 class Reading {
 public:
+    static Reading& begin() {
+        static constinit MadeOnce<Reading> reading;
+        return reading.get([] {
+            wait_at_exit();
+            return new Reading;
+        });
+    }
+
+private:
     Reading() {
+        awaited_ = this;
         try {
             thread_ = std::thread(&read);
         } catch (const std::exception&) {  // no thread to be had: the first function that is sent waits
         }
+    }
+    static void wait_at_exit() {
+        (void)std::atexit([] {
+            if (Reading* made = awaited_) made->wait();
+        });
     }
     // In the child of a fork the thread is not there, and another one may have its name: the child's own, whose end it would wait for.
     void wait() {
         if (made_by_ == process_generation() && thread_.joinable()) thread_.join();
     }
 
-private:
     static void read() {
         if (!Bundle::of_program().empty() || !has_own_bitcode()) return;
         const Result<jit::Engine*> engine = jit::engine();
         if (!engine) return;
+        wait_at_exit();  // once more: what LLVM's libraries have registered by now is called before what was registered earlier
         (void)(*engine)->extract(
             {.program = "this program", .bitcode = own_bitcode(), .only = std::string(jit::kNothing)});
         try {
@@ -62,21 +77,16 @@ private:
         } catch (const std::exception&) {
         }
     }
+    static constinit std::atomic<Reading*> awaited_;
     const std::uint32_t made_by_ = process_generation();
     std::thread thread_;
 };
+constinit std::atomic<Reading*> Reading::awaited_{nullptr};
 
 }  // namespace
 
 void expect_to_send() {
-    static constinit MadeOnce<Reading> reading;
-    static constinit std::atomic<Reading*> awaited{nullptr};
-    (void)reading.get([] {
-        auto* made = new Reading;
-        awaited = made;
-        (void)std::atexit([] { awaited.load()->wait(); });
-        return made;
-    });
+    (void)Reading::begin();
 }
 
 // The libraries of this process that define them, by their bare sonames, but for those that every node has.
