@@ -11,6 +11,7 @@
 #include "toolchain/files.hpp"
 #include "toolchain/header.hpp"
 #include "toolchain/image.hpp"
+#include "toolchain/replaced.hpp"
 
 namespace rove::toolchain {
 namespace {
@@ -106,6 +107,7 @@ Status build(const BuildOptions& options) {
     manifest.dependencies = options.dependencies;
     std::vector<std::vector<std::string>> needs;
     std::vector<Built> all;
+    std::set<std::string> replaced;
     for (const std::string& triple : targets) {
         ROVE_TRY(Built built, build_target(options, sources, triple, folder.path()));
         if (!all.empty() && (built.prepared.entries != all.front().prepared.entries ||
@@ -116,8 +118,10 @@ Status build(const BuildOptions& options) {
         needs.resize(built.prepared.needs.size());
         for (std::size_t row = 0; row < needs.size(); ++row) add_names(needs[row], built.prepared.needs[row]);
         manifest.pinned = manifest.pinned || built.prepared.pinned;
+        replaced.insert(built.prepared.replaced.begin(), built.prepared.replaced.end());
         all.push_back(std::move(built));
     }
+    warn_of_replaced(options.warn, replaced, "this package");
     manifest.entries = all.front().prepared.entries;
     manifest.exports = all.front().prepared.exports;
     if (manifest.exports.empty() && options.interface)

@@ -14,6 +14,7 @@
 #include "toolchain/image.hpp"
 #include "toolchain/libraries.hpp"
 #include "toolchain/process.hpp"
+#include "toolchain/replaced.hpp"
 
 namespace rove::toolchain {
 namespace {
@@ -120,7 +121,7 @@ Result<std::vector<Packed>> pack_all(const Packer& packer, const std::vector<cod
 std::string left_at_home(const PackageStore& package, const Libraries& libraries) {
     std::string names;
     for (const std::string& name : package.manifest().imports)
-        if (libraries.program_has(name)) names += (names.empty() ? "'" : ", '") + name + "'";
+        if (libraries.only_program_has(name)) names += (names.empty() ? "'" : ", '") + name + "'";
     return names;
 }
 
@@ -141,9 +142,11 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     ROVE_TRY(const std::vector<Packed> packed, pack_all(Packer(*engine, libraries, options.dependencies), all));
     BundleReport report;
     std::vector<Bundle::Entry> entries;
+    std::set<std::string> replaced;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::size_t functions = all[i].keys.size();
         if (all[i].obstacle.empty()) {
+            replaced.insert(all[i].replaced.begin(), all[i].replaced.end());
             report.functions += functions;
             if (packed[i].from_cache) report.from_cache += functions;
             ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(packed[i].package));
@@ -162,6 +165,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
         for (const std::string& key : all[i].keys)
             entries.push_back({.key = key, .package = packed[i].package, .why_not = all[i].obstacle});
     }
+    warn_of_replaced(options.warn, replaced, "this program");
     ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
     const std::filesystem::path section = folder.path() / "bundle";
     ROVE_CHECK(write_file(section, Bundle::encode(entries)));

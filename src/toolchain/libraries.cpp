@@ -86,6 +86,10 @@ std::vector<std::string> Libraries::sonames() const {
     return sonames;
 }
 
+bool Libraries::only_program_has(const std::string& name) const {
+    return own_.contains(name) && dlsym(RTLD_DEFAULT, name.c_str()) == nullptr;
+}
+
 std::string Libraries::with(const std::string& name) const {
     if (dlsym(RTLD_DEFAULT, name.c_str()) != nullptr) return {};
     for (const auto& [soname, names] : names_)

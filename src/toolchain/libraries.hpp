@@ -20,8 +20,8 @@ public:
     // The bare soname of the one that defines a name; empty: none does, or every node has it.
     [[nodiscard]] std::string with(const std::string& name) const;
     [[nodiscard]] std::vector<std::string> sonames() const;
-    // Whether the program's own file defines it.
-    [[nodiscard]] bool program_has(const std::string& name) const { return own_.contains(name); }
+    // Whether the program's own file defines it, and not every node has one, too.
+    [[nodiscard]] bool only_program_has(const std::string& name) const;
 
 private:
     std::map<std::string, std::unordered_set<std::string>> names_;  // by soname

@@ -197,6 +197,35 @@ TEST(Forms, FunctionsWithThreadLocalsAndFuturesOfTheirOwnTravel) {
     }
 }
 
+#ifdef ROVE_HAS_OWN_NEW
+TEST(Forms, FunctionsOfAProgramWithItsOwnOperatorNewUseTheNodes) {
+    for (const std::string program : {"api_own_new", "api_own_new_bitcode"}) {
+        for (const std::string forms : {"both", "bitcode"}) {
+            const NodeProcess node({"--forms", forms});
+            for (int client = 0; client < 2; ++client) {
+                const std::string cache = (scratch() / (program + forms + std::to_string(client))).string();
+                const Ran ran = run({"env", "ROVE_CACHE=" + cache, built(program), node.address()});
+                EXPECT_EQ(ran.status, 0) << program << " as " << forms << ": " << ran.out << ran.err;
+                EXPECT_EQ(ran.out, "1 and so on to 3 and so on to 6 and so on to the end, as here\n") << ran.err;
+            }
+            EXPECT_EQ(run({rove(), "functions", node.address()}).status, 0) << "the node lives";
+        }
+    }
+}
+
+TEST(Forms, BundleSaysOnceThatTheNodesOperatorNewIsUsed) {
+    const std::string copy = (scratch() / "own_new").string();
+    std::filesystem::copy_file(built("api_own_new_bitcode"), copy);
+    const Ran ran = run({rove(), "bundle", copy});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    const std::string said = " replaced in this program: what travels uses the node's";
+    const std::size_t at = ran.err.find(said);
+    ASSERT_NE(at, std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find("operator new(unsigned long)"), std::string::npos) << ran.err;
+    EXPECT_EQ(ran.err.find(said, at + 1), std::string::npos) << ran.err;
+}
+#endif
+
 TEST(Forms, VariablesThatASanitizerAddsAreNamedByTheirReason) {
     const NodeProcess node;
     const Ran ran = run({built("api_undefined"), node.address()});

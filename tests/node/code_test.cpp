@@ -323,6 +323,18 @@ TEST(Code, WhatTheCpuCanDoIsAskedWhereTheFunctionRuns) {
     }
 }
 
+// The text's length, and no call of the package's own functions.
+TEST(Code, APackageWithItsOwnOperatorNewUsesTheNodes) {
+    for (const Forms forms : {Forms::image, Forms::bitcode, Forms::both}) {
+        NodeProcess server;
+        Node node(client(forms));
+        const Peer peer = node.connect(server.address());
+        const Package own_new = Package::open(package("own_new.cpp"));
+        for (int i = 0; i < 3; ++i)
+            EXPECT_EQ((as<std::array<int, 2>>(peer.call(own_new.entry("strings")).get())), (std::array{116, 0}));
+    }
+}
+
 TEST(Code, FuturesAndWhatRunsOnceTravel) {
     for (const Forms forms : {Forms::image, Forms::bitcode, Forms::both}) {
         NodeProcess server;

@@ -217,6 +217,26 @@ TEST_F(ToolchainTest, CodeWhoseConstantsStaticsMayPointToIsPinned) {
     }
 }
 
+TEST_F(ToolchainTest, AReplacedOperatorNewStaysWithAWarning) {
+    const auto package = build_of(
+        "own.cpp",
+        "#include <cstdlib>\n#include <new>\nstatic int calls = 0;\n"
+        "void* operator new(std::size_t size) { ++calls; return std::malloc(size); }\n"
+        "void operator delete(void* block, std::size_t) noexcept { ++calls; std::free(block); }\n"
+        "struct Own { void* operator new(std::size_t size) { ++calls; return std::malloc(size); } int n = 0; };\n" +
+            entry("run",
+                  "int* volatile p = new int(3); delete p; Own* volatile own = new Own; std::free(own); "
+                  "rove_reply(here, &calls, sizeof calls);"));
+    ASSERT_TRUE(package) << package.error().what();
+    ASSERT_EQ(warnings_.size(), 1U) << "over both targets";
+    EXPECT_EQ(warnings_.front(),
+              "operator delete(void*, unsigned long), operator new(unsigned long) are replaced in this package: what "
+              "travels uses the node's");
+    const auto& imports = (*package)->manifest().imports;
+    for (const char* name : {"_Znwm", "_ZdlPvm"})
+        EXPECT_NE(std::find(imports.begin(), imports.end(), name), imports.end()) << name;
+}
+
 TEST_F(ToolchainTest, AFolderIsOnePackage) {
     write("pair/b.c", "int shared_count;\nint twice(int x) { shared_count++; return 2 * x; }\n");
     write("pair/a.c", "#include <rove/rove.h>\nint twice(int); extern int shared_count;\n" +

@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "base/made_once.hpp"
+#include "code/jit/allocation.hpp"
 #include "code/jit/emit.hpp"
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
@@ -155,6 +156,9 @@ public:
         return twin != twins_.end() ? llvm::dyn_cast<llvm::Function>(twin->second) : nullptr;
     }
 
+    // What it has left where it was.
+    [[nodiscard]] std::vector<std::string>& replaced() { return replaced_; }
+
 private:
     // What is met for the first time: its twin, empty still.
     llvm::Value* materialize(llvm::Value* value) override {
@@ -190,6 +194,10 @@ private:
             if (!source.hasLocalLinkage()) other->setName(name + ".other");
         }
         const bool defined = !source.isDeclaration();
+        if (defined && is_allocation(name)) {
+            replaced_.push_back(llvm::demangle(name.str()));
+            return declare_allocation(source, into_);
+        }
         const auto linkage = source.getLinkage();
         const unsigned space = source.getAddressSpace();
         if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(&source)) {
@@ -269,6 +277,7 @@ private:
     std::unordered_map<const llvm::GlobalValue*, llvm::GlobalValue*> twins_;
     std::deque<llvm::Function*> bodies_;           // to be copied
     std::deque<const llvm::GlobalValue*> values_;  // variables and aliases to be given their values
+    std::vector<std::string> replaced_;
     std::optional<Error> failed_;
 };
 
@@ -378,6 +387,7 @@ private:
         if (extracted.name.size() > kNameShownMax) extracted.name.resize(kNameShownMax);
         extracted.obstacle = obstacle(taken);
         result.statics = copy.statics();
+        extracted.replaced = std::move(copy.replaced());
         prepare_bodies(taken);
         for (std::size_t i = 0; i < keys.size(); ++i)
             make_entry(*bodies[i], extracted.entries.emplace_back(

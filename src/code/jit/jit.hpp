@@ -67,6 +67,8 @@ struct Extracted {
     std::string obstacle;              // why it cannot travel; empty: it can
     ByteBuffer bitcode;                // not optimised yet: for prepare()
     std::vector<std::string> entries;  // theirs, in their order, and those of functions that they send
+    std::vector<std::string>
+        replaced;  // functions that allocate memory, of which the program has its own: these stay there
 };
 
 struct Prepared {
@@ -77,9 +79,10 @@ struct Prepared {
     std::vector<std::string> imports;
     // Those that the package as a whole cannot do without, then those of each entry.
     std::vector<std::vector<std::string>> needs;
-    std::size_t statics = 0;     // how many rove.static.n
-    bool pinned = false;         // see wire::Manifest::pinned
-    std::string image_obstacle;  // why no image can be made (an ifunc, …); empty: none
+    std::vector<std::string> replaced;  // as above
+    std::size_t statics = 0;            // how many rove.static.n
+    bool pinned = false;                // see wire::Manifest::pinned
+    std::string image_obstacle;         // why no image can be made (an ifunc, …); empty: none
 };
 
 class Engine {

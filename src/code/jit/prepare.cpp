@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "code/jit/allocation.hpp"
 #include "code/jit/anchors.hpp"
 #include "code/jit/emit.hpp"
 #include "code/jit/exit_handlers.hpp"
@@ -64,6 +65,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
         return fail(
             ErrorCode::invalid,
             "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
+    prepared.replaced = leave_out_allocation(*module);
     leave_out_instrumentation(*module);
     define_exit_handlers(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);

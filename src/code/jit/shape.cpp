@@ -180,9 +180,8 @@ std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std
 
 void generalise_cpu(llvm::Module& module) {
     // What every CPU of the architecture has, so that naming it pins nothing.
-    static constexpr llvm::StringLiteral common[] = {"cmov", "cx8",   "fxsr",     "mmx",  "sse",
-                                                     "sse2", "x87",   "fp-armv8", "neon", "outline-atomics",
-                                                     "v8a",  "perfmon"};
+    static constexpr llvm::StringLiteral common[] = {
+        "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87", "fp-armv8", "neon", "outline-atomics", "v8a", "perfmon"};
     for (llvm::Function& function : module) {
         function.removeFnAttr("target-cpu");
         function.removeFnAttr("tune-cpu");
