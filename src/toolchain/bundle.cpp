@@ -19,8 +19,14 @@
 namespace rove::toolchain {
 namespace {
 
+// A tool is missing, which is no function's fault.
+bool is_not_installed(const Error& error) {
+    return error.message().find("is not installed") != std::string::npos;
+}
+
 struct Packed {
-    ByteBuffer package;  // empty: it cannot travel
+    ByteBuffer package;   // empty: it cannot travel …
+    std::string why_not;  // … because
     bool from_cache = false;
 };
 
@@ -35,13 +41,16 @@ public:
 
     [[nodiscard]] Result<Packed> pack(const code::jit::Extracted& extracted,
                                       const std::filesystem::path& folder) const {
-        if (!extracted.obstacle.empty()) return Packed{};
+        if (!extracted.obstacle.empty()) return Packed{.why_not = extracted.obstacle};
         const Digest made_of = PackageCache::key_of({"both", ROVE_BUILD, linked_with_, as_text(extracted.bitcode)});
-        if (ByteBuffer kept = cache_.find(made_of); !kept.empty()) return Packed{std::move(kept), true};
+        if (ByteBuffer kept = cache_.find(made_of); !kept.empty())
+            return Packed{.package = std::move(kept), .from_cache = true};
         Result<ByteBuffer> made = make(extracted, folder);
+        if (!made && made.error().code() == ErrorCode::unsupported && !is_not_installed(made.error()))
+            return Packed{.why_not = made.error().message()};
         if (!made) return prefixed(made.error(), extracted.name);
         cache_.keep(made_of, *made);
-        return Packed{std::move(*made), false};
+        return Packed{.package = std::move(*made)};
     }
 
 private:
@@ -59,8 +68,7 @@ private:
         if (prepared.image_obstacle.empty()) {
             Result<wire::Image> image =
                 link_image({prepared.object, folder, manifest.entries, manifest.exports, manifest.imports});
-            if (!image && image.error().message().find("is not installed") != std::string::npos)
-                return tl::unexpected<Error>(image.error());
+            if (!image && is_not_installed(image.error())) return tl::unexpected<Error>(image.error());
             if (image)
                 manifest.slices.push_back(
                     make_slice(triple, wire::Form::image, wire::encode(*image), stored.emplace_back()));
@@ -145,7 +153,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     std::set<std::string> replaced;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::size_t functions = all[i].keys.size();
-        if (all[i].obstacle.empty()) {
+        if (packed[i].why_not.empty()) {
             replaced.insert(all[i].replaced.begin(), all[i].replaced.end());
             report.functions += functions;
             if (packed[i].from_cache) report.from_cache += functions;
@@ -160,10 +168,10 @@ Result<BundleReport> bundle(const BundleOptions& options) {
                                 all[i].name, lacking, program));
         } else {
             report.stay += functions;
-            if (options.warn) options.warn(fmt::format("{} cannot be sent: {}", all[i].name, all[i].obstacle));
+            if (options.warn) options.warn(fmt::format("{} cannot be sent: {}", all[i].name, packed[i].why_not));
         }
         for (const std::string& key : all[i].keys)
-            entries.push_back({.key = key, .package = packed[i].package, .why_not = all[i].obstacle});
+            entries.push_back({.key = key, .package = packed[i].package, .why_not = packed[i].why_not});
     }
     warn_of_replaced(options.warn, replaced, "this program");
     ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());

@@ -162,6 +162,7 @@ TEST(Forms, WhatCannotTravelSaysWhy) {
     EXPECT_NE(ran.out.find("it reaches the variable counter"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("thread-local variable"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("it reaches the variable flag"), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find("kAligned is aligned to 8192 bytes"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("without state 4"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("own statics 1 2 3"), std::string::npos) << ran.out;
 }

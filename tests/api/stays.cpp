@@ -25,6 +25,11 @@ static Flag flag;
 bool flag_is_set() {
     return flag.is_set();
 }
+alignas(8192) constexpr int kAligned[] = {1, 2, 3};
+int aligned() {
+    const volatile int* const values = kAligned;
+    return values[1];
+}
 struct Nothing {
     [[nodiscard]] int four() const { return 4; }
 };
@@ -53,6 +58,7 @@ int main(int, char** arguments) {
     try_it(peer, rove::fn<count_in_thread>);
     flag.set();
     try_it(peer, rove::fn<flag_is_set>);
+    try_it(peer, rove::fn<aligned>);
     std::printf("without state %d\n", peer.sync(rove::fn<four>));
     std::printf("own statics");
     for (int i = 0; i < 3; ++i) std::printf(" %d", peer.sync(rove::fn<count_there>));

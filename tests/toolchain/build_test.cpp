@@ -123,6 +123,43 @@ TEST_F(ToolchainTest, UnwindTablesAreWholeRecordsWhateverLiesBeforeThem) {
     }
 }
 
+// What a linker and a loader of whole programs provide.
+TEST_F(ToolchainTest, WhatCouldNotRunThereIsRefused) {
+    const auto why = [this](std::string_view before, std::string_view body) {
+        BuildOptions options;
+        options.source =
+            write("refused.c", "#include <rove/rove.h>\n" + std::string(before) + "\n" + entry("go", body));
+        options.output = folder() / "refused.rove";
+        options.targets = {std::string(kX86)};
+        const Status built = toolchain::build(options);
+        return built ? std::string() : built.error().message();
+    };
+    EXPECT_NE(why("static int wide __attribute__((aligned(8192))) = 1;", "rove_reply(here, &wide, sizeof wide);")
+                  .find("wide is aligned to 8192 bytes"),
+              std::string::npos);
+    EXPECT_NE(why("static const int wide[3] __attribute__((aligned(8192))) = {1, 2, 3};",
+                  "rove_reply(here, &wide[size], sizeof(int));")
+                  .find("wide is aligned to 8192 bytes"),
+              std::string::npos);
+    EXPECT_EQ(why("static int wide __attribute__((aligned(4096))) = 1;", "rove_reply(here, &wide, sizeof wide);"), "");
+    EXPECT_NE(why("__attribute__((target_clones(\"avx2\", \"default\"))) static int twice(int x) { return 2 * x; }",
+                  "int two = twice((int)size); rove_reply(here, &two, sizeof two);")
+                  .find("twice is chosen by the CPU"),
+              std::string::npos);
+    EXPECT_NE(why("__attribute__((section(\"mine\"), used)) static int one = 1; extern int __start_mine;",
+                  "rove_reply(here, &__start_mine, sizeof(int));")
+                  .find("__start_mine is the bound of a section"),
+              std::string::npos);
+    EXPECT_NE(why("static int kept __attribute__((used)) = 5;",
+                  "int x; __asm__(\"movl kept(%%rip), %0\" : \"=r\"(x)); rove_reply(here, &x, sizeof x);")
+                  .find("assembly names kept"),
+              std::string::npos);
+    EXPECT_EQ(why("void *memcpy(void *to, const void *from, size_t n) { for (; n--;) ((char *)to)[n] = ((const char "
+                  "*)from)[n]; return to; } struct big { char b[300]; }; struct big a; volatile struct big b;",
+                  "memcpy(&a, payload, size); a = *(struct big *)&b; rove_reply(here, &a, sizeof a);"),
+              "");
+}
+
 // The linker defines some names itself. Bound to those, a constructor would give the node a wild pointer.
 TEST_F(ToolchainTest, TheHandleOfDestructorsIsBoundByTheNode) {
     const auto package =

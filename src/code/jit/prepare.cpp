@@ -14,6 +14,7 @@
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/needs.hpp"
 #include "code/jit/read_module.hpp"
+#include "code/jit/runnable.hpp"
 #include "code/jit/shape.hpp"
 #include "code/jit/thread_locals.hpp"
 
@@ -65,7 +66,9 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
         return fail(
             ErrorCode::invalid,
             "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
+    ROVE_CHECK(check_runnable(*module));
     prepared.replaced = leave_out_allocation(*module);
+    const std::set<std::string> defined = defined_names(*module);
     leave_out_instrumentation(*module);
     define_exit_handlers(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
@@ -97,6 +100,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     ROVE_TRY(prepared.object, write_object(*module, *machine));  // last: code generation changes the module
     if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
     ROVE_TRY(prepared.imports, undefined_names(prepared.object));
+    ROVE_CHECK(check_imports(prepared.imports, defined));
     // What the code generator calls by itself, whoever is the reason.
     for (const std::string& name : prepared.imports)
         if (std::find(declared.begin(), declared.end(), name) == declared.end()) prepared.needs.front().push_back(name);
