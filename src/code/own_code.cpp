@@ -47,13 +47,24 @@ public:
         });
     }
 
+    // Waits until what is taken down at exit() waits for it, if it has begun.
+    static void wait_until_open() {
+        Reading* const made = awaited_;
+        if (made != nullptr && made->made_by_ == process_generation()) made->is_open_.wait(false);
+    }
+
 private:
     Reading() {
         awaited_ = this;
         try {
-            thread_ = std::thread(&read);
+            thread_ = std::thread([this] { read(); });
         } catch (const std::exception&) {  // no thread to be had: the first function that is sent waits
+            open();
         }
+    }
+    void open() noexcept {
+        is_open_ = true;
+        is_open_.notify_all();
     }
     static void wait_at_exit() {
         (void)std::atexit([] {
@@ -65,20 +76,31 @@ private:
         if (made_by_ == process_generation() && thread_.joinable()) thread_.join();
     }
 
-    static void read() {
-        if (!Bundle::of_program().empty() || !has_own_bitcode()) return;
-        const Result<jit::Engine*> engine = jit::engine();
-        if (!engine) return;
-        wait_at_exit();  // once more: what LLVM's libraries have registered by now is called before what was registered earlier
-        (void)(*engine)->extract(
+    void read() {
+        jit::Engine* const engine = opened();
+        if (engine == nullptr) return;
+        (void)engine->extract(
             {.program = "this program", .bitcode = own_bitcode(), .only = std::string(jit::kNothing)});
         try {
-            (*engine)->warm_up();
+            engine->warm_up();
         } catch (const std::exception&) {
         }
     }
+    // Null: it is not needed, or not there.
+    jit::Engine* opened() {
+        const struct Opens {
+            Reading& reading;
+            ~Opens() { reading.open(); }
+        } whatever_comes{*this};
+        if (!Bundle::of_program().empty() || !has_own_bitcode()) return nullptr;
+        const Result<jit::Engine*> engine = jit::engine();
+        if (!engine) return nullptr;
+        wait_at_exit();  // once more: what LLVM's libraries have registered by now is called before what was registered earlier
+        return *engine;
+    }
     static constinit std::atomic<Reading*> awaited_;
     const std::uint32_t made_by_ = process_generation();
+    std::atomic<bool> is_open_{false};
     std::thread thread_;
 };
 constinit std::atomic<Reading*> Reading::awaited_{nullptr};
@@ -87,6 +109,10 @@ constinit std::atomic<Reading*> Reading::awaited_{nullptr};
 
 void expect_to_send() {
     (void)Reading::begin();
+}
+
+void wait_until_open() {
+    Reading::wait_until_open();
 }
 
 // The libraries of this process that define them, by their bare sonames, but for those that every node has.

@@ -1,4 +1,5 @@
 // How a node ends, and what it says of functions that may never do so.
+#include "code/own_code.hpp"
 #include "node/control/control.hpp"
 #include "node/core.hpp"
 #include "node/log.hpp"
@@ -154,6 +155,7 @@ void NodeCore::shut_down() {
     for (std::thread& each : ended) each.join();
     if (control_) control_->stop();
     if (cache_) cache_->stop();  // without the lock: its workers answer loads
+    code::wait_until_open();     // the process may end next
     Hold hold(*this);
     for (const auto& peer : peers_) peer->forget_meeting(dropped_);
     tell_waiting();  // who waits for room finds that there is no link any more
