@@ -1,0 +1,5 @@
+/* { dg-do compile } */
+/* Not run at all. */
+int main(void) {
+    return 1;
+}

@@ -1,0 +1,5 @@
+/* { dg-do run } */
+/* Fails everywhere: does not count. */
+int main(void) {
+    return 1;
+}
