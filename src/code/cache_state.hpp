@@ -65,7 +65,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Result<std::unordered_map<std::string, void*>> names_in_image(const PackageCode& package) const;
     [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
     // Which of a package's imports are nowhere on this node, by index.
-    using Missing = std::vector<std::size_t>;
+    using Missing = std::vector<std::uint32_t>;
     // What an image has been linked to, and what it was not.
     struct LinkedImage {
         std::unique_ptr<LoadedImage> image;
@@ -76,10 +76,12 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Status check_missing(PackageCode& package, const Missing& missing) const;
     // What a package's new code needs of memory beside itself. It is made before constructors run, because nothing may fail after them.
     struct NewCode {
-        NewCode(const PackageCode& package, const Missing& missing);
+        NewCode(const PackageCode& package, Missing lacking)
+            : entries(package.functions.size()), missing(std::move(lacking)) {}
+        // Nothing, where the entry cannot do without what is missing.
         void add(const PackageCode& package, std::size_t function, void* address);
-        std::vector<EntryPoint> entries;   // of each of the package's functions; null: it has none, or lacks a name
-        std::vector<std::string> lacking;  // as PackageCode::lacking
+        std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has none, or lacks a name
+        Missing missing;
         std::map<EntryPoint, Function*> by_address;
         std::vector<PackageCode::StaticPlace> statics;
         NameMap<void*> exported;

@@ -70,7 +70,7 @@ Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCo
                      const auto known = std::find(manifest.imports.begin(), manifest.imports.end(), name);
                      const auto import = static_cast<std::size_t>(known - manifest.imports.begin());
                      const bool may = known != manifest.imports.end() && !manifest.whole_needs(import);
-                     if (may) missing.push_back(import);
+                     if (may) missing.push_back(static_cast<std::uint32_t>(import));
                      lacks_names = lacks_names || !may;
                      return may;
                  },
@@ -146,7 +146,7 @@ void CodeCache::State::take_module(PackageCode& package, std::unique_ptr<jit::Co
     package.compile = PackageCode::Compile::done;
     package.module = std::move(module);
     package.reserved = {};
-    package.lacking = std::move(with.lacking);
+    package.missing = std::move(with.missing);
     for (std::size_t i = 0; i < with.entries.size(); ++i) package.functions[i]->compiled = with.entries[i];
     by_address.merge(with.by_address);
     ++loads;

@@ -204,7 +204,7 @@ void CodeCache::State::evict(const std::vector<PackageCode*>& victims) {
             package->image.reset();
             package->former_modules.clear();
             package->former_images.clear();
-            package->lacking.clear();
+            package->missing.clear();
             package->exported.clear();
             package->compile = PackageCode::Compile::none;
             package->store->drop_slices();

@@ -20,6 +20,15 @@ std::size_t new_statics(const PackageCode& package, const wire::Image& image) {
     return image.data_bytes + static_cast<std::size_t>(places) * sizeof(PackageCode::StaticPlace);
 }
 
+// Those that are needed, in quotes.
+template <typename Needs>
+std::string quoted(const wire::Manifest& manifest, const std::vector<std::uint32_t>& missing, const Needs& needs) {
+    std::string names;
+    for (const std::uint32_t import : missing)
+        if (needs(import)) names += (names.empty() ? "'" : ", '") + manifest.imports[import] + "'";
+    return names;
+}
+
 std::vector<PackageCode::StaticPlace> places_of_statics(const wire::Image& image) {
     std::vector<PackageCode::StaticPlace> places;
     places.reserve(static_cast<std::size_t>(std::count_if(image.symbols.begin(), image.symbols.end(), is_static)));
@@ -161,9 +170,11 @@ std::string CodeCache::State::why_no_symbol(const std::string& names, const std:
 
 // Of one whose package is loaded.
 Error CodeCache::State::why_no_entry(const Function& function) const {
-    const std::vector<std::string>& lacking = function.package->lacking;
-    if (function.entry < lacking.size() && !lacking[function.entry].empty())
-        return Error(ErrorCode::failed, why_no_symbol(lacking[function.entry], function.name));
+    const wire::Manifest& manifest = function.package->store->manifest();
+    const std::string names = quoted(manifest, function.package->missing, [&](std::uint32_t import) {
+        return manifest.entry_needs(function.entry, import);
+    });
+    if (!names.empty()) return Error(ErrorCode::failed, why_no_symbol(names, function.name));
     return Error(ErrorCode::failed,
                  fmt::format("{} on {}: its package defines no such entry", function.name, options.node));
 }
@@ -197,36 +208,14 @@ std::vector<void*> CodeCache::State::find_imports(const PackageCode& package, co
     return addresses;
 }
 
-namespace {
-
-// Those that are needed, in quotes.
-template <typename Needs>
-std::string quoted(const wire::Manifest& manifest, const std::vector<std::size_t>& missing, const Needs& needs) {
-    std::string names;
-    for (const std::size_t import : missing)
-        if (needs(import)) names += (names.empty() ? "'" : ", '") + manifest.imports[import] + "'";
-    return names;
-}
-
-}  // namespace
-
 Status CodeCache::State::check_missing(PackageCode& package, const Missing& missing) const {
     const wire::Manifest& manifest = package.store->manifest();
     const std::string names =
-        quoted(manifest, missing, [&](std::size_t import) { return manifest.whole_needs(import); });
+        quoted(manifest, missing, [&](std::uint32_t import) { return manifest.whole_needs(import); });
     package.lacks_names = !names.empty();
     if (names.empty()) return {};
     return fail(ErrorCode::failed, "{}",
                 why_no_symbol(names, package.functions.size() == 1 ? package.functions.front()->name : manifest.name));
-}
-
-CodeCache::State::NewCode::NewCode(const PackageCode& package, const Missing& missing)
-    : entries(package.functions.size()) {
-    if (missing.empty()) return;
-    const wire::Manifest& manifest = package.store->manifest();
-    for (std::size_t entry = 0; entry < entries.size(); ++entry)
-        lacking.push_back(
-            quoted(manifest, missing, [&](std::size_t import) { return manifest.entry_needs(entry, import); }));
 }
 
 bool CodeCache::State::is_quick(const PackageCode& package, std::size_t slice) const {
@@ -267,7 +256,9 @@ Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t s
 }
 
 void CodeCache::State::NewCode::add(const PackageCode& package, std::size_t function, void* address) {
-    if (!lacking.empty() && !lacking[function].empty()) return;
+    const wire::Manifest& manifest = package.store->manifest();
+    const auto needs = [&](std::uint32_t import) { return manifest.entry_needs(function, import); };
+    if (std::any_of(missing.begin(), missing.end(), needs)) return;
     entries[function] = reinterpret_cast<EntryPoint>(address);
     by_address.emplace(entries[function], package.functions[function].get());
 }
@@ -298,7 +289,7 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
         keepers.push_back(&package);
     }
     package.reserved = {};
-    package.lacking = std::move(with.lacking);
+    package.missing = std::move(with.missing);
     for (std::size_t i = 0; i < with.entries.size(); ++i) package.functions[i]->image = with.entries[i];
     package.exported = std::move(with.exported);
     by_address.merge(with.by_address);
@@ -439,7 +430,7 @@ void CodeCache::State::try_again() {
             package->error.reset();
             package->compile = PackageCode::Compile::none;
         }
-        package->links_again = !package->lacking.empty();
+        package->links_again = !package->missing.empty();
     }
 }
 
@@ -451,7 +442,7 @@ bool CodeCache::State::link_again(PackageCode& package) {
     package.former_modules.reserve(package.former_modules.size() + 1);
     if (package.image) package.former_images.push_back(std::move(package.image));
     if (package.module) package.former_modules.push_back(std::move(package.module));
-    package.lacking.clear();
+    package.missing.clear();
     package.compile = PackageCode::Compile::none;
     for (const auto& function : package.functions) {
         function->image = function->compiled = nullptr;

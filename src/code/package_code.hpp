@@ -137,10 +137,8 @@ public:
     std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: by nobody
     std::optional<Error> error;                  // why it cannot run here
     bool lacks_names = false;                    // that is for names or libraries: an interface may bring them
-    // Of code that is loaded, for each entry: what it cannot do without and this node has not, in quotes; empty: it runs. Without one for any
-    // entry: all run.
-    std::vector<std::string> lacking;
-    bool links_again = false;  // there are more names since
+    std::vector<std::uint32_t> missing;          // of code that is loaded: which imports are nowhere on this node
+    bool links_again = false;                    // there are more names since
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
     // then; who evicts clears the targets first and reads the count then; both in one total order (seq_cst), so one of them

@@ -1,4 +1,6 @@
 // What code may take of a node, whoever sends it: the budgets, who goes first, and what is never taken for something else.
+#include <malloc.h>
+
 #include <set>
 
 #include "cache_fixture.hpp"
@@ -51,6 +53,43 @@ protected:
     std::shared_ptr<PackageStore> counter_;
     std::uint16_t abi_ = 0;
 };
+
+// 64 KiB of a peer's manifest can say that each of a thousand entries needs names that this node lacks: what that takes is no thousand times
+// the names.
+TEST_F(BudgetTest, WhatEntriesLackIsKeptOnce) {
+    constexpr std::uint32_t kEntries = 1000, kImports = 40;
+    const ByteBuffer small = counter_->raw_slice(*counter_->slice_index(host_triple(), Form::image)).value();
+    wire::Image image = wire::decode_image(small, counter_->manifest().imports.size()).value();
+    wire::Manifest manifest;
+    manifest.name = "lacks";
+    manifest.abi = abi_;
+    const wire::Symbol entry = *std::ranges::find(image.symbols, wire::Symbol::Kind::entry, &wire::Symbol::kind);
+    std::erase_if(image.symbols, [](const wire::Symbol& each) { return each.kind == wire::Symbol::Kind::entry; });
+    for (std::uint32_t i = 0; i < kEntries; ++i) {
+        manifest.entries.push_back("go" + std::to_string(i));
+        image.symbols.push_back({entry.kind, entry.segment, i, entry.offset});
+    }
+    image.block.resize((image.block.size() + 7) / 8 * 8);
+    for (std::uint32_t i = 0; i < kImports; ++i) {
+        manifest.imports.push_back(std::string(600, 'x') + std::to_string(i));
+        image.relocations.push_back({wire::Segment::block, wire::Relocation::Kind::import,
+                                     static_cast<std::uint32_t>(image.block.size()), i, 0});
+        image.block.resize(image.block.size() + 8);
+    }
+    manifest.needs.assign((1 + kEntries) * manifest.needs_row_bytes(), std::byte{0xFF});
+    std::fill_n(manifest.needs.begin(), manifest.needs_row_bytes(), std::byte{0});
+    ByteBuffer stored;
+    manifest.slices = {make_slice(std::string(host_triple()), Form::image, wire::encode(image), stored, true)};
+    const auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
+    ASSERT_TRUE(package->add_slice(0, stored));
+    CodeCache cache(options(Tiers::image));
+    ASSERT_TRUE(cache.add(package, false));
+    const std::size_t before = mallinfo2().uordblks;
+    ASSERT_TRUE(cache.load(package));
+    EXPECT_LT(mallinfo2().uordblks, before + (4U << 20U)) << "24 MB of names, one copy for each entry";
+    const std::string error = error_of(cache, *cache.find("lacks:go999"));
+    EXPECT_NE(error.find("'" + manifest.imports.back() + "' for lacks:go999"), std::string::npos);
+}
 
 TEST_F(BudgetTest, AForgottenPackageIsNotFoundByItsName) {
     CodeOptions given = options();
