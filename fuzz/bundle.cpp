@@ -23,7 +23,9 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max,
                                                unsigned seed) {
-    const rove::Bundled sample{{{.key = "_Zone", .package = rove::ByteBuffer(40, std::byte{1}), .why_not = ""},
+    const auto package = std::make_shared<const rove::ByteBuffer>(40, std::byte{1});
+    const rove::Bundled sample{{{.key = "_Zone", .package = package, .why_not = ""},
+                                {.key = "_Zwith", .package = package, .why_not = ""},
                                 {.key = "_Ztwo@a/b.cpp", .package = {}, .why_not = "because"}}};
     return rove::fuzz::mutate(data, size, size_max, seed, rove::encode(sample), LLVMFuzzerMutate);
 }

@@ -129,13 +129,12 @@ std::optional<std::size_t> Bundle::place_in(const PackageStore& package, const s
 
 ByteBuffer Bundle::encode(const std::vector<Entry>& entries) {
     // Functions that travel together have one package.
-    std::vector<const ByteBuffer*> packages;
-    const auto number_of = [&packages](const ByteBuffer& package) -> std::uint32_t {
-        if (package.empty()) return 0;
-        const auto known =
-            std::find_if(packages.begin(), packages.end(), [&](const ByteBuffer* each) { return *each == package; });
+    std::vector<std::shared_ptr<const ByteBuffer>> packages;
+    const auto number_of = [&packages](const std::shared_ptr<const ByteBuffer>& package) -> std::uint32_t {
+        if (!package) return 0;
+        const auto known = std::find(packages.begin(), packages.end(), package);
         const auto number = static_cast<std::uint32_t>(known - packages.begin()) + 1;
-        if (known == packages.end()) packages.push_back(&package);
+        if (known == packages.end()) packages.push_back(package);
         return number;
     };
     Writer out;
@@ -147,8 +146,8 @@ ByteBuffer Bundle::encode(const std::vector<Entry>& entries) {
         out.number(number_of(entry.package));
     }
     out.number(static_cast<std::uint32_t>(packages.size()));
-    for (const ByteBuffer* package : packages) out.number(static_cast<std::uint32_t>(package->size()));
-    for (const ByteBuffer* package : packages) out.bytes(*package);
+    for (const auto& package : packages) out.number(static_cast<std::uint32_t>(package->size()));
+    for (const auto& package : packages) out.bytes(*package);
     return out.take();
 }
 
@@ -174,15 +173,17 @@ Result<std::vector<Bundle::Entry>> Bundle::decode(Bytes bytes) {
         return fail(ErrorCode::invalid, "a bundle of {} functions that has more packages", count);
     std::vector<std::uint32_t> sizes(package_count);
     for (std::uint32_t& size : sizes) size = in.number<std::uint32_t>();
-    std::vector<Bytes> packages;
-    for (const std::uint32_t size : sizes) packages.push_back(in.take(size));
+    std::vector<std::shared_ptr<const ByteBuffer>> packages;
+    for (const std::uint32_t size : sizes) {
+        const Bytes package = in.take(size);
+        packages.push_back(std::make_shared<const ByteBuffer>(package.begin(), package.end()));
+    }
     if (!in.done()) return fail(ErrorCode::invalid, "a bundle of packages that is cut short, or has more behind it");
     for (std::size_t i = 0; i < entries.size(); ++i) {
         if (numbers[i] > packages.size())
             return fail(ErrorCode::invalid, "a bundle of {} packages, and a function in number {}", package_count,
                         numbers[i]);
-        if (numbers[i] != 0)
-            entries[i].package.assign(packages[numbers[i] - 1].begin(), packages[numbers[i] - 1].end());
+        if (numbers[i] != 0) entries[i].package = packages[numbers[i] - 1];
     }
     return entries;
 }
@@ -197,17 +198,15 @@ const Bundle& Bundle::of_program() {
         if (!section || section->empty()) return kept;
         Result<std::vector<Entry>> entries = decode(*section);
         if (!entries) return kept;
-        std::unordered_map<std::string_view, Result<std::shared_ptr<PackageStore>>> opened;  // functions may share one
+        std::unordered_map<const ByteBuffer*, Result<std::shared_ptr<PackageStore>>> opened;  // functions may share one
         for (Entry& entry : *entries) {
             Found& found = read.found_[std::move(entry.key)];
             found.why_not = std::move(entry.why_not);
-            if (entry.package.empty()) continue;
-            const auto known = opened.find(as_text(entry.package));
-            const auto& package =
-                (known != opened.end()
-                     ? known
-                     : opened.emplace(as_text(entry.package), PackageStore::parse(entry.package)).first)
-                    ->second;
+            if (!entry.package) continue;
+            auto known = opened.find(entry.package.get());
+            if (known == opened.end())
+                known = opened.emplace(entry.package.get(), PackageStore::parse(*entry.package)).first;
+            const Result<std::shared_ptr<PackageStore>>& package = known->second;
             if (package)
                 found.package = *package;
             else

@@ -54,9 +54,14 @@ public:
 
     struct Entry {
         std::string key;
-        ByteBuffer package;   // a package file; empty: it does not travel …
+        std::shared_ptr<const ByteBuffer>
+            package;          // a package file, of several functions perhaps; null: it does not travel …
         std::string why_not;  // … because
-        friend bool operator==(const Entry&, const Entry&) = default;
+        friend bool operator==(const Entry& one, const Entry& other) {
+            const bool same =
+                one.package == other.package || (one.package && other.package && *one.package == *other.package);
+            return same && one.key == other.key && one.why_not == other.why_not;
+        }
     };
     [[nodiscard]] static ByteBuffer encode(const std::vector<Entry>& entries);
     // Checks every length. The packages are checked when they are used.

@@ -25,8 +25,8 @@ bool is_not_installed(const Error& error) {
 }
 
 struct Packed {
-    ByteBuffer package;   // empty: it cannot travel …
-    std::string why_not;  // … because
+    std::shared_ptr<const ByteBuffer> package;  // null: it cannot travel …
+    std::string why_not;                        // … because
     bool from_cache = false;
 };
 
@@ -44,13 +44,13 @@ public:
         if (!extracted.obstacle.empty()) return Packed{.why_not = extracted.obstacle};
         const Digest made_of = PackageCache::key_of({"both", ROVE_BUILD, linked_with_, as_text(extracted.bitcode)});
         if (ByteBuffer kept = cache_.find(made_of); !kept.empty())
-            return Packed{.package = std::move(kept), .from_cache = true};
+            return Packed{.package = std::make_shared<const ByteBuffer>(std::move(kept)), .from_cache = true};
         Result<ByteBuffer> made = make(extracted, folder);
         if (!made && made.error().code() == ErrorCode::unsupported && !is_not_installed(made.error()))
             return Packed{.why_not = made.error().message()};
         if (!made) return prefixed(made.error(), extracted.name);
         cache_.keep(made_of, *made);
-        return Packed{.package = std::move(*made)};
+        return Packed{.package = std::make_shared<const ByteBuffer>(std::move(*made))};
     }
 
 private:
@@ -150,14 +150,15 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     ROVE_TRY(const std::vector<Packed> packed, pack_all(Packer(*engine, libraries, options.dependencies), all));
     BundleReport report;
     std::vector<Bundle::Entry> entries;
-    std::set<std::string> replaced;
+    std::set<std::string> replaced, begin_anew;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::size_t functions = all[i].keys.size();
         if (packed[i].why_not.empty()) {
             replaced.insert(all[i].replaced.begin(), all[i].replaced.end());
+            begin_anew.insert(all[i].begin_anew.begin(), all[i].begin_anew.end());
             report.functions += functions;
             if (packed[i].from_cache) report.from_cache += functions;
-            ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(packed[i].package));
+            ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(*packed[i].package));
             if (package->slice_index(code::host_triple(), wire::Form::image)) report.with_image += functions;
             const std::string lacking = left_at_home(*package, libraries);
             if (!lacking.empty() && options.warn)
@@ -174,6 +175,11 @@ Result<BundleReport> bundle(const BundleOptions& options) {
             entries.push_back({.key = key, .package = packed[i].package, .why_not = packed[i].why_not});
     }
     warn_of_replaced(options.warn, replaced, "this program");
+    if (options.warn && !begin_anew.empty())
+        options.warn(
+            fmt::format("on each node {} begin with their first values, whatever this program sets its own to; "
+                        "pass what a function needs of that",
+                        fmt::join(begin_anew, ", ")));
     ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
     const std::filesystem::path section = folder.path() / "bundle";
     ROVE_CHECK(write_file(section, Bundle::encode(entries)));

@@ -227,6 +227,16 @@ TEST(Forms, BundleSaysOnceThatTheNodesOperatorNewIsUsed) {
 }
 #endif
 
+TEST(Forms, BundleNamesTheInlineVariablesThatBeginAnew) {
+    std::filesystem::copy_file(built("api_program_bitcode"), scratch() / "program",
+                               std::filesystem::copy_options::overwrite_existing);
+    const Ran bundled = run({rove(), "bundle", (scratch() / "program").string()});
+    EXPECT_EQ(bundled.status, 0) << bundled.err;
+    EXPECT_NE(bundled.err.find("on each node forms::Tally<int>::kept, forms::visits begin with their first values"),
+              std::string::npos)
+        << bundled.err;
+}
+
 TEST(Forms, VariablesThatASanitizerAddsAreNamedByTheirReason) {
     const NodeProcess node;
     const Ran ran = run({built("api_undefined"), node.address()});

@@ -101,6 +101,8 @@ int call(const char* address, const std::set<std::string>& flags) {
     check("an inline variable", visited > 40 && peer.sync(rove::fn<visits_now>) == visited);
     const std::size_t kept = peer.sync(rove::fn<forms::keep>, 9);
     check("a template's static member, made by code", kept > 2 && peer.sync(rove::fn<kept_first_and_last>) == 109);
+    check("a lambda under a name", peer.sync(rove::named<"forms.tenfold">([](int x) { return 10 * x; }), 4) == 40);
+    check("a coroutine within a function", peer.sync(rove::fn<forms::calls_twice>, 3) == 81);
     check("back and forth", peer.sync(rove::fn<forms::ping_pong>, 6) == 6);
     std::vector<rove::Call<int>> calls;
     for (int i = 0; i < 200; ++i) calls.push_back(peer.async(rove::fn<forms::square>, i));

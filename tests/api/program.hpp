@@ -130,6 +130,7 @@ struct Nothing {
 };
 [[maybe_unused]] static Nothing nothing;  // NOLINT: each file's own, and no state in any
 
+int calls_twice(rove::Here& here, int x);
 int put(const std::string& book, int pages);
 int visit();
 std::size_t keep(int value);

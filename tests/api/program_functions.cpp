@@ -34,6 +34,13 @@ double scaled(Reading reading) {
 int square(int x) {
     return x * x;
 }
+static rove::Task<int> square_of_square(rove::Here& here, int x) {
+    const int once = co_await here.caller().async(rove::fn<square>, x);
+    co_return co_await here.caller().async(rove::fn<square>, once);
+}
+int calls_twice(rove::Here& here, int x) {
+    return rove::sync_wait(square_of_square(here, x));
+}
 int put(const std::string& book, int pages) {
     shelf()[book] = pages;
     return thrice(pages) * nothing();

@@ -21,15 +21,17 @@ TEST(Bundle, IsWrittenAsDocumented) {
 }
 
 TEST(Bundle, ComesBackAsItWas) {
+    const auto package = std::make_shared<const ByteBuffer>(100, std::byte{1});
     const std::vector<Bundle::Entry> entries{
-        {.key = "one", .package = ByteBuffer(100, std::byte{1}), .why_not = ""},
+        {.key = "one", .package = package, .why_not = ""},
         {.key = "two", .package = {}, .why_not = "because"},
-        {.key = "three@a/b.cpp", .package = ByteBuffer(5, std::byte{2}), .why_not = ""},
-        {.key = "with one", .package = ByteBuffer(100, std::byte{1}), .why_not = ""}};
+        {.key = "three@a/b.cpp", .package = std::make_shared<const ByteBuffer>(5, std::byte{2}), .why_not = ""},
+        {.key = "with one", .package = package, .why_not = ""}};
     const ByteBuffer bytes = Bundle::encode(entries);
     const auto back = Bundle::decode(bytes);
     ASSERT_TRUE(back);
     EXPECT_EQ(*back, entries);
+    EXPECT_EQ((*back)[0].package, back->back().package) << "one package of two functions";
     EXPECT_LT(bytes.size(), 220U) << "a package that two functions have is there once";
     for (std::size_t size = 0; size < bytes.size(); ++size)
         EXPECT_FALSE(Bundle::decode(Bytes(bytes).first(size))) << size;
@@ -39,7 +41,8 @@ TEST(Bundle, ComesBackAsItWas) {
 }
 
 TEST(Bundle, ChangedBytesAreRefusedOrRead) {
-    const ByteBuffer bytes = Bundle::encode({{.key = "key", .package = ByteBuffer(20, std::byte{1}), .why_not = "x"}});
+    const ByteBuffer bytes = Bundle::encode(
+        {{.key = "key", .package = std::make_shared<const ByteBuffer>(20, std::byte{1}), .why_not = "x"}});
     for (std::size_t at = 0; at < bytes.size(); ++at)
         for (const int bit : {0, 3, 7}) {
             ByteBuffer changed = bytes;

@@ -386,6 +386,7 @@ private:
         }
         if (extracted.name.size() > kNameShownMax) extracted.name.resize(kNameShownMax);
         extracted.obstacle = obstacle(taken);
+        extracted.begin_anew = inline_variables(taken);
         result.statics = copy.statics();
         extracted.replaced = std::move(copy.replaced());
         prepare_bodies(taken);
@@ -430,20 +431,39 @@ private:
         return Bundle::name_of(text.substr(first, at - first));
     }
 
+    static bool is_of_function(const llvm::GlobalVariable& variable) {
+        const llvm::StringRef name = variable.getName();
+        return name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.");
+    }
+    // Inline variables and templates' static members: any file that mentions them has them.
+    static bool is_of_every_file(const llvm::GlobalVariable& variable) {
+        return variable.hasLinkOnceODRLinkage() || variable.hasWeakODRLinkage();
+    }
+    // Of C++'s own library, or the compiler's guard of another one.
+    static bool is_of_library(llvm::StringRef name) {
+        return name.starts_with("_ZSt") || name.starts_with("_ZNSt") || name.starts_with("_ZGV");
+    }
+    // The program's own that are read or written.
+    static std::vector<std::string> inline_variables(const llvm::Module& module) {
+        std::vector<std::string> names;
+        for (const llvm::GlobalVariable& variable : module.globals())
+            if (!variable.isDeclaration() && !variable.isConstant() && is_of_every_file(variable) &&
+                !is_of_function(variable) && !is_of_library(variable.getName()) && is_touched(variable))
+                names.push_back(llvm::demangle(variable.getName().str()));
+        return names;
+    }
+
     // What the node cannot have: variables that belong to this program.
     static std::string obstacle(const llvm::Module& module) {
         for (const llvm::GlobalVariable& variable : module.globals()) {
             const llvm::StringRef name = variable.getName();
             const std::string plain = llvm::demangle(name.str());
-            const bool of_a_function = name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.");
-            const bool of_every_file = variable.hasLinkOnceLinkage() || variable.hasWeakLinkage();
-            if (variable.isThreadLocal() && !variable.isDeclaration() && !of_a_function && !of_every_file)
+            const bool comes_into_being = is_of_function(variable) || is_of_every_file(variable);
+            if (variable.isThreadLocal() && !variable.isDeclaration() && !comes_into_being)
                 return "it reaches the thread-local variable " + plain +
                        ", and threads there have none; pass what it needs, or make it a variable of the function";
             if (variable.isDeclaration() || variable.isConstant() || name.starts_with("llvm.")) continue;
-            // A function's own statics come into being wherever it runs.
-            // So do inline variables and templates' static members: any file that mentions them has them.
-            if (of_a_function || of_every_file || !is_touched(variable)) continue;
+            if (comes_into_being || !is_touched(variable)) continue;
             if (name.empty())  // as @0: where and what type, for the report of a check that fails
                 return "it reaches a variable without a name that the compiler added: made by -fsanitize=undefined, "
                        "most "

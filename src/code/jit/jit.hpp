@@ -69,6 +69,8 @@ struct Extracted {
     std::vector<std::string> entries;  // theirs, in their order, and those of functions that they send
     std::vector<std::string>
         replaced;  // functions that allocate memory, of which the program has its own: these stay there
+    std::vector<std::string>
+        begin_anew;  // inline variables that they read or write, which the program may have changed
 };
 
 struct Prepared {

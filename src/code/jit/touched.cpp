@@ -43,7 +43,8 @@ private:
         });
     }
     bool touches(const llvm::CallBase& call, const llvm::Use& use) {
-        if (call.isLifetimeStartOrEnd()) return false;
+        const llvm::Intrinsic::ID marks = call.getIntrinsicID();
+        if (call.isLifetimeStartOrEnd() || marks == llvm::Intrinsic::invariant_start) return false;
         const llvm::Function* callee = call.getCalledFunction();
         if (callee == nullptr || callee->isDeclaration() || !call.isArgOperand(&use)) return true;
         const unsigned number = call.getArgOperandNo(&use);
