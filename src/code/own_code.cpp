@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
 #include "code/cache.hpp"
@@ -49,8 +50,10 @@ public:
 
     // Waits until what is taken down at exit() waits for it, if it has begun.
     static void wait_until_open() {
-        Reading* const made = awaited_;
-        if (made != nullptr && made->made_by_ == process_generation()) made->is_open_.wait(false);
+        const Reading* const made = awaited_;
+        if (made == nullptr || made->made_by_ != process_generation()) return;
+        for (const TimePoint limit = Clock::now() + kOpenMax; !made->is_open_ && Clock::now() < limit;)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 
 private:
@@ -59,13 +62,11 @@ private:
         try {
             thread_ = std::thread([this] { read(); });
         } catch (const std::exception&) {  // no thread to be had: the first function that is sent waits
-            open();
+            is_open_ = true;
         }
     }
-    void open() noexcept {
-        is_open_ = true;
-        is_open_.notify_all();
-    }
+    // Far more than opening LLVM takes. A node that ends within dlclose() has the loader's lock, which the opening needs.
+    static constexpr auto kOpenMax = std::chrono::seconds(5);
     static void wait_at_exit() {
         (void)std::atexit([] {
             if (Reading* made = awaited_) made->wait();
@@ -90,7 +91,7 @@ private:
     jit::Engine* opened() {
         const struct Opens {
             Reading& reading;
-            ~Opens() { reading.open(); }
+            ~Opens() { reading.is_open_ = true; }
         } whatever_comes{*this};
         if (!Bundle::of_program().empty() || !has_own_bitcode()) return nullptr;
         const Result<jit::Engine*> engine = jit::engine();

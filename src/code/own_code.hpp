@@ -20,7 +20,7 @@ namespace rove::code {
 // Reads the program's packages in the background, once, for a first call to come; where it has none, opens LLVM and reads its
 // bitcode.
 void expect_to_send();
-// Waits until LLVM is open, where that has begun: a process that ends in the middle of it would take LLVM down under the thread that opens it.
+// Waits until LLVM is open, where that has begun, for 5 s at most: a process that ends in the middle of it would take LLVM down under the thread that opens it.
 void wait_until_open();
 
 // What all packages of extracted functions share: a manifest without slices.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "package/bundle.hpp"
 #include "package/pack.hpp"
 #include "toolchain/elf.hpp"
 #include "toolchain/files.hpp"
@@ -42,11 +43,12 @@ std::vector<std::string> needed_by(const Elf& elf) {
 }
 
 // Where the dynamic linker would find them: "libz.so.1 => /lib/…/libz.so.1 (0x…)".
-std::map<std::string, std::filesystem::path> places_of(const Elf& elf, const std::filesystem::path& program) {
+std::map<std::string, std::filesystem::path> places_of(const std::filesystem::path& program) {
     std::map<std::string, std::filesystem::path> places;
-    const ElfSection* interpreter = elf.find(".interp");
-    if (interpreter == nullptr) return places;
-    const std::string_view path = as_text(elf.contents(*interpreter));
+    // This command's own dynamic linker, not one that the program names: nothing of the program is to be run here.
+    const Result<ByteBuffer> own = read_section("/proc/self/exe", ".interp");
+    if (!own || own->empty()) return places;
+    const std::string_view path = as_text(*own);
     const auto listed =
         run({std::string(path.substr(0, path.find('\0'))), "--list", std::filesystem::absolute(program).string()},
             "libc-bin");
@@ -69,7 +71,7 @@ Libraries Libraries::of_program(const std::filesystem::path& program) {
     const Result<Elf> elf = Elf::parse(*file);
     if (!elf) return libraries;
     libraries.own_ = defined_in(*elf, ".symtab");
-    const auto places = places_of(*elf, program);
+    const auto places = places_of(program);
     for (const std::string& soname : needed_by(*elf)) {
         const auto place = places.find(soname);
         if (is_on_every_node(soname) || place == places.end()) continue;

@@ -107,6 +107,15 @@ ROVE_ENTRY int times(int n) { return seen[n & 7]; }
 )";
 
 // A label of a function whose code is the image's is nothing in code that is compiled here.
+// As a package of another toolchain may have it.
+TEST_F(JitTest, WhatCannotBeLinkedSaysWhy) {
+    const auto compiled = compile(bitcode_of(
+        "wide.c", "static int wide __attribute__((aligned(8192), used)) = 1; int go(void) { return wide; }"));
+    ASSERT_FALSE(compiled);
+    EXPECT_NE(compiled.error().message().find("lignment"), std::string::npos) << compiled.error().message();
+    EXPECT_TRUE(compile(bitcode_of("fine.c", "int go(void) { return 1; }"))) << "and holds up nothing after it";
+}
+
 TEST_F(JitTest, LabelsOfAnImageAreHeldByItsOwnCodeOnly) {
     const auto prepared = prepare({bitcode_of("labels.c", R"(
 static short distances[2];

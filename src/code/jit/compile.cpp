@@ -69,7 +69,8 @@ public:
     }
     void add(std::string words) {
         const std::lock_guard lock(mutex_);
-        if (words_.size() < kBytesMax) words_ += (words_.empty() ? "" : "; ") + words;
+        if (words_.size() < kBytesMax)
+            words_ += (words_.empty() ? "" : "; ") + words.substr(0, kBytesMax);  // it may list a whole module
     }
     // Since it was last taken: another link that runs at the same time may have a part in it.
     std::string take() {
@@ -301,6 +302,7 @@ Result<Generated> generate(const CompileRequest& request, const Session& session
 Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, const Session& session,
                                              Generated generated) {
     static constinit std::atomic<unsigned> number{0};
+    (void)Reported::instance().take();
     orc::LLJIT& jit = *session.jit;
     orc::ExecutionSession& execution = jit.getExecutionSession();
     orc::JITDylib& library = execution.createBareJITDylib(fmt::format("{}.{}", request.name, number++));
