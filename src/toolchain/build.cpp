@@ -129,15 +129,16 @@ Status build(const BuildOptions& options) {
                     "{} exports no name: an interface offers its functions and data that are not static",
                     options.source.string());
 
+    ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
     set_needs(manifest, needs);
     std::vector<ByteBuffer> stored;
     for (Built& built : all) {
         built.image = built.prepared.image_obstacle.empty()
-                          ? link_image({built.prepared.object, folder.path(), manifest.entries, manifest.exports,
-                                        manifest.imports})
+                          ? link_image(*engine, {built.prepared.object, folder.path(), manifest.entries,
+                                                 manifest.exports, manifest.imports})
                           : fail(ErrorCode::unsupported, "{}", built.prepared.image_obstacle);
-        // Only what says "no image of this" is a warning; a missing linker is an error.
-        if (!built.image && built.image.error().message().find("is not installed") != std::string::npos)
+        // Only what says "no image of this" is a warning.
+        if (!built.image && built.image.error().code() != ErrorCode::unsupported)
             return tl::unexpected<Error>(built.image.error());
         ROVE_CHECK(add_slices(options, built, manifest, stored));
     }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <future>
 #include <set>
+#include <span>
 #include <thread>
 
 #include "code/cache.hpp"
@@ -19,18 +20,14 @@
 namespace rove::toolchain {
 namespace {
 
-// A tool is missing, which is no function's fault.
-bool is_not_installed(const Error& error) {
-    return error.message().find("is not installed") != std::string::npos;
-}
-
 struct Packed {
     std::shared_ptr<const ByteBuffer> package;  // null: it cannot travel …
     std::string why_not;                        // … because
     bool from_cache = false;
 };
 
-// Makes packages of what one program can send. Threads: any number, each with a folder of its own.
+// Makes packages of what one program can send, in three steps: what it has been made before is found, the rest is compiled on all cores,
+// and then linked one by one, which takes two milliseconds each.
 class Packer {
 public:
     Packer(code::jit::Engine& engine, const Libraries& libraries, const std::vector<std::string>& dependencies)
@@ -39,36 +36,87 @@ public:
         for (const std::string& soname : dependencies) linked_with_ += soname + '\n';
     }
 
-    [[nodiscard]] Result<Packed> pack(const code::jit::Extracted& extracted,
-                                      const std::filesystem::path& folder) const {
-        if (!extracted.obstacle.empty()) return Packed{.why_not = extracted.obstacle};
-        const Digest made_of = PackageCache::key_of({"both", ROVE_BUILD, linked_with_, as_text(extracted.bitcode)});
-        if (ByteBuffer kept = cache_.find(made_of); !kept.empty())
-            return Packed{.package = std::make_shared<const ByteBuffer>(std::move(kept)), .from_cache = true};
-        Result<ByteBuffer> made = make(extracted, folder);
-        if (!made && made.error().code() == ErrorCode::unsupported && !is_not_installed(made.error()))
-            return Packed{.why_not = made.error().message()};
-        if (!made) return prefixed(made.error(), extracted.name);
-        cache_.keep(made_of, *made);
-        return Packed{.package = std::make_shared<const ByteBuffer>(std::move(*made))};
+    // One for each, in their order.
+    [[nodiscard]] Result<std::vector<Packed>> pack(const std::vector<code::jit::Extracted>& all) const {
+        std::vector<Packed> packed(all.size());
+        std::vector<Work> work;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            packed[i].why_not = all[i].obstacle;
+            if (!packed[i].why_not.empty()) continue;
+            Digest made_of = PackageCache::key_of({"both", ROVE_BUILD, linked_with_, as_text(all[i].bitcode)});
+            if (ByteBuffer kept = cache_.find(made_of); !kept.empty())
+                packed[i] = {.package = std::make_shared<const ByteBuffer>(std::move(kept)), .from_cache = true};
+            else
+                work.push_back({.place = i, .from = all[i], .made_of = made_of});
+        }
+        ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
+        for (std::size_t begin = 0; begin < work.size(); begin += kAtOnce) {
+            const std::span<Work> some = std::span(work).subspan(begin, std::min(kAtOnce, work.size() - begin));
+            prepare(some);
+            ROVE_CHECK(link(some, folder.path(), packed));
+        }
+        return packed;
     }
 
 private:
+    static constexpr std::size_t kAtOnce = 64;  // packages whose code is in memory: some 100 KiB each
+
+    // A package that is not there yet.
+    struct Work {
+        std::size_t place;
+        const code::jit::Extracted& from;
+        Digest made_of;
+        Result<code::jit::Prepared> prepared = fail(ErrorCode::cancelled, "ended: a signal came");
+    };
+
+    Status link(std::span<Work> some, const std::filesystem::path& folder, std::vector<Packed>& packed) const {
+        for (Work& each : some) {
+            ROVE_CHECK(not_interrupted());
+            Result<ByteBuffer> made = each.prepared ? make(each, folder) : tl::unexpected<Error>(each.prepared.error());
+            if (!made && made.error().code() != ErrorCode::unsupported) return prefixed(made.error(), each.from.name);
+            if (!made) {
+                packed[each.place].why_not = made.error().message();
+                continue;
+            }
+            cache_.keep(each.made_of, *made);
+            packed[each.place].package = std::make_shared<const ByteBuffer>(std::move(*made));
+        }
+        return {};
+    }
+
+    // Each thread takes the next one that nobody has.
+    void prepare(std::span<Work> work) const {
+        std::atomic<std::size_t> next{0};
+        const auto prepare_some = [&] {
+            for (std::size_t i = next++; i < work.size() && not_interrupted(); i = next++)
+                work[i].prepared = engine_.prepare({.triple = std::string(code::host_triple()),
+                                                    .modules = {work[i].from.bitcode},
+                                                    .interface = false,
+                                                    .entries = work[i].from.entries});
+        };
+        const std::size_t threads =
+            std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, std::max(work.size(), std::size_t{1}));
+        std::vector<std::future<void>> others;
+        for (std::size_t i = 1; i < threads; ++i) try {
+                others.push_back(std::async(std::launch::async, prepare_some));
+            } catch (const std::system_error&) {  // no thread to be had: those that are there do it
+                break;
+            }
+        prepare_some();
+        for (std::future<void>& each : others) each.get();
+    }
+
     // Image and bitcode for this machine's kind.
-    [[nodiscard]] Result<ByteBuffer> make(const code::jit::Extracted& extracted,
-                                          const std::filesystem::path& folder) const {
+    [[nodiscard]] Result<ByteBuffer> make(Work& work, const std::filesystem::path& folder) const {
         const std::string triple(code::host_triple());
-        ROVE_TRY(
-            const code::jit::Prepared prepared,
-            engine_.prepare(
-                {.triple = triple, .modules = {extracted.bitcode}, .interface = false, .entries = extracted.entries}));
-        wire::Manifest manifest = code::manifest_of(extracted, prepared);
+        const code::jit::Prepared prepared = std::move(*work.prepared);  // given back at the end
+        wire::Manifest manifest = code::manifest_of(work.from, prepared);
         manifest.dependencies = dependencies_of(manifest.imports);
         std::vector<ByteBuffer> stored;
         if (prepared.image_obstacle.empty()) {
             Result<wire::Image> image =
-                link_image({prepared.object, folder, manifest.entries, manifest.exports, manifest.imports});
-            if (!image && is_not_installed(image.error())) return tl::unexpected<Error>(image.error());
+                link_image(engine_, {prepared.object, folder, manifest.entries, manifest.exports, manifest.imports});
+            if (!image && image.error().code() != ErrorCode::unsupported) return tl::unexpected<Error>(image.error());
             if (image)
                 manifest.slices.push_back(
                     make_slice(triple, wire::Form::image, wire::encode(*image), stored.emplace_back()));
@@ -92,39 +140,6 @@ private:
     const PackageCache cache_;
 };
 
-// Each thread takes the next one that nobody has; what goes wrong first, in their order, is told.
-Result<std::vector<Packed>> pack_all(const Packer& packer, const std::vector<code::jit::Extracted>& all) {
-    std::vector<Result<Packed>> packed(all.size(), Packed{});
-    std::atomic<std::size_t> next{0};
-    std::atomic<bool> failed{false};
-    const auto pack_some = [&]() -> Status {
-        ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
-        for (std::size_t i = next++; i < all.size() && !failed; i = next++) {
-            packed[i] = packer.pack(all[i], folder.path());
-            if (!packed[i]) failed = true;
-        }
-        return {};
-    };
-    const std::size_t threads =
-        std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, std::max(all.size(), std::size_t{1}));
-    std::vector<std::future<Status>> others;
-    for (std::size_t i = 1; i < threads; ++i) try {
-            others.push_back(std::async(std::launch::async, pack_some));
-        } catch (const std::system_error&) {  // no thread to be had: those that are there do it
-            break;
-        }
-    Status done = pack_some();
-    for (std::future<Status>& each : others)
-        if (Status its = each.get(); done && !its) done = std::move(its);
-    ROVE_CHECK(std::move(done));
-    std::vector<Packed> whole;
-    for (Result<Packed>& each : packed) {
-        if (!each) return tl::unexpected<Error>(std::move(each.error()));
-        whole.push_back(std::move(*each));
-    }
-    return whole;
-}
-
 // What its functions need and only the program's own file has, in quotes; empty: nothing.
 std::string left_at_home(const PackageStore& package, const Libraries& libraries) {
     std::string names;
@@ -147,7 +162,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     ROVE_TRY(const std::vector<code::jit::Extracted> all,
              engine->extract({.program = program, .bitcode = bitcode, .only = {}}));
     const Libraries libraries = Libraries::of_program(options.program);
-    ROVE_TRY(const std::vector<Packed> packed, pack_all(Packer(*engine, libraries, options.dependencies), all));
+    ROVE_TRY(const std::vector<Packed> packed, Packer(*engine, libraries, options.dependencies).pack(all));
     BundleReport report;
     std::vector<Bundle::Entry> entries;
     std::set<std::string> replaced, begin_anew;

@@ -9,7 +9,6 @@
 
 #include "toolchain/elf.hpp"
 #include "toolchain/files.hpp"
-#include "toolchain/process.hpp"
 
 namespace rove::toolchain {
 namespace {
@@ -42,35 +41,15 @@ std::string script(std::uint64_t data_address) {
                        kBlockAddress, data_address);
 }
 
-Result<ByteBuffer> link(const ImageRequest& request, std::uint64_t data_address) {
+Result<ByteBuffer> link(code::jit::Engine& engine, const ImageRequest& request, std::uint64_t data_address) {
     const std::filesystem::path object = request.folder / "image.o", linked = request.folder / "image.so",
                                 text = request.folder / "image.ld";
     ROVE_CHECK(write_file(object, request.object));
     ROVE_CHECK(write_file(text, as_bytes(script(data_address))));
-    ROVE_TRY(const Finished finished, run({"ld.lld-19",
-                                           "-shared",
-                                           "-z",
-                                           "norelro",
-                                           "-z",
-                                           "notext",
-                                           "-z",
-                                           "noseparate-code",
-                                           "-z",
-                                           "max-page-size=4096",
-                                           "--hash-style=sysv",
-                                           "--build-id=none",
-                                           "--no-eh-frame-hdr",
-                                           "--no-rosegment",
-                                           "--orphan-handling=place",
-                                           "-T",
-                                           text.string(),
-                                           "-o",
-                                           linked.string(),
-                                           object.string()},
-                                          "lld-19"));
-    if (finished.status != 0)
-        return fail(ErrorCode::unsupported, "the linker says: {}",
-                    finished.output.substr(0, finished.output.find('\n')));
+    ROVE_CHECK(
+        engine.link({"-shared", "-z", "norelro", "-z", "notext", "-z", "noseparate-code", "-z", "max-page-size=4096",
+                     "--hash-style=sysv", "--build-id=none", "--no-eh-frame-hdr", "--no-rosegment",
+                     "--orphan-handling=place", "-T", text.string(), "-o", linked.string(), object.string()}));
     return read_file(linked);
 }
 
@@ -266,22 +245,24 @@ private:
     wire::Image image_;
 };
 
-Result<wire::Image> link_and_cut(const ImageRequest& request, std::uint64_t data_address) {
-    ROVE_TRY(const ByteBuffer file, link(request, data_address));
+Result<wire::Image> link_and_cut(code::jit::Engine& engine, const ImageRequest& request, std::uint64_t data_address) {
+    ROVE_TRY(const ByteBuffer file, link(engine, request, data_address));
     ROVE_TRY(const Elf elf, Elf::parse(file));
     return Cutter(elf, request).cut();
 }
 
 }  // namespace
 
-Result<wire::Image> link_image(const ImageRequest& request) {
-    ROVE_TRY(wire::Image image, link_and_cut(request, 0x40000000));
+Result<wire::Image> link_image(code::jit::Engine& engine, const ImageRequest& request) {
+    ROVE_TRY(wire::Image image, link_and_cut(engine, request, 0x40000000));
     // Code must reach the statics through the GOT alone, because the loader puts them anywhere. Linked a second time with the
     // statics elsewhere, the image is the same to the byte, or it reached them by distance.
-    ROVE_TRY(const wire::Image moved, link_and_cut(request, 0x48000000));
+    ROVE_TRY(const wire::Image moved, link_and_cut(engine, request, 0x48000000));
     if (image != moved) return fail(ErrorCode::unsupported, "its code reaches statics by their distance from it");
     // Its own reader has the last word: what no node would take (too many symbols or statics) is no image.
-    return wire::decode_image(wire::encode(image), request.imports.size());
+    Result<wire::Image> read = wire::decode_image(wire::encode(image), request.imports.size());
+    if (!read) return fail(ErrorCode::unsupported, "{}", read.error().message());
+    return read;
 }
 
 }  // namespace rove::toolchain

@@ -49,6 +49,11 @@ Interruptible::~Interruptible() {
     if (const int number = came.exchange(0); number != 0) (void)raise(number);
 }
 
+Status not_interrupted() {
+    if (came != 0) return fail(ErrorCode::cancelled, "ended: a signal came");
+    return {};
+}
+
 Result<Finished> run(const std::vector<std::string>& command, const std::string& debian_package) {
     if (came != 0) return fail(ErrorCode::cancelled, "{} was not run: a signal came", command.front());
     std::array<int, 2> ends{};

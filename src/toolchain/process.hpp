@@ -30,6 +30,9 @@ private:
     std::array<struct sigaction, 3> before_;
 };
 
+// Whether one of them came, while somebody is Interruptible: what takes long and runs no program ends by itself, as cancelled.
+[[nodiscard]] Status not_interrupted();
+
 // Runs a program (found on PATH; no shell) to its end. unsupported: it is not installed; names `debian_package`. cancelled: see above.
 [[nodiscard]] Result<Finished> run(const std::vector<std::string>& command, const std::string& debian_package);
 

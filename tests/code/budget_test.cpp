@@ -301,6 +301,9 @@ public:
     }
     Result<jit::Prepared> prepare(const jit::PrepareRequest& /*request*/) override { return nothing(); }
     void warm_up() override {}
+    Status link(const std::vector<std::string>& /*arguments*/) override {
+        return fail(ErrorCode::internal, "not asked for");
+    }
     Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& /*request*/) override { return nothing(); }
 
 private:

@@ -181,6 +181,9 @@ public:
         return fail(ErrorCode::internal, "it prepares nothing");
     }
     void warm_up() override {}
+    Status link(const std::vector<std::string>& /*arguments*/) override {
+        return fail(ErrorCode::internal, "not asked for");
+    }
     Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& /*request*/) override {
         return fail(ErrorCode::internal, "it takes nothing out");
     }

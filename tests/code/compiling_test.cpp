@@ -37,6 +37,9 @@ public:
     Result<jit::Prepared> prepare(const jit::PrepareRequest& /*request*/) override {
         return fail(ErrorCode::internal, "it prepares nothing");
     }
+    Status link(const std::vector<std::string>& /*arguments*/) override {
+        return fail(ErrorCode::internal, "not asked for");
+    }
     Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& /*request*/) override {
         return fail(ErrorCode::internal, "it extracts nothing");
     }

@@ -18,8 +18,9 @@ protected:
             run_command({"clang-19", "-O2", "-fPIC", "-fdata-sections", "-c", source.string(), "-o", object.string()});
         EXPECT_EQ(compiled.status, 0) << compiled.output;
         ROVE_TRY(ByteBuffer bytes, read_file(object));
+        ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
         return link_image(
-            {.object = std::move(bytes), .folder = folder(), .entries = {"go"}, .exports = {}, .imports = {}});
+            *engine, {.object = std::move(bytes), .folder = folder(), .entries = {"go"}, .exports = {}, .imports = {}});
     }
 };
 

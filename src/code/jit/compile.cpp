@@ -270,7 +270,7 @@ struct Generated {
 Result<Generated> generate(const CompileRequest& request, const Session& session) {
     llvm::LLVMContext context;
     std::string diagnostics;
-    collect_diagnostics(context, diagnostics);
+    set_up(context, diagnostics);
     ROVE_TRY(std::unique_ptr<llvm::Module> module, read_module(context, request.bitcode, request.name));
     const llvm::Triple& here = session.jit->getTargetTriple();
     if (llvm::Triple(module->getTargetTriple()).getArch() != here.getArch())

@@ -8,6 +8,7 @@
 #include "code/jit/emit.hpp"
 #include "code/jit/extract.hpp"
 #include "code/jit/jit.hpp"
+#include "code/jit/link.hpp"
 #include "code/jit/prepare.hpp"
 
 namespace rove::code::jit {
@@ -35,6 +36,7 @@ public:
                                                    .object = false});
         if (prepared) (void)compile({.name = "warm", .bitcode = prepared->bitcode, .resolve = {}, .in_image = {}});
     }
+    Status link(const std::vector<std::string>& arguments) override { return jit::link(arguments); }
     Result<std::vector<Extracted>> extract(const ExtractRequest& request) override { return jit::extract(request); }
 };
 

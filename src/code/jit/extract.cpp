@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <future>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 
 #include "base/made_once.hpp"
@@ -72,7 +74,7 @@ std::vector<Bytes> cut_apart(Bytes section) {
 class Modules {
 public:
     Modules(std::string path, Bytes section) : path_(std::move(path)), bitcode_(cut_apart(section)) {
-        collect_diagnostics(context_, diagnostics_);
+        set_up(context_, diagnostics_);
         modules_.resize(bitcode_.size());
     }
     [[nodiscard]] const std::string& path() const { return path_; }
@@ -89,6 +91,7 @@ public:
         // What is said of types names functions, and would bring them along. What is materialised later comes without it, too.
         if (llvm::Error failed = (*read)->materializeMetadata()) return unreadable(std::move(failed));
         llvm::StripDebugInfo(**read);
+        (*read)->setModuleIdentifier(std::to_string(index));
         module = std::move(*read);
         return module.get();
     }
@@ -144,7 +147,7 @@ public:
                 !is_touched(*llvm::cast<llvm::GlobalVariable>(twin)))
                 continue;
             std::string name = variable->getName().str();
-            if (variable->hasLocalLinkage()) name += fmt::format("@{}", fmt::ptr(variable->getParent()));
+            if (variable->hasLocalLinkage()) name += "@" + variable->getParent()->getModuleIdentifier();
             names.push_back(std::move(name));
         }
         return names;
@@ -284,6 +287,11 @@ private:
 // Threads: one at a time.
 class Program {
 public:
+    struct Taken {
+        Extracted extracted;
+        std::vector<std::string> statics;  // that it reaches
+    };
+
     Program(std::string path, Bytes section) : modules_(std::move(path), section) {}
 
     Status read() {
@@ -323,11 +331,26 @@ public:
     // Every function, each once. Found out the first time.
     Result<const std::vector<Extracted>*> extract_all() {
         if (all_) return &*all_;
-        std::vector<Taken> alone;
-        for (const auto& [key, where] : offloads_) {
-            ROVE_TRY(Taken taken, take({key}));
-            alone.push_back(std::move(taken));
-        }
+        std::vector<Taken> alone(count());
+        ROVE_CHECK(take_some(0, 1, alone));
+        ROVE_TRY(all_, join(std::move(alone)));
+        return &*all_;
+    }
+
+    [[nodiscard]] std::size_t count() const { return offloads_.size(); }
+
+    // Each by itself, into its place: from the one at `first` on every `step`th.
+    Status take_some(std::size_t first, std::size_t step, std::vector<Taken>& alone) {
+        auto at = offloads_.begin();
+        for (std::size_t i = 0; i < count(); ++i, ++at)
+            if (i % step == first) {
+                ROVE_TRY(alone[i], take({at->first}));
+            }
+        return {};
+    }
+
+    // Of all functions, each by itself, those that travel.
+    Result<std::vector<Extracted>> join(std::vector<Taken> alone) {
         std::vector<Extracted> all;
         for (const std::vector<std::size_t>& group : by_common_statics(alone)) {
             if (group.size() == 1) {
@@ -339,16 +362,10 @@ public:
             ROVE_TRY(Taken together, take(keys));
             all.push_back(std::move(together.extracted));
         }
-        all_ = std::move(all);
-        return &*all_;
+        return all;
     }
 
 private:
-    struct Taken {
-        Extracted extracted;
-        std::vector<std::string> statics;  // that it reaches
-    };
-
     // Which of them belong together, by their places; what cannot travel belongs to nobody.
     static std::vector<std::vector<std::size_t>> by_common_statics(const std::vector<Taken>& all) {
         llvm::IntEqClasses classes(static_cast<unsigned>(all.size()));
@@ -529,16 +546,51 @@ Result<std::vector<Extracted>> extract_own(const ExtractRequest& request) {
     return tl::unexpected<Error>(ended.error());
 }
 
+// Reading a program takes as long as taking out ten functions.
+constexpr std::size_t kFunctionsOfAThread = 25;
+
+// Every function that a program can send, on all cores. Each thread reads the program for itself: what LLVM has read is one thread's.
+Result<std::vector<Extracted>> extract_every(const ExtractRequest& request) {
+    std::vector<std::vector<Program::Taken>> parts;
+    std::vector<std::future<Status>> others;
+    const auto take_part = [&](std::size_t number, std::size_t of) {
+        return guarded(request.program, [&, number, of]() -> Status {
+            Program program(request.program, request.bitcode);
+            ROVE_CHECK(program.read());
+            return program.take_some(number, of, parts[number]);
+        });
+    };
+    Result<std::vector<Extracted>> all = guarded(request.program, [&]() -> Result<std::vector<Extracted>> {
+        Program program(request.program, request.bitcode);
+        ROVE_CHECK(program.read());
+        const std::size_t threads =
+            std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 1 + program.count() / kFunctionsOfAThread);
+        parts.assign(threads, std::vector<Program::Taken>(program.count()));
+        for (std::size_t i = 1; i < threads; ++i) try {
+                others.push_back(std::async(std::launch::async, take_part, i, threads));
+            } catch (const std::system_error&) {  // no thread to be had: this one does it
+                break;
+            }
+        std::vector<Program::Taken>& alone = parts.front();
+        ROVE_CHECK(program.take_some(0, threads, alone));
+        for (std::size_t i = others.size() + 1; i < threads; ++i) ROVE_CHECK(program.take_some(i, threads, alone));
+        for (std::size_t i = 1; i <= others.size(); ++i) {
+            ROVE_CHECK(others[i - 1].get());
+            for (std::size_t place = i; place < alone.size(); place += threads)
+                alone[place] = std::move(parts[i][place]);
+        }
+        return program.join(std::move(alone));
+    });
+    for (const std::future<Status>& each : others)  // where it went wrong before they were asked
+        if (each.valid()) each.wait();
+    return all;
+}
+
 }  // namespace
 
 Result<std::vector<Extracted>> extract(const ExtractRequest& request) {
     if (!request.only.empty()) return extract_own(request);
-    return guarded(request.program, [&request]() -> Result<std::vector<Extracted>> {
-        Program program(request.program, request.bitcode);
-        ROVE_CHECK(program.read());
-        ROVE_TRY(const std::vector<Extracted>* const all, program.extract_all());
-        return *all;
-    });
+    return extract_every(request);
 }
 
 }  // namespace rove::code::jit

@@ -10,6 +10,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -33,6 +34,12 @@ struct Attempt {
 };
 
 thread_local Attempt* attempt_here = nullptr;
+
+// Held by who waits for the work and not by the thread that does it, which may stay in the handler for ever.
+std::shared_mutex& running() {
+    static constinit MadeInEachProcess<std::shared_mutex> mutex;
+    return mutex.get([] { return new std::shared_mutex; });
+}
 
 // LLVM's words as one line.
 std::string one_line(const char* words) {
@@ -69,7 +76,9 @@ void set_llvm_handlers() {
     });
 }
 
-Status run_guarded(const std::string& what, std::function<void()> work) {
+namespace {
+
+Status run_in_thread(const std::string& what, const std::function<void()>& work) {
     set_llvm_handlers();
     if (given_up.load() >= kGivenUpMax)
         return fail(ErrorCode::unsupported,
@@ -110,6 +119,18 @@ Status run_guarded(const std::string& what, std::function<void()> work) {
     thread.detach();
     ++given_up;
     return fail(ErrorCode::failed, "{} does not compile: LLVM gave up: {}", what, *attempt->why_given_up);
+}
+
+}  // namespace
+
+Status run_guarded(const std::string& what, const std::function<void()>& work) {
+    const std::shared_lock lock(running());
+    return run_in_thread(what, work);
+}
+
+Status run_guarded_alone(const std::string& what, const std::function<void()>& work) {
+    const std::unique_lock lock(running());
+    return run_in_thread(what, work);
 }
 
 }  // namespace rove::code::jit

@@ -24,9 +24,12 @@ void set_llvm_handlers();
 
 // Runs the work to its end, or until LLVM gives up: failed, with LLVM's words. Then the work never returns, so what it has locked or half
 // changed must be nobody else's. unsupported: LLVM has given up kGivenUpMax times. overloaded: the machine has no thread for it.
-[[nodiscard]] Status run_guarded(const std::string& what, std::function<void()> work);
+[[nodiscard]] Status run_guarded(const std::string& what, const std::function<void()>& work);
 
-// As above, for work that returns a Result.
+// As above, while no other work runs: what changes settings that LLVM has once for the process.
+[[nodiscard]] Status run_guarded_alone(const std::string& what, const std::function<void()>& work);
+
+// As run_guarded(), for work that returns a Result.
 template <typename Work>
 [[nodiscard]] auto guarded(const std::string& what, const Work& work) -> decltype(work()) {
     std::optional<decltype(work())> result;

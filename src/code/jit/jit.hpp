@@ -95,6 +95,9 @@ public:
     [[nodiscard]] virtual Result<Prepared> prepare(const PrepareRequest& request) = 0;
     // Does some of all that once, so that the next time finds LLVM's code in memory: a cold one takes several milliseconds longer.
     virtual void warm_up() = 0;
+    // Links ELF files with the arguments of ld.lld; one link at a time, while nothing is compiled, prepared or taken out. unsupported:
+    // it cannot be linked; the message is the linker's first line.
+    [[nodiscard]] virtual Status link(const std::vector<std::string>& arguments) = 0;
     // unsupported: the program carries no bitcode of what is asked for.
     [[nodiscard]] virtual Result<std::vector<Extracted>> extract(const ExtractRequest& request) = 0;
 };

@@ -55,7 +55,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     if (request.modules.empty()) return fail(ErrorCode::invalid, "no modules to prepare");
     std::string diagnostics;
     llvm::LLVMContext context;
-    collect_diagnostics(context, diagnostics);
+    set_up(context, diagnostics);
     ROVE_TRY(auto machine, target_machine(request.triple));
     ROVE_TRY(auto module, join(request, context, *machine, diagnostics));
 

@@ -17,8 +17,10 @@
 
 namespace rove::code::jit {
 
-// Collects the errors of one context. Without a handler LLVM prints an error and calls exit().
-inline void collect_diagnostics(llvm::LLVMContext& context, std::string& errors) {
+// Collects the errors of one context: without a handler LLVM prints an error and calls exit(). Names of values within functions are not
+// kept: nobody reads them.
+inline void set_up(llvm::LLVMContext& context, std::string& errors) {
+    context.setDiscardValueNames(true);
     context.setDiagnosticHandlerCallBack(
         [](const llvm::DiagnosticInfo* info, void* into) {
             if (info->getSeverity() != llvm::DS_Error) return;
