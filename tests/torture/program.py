@@ -14,6 +14,8 @@ ENDINGS_OF_CPP = {".cpp", ".cc", ".cxx", ".C"}
 # run is the yardstick: what the machine lacks fails there.
 NOT_HERE = {"ilp32", "ia32", "x32", "llp64", "int16", "ptr_eq_short", "simulator", "newlib", "c++98_only", "c++11_only", "c++11_down",
             "c++14_down", "hosted_not", "default_packed", "avr", "uclibc", "mmix", "keeps_null_pointer_checks"}
+# What the suites' own drivers compile with, by folder, where a program names no standard.
+STANDARD_OF_FOLDER = {"coroutines": "-std=gnu++20", "modules": "-std=gnu++20", "cpp2a": "-std=gnu++20", "cpp23": "-std=gnu++23"}
 FLAGS_TAKEN = re.compile(r"-(std=|f|D|U|m|pthread$)")
 # Old C, which newer compilers refuse unless told.
 FLAGS_OF_OLD_C = ["-Wno-implicit-function-declaration", "-Wno-implicit-int", "-Wno-int-conversion", "-Wno-return-type",
@@ -125,6 +127,11 @@ def above(path, folder_wanted):
     return next((folder for folder in path.parents if (folder / folder_wanted).exists()), None)
 
 
+def standard_of(path):
+    """Of a C++ program that names none."""
+    return next((STANDARD_OF_FOLDER[part] for part in reversed(path.parts) if part in STANDARD_OF_FOLDER), "-std=gnu++17")
+
+
 class Program:
     """One source file. `wrap` writes the sources that are compiled natively and built into a package."""
 
@@ -135,7 +142,7 @@ class Program:
         check_it_is_run(self.text)
         self.flags = flags_of(self.text)
         if not any(flag.startswith("-std=") for flag in self.flags):
-            self.flags.insert(0, "-std=gnu++17" if self.is_cpp else "-std=gnu17")
+            self.flags.insert(0, standard_of(path) if self.is_cpp else "-std=gnu17")
         if any(re.fullmatch(r"-std=(gnu|c)\+\+(98|03)", flag) for flag in self.flags):
             raise Skipped("is C++98, and rove.h needs C++11")
         self.flags += ["-w", f"-I{path.parent}"] + ([] if self.is_cpp else FLAGS_OF_OLD_C)
