@@ -1,4 +1,4 @@
-// The examples that docs/c.md shows in full: they run, and what is shown is what runs.
+// The examples that docs/c.md and docs/cpp.md show in full: they run, and what is shown is what runs.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -57,7 +57,10 @@ TEST(Documents, ShowWhatRuns) {
     const std::vector<std::pair<std::string, std::vector<std::string>>> pages{
         {"docs/c.md",
          {"02_c_program/words.c", "02_c_program/client.c", "02_c_program/stock.h", "02_c_program/server.c",
-          "02_c_program/take.c"}}};
+          "02_c_program/take.c"}},
+        {"docs/cpp.md",
+         {"08_state/visits.cpp", "08_state/counts.hpp", "08_state/counts_node.cpp", "08_state/counts_client.cpp",
+          "08_state/scale.cpp"}}};
     for (const auto& [page, files] : pages) {
         const std::string text = content(source_folder() / page);
         for (const std::string& file : files) {
@@ -91,6 +94,25 @@ TEST(Documents, AServerInCSharesWhatItHas) {
     EXPECT_NE(asked("0800000000000000").err.find("there are not that many"), std::string::npos);
     EXPECT_EQ(server.end(), 0);
     EXPECT_NE(server.out().find("\n7 apples are left\n"), std::string::npos) << server.out();
+}
+
+TEST(Documents, StateInAStatic) {
+    const NodeProcess node;
+    EXPECT_EQ(run({built("visits"), node.address()}).out, "1\n2\n3\n");
+    EXPECT_EQ(run({built("visits"), node.address()}).out, "4\n5\n6\n");
+}
+
+TEST(Documents, StateInAnObjectOfTheNodesProgram) {
+    Served server("counts_node");
+    const std::string address = server.address();
+    EXPECT_EQ(run({built("counts_client"), address}).out, "pear 1\napple 1\npear 2\n");
+    EXPECT_EQ(run({built("counts_client"), address}).out, "pear 3\napple 2\npear 4\n");
+    EXPECT_EQ(server.end(), 0);
+}
+
+TEST(Documents, StateInABuffer) {
+    const NodeProcess node;
+    EXPECT_EQ(run({built("scale"), node.address()}).out, "60\n50\n10 20 30\n");
 }
 
 }  // namespace
