@@ -380,6 +380,41 @@ TEST_F(JitTest, BrokenBitcodeIsAnError) {
     }
 }
 
+// A report of an error in a parser: its frame is the innermost level's alone, and not every level's.
+TEST_F(JitTest, ARecursiveFunctionHasNoLargeFrameOfWhatItCalls) {
+    const CompiledModule* module = load("parser.c", R"(
+#include <stdio.h>
+#include <string.h>
+static int report(int depth) {
+    char text[100000];
+    int size = snprintf(text, sizeof text, "wrong at %d", depth);
+    memset(text + size, 'x', sizeof text - size - 1);
+    text[sizeof text - 1] = 0;
+    return (int)strlen(text);
+}
+static int inner(int depth) { return depth < 0 ? report(depth) : 0; }
+static int parse(int depth, const volatile char *outermost) {
+    volatile char here = 0;
+    if (depth > 0) return parse(depth - 1, outermost) + (here != 0);
+    return (int)(outermost - &here) + inner(depth);
+}
+ROVE_ENTRY int levels(int n) { volatile char here = 0; return parse(n, &here); }
+)");
+    ASSERT_NE(module, nullptr);
+    EXPECT_LT(call(*module, "levels", 20), 20 * 1024) << "bytes of stack for 20 levels";
+}
+
+// As what is called where __builtin_cpu_supports() says so.
+TEST_F(JitTest, CodeForOtherCpusStaysInItsFunction) {
+    const auto prepared = prepare({bitcode_of("crc.c", R"(
+#include <immintrin.h>
+__attribute__((target("sse4.2"))) static unsigned crc(unsigned sum, unsigned value) { return _mm_crc32_u32(sum, value); }
+ROVE_ENTRY int crc_of(int n) { return n > 0 ? (int)crc(1, (unsigned)n) : 0; }
+)")});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_TRUE(compile(prepared->bitcode));
+}
+
 TEST_F(JitTest, ManyThreadsCompileAtOnceAndEachKnowsItsOwnSize) {
     const auto small = prepare({bitcode_of("count.c", kCounter)});
     const auto large = prepare({bitcode_of(

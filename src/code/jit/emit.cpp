@@ -7,11 +7,11 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Triple.h>
-#include <llvm/Transforms/IPO/AlwaysInliner.h>
 
 #include <set>
 
 #include "base/made_once.hpp"
+#include "code/jit/analyses.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -32,35 +32,6 @@ void initialise_targets() {
         return new const bool(true);
     });
 }
-
-// Instructions, as they come from the compiler: one that is called once is not doubled, but may swell its caller.
-constexpr unsigned kTiny = 15, kCalledOnce = 500;
-
-bool goes_into_callers(const llvm::Function& function) {
-    if (function.isDeclaration() || !function.hasLocalLinkage() || function.isVarArg()) return false;
-    for (const auto attribute : {llvm::Attribute::NoInline, llvm::Attribute::OptimizeNone, llvm::Attribute::Cold})
-        if (function.hasFnAttribute(attribute)) return false;
-    const bool only_called = std::all_of(function.use_begin(), function.use_end(), [](const llvm::Use& use) {
-        const auto* call = llvm::dyn_cast<llvm::CallBase>(use.getUser());
-        return call != nullptr && call->isCallee(&use);
-    });
-    return only_called && function.getInstructionCount() <= (function.hasOneUse() ? kCalledOnce : kTiny);
-}
-
-// The analyses of one module; they outlive the passes that use them.
-struct Analyses {
-    explicit Analyses(llvm::PassBuilder& builder) {
-        builder.registerModuleAnalyses(modules);
-        builder.registerCGSCCAnalyses(components);
-        builder.registerFunctionAnalyses(functions);
-        builder.registerLoopAnalyses(loops);
-        builder.crossRegisterProxies(loops, functions, components, modules);
-    }
-    llvm::LoopAnalysisManager loops;
-    llvm::FunctionAnalysisManager functions;
-    llvm::CGSCCAnalysisManager components;
-    llvm::ModuleAnalysisManager modules;
-};
 
 ByteBuffer to_buffer(llvm::StringRef text) {
     const Bytes bytes = as_bytes(std::string_view(text.data(), text.size()));
@@ -91,24 +62,6 @@ Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& t
         normal, arm ? "generic" : "x86-64", "", options, llvm::Reloc::PIC_, model, llvm::CodeGenOptLevel::Default));
     if (!machine) return fail(ErrorCode::internal, "LLVM has no code generator for {}", triple);
     return machine;
-}
-
-void inline_early(llvm::Module& module) {
-    bool any = false;
-    for (llvm::Function& function : module) {
-        if (!goes_into_callers(function)) continue;
-        function.addFnAttr(llvm::Attribute::AlwaysInline);
-        function.removeFnAttr(llvm::Attribute::InlineHint);
-        any = true;
-    }
-    if (!any) return;
-    llvm::PassBuilder builder;
-    Analyses analyses(builder);
-    llvm::ModulePassManager passes;
-    passes.addPass(llvm::AlwaysInlinerPass());
-    passes.run(module, analyses.modules);
-    // What it could not do, and recursion, is for the optimiser to decide.
-    for (llvm::Function& function : module) function.removeFnAttr(llvm::Attribute::AlwaysInline);
 }
 
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {

@@ -15,10 +15,6 @@ namespace rove::code::jit {
 
 // Of a generic CPU, for position-independent code.
 [[nodiscard]] Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& triple);
-// Puts internal functions that are called in one place only, or are tiny, into their callers before anything else is done to them.
-// The optimiser would do so as well, but last, after it has gone over each by itself: C++'s layers of templates are mostly such
-// functions, and an extracted lambda's 35 take it 8 ms that way, and 2 ms as the one that is left of them.
-void inline_early(llvm::Module& module);
 void optimise(llvm::Module& module, llvm::TargetMachine& machine);
 [[nodiscard]] ByteBuffer write_bitcode(const llvm::Module& module);
 // Leaves the module unfit for anything else.

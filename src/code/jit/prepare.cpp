@@ -11,6 +11,7 @@
 #include "code/jit/emit.hpp"
 #include "code/jit/exit_handlers.hpp"
 #include "code/jit/guard.hpp"
+#include "code/jit/inline_early.hpp"
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/needs.hpp"
 #include "code/jit/read_module.hpp"
@@ -74,7 +75,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     generalise_cpu(*module);
     keep_unwindable(*module);
-    inline_early(*module);
+    inline_early(*module, *machine);
     optimise(*module, *machine);
     ROVE_CHECK(lower_thread_locals(*module));
     free_statics(*module, prepared.exports, prepared.statics);
