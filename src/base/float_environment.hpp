@@ -1,80 +1,85 @@
 // How this thread computes with floating-point numbers: rounding, traps, and what becomes of denormals.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
+#include <thread>
+#include <utility>
 
 namespace rove {
 
 #if defined(__x86_64__)
 
-struct FloatControls {
-    std::uint32_t vector = 0x1F80;  // MXCSR, for float and double
-    std::uint16_t x87 = 0x037F;     // for long double
-
-    static FloatControls now() noexcept {
-        FloatControls read;
-        __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(read.vector), "=m"(read.x87));
-        return read;
-    }
-    // The flags that operations have raised stay.
-    void set() const noexcept {
-        constexpr std::uint32_t kFlags = 0x3F;
-        const std::uint32_t with_flags = (vector & ~kFlags) | (now().vector & kFlags);
-        __asm__ volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(with_flags), "m"(x87));
-    }
-    // Whether they are as C sets out. 1.5 ns, where reading MXCSR takes 5: its effects are looked at instead, by sums that come out
-    // otherwise where it rounds in another direction or drops denormals. Traps show in the x87's word alone, where feenableexcept() sets
-    // them as well.
-    static bool are_standard() noexcept {
-        alignas(16) static constexpr float kLeft[] = {0x1p-149F, 1, 1, 0},
-                                           kRight[] = {0x1p-149F, 0x1p-25F, -0x1p-26F, 0},
-                                           kSums[] = {0x1p-148F, 1, 1, 0};
+// What a thread's arithmetic was when this was made: MXCSR for float and double, the x87's state for long double. Nothing here can trap,
+// whatever is unmasked or raised: no number is computed, and the x87's exceptions are cleared before an instruction that would wait for one.
+class FloatControls {
+public:
+    FloatControls() noexcept {
         std::uint16_t x87 = 0;
-        __asm__ volatile("fnstcw %0" : "=m"(x87));
-        __m128 sums = _mm_load_ps(kLeft);
-        __asm__ volatile("addps %1, %0" : "+x"(sums) : "m"(kRight));
-        const __m128i same = _mm_cmpeq_epi32(_mm_castps_si128(sums), _mm_castps_si128(_mm_load_ps(kSums)));
-        return x87 == FloatControls{}.x87 && _mm_movemask_epi8(same) == 0xFFFF;
+        __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(vector_), "=m"(x87) : : "memory");
+        if (x87 != kX87)
+            __asm__ volatile("fnstenv %0" : "=m"(x87_.emplace()) : : "memory");  // and masks all of its traps
     }
+    // To be as C sets out. MXCSR is written without a look at it: ldmxcsr takes a fraction of a nanosecond, stmxcsr 6 ns. The flags that
+    // the x87 has raised stay where it is standard: looking at them takes 4 ns.
+    static void set_standard() noexcept {
+        std::uint16_t x87 = 0;
+        __asm__ volatile("ldmxcsr %1\n\tfnstcw %0" : "=m"(x87) : "m"(kVector) : "memory");
+        if (x87 != kX87) __asm__ volatile("fnclex\n\tfldcw %0" : : "m"(kX87) : "memory");
+    }
+    void restore() const noexcept {
+        set_standard();
+        if (x87_) __asm__ volatile("fldenv %0" : : "m"(*x87_) : "memory");
+        __asm__ volatile("ldmxcsr %0" : : "m"(vector_) : "memory");
+    }
+
+private:
+    static constexpr std::uint32_t kVector = 0x1F80;
+    static constexpr std::uint16_t kX87 = 0x037F;
+
+    std::uint32_t vector_;
+    std::optional<std::array<std::byte, 28>> x87_;  // where it was otherwise
 };
 
 #elif defined(__aarch64__)
 
-struct FloatControls {
-    std::uint64_t fpcr = 0;
-
-    static FloatControls now() noexcept {
-        FloatControls read;
-        __asm__ volatile("mrs %0, fpcr" : "=r"(read.fpcr));
-        return read;
+class FloatControls {
+public:
+    FloatControls() noexcept { __asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(control_), "=r"(status_)); }
+    static void set_standard() noexcept {
+        std::uint64_t control = 0;
+        __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+        if (control != 0) __asm__ volatile("msr fpcr, xzr" : : : "memory");
     }
-    void set() const noexcept { __asm__ volatile("msr fpcr, %0" : : "r"(fpcr)); }
-    static bool are_standard() noexcept { return now().fpcr == 0; }
+    void restore() const noexcept {
+        __asm__ volatile("msr fpcr, %0\n\tmsr fpsr, %1" : : "r"(control_), "r"(status_) : "memory");
+    }
+
+private:
+    std::uint64_t control_, status_;
 };
 
 #else
-#error "how is the rounding mode read on this instruction set?"
+#error "how is the rounding mode set on this instruction set?"
 #endif
 
-// While this lives: rounding to nearest, no traps, denormals kept, as C sets out. Then as it was before, whatever was set in between.
+// While this lives, code that is not the node's runs here: with rounding to nearest, no traps and denormals kept, as C sets out. What that
+// sets of it ends with this.
 class StandardFloatEnvironment {
 public:
-    // is_standard: it is known to be so already.
-    explicit StandardFloatEnvironment(bool is_standard) noexcept {
-        if (is_standard || FloatControls::are_standard()) return;
-        outer_ = FloatControls::now();
-        FloatControls{}.set();
+    // on_own_thread: of Rove's own. Such a thread computes so whenever it runs nobody else's code. Any other gets back what was its own.
+    explicit StandardFloatEnvironment(bool on_own_thread) noexcept {
+        if (on_own_thread) return;
+        outer_.emplace();
+        FloatControls::set_standard();
     }
     ~StandardFloatEnvironment() {
         if (outer_)
-            outer_->set();
-        else if (!FloatControls::are_standard())
-            FloatControls{}.set();
+            outer_->restore();
+        else
+            FloatControls::set_standard();
     }
     StandardFloatEnvironment(const StandardFloatEnvironment&) = delete;
     StandardFloatEnvironment& operator=(const StandardFloatEnvironment&) = delete;
@@ -82,5 +87,14 @@ public:
 private:
     std::optional<FloatControls> outer_;
 };
+
+// A thread of Rove's own: it computes as C sets out, whatever the thread that makes it has set and would hand on.
+template <typename Work>
+[[nodiscard]] std::thread start_thread(Work work) {
+    return std::thread([work = std::move(work)]() mutable {
+        FloatControls::set_standard();
+        work();
+    });
+}
 
 }  // namespace rove

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/float_environment.hpp"
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
 #include "code/cache.hpp"
@@ -60,7 +61,7 @@ private:
     Reading() {
         awaited_ = this;
         try {
-            thread_ = std::thread([this] { read(); });
+            thread_ = start_thread([this] { read(); });
         } catch (const std::exception&) {  // no thread to be had: the first function that is sent waits
             is_open_ = true;
         }

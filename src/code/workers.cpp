@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/float_environment.hpp"
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
 #include "base/words_of.hpp"
@@ -84,6 +85,7 @@ void say_how(OwnWork& own, const Words& words) {
 void* run_own(void* argument) {
     auto& own = *static_cast<OwnWork*>(argument);
     own.thread = gettid();
+    FloatControls::set_standard();  // as start_thread() does
     if (const auto& key = end_of_own_work()) (void)pthread_setspecific(*key, &own);
     try {
         own.work();
@@ -176,7 +178,7 @@ Status CodeCache::State::start_worker(Duty duty, bool warm_up) {
     const std::size_t before = workers.size();
     try {
         Worker& worker = workers.emplace_back(Worker{.duty = duty, .thread = {}});
-        worker.thread = std::thread([state = shared_from_this(), self = &worker, warm_up]() mutable {
+        worker.thread = start_thread([state = shared_from_this(), self = &worker, warm_up]() mutable {
             if (warm_up) state->warm_compiler();
             if (state->work(*self)) return;
             state.reset();  // with compiled code in it: LLVM is used until here

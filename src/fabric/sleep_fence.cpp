@@ -6,8 +6,8 @@
 
 #include <cstdint>
 #include <system_error>
-#include <thread>
 
+#include "base/float_environment.hpp"
 #include "base/fork.hpp"
 
 namespace rove::fabric {
@@ -31,7 +31,7 @@ SleepFence::SleepFence() {
     const std::uint32_t self = process_generation() + 1;
     if (registered.load(std::memory_order_acquire) || registering.exchange(self) == self) return;
     try {
-        std::thread([] {
+        start_thread([] {
             registered.store(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED), std::memory_order_release);
         }).detach();
     } catch (const std::exception&) {

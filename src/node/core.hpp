@@ -328,6 +328,8 @@ private:
     void set_aside(Run& run);
     void begin_run(Run& run);
     void end_run(Run& run);
+    template <typename Code>
+    static void call_out(const Run& run, const Code& code);
     void hand_over_at_once(Run& run) noexcept;
     void end_handed_over(Run& run);
     void take_place(Run& run);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/float_environment.hpp"
 #include "base/stack.hpp"
 #include "base/words_of.hpp"
 #include "node/core.hpp"
@@ -433,6 +432,7 @@ NodeCore::Taken NodeCore::refuse(PeerState* from, const wire::Frame& frame, cons
 
 NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     run.watch = &lead.watch;
+    run.on_own_thread = lead.turn.own;
     begin_run(run);
     go_beneath(lead);
     Bytes payload = frame.payload;
@@ -447,17 +447,13 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &run});
     lead.lock.unlock();
     bool ended = true;
-    {
-        const StandardFloatEnvironment floats(
-            lead.turn.own);  // a node's own thread begins so, and each function leaves it so
-        if (frame.header.kind != Kind::batch) {
-            ended = run_one(run, frame.header, payload, in_mailbox);
-        } else {
-            const std::size_t bytes = frame.header.generation;
-            const std::size_t stride = wire::batch_stride(bytes);
-            for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
-                (void)run_one(run, frame.header, payload.subspan(at, bytes), false);
-        }
+    if (frame.header.kind != Kind::batch) {
+        ended = run_one(run, frame.header, payload, in_mailbox);
+    } else {
+        const std::size_t bytes = frame.header.generation;
+        const std::size_t stride = wire::batch_stride(bytes);
+        for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
+            (void)run_one(run, frame.header, payload.subspan(at, bytes), false);
     }
     [[clang::always_inline]] lead.lock.lock();
     in_user_code_ = outer;
@@ -496,7 +492,7 @@ void NodeCore::end_without_answer(rove_here& here) noexcept {
     };
     try {
         try {
-            run.entry(&here, payload.data(), payload.size());
+            call_out(run, [&] { run.entry(&here, payload.data(), payload.size()); });
         } catch (const abi::__forced_unwind&) {
             keep_thread(&here);
         } catch (const Error&) {  // of code that is compiled without exceptions

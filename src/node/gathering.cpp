@@ -6,7 +6,6 @@
 #include <cstring>
 #include <thread>
 
-#include "base/float_environment.hpp"
 #include "node/here.hpp"
 #include "node/names.hpp"
 #include "node/running.hpp"
@@ -91,7 +90,8 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
             .entry = entry,
             .ran = function->ran.load(std::memory_order_relaxed),
             .from = &from,
-            .watch = &lead.watch};
+            .watch = &lead.watch,
+            .on_own_thread = lead.turn.own};
     run.gathering = &gathering;
     gathering.run_ = &run;
     const code::Pace::Short was_short = function->pace.how_short();
@@ -102,10 +102,7 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
     // It cannot end a call that has not come.
     rove_here here{.core = &core, .function = function, .call = {}, .ran = run.ran, .ended = true};
     here.gathering = &gathering;
-    {
-        const StandardFloatEnvironment floats(lead.turn.own);
-        core.run_here(run, here, {});
-    }
+    core.run_here(run, here, {});
     gathering.skip_rest(here);
     lead.lock.lock();
     NodeCore::in_user_code_ = outer;

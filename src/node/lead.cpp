@@ -107,13 +107,13 @@ unsigned NodeCore::tell_of_ends(Lead& lead) {
         if (slot == nullptr || slot->notify == nullptr) continue;  // forgotten, or taken back, since it ended
         const auto notify = std::exchange(slot->notify, nullptr);
         void* const argument = slot->notify_argument;
-        Run callback{.watch = &lead.watch};
+        Run callback{.watch = &lead.watch, .on_own_thread = lead.turn.own};
         begin_run(callback);
         go_beneath(lead);
         const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &callback});
         lead.lock.unlock();
         try {
-            notify(argument);
+            call_out(callback, [&] { notify(argument); });
         } catch (const abi::__forced_unwind&) {
             keep_thread(nullptr);
         } catch (...) {  // of a coroutine that lets it out where it is resumed

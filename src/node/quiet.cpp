@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/float_environment.hpp"
 #include "node/core.hpp"
 #include "node/log.hpp"
 
@@ -62,7 +63,7 @@ constinit thread_local OwnThread* NodeCore::own_thread_ = nullptr;
 Status NodeCore::add_own_thread(void (NodeCore::*serves)(OwnThread&)) {
     OwnThread& own = threads_.emplace_back(OwnThread{.of = this});
     try {
-        own.thread = std::thread([this, &own, serves] {
+        own.thread = start_thread([this, &own, serves] {
             // A function may cancel the thread that it runs on. The thread would end later, in the node's code, with its lock taken.
             (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
             own_thread_ = &own;

@@ -1,8 +1,9 @@
 // What every run of a function passes, inlined: for the files of NodeCore that begin one. What few pass is in lead.cpp and dispatch.cpp.
 //
-// Threads: under the node's lock.
+// Threads: under the node's lock, where nothing else is said.
 #pragma once
 
+#include "base/float_environment.hpp"
 #include "node/core.hpp"
 
 namespace rove {
@@ -30,6 +31,13 @@ namespace rove {
         run.entered.reset();
     else
         cache_->leave_leading();
+}
+
+// The one way from a thread that leads into code that is not the node's. Without the lock.
+template <typename Code>
+[[gnu::always_inline]] inline void NodeCore::call_out(const Run& run, const Code& code) {
+    const StandardFloatEnvironment floats(run.on_own_thread);
+    code();
 }
 
 // Around what a leader runs without the lock, on top of its own wait.

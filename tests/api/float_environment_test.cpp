@@ -30,6 +30,10 @@ void rounds_up() {
 void traps() {
     (void)feenableexcept(FE_DIVBYZERO | FE_INVALID);
 }
+// Those that ordinary sums meet: whoever computes anything afterwards runs into them.
+void traps_what_is_common() {
+    (void)feenableexcept(FE_UNDERFLOW | FE_INEXACT | FE_OVERFLOW);
+}
 #if defined(__x86_64__)
 void drops_denormals() {
     __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040U);
@@ -75,6 +79,24 @@ TEST_P(FloatEnvironment, RoundingIsTheFunctionsOwn) {
 TEST_P(FloatEnvironment, TrapsAreTheFunctionsOwn) {
     there_.sync(fn<traps>);
     EXPECT_GT(there_.sync(fn<divided_by_zero>), DBL_MAX);
+}
+
+TEST_P(FloatEnvironment, TrapsOfCommonThingsEndNoNode) {
+    there_.sync(fn<traps_what_is_common>);
+    EXPECT_EQ(there_.sync(fn<third>), third());
+    EXPECT_GT(there_.sync(fn<half_of_smallest>), 0);
+}
+
+// A node's threads are made by a program that has set its own.
+TEST_P(FloatEnvironment, ANodesThreadsDoNotComputeAsWhoMadeThem) {
+    const double right = third();
+    std::fenv_t before;
+    (void)std::fegetenv(&before);
+    rounds_up();
+    const Node serves(with_one_thread());
+    const Peer there = calls_.connect(serves.address());
+    (void)std::fesetenv(&before);
+    EXPECT_EQ(there.sync(fn<third>), right);
 }
 
 #if defined(__x86_64__)

@@ -15,6 +15,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/float_environment.hpp"
 #include "base/made_once.hpp"
 
 namespace rove::code::jit {
@@ -88,7 +89,7 @@ Status run_in_thread(const std::string& what, const std::function<void()>& work)
     const auto attempt = std::make_shared<Attempt>();
     std::thread thread;
     try {
-        thread = std::thread([attempt, &work] {
+        thread = start_thread([attempt, &work] {
             attempt_here = attempt.get();
             std::exception_ptr thrown;
             try {

@@ -13,8 +13,9 @@
 #include <filesystem>
 #include <future>
 #include <memory>
-#include <thread>
 #include <utility>
+
+#include "base/float_environment.hpp"
 
 namespace rove::control {
 namespace {
@@ -89,7 +90,7 @@ Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve_until(cons
                     address.to_string(), kLookUpsMax);
     std::promise<decltype(resolve(address))> promise;
     auto named = promise.get_future();
-    std::thread([address, promise = std::move(promise), look_up = std::move(look_up)]() mutable {
+    start_thread([address, promise = std::move(promise), look_up = std::move(look_up)]() mutable {
         try {
             promise.set_value(resolve(address));
         } catch (...) {

@@ -9,6 +9,7 @@
 #include <asio/use_awaitable.hpp>
 #include <future>
 
+#include "base/float_environment.hpp"
 #include "node/log.hpp"
 
 namespace rove::control {
@@ -51,7 +52,7 @@ Control::Control(NodeCore& core) : core_(core), io_(std::make_unique<asio::io_co
 }
 
 void Control::start_thread() {
-    thread_ = std::thread([this] {
+    thread_ = rove::start_thread([this] {
         for (;;) try {
                 if (std::exchange(accepts_no_more_, false) && acceptor_->is_open()) accept();
                 if (io_->run_one() == 0) return;
