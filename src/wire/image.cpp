@@ -74,10 +74,13 @@ Status check_places(const Image& image, std::size_t import_count) {
             (each.addend < 0 || static_cast<std::uint64_t>(each.addend) > limit))
             return fail(ErrorCode::invalid, "image: a relocation to a place outside the image");
     }
-    std::int64_t last_static = -1;
+    std::int64_t last_static = -1, last_entry = -1;
     for (const Symbol& each : image.symbols) {
         if (each.offset >= bytes_of(each.segment) && !(each.segment == Segment::data && each.offset == 0))
             return fail(ErrorCode::invalid, "image: a symbol outside its segment");
+        if (each.kind == Symbol::Kind::entry && each.index <= last_entry)
+            return fail(ErrorCode::invalid, "image: an entry twice, or out of its order");
+        if (each.kind == Symbol::Kind::entry) last_entry = each.index;
         if (each.kind != Symbol::Kind::static_) continue;
         if (each.segment != Segment::data) return fail(ErrorCode::invalid, "image: a static that is not in its data");
         if (each.index <= last_static) return fail(ErrorCode::invalid, "image: a static twice, or out of its order");

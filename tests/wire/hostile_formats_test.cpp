@@ -209,6 +209,20 @@ TEST(HostileImage, StaticsAreInTheDataAndThereOnce) {
     EXPECT_EQ(refusal_of({place(3, 16)}), "image: a symbol outside its segment");
 }
 
+// A node looks up each entry of an image, and keeps its address.
+TEST(HostileImage, EntriesAreThereOnce) {
+    const auto refusal_of = [](std::uint32_t first, std::uint32_t second) {
+        Image image;
+        image.block.resize(8);
+        image.symbols = {{Symbol::Kind::entry, Segment::block, first, 0},
+                         {Symbol::Kind::entry, Segment::block, second, 4}};
+        return refusal(image);
+    };
+    EXPECT_EQ(refusal_of(0, 1), "");
+    EXPECT_EQ(refusal_of(1, 1), "image: an entry twice, or out of its order");
+    EXPECT_EQ(refusal_of(1, 0), "image: an entry twice, or out of its order");
+}
+
 // A head that promises more than there is costs nothing.
 TEST(HostileImage, CountsAreThoseOfTheBytesThatAreThere) {
     Image image;
