@@ -29,6 +29,10 @@ public:
         __asm__ volatile("ldmxcsr %1\n\tfnstcw %0" : "=m"(x87) : "m"(kVector) : "memory");
         if (x87 != kX87) __asm__ volatile("fnclex\n\tfldcw %0" : : "m"(kX87) : "memory");
     }
+    // The same, and nothing is raised: of a thread that begins.
+    static void reset() noexcept {
+        __asm__ volatile("fnclex\n\tfldcw %0\n\tldmxcsr %1" : : "m"(kX87), "m"(kVector) : "memory");
+    }
     void restore() const noexcept {
         set_standard();
         if (x87_) __asm__ volatile("fldenv %0" : : "m"(*x87_) : "memory");
@@ -53,6 +57,7 @@ public:
         __asm__ volatile("mrs %0, fpcr" : "=r"(control));
         if (control != 0) __asm__ volatile("msr fpcr, xzr" : : : "memory");
     }
+    static void reset() noexcept { __asm__ volatile("msr fpcr, xzr\n\tmsr fpsr, xzr" : : : "memory"); }
     void restore() const noexcept {
         __asm__ volatile("msr fpcr, %0\n\tmsr fpsr, %1" : : "r"(control_), "r"(status_) : "memory");
     }
@@ -92,7 +97,7 @@ private:
 template <typename Work>
 [[nodiscard]] std::thread start_thread(Work work) {
     return std::thread([work = std::move(work)]() mutable {
-        FloatControls::set_standard();
+        FloatControls::reset();
         work();
     });
 }
