@@ -321,11 +321,11 @@ private:
     [[nodiscard]] bool has_threads(unsigned more = 0);  // those that are to be there; makes them where they are not
     [[nodiscard]] unsigned places_taken() const;        // of `options_.threads`, for functions that run long
     void stand_by(OwnThread& self);
-    void take_run_away();
+    void take_run_away() noexcept;
     [[nodiscard]] TimePoint next_look(const Deadline& deadline) const;
     void watch_waiting(Baton::Seen& seen);
     void keep_watch(Lock& lock);
-    void set_aside(Run& run);
+    void set_aside(Run& run) noexcept;
     void begin_run(Run& run);
     void end_run(Run& run);
     template <typename Code>
@@ -527,7 +527,7 @@ private:
     Run* running_ = nullptr;              // the function that the leader runs
     unsigned busy_ = 0;                   // functions that have not returned, callbacks included
     unsigned long_runs_ = 0;              // of these: run beside the leader, and do not wait for a call
-    std::vector<Run*> long_run_list_;     // run beside the leader
+    LongRuns long_run_list_;
     unsigned own_threads_ = 0;  // of the node's own that run functions, without replacements; constant from the start
     QuietRuns quiet_runs_{own_threads_};
     unsigned unnested_waits_ = 0;          // that run nothing on top of them, for those beneath (stacked_wait.hpp)

@@ -39,7 +39,7 @@ void NodeCore::warn_of_deadlocks() {
                    run.function->name, std::chrono::duration_cast<std::chrono::seconds>(kDeadlockAfter).count(),
                    run.nested_in->name, kDeadlockRemedy);
     };
-    for (Run* run : long_run_list_) look_at(*run);
+    for (Run& run : long_run_list_) look_at(run);
     if (running_ != nullptr) look_at(*running_);
 }
 
@@ -134,13 +134,13 @@ void NodeCore::shut_down() {
             set_aside(*running_);
             baton_.hand_over();
         }
-        for (const Run* run : long_run_list_) {
-            if (is_beneath_here(*run)) continue;
+        for (const Run& run : long_run_list_) {
+            if (is_beneath_here(run)) continue;
             log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
-                        run->function != nullptr ? run->function->name : "a callback", options_.grace.count());
-            if (run->nested_in != nullptr && !run->warned)
+                        run.function != nullptr ? run.function->name : "a callback", options_.grace.count());
+            if (run.nested_in != nullptr && !run.warned)
                 log().error("{}: it ran on top of {}, which waited for a call in the same thread. {}", name(),
-                            run->nested_in->name, kDeadlockRemedy);
+                            run.nested_in->name, kDeadlockRemedy);
         }
         for (OwnThread& each : threads_) {
             if (each.ended) {

@@ -339,17 +339,13 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
 void NodeCore::hand_over_at_once(Run& run) noexcept {
     if (!baton_.has_followers() || options_.threads < 2) return;
     run.begun = Clock::now();
-    try {
-        set_aside(run);
-    } catch (const std::bad_alloc&) {  // it keeps the lead, as a function does that is not known to be long
-        return;
-    }
+    set_aside(run);
     tell(baton_.hand_over_to_follower());
 }
 
 // Before its thread loses the lead: the run's frame and its code are kept for it.
-void NodeCore::set_aside(Run& run) {
-    long_run_list_.push_back(&run);  // first: there may be no memory
+void NodeCore::set_aside(Run& run) noexcept {
+    long_run_list_.add(run);
     run.handed_over = true;
     take_place(run);
     if (run.function != nullptr && !run.entered) run.entered.emplace(cache_->keep_leading());
@@ -367,7 +363,7 @@ void NodeCore::set_aside(Run& run) {
 }
 
 void NodeCore::end_handed_over(Run& run) {
-    std::erase(long_run_list_, &run);
+    long_run_list_.remove(run);
     if (run.replaced) take_thread_back(run);
     if (run.function != nullptr) {
         const TimePoint read_at = std::max(run.begun, run.large_read_at.load(std::memory_order_relaxed));
@@ -435,7 +431,7 @@ void NodeCore::keep_watch(Lock& lock) {
 }
 
 // The function that the leader runs is long, as this thread has seen, and its thread loses the lead.
-void NodeCore::take_run_away() {
+void NodeCore::take_run_away() noexcept {
     if (running_->function != nullptr && running_->gathering == nullptr) running_->function->pace.seen_long();
     running_->begun = Clock::now() - kWatchEvery;
     set_aside(*running_);

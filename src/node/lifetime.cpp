@@ -106,7 +106,7 @@ void NodeCore::keep_thread(rove_here* here) {
         const bool is_replaced = is_to_be_replaced && replaced;
         for (Run* each = ran && (is_replaced || !own) ? run : nullptr; each != nullptr; each = each->beneath) {
             give_place(*each);
-            std::erase(long_run_list_, each);
+            long_run_list_.remove(*each);
             --busy_;  // the node's end does not wait for it
         }
         if (is_replaced) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "code/cache.hpp"
@@ -40,6 +41,7 @@ struct Run {
     const code::Function* nested_in = nullptr;  // the function that waits beneath it in the same thread
     rove_here* here = nullptr;                  // of a function that runs
     Run* beneath = nullptr;                     // what waits there, where that is this node's as well
+    Run* next_long = nullptr;                   // of LongRuns
     TimePoint begun{};
     Duration waited{};                      // for calls, since then
     std::shared_ptr<fabric::Link> holds{};  // `link`, where …
@@ -51,6 +53,35 @@ struct Run {
         if (holds) holds->let_go(fabric::Traffic::calls, held);
         holds.reset();
     }
+};
+
+// Runs beside the leader. Whoever puts one here needs no memory for it: it may be the thread that keeps watch, which has nobody to tell.
+class LongRuns {
+public:
+    class Iterator {
+    public:
+        explicit Iterator(Run* at) : at_(at) {}
+        Run& operator*() const { return *at_; }
+        Iterator& operator++() {
+            at_ = at_->next_long;
+            return *this;
+        }
+        bool operator==(const Iterator&) const = default;
+
+    private:
+        Run* at_;
+    };
+    [[nodiscard]] Iterator begin() const { return Iterator(first_); }
+    [[nodiscard]] static Iterator end() { return Iterator(nullptr); }
+    void add(Run& run) noexcept { run.next_long = std::exchange(first_, &run); }
+    // One that is not here is left alone.
+    void remove(const Run& run) noexcept {
+        for (Run** at = &first_; *at != nullptr; at = &(*at)->next_long)
+            if (*at == &run) return void(*at = run.next_long);
+    }
+
+private:
+    Run* first_ = nullptr;
 };
 
 }  // namespace rove

@@ -213,7 +213,7 @@ void refuse_all_here() {
     too_much = 1;
 }
 
-// Its place among those that run long needs some: without it keeps the lead, and the node's end waits for nothing that is not there.
+// And the node's end waits for nothing that is not there.
 TEST_F(WithoutMemory, ALongFunctionBeginsAllTheSame) {
     auto server = std::make_unique<Node>(listening("long.sock"));
     Node client(NodeOptions{.log = "off"});
@@ -232,6 +232,32 @@ TEST_F(WithoutMemory, ALongFunctionBeginsAllTheSame) {
     const auto begin = std::chrono::steady_clock::now();
     server.reset();
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s) << "of 5 s of grace";
+}
+
+std::atomic<bool> another_ran{false};
+void run_another() {
+    another_ran = true;
+}
+// While it runs there is no memory for anybody.
+void stay_until_another_ran() {
+    others_refused = true;
+    (void)soon([] { return another_ran.load(); });
+    others_refused = false;
+}
+
+// Whoever sees that it is long makes another thread lead.
+TEST_F(WithoutMemory, AFunctionThatIsSeenToBeLongLosesTheLead) {
+    is_spared = true;
+    const Node server(listening("seen.sock"));
+    Node client(NodeOptions{.log = "off"});
+    const Peer peer = client.connect(server.address());
+    another_ran = true;
+    peer.sync(fn<stay_until_another_ran>);  // both are known there
+    peer.sync(fn<run_another>);
+    another_ran = false;
+    peer.post(fn<stay_until_another_ran>);
+    peer.post(fn<run_another>);
+    EXPECT_TRUE(soon([] { return another_ran && !others_refused; }));
 }
 
 // A process that answers hellos by hand.
