@@ -378,7 +378,7 @@ private:
     std::optional<Taken> run_leading(code::Function& function, PeerState* from, const wire::Frame& frame, Lead& lead);
     [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead);
     void bind(PeerState& peer, const FunctionId& named, const code::Function& function);
-    [[nodiscard]] code::Function* unpack_inline(PeerState& from, const wire::Frame& frame);
+    [[nodiscard]] Result<code::Function*> unpack_inline(PeerState& from, const wire::Frame& frame);
     [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead& lead);
     unsigned serve_calls(PeerState& peer, Lead& lead);
     void leave_to_others(Lead& lead);

@@ -264,8 +264,8 @@ void NodeCore::bind(PeerState& peer, const FunctionId& named, const code::Functi
 
 // Code that came in the frame. The frame's bytes are compared with those that were loaded for this function before, and
 // run as that: from a copy of one's own, which the peer cannot change meanwhile, which is in the instruction cache, and which
-// needs no mailbox that can be executed. Null: what came is no such code; the link is broken then.
-code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& frame) {
+// needs no mailbox that can be executed. Null: what came is no such code; the link is broken then. overloaded: this node has no room for it.
+Result<code::Function*> NodeCore::unpack_inline(PeerState& from, const wire::Frame& frame) {
     const FunctionId id = named_function(frame);
     SeenInline& seen = seen_inline_[std::to_integer<std::size_t>(id.raw()[0]) % seen_inline_.size()];
     if (seen.id == id && seen.bytes.size() == frame.extra.size() &&
@@ -291,6 +291,8 @@ code::Function* NodeCore::unpack_inline(PeerState& from, const wire::Frame& fram
         !added)
         return wrong(added.error().message());
     const Result<std::shared_ptr<PackageStore>> kept = cache_->add(*store, false);
+    if (!kept && kept.error().code() == ErrorCode::overloaded)
+        return fail(ErrorCode::overloaded, "a function on {}: {}", name(), kept.error().message());
     if (!kept) return wrong(kept.error().message());
     from.code_sent.insert((*kept)->digest());
     code::Function* function = cache_->find(id);
@@ -314,7 +316,9 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     const bool named = (frame.header.flags & wire::kNamed) != 0;
     code::Function* function = nullptr;
     if (from != nullptr && !parked && (frame.header.flags & wire::kInline) != 0) {
-        function = unpack_inline(*from, frame);
+        const Result<code::Function*> unpacked = unpack_inline(*from, frame);
+        if (!unpacked) return refuse(from, frame, unpacked.error());
+        function = *unpacked;
         if (function == nullptr) return Taken::parked;  // the link is broken
         if (!must_wait_for_thread(*function, from)) {
             if (const auto taken = run_leading(*function, from, frame, lead)) return *taken;

@@ -148,6 +148,21 @@ TEST_P(HotPath, InlinedCodeSurvivesEviction) {
     for (long i = 1; i <= 20; ++i) EXPECT_EQ(as<long>(peer.call(inlined).get()), i);
 }
 
+// It is no fault of whoever sent it.
+TEST_P(HotPath, InlinedCodeThatANodeHasNoRoomForCostsItsCallAlone) {
+    NodeProcess full({"--known-packages", "1"});
+    const Peer peer = node_->connect(full.address());
+    EXPECT_EQ(as<long>(peer.call(entry("count")).get()), 1);
+    const Package other = Package::open(package("plain.c", {"-DANSWER=1"}));
+    try {
+        (void)peer.call(other.entry("plain").sent(Sending::always_inlined)).get();
+        FAIL() << "the node knows a package more than it may";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::overloaded) << error.what();
+    }
+    EXPECT_EQ(as<long>(peer.call(entry("count")).get()), 2);
+}
+
 TEST_P(HotPath, WhatHasNoImageForThePeerCannotBeInlined) {
     const Package foreign = Package::open(package("basics.c", {"--target", "aarch64-linux-gnu"}, "foreign"));
     try {
