@@ -15,11 +15,12 @@ Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint funct
     std::string name;
     if (const Resident* own = Residents::find(function)) {
         callee = {.id = &own->id, .name = own->name, .own = true, .schema = own->schema};
-        if (const detail::Callable* callable = detail::callable_of(function)) detail::complete(callee, *callable);
         if (to == this->id()) {
             Hold hold(*this);
             ROVE_TRY(const code::Function* known, cache_->add_resident(own->id, own->name, own->entry));
             (void)known;
+        } else if (const detail::Callable* callable = detail::callable_of(function)) {
+            ROVE_CHECK(detail::complete(callee, *callable));
         }
     } else {
         Hold hold(*this);

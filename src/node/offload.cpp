@@ -123,9 +123,9 @@ Callables& callables() {
     });
 }
 
-// Finds out whether the program carries the function's code.
-const Callable::Code& code_of(const Callable& callable) {
-    return callable.code.get([&callable] {
+// Finds out whether the program carries the function's code. overloaded: not now, and the next call looks again.
+Result<const Callable::Code*> code_of(const Callable& callable) try {
+    return &callable.code.get([&callable] {
         const Bundle::Found found = Bundle::of_program().find(callable.key);
         Callable::Code code{.shipped = {}, .package = found.package, .why_not = found.why_not};
         if (!code.package && code.why_not.empty() && !code::has_own_bitcode())
@@ -133,6 +133,7 @@ const Callable::Code& code_of(const Callable& callable) {
                 "its program carries no code that could travel; build it with clang and rove_add_executable()";
         if (!code.package && code.why_not.empty()) {
             Result<std::shared_ptr<PackageStore>> taken = code::package_of_own(callable.key);
+            if (!taken && taken.error().code() == ErrorCode::overloaded) throw_error(taken.error());
             if (taken)
                 code.package = std::move(*taken);
             else
@@ -148,6 +149,8 @@ const Callable::Code& code_of(const Callable& callable) {
         }
         return new Callable::Code(std::move(code));
     });
+} catch (const Error& error) {
+    return fail(error.code(), "{} cannot be sent: {}", callable.name, error.message());
 }
 
 }  // namespace
@@ -198,22 +201,24 @@ const Resident* resident_of_entry(std::string_view entry) {
     return found != all.by_entry.end() ? found->second : nullptr;
 }
 
-void complete(NodeCore::Callee& callee, const Callable& callable) {
-    const Callable::Code& code = code_of(callable);
-    if (!code.package) return;
-    callee.package = &code.package;
-    callee.shipped = &code.shipped;
+Result<const Callable::Code*> complete(NodeCore::Callee& callee, const Callable& callable) {
+    ROVE_TRY(const Callable::Code* code, code_of(callable));
+    if (code->package) {
+        callee.package = &code->package;
+        callee.shipped = &code->shipped;
+    }
+    return code;
 }
 
 rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload,
                         HowToCall how) {
     NodeCore::Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
     NodeCore& core = usable(*Edge::core(peer));
-    complete(callee, callable);
+    const Callable::Code& code = *value_or_throw(complete(callee, callable));
     // Where the peer's program can have nothing that it could run instead, there is no need to ask.
     if (callee.shipped == nullptr && (how.exactly || !Edge::state(peer)->has_residents))
-        throw Error(ErrorCode::unsupported, callable.name + " cannot be sent to " + who(peer.node(), peer.address()) +
-                                                ": " + code_of(callable).why_not);
+        throw Error(ErrorCode::unsupported,
+                    callable.name + " cannot be sent to " + who(peer.node(), peer.address()) + ": " + code.why_not);
     if (how.exactly) callee = {.id = callee.shipped, .package = callee.package, .name = callee.name};
     NodeCore::Outgoing outgoing{callee, Pieces(payload), how.reply};
     outgoing.deadline = deadline_of(how.limit_ns);

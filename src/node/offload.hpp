@@ -42,8 +42,8 @@ struct Edge {
 void read_own_code();
 // A function of this program runs in place of the caller's, which travels under that id: says so once, where both are known and differ.
 void say_if_other_code(const Resident& own, const FunctionId& shipped, const std::string& node);
-// Adds what is known of the code that travels; looks for it the first time.
-void complete(NodeCore::Callee& callee, const Callable& callable);
+// Adds what is known of the code that travels, and gives that; looks for it the first time. overloaded: that cannot be done now.
+[[nodiscard]] Result<const Callable::Code*> complete(NodeCore::Callee& callee, const Callable& callable);
 
 // The node of a call that is made now. Throws where it was shut down, or is the process's that this one is a fork of.
 inline NodeCore& usable(NodeCore& core) {

@@ -331,7 +331,8 @@ Status NodeCore::send_on(const Onward& onward) {
     Callee callee{.id = &onward.function};
     if (const Resident* own = Residents::find(onward.function)) {  // the next node may have it of its own, too
         callee = {.id = &own->id, .name = own->name, .own = true, .schema = own->schema};
-        if (const detail::Callable* callable = detail::callable_of(own->entry)) detail::complete(callee, *callable);
+        if (const detail::Callable* callable = detail::callable_of(own->entry))
+            ROVE_CHECK(detail::complete(callee, *callable));
     }
     Hold hold(*this);
     if (onward.payload.size() > wire::kPayloadBytesMax)

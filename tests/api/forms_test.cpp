@@ -167,6 +167,18 @@ TEST(Forms, WhatCannotTravelSaysWhy) {
     EXPECT_NE(ran.out.find("own statics 1 2 3"), std::string::npos) << ran.out;
 }
 
+#ifdef ROVE_REFUSES_THREADS
+// Taking it out of the program needs a thread, and the next call finds one.
+TEST(Forms, WhatHasNoThreadToBeTakenOutTravelsLater) {
+    const NodeProcess node;
+    const Ran ran = run({built("api_refused_thread"), node.address()});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out.substr(0, 11), "overloaded:") << ran.out;
+    EXPECT_NE(ran.out.find("no thread for LLVM"), std::string::npos) << ran.out;
+    EXPECT_EQ(ran.out.substr(ran.out.find('\n') + 1), "16\n") << ran.out;
+}
+#endif
+
 // Shared libraries go along as names; static ones where they carry their bitcode.
 TEST(Forms, FunctionsFindTheLibrariesOfTheirProgram) {
     for (const char* program : {"api_linked_images", "api_linked_bitcode"}) {
