@@ -62,13 +62,11 @@ CodeCache::~CodeCache() {
     const bool awaited = std::ranges::any_of(
         state_->packages, [](const auto& each) { return each.second->destructors.awaits_threads(); });
     if (!left_in_place && !awaited) return;
-    struct Left {
-        std::shared_ptr<State> state;
-        Left* before;
-    };
-    static constinit std::atomic<Left*> all{nullptr};  // found by who looks for leaks
-    auto* left = new Left{std::move(state_), all};
-    while (!all.compare_exchange_weak(left->before, left)) continue;
+    static constinit std::atomic<State*> all{nullptr};  // found by who looks for leaks
+    State* const left = state_.get();
+    left->left_before = all;
+    left->itself = std::move(state_);  // which needs no memory
+    while (!all.compare_exchange_weak(left->left_before, left)) continue;
 }
 
 void CodeCache::left() {

@@ -208,6 +208,8 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     CodeCache& cache;
     CodeOptions options;
     Symbols symbols;
+    std::shared_ptr<State> itself;            // where code stays after its cache …
+    State* left_before = nullptr;             // … as that of this one, an earlier one's
     CodePool pool;                            // outlives the packages below
     std::unique_ptr<LoadedImage> warm_image;  // of warm_up; kept, for its page would be cold again
     mutable std::mutex mutex;

@@ -33,6 +33,32 @@ protected:
     void TearDown() override { refused_in = 0; }
 };
 
+// This thread has an object that ends by a package's code, which stays for that.
+TEST_F(CacheWithoutMemory, CodeThatAThreadAwaitsStaysWithoutAny) {
+    const auto package = build("awaited.cpp", R"(
+        extern "C" void note(long);
+        struct Ends {
+            long with;
+            ~Ends() { note(with); }
+        };
+        ROVE_ENTRY void go(rove_here*, const void* payload, size_t) {
+            thread_local Ends ends{3};
+            *static_cast<long*>(const_cast<void*>(payload)) = ends.with;
+        })");
+    noted.clear();
+    std::thread([&] {
+        auto cache = std::make_unique<CodeCache>(options(Tiers::image));
+        ASSERT_TRUE(cache->add(arriving(*package, {Form::image}), false));
+        EXPECT_EQ(call(*cache, *cache->find(package->function_ids().front())), 3);
+        refused_in = 1;
+        cache.reset();
+        EXPECT_EQ(refused_in, 1) << "it asked for some";
+        refused_in = 0;
+        EXPECT_TRUE(noted.empty());
+    }).join();
+    EXPECT_EQ(noted, std::vector<long>{3});
+}
+
 TEST_F(CacheWithoutMemory, WhatCouldNotBeEnteredHoldsNothing) {
     const auto counter = build("counter.c", kCounter);
     const auto other = build("other.c", kOther);
