@@ -404,7 +404,7 @@ Result<code::Function*> NodeCore::either_function(const wire::Either& either) {
     if (resident != nullptr) {
         const Resident* own = Residents::find(either.resident);
         if (own != nullptr && own->schema == either.schema && !options_.listen.empty())
-            detail::say_if_other_code(*own, either.shipped, name());
+            detail::say_if_other_code(*own, either, name());
         if (own == nullptr || own->schema == either.schema) return resident;
         if (either.shipped == FunctionId{})
             return fail(

@@ -229,18 +229,27 @@ void read_own_code() {
     if (!Residents::none()) (void)Bundle::of_program();
 }
 
-void say_if_other_code(const Resident& own, const FunctionId& shipped, const std::string& node) {
+std::uint32_t forms_of_one(const PackageStore& package) {
+    if (package.function_ids().size() != 1) return 0;
+    std::string forms;
+    for (const wire::Slice& slice : package.manifest().slices)
+        forms += slice.triple + ' ' + std::to_string(static_cast<int>(slice.form)) + ' ';
+    std::uint32_t number = 0;
+    std::memcpy(&number, digest_of_manifest(as_bytes(forms)).raw().data(), sizeof number);
+    return std::max(number, 1U);
+}
+
+void say_if_other_code(const Resident& own, const wire::Either& callers, const std::string& node) {
     struct Said {
         std::mutex mutex;
         std::set<FunctionId> functions;
     };
     static constinit MadeOnce<Said> kept;
     const Callable* const callable = callable_of(own.entry);
-    if (callable == nullptr || shipped == FunctionId{}) return;
+    if (callable == nullptr || callers.forms == 0) return;
     const Bundle::Found here = Bundle::of_program().find(callable->key);
-    if (!here.package) return;  // it cannot tell
-    const auto& ids = here.package->function_ids();
-    if (std::find(ids.begin(), ids.end(), shipped) != ids.end()) return;
+    if (!here.package || forms_of_one(*here.package) != callers.forms) return;  // it cannot tell
+    if (here.package->function_ids().front() == callers.shipped) return;
     Said& said = kept.get([] {
         auto* made = new Said;
         hold_across_forks(made->mutex);

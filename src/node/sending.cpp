@@ -386,6 +386,7 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
     ++peer.names_sent;
     wire::Either either{.resident = *callee.id, .shipped = {}, .schema = callee.schema};
     if (callee.shipped != nullptr) either.shipped = *callee.shipped;
+    if (callee.shipped != nullptr && callee.package != nullptr) either.forms = detail::forms_of_one(**callee.package);
     Bytes named = callee.id->raw();
     if (callee.own) {
         header.flags |= wire::kEither;

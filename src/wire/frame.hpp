@@ -140,7 +140,9 @@ struct Either {
     FunctionId resident;
     FunctionId shipped;
     std::uint32_t schema = 0;
-    std::array<std::uint32_t, 3> reserved{};
+    std::uint32_t forms =
+        0;  // where what travels is that function alone: in which forms; the same number for the same forms. 0: it is not
+    std::array<std::uint32_t, 2> reserved{};
 };
 static_assert(sizeof(Either) == 48);
 

@@ -299,6 +299,13 @@ TEST(Forms, OneOfOtherCodeIsTheirsOrExactlyMine) {
     EXPECT_EQ(resident.out.substr(0, 14), "theirs 9 16\nun") << resident.out << resident.err;
 }
 
+// The same source, by the same compiler, packed otherwise.
+TEST(Forms, OneInAnotherFormIsNotOfOtherCode) {
+    const Server server(built("api_program"));
+    expect_all_is_well(run({built("api_program_bitcode"), "call", server.address(), "resident"}));
+    EXPECT_EQ(server.log().find("runs its own"), std::string::npos) << server.log();
+}
+
 TEST(Forms, TwoFunctionsWithOneIdEndTheProgram) {
     const Ran ran = run({built("api_twice")});
     EXPECT_EQ(ran.status, 128 + SIGABRT);
