@@ -89,6 +89,19 @@ Status add_slices(const BuildOptions& options, const Built& built, wire::Manifes
     return add(wire::Form::bitcode, built.prepared.bitcode);
 }
 
+// Some atomic operations are calls of a library that a node has only if it is named.
+void warn_of_atomics(const BuildOptions& options, const std::vector<std::string>& imports) {
+    const auto call = std::find_if(imports.begin(), imports.end(),
+                                   [](const std::string& name) { return name.starts_with("__atomic_"); });
+    const bool named = std::any_of(options.dependencies.begin(), options.dependencies.end(),
+                                   [](const std::string& soname) { return soname.starts_with("libatomic."); });
+    if (!options.warn || call == imports.end() || named) return;
+    options.warn(
+        fmt::format("it calls {}, which is libatomic's: add --dep libatomic.so.1, or its calls fail on nodes that have "
+                    "no such name",
+                    *call));
+}
+
 }  // namespace
 
 Status build(const BuildOptions& options) {
@@ -122,6 +135,7 @@ Status build(const BuildOptions& options) {
         all.push_back(std::move(built));
     }
     warn_of_replaced(options.warn, replaced, "this package");
+    warn_of_atomics(options, manifest.imports);
     manifest.entries = all.front().prepared.entries;
     manifest.exports = all.front().prepared.exports;
     if (manifest.exports.empty() && options.interface)

@@ -415,6 +415,18 @@ ROVE_ENTRY int crc_of(int n) { return n > 0 ? (int)crc(1, (unsigned)n) : 0; }
     EXPECT_TRUE(compile(prepared->bitcode));
 }
 
+TEST_F(JitTest, WhatIsNotToBeOptimisedIsNot) {
+    const CompiledModule* module = load("as_it_is.c", R"(
+__attribute__((optnone, noinline)) static int as_it_is(void) { int n = 3; return __builtin_constant_p(n); }
+static int optimised(void) { int n = 3; return __builtin_constant_p(n); }
+ROVE_ENTRY int left_alone(int n) { return n + as_it_is(); }
+ROVE_ENTRY int not_left_alone(int n) { return n + optimised(); }
+)");
+    ASSERT_NE(module, nullptr);
+    EXPECT_EQ(call(*module, "left_alone", 5), 5);
+    EXPECT_EQ(call(*module, "not_left_alone", 5), 6);
+}
+
 TEST_F(JitTest, ManyThreadsCompileAtOnceAndEachKnowsItsOwnSize) {
     const auto small = prepare({bitcode_of("count.c", kCounter)});
     const auto large = prepare({bitcode_of(

@@ -254,6 +254,42 @@ TEST_F(ToolchainTest, CodeWhoseConstantsStaticsMayPointToIsPinned) {
     }
 }
 
+// What LLVM would call libatomic for.
+TEST_F(ToolchainTest, AtomicsOfSixteenBytesHaveAnImageAndNeedNoLibrary) {
+    const auto package = build_of(
+        "wide.c",
+        "#include <stdatomic.h>\nstruct pair { long a, b; }; static _Atomic struct pair kept; static _Atomic __int128 "
+        "sum;\n" +
+            entry("set",
+                  "struct pair p = {size, 1}; atomic_store(&kept, p); sum += 3; rove_reply(here, &p, sizeof p);") +
+            entry("get", "struct pair p = atomic_load(&kept); rove_reply(here, &p, sizeof p);"));
+    ASSERT_TRUE(package) << package.error().what();
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+    EXPECT_EQ((*package)->manifest().imports, std::vector<std::string>{"rove_reply"});
+}
+
+TEST_F(ToolchainTest, OtherAtomicsNameTheLibraryThatHasThem) {
+    const std::string text =
+        "#include <rove/rove.h>\n#include <stdatomic.h>\nstruct three { long a, b, c; }; static "
+        "_Atomic struct three kept;\n" +
+        entry("get", "struct three t = atomic_load(&kept); rove_reply(here, &t, sizeof t);");
+    ASSERT_TRUE(build_of({.source = write("three.c", text)}));
+    ASSERT_EQ(warnings_.size(), 1U) << "over both targets";
+    EXPECT_TRUE(mentions(warnings_.front(), "__atomic_load, which is libatomic's")) << warnings_.front();
+    EXPECT_TRUE(mentions(warnings_.front(), "--dep libatomic.so.1")) << warnings_.front();
+    warnings_.clear();
+    ASSERT_TRUE(build_of({.source = folder() / "three.c", .dependencies = {"libatomic.so.1"}}));
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+}
+
+TEST_F(ToolchainTest, CodeThatIsNotOptimisedHasAnImage) {
+    const std::string text =
+        "#include <rove/rove.h>\n#include <string.h>\nstruct big { char b[3000]; };\n" +
+        entry("go", "struct big a, b; memset(&a, (int)size, sizeof a); b = a; rove_reply(here, &b, sizeof b);");
+    ASSERT_TRUE(build_of({.source = write("slow.c", text), .compiler_flags = {"-O0"}}));
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+}
+
 TEST_F(ToolchainTest, AReplacedOperatorNewStaysWithAWarning) {
     const auto package = build_of(
         "own.cpp",

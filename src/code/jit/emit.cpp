@@ -1,10 +1,13 @@
 #include "code/jit/emit.hpp"
 
 #include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Passes/StandardInstrumentations.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Triple.h>
 
@@ -31,6 +34,29 @@ void initialise_targets() {
         LLVMInitializeAArch64AsmParser();
         return new const bool(true);
     });
+}
+
+bool is_wide(const llvm::Instruction& each) {
+    const llvm::Type* type = nullptr;
+    if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&each); load != nullptr && load->isAtomic())
+        type = load->getType();
+    if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(&each); store != nullptr && store->isAtomic())
+        type = store->getValueOperand()->getType();
+    if (const auto* exchange = llvm::dyn_cast<llvm::AtomicCmpXchgInst>(&each))
+        type = exchange->getCompareOperand()->getType();
+    if (const auto* change = llvm::dyn_cast<llvm::AtomicRMWInst>(&each)) type = change->getValOperand()->getType();
+    return type != nullptr && each.getDataLayout().getTypeStoreSize(const_cast<llvm::Type*>(type)) == 16;
+}
+
+// x86-64 as it was first made has no atomic operation on 16 bytes, so LLVM would call libatomic, which no node need have, and which itself
+// uses the instruction that every such CPU has had since 2006. A node that compiles the bitcode for its own CPU uses it as well.
+void have_wide_atomics(llvm::Module& module) {
+    if (llvm::Triple(module.getTargetTriple()).getArch() != llvm::Triple::x86_64) return;
+    for (llvm::Function& function : module) {
+        if (llvm::none_of(llvm::instructions(function), is_wide)) continue;
+        const llvm::StringRef features = function.getFnAttribute("target-features").getValueAsString();
+        function.addFnAttr("target-features", features.empty() ? "+cx16" : (features + ",+cx16").str());
+    }
 }
 
 ByteBuffer to_buffer(llvm::StringRef text) {
@@ -68,9 +94,15 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
     llvm::PipelineTuningOptions tuning;
     tuning.LoopVectorization = true;
     tuning.SLPVectorization = true;
-    llvm::PassBuilder builder(&machine, tuning);
+    // What is compiled with -O0, or says `optnone`, is left as it is: LLVM's passes do not look at that themselves.
+    llvm::PassInstrumentationCallbacks callbacks;
+    llvm::OptNoneInstrumentation left_alone(/*DebugLogging=*/false);
+    left_alone.registerCallbacks(callbacks);
+    llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
     Analyses analyses(builder);
     builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, analyses.modules);
+    // The code generator has another way for these, by which memcpy() is called through a table that only a linker makes.
+    for (llvm::Function& function : module) function.removeFnAttr(llvm::Attribute::OptimizeNone);
 }
 
 ByteBuffer write_bitcode(const llvm::Module& module) {
@@ -81,6 +113,7 @@ ByteBuffer write_bitcode(const llvm::Module& module) {
 }
 
 Result<ByteBuffer> write_object(llvm::Module& module, llvm::TargetMachine& machine) {
+    have_wide_atomics(module);
     llvm::SmallVector<char, 0> text;
     llvm::raw_svector_ostream out(text);
     llvm::legacy::PassManager passes;
