@@ -427,6 +427,49 @@ ROVE_ENTRY int not_left_alone(int n) { return n + optimised(); }
     EXPECT_EQ(call(*module, "not_left_alone", 5), 6);
 }
 
+// As rove/function.hpp makes a program's functions, without all that it includes.
+constexpr const char* kOffload = R"(
+namespace rove {
+template <auto f>
+struct Offload {
+    static void run(rove_here*, const void* payload, size_t size) { *(int*)payload = f((int)size); }
+};
+}
+)";
+
+TEST_F(JitTest, AFunctionThatTheCpuChoosesKeepsAtHomeWhoCallsIt) {
+    const ByteBuffer bitcode = bitcode_of("chosen.cpp", std::string(kOffload) + R"(
+__attribute__((target_clones("avx2", "default"))) int chosen(int n) { return n + 1; }
+inline int kept;
+static int calls(int n) { return chosen(n) + kept++; }
+static int calls_not(int n) { return n + 2 + kept++; }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::Offload<calls>::run, &rove::Offload<calls_not>::run};
+)");
+    const auto all = engine_->extract({.program = "chosen", .bitcode = bitcode, .only = {}});
+    ASSERT_TRUE(all) << all.error().message();
+    ASSERT_EQ(all->size(), 2U);
+    for (const Extracted& each : *all) {
+        const bool stays = each.name.find("calls_not") == std::string::npos;
+        EXPECT_EQ(each.obstacle.find("chosen(int) is chosen by the CPU") != std::string::npos, stays) << each.obstacle;
+        EXPECT_EQ(each.obstacle.empty(), !stays) << each.obstacle;
+    }
+}
+
+TEST_F(JitTest, AssemblyThatNamesAStaticIsRefusedWhereOnlyBitcodeIsWanted) {
+    const auto bitcode_with = [&](const std::string& assembly) {
+        const ByteBuffer module =
+            bitcode_of("assembly.c", "int named = 7;\nROVE_ENTRY int go(int n) { int v; __asm__(" + assembly +
+                                         "); return v + named++ + n; }\n");
+        return engine_->prepare(
+            {.triple = "x86_64-linux-gnu", .modules = {module}, .interface = false, .entries = {}, .object = false});
+    };
+    const auto refused = bitcode_with(R"("movl named(%%rip), %0" : "=r"(v))");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::unsupported);
+    EXPECT_NE(refused.error().message().find("assembly names named"), std::string::npos) << refused.error().message();
+    EXPECT_TRUE(bitcode_with(R"("movl %1, %0" : "=r"(v) : "m"(named))"));
+}
+
 TEST_F(JitTest, ManyThreadsCompileAtOnceAndEachKnowsItsOwnSize) {
     const auto small = prepare({bitcode_of("count.c", kCounter)});
     const auto large = prepare({bitcode_of(

@@ -154,10 +154,35 @@ TEST_F(ToolchainTest, WhatCouldNotRunThereIsRefused) {
                   "int x; __asm__(\"movl kept(%%rip), %0\" : \"=r\"(x)); rove_reply(here, &x, sizeof x);")
                   .find("assembly names kept"),
               std::string::npos);
+    EXPECT_NE(why("static int dropped = 5;",  // because the compiler sees no use of it
+                  "int x; __asm__(\"movl dropped(%%rip), %0\" : \"=r\"(x)); rove_reply(here, &x, sizeof x);")
+                  .find("assembly names dropped, which no other code here names"),
+              std::string::npos);
+    EXPECT_EQ(why("static int operand = 5;",
+                  "int x; __asm__(\"movl %1, %0\" : \"=r\"(x) : \"m\"(operand)); rove_reply(here, &x, sizeof x);"),
+              "");
+    EXPECT_EQ(why("", "__asm__ volatile(\"call abort@PLT\" : : : \"memory\"); rove_reply(here, 0, 0);"), "");
     EXPECT_EQ(why("void *memcpy(void *to, const void *from, size_t n) { for (; n--;) ((char *)to)[n] = ((const char "
                   "*)from)[n]; return to; } struct big { char b[300]; }; struct big a; volatile struct big b;",
                   "memcpy(&a, payload, size); a = *(struct big *)&b; rove_reply(here, &a, sizeof a);"),
               "");
+}
+
+TEST_F(ToolchainTest, CallsOfASanitizersRuntimeAreRefused) {
+    const std::string text =
+        "#include <rove/rove.h>\n" + entry("go", "int next = (int)size + 1; rove_reply(here, &next, sizeof next);");
+    const auto with = [&](const std::string& flag) {
+        return build_of({.source = write("checked.c", text), .compiler_flags = {flag}});
+    };
+    const auto package = with("-fsanitize=undefined");
+    ASSERT_FALSE(package);
+    EXPECT_EQ(package.error().code(), ErrorCode::unsupported);
+    EXPECT_TRUE(
+        mentions(package.error().message(),
+                 "it calls __ubsan_handle_add_overflow, which only a program built with -fsanitize=undefined has"))
+        << package.error().message();
+    EXPECT_TRUE(with("-fsanitize=address"));
+    EXPECT_TRUE(with("-fsanitize=thread"));
 }
 
 // The linker defines some names itself. Bound to those, a constructor would give the node a wild pointer.

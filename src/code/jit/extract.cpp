@@ -22,6 +22,7 @@
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/read_module.hpp"
+#include "code/jit/runnable.hpp"
 #include "code/jit/simplify.hpp"
 #include "code/jit/touched.hpp"
 #include "package/bundle.hpp"
@@ -216,12 +217,11 @@ private:
             values_.push_back(&source);
             return twin;
         }
-        const auto* function = llvm::dyn_cast<llvm::Function>(&source);
-        auto* type = function != nullptr ? function->getFunctionType()
-                                         : llvm::cast<llvm::FunctionType>(source.getValueType());  // an ifunc
-        auto* twin = llvm::Function::Create(type, function != nullptr ? linkage : llvm::GlobalValue::ExternalLinkage,
-                                            space, name, &into_);
-        if (function == nullptr) return twin;
+        if (llvm::isa<llvm::GlobalIFunc>(source))  // what reaches it stays (obstacle()), so its own code is not wanted
+            return llvm::GlobalIFunc::create(source.getValueType(), space, llvm::GlobalValue::ExternalLinkage, name,
+                                             nullptr, &into_);
+        const auto* function = llvm::cast<llvm::Function>(&source);
+        auto* twin = llvm::Function::Create(function->getFunctionType(), linkage, space, name, &into_);
         twin->copyAttributesFrom(function);
         if (defined) bodies_.push_back(const_cast<llvm::Function*>(function));  // its body is read now
         return twin;
@@ -406,6 +406,7 @@ private:
         extracted.begin_anew = inline_variables(taken);
         result.statics = copy.statics();
         extracted.replaced = std::move(copy.replaced());
+        if (!extracted.obstacle.empty()) return result;
         prepare_bodies(taken);
         for (std::size_t i = 0; i < keys.size(); ++i)
             make_entry(*bodies[i], extracted.entries.emplace_back(
@@ -472,6 +473,7 @@ private:
 
     // What the node cannot have: variables that belong to this program.
     static std::string obstacle(const llvm::Module& module) {
+        if (const Status runs = check_runnable(module); !runs) return runs.error().message();
         for (const llvm::GlobalVariable& variable : module.globals()) {
             const llvm::StringRef name = variable.getName();
             const std::string plain = llvm::demangle(name.str());

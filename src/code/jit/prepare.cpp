@@ -94,14 +94,21 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     for (const llvm::GlobalObject& object : module->global_objects())
         if (object.isDeclaration() && !object.getName().starts_with("llvm."))
             declared.push_back(object.getName().str());
-    if (!request.object) {
+    ROVE_CHECK(check_sanitizers(declared));
+    const std::set<std::string> words = words_of_assembly(*module);
+    if (!request.object && words.empty()) {
         prepared.imports = std::move(declared);
         return prepared;
     }
-    ROVE_TRY(prepared.object, write_object(*module, *machine));  // last: code generation changes the module
+    ROVE_TRY(ByteBuffer object, write_object(*module, *machine));  // last: code generation changes the module
     if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
-    ROVE_TRY(prepared.imports, undefined_names(prepared.object));
-    ROVE_CHECK(check_imports(prepared.imports, defined));
+    ROVE_TRY(prepared.imports, undefined_names(object));
+    ROVE_CHECK(check_imports(prepared.imports, defined, declared, words));
+    if (!request.object) {  // it was made for what assembly names
+        prepared.imports = std::move(declared);
+        return prepared;
+    }
+    prepared.object = std::move(object);
     // What the code generator calls by itself, whoever is the reason.
     for (const std::string& name : prepared.imports)
         if (std::find(declared.begin(), declared.end(), name) == declared.end()) prepared.needs.front().push_back(name);

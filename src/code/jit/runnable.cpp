@@ -1,8 +1,12 @@
 #include "code/jit/runnable.hpp"
 
 #include <dlfcn.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/GlobalIFunc.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -48,15 +52,46 @@ std::set<std::string> defined_names(const llvm::Module& module) {
     return names;
 }
 
-Status check_imports(const std::vector<std::string>& imports, const std::set<std::string>& defined) {
-    // One that the C library has, too, is what the code generator calls by itself: memcpy in a package with a memcpy of its own.
+std::set<std::string> words_of_assembly(const llvm::Module& module) {
+    std::set<std::string> words;
+    const auto add = [&words](llvm::StringRef text) {
+        const auto in_name = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; };
+        while (!(text = text.drop_until(in_name)).empty()) {
+            words.insert(text.take_while(in_name).str());
+            text = text.drop_while(in_name);
+        }
+    };
+    add(module.getModuleInlineAsm());
+    for (const llvm::Function& function : module)
+        for (const llvm::Instruction& each : llvm::instructions(function))
+            if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&each); call != nullptr && call->isInlineAsm())
+                add(llvm::cast<llvm::InlineAsm>(call->getCalledOperand())->getAsmString());
+    return words;
+}
+
+Status check_imports(const std::vector<std::string>& imports, const std::set<std::string>& defined,
+                     const std::vector<std::string>& declared, const std::set<std::string>& words) {
     const auto named = std::find_if(imports.begin(), imports.end(), [&](const std::string& name) {
-        return defined.contains(name) && dlsym(RTLD_DEFAULT, name.c_str()) == nullptr;
+        return words.contains(name) && std::find(declared.begin(), declared.end(), name) == declared.end() &&
+               (defined.contains(name) || dlsym(RTLD_DEFAULT, name.c_str()) == nullptr);
     });
     if (named == imports.end()) return {};
-    return fail(ErrorCode::unsupported,
-                "assembly names {}, which has another name in a package; give it to the assembly as an operand",
-                llvm::demangle(*named));
+    return fail(ErrorCode::unsupported, "assembly names {}, which {}; give it to the assembly as an operand",
+                llvm::demangle(*named),
+                defined.contains(*named) ? "has another name in a package" : "no other code here names");
+}
+
+Status check_sanitizers(const std::vector<std::string>& declared) {
+    static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> runtimes[] = {
+        {"__ubsan_", "undefined"}, {"__asan_", "address"}, {"__tsan_", "thread"}, {"__msan_", "memory"}};
+    for (const std::string& name : declared)
+        for (const auto& [prefix, option] : runtimes)
+            if (llvm::StringRef(name).starts_with(prefix))
+                return fail(ErrorCode::unsupported,
+                            "it calls {}, which only a program built with -fsanitize={} has; compile what travels "
+                            "without that option",
+                            name, option.str());
+    return {};
 }
 
 }  // namespace rove::code::jit

@@ -18,7 +18,13 @@ namespace rove::code::jit {
 [[nodiscard]] Status check_runnable(const llvm::Module& module);
 // What such a module defines.
 [[nodiscard]] std::set<std::string> defined_names(const llvm::Module& module);
-// unsupported: one of them has become an import, because assembly names it, and has another name in a package.
-[[nodiscard]] Status check_imports(const std::vector<std::string>& imports, const std::set<std::string>& defined);
+// What may be names in the module's assembly, among instructions and registers.
+[[nodiscard]] std::set<std::string> words_of_assembly(const llvm::Module& module);
+// unsupported: assembly names what an object imports and its code does not: what it means is unknown, or has another name in a package.
+// `defined` by the module as the compiler made it; `declared` by the prepared one, with the words of its assembly.
+[[nodiscard]] Status check_imports(const std::vector<std::string>& imports, const std::set<std::string>& defined,
+                                   const std::vector<std::string>& declared, const std::set<std::string>& words);
+// unsupported: a call of a sanitizer's runtime is among what a prepared module declares.
+[[nodiscard]] Status check_sanitizers(const std::vector<std::string>& declared);
 
 }  // namespace rove::code::jit
