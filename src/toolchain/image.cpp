@@ -76,8 +76,6 @@ private:
         for (const ElfSection& section : elf_.sections()) {
             const Elf64_Shdr& header = section.header;
             if ((header.sh_flags & SHF_ALLOC) == 0 || header.sh_size == 0) continue;
-            if ((header.sh_flags & SHF_TLS) != 0)
-                return fail(ErrorCode::unsupported, "it has thread-local storage ({})", section.name);
             if (section.name == kBlock) {
                 block_ = {header.sh_addr, header.sh_size};
                 const Bytes bytes = elf_.contents(section);
@@ -90,10 +88,7 @@ private:
                 image_.data.assign(bytes.begin(), bytes.end());
                 while (!image_.data.empty() && image_.data.back() == std::byte{0}) image_.data.pop_back();
                 image_.data_bytes = static_cast<std::uint32_t>(header.sh_size);
-                image_.data_alignment =
-                    static_cast<std::uint32_t>(std::clamp<std::uint64_t>(header.sh_addralign, 1, 4096));
-                if (header.sh_addralign > 4096)
-                    return fail(ErrorCode::unsupported, "it has statics aligned to {} bytes", header.sh_addralign);
+                image_.data_alignment = static_cast<std::uint32_t>(std::max<std::uint64_t>(header.sh_addralign, 1));
             } else if (header.sh_type == SHT_PROGBITS || header.sh_type == SHT_NOBITS || header.sh_type == SHT_NOTE) {
                 return fail(ErrorCode::unsupported, "it has a section {} that an image has no place for", section.name);
             }

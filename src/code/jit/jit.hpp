@@ -84,7 +84,7 @@ struct Prepared {
     std::vector<std::string> replaced;  // as above
     std::size_t statics = 0;            // how many rove.static.n
     bool pinned = false;                // see wire::Manifest::pinned
-    std::string image_obstacle;         // why no image can be made (an ifunc, …); empty: none
+    std::string image_obstacle;         // why no image can be made (assembly outside of functions); empty: none
 };
 
 class Engine {

@@ -264,7 +264,6 @@ bool must_stay(const llvm::Module& module) {
 }
 
 std::string image_obstacle(const llvm::Module& module) {
-    if (!module.ifunc_empty()) return "ifunc " + module.ifunc_begin()->getName().str();
     if (!module.getModuleInlineAsm().empty()) return "assembly outside of functions";
     return {};
 }
