@@ -271,7 +271,7 @@ Result<Generated> generate(const CompileRequest& request, const Session& session
     llvm::LLVMContext context;
     std::string diagnostics;
     set_up(context, diagnostics);
-    ROVE_TRY(std::unique_ptr<llvm::Module> module, read_module(context, request.bitcode, request.name));
+    ROVE_TRY(std::unique_ptr<llvm::Module> module, read_module(context, request.bitcode, request.name, true));
     const llvm::Triple& here = session.jit->getTargetTriple();
     if (llvm::Triple(module->getTargetTriple()).getArch() != here.getArch())
         return fail(ErrorCode::unsupported, "{}: its bitcode is for {}, not for this machine", request.name,

@@ -1,10 +1,12 @@
 #include "code/jit/guard.hpp"
 
 #include <llvm/Support/ErrorHandling.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <exception>
@@ -13,13 +15,15 @@
 #include <shared_mutex>
 #include <string_view>
 #include <system_error>
-#include <thread>
 
 #include "base/float_environment.hpp"
 #include "base/made_once.hpp"
 
 namespace rove::code::jit {
 namespace {
+
+// LLVM goes down types, constants and expressions by recursion: nesting.hpp says how far. Of these addresses it touches what it needs.
+constexpr std::size_t kStackBytes = 64UL << 20;
 
 constexpr std::size_t kWordsMax = 300;  // of what LLVM says: it may print a whole graph of instructions
 
@@ -79,6 +83,40 @@ void set_llvm_handlers() {
 
 namespace {
 
+// Where a thread begins: it does the work, and says that it has ended.
+struct Begun {
+    std::shared_ptr<Attempt> attempt;
+    const std::function<void()>& work;
+};
+
+void* run_attempt(void* data) {
+    const std::unique_ptr<Begun> begun(static_cast<Begun*>(data));
+    FloatControls::set_standard();
+    attempt_here = begun->attempt.get();
+    std::exception_ptr thrown;
+    try {
+        begun->work();
+    } catch (...) {
+        thrown = std::current_exception();
+    }
+    const std::lock_guard lock(begun->attempt->mutex);
+    begun->attempt->ended = true;
+    begun->attempt->thrown = thrown;
+    begun->attempt->changed.notify_all();
+    return nullptr;
+}
+
+// 0, or why there is none.
+int begin_thread(pthread_t& thread, std::unique_ptr<Begun> begun) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, kStackBytes);
+    const int error = pthread_create(&thread, &attributes, &run_attempt, begun.get());
+    pthread_attr_destroy(&attributes);
+    if (error == 0) (void)begun.release();  // the thread's
+    return error;
+}
+
 Status run_in_thread(const std::string& what, const std::function<void()>& work) {
     set_llvm_handlers();
     if (given_up.load() >= kGivenUpMax)
@@ -86,38 +124,29 @@ Status run_in_thread(const std::string& what, const std::function<void()>& work)
                     "{} is not compiled: LLVM has given up {} times in this process, the most there may; images still "
                     "run; start the process again to compile bitcode",
                     what, kGivenUpMax);
-    const auto attempt = std::make_shared<Attempt>();
-    std::thread thread;
+    std::shared_ptr<Attempt> attempt;
+    pthread_t thread{};
+    int error = ENOMEM;
     try {
-        thread = start_thread([attempt, &work] {
-            attempt_here = attempt.get();
-            std::exception_ptr thrown;
-            try {
-                work();
-            } catch (...) {
-                thrown = std::current_exception();
-            }
-            const std::lock_guard lock(attempt->mutex);
-            attempt->ended = true;
-            attempt->thrown = thrown;
-            attempt->changed.notify_all();
-        });
-    } catch (const std::exception& error) {  // no thread, or no memory for one
+        attempt = std::make_shared<Attempt>();
+        error = begin_thread(thread, std::make_unique<Begun>(attempt, work));
+    } catch (const std::bad_alloc&) {
+    }
+    if (error != 0)
         return fail(
             ErrorCode::overloaded,
             "{} is not compiled: this machine has no thread for LLVM now ({}); try it again later, or allow more "
             "threads",
-            what, error.what());
-    }
+            what, std::generic_category().message(error));
     std::unique_lock lock(attempt->mutex);
     attempt->changed.wait(lock, [&] { return attempt->ended || attempt->why_given_up; });
     lock.unlock();
     if (!attempt->why_given_up) {
-        thread.join();
+        pthread_join(thread, nullptr);
         if (attempt->thrown) std::rethrow_exception(attempt->thrown);
         return {};
     }
-    thread.detach();
+    pthread_detach(thread);
     ++given_up;
     return fail(ErrorCode::failed, "{} does not compile: LLVM gave up: {}", what, *attempt->why_given_up);
 }

@@ -15,7 +15,7 @@
 namespace rove::code::jit {
 
 // How often LLVM may give up in one process; afterwards it is given nothing any more, and images still run. Each time keeps one thread: a
-// stack (8 MiB of addresses, of which LLVM touches some 100 KiB) and what LLVM had made of one package (some 1 MiB for one of 10 KiB).
+// stack (64 MiB of addresses, of which LLVM touches some 100 KiB) and what LLVM had made of one package (some 1 MiB for one of 10 KiB).
 // Work that has begun by then ends, so there may be one thread more for each node that compiles at that moment.
 inline constexpr int kGivenUpMax = 8;
 

@@ -31,7 +31,7 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
     std::size_t number = 0;
     for (const ByteBuffer& source : request.modules) {
         const std::string name = fmt::format("module {}", number++);
-        ROVE_TRY(auto module, read_module(context, source, name));
+        ROVE_TRY(auto module, read_module(context, source, name, false));
         if (llvm::Triple(module->getTargetTriple()).getArch() != arch)
             return fail(ErrorCode::invalid, "{} is for {}, not for {}", name, module->getTargetTriple(),
                         request.triple);

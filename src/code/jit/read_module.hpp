@@ -14,6 +14,7 @@
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
+#include "code/jit/nesting.hpp"
 
 namespace rove::code::jit {
 
@@ -33,12 +34,15 @@ inline void set_up(llvm::LLVMContext& context, std::string& errors) {
         &errors);
 }
 
+// of_peer: it has come from another node, and not from a compiler here.
 inline Result<std::unique_ptr<llvm::Module>> read_module(llvm::LLVMContext& context, Bytes bitcode,
-                                                         const std::string& name) {
+                                                         const std::string& name, bool of_peer) {
+    ROVE_CHECK(check_nesting(bitcode, name, of_peer));
     const std::string_view text = as_text(bitcode);
     auto module =
         llvm::parseBitcodeFile(llvm::MemoryBufferRef(llvm::StringRef(text.data(), text.size()), name), context);
     if (!module) return fail(ErrorCode::invalid, "{}: not bitcode: {}", name, llvm::toString(module.takeError()));
+    ROVE_CHECK(check_nesting(**module, name));
     std::string why;
     llvm::raw_string_ostream out(why);
     if (llvm::verifyModule(**module, &out)) return fail(ErrorCode::invalid, "{}: broken bitcode: {}", name, why);

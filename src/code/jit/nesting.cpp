@@ -1,0 +1,218 @@
+#include "code/jit/nesting.hpp"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/Bitcode/LLVMBitCodes.h>
+#include <llvm/Bitstream/BitstreamReader.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace rove::code::jit {
+namespace {
+
+constexpr std::size_t kTooDeep = kNestingMax + 1, kOpen = kTooDeep;
+
+// How deep what it holds nests, 0 for nothing; kTooDeep or more is too deep, or holds itself. `known` from one to the next.
+template <typename Thing, typename PartsOf>
+std::size_t nesting_of(Thing outermost, const PartsOf& parts_of, llvm::DenseMap<Thing, std::size_t>& known) {
+    struct Step {
+        Thing thing;
+        llvm::SmallVector<Thing, 4> parts;
+        std::size_t next = 0, nesting = 0;
+    };
+    std::vector<Step> steps;
+    std::size_t last = 0;  // of the part that has been looked at last
+    const auto look_at = [&](Thing thing) {
+        const auto [at, is_new] = known.try_emplace(thing, kOpen);
+        if (is_new) steps.push_back({thing, parts_of(thing)});
+        last = at->second;
+        return is_new;
+    };
+    if (!look_at(outermost)) return last;
+    while (steps.size() <= kNestingMax) {
+        Step& step = steps.back();
+        if (step.next < step.parts.size()) {
+            const std::size_t number = steps.size() - 1;
+            if (look_at(step.parts[step.next++])) continue;
+            if (last >= kTooDeep) return kTooDeep;
+            steps[number].nesting = std::max(steps[number].nesting, last + 1);
+            continue;
+        }
+        const std::size_t nesting = step.nesting;
+        known[step.thing] = nesting;
+        steps.pop_back();
+        if (steps.empty()) return nesting;
+        steps.back().nesting = std::max(steps.back().nesting, nesting + 1);
+    }
+    return kTooDeep;
+}
+
+tl::unexpected<Error> too_deep(const std::string& name, const char* what) {
+    return fail(ErrorCode::invalid, "{}: its bitcode has {} that nest more than {} deep", name, what, kNestingMax);
+}
+
+tl::unexpected<Error> no_bitcode(const std::string& name, llvm::Error why) {
+    return fail(ErrorCode::invalid, "{}: not bitcode: {}", name, llvm::toString(std::move(why)));
+}
+
+using Types = llvm::SmallVector<unsigned, 4>;
+
+// Which types a type's record names. Pointers name none that count: LLVM has forgotten what they point to.
+Types types_in(unsigned code, llvm::ArrayRef<std::uint64_t> record) {
+    std::size_t first = record.size();
+    switch (code) {
+        case llvm::bitc::TYPE_CODE_ARRAY:
+        case llvm::bitc::TYPE_CODE_VECTOR:
+        case llvm::bitc::TYPE_CODE_STRUCT_ANON:
+        case llvm::bitc::TYPE_CODE_STRUCT_NAMED:
+        case llvm::bitc::TYPE_CODE_FUNCTION:
+        case llvm::bitc::TYPE_CODE_TARGET_TYPE: first = 1; break;
+        case llvm::bitc::TYPE_CODE_FUNCTION_OLD: first = 2; break;
+        default: break;
+    }
+    Types types;
+    for (const std::uint64_t type : record.drop_front(std::min(first, record.size())))
+        types.push_back(static_cast<unsigned>(std::min<std::uint64_t>(type, 1U << 31)));
+    return types;
+}
+
+// Goes through a file's blocks as LLVM's reader does, and keeps what counts.
+class Scan {
+public:
+    Scan(Bytes bitcode, const std::string& name, bool of_peer) : name_(name), of_peer_(of_peer), end_(bitcode.size()) {
+        const auto* begin = reinterpret_cast<const unsigned char*>(bitcode.data());
+        const auto* end = begin + bitcode.size();
+        if (llvm::isBitcodeWrapper(begin, end) && llvm::SkipBitcodeWrapperHeader(begin, end, true)) begin = end;
+        end_ = static_cast<std::size_t>(end - begin);
+        stream_ = llvm::BitstreamCursor(llvm::ArrayRef<std::uint8_t>(begin, end));
+        stream_.setBlockInfo(&info_);
+    }
+
+    Status run() {
+        if (end_ < 4) return fail(ErrorCode::invalid, "{}: not bitcode: it has {} bytes", name_, end_);
+        if (llvm::Error failed = stream_.JumpToBit(32))
+            return no_bitcode(name_, std::move(failed));  // the magic number
+        // Less than 8 bytes at the end are nothing, for LLVM as well.
+        while (!blocks_.empty() || stream_.getCurrentByteNo() + 8 < end_) {
+            llvm::Expected<llvm::BitstreamEntry> entry = stream_.advance();
+            if (!entry) return no_bitcode(name_, entry.takeError());
+            switch (entry->Kind) {
+                case llvm::BitstreamEntry::SubBlock: ROVE_CHECK(enter(entry->ID)); break;
+                case llvm::BitstreamEntry::EndBlock: ROVE_CHECK(leave()); break;
+                case llvm::BitstreamEntry::Record: ROVE_CHECK(take(entry->ID)); break;
+                case llvm::BitstreamEntry::Error:
+                    return fail(ErrorCode::invalid, "{}: not bitcode: malformed block", name_);
+            }
+        }
+        return {};
+    }
+
+private:
+    Status enter(unsigned block) {
+        if (block == llvm::bitc::BLOCKINFO_BLOCK_ID && !blocks_.empty()) {
+            llvm::Expected<std::optional<llvm::BitstreamBlockInfo>> info = stream_.ReadBlockInfoBlock();
+            if (!info) return no_bitcode(name_, info.takeError());
+            if (!*info) return fail(ErrorCode::invalid, "{}: not bitcode: malformed block", name_);
+            info_ = std::move(**info);
+            return {};
+        }
+        if (block != llvm::bitc::MODULE_BLOCK_ID && block != llvm::bitc::FUNCTION_BLOCK_ID &&
+            block != llvm::bitc::TYPE_BLOCK_ID_NEW && block != llvm::bitc::METADATA_BLOCK_ID) {
+            if (llvm::Error failed = stream_.SkipBlock()) return no_bitcode(name_, std::move(failed));
+            return {};
+        }
+        if (llvm::Error failed = stream_.EnterSubBlock(block)) return no_bitcode(name_, std::move(failed));
+        blocks_.push_back(block);
+        return {};
+    }
+
+    Status leave() {
+        if (blocks_.empty()) return fail(ErrorCode::invalid, "{}: not bitcode: malformed block", name_);
+        const bool of_types = blocks_.back() == llvm::bitc::TYPE_BLOCK_ID_NEW;
+        blocks_.pop_back();
+        if (!of_types) return {};
+        llvm::DenseMap<unsigned, std::size_t> known;
+        for (unsigned type = 0; type < types_.size(); ++type)
+            if (nesting_of(type, [this](unsigned of) { return parts_of(of); }, known) >= kTooDeep)
+                return too_deep(name_, "types");
+        types_.clear();
+        return {};
+    }
+    // LLVM's reader refuses what names a type that is not there.
+    [[nodiscard]] Types parts_of(unsigned type) const {
+        Types parts;
+        for (const unsigned part : types_[type])
+            if (part < types_.size()) parts.push_back(part);
+        return parts;
+    }
+
+    Status take(unsigned abbreviation) {
+        const unsigned block = blocks_.empty() ? 0 : blocks_.back();
+        if (block == llvm::bitc::METADATA_BLOCK_ID && of_peer_ && ++metadata_ > kMetadataMax)
+            return fail(ErrorCode::invalid,
+                        "{}: its bitcode has more than {} pieces of metadata; leave out debug information", name_,
+                        kMetadataMax);
+        if (block != llvm::bitc::TYPE_BLOCK_ID_NEW) {
+            llvm::Expected<unsigned> code = stream_.skipRecord(abbreviation);
+            if (!code) return no_bitcode(name_, code.takeError());
+            return {};
+        }
+        llvm::SmallVector<std::uint64_t, 64> record;
+        llvm::Expected<unsigned> code = stream_.readRecord(abbreviation, record);
+        if (!code) return no_bitcode(name_, code.takeError());
+        if (*code != llvm::bitc::TYPE_CODE_NUMENTRY && *code != llvm::bitc::TYPE_CODE_STRUCT_NAME)
+            types_.push_back(types_in(*code, record));
+        return {};
+    }
+
+    const std::string& name_;
+    const bool of_peer_;
+    std::size_t end_;  // in bytes
+    llvm::BitstreamBlockInfo info_;
+    llvm::BitstreamCursor stream_;
+    std::vector<unsigned> blocks_;  // those that we are in
+    std::vector<Types> types_;      // by number: which ones it holds
+    std::size_t metadata_ = 0;
+};
+
+// Global values end it: that a variable holds another one's address makes nothing deeper.
+llvm::SmallVector<const llvm::Constant*, 4> constants_in(const llvm::Constant* constant) {
+    llvm::SmallVector<const llvm::Constant*, 4> parts;
+    if (llvm::isa<llvm::GlobalValue>(constant)) return parts;
+    for (const llvm::Use& use : constant->operands())
+        if (const auto* part = llvm::dyn_cast<llvm::Constant>(use.get());
+            part != nullptr && part->getNumOperands() > 0 && !llvm::isa<llvm::GlobalValue>(part))
+            parts.push_back(part);
+    return parts;
+}
+
+}  // namespace
+
+Status check_nesting(Bytes bitcode, const std::string& name, bool of_peer) {
+    return Scan(bitcode, name, of_peer).run();
+}
+
+Status check_nesting(const llvm::Module& module, const std::string& name) {
+    llvm::DenseMap<const llvm::Constant*, std::size_t> known;
+    const auto fits = [&known](const llvm::User& user) {
+        return std::all_of(user.op_begin(), user.op_end(), [&known](const llvm::Use& use) {
+            const auto* constant = llvm::dyn_cast<llvm::Constant>(use.get());
+            return constant == nullptr || constant->getNumOperands() == 0 || llvm::isa<llvm::GlobalValue>(constant) ||
+                   nesting_of(constant, constants_in, known) < kTooDeep;
+        });
+    };
+    for (const llvm::GlobalValue& value : module.global_values())
+        if (!fits(value)) return too_deep(name, "constants");
+    for (const llvm::Function& function : module)
+        for (const llvm::Instruction& each : llvm::instructions(function))
+            if (!fits(each)) return too_deep(name, "constants");
+    return {};
+}
+
+}  // namespace rove::code::jit

@@ -1,0 +1,90 @@
+// Bitcode that nests deeper than LLVM's recursion has stack for.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include "code/jit/jit.hpp"
+#include "toolchain/files.hpp"
+#include "toolchain/process.hpp"
+
+namespace rove::code::jit {
+namespace {
+
+class NestingTest : public testing::Test {
+protected:
+    void SetUp() override {
+        auto opened = jit::engine();
+        ASSERT_TRUE(opened) << opened.error().message();
+        engine_ = *opened;
+        auto folder = toolchain::TemporaryFolder::make();
+        ASSERT_TRUE(folder) << folder.error().message();
+        folder_ = std::move(*folder);
+    }
+
+    // Why it is not compiled; empty: it is.
+    std::string why_not(const std::string& text) {
+        const std::string source = (folder_.path() / "deep.ll").string(), out = (folder_.path() / "deep.bc").string();
+        EXPECT_TRUE(toolchain::write_file(source, as_bytes("target triple = \"x86_64-unknown-linux-gnu\"\n" + text)));
+        // It goes down by recursion, too.
+        const auto made = toolchain::run(
+            {"prlimit", "--stack=1073741824:", "llvm-as-19", "-disable-verify", source, "-o", out}, "llvm-19");
+        EXPECT_TRUE(made && made->status == 0) << (made ? made->output : made.error().message());
+        auto bitcode = toolchain::read_file(out);
+        EXPECT_TRUE(bitcode);
+        const auto compiled = engine_->compile(
+            {.name = "deep",
+             .bitcode = *bitcode,
+             .resolve = [](std::string_view name) { return dlsym(RTLD_DEFAULT, std::string(name).c_str()); },
+             .in_image = {}});
+        return compiled ? std::string() : compiled.error().message();
+    }
+
+    Engine* engine_ = nullptr;
+    toolchain::TemporaryFolder folder_;
+};
+
+// A variable of a type that nests so deep, and a function that copies it.
+std::string with_types(int levels) {
+    std::string text = "%t0 = type { i8 }\n";
+    for (int i = 1; i <= levels; ++i) text += fmt::format("%t{} = type {{ %t{} }}\n", i, i - 1);
+    return text + fmt::format(
+                      "@v = global %t{0} zeroinitializer\n"
+                      "define void @go(ptr %from) {{\n  %a = alloca %t{0}\n  %all = load %t{0}, ptr %from\n"
+                      "  store %t{0} %all, ptr %a\n  store %t{0} %all, ptr @v\n  ret void\n}}\n",
+                      levels);
+}
+
+std::string with_constants(int levels) {
+    std::string text = "@one = global i8 1\n@v = global i64 ";
+    for (int i = 0; i < levels; ++i) text += "xor (i64 ptrtoint (ptr @one to i64), i64 ";
+    return text + "0" + std::string(static_cast<std::size_t>(levels), ')') + "\n";
+}
+
+std::string with_metadata(int pieces) {
+    std::string text = fmt::format("define void @go() {{\n  ret void\n}}\n!all = !{{!{}}}\n!0 = !{{}}\n", pieces - 1);
+    for (int i = 1; i < pieces; ++i) text += fmt::format("!{} = !{{!{}}}\n", i, i - 1);
+    return text;
+}
+
+TEST_F(NestingTest, TypesThatNestTooDeepAreRefused) {
+    EXPECT_EQ(why_not(with_types(5'000)), "");
+    EXPECT_EQ(why_not(with_types(60'000)), "deep: its bitcode has types that nest more than 10000 deep");
+}
+
+TEST_F(NestingTest, ATypeThatHoldsItselfIsRefused) {
+    EXPECT_EQ(why_not("%a = type { %b }\n%b = type { %a }\n@v = external global %a\n"
+                      "define ptr @go() {\n  ret ptr @v\n}\n"),
+              "deep: its bitcode has types that nest more than 10000 deep");
+}
+
+TEST_F(NestingTest, ConstantsThatNestTooDeepAreRefused) {
+    EXPECT_EQ(why_not(with_constants(11'000)), "deep: its bitcode has constants that nest more than 10000 deep");
+}
+
+TEST_F(NestingTest, MoreMetadataThanMayNestIsRefused) {
+    EXPECT_EQ(why_not(with_metadata(60'000)), "");
+    EXPECT_EQ(why_not(with_metadata(70'000)),
+              "deep: its bitcode has more than 65536 pieces of metadata; leave out debug information");
+}
+
+}  // namespace
+}  // namespace rove::code::jit
