@@ -335,6 +335,24 @@ TEST_F(ToolchainTest, AReplacedOperatorNewStaysWithAWarning) {
         EXPECT_NE(std::find(imports.begin(), imports.end(), name), imports.end()) << name;
 }
 
+TEST_F(ToolchainTest, AReplacedMallocStaysWithAWarning) {
+    const auto package = build_of(
+        "own.c",
+        "#include <string.h>\nstatic char pool[4096]; static size_t used; static void *volatile kept;\n"
+        "void *malloc(size_t size) { used += size; return pool + used - size; }\n"
+        "void free(void *block) { if ((char *)block < pool) used = 0; }\n"
+        "__attribute__((noinline)) static void *valloc(size_t size) { return pool + size; }\n" +
+            entry("run",
+                  "char *copy = strdup((const char *)payload); free(copy); kept = malloc(size); kept = valloc(size); "
+                  "rove_reply(here, &used, sizeof used);"));
+    ASSERT_TRUE(package) << package.error().what();
+    ASSERT_EQ(warnings_.size(), 1U) << "over both targets";
+    EXPECT_EQ(warnings_.front(), "free, malloc are replaced in this package: what travels uses the node's");
+    std::vector<std::string> imports = (*package)->manifest().imports;
+    std::sort(imports.begin(), imports.end());
+    EXPECT_EQ(imports, (std::vector<std::string>{"free", "malloc", "rove_reply", "strdup"})) << "valloc is its own";
+}
+
 TEST_F(ToolchainTest, AFolderIsOnePackage) {
     write("pair/b.c", "int shared_count;\nint twice(int x) { shared_count++; return 2 * x; }\n");
     write("pair/a.c", "#include <rove/rove.h>\nint twice(int); extern int shared_count;\n" +

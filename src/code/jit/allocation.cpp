@@ -6,13 +6,29 @@
 
 namespace rove::code::jit {
 
-bool is_allocation(llvm::StringRef name) {
+namespace {
+
+bool is_of_c(llvm::StringRef name) {
+    static constexpr llvm::StringLiteral names[] = {
+        "malloc",         "free",   "calloc",  "realloc", "aligned_alloc",     "memalign",
+        "posix_memalign", "valloc", "pvalloc", "cfree",   "malloc_usable_size"};
+    return llvm::is_contained(names, name);
+}
+
+bool is_of_cpp(llvm::StringRef name) {
     const bool allocates = name.consume_front("_Znwm") || name.consume_front("_Znam");
     if (!allocates && !name.consume_front("_ZdlPv") && !name.consume_front("_ZdaPv")) return false;
     static constexpr llvm::StringLiteral forms[] = {"", "RKSt9nothrow_t", "St11align_val_t",
                                                     "St11align_val_tRKSt9nothrow_t"};
     static constexpr llvm::StringLiteral with_size[] = {"m", "mSt11align_val_t"};
     return llvm::is_contained(forms, name) || (!allocates && llvm::is_contained(with_size, name));
+}
+
+}  // namespace
+
+bool replaces_allocation(const llvm::GlobalValue& value) {
+    return !value.isDeclaration() && !value.hasLocalLinkage() &&
+           (is_of_cpp(value.getName()) || is_of_c(value.getName()));
 }
 
 llvm::Function* declare_allocation(const llvm::GlobalValue& replaced, llvm::Module& into) {
@@ -26,7 +42,7 @@ llvm::Function* declare_allocation(const llvm::GlobalValue& replaced, llvm::Modu
 std::vector<std::string> leave_out_allocation(llvm::Module& module) {
     std::vector<llvm::GlobalValue*> replaced;  // a form may be another one's second name
     for (llvm::GlobalValue& value : module.global_values())
-        if (!value.isDeclaration() && is_allocation(value.getName())) replaced.push_back(&value);
+        if (replaces_allocation(value)) replaced.push_back(&value);
     std::vector<std::string> names;
     for (llvm::GlobalValue* value : replaced) {
         names.push_back(llvm::demangle(value->getName().str()));

@@ -1,7 +1,7 @@
-// The functions of C++ that allocate memory, which a program may replace by its own.
+// The functions of C and C++ that allocate memory, which a program may replace by its own.
 //
 // Shipped code uses the node's. libstdc++ is on both sides of them: what it allocates there, as the text of an exception, inline code frees
-// here, and the other way round. So a replacement stays where it was written, and what travels only declares the function.
+// here, and the other way round; C's library gives memory away by strdup() and others. So a replacement stays where it was written, and what travels only declares the function.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -11,8 +11,9 @@
 
 namespace rove::code::jit {
 
-// `operator new`, `operator delete` and their forms, by their mangled names: all that the standard lets a program replace.
-[[nodiscard]] bool is_allocation(llvm::StringRef name);
+// A definition of `operator new`, `operator delete` or one of their forms, which the standard lets a program replace, or of malloc() or
+// another of C's, which the C library does.
+[[nodiscard]] bool replaces_allocation(const llvm::GlobalValue& value);
 
 // Its declaration in another module.
 [[nodiscard]] llvm::Function* declare_allocation(const llvm::GlobalValue& replaced, llvm::Module& into);

@@ -198,7 +198,7 @@ private:
             if (!source.hasLocalLinkage()) other->setName(name + ".other");
         }
         const bool defined = !source.isDeclaration();
-        if (defined && is_allocation(name)) {
+        if (replaces_allocation(source)) {
             replaced_.push_back(llvm::demangle(name.str()));
             return declare_allocation(source, into_);
         }
