@@ -1,12 +1,8 @@
 #include "code/own_code.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
-#include <set>
 #include <system_error>
 #include <thread>
 
@@ -16,6 +12,7 @@
 #include "base/made_once.hpp"
 #include "code/cache.hpp"
 #include "package/bundle.hpp"
+#include "package/libraries.hpp"
 #include "package/pack.hpp"
 
 namespace rove::code {
@@ -117,20 +114,6 @@ void wait_until_open() {
     Reading::wait_until_open();
 }
 
-// The libraries of this process that define them, by their bare sonames, but for those that every node has.
-static std::vector<std::string> own_libraries_with(const std::vector<std::string>& names) {
-    std::set<std::string> sonames;
-    for (const std::string& name : names) {
-        Dl_info found{};
-        void* const address = dlsym(RTLD_DEFAULT, name.c_str());
-        if (address == nullptr || dladdr(address, &found) == 0 || found.dli_fname == nullptr) continue;
-        const std::string soname = std::filesystem::path(found.dli_fname).filename().string();
-        // The program itself may offer names, and is no library.
-        if (soname.find(".so") != std::string::npos && !is_on_every_node(soname)) sonames.insert(soname);
-    }
-    return {sonames.begin(), sonames.end()};
-}
-
 wire::Manifest manifest_of(const jit::Extracted& extracted, const jit::Prepared& prepared) {
     wire::Manifest manifest;
     manifest.name = extracted.name;
@@ -151,7 +134,8 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
     const jit::Extracted& extracted = all.front();
     if (!extracted.obstacle.empty()) return fail(ErrorCode::unsupported, "{}", extracted.obstacle);
     const PackageCache cache;
-    const Digest made_of = PackageCache::key_of({"bitcode", ROVE_BUILD, as_text(extracted.bitcode)});
+    const Libraries libraries = Libraries::of_this_program();
+    const Digest made_of = PackageCache::key_of({"bitcode", ROVE_BUILD, libraries.lines(), as_text(extracted.bitcode)});
     if (const ByteBuffer kept = cache.find(made_of); !kept.empty()) return PackageStore::parse(kept);
     ROVE_TRY(const jit::Prepared prepared, engine->prepare({.triple = std::string(host_triple()),
                                                             .modules = {extracted.bitcode},
@@ -159,7 +143,7 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
                                                             .entries = extracted.entries,
                                                             .object = false}));
     wire::Manifest manifest = manifest_of(extracted, prepared);
-    manifest.dependencies = own_libraries_with(manifest.imports);
+    manifest.dependencies = libraries.with(manifest.imports);
     std::vector<ByteBuffer> stored(1);
     manifest.slices.push_back(
         make_slice(std::string(host_triple()), wire::Form::bitcode, prepared.bitcode, stored.front(), true));

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "package/libraries.hpp"
 #include "wire/image.hpp"
 
 extern "C" {
@@ -109,6 +110,7 @@ void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
         const std::lock_guard lock(mutex_);
         if (const auto found = of_interfaces_.find(name); found != of_interfaces_.end()) return found->second.address;
     }
+    if (scope.libraries.empty() || every_node_has(name)) return dlsym(RTLD_DEFAULT, name.c_str());
     for (void* library : scope.libraries)
         if (void* address = dlsym(library, name.c_str())) return address;
     return dlsym(RTLD_DEFAULT, name.c_str());

@@ -31,15 +31,6 @@ wire::Slice make_slice(const std::string& triple, wire::Form form, ByteBuffer ra
     return slice;
 }
 
-bool is_on_every_node(std::string_view soname) {
-    // C and C++; and sanitizers', without whose checks functions travel.
-    static constexpr std::string_view names[] = {"libc.so",  "libm.so",  "libstdc++.so",  "libgcc_s.so", "ld-linux",
-                                                 "libdl.so", "librt.so", "libpthread.so", "librove.so",  "libasan",
-                                                 "libtsan",  "libubsan", "libclang_rt"};
-    return std::any_of(std::begin(names), std::end(names),
-                       [&](std::string_view name) { return soname.starts_with(name); });
-}
-
 void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs) {
     constexpr std::size_t kBytesMax = wire::kManifestBytesMax / 4;
     const std::size_t row_bytes = manifest.needs_row_bytes();

@@ -16,9 +16,6 @@ namespace rove {
 // by name. It says nothing where every entry needs all of them, and where the rows would fill the manifest.
 void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs);
 
-// Whether a library, by its soname, is one that every node's process has: no package needs to list it.
-[[nodiscard]] bool is_on_every_node(std::string_view soname);
-
 // Packages on disk, by what they were made of: $ROVE_CACHE, else rove/ under $XDG_CACHE_HOME or ~/.cache. What is not there,
 // cannot be read or written, or is no whole package, is made anew; old ones go when there are too many.
 class PackageCache {

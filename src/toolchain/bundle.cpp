@@ -31,8 +31,7 @@ struct Packed {
 class Packer {
 public:
     Packer(code::jit::Engine& engine, const Libraries& libraries, const std::vector<std::string>& dependencies)
-        : engine_(engine), libraries_(libraries), dependencies_(dependencies) {
-        for (const std::string& soname : libraries.sonames()) linked_with_ += soname + '\n';
+        : engine_(engine), libraries_(libraries), dependencies_(dependencies), linked_with_(libraries.lines()) {
         for (const std::string& soname : dependencies) linked_with_ += soname + '\n';
     }
 
@@ -127,9 +126,9 @@ private:
         return file;
     }
     [[nodiscard]] std::vector<std::string> dependencies_of(const std::vector<std::string>& imports) const {
-        std::set<std::string> sonames(dependencies_.begin(), dependencies_.end());
-        for (const std::string& name : imports)
-            if (std::string soname = libraries_.with(name); !soname.empty()) sonames.insert(std::move(soname));
+        const std::vector<std::string> found = libraries_.with(imports);
+        std::set<std::string> sonames(found.begin(), found.end());
+        sonames.insert(dependencies_.begin(), dependencies_.end());
         return {sonames.begin(), sonames.end()};
     }
 
@@ -141,10 +140,10 @@ private:
 };
 
 // What its functions need and only the program's own file has, in quotes; empty: nothing.
-std::string left_at_home(const PackageStore& package, const Libraries& libraries) {
+std::string left_at_home(const PackageStore& package, const ProgramNames& program) {
     std::string names;
     for (const std::string& name : package.manifest().imports)
-        if (libraries.only_program_has(name)) names += (names.empty() ? "'" : ", '") + name + "'";
+        if (program.only_program_has(name)) names += (names.empty() ? "'" : ", '") + name + "'";
     return names;
 }
 
@@ -161,8 +160,8 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
     ROVE_TRY(const std::vector<code::jit::Extracted> all,
              engine->extract({.program = program, .bitcode = bitcode, .only = {}}));
-    const Libraries libraries = Libraries::of_program(options.program);
-    ROVE_TRY(const std::vector<Packed> packed, Packer(*engine, libraries, options.dependencies).pack(all));
+    const ProgramNames has = ProgramNames::of(options.program);
+    ROVE_TRY(const std::vector<Packed> packed, Packer(*engine, has.libraries(), options.dependencies).pack(all));
     BundleReport report;
     std::vector<Bundle::Entry> entries;
     std::set<std::string> replaced, begin_anew;
@@ -175,7 +174,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
             if (packed[i].from_cache) report.from_cache += functions;
             ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(*packed[i].package));
             if (package->slice_index(code::host_triple(), wire::Form::image)) report.with_image += functions;
-            const std::string lacking = left_at_home(*package, libraries);
+            const std::string lacking = left_at_home(*package, has);
             if (!lacking.empty() && options.warn)
                 options.warn(
                     fmt::format("{} needs {}, which {} has without its bitcode: of a static library, most "

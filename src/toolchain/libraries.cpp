@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "package/bundle.hpp"
-#include "package/pack.hpp"
 #include "toolchain/elf.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
@@ -64,39 +63,29 @@ std::map<std::string, std::filesystem::path> places_of(const std::filesystem::pa
 
 }  // namespace
 
-Libraries Libraries::of_program(const std::filesystem::path& program) {
-    Libraries libraries;
+ProgramNames ProgramNames::of(const std::filesystem::path& program) {
     const Result<ByteBuffer> file = read_file(program);
-    if (!file) return libraries;
-    const Result<Elf> elf = Elf::parse(*file);
-    if (!elf) return libraries;
-    libraries.own_ = defined_in(*elf, ".symtab");
+    const Result<Elf> elf = file ? Elf::parse(*file) : Result<Elf>(tl::unexpected<Error>(file.error()));
+    if (!elf) return {Libraries({}, {}), {}};
+    std::map<std::string, std::unordered_set<std::string>> names;
     const auto places = places_of(program);
-    for (const std::string& soname : needed_by(*elf)) {
+    const std::vector<std::string> needed = needed_by(*elf);
+    for (const std::string& soname : needed) {
         const auto place = places.find(soname);
         if (is_on_every_node(soname) || place == places.end()) continue;
         const Result<ByteBuffer> library = read_file(place->second);
         const Result<Elf> read = library ? Elf::parse(*library) : Result<Elf>(tl::unexpected<Error>(library.error()));
-        if (read) libraries.names_[soname] = defined_in(*read, ".dynsym");
+        if (read) names[soname] = defined_in(*read, ".dynsym");
     }
-    return libraries;
+    const auto defines = [names = std::move(names)](const std::string& soname, const std::string& name) {
+        const auto of_library = names.find(soname);
+        return of_library != names.end() && of_library->second.contains(name);
+    };
+    return {Libraries(needed, defines), defined_in(*elf, ".symtab")};
 }
 
-std::vector<std::string> Libraries::sonames() const {
-    std::vector<std::string> sonames;
-    for (const auto& [soname, names] : names_) sonames.push_back(soname);
-    return sonames;
-}
-
-bool Libraries::only_program_has(const std::string& name) const {
+bool ProgramNames::only_program_has(const std::string& name) const {
     return own_.contains(name) && dlsym(RTLD_DEFAULT, name.c_str()) == nullptr;
-}
-
-std::string Libraries::with(const std::string& name) const {
-    if (dlsym(RTLD_DEFAULT, name.c_str()) != nullptr) return {};
-    for (const auto& [soname, names] : names_)
-        if (names.contains(name)) return soname;
-    return {};
 }
 
 }  // namespace rove::toolchain

@@ -1,30 +1,28 @@
-// The shared libraries of a program, and which names come from them.
+// Which names a program's file defines, and which its shared libraries.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <string>
 #include <unordered_set>
-#include <vector>
 
-#include "base/result.hpp"
+#include "package/libraries.hpp"
 
 namespace rove::toolchain {
 
-// Threads: one at a time.
-class Libraries {
+class ProgramNames {
 public:
-    // Those that the program's file asks for itself, but for those that every node has. Asks the dynamic linker where they are; nothing of them
-    // runs. What cannot be found or read has no names.
-    [[nodiscard]] static Libraries of_program(const std::filesystem::path& program);
-    // The bare soname of the one that defines a name; empty: none does, or every node has it.
-    [[nodiscard]] std::string with(const std::string& name) const;
-    [[nodiscard]] std::vector<std::string> sonames() const;
-    // Whether the program's own file defines it, and not every node has one, too.
+    // Reads the file and the libraries that it asks for, asking the dynamic linker where they are; nothing of them runs. What cannot be
+    // found or read has no names.
+    [[nodiscard]] static ProgramNames of(const std::filesystem::path& program);
+    [[nodiscard]] const Libraries& libraries() const { return libraries_; }
+    // Whether the program's own file defines it, and this command's process, as that of every node, has no such name.
     [[nodiscard]] bool only_program_has(const std::string& name) const;
 
 private:
-    std::map<std::string, std::unordered_set<std::string>> names_;  // by soname
+    ProgramNames(Libraries libraries, std::unordered_set<std::string> own)
+        : libraries_(std::move(libraries)), own_(std::move(own)) {}
+    Libraries libraries_;
     std::unordered_set<std::string> own_;
 };
 

@@ -197,6 +197,28 @@ TEST(Forms, FunctionsFindTheLibrariesOfTheirProgram) {
     EXPECT_EQ(bundled.err.find("needs", bundled.err.find("needs") + 1), std::string::npos) << bundled.err;
 }
 
+TEST(Forms, WhatEveryNodeHasIsNoOtherLibrarysName) {
+    const std::filesystem::path cache = scratch() / "cache";
+    const auto ran_with = [&cache](const std::string& program, const NodeProcess& node, const std::string& preloaded) {
+        std::filesystem::create_directory(cache);
+        return run({"env", "LD_PRELOAD=" + preloaded, "ROVE_CACHE=" + cache.string(), built(program), node.address()});
+    };
+    // Linked with, and preloaded. Its own name is its own; what is kept for one program is not the other's, whose libraries differ.
+    const NodeProcess node;
+    for (const std::string form : {"images", "bitcode"}) {
+        const Ran linked = ran_with("api_interposed_" + form, node, "");
+        EXPECT_NE(linked.out.find("copied 5\n"), std::string::npos) << linked.out << linked.err;
+        EXPECT_NE(linked.out.find("libapi_interposes.so cannot be opened"), std::string::npos) << linked.out;
+        const std::string library = built("../lib/libapi_interposes.so");
+        ASSERT_TRUE(std::filesystem::exists(library)) << library;
+        for (const std::string& preloaded : {library, std::string()}) {
+            const Ran ran = ran_with("api_linked_" + form, node, preloaded);
+            EXPECT_NE(ran.out.find("copied 5\n"), std::string::npos) << ran.out << ran.err;
+            EXPECT_NE(ran.out.find("checksum 3610a686\n"), std::string::npos) << ran.out << ran.err;
+        }
+    }
+}
+
 TEST(Forms, FunctionsWithThreadLocalsAndFuturesOfTheirOwnTravel) {
     for (const char* program : {"api_threads", "api_threads_bitcode"}) {
         for (const std::string forms : {"both", "bitcode", "image"}) {

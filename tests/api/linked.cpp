@@ -2,6 +2,8 @@
 #include "linked.hpp"
 
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "rove/rove.hpp"
 
@@ -11,6 +13,13 @@ namespace {
 
 unsigned long checksum(const std::string& text) {
     return crc32(0, text.data(), static_cast<unsigned>(text.size()));
+}
+// What libc has allocated goes back to libc.
+std::size_t copied(const std::string& text) {
+    char* const copy = strdup(text.c_str());
+    const std::size_t bytes = std::strlen(copy);
+    std::free(copy);
+    return bytes;
 }
 int embedded(int x) {
     return linked::embedded(x);
@@ -34,6 +43,7 @@ int main(int, char** arguments) {
     rove::Node node;
     const rove::Peer peer = node.connect(arguments[1]);
     try_it("checksum", peer, rove::fn<checksum>, std::string("hello"));
+    try_it("copied", peer, rove::fn<copied>, std::string("hello"));
     try_it("embedded", peer, rove::fn<embedded>, 4);
     try_it("left", peer, rove::fn<left>, 4);
 }

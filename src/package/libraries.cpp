@@ -1,0 +1,120 @@
+#include "package/libraries.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/fork.hpp"
+#include "base/made_once.hpp"
+
+namespace rove {
+namespace {
+
+// A library of this process, by the name that it was opened by; null: there is none.
+void* opened(const std::string& name) {
+    void* const handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (handle != nullptr) dlclose(handle);  // it was there before, and stays
+    return handle;
+}
+
+// Whether the library itself defines it: dlsym() also looks at the libraries that it asks for.
+bool defines(void* library, const std::string& name) {
+    void* const address = dlsym(library, name.c_str());
+    Dl_info found{};
+    link_map *wanted = nullptr, *has = nullptr;
+    return address != nullptr && dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&wanted)) == 0 &&
+           dladdr1(address, &found, reinterpret_cast<void**>(&has), RTLD_DL_LINKMAP) != 0 && wanted == has;
+}
+
+std::string_view file_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);  // all of it, where there is no '/'
+}
+
+// Those of this process that every node has, and its program's list of what it asks for.
+struct OfThisProcess {
+    std::vector<void*> of_every_node;
+    std::vector<std::string> needed;
+};
+
+const OfThisProcess& of_this_process() {
+    static constinit MadeOnce<const OfThisProcess> kept;
+    return kept.get([] {
+        auto* const found = new OfThisProcess;
+        const NoForkMeanwhile whole;  // the loader has a lock
+        std::vector<std::string> paths;
+        dl_iterate_phdr(
+            [](dl_phdr_info* module, std::size_t, void* into) {
+                if (module->dlpi_name != nullptr && is_on_every_node(file_name(module->dlpi_name)))
+                    static_cast<std::vector<std::string>*>(into)->emplace_back(module->dlpi_name);
+                return 0;
+            },
+            &paths);
+        for (const std::string& path : paths)
+            if (void* library = opened(path); library != nullptr) found->of_every_node.push_back(library);
+        void* const program = dlopen(nullptr, RTLD_LAZY);
+        link_map* map = nullptr;
+        if (program == nullptr || dlinfo(program, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return found;
+        const char* strings = nullptr;
+        for (const ElfW(Dyn)* each = map->l_ld; each->d_tag != DT_NULL; ++each)
+            if (each->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(each->d_un.d_ptr);
+        for (const ElfW(Dyn)* each = map->l_ld; strings != nullptr && each->d_tag != DT_NULL; ++each)
+            if (each->d_tag == DT_NEEDED) found->needed.emplace_back(strings + each->d_un.d_val);
+        return found;
+    });
+}
+
+}  // namespace
+
+bool is_on_every_node(std::string_view soname) {
+    // C and C++; and sanitizers', without whose checks functions travel.
+    static constexpr std::string_view names[] = {"libc.so",  "libm.so",  "libstdc++.so",  "libgcc_s.so", "ld-linux",
+                                                 "libdl.so", "librt.so", "libpthread.so", "librove.so",  "libasan",
+                                                 "libtsan",  "libubsan", "libclang_rt"};
+    return std::any_of(std::begin(names), std::end(names),
+                       [&](std::string_view name) { return soname.starts_with(name); });
+}
+
+bool every_node_has(const std::string& name) {
+    const std::vector<void*>& libraries = of_this_process().of_every_node;
+    return std::any_of(libraries.begin(), libraries.end(), [&](void* library) { return defines(library, name); });
+}
+
+Libraries::Libraries(std::vector<std::string> needed, Defines defines_name)
+    : sonames_(std::move(needed)), defines_(std::move(defines_name)) {
+    // What a file asks for by a path no other machine need have, and no node takes.
+    std::erase_if(sonames_, [](const std::string& soname) {
+        return is_on_every_node(soname) || soname.find('/') != std::string::npos;
+    });
+    std::sort(sonames_.begin(), sonames_.end());
+}
+
+Libraries Libraries::of_this_program() {
+    return {of_this_process().needed, [](const std::string& soname, const std::string& name) {
+                void* const library = opened(soname);
+                return library != nullptr && defines(library, name);
+            }};
+}
+
+std::string Libraries::with(const std::string& name) const {
+    if (every_node_has(name)) return {};
+    const auto found = std::find_if(sonames_.begin(), sonames_.end(),
+                                    [&](const std::string& soname) { return defines_(soname, name); });
+    return found != sonames_.end() ? *found : std::string();
+}
+
+std::vector<std::string> Libraries::with(const std::vector<std::string>& names) const {
+    std::set<std::string> sonames;
+    for (const std::string& name : names)
+        if (std::string soname = with(name); !soname.empty()) sonames.insert(std::move(soname));
+    return {sonames.begin(), sonames.end()};
+}
+
+std::string Libraries::lines() const {
+    std::string lines;
+    for (const std::string& soname : sonames_) lines += soname + '\n';
+    return lines;
+}
+
+}  // namespace rove
