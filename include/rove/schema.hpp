@@ -61,13 +61,23 @@ struct SchemaOfMembers<C<Ts...>> {
     }
 };
 
-// Stands for a member's first value where an aggregate is made of its members, and sees of which type that is.
+// Whether two programs agree about more of a member than its size: a class with constructors or private members shows nothing else, and
+// whether __int128 is a number depends on -std.
+template <typename T>
+inline constexpr bool kIsSeenThrough =
+    travel::Bitwise<T> &&
+    (std::is_class_v<T> ? std::is_aggregate_v<T> : !std::is_integral_v<T> || sizeof(T) <= sizeof(long long));
+
+// Stands for a member's first value where an aggregate is made of its members, and sees of which type, or at least of which size, that is.
 struct MemberProbe {
     std::uint32_t* schema;
     template <typename T>
-        requires(travel::Bitwise<T> && (!std::is_class_v<T> || std::is_aggregate_v<T>))
+        requires(std::is_trivially_copyable_v<T> && (kIsSeenThrough<T> || !std::is_aggregate_v<T>))
     operator T() const {  // NOLINT: into whatever the member is
-        *schema = mix(*schema, schema_of<T>());
+        if constexpr (kIsSeenThrough<T>)
+            *schema = mix(*schema, schema_of<T>());
+        else
+            *schema = mix(mix(mix(*schema, 12), sizeof(T)), alignof(T));
         return __builtin_bit_cast(T, travel::RawBytes<sizeof(T)>{});
     }
 };
@@ -86,6 +96,21 @@ constexpr std::size_t member_count() {
         return kCount;
     else
         return member_count<T, kCount + 1>();
+}
+// Where a member cannot be left out, because its class has no default constructor: the most that fit, from above.
+template <typename T, std::size_t kCount = kMembersMax>
+constexpr std::size_t member_count_from_above() {
+    if constexpr (kCount == 0 || has_members<T>(std::make_index_sequence<kCount>{}))
+        return kCount;
+    else
+        return member_count_from_above<T, kCount - 1>();
+}
+template <typename T>
+constexpr std::size_t members_seen() {
+    if constexpr (requires { T{}; })
+        return member_count<T>();
+    else
+        return member_count_from_above<T>();
 }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-braces"  // an array's elements are looked at one by one
@@ -114,7 +139,7 @@ std::uint32_t schema_of() {
         const std::uint32_t outside = mix(mix(10, sizeof(T)), alignof(T));
         if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T>)
             return outside;
-        else if constexpr (constexpr std::size_t kCount = member_count<T>(); kCount == 0)
+        else if constexpr (constexpr std::size_t kCount = members_seen<T>(); kCount == 0)
             return outside;
         else
             return schema_of_members<T>(outside, std::make_index_sequence<kCount>{});

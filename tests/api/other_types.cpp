@@ -1,4 +1,5 @@
 // A program that means something else by forms::Item than the node's does.
+#include <chrono>
 #include <cstdio>
 
 #include "rove/rove.hpp"
@@ -19,6 +20,8 @@ Item cheaper(Item item, double factor) {
 }
 
 struct Reading {
+    std::chrono::seconds at;
+    __int128 wide;
     int sensor;
     unsigned value;
 };
@@ -61,7 +64,7 @@ int main(int count, char** arguments) {
         std::printf("%s: %s\n", std::string(rove::to_string(error.code())).c_str(), error.what());
     }
     try {
-        std::printf("%g\n", peer.sync(rove::fn<forms::scaled>, forms::Reading{1, 2}));
+        std::printf("%g\n", peer.sync(rove::fn<forms::scaled>, forms::Reading{{}, 0, 1, 2}));
     } catch (const rove::Error& error) {
         std::printf("%s: %s\n", std::string(rove::to_string(error.code())).c_str(), error.what());
     }

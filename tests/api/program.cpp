@@ -72,7 +72,7 @@ int call(const char* address, const std::set<std::string>& flags) {
     rove::Node node;
     const rove::Peer peer = node.connect(address);
     check("a function", peer.sync(rove::fn<forms::square>, 42) == 1764);
-    check("a struct", peer.sync(rove::fn<forms::scaled>, forms::Reading{1, 2.5F}) == 5);
+    check("a struct", peer.sync(rove::fn<forms::scaled>, forms::Reading{{}, 0, 1, 2.5F}) == 5);
     check("again", peer.sync(rove::fn<forms::square>, 5) == 25);
     check("an internal function", peer.sync(rove::fn<internal>, 1) == 2);
     check("one of that name in another file", forms::from_another_file(peer, 1) == 101);

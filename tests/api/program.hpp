@@ -1,6 +1,7 @@
 // What the programs of forms_test share: functions in a header, as two programs of one project would have them.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <numeric>
 #include <stdexcept>
@@ -22,8 +23,10 @@ struct Item {
     }
 };
 
-// As large and aligned as another program's.
+// As large and aligned as another program's, and the same up to the last member.
 struct Reading {
+    std::chrono::seconds at;
+    __int128 wide;
     int sensor;
     float value;
 };

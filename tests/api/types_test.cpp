@@ -304,6 +304,31 @@ TEST(Travel, SizesAreBoundedByTheBytesThatAreLeft) {
     }
 }
 
+// What cannot be looked into is counted by its size, and what is after it is looked at.
+struct Shown {
+    constexpr explicit Shown(long first) : hidden_(first) {}
+
+private:
+    [[maybe_unused]] long hidden_;
+};
+template <typename First, typename Second>
+struct Two {
+    First first;
+    Second second;
+};
+TEST(Travel, MembersAfterOneThatShowsNothingAreLookedAt) {
+    using std::chrono::seconds;
+    EXPECT_NE((detail::schema_of<Two<seconds, float>>()), (detail::schema_of<Two<seconds, int>>()));
+    EXPECT_NE((detail::schema_of<Two<Shown, float>>()), (detail::schema_of<Two<Shown, int>>()));
+    EXPECT_NE((detail::schema_of<Two<__int128, float>>()), (detail::schema_of<Two<__int128, int>>()));
+    EXPECT_NE((detail::schema_of<Two<seconds, Two<Shown, float>>>()),
+              (detail::schema_of<Two<seconds, Two<Shown, int>>>()));
+    // By its size alone, also where that of the whole is the same.
+    EXPECT_EQ((detail::schema_of<Two<seconds, float>>()), (detail::schema_of<Two<Shown, float>>()));
+    EXPECT_NE((detail::schema_of<Two<std::chrono::duration<int>, double>>()),
+              (detail::schema_of<Two<seconds, double>>()));
+}
+
 static_assert(travel::Travels<int> && travel::Travels<std::vector<Person>> && travel::Travels<std::unique_ptr<Point>>);
 static_assert(!travel::Travels<int*> && !travel::Travels<std::vector<int*>> && !travel::Travels<int&>);
 static_assert(!travel::Travels<std::optional<const char*>> && !travel::Travels<std::pair<int, void*>>);
