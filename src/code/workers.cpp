@@ -43,7 +43,7 @@ constexpr int kLooksAtOnce = 100;
 
 // Code of a package that runs in a thread of its own, because it may end that thread, and how it ended.
 struct OwnWork {
-    const std::string& package;
+    const std::string& package;  // its name, and its node's
     const char* what;
     const std::function<void()>& work;
     const pid_t process = getpid();
@@ -323,11 +323,12 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
     package.constructing = true;
     Status done = [&] {
         const Unlocked free(lock);
-        Status constructed = in_own_thread(name, "constructor", run);
+        const std::string there = fmt::format("{} on {}", name, options.node);
+        Status constructed = in_own_thread(there, "constructor", run);
         // Its code goes now: what was constructed before ends while it is there.
         const auto goes_on = [](const Status& each) { return !each && each.error().code() != ErrorCode::overloaded; };
         for (bool more = goes_on(constructed); more && !package.destructors.empty();)
-            more = goes_on(in_own_thread(name, "destructor", [&] { package.destructors.run(); }));
+            more = goes_on(in_own_thread(there, "destructor", [&] { package.destructors.run(); }));
         if (!constructed) package.destructors.drop();  // there was no thread for them
         return constructed;
     }();
