@@ -129,8 +129,10 @@ Result<const Callable::Code*> code_of(const Callable& callable) try {
         const Bundle::Found found = Bundle::of_program().find(callable.key);
         Callable::Code code{.shipped = {}, .package = found.package, .why_not = found.why_not};
         if (!code.package && code.why_not.empty() && !code::has_own_bitcode())
-            code.why_not =
-                "its program carries no code that could travel; build it with clang and rove_add_executable()";
+            code.why_not = Bundle::of_program().empty()
+                               ? "its program carries no code that could travel; build it with clang and "
+                                 "rove_add_executable(), without SHIP nothing"
+                               : fmt::format("the packages of this program do not have it: {}", Bundle::kNotAmongThem);
         if (!code.package && code.why_not.empty()) {
             Result<std::shared_ptr<PackageStore>> taken = code::package_of_own(callable.key);
             if (!taken && taken.error().code() == ErrorCode::overloaded) throw_error(taken.error());

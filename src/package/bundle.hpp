@@ -52,6 +52,13 @@ public:
     // For people: "square" of a function type that is written "rove::Fn<&(square(int))>"; a lambda's stays as it is.
     [[nodiscard]] static std::string name_of(std::string function_type);
 
+    // Why a program that carries code has none of one of its functions, and what to do.
+    static constexpr std::string_view kNotAmongThem =
+        "it comes from a static library without bitcode (add it with rove_embed()), from a shared library (call it "
+        "from a function of the "
+        "program), or is a lambda or static function under a precompiled header that contains rove/rove.hpp (leave it "
+        "out there)";
+
     struct Entry {
         std::string key;
         std::shared_ptr<const ByteBuffer>

@@ -152,11 +152,18 @@ std::string left_at_home(const PackageStore& package, const ProgramNames& progra
 Result<BundleReport> bundle(const BundleOptions& options) {
     const std::string program = options.program.string();
     ROVE_TRY(const ByteBuffer bitcode, read_section(program, ".llvmbc"));
-    if (bitcode.empty())
+    if (bitcode.empty()) {
+        ROVE_TRY(const ByteBuffer packages, read_section(program, Bundle::kSection));
+        if (!packages.empty())
+            return fail(
+                ErrorCode::invalid,
+                "the functions of {} have been packed already; link it again first, or pack it with --keep-bitcode",
+                program);
         return fail(ErrorCode::invalid,
                     "{} carries no bitcode of itself: compile it with clang and -Xclang -fembed-bitcode=all, as "
                     "rove_add_executable() does",
                     program);
+    }
     ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
     ROVE_TRY(const std::vector<code::jit::Extracted> all,
              engine->extract({.program = program, .bitcode = bitcode, .only = {}}));

@@ -24,7 +24,7 @@ struct BundleReport {
     std::size_t with_image = 0;  // whose first call needs no compiler
     std::size_t from_cache = 0;
 };
-// invalid: no such program, or it carries no bitcode of itself; unsupported: no objcopy, or no linker.
+// invalid: no such program, or it carries no bitcode of itself, or no more; unsupported: no objcopy, or no linker.
 [[nodiscard]] Result<BundleReport> bundle(const BundleOptions& options);
 
 }  // namespace rove::toolchain

@@ -188,6 +188,11 @@ TEST(Forms, FunctionsFindTheLibrariesOfTheirProgram) {
         EXPECT_NE(ran.out.find("checksum 3610a686\n"), std::string::npos) << program << ": " << ran.out;
         EXPECT_NE(ran.out.find("embedded 104\n"), std::string::npos) << program << ": " << ran.out;
         EXPECT_NE(ran.out.find("linked4leftEi"), std::string::npos) << program << ": " << ran.out;
+        const std::string lacks = std::string(program) == "api_linked_images"
+                                      ? "the packages of this program do not have it"
+                                      : "this program carries no bitcode of it";
+        EXPECT_NE(ran.out.find(lacks + ": it comes from a static library without bitcode"), std::string::npos)
+            << ran.out;
     }
     std::filesystem::copy_file(built("api_linked_bitcode"), scratch() / "linked",
                                std::filesystem::copy_options::overwrite_existing);
@@ -195,6 +200,9 @@ TEST(Forms, FunctionsFindTheLibrariesOfTheirProgram) {
     EXPECT_EQ(bundled.status, 0) << bundled.err;
     EXPECT_NE(bundled.err.find("left needs '_ZN6linked4leftEi', which"), std::string::npos) << bundled.err;
     EXPECT_EQ(bundled.err.find("needs", bundled.err.find("needs") + 1), std::string::npos) << bundled.err;
+    const Ran again = run({rove(), "bundle", (scratch() / "linked").string()});
+    EXPECT_EQ(again.status, 1);
+    EXPECT_NE(again.err.find("have been packed already"), std::string::npos) << again.err;
 }
 
 TEST(Forms, WhatEveryNodeHasIsNoOtherLibrarysName) {

@@ -46,4 +46,9 @@ int main(int, char** arguments) {
     try_it("copied", peer, rove::fn<copied>, std::string("hello"));
     try_it("embedded", peer, rove::fn<embedded>, 4);
     try_it("left", peer, rove::fn<left>, 4);
+    try {
+        std::printf("of the library %d\n", linked::sends_its_own(peer));
+    } catch (const rove::Error& error) {
+        std::printf("of the library %s\n", error.what());
+    }
 }

@@ -318,7 +318,8 @@ public:
     Result<Extracted> extract(const std::string& asked) {
         const auto found = Bundle::find_code(offloads_, asked);
         if (found == offloads_.end())
-            return fail(ErrorCode::unsupported, "{} carries no bitcode of it", modules_.path());
+            return fail(ErrorCode::unsupported, "{} carries no bitcode of it: {}", modules_.path(),
+                        Bundle::kNotAmongThem);
         ROVE_TRY(Taken alone, take({found->first}));
         if (!alone.extracted.obstacle.empty() || alone.statics.empty()) return std::move(alone.extracted);
         ROVE_TRY(const std::vector<Extracted>* const all, extract_all());
