@@ -1,7 +1,7 @@
 # rove_add_executable(NAME [SHIP images|bitcode|nothing] [DEPENDS SONAME…] SOURCE…)
 #
 # A program whose functions can run on nodes that have never seen it. As add_executable(), linked with rove::rove; and
-#   images    (the default) behind the linker `rove bundle` takes every function that the program sends out of its bitcode, and adds
+#   images    (the default) after linking, `rove bundle` takes every function that the program sends out of its bitcode, and adds
 #             them to the program as packages: their first call takes microseconds, and the program needs no LLVM
 #   bitcode   the program carries its bitcode, and librove-jit.so makes packages of it when a function is sent first
 #   nothing   its functions run where they are resident

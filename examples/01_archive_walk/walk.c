@@ -20,7 +20,7 @@ static const uint32_t followed = kDepends | kPreDepends;
 
 enum { kListed = 1, kReached = 2 };
 
-/* What fits a payload of 255 KiB behind the head. */
+/* What fits a payload of 255 KiB after the head. */
 #define VERTICES_CARRIED_MAX ((uint32_t)((255 * 1024 - sizeof(struct walk_state)) / sizeof(uint32_t)))
 
 struct visit {

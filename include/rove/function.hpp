@@ -395,7 +395,7 @@ private:
             rove_payload_read(here);
         invoke(here, function, values, typename Taken::Passed{});
     }
-    // The payload is still arriving, and its call behind it.
+    // The payload is still arriving, and its call after it.
     template <typename... Vs>
     static void gather(rove_here* here, detail::List<Vs...>) {
         travel::PartsInput in(here, rove_payload_coming(here));

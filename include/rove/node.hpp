@@ -96,7 +96,7 @@ struct NodeOptions {
     // serves in its stead; where none does, nothing moves until it returns, and what it waited for may be late by as much.
     bool own_thread = true;
     // Functions that run long (half a millisecond and more) at once, where the node has threads of its own. More of them wait in their
-    // mailboxes. Calls from one node begin in their order, so what a node sends behind such a call waits with it: a call that long
+    // mailboxes. Calls from one node begin in their order, so what a node sends after such a call waits with it: a call that long
     // functions wait for has to come from another node. All other nodes are served meanwhile. Three more threads see to that: one
     // serves, one watches it, and one runs no function, so that replies, time limits and the node's end are seen to when all others are
     // in functions. 1: each function runs to its end before the next begins, and nothing else happens meanwhile. 1 to 64.

@@ -107,7 +107,7 @@ private:
         left_ -= bytes;
     }
     [[nodiscard]] bool has_part() { return part_bytes_ > 0 || next_part(); }
-    // Precondition of all that reads: nothing is beyond the payload's end, for behind that is the call.
+    // Precondition of all that reads: nothing is read beyond the payload's end, because the call follows there.
     [[nodiscard]] bool next_part() {
         if (is_over_) return false;
         const void* part = nullptr;

@@ -9,7 +9,7 @@ bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-// The first place behind the digits that begin at `at`.
+// The first place after the digits that begin at `at`.
 std::size_t behind_digits(std::string_view mangled, std::size_t at) {
     while (at < mangled.size() && is_digit(mangled[at])) ++at;
     return at;
@@ -21,7 +21,7 @@ char letter(std::string_view mangled, std::size_t at) {
 }
 
 // Where the name ends that begins at `at` with its length ("3foo"); `at` where there is none. Other numbers are followed by what ends them:
-// "E" behind a literal's value, "_" behind an index. A name may begin with these letters as well: behind an "E", where either is possible,
+// "E" after a literal's value, "_" after an index. A name may begin with these letters as well: after an "E", where either is possible,
 // it counts as no name, and its letters are looked at one by one.
 std::size_t behind_name(std::string_view mangled, std::size_t at) {
     const std::size_t text = behind_digits(mangled, at);

@@ -1,4 +1,4 @@
-// Calls of this program: what stands behind Peer, CallFrame and Batch. A lost peer is brought back first, and a full mailbox
+// Calls of this program: what implements Peer, CallFrame and Batch. A lost peer is brought back first, and a full mailbox
 // waited for.
 
 #include "node/begun_call.hpp"

@@ -1,4 +1,4 @@
-// NodeCore: what stands behind rove::Node. It joins the layers: frames come in from the fabric, functions from the code
+// NodeCore: what implements rove::Node. It joins the layers: frames come in from the fabric, functions from the code
 // cache run on them, replies go out.
 //
 // Threads. One lock guards all of a node's state. One thread at a time *leads*: it drains mailboxes and runs functions in

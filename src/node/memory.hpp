@@ -1,4 +1,4 @@
-// Memory that peers have allocated on this node: what stands behind rove::Buffer.
+// Memory that peers have allocated on this node: what implements rove::Buffer.
 //
 // Threads: every member may be called from any thread.
 #pragma once

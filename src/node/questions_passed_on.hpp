@@ -42,7 +42,7 @@ public:
         no_room,
     };
     [[nodiscard]] Added add(const PeerState& from, const PeerState& to, const wire::NeedCode& need, TimePoint now);
-    // It could not be passed on after all.
+    // Removes a question that add() counted as asked, and that could then not be sent.
     void take_back(const PeerState& from, const PeerState& to, const wire::NeedCode& need);
     // The peer that asked this of that one, for that asker, and does not any more; null: nobody did.
     [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need);

@@ -46,7 +46,7 @@ public:
     bool answered(NodeId origin, std::uint16_t call, std::uint32_t generation);
     // Its caller has gone.
     void left(NodeId origin);
-    // Removes those whose frames end behind `position`, or wait, and gives each to `end`, which does not throw. Needs no memory.
+    // Removes those whose frames end after `position`, or wait, and gives each to `end`, which does not throw. Needs no memory.
     template <typename End>
     void take_untaken(std::uint64_t position, End&& end) {
         take_if([position](const Forwarded& call) { return call.position > position; }, end);

@@ -112,7 +112,7 @@ std::string Bundle::entry_of(std::string_view key) {
 std::string Bundle::entry_of(std::string_view key, std::string_view name) {
     constexpr std::size_t kShownMax = 100;
     std::string entry = entry_of(key) + '.' + std::string(name.substr(0, kShownMax));
-    // A linker takes what stands behind an '@' for a version.
+    // A linker takes what follows an '@' for a version.
     std::replace_if(entry.begin(), entry.end(), [](char c) { return c <= 0x20 || c >= 0x7F || c == '@'; }, '_');
     return entry;
 }
@@ -178,7 +178,7 @@ Result<std::vector<Bundle::Entry>> Bundle::decode(Bytes bytes) {
         const Bytes package = in.take(size);
         packages.push_back(std::make_shared<const ByteBuffer>(package.begin(), package.end()));
     }
-    if (!in.done()) return fail(ErrorCode::invalid, "a bundle of packages that is cut short, or has more behind it");
+    if (!in.done()) return fail(ErrorCode::invalid, "a bundle of packages that is cut short, or has more after it");
     for (std::size_t i = 0; i < entries.size(); ++i) {
         if (numbers[i] > packages.size())
             return fail(ErrorCode::invalid, "a bundle of {} packages, and a function in number {}", package_count,

@@ -23,8 +23,8 @@ public:
     // A function's code is kept by the mangled name of its rove::Offload<…>::run, and where that name is known in one source file only
     // (its linkage is internal), also by '@' and that file.
     [[nodiscard]] static std::string key_of_code(std::string_view symbol, std::string_view source, bool internal);
-    // What the running program asks with, from the name of the type. It cannot tell what linkage the compiler gave to the function (a
-    // lambda's name is internal or not by what encloses it), so it always names the file; find_code() finds either.
+    // The key that the running program looks up, from the name of the type. The program does not know which linkage the compiler gave to the
+    // function (for a lambda it depends on what encloses it), so this key always names the file; find_code() finds it with or without.
     [[nodiscard]] static std::string key_of(std::string_view offload_type, std::string_view source);
     [[nodiscard]] static bool is_of_file(std::string_view key) { return key.find('@') != std::string_view::npos; }
     [[nodiscard]] static std::string without_file(std::string_view key) {
@@ -36,7 +36,7 @@ public:
         const auto own = codes.find(key);
         return own != codes.end() ? own : codes.find(without_file(key));
     }
-    // The entry's name in a package: the same for a function wherever it is packed, alone or along with others. Behind a '.' stands what
+    // The entry's name in a package: the same for a function wherever it is packed, alone or along with others. After a '.' follows what
     // people call the function.
     [[nodiscard]] static std::string entry_of(std::string_view key, std::string_view name);
     // The part that its key alone gives.

@@ -12,8 +12,8 @@ namespace rove {
 [[nodiscard]] wire::Slice make_slice(const std::string& triple, wire::Form form, ByteBuffer raw, ByteBuffer& stored,
                                      bool soon = false);
 
-// Has a manifest that has all its names say which imports the package as a whole cannot do without, and which each entry: `needs` are these
-// by name. It says nothing where every entry needs all of them, and where the rows would fill the manifest.
+// Fills in manifest.needs, once its entries and imports are there. `needs` names the imports that the package as a whole cannot run without,
+// then those of each entry. Nothing is filled in where every entry needs every import, and where the rows would fill the manifest.
 void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs);
 
 // Packages on disk, by what they were made of: $ROVE_CACHE, else rove/ under $XDG_CACHE_HOME or ~/.cache. What is not there,

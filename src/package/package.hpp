@@ -1,4 +1,4 @@
-// PackageStore: what stands behind the public rove::Package. An immutable, content-addressed unit of mobile code. One
+// PackageStore: what implements the public rove::Package. An immutable, content-addressed unit of mobile code. One
 // that came from a file is whole; one that a node received holds the slices that were sent, each verified against the
 // manifest on its own.
 //

@@ -64,7 +64,7 @@ Result<Built> build_target(const BuildOptions& options, const std::vector<std::f
     return Built{triple, std::move(*prepared)};
 }
 
-// Names over all targets, in the first target's order; what others add goes behind.
+// Names over all targets, in the first target's order; what others add follows.
 void add_names(std::vector<std::string>& names, const std::vector<std::string>& more) {
     for (const std::string& name : more)
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);

@@ -98,7 +98,7 @@ private:
         std::vector<std::future<void>> others;
         for (std::size_t i = 1; i < threads; ++i) try {
                 others.push_back(std::async(std::launch::async, prepare_some));
-            } catch (const std::system_error&) {  // no thread to be had: those that are there do it
+            } catch (const std::system_error&) {  // no thread is available: those that are there do it
                 break;
             }
         prepare_some();

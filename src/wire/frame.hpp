@@ -37,7 +37,7 @@ inline constexpr std::uint8_t kKindMax = 11;
 inline constexpr std::uint8_t kNoReply = 1;  // call: a post
 inline constexpr std::uint8_t kNamed = 2;    // call: the extension is a FunctionId and `handle` means nothing
 inline constexpr std::uint8_t kError = 4;    // reply: `status` is an ErrorCode and the payload its message
-inline constexpr std::uint8_t kInline = 8;   // call, with kNamed: behind the FunctionId follow InlineCode and its bytes
+inline constexpr std::uint8_t kInline = 8;   // call, with kNamed: after the FunctionId follow InlineCode and its bytes
 inline constexpr std::uint8_t kEither = 16;  // call, with kNamed: the extension is an Either, not a FunctionId
 inline constexpr std::uint8_t kParts =
     32;  // call: the payload is a Staged, reply: empty; what it stands for came in parts
@@ -163,7 +163,7 @@ struct Staged {
 };
 static_assert(sizeof(Staged) == 16);
 
-// In the extension of a call that carries its code: behind this the manifest, one slice as stored, and zeros up to a multiple
+// In the extension of a call that carries its code: after this the manifest, one slice as stored, and zeros up to a multiple
 // of 16.
 struct InlineCode {
     std::uint32_t manifest_bytes = 0;

@@ -42,7 +42,7 @@ struct Symbol {
 struct Image {
     ByteBuffer block;
     ByteBuffer data;                    // the initialised part of the data segment
-    std::uint32_t data_bytes = 0;       // whole data segment, zero-filled behind `data`
+    std::uint32_t data_bytes = 0;       // whole data segment, zero-filled after `data`
     std::uint32_t data_alignment = 16;  // a power of two, at most 4096
     std::uint32_t eh_frame_offset = 0;  // in the block; eh_frame_bytes 0: none
     std::uint32_t eh_frame_bytes = 0;

@@ -31,7 +31,7 @@ struct Common {
     std::uint8_t exceptions = kOmitted;
 };
 
-// One record, from behind its length. Positions count from the block's begin.
+// One record, from after its length. Positions count from the block's begin.
 class Record {
 public:
     Record(Bytes block, std::size_t at, std::size_t bytes) : block_(block), at_(at), end_(at + bytes) {}

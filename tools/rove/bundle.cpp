@@ -1,4 +1,4 @@
-// rove bundle: what rove_add_executable() runs behind the linker.
+// rove bundle: what rove_add_executable() runs after linking.
 #include "toolchain/bundle.hpp"
 
 #include <CLI/CLI.hpp>

@@ -141,7 +141,7 @@ void StreamLink::transmit_credit(Traffic traffic) {
 }
 
 // The frames from a line on that go in one message: as they follow one another in the mirror, up to the ring's end. The last
-// one is cut off behind its used bytes.
+// one is cut off after its used bytes.
 StreamLink::Outgoing StreamLink::cut(Traffic traffic, std::uint64_t from) const {
     const RingWriter& ring = outgoing_[index_of(traffic)];
     const std::byte* const begin = ring.memory() + from % kRingLines * wire::kLineBytes;

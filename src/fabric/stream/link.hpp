@@ -108,7 +108,7 @@ private:
     std::uint64_t incoming_signal_ = 0;
     std::byte* body_at_ = nullptr;
     std::size_t body_left_ = 0;
-    // A header of which not all has arrived, and the signal word behind it.
+    // A header of which not all has arrived, and the signal word after it.
     std::array<std::byte, sizeof(StreamHeader) + sizeof(std::uint64_t)> head_{};
     std::size_t head_bytes_ = 0;
     unsigned messages_ended_ = 0;

@@ -27,7 +27,7 @@ struct UcxWorkers {
     static constexpr unsigned kLinksMax = 16;
 
     std::vector<std::unique_ptr<MessageMemory>> left;  // it goes after the workers, which read from it
-    std::array<std::unique_ptr<UcxWorker>, 2> each;  // null where the transport is not to be had, or was not asked for
+    std::array<std::unique_ptr<UcxWorker>, 2> each;  // null where the transport is not available, or was not asked for
     unsigned links_opened = 0;
 
     [[nodiscard]] UcxWorker* worker(Transport transport) const {
