@@ -77,8 +77,10 @@ struct Function {
     Pace pace;                                 // for the node to use
     std::atomic<bool> waits_quietly{false};    // it kept its thread to itself while it waited: the same
     mutable std::atomic<bool> gathers{false};  // it has said that it can read its payload while that arrives: the same
-    // The cache's own: where its image has it and where its compiled bitcode, while they are loaded.
+    // The cache's own: where its image has it and where its compiled bitcode, while they are loaded, whether or not all is there that it
+    // needs; and which names there were when it was last looked for those that it lacks (Symbols::generation).
     EntryPoint image = nullptr, compiled = nullptr;
+    std::uint64_t names_seen = 0;
 };
 
 // A function whose code cannot be evicted as long as this lives.

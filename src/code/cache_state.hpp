@@ -64,51 +64,43 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice);  // false: it has constructors
     [[nodiscard]] Result<std::unordered_map<std::string, void*>> names_in_image(const PackageCode& package) const;
     [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
-    // Which of a package's imports are nowhere on this node, by index.
-    using Missing = std::vector<std::uint32_t>;
-    // What an image has been linked to, and what it was not.
-    struct LinkedImage {
-        std::unique_ptr<LoadedImage> image;
-        Missing missing;
-    };
-    [[nodiscard]] Result<LinkedImage> link_image(PackageCode& package, const wire::Image& image);
-    // failed: the package as a whole cannot do without one of them.
-    [[nodiscard]] Status check_missing(PackageCode& package, const Missing& missing) const;
-    // What a package's new code needs of memory beside itself. It is made before constructors run, because nothing may fail after them.
+    using Lacks = ByteBuffer;  // as PackageCode::image_lacks
+    // New code of a package, and what it needs of memory beside itself: all of it is made before constructors run, because nothing may
+    // fail after them, and without the lock, because a peer has chosen how much that is.
     struct NewCode {
-        NewCode(const PackageCode& package, Missing lacking)
-            : entries(package.functions.size()), missing(std::move(lacking)) {}
-        // Nothing, where the entry cannot do without what is missing.
-        void add(const PackageCode& package, std::size_t function, void* address);
-        std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has none, or lacks a name
-        Missing missing;
+        std::unique_ptr<LoadedImage> image;
+        std::unique_ptr<jit::CompiledModule> module;
+        Lacks lacks;
+        std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has none
         std::map<EntryPoint, Function*> by_address;
         std::vector<PackageCode::StaticPlace> statics;
         NameMap<void*> exported;
     };
-    [[nodiscard]] static NewCode new_code(const PackageCode& package, const wire::Image& image, const Missing& missing,
-                                          const LoadedImage& loaded);
-    [[nodiscard]] static NewCode new_code(const PackageCode& package, const Missing& missing,
-                                          const jit::CompiledModule& module);
+    [[nodiscard]] Result<NewCode> link_image(PackageCode& package, const wire::Image& image);
+    static void name_entry(NewCode& code, const PackageCode& package, std::size_t function, void* address);
     // For which there was room.
-    void take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded,
-                    NewCode&& with) noexcept;
-    void take_module(PackageCode& package, std::unique_ptr<jit::CompiledModule> module, NewCode&& with) noexcept;
+    void take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept;
+    void take_module(PackageCode& package, NewCode&& code) noexcept;
     [[nodiscard]] Status queue_load(PackageCode& package);
     void load_apart(PackageCode& package, Lock& lock);
     [[nodiscard]] Status load_image(PackageCode& package, Lock& lock);
     [[nodiscard]] Status open_libraries(PackageCode& package);
-    // The address of each; null: nothing in the image asks for it, or it is missing.
-    [[nodiscard]] std::vector<void*> find_imports(const PackageCode& package, const wire::Image& image,
-                                                  Missing& missing) const;
     static void publish(PackageCode& package) noexcept;
+    void take_back_entries(PackageCode& package) noexcept;
     [[nodiscard]] bool stored(const PackageCode& package, wire::Form form) const;
-    void try_again();
-    [[nodiscard]] bool link_again(PackageCode& package);
-    [[nodiscard]] Error why_no_entry(const Function& function) const;
-    // names: in quotes, separated by commas; of: a function or a package.
-    [[nodiscard]] std::string why_no_symbol(const std::string& names, const std::string& of) const;
     [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package, Lock& lock);
+
+    // ---- names that are nowhere on this node (lacking.cpp)
+    static void lack(Lacks& lacks, const wire::Manifest& manifest, std::size_t import);
+    // The address of each; null: nothing in the image asks for it, or it is nowhere.
+    [[nodiscard]] std::vector<void*> find_imports(const PackageCode& package, const wire::Image& image,
+                                                  Lacks& lacks) const;
+    // failed: the package as a whole cannot do without one of them.
+    [[nodiscard]] Status check_lacks(PackageCode& package, const Lacks& lacks) const;
+    // Of a package that is loaded: puts those names in their places that the function lacks and that have come.
+    [[nodiscard]] Status put_names(Function& function);
+    [[nodiscard]] Error why_no_entry(const Function& function) const;
+    [[nodiscard]] std::string why_no_symbol(const std::vector<std::string_view>& names, const std::string& of) const;
 
     // ---- workers (workers.cpp)
     // What a worker does: images and whoever asked for a load, or bitcode, which may take LLVM seconds. One thread for each of them
@@ -162,8 +154,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     // ---- compiling (compiling.cpp)
     [[nodiscard]] Status queue_compile(PackageCode& package);
     void compile_one(PackageCode& package, Lock& lock);
-    [[nodiscard]] Result<std::unique_ptr<jit::CompiledModule>> compile(PackageCode& package, Missing& missing,
-                                                                       Lock& lock);
+    [[nodiscard]] Result<NewCode> compile(PackageCode& package, Lock& lock);
     [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
 
     // ---- budgets and eviction (eviction.cpp)

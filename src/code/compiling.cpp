@@ -1,6 +1,5 @@
 // Bitcode for the CPU that is there.
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "code/cache_state.hpp"
@@ -48,52 +47,55 @@ Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(
 }
 
 // Compiles with the lock free; the package cannot be evicted or forgotten meanwhile.
-Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCode& package, Missing& missing,
-                                                                       Lock& lock) {
-    using Compiled = Result<std::unique_ptr<jit::CompiledModule>>;
+Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package, Lock& lock) {
     bool own_statics = false, lacks_names = false;
     const wire::Manifest& manifest = package.store->manifest();
-    Compiled module = unlocked(package, lock, [&]() -> Compiled {
+    Result<NewCode> code = unlocked(package, lock, [&]() -> Result<NewCode> {
+        NewCode made;
         ROVE_CHECK(open_libraries(package));
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));
         ROVE_TRY(const auto names, names_in_image(package));
         ROVE_TRY(jit::Engine * compiler, engine());
-        return compiler->compile(
-            {.name = package.functions.size() == 1 ? package.functions.front()->name : package.store->manifest().name,
-             .bitcode = bitcode,
-             .resolve = [&](std::string_view name) -> void* {
-                 return symbols.resolve(std::string(name), package.scope);
-             },
-             .may_lack =
-                 [&](std::string_view name) {
-                     const auto known = std::find(manifest.imports.begin(), manifest.imports.end(), name);
-                     const auto import = static_cast<std::size_t>(known - manifest.imports.begin());
-                     const bool may = known != manifest.imports.end() && !manifest.whole_needs(import);
-                     if (may) missing.push_back(static_cast<std::uint32_t>(import));
-                     lacks_names = lacks_names || !may;
-                     return may;
-                 },
-             .in_image = [&](std::string_view name) -> void* {
-                 const auto there = names.find(std::string(name));
-                 if (there != names.end()) return there->second;
-                 // Linked once more: what bitcode that came without an image made of its statics is theirs still.
-                 if (!package.former_modules.empty() && name.starts_with(wire::kStaticPrefix))
-                     return package.former_modules.front()->find(name);
-                 own_statics = own_statics || name.starts_with(wire::kStaticPrefix);
-                 return nullptr;
-             }});
+        ROVE_TRY(made.module, compiler->compile({.name = package.functions.size() == 1 ? package.functions.front()->name
+                                                                                       : package.store->manifest().name,
+                                                 .bitcode = bitcode,
+                                                 .resolve = [&](std::string_view name) -> void* {
+                                                     return symbols.resolve(std::string(name), package.scope);
+                                                 },
+                                                 .may_lack =
+                                                     [&](std::string_view name) {
+                                                         const auto known = std::find(manifest.imports.begin(),
+                                                                                      manifest.imports.end(), name);
+                                                         const auto import =
+                                                             static_cast<std::size_t>(known - manifest.imports.begin());
+                                                         const bool may = known != manifest.imports.end() &&
+                                                                          !manifest.whole_needs(import);
+                                                         if (may) lack(made.lacks, manifest, import);
+                                                         lacks_names = lacks_names || !may;
+                                                         return may;
+                                                     },
+                                                 .in_image = [&](std::string_view name) -> void* {
+                                                     const auto there = names.find(std::string(name));
+                                                     if (there != names.end()) return there->second;
+                                                     own_statics = own_statics || name.starts_with(wire::kStaticPrefix);
+                                                     return nullptr;
+                                                 }}));
+        made.entries.resize(package.functions.size());
+        for (std::size_t i = 0; i < package.functions.size(); ++i)
+            if (void* address = made.module->find(manifest.entries[i])) name_entry(made, package, i, address);
+        return made;
     });
-    if (stopping) return module;
-    if (!module) {
+    if (stopping) return code;
+    if (!code) {
         package.lacks_names = package.lacks_names || lacks_names;
         return tl::unexpected<Error>(
-            Error(module.error().code(), fmt::format("{} (on {})", module.error().message(), options.node)));
+            Error(code.error().code(), fmt::format("{} (on {})", code.error().message(), options.node)));
     }
     // Statics that live in the compiled module would be lost with it.
     const bool was_pinned = std::exchange(package.pinned, package.pinned || own_statics);
-    Status reserved = or_error(package, [&] { return reserve(package, (*module)->code_bytes(), 0); });
-    if (reserved) return module;
+    Status reserved = or_error(package, [&] { return reserve(package, code->module->code_bytes(), 0); });
+    if (reserved) return code;
     package.pinned = was_pinned;  // it goes on as it was: as its image, or not at all
     return tl::unexpected<Error>(std::move(reserved.error()));
 }
@@ -101,18 +103,14 @@ Result<std::unique_ptr<jit::CompiledModule>> CodeCache::State::compile(PackageCo
 // On the worker for bitcode.
 void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
     const GivesBack room{*this, package};
-    Missing missing;
-    Result<std::unique_ptr<jit::CompiledModule>> module =
-        or_error(package, [&] { return compile(package, missing, lock); });
+    Result<NewCode> code = or_error(package, [&] { return compile(package, lock); });
     if (stopping) return;  // the cache may be gone
-    std::optional<NewCode> with;
     Status done = or_error(package, [&]() -> Status {
-        if (!module) return tl::unexpected<Error>(std::move(module.error()));
-        with = new_code(package, missing, **module);
+        if (!code) return tl::unexpected<Error>(std::move(code.error()));
         if (package.constructed) return {};
-        package.has_constructors = (*module)->has_constructors();
+        package.has_constructors = code->module->has_constructors();
         if (package.has_constructors)
-            ROVE_CHECK(construct(package, Duty::bitcode, [&module] { (*module)->run_constructors(); }, lock));
+            ROVE_CHECK(construct(package, Duty::bitcode, [&code] { code->module->run_constructors(); }, lock));
         package.constructed = true;
         return {};
     });
@@ -122,7 +120,7 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
         const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
         package.compile = for_now ? PackageCode::Compile::none : PackageCode::Compile::failed;
         // The image goes on, or begins if it came meanwhile; without one, that is the end of it.
-        const bool image_follows = !module && options.tiers != Tiers::bitcode && stored(package, Form::image);
+        const bool image_follows = !code && options.tiers != Tiers::bitcode && stored(package, Form::image);
         if (package.image || image_follows) return;
         if (for_now)
             package.refuse(std::move(done.error()));
@@ -130,25 +128,16 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
             package.error = std::move(done.error());
         return;
     }
-    take_module(package, std::move(*module), std::move(*with));
+    take_module(package, std::move(*code));
 }
 
-CodeCache::State::NewCode CodeCache::State::new_code(const PackageCode& package, const Missing& missing,
-                                                     const jit::CompiledModule& module) {
-    NewCode made(package, missing);
-    for (std::size_t i = 0; i < package.functions.size(); ++i)
-        if (void* address = module.find(package.store->manifest().entries[i])) made.add(package, i, address);
-    return made;
-}
-
-void CodeCache::State::take_module(PackageCode& package, std::unique_ptr<jit::CompiledModule> module,
-                                   NewCode&& with) noexcept {
+void CodeCache::State::take_module(PackageCode& package, NewCode&& code) noexcept {
     package.compile = PackageCode::Compile::done;
-    package.module = std::move(module);
+    package.module = std::move(code.module);
+    package.module_lacks = std::move(code.lacks);
     package.reserved = {};
-    package.missing = std::move(with.missing);
-    for (std::size_t i = 0; i < with.entries.size(); ++i) package.functions[i]->compiled = with.entries[i];
-    by_address.merge(with.by_address);
+    for (std::size_t i = 0; i < code.entries.size(); ++i) package.functions[i]->compiled = code.entries[i];
+    by_address.merge(code.by_address);
     ++loads;
     epoch.fetch_add(1);
     publish(package);

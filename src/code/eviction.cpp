@@ -198,13 +198,9 @@ void CodeCache::State::evict(const std::vector<PackageCode*>& victims) {
         if (is_running(*package)) {  // partners: CodeCache::enter, enter_leading
             publish(*package);
         } else {
-            for (const auto& function : package->functions) function->image = function->compiled = nullptr;
-            std::erase_if(by_address, [&](const auto& each) { return each.second->package == package; });
+            take_back_entries(*package);
             package->module.reset();
             package->image.reset();
-            package->former_modules.clear();
-            package->former_images.clear();
-            package->missing.clear();
             package->exported.clear();
             package->compile = PackageCode::Compile::none;
             package->store->drop_slices();

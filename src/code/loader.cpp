@@ -67,11 +67,14 @@ Result<std::unique_ptr<LoadedImage>> LoadedImage::load(CodePool& pool, const wir
             case wire::Relocation::Kind::data: value = reinterpret_cast<std::uintptr_t>(self->data_->start()); break;
             case wire::Relocation::Kind::import:
                 value = reinterpret_cast<std::uintptr_t>(import_address(each.import));
+                if (value == 0 && !in_data) self->gaps_.push_back({each.import, each.offset});
                 break;
         }
         value += static_cast<std::uintptr_t>(each.addend);
         std::memcpy((in_data ? self->data_->start() : block) + each.offset, &value, sizeof value);
     }
+    std::ranges::sort(self->gaps_, {}, &Gap::import);
+    self->gaps_.shrink_to_fit();
     CodePool::make_ready(self->code_);
     if (image.eh_frame_bytes > 4) {  // a bare terminator describes nothing
         self->eh_frame_ = self->code_.executable() + image.eh_frame_offset;
@@ -115,6 +118,16 @@ LoadedImage::~LoadedImage() {
 
 void* LoadedImage::address(wire::Segment segment, std::size_t offset) const {
     return (segment == wire::Segment::block ? code_.executable() : data_->start()) + offset;
+}
+
+void LoadedImage::put(std::size_t import, void* address) noexcept {
+    for (const Gap& gap : std::ranges::equal_range(gaps_, import, {}, &Gap::import)) {
+        std::byte* place = code_.writable() + gap.offset;
+        std::uintptr_t value = 0;
+        std::memcpy(&value, place, sizeof value);
+        value += reinterpret_cast<std::uintptr_t>(address);
+        std::memcpy(place, &value, sizeof value);
+    }
 }
 
 void LoadedImage::construct() const {

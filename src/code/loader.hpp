@@ -29,8 +29,8 @@ private:
 
 class LoadedImage {
 public:
-    // `import_address` gives the address of an import by its index; all of them have been found. Data that is given is kept as it
-    // is; where it is null it is made and initialised.
+    // `import_address` gives the address of an import by its index; null: it is nowhere, and may come later (put). Data that is given is kept
+    // as it is; where it is null it is made and initialised.
     [[nodiscard]] static Result<std::unique_ptr<LoadedImage>> load(
         CodePool& pool, const wire::Image& image, std::shared_ptr<DataSegment> data,
         const std::function<void*(std::size_t)>& import_address);
@@ -42,13 +42,21 @@ public:
 
     [[nodiscard]] void* address(wire::Segment segment, std::size_t offset) const;
     [[nodiscard]] const std::shared_ptr<DataSegment>& data() const { return data_; }
-    [[nodiscard]] std::size_t code_bytes() const { return code_.bytes(); }
+    [[nodiscard]] std::size_t code_bytes() const { return code_.bytes() + gaps_.size() * sizeof(Gap); }
+    // Gives the code an import that was null, once. Nobody runs what needs it meanwhile.
+    void put(std::size_t import, void* address) noexcept;
     void construct() const;  // runs the constructors
     void destruct() const;   // runs the functions of the fini array, last first
 
 private:
+    // A place in the block that an import's address belongs to. Until that comes the place holds the addend. None in the data: its first
+    // values are made once, so what they need the package as a whole needs.
+    struct Gap {
+        std::uint32_t import, offset;
+    };
     LoadedImage() = default;
     CodePool::Piece code_;
+    std::vector<Gap> gaps_;  // by import
     std::shared_ptr<DataSegment> data_;
     void* eh_frame_ = nullptr;
     std::uint32_t init_offset_ = 0, init_count_ = 0, fini_offset_ = 0, fini_count_ = 0;

@@ -20,15 +20,6 @@ std::size_t new_statics(const PackageCode& package, const wire::Image& image) {
     return image.data_bytes + static_cast<std::size_t>(places) * sizeof(PackageCode::StaticPlace);
 }
 
-// Those that are needed, in quotes.
-template <typename Needs>
-std::string quoted(const wire::Manifest& manifest, const std::vector<std::uint32_t>& missing, const Needs& needs) {
-    std::string names;
-    for (const std::uint32_t import : missing)
-        if (needs(import)) names += (names.empty() ? "'" : ", '") + manifest.imports[import] + "'";
-    return names;
-}
-
 std::vector<PackageCode::StaticPlace> places_of_statics(const wire::Image& image) {
     std::vector<PackageCode::StaticPlace> places;
     places.reserve(static_cast<std::size_t>(std::count_if(image.symbols.begin(), image.symbols.end(), is_static)));
@@ -99,16 +90,15 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
                                                      function.ran.load(std::memory_order_relaxed), running.take_over());
     }
     State::Lock lock(state_->mutex);
-    Result<State::Ready> ready = state_->make_ready(package);
-    if (ready && *ready == State::Ready::yes && function.target.load(std::memory_order_relaxed) == nullptr &&
-        state_->link_again(package))
-        ready = state_->make_ready(package);
-    if (!ready) return std::move(ready.error());
+    const Result<State::Ready> ready = state_->make_ready(package);
+    if (!ready) return ready.error();
     if (*ready != State::Ready::yes) {
         package.await();
         return *ready == State::Ready::code ? Waiting::for_code : Waiting::for_loading;
     }
     package.awaited_until.store(0, std::memory_order_relaxed);
+    if (function.target.load(std::memory_order_relaxed) == nullptr)
+        if (const Status put = state_->put_names(function); !put) return put.error();
     const EntryPoint target = function.target.load(std::memory_order_relaxed);
     if (target == nullptr) return state_->why_no_entry(function);
     package.last_used.store(state_->epoch.fetch_add(1), std::memory_order_relaxed);
@@ -123,6 +113,10 @@ bool CodeCache::State::stored(const PackageCode& package, Form form) const {
 }
 
 Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& package) {
+    if (package.error && package.lacks_names && package.names_seen != symbols.generation()) {
+        package.error.reset();  // what it lacks may be there now
+        package.compile = PackageCode::Compile::none;
+    }
     if (package.error) return tl::unexpected<Error>(*package.error);
     if (package.loading) return Ready::under_way;
     if (const std::optional<Error> refusal = package.take_refusal()) return tl::unexpected<Error>(*refusal);
@@ -163,23 +157,8 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
     return Ready::code;
 }
 
-std::string CodeCache::State::why_no_symbol(const std::string& names, const std::string& of) const {
-    return fmt::format("no symbol {} for {} on {}; load an interface that has it, or list its library with --dep",
-                       names, of, options.node);
-}
-
-// Of one whose package is loaded.
-Error CodeCache::State::why_no_entry(const Function& function) const {
-    const wire::Manifest& manifest = function.package->store->manifest();
-    const std::string names = quoted(manifest, function.package->missing, [&](std::uint32_t import) {
-        return manifest.entry_needs(function.entry, import);
-    });
-    if (!names.empty()) return Error(ErrorCode::failed, why_no_symbol(names, function.name));
-    return Error(ErrorCode::failed,
-                 fmt::format("{} on {}: its package defines no such entry", function.name, options.node));
-}
-
 Status CodeCache::State::open_libraries(PackageCode& package) {
+    package.names_seen = symbols.generation();
     if (package.libraries_open) return {};
     const std::vector<std::string>& names = package.store->manifest().dependencies;
     ++opening_libraries;
@@ -192,30 +171,6 @@ Status CodeCache::State::open_libraries(PackageCode& package) {
     package.scope.libraries = std::move(*libraries);
     package.libraries_open = true;
     return {};
-}
-
-std::vector<void*> CodeCache::State::find_imports(const PackageCode& package, const wire::Image& image,
-                                                  Missing& missing) const {
-    const std::vector<std::string>& imports = package.store->manifest().imports;
-    std::vector<void*> addresses(imports.size(), nullptr);
-    std::vector<bool> looked_for(imports.size(), false);
-    for (const wire::Relocation& each : image.relocations) {
-        if (each.kind != wire::Relocation::Kind::import || looked_for[each.import]) continue;
-        looked_for[each.import] = true;
-        addresses[each.import] = symbols.resolve(imports[each.import], package.scope);
-        if (addresses[each.import] == nullptr) missing.push_back(each.import);
-    }
-    return addresses;
-}
-
-Status CodeCache::State::check_missing(PackageCode& package, const Missing& missing) const {
-    const wire::Manifest& manifest = package.store->manifest();
-    const std::string names =
-        quoted(manifest, missing, [&](std::uint32_t import) { return manifest.whole_needs(import); });
-    package.lacks_names = !names.empty();
-    if (names.empty()) return {};
-    return fail(ErrorCode::failed, "{}",
-                why_no_symbol(names, package.functions.size() == 1 ? package.functions.front()->name : manifest.name));
 }
 
 bool CodeCache::State::is_quick(const PackageCode& package, std::size_t slice) const {
@@ -234,13 +189,31 @@ Result<wire::Image> CodeCache::State::read_image(const PackageCode& package, std
     return wire::decode_image(raw, package.store->manifest().imports.size());
 }
 
-Result<CodeCache::State::LinkedImage> CodeCache::State::link_image(PackageCode& package, const wire::Image& image) {
-    LinkedImage linked;
-    const std::vector<void*> addresses = find_imports(package, image, linked.missing);
-    ROVE_CHECK(check_missing(package, linked.missing));
-    ROVE_TRY(linked.image, LoadedImage::load(pool, image, package.data,
-                                             [&addresses](std::size_t import) { return addresses[import]; }));
-    return linked;
+void CodeCache::State::name_entry(NewCode& code, const PackageCode& package, std::size_t function, void* address) {
+    code.entries[function] = reinterpret_cast<EntryPoint>(address);
+    code.by_address.emplace(code.entries[function], package.functions[function].get());
+}
+
+// Where the image has what it says that it has.
+Result<CodeCache::State::NewCode> CodeCache::State::link_image(PackageCode& package, const wire::Image& image) {
+    NewCode code;
+    package.names_seen = symbols.generation();
+    const std::vector<void*> addresses = find_imports(package, image, code.lacks);
+    ROVE_CHECK(check_lacks(package, code.lacks));
+    ROVE_TRY(code.image, LoadedImage::load(pool, image, package.data,
+                                           [&addresses](std::size_t import) { return addresses[import]; }));
+    const wire::Manifest& manifest = package.store->manifest();
+    code.entries.resize(package.functions.size());
+    for (const wire::Symbol& each : image.symbols) {
+        void* address = code.image->address(each.segment, each.offset);
+        if (each.kind == wire::Symbol::Kind::entry && each.index < package.functions.size() &&
+            each.segment == wire::Segment::block)
+            name_entry(code, package, each.index, address);
+        else if (each.kind == wire::Symbol::Kind::exported && each.index < manifest.exports.size())
+            code.exported[manifest.exports[each.index]] = address;
+    }
+    if (!package.data && image.data_bytes > 0) code.statics = places_of_statics(image);
+    return code;
 }
 
 Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t slice) {
@@ -248,55 +221,42 @@ Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t s
     if (!package.constructed && image.init_array_count > 0) return false;
     const GivesBack room{*this, package};
     ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
-    ROVE_TRY(LinkedImage linked, link_image(package, image));
-    NewCode with = new_code(package, image, linked.missing, *linked.image);
+    ROVE_TRY(NewCode code, link_image(package, image));
     package.constructed = true;
-    take_image(package, image, std::move(linked.image), std::move(with));
+    take_image(package, image, std::move(code));
     return true;
 }
 
-void CodeCache::State::NewCode::add(const PackageCode& package, std::size_t function, void* address) {
-    const wire::Manifest& manifest = package.store->manifest();
-    const auto needs = [&](std::uint32_t import) { return manifest.entry_needs(function, import); };
-    if (std::any_of(missing.begin(), missing.end(), needs)) return;
-    entries[function] = reinterpret_cast<EntryPoint>(address);
-    by_address.emplace(entries[function], package.functions[function].get());
-}
-
-// Where the image has what it says that it has.
-CodeCache::State::NewCode CodeCache::State::new_code(const PackageCode& package, const wire::Image& image,
-                                                     const Missing& missing, const LoadedImage& loaded) {
-    const wire::Manifest& manifest = package.store->manifest();
-    NewCode made(package, missing);
-    for (const wire::Symbol& each : image.symbols) {
-        void* address = loaded.address(each.segment, each.offset);
-        if (each.kind == wire::Symbol::Kind::entry && each.index < package.functions.size() &&
-            each.segment == wire::Segment::block)
-            made.add(package, each.index, address);
-        else if (each.kind == wire::Symbol::Kind::exported && each.index < manifest.exports.size())
-            made.exported[manifest.exports[each.index]] = address;
-    }
-    if (!package.data && image.data_bytes > 0) made.statics = places_of_statics(image);
-    return made;
-}
-
-void CodeCache::State::take_image(PackageCode& package, const wire::Image& image, std::unique_ptr<LoadedImage> loaded,
-                                  NewCode&& with) noexcept {
-    package.image = std::move(loaded);
+void CodeCache::State::take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept {
+    package.image = std::move(code.image);
+    package.image_lacks = std::move(code.lacks);
     if (!package.data && image.data_bytes > 0) {
         package.data = package.image->data();
-        package.statics = std::move(with.statics);
+        package.statics = std::move(code.statics);
         keepers.push_back(&package);
     }
     package.reserved = {};
-    package.missing = std::move(with.missing);
-    for (std::size_t i = 0; i < with.entries.size(); ++i) package.functions[i]->image = with.entries[i];
-    package.exported = std::move(with.exported);
-    by_address.merge(with.by_address);
+    for (std::size_t i = 0; i < code.entries.size(); ++i) package.functions[i]->image = code.entries[i];
+    package.exported = std::move(code.exported);
+    by_address.merge(code.by_address);
     ++loads;
     epoch.fetch_add(1);  // after all that was used before it, and ahead of its own first call
     publish(package);
     count(package);
+}
+
+// Its code goes.
+void CodeCache::State::take_back_entries(PackageCode& package) noexcept {
+    for (const auto& function : package.functions) {
+        for (const EntryPoint entry : {function->image, function->compiled})
+            if (const auto known = by_address.find(entry);
+                known != by_address.end() && known->second->package == &package)
+                by_address.erase(known);
+        function->image = function->compiled = nullptr;
+        function->names_seen = 0;
+    }
+    package.image_lacks.clear();
+    package.module_lacks.clear();
 }
 
 Status CodeCache::State::queue_load(PackageCode& package) {
@@ -330,22 +290,23 @@ Status CodeCache::State::load_image(PackageCode& package, Lock& lock) {
                  return read_image(package, slice);
              }));
     ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
-    ROVE_TRY(LinkedImage linked, unlocked(package, lock, [&] { return link_image(package, image); }));
-    NewCode with = new_code(package, image, linked.missing, *linked.image);
+    ROVE_TRY(NewCode code, unlocked(package, lock, [&] { return link_image(package, image); }));
     if (!package.constructed && image.init_array_count > 0) {
         package.has_constructors = true;
-        ROVE_CHECK(construct(package, Duty::images, [&linked] { linked.image->construct(); }, lock));
+        ROVE_CHECK(construct(package, Duty::images, [&code] { code.image->construct(); }, lock));
     }
     package.constructed = true;
-    take_image(package, image, std::move(linked.image), std::move(with));
+    take_image(package, image, std::move(code));
     return {};
 }
 
-// Points every function to the best code there is.
+// Points every function to the best code there is that has all that it needs.
 void CodeCache::State::publish(PackageCode& package) noexcept {
     for (const auto& function : package.functions) {
-        const EntryPoint best = function->compiled != nullptr ? function->compiled : function->image;
-        const Ran ran = function->compiled != nullptr ? Ran::bitcode : Ran::image;
+        const bool is_compiled = package.module_runs(*function);
+        const EntryPoint image = package.image_runs(*function) ? function->image : nullptr;
+        const EntryPoint best = is_compiled ? function->compiled : image;
+        const Ran ran = is_compiled ? Ran::bitcode : Ran::image;
         function->ran.store(package.resident ? Ran::resident : ran, std::memory_order_relaxed);
         function->target.store(best, std::memory_order_seq_cst);
     }
@@ -419,37 +380,7 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package, Lock& 
     count(package);
     report.replaced = symbols.add_interface(manifest.name, std::move(names));
     package.linked = true;
-    try_again();
     return report;
-}
-
-// There are more names than before: what could not be linked for want of some is linked again at its next call.
-void CodeCache::State::try_again() {
-    for (const auto& [digest, package] : packages) {
-        if (package->error && package->lacks_names) {
-            package->error.reset();
-            package->compile = PackageCode::Compile::none;
-        }
-        package->links_again = !package->missing.empty();
-    }
-}
-
-// An entry that lacked a name is called, and there are more names now. What was loaded of its package stays: it may run, or be pointed to.
-bool CodeCache::State::link_again(PackageCode& package) {
-    if (!package.links_again || package.compile == PackageCode::Compile::queued) return false;
-    package.links_again = false;
-    package.former_images.reserve(package.former_images.size() + 1);
-    package.former_modules.reserve(package.former_modules.size() + 1);
-    if (package.image) package.former_images.push_back(std::move(package.image));
-    if (package.module) package.former_modules.push_back(std::move(package.module));
-    package.missing.clear();
-    package.compile = PackageCode::Compile::none;
-    for (const auto& function : package.functions) {
-        function->image = function->compiled = nullptr;
-        function->target.store(nullptr, std::memory_order_seq_cst);
-    }
-    count(package);
-    return true;
 }
 
 }  // namespace rove::code

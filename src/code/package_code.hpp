@@ -88,10 +88,7 @@ public:
     }
     // Loaded code; the package's own bytes are the store's to count.
     [[nodiscard]] std::size_t loaded_bytes() const {
-        std::size_t bytes = (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
-        for (const auto& former : former_images) bytes += former->code_bytes();
-        for (const auto& former : former_modules) bytes += former->code_bytes();
-        return bytes;
+        return (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
     }
     // What the cache has counted of it, and as what. Slices may go while the code that was made of them stays, so they are never pinned.
     struct Counted {
@@ -107,8 +104,7 @@ public:
     Reserved reserved;
     [[nodiscard]] Budget budget() const {
         if (resident) return Budget::resident;
-        const bool has_code = loaded() || !former_images.empty() || !former_modules.empty();
-        return interface || reserved.code > 0 || (pinned && has_code) ? Budget::pinned : Budget::evictable;
+        return interface || reserved.code > 0 || (pinned && loaded()) ? Budget::pinned : Budget::evictable;
     }
     // A call waits for it to become ready: not the time to evict it.
     [[nodiscard]] bool awaited() const {
@@ -117,6 +113,15 @@ public:
     }
     void await() {
         awaited_until.store((Clock::now() + kAwaitedMax).time_since_epoch().count(), std::memory_order_relaxed);
+    }
+    // Whether a function has all that it needs. The bitcode may call what the image has, by its address (jit/anchors.hpp).
+    [[nodiscard]] bool image_runs(const Function& function) const {
+        return function.image != nullptr && !store->manifest().entry_needs_any(function.entry, image_lacks);
+    }
+    [[nodiscard]] bool module_runs(const Function& function) const {
+        const wire::Manifest& manifest = store->manifest();
+        return function.compiled != nullptr && !manifest.entry_needs_any(function.entry, image_lacks) &&
+               !manifest.entry_needs_any(function.entry, module_lacks);
     }
     // What is kept over evictions.
     [[nodiscard]] std::size_t static_bytes() const {
@@ -137,8 +142,7 @@ public:
     std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: by nobody
     std::optional<Error> error;                  // why it cannot run here
     bool lacks_names = false;                    // that is for names or libraries: an interface may bring them
-    std::vector<std::uint32_t> missing;          // of code that is loaded: which imports are nowhere on this node
-    bool links_again = false;                    // there are more names since
+    std::uint64_t names_seen = 0;  // which names there were before they were looked up (Symbols::generation)
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
     // then; who evicts clears the targets first and reads the count then; both in one total order (seq_cst), so one of them
@@ -167,10 +171,9 @@ public:
     NameMap<void*> exported;           // an interface's names, once an image told
     std::unique_ptr<LoadedImage> image;
     std::unique_ptr<jit::CompiledModule> module;
+    // Which imports each of them lacks, a bit each as in a row of Manifest::needs; empty: none.
+    ByteBuffer image_lacks, module_lacks;
     Compile compile = Compile::none;
-    // What was loaded before it was linked once more, with names that it lacked: others may be in it, or point to it.
-    std::vector<std::unique_ptr<LoadedImage>> former_images;
-    std::vector<std::unique_ptr<jit::CompiledModule>> former_modules;
 };
 
 inline Running::Running(PackageCode& package) : package_(&package) {

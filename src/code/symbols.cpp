@@ -106,14 +106,17 @@ Result<std::vector<void*>> Symbols::open_libraries(const std::vector<std::string
 void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
     if (const auto own = host_.find(name); own != host_.end()) return own->second;
     if (name == wire::kDsoHandle) return scope.destructors;
-    {
-        const std::lock_guard lock(mutex_);
-        if (const auto found = of_interfaces_.find(name); found != of_interfaces_.end()) return found->second.address;
-    }
+    if (void* address = of_interfaces(name)) return address;
     if (scope.libraries.empty() || every_node_has(name)) return dlsym(RTLD_DEFAULT, name.c_str());
     for (void* library : scope.libraries)
         if (void* address = dlsym(library, name.c_str())) return address;
     return dlsym(RTLD_DEFAULT, name.c_str());
+}
+
+void* Symbols::of_interfaces(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = of_interfaces_.find(name);
+    return found != of_interfaces_.end() ? found->second.address : nullptr;
 }
 
 bool Symbols::is_of_process(const std::string& name) const {
@@ -131,6 +134,7 @@ std::vector<std::string> Symbols::add_interface(const std::string& package, cons
             replaced.push_back(name + " (was of package " + *known->second.package + ")");
         known->second = {address, shared};
     }
+    generation_.fetch_add(1, std::memory_order_release);
     return replaced;
 }
 

@@ -59,6 +59,11 @@ public:
     // Opens a package's libraries. failed: one cannot be opened.
     [[nodiscard]] static Result<std::vector<void*>> open_libraries(const std::vector<std::string>& sonames);
     [[nodiscard]] void* resolve(const std::string& name, const LinkScope& scope) const;
+    // What interfaces have under a name, or null. Looked up under the node's lock: nothing else brings names later, and it waits for nobody.
+    [[nodiscard]] void* of_interfaces(const std::string& name) const;
+    // Advances when an interface has brought names. To be read before names are looked up: where it is the same afterwards, those that were
+    // nowhere are nowhere still.
+    [[nodiscard]] std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
     // Whether the node's own table or the process (its program, its libraries) has a name.
     [[nodiscard]] bool is_of_process(const std::string& name) const;
     // Adds an interface's names, ahead of those there are; gives the ones that were in use.
@@ -71,6 +76,7 @@ private:
         std::shared_ptr<const std::string> package;
     };
     std::unordered_map<std::string, void*> host_;
+    std::atomic<std::uint64_t> generation_{1};
     mutable std::mutex mutex_;            // guards of_interfaces_
     NameMap<OfInterface> of_interfaces_;  // by name: looked up under the node's lock
 };

@@ -111,6 +111,14 @@ bool Manifest::row_needs(std::size_t row, std::size_t import) const {
     return (std::to_integer<unsigned>(needs[row * needs_row_bytes() + import / 8]) >> import % 8 & 1U) != 0;
 }
 
+bool Manifest::entry_needs_any(std::size_t entry, Bytes of) const {
+    if (of.empty()) return false;
+    const std::size_t row = (1 + entry) * needs_row_bytes();
+    for (std::size_t i = 0; i < of.size(); ++i)
+        if ((of[i] & (needs.empty() ? std::byte{0xFF} : needs[row + i])) != std::byte{0}) return true;
+    return false;
+}
+
 bool Manifest::is_needed(std::size_t import) const {
     for (std::size_t row = 0; row <= entries.size(); ++row)
         if (row_needs(row, import)) return true;

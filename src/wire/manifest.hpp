@@ -51,6 +51,8 @@ struct Manifest {
     [[nodiscard]] const Slice* find(std::string_view triple, Form form) const;
     [[nodiscard]] bool whole_needs(std::size_t import) const { return row_needs(0, import); }
     [[nodiscard]] bool entry_needs(std::size_t entry, std::size_t import) const { return row_needs(1 + entry, import); }
+    // Any of some, of which there is a bit each, as in a row of `needs`; empty: of none.
+    [[nodiscard]] bool entry_needs_any(std::size_t entry, Bytes of) const;
     // Whether anything does: else it is weak.
     [[nodiscard]] bool is_needed(std::size_t import) const;
     [[nodiscard]] std::size_t needs_row_bytes() const { return (imports.size() + 7) / 8; }

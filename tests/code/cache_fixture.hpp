@@ -24,6 +24,12 @@ inline constexpr const char* kCounter =
     "ROVE_ENTRY void count(rove_here *h, const void *p, size_t n) { static long c = 40; *(long *)p = ++c; (void)h, "
     "(void)n; }";
 
+// An entry in C that stores a value through its payload.
+inline std::string entry(const std::string& name, const std::string& value) {
+    return "ROVE_ENTRY void " + name +
+           "(rove_here *h, const void *p, size_t n) { (void)h, (void)n; *(long *)p = " + value + "; }\n";
+}
+
 class CacheTest : public testing::Test {
 protected:
     void SetUp() override {

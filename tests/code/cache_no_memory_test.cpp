@@ -89,6 +89,33 @@ TEST_F(CacheWithoutMemory, WhatCouldNotBeEnteredHoldsNothing) {
     EXPECT_LT(refused, kMost);
 }
 
+// What it takes to put names that have come is taken before anything is put.
+TEST_F(CacheWithoutMemory, ANameThatWasNotPutIsPutByTheNextCall) {
+    const auto two = build("two.c", "long elsewhere(long);\n" + entry("one", "1") + entry("three", "elsewhere(3)"));
+    const auto interface = build("elsewhere.c", "long elsewhere(long n) { return 100 + n; }", true);
+    for (const Form form : {Form::image, Form::bitcode}) {
+        CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
+        ASSERT_TRUE(cache.add(arriving(*two, {form}), false));
+        ASSERT_EQ(call(cache, *cache.find("two:one")), 1);
+        const auto known = cache.add(arriving(*interface, {form}), false);
+        ASSERT_TRUE(known && cache.load_interface(*known));
+        Function* three = cache.find("two:three");
+        int refused = 1;
+        for (bool entered = false; !entered && refused < kMost; ++refused) {
+            refused_in = refused;
+            try {
+                entered = std::holds_alternative<Entered>(cache.enter(*three));
+            } catch (const std::bad_alloc&) {
+            }
+            refused_in = 0;
+            EXPECT_EQ(call(cache, *cache.find("two:one")), 1) << "allocation " << refused;
+        }
+        EXPECT_GT(refused, 2);
+        EXPECT_LT(refused, kMost);
+        EXPECT_EQ(call(cache, *three), 103);
+    }
+}
+
 // What a worker does not do for want of memory costs that piece of work. Another call does it.
 class WorkerWithoutMemory : public CacheTest {
 protected:
@@ -192,6 +219,8 @@ public:
     std::size_t code_bytes() const override { return 100; }
     bool has_constructors() const override { return false; }
     void run_constructors() override {}
+    bool can_put(std::string_view /*name*/) const override { return false; }
+    Status put(const std::vector<std::pair<std::string_view, void*>>& /*names*/) override { return {}; }
 
 private:
     static void answer(rove_here* /*here*/, const void* payload, std::size_t /*size*/) {

@@ -6,10 +6,6 @@ namespace {
 
 class Entries : public CacheTest, public testing::WithParamInterface<Tiers> {
 protected:
-    static std::string entry(const std::string& name, const std::string& value) {
-        return "ROVE_ENTRY void " + name +
-               "(rove_here *h, const void *p, size_t n) { (void)h, (void)n; *(long *)p = " + value + "; }\n";
-    }
     std::shared_ptr<PackageStore> add(CodeCache& cache, const std::string& file, const std::string& text) {
         const auto package = build(file, text);
         const Form form = GetParam() == Tiers::bitcode ? Form::bitcode : Form::image;

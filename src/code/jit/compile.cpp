@@ -17,9 +17,11 @@
 #include <tuple>
 
 #include "base/made_once.hpp"
+#include "base/quoted.hpp"
 #include "code/jit/anchors.hpp"
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
+#include "code/jit/lacks.hpp"
 #include "code/jit/read_module.hpp"
 
 namespace rove::code::jit {
@@ -27,27 +29,37 @@ namespace {
 
 namespace orc = llvm::orc;
 
-// Adds up what is linked into each library. Not by thread: ORC lets one thread's lookup link what another has asked for.
-class SizeCounter final : public orc::ObjectLinkingLayer::Plugin {
+// What has been linked into a library.
+struct Linked {
+    std::size_t bytes = 0;
+    LackedNames lacks;
+};
+
+// Keeps what is linked into each library. Not by thread: ORC lets one thread's lookup link what another has asked for.
+class LinkRecorder final : public orc::ObjectLinkingLayer::Plugin {
 public:
-    static SizeCounter& instance() {
-        static constinit MadeInEachProcess<SizeCounter> counter;
-        return counter.get([] { return new SizeCounter; });
+    static LinkRecorder& instance() {
+        static constinit MadeInEachProcess<LinkRecorder> recorder;
+        return recorder.get([] { return new LinkRecorder; });
     }
-    // The bytes linked into a library that nothing more will be linked into.
-    std::size_t take(const orc::JITDylib& library) {
+    // Of a library that nothing more will be linked into.
+    Linked take(const orc::JITDylib& library) {
         const std::lock_guard lock(mutex_);
-        const auto found = bytes_.extract(&library);
-        return found.empty() ? 0 : found.mapped();
+        auto found = linked_.extract(&library);
+        return found.empty() ? Linked{} : std::move(found.mapped());
     }
     void modifyPassConfig(orc::MaterializationResponsibility& made, llvm::jitlink::LinkGraph&,
                           llvm::jitlink::PassConfiguration& config) override {
         const orc::JITDylib* library = &made.getTargetJITDylib();
-        config.PostAllocationPasses.push_back([this, library](llvm::jitlink::LinkGraph& graph) {
-            std::size_t bytes = 0;
-            for (const llvm::jitlink::Block* block : graph.blocks()) bytes += block->getSize();
+        // The last before addresses are written: what the linker makes shorter where it can has been made so.
+        config.PreFixupPasses.push_back([this, library](llvm::jitlink::LinkGraph& graph) {
+            Linked linked;
+            for (const llvm::jitlink::Block* block : graph.blocks()) linked.bytes += block->getSize();
+            linked.lacks = find_lacks(graph);
             const std::lock_guard lock(mutex_);
-            bytes_[library] += bytes;
+            Linked& all = linked_[library];
+            all.bytes += linked.bytes;
+            all.lacks.merge(linked.lacks);  // one object to a library
             return llvm::Error::success();
         });
     }
@@ -57,7 +69,7 @@ public:
 
 private:
     std::mutex mutex_;
-    std::map<const orc::JITDylib*, std::size_t> bytes_;
+    std::map<const orc::JITDylib*, Linked> linked_;
 };
 
 // What ORC reports while it links, beside the error that it gives: that one says which names were not made, and this one why.
@@ -106,7 +118,7 @@ llvm::Expected<std::unique_ptr<Session>> make_session() {
                        auto layer = std::make_unique<orc::ObjectLinkingLayer>(session);
                        layer->addPlugin(std::make_unique<orc::EHFrameRegistrationPlugin>(
                            session, std::make_unique<llvm::jitlink::InProcessEHFrameRegistrar>()));
-                       layer->addPlugin(std::shared_ptr<SizeCounter>(&SizeCounter::instance(), [](SizeCounter*) {}));
+                       layer->addPlugin(std::shared_ptr<LinkRecorder>(&LinkRecorder::instance(), [](LinkRecorder*) {}));
                        return llvm::Expected<std::unique_ptr<orc::ObjectLayer>>(std::move(layer));
                    })
                    .setPlatformSetUp(orc::setUpInactivePlatform)  // constructors are called by name below
@@ -170,7 +182,7 @@ public:
             else if (flags != orc::SymbolLookupFlags::RequiredSymbol)
                 continue;
             else if (names_->request->may_lack(text))
-                found[name] = {orc::ExecutorAddr(), llvm::JITSymbolFlags::Exported};
+                found[name] = {orc::ExecutorAddr(kNowhere), llvm::JITSymbolFlags::Exported};
             else
                 names_->missing.insert(text);
         }
@@ -189,7 +201,7 @@ class OrcModule final : public CompiledModule {
 public:
     OrcModule(orc::LLJIT& jit, orc::JITDylib& library) : jit_(jit), library_(library) {}
     ~OrcModule() override {
-        (void)SizeCounter::instance().take(library_);  // of a compile that failed after linking
+        (void)LinkRecorder::instance().take(library_);  // of a compile that failed after linking
         llvm::consumeError(jit_.getExecutionSession().removeJITDylib(library_));
     }
 
@@ -197,7 +209,7 @@ public:
         const auto found = addresses.find(std::string(name));
         return found != addresses.end() ? found->second : nullptr;
     }
-    std::size_t code_bytes() const override { return bytes; }
+    std::size_t code_bytes() const override { return linked.bytes; }
     bool has_constructors() const override { return !constructors.empty(); }
     void run_constructors() override {
         for (const std::string& name : constructors)
@@ -205,9 +217,17 @@ public:
         constructors.clear();
     }
 
+    bool can_put(std::string_view name) const override {
+        const auto lacked = linked.lacks.find(name);
+        return lacked == linked.lacks.end() || !lacked->second.is_elsewhere;
+    }
+    Status put(const std::vector<std::pair<std::string_view, void*>>& names) override {
+        return put_names(linked.lacks, names);
+    }
+
     std::map<std::string, void*> addresses;
     std::vector<std::string> constructors;  // in the order in which they run
-    std::size_t bytes = 0;
+    Linked linked;
 
 private:
     orc::LLJIT& jit_;
@@ -255,10 +275,8 @@ tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names
     const std::string given = llvm::toString(std::move(error));
     if (names.missing.empty())
         return fail(ErrorCode::failed, "{} does not compile: {}", request.name, reported.empty() ? given : reported);
-    std::string list;
-    for (const std::string& name : names.missing) list += (list.empty() ? "'" : ", '") + name + "'";
     return fail(ErrorCode::failed, "no symbol {} for {}; load an interface that has it, or list its library with --dep",
-                list, request.name);
+                quoted(names.missing), request.name);
 }
 
 // What is left of a module when its code has been generated.
@@ -320,7 +338,9 @@ Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, cons
     names->request = nullptr;
     if (!found) return compile_failure(request, *names, found.takeError());
     for (const auto& [name, symbol] : *found) compiled->addresses[(*name).str()] = symbol.getAddress().toPtr<void*>();
-    compiled->bytes = SizeCounter::instance().take(library);
+    compiled->linked = LinkRecorder::instance().take(library);
+    for (const auto& [name, lacked] : compiled->linked.lacks)
+        compiled->linked.bytes += lacked.places.size() * sizeof(LackedName::Place);
     return compiled;
 }
 

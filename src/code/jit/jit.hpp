@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -26,6 +27,12 @@ public:
     // Runs the module's constructors; exactly once, before any of its functions, and not at all when the statics are those
     // of an image that has been constructed already.
     virtual void run_constructors() = 0;
+    // Whether put() can give the code a name that it lacks (CompileRequest::may_lack): not where it reaches the name by other means than an
+    // address in memory, as assembly may.
+    [[nodiscard]] virtual bool can_put(std::string_view name) const = 0;
+    // Gives the code names that it lacks, all of them or none; each name once. Nobody runs what needs them meanwhile. overloaded: the
+    // machine has no memory for it now.
+    [[nodiscard]] virtual Status put(const std::vector<std::pair<std::string_view, void*>>& names) = 0;
 };
 
 struct CompileRequest {
@@ -33,7 +40,7 @@ struct CompileRequest {
     Bytes bitcode;     // one module; checked by LLVM's reader and verifier before it is believed
     // The address of an undefined name, or null when it is nowhere: compile fails then and lists every such name …
     std::function<void*(std::string_view)> resolve;
-    // … but those of which this says that the code may lack them: they are null there. Asked once for each that is nowhere.
+    // … but those of which this says that the code may lack them, until put(). Asked once for each that is nowhere.
     std::function<bool(std::string_view)> may_lack = [](std::string_view) { return false; };
     // The address of what the package's image, if it is loaded, has under that name (wire/image.hpp), or null: the module's own is
     // used.

@@ -1,0 +1,24 @@
+// A list of names, for a message: as many of them as somebody reads. A peer may have chosen thousands, and each failing call sends the message.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <string>
+
+namespace rove {
+
+inline constexpr std::size_t kNamesQuoted = 8;
+
+template <typename Names>
+std::string quoted(const Names& names) {
+    std::string list;
+    std::size_t number = 0;
+    for (const auto& name : names) {
+        if (number++ == kNamesQuoted) return list + fmt::format(" and {} more", names.size() - kNamesQuoted);
+        list += fmt::format("{}'{}'", list.empty() ? "" : ", ", name);
+    }
+    return list;
+}
+
+}  // namespace rove

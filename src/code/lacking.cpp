@@ -1,0 +1,117 @@
+// Names that code asks for and that are nowhere on this node. An entry that needs one does not run; an interface may bring it later, and then
+// its address is put where the code looks for it. Nothing else of the package changes.
+#include <utility>
+
+#include "base/quoted.hpp"
+#include "code/cache_state.hpp"
+
+namespace rove::code {
+
+namespace {
+
+bool is_lacked(const ByteBuffer& lacks, std::size_t import) {
+    return !lacks.empty() && (std::to_integer<unsigned>(lacks[import / 8]) >> import % 8 & 1U) != 0;
+}
+
+// What of its needs is lacked, by index.
+std::vector<std::size_t> lacked(const Function& function, const ByteBuffer& lacks) {
+    std::vector<std::size_t> imports;
+    const wire::Manifest& manifest = function.package->store->manifest();
+    if (!manifest.entry_needs_any(function.entry, lacks)) return imports;
+    for (std::size_t import = 0; import < manifest.imports.size(); ++import)
+        if (is_lacked(lacks, import) && manifest.entry_needs(function.entry, import)) imports.push_back(import);
+    return imports;
+}
+
+void have(ByteBuffer& lacks, const std::vector<std::size_t>& imports) noexcept {
+    for (const std::size_t import : imports)
+        lacks[import / 8] &= ~std::byte{static_cast<unsigned char>(1U << import % 8)};
+    if (std::ranges::all_of(lacks, [](std::byte each) { return each == std::byte{0}; })) lacks.clear();
+}
+
+}  // namespace
+
+void CodeCache::State::lack(Lacks& lacks, const wire::Manifest& manifest, std::size_t import) {
+    lacks.resize(manifest.needs_row_bytes());
+    lacks[import / 8] |= std::byte{static_cast<unsigned char>(1U << import % 8)};
+}
+
+std::vector<void*> CodeCache::State::find_imports(const PackageCode& package, const wire::Image& image,
+                                                  Lacks& lacks) const {
+    const wire::Manifest& manifest = package.store->manifest();
+    std::vector<void*> addresses(manifest.imports.size(), nullptr);
+    std::vector<bool> looked_for(manifest.imports.size(), false);
+    for (const wire::Relocation& each : image.relocations) {
+        if (each.kind != wire::Relocation::Kind::import || looked_for[each.import]) continue;
+        looked_for[each.import] = true;
+        addresses[each.import] = symbols.resolve(manifest.imports[each.import], package.scope);
+        if (addresses[each.import] == nullptr) lack(lacks, manifest, each.import);
+    }
+    return addresses;
+}
+
+Status CodeCache::State::check_lacks(PackageCode& package, const Lacks& lacks) const {
+    const wire::Manifest& manifest = package.store->manifest();
+    std::vector<std::string_view> names;
+    for (std::size_t import = 0; import < manifest.imports.size(); ++import)
+        if (is_lacked(lacks, import) && manifest.whole_needs(import)) names.push_back(manifest.imports[import]);
+    package.lacks_names = !names.empty();
+    if (names.empty()) return {};
+    return fail(ErrorCode::failed, "{}",
+                why_no_symbol(names, package.functions.size() == 1 ? package.functions.front()->name : manifest.name));
+}
+
+std::string CodeCache::State::why_no_symbol(const std::vector<std::string_view>& names, const std::string& of) const {
+    return fmt::format("no symbol {} for {} on {}; load an interface that has it, or list its library with --dep",
+                       quoted(names), of, options.node);
+}
+
+// Those that reach a name are those that need it, and they do not run: nobody reads its places while they are written.
+Status CodeCache::State::put_names(Function& function) {
+    PackageCode& package = *function.package;
+    const std::uint64_t generation = symbols.generation();
+    if (function.names_seen == generation) return {};
+    const std::vector<std::string>& imports = package.store->manifest().imports;
+    const auto is_nowhere = [&](std::size_t import) { return symbols.of_interfaces(imports[import]) == nullptr; };
+    std::vector<std::size_t> of_image = lacked(function, package.image_lacks),
+                             of_module = lacked(function, package.module_lacks);
+    std::erase_if(of_image, is_nowhere);
+    std::erase_if(of_module, [&](std::size_t import) {
+        return is_nowhere(import) ||
+               !package.module->can_put(imports[import]);  // where there is an image, that one runs
+    });
+    std::vector<std::pair<std::string_view, void*>> names;
+    for (const std::size_t import : of_module)
+        names.emplace_back(imports[import], symbols.of_interfaces(imports[import]));
+    if (!names.empty())
+        if (const Status put = package.module->put(names); !put)
+            return fail(put.error().code(), "{} on {}: {}; call it later", function.name, options.node,
+                        put.error().message());
+    for (const std::size_t import : of_image) package.image->put(import, symbols.of_interfaces(imports[import]));
+    have(package.module_lacks, of_module);
+    have(package.image_lacks, of_image);
+    function.names_seen = generation;
+    publish(package);
+    return {};
+}
+
+// Of one whose package is loaded.
+Error CodeCache::State::why_no_entry(const Function& function) const {
+    const PackageCode& package = *function.package;
+    const std::vector<std::string>& imports = package.store->manifest().imports;
+    const std::vector<std::size_t> lacking =
+        lacked(function, package.image ? package.image_lacks : package.module_lacks);
+    if (lacking.empty())
+        return Error(ErrorCode::failed,
+                     fmt::format("{} on {}: its package defines no such entry", function.name, options.node));
+    std::vector<std::string_view> names, too_late;
+    for (const std::size_t import : lacking)
+        (package.image || package.module->can_put(imports[import]) ? names : too_late).push_back(imports[import]);
+    if (too_late.empty()) return Error(ErrorCode::failed, why_no_symbol(names, function.name));
+    return Error(ErrorCode::failed,
+                 fmt::format("no symbol '{}' for {} on {}; load an interface that has it before the first call of its "
+                             "package: its code takes the name only while it is linked",
+                             too_late.front(), function.name, options.node));
+}
+
+}  // namespace rove::code

@@ -1,0 +1,298 @@
+// Names that come when the code that asks for them is loaded already: they are put in their places, and nothing else changes.
+#include <future>
+
+#include "cache_fixture.hpp"
+#include "code/jit/jit.hpp"
+#include "package/pack.hpp"
+
+namespace rove::code {
+namespace {
+
+const std::string kTwo = "long elsewhere(long);\n" + entry("one", "1") + entry("three", "elsewhere(3)");
+
+// LLVM's engine, and what is done before and after each compile.
+class Hooked final : public jit::Engine {
+public:
+    std::function<void()> before = [] {}, after = [] {};
+    Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& request) override {
+        before();
+        auto made = (*jit::engine())->compile(request);
+        after();
+        return made;
+    }
+    Result<jit::Prepared> prepare(const jit::PrepareRequest& request) override {
+        return (*jit::engine())->prepare(request);
+    }
+    void warm_up() override {}
+    Status link(const std::vector<std::string>& arguments) override { return (*jit::engine())->link(arguments); }
+    Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& request) override {
+        return (*jit::engine())->extract(request);
+    }
+};
+
+class LaterNames : public CacheTest {
+protected:
+    void add(CodeCache& cache, const std::string& file, const std::string& text, const std::vector<Form>& forms) {
+        ASSERT_TRUE(cache.add(arriving(*build(file, text), forms), false));
+    }
+    static void load(CodeCache& cache, const PackageStore& interface) {
+        const auto came = cache.add(arriving(interface, {Form::image, Form::bitcode}), false);
+        ASSERT_TRUE(came);
+        const auto loaded = cache.load_interface(*came);
+        EXPECT_TRUE(loaded) << loaded.error().message();
+    }
+    void load_elsewhere(CodeCache& cache) { load(cache, *elsewhere()); }
+    std::shared_ptr<PackageStore> elsewhere() {
+        return build("elsewhere.c", "long elsewhere(long n) { return 100 + n; }", true);
+    }
+    static CodeOptions with(jit::Engine& engine) {
+        CodeOptions given = options(Tiers::both);
+        given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
+        return given;
+    }
+    // The same with other needs: rows of bits, of the whole and of each entry.
+    static std::shared_ptr<PackageStore> with_needs(const PackageStore& whole, ByteBuffer needs) {
+        wire::Manifest manifest = whole.manifest();
+        manifest.needs = std::move(needs);
+        auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
+        for (std::size_t i = 0; i < manifest.slices.size(); ++i)
+            EXPECT_TRUE(package->add_slice(i, *whole.stored_slice(i)));
+        return package;
+    }
+    // Its image, longer by bytes that nothing compresses.
+    static std::shared_ptr<PackageStore> larger(const PackageStore& small, std::size_t bytes, bool pinned) {
+        const ByteBuffer raw = small.raw_slice(*small.slice_index(host_triple(), Form::image)).value();
+        wire::Image image = wire::decode_image(raw, small.manifest().imports.size()).value();
+        unsigned value = 7;
+        for (std::size_t i = 0; i < bytes; ++i)
+            image.block.push_back(static_cast<std::byte>((value = value * 1664525 + 1013904223) >> 24U));
+        wire::Manifest manifest = small.manifest();
+        manifest.pinned = pinned;
+        ByteBuffer stored;
+        manifest.slices = {make_slice(std::string(host_triple()), Form::image, wire::encode(image), stored, true)};
+        auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
+        EXPECT_TRUE(package->add_slice(0, stored));
+        return package;
+    }
+};
+
+TEST_F(LaterNames, IsThereWhileTheBitcodeIsCompiled) {
+    Hooked engine;
+    std::promise<void> go;
+    engine.before = [gone = go.get_future().share()] { gone.wait(); };
+    CodeCache cache(with(engine));
+    add(cache, "two.c", kTwo, {Form::image, Form::bitcode});
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    load_elsewhere(cache);
+    EXPECT_EQ(error_of(cache, *cache.find("two:three")), "");
+    go.set_value();
+    cache.wait_for_tiers();
+    EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
+}
+
+TEST_F(LaterNames, MayComeWhileThePackageIsLinked) {
+    Hooked engine;
+    CodeCache cache(with(engine));
+    const auto interface = elsewhere();
+    engine.after = [&] { load(cache, *interface); };
+    add(cache, "two.c", kTwo, {Form::bitcode});
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
+}
+
+TEST_F(LaterNames, MayComeWhileAPackageThatNeedsThemAllIsLinked) {
+    Hooked engine;
+    CodeCache cache(with(engine));
+    const auto interface = elsewhere();
+    engine.after = [&] { load(cache, *interface); };
+    const auto two = build("two.c", kTwo);
+    const auto all = with_needs(*two, {});
+    ASSERT_TRUE(cache.add(arriving(*all, {Form::bitcode}), false));
+    (void)cache.enter(*cache.find("two:three"));
+    cache.wait_for_tiers();
+    engine.after = [] {};
+    EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
+}
+
+TEST_F(LaterNames, NeedNoRoom) {
+    CodeCache cache(options(Tiers::image, 2U << 20U));  // 1 MiB of it for pinned code
+    ASSERT_TRUE(cache.add(larger(*build("two.c", kTwo), 600'000, true), false));
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    load_elsewhere(cache);
+    const auto before = cache.usage();
+    EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    EXPECT_EQ(cache.usage().pinned_bytes, before.pinned_bytes);
+    EXPECT_EQ(cache.usage().loads, before.loads) << "nothing is loaded for a name";
+}
+
+TEST_F(LaterNames, NeedNoSlice) {
+    CodeCache cache(options(Tiers::image, 1U << 20U));
+    const auto two = larger(*build("two.c", kTwo), 10'000, true);
+    ASSERT_TRUE(cache.add(two, false));
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    const auto other = build("other.c", kCounter);
+    for (std::size_t i = 0; i < 3; ++i)  // they push its slice out
+        ASSERT_TRUE(cache.add(larger(*other, 400'000 + i, false), false));
+    ASSERT_EQ(two->stored_slice(0), nullptr);
+    load_elsewhere(cache);
+    EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+}
+
+TEST_F(LaterNames, OtherNamesChangeNothing) {
+    CodeCache cache(options(Tiers::image));
+    add(cache, "two.c", kTwo, {Form::image});
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    load(cache, *build("other.c", "long other(void) { return 1; }", true));
+    const std::size_t loads = cache.usage().loads;
+    EXPECT_NE(error_of(cache, *cache.find("two:three")), "");
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    EXPECT_EQ(cache.usage().loads, loads);
+}
+
+// The bitcode was compiled before there was an image, and made the statics.
+TEST_F(LaterNames, StaticsGoOn) {
+    CodeCache cache(options(Tiers::both));
+    const auto whole =
+        build("two.c", "long elsewhere(long); static long calls; static long counted(void) { return ++calls; }\n" +
+                           entry("one", "counted()") + entry("three", "elsewhere(counted())"));
+    ASSERT_TRUE(cache.add(arriving(*whole, {Form::bitcode}), false));
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 2);
+    ASSERT_TRUE(cache.add(arriving(*whole, {Form::image}), false));
+    load_elsewhere(cache);
+    EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 4);
+}
+
+TEST_F(LaterNames, AddressesThatAreKeptGoOn) {
+    CodeCache cache(options(Tiers::image));
+    add(cache, "kept.c",
+        "long elsewhere(long); static long f(long n) { return n + 1; }\nstatic long (*volatile kept)(long);\n" +
+            entry("set", "(kept = f, 1)") + entry("same", "kept == f") + entry("three", "elsewhere(3)"),
+        {Form::image});
+    EXPECT_EQ(call(cache, *cache.find("kept:set")), 1);
+    load_elsewhere(cache);
+    EXPECT_EQ(call(cache, *cache.find("kept:three")), 103);
+    EXPECT_EQ(call(cache, *cache.find("kept:same")), 1);
+}
+
+// A function whose address is kept is the image's (jit/anchors.hpp), also where the bitcode of its caller runs.
+TEST_F(LaterNames, BothFormsGetThem) {
+    CodeCache cache(options(Tiers::both));
+    add(cache, "kept.c",
+        "long elsewhere(long); static long f(long n) { return elsewhere(n) + 1; }\nstatic long (*volatile "
+        "kept)(long);\n" +
+            entry("one", "1") + entry("three", "(kept = f, kept(3))"),
+        {Form::image, Form::bitcode});
+    EXPECT_EQ(call(cache, *cache.find("kept:one")), 1);
+    cache.wait_for_tiers();
+    load_elsewhere(cache);
+    Ran ran = Ran::image;
+    EXPECT_EQ(call(cache, *cache.find("kept:three"), &ran), 104);
+    EXPECT_EQ(ran, Ran::bitcode);
+}
+
+// It was compiled when there was the name, and linked as an image when there was none.
+TEST_F(LaterNames, TheImageOfCompiledCodeGetsThem) {
+    Hooked engine;
+    CodeCache cache(with(engine));
+    const auto interface = elsewhere();
+    engine.before = [&] { load(cache, *interface); };
+    add(cache, "kept.c",
+        "long elsewhere(long); static long f(long n) { return elsewhere(n) + 1; }\nstatic long (*volatile "
+        "kept)(long);\n" +
+            entry("one", "1") + entry("three", "(kept = f, kept(3))"),
+        {Form::image, Form::bitcode});
+    EXPECT_EQ(call(cache, *cache.find("kept:one")), 1);
+    cache.wait_for_tiers();
+    Ran ran = Ran::image;
+    EXPECT_EQ(call(cache, *cache.find("kept:three"), &ran), 104);
+    EXPECT_EQ(ran, Ran::bitcode);
+}
+
+// Each name for itself, and an entry that needs several when all are there.
+TEST_F(LaterNames, MayComeOneAfterTheOther) {
+    for (const Tiers tiers : {Tiers::image, Tiers::bitcode}) {
+        CodeCache cache(options(tiers));
+        add(cache, "names.c",
+            "long first(long); __attribute__((noplt)) long second(long); extern long third;\n"
+            "static long (*const table[2])(long) = {first, second};\n" +
+                entry("one", "1") + entry("a", "first(1)") + entry("b", "first(2) + second(2)") +
+                entry("c", "table[n & 1](3) + third"),
+            {tiers == Tiers::image ? Form::image : Form::bitcode});
+        EXPECT_EQ(call(cache, *cache.find("names:one")), 1);
+        load(cache, *build("first.c", "long first(long n) { return 100 + n; }", true));
+        const std::string error = error_of(cache, *cache.find("names:b"));
+        EXPECT_NE(error.find("no symbol 'second'"), std::string::npos) << error;
+        EXPECT_EQ(call(cache, *cache.find("names:a")), 101);
+        load(cache, *build("second.c", "long second(long n) { return 1000 + n; }", true));
+        EXPECT_EQ(call(cache, *cache.find("names:b")), 1104);
+        EXPECT_NE(error_of(cache, *cache.find("names:c")).find("no symbol 'third'"), std::string::npos);
+        load(cache, *build("third.c", "long third = 20000; long get_third(void) { return third; }", true));
+        EXPECT_EQ(call(cache, *cache.find("names:c")), 20103);
+        EXPECT_EQ(call(cache, *cache.find("names:a")), 101);
+    }
+}
+
+// Assembly that has a name in an instruction.
+TEST_F(LaterNames, WhatTheCodeItselfHoldsComesTooLate) {
+#ifdef __x86_64__
+    const auto two =
+        build("two.c", "long elsewhere(long);\n" + entry("one", "1") +
+                           "static long far(void) { long at; __asm__(\"movabsq $elsewhere, %0\" : \"=r\"(at)); "
+                           "return ((long (*)(long))at)(3); }\n" +
+                           entry("three", "far()"));
+    ASSERT_EQ(two->manifest().imports, std::vector<std::string>{"elsewhere"});
+    const auto package = with_needs(*two, {std::byte{0}, std::byte{0}, std::byte{1}});
+    CodeCache cache(options(Tiers::bitcode));
+    ASSERT_TRUE(cache.add(arriving(*package, {Form::bitcode}), false));
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    load_elsewhere(cache);
+    const std::string error = error_of(cache, *cache.find("two:three"));
+    EXPECT_NE(error.find("before the first call"), std::string::npos) << error;
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    CodeCache other(options(Tiers::bitcode));
+    load_elsewhere(other);
+    ASSERT_TRUE(other.add(arriving(*package, {Form::bitcode}), false));
+    EXPECT_EQ(call(other, *other.find("two:three")), 103);
+#endif
+}
+
+TEST_F(LaterNames, AFewOfManyAreSaid) {
+    std::string names, sum = "0";
+    for (int i = 0; i < 20; ++i) {
+        names += "long elsewhere" + std::to_string(i) + "(void);\n";
+        sum += " + elsewhere" + std::to_string(i) + "()";
+    }
+    CodeCache cache(options(Tiers::image));
+    add(cache, "many.c", names + entry("one", "1") + entry("three", sum), {Form::image});
+    EXPECT_EQ(call(cache, *cache.find("many:one")), 1);
+    const std::string error = error_of(cache, *cache.find("many:three"));
+    EXPECT_NE(error.find(" and 12 more for many:three on node 7"), std::string::npos) << error;
+}
+
+// The address at which a function is known goes with its code, and no other one does.
+TEST_F(LaterNames, AnEvictedPackagesAddressesGoAlone) {
+    CodeCache cache(options(Tiers::image, 1U << 20U));
+    const auto two = larger(*build("two.c", kTwo), 400'000, false);
+    ASSERT_TRUE(cache.add(two, false));
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    const EntryPoint one = cache.find("two:one")->image, three = cache.find("two:three")->image;
+    EXPECT_EQ(cache.find(one), cache.find("two:one"));
+    EXPECT_EQ(cache.find(three), cache.find("two:three")) << "whether or not it can run";
+    const auto other = build("other.c", entry("go", "9") + entry("on", "8"));
+    ASSERT_TRUE(cache.add(larger(*other, 500'000, false), false));
+    Function* go = cache.find("other:go");
+    ASSERT_EQ(call(cache, *go), 9);
+    (void)cache.usage();
+    ASSERT_TRUE(cache.add(larger(*build("third.c", kCounter), 20'000, false), false));
+    ASSERT_EQ(cache.find("two:one")->target.load(), nullptr) << "it was evicted";
+    for (const EntryPoint entry : {one, three})
+        if (Function* at = cache.find(entry)) EXPECT_EQ(at->package, go->package);
+    EXPECT_EQ(cache.find(go->target.load()), go);
+}
+
+}  // namespace
+}  // namespace rove::code
