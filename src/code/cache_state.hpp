@@ -60,6 +60,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Result<Running> hold(const PackageStore& store);
     [[nodiscard]] Result<Running> hold_locked(const PackageStore& store);
     [[nodiscard]] Result<Ready> make_ready(PackageCode& package);
+    [[nodiscard]] std::string why_no_form() const;
     [[nodiscard]] bool is_quick(const PackageCode& package, std::size_t slice) const;
     [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice);  // false: it has constructors
     [[nodiscard]] Result<std::unordered_map<std::string, void*>> names_in_image(const PackageCode& package) const;
@@ -84,7 +85,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Status queue_load(PackageCode& package);
     void load_apart(PackageCode& package, Lock& lock);
     [[nodiscard]] Status load_image(PackageCode& package, Lock& lock);
-    [[nodiscard]] Status open_libraries(PackageCode& package);
+    void open_libraries(PackageCode& package);
     static void publish(PackageCode& package) noexcept;
     void take_back_entries(PackageCode& package) noexcept;
     [[nodiscard]] bool stored(const PackageCode& package, wire::Form form) const;
@@ -100,7 +101,9 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     // Of a package that is loaded: puts those names in their places that the function lacks and that have come.
     [[nodiscard]] Status put_names(Function& function);
     [[nodiscard]] Error why_no_entry(const Function& function) const;
-    [[nodiscard]] std::string why_no_symbol(const std::vector<std::string_view>& names, const std::string& of) const;
+    [[nodiscard]] std::string why_no_symbol(const PackageCode& package, const std::vector<std::string_view>& names,
+                                            const std::string& of) const;
+    [[nodiscard]] static std::string remedy(const PackageCode& package);
 
     // ---- workers (workers.cpp)
     // What a worker does: images and whoever asked for a load, or bitcode, which may take LLVM seconds. One thread for each of them

@@ -52,13 +52,14 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
     const wire::Manifest& manifest = package.store->manifest();
     Result<NewCode> code = unlocked(package, lock, [&]() -> Result<NewCode> {
         NewCode made;
-        ROVE_CHECK(open_libraries(package));
+        open_libraries(package);
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));
         ROVE_TRY(const auto names, names_in_image(package));
         ROVE_TRY(jit::Engine * compiler, engine());
         ROVE_TRY(made.module, compiler->compile({.name = package.functions.size() == 1 ? package.functions.front()->name
                                                                                        : package.store->manifest().name,
+                                                 .remedy = remedy(package),
                                                  .bitcode = bitcode,
                                                  .resolve = [&](std::string_view name) -> void* {
                                                      return symbols.resolve(std::string(name), package.scope);

@@ -57,13 +57,21 @@ Status CodeCache::State::check_lacks(PackageCode& package, const Lacks& lacks) c
         if (is_lacked(lacks, import) && manifest.whole_needs(import)) names.push_back(manifest.imports[import]);
     package.lacks_names = !names.empty();
     if (names.empty()) return {};
-    return fail(ErrorCode::failed, "{}",
-                why_no_symbol(names, package.functions.size() == 1 ? package.functions.front()->name : manifest.name));
+    return fail(
+        ErrorCode::failed, "{}",
+        why_no_symbol(package, names, package.functions.size() == 1 ? package.functions.front()->name : manifest.name));
 }
 
-std::string CodeCache::State::why_no_symbol(const std::vector<std::string_view>& names, const std::string& of) const {
-    return fmt::format("no symbol {} for {} on {}; load an interface that has it, or list its library with --dep",
-                       quoted(names), of, options.node);
+std::string CodeCache::State::why_no_symbol(const PackageCode& package, const std::vector<std::string_view>& names,
+                                            const std::string& of) const {
+    return fmt::format("no symbol {} for {} on {}; {}", quoted(names), of, options.node, remedy(package));
+}
+
+// For a name that is nowhere.
+std::string CodeCache::State::remedy(const PackageCode& package) {
+    if (!package.scope.left_out.empty()) return package.scope.left_out;
+    return "load an interface that has it, or name its library when you build (rove build --dep, DEPENDS of "
+           "rove_add_executable)";
 }
 
 // Those that reach a name are those that need it, and they do not run: nobody reads its places while they are written.
@@ -107,7 +115,7 @@ Error CodeCache::State::why_no_entry(const Function& function) const {
     std::vector<std::string_view> names, too_late;
     for (const std::size_t import : lacking)
         (package.image || package.module->can_put(imports[import]) ? names : too_late).push_back(imports[import]);
-    if (too_late.empty()) return Error(ErrorCode::failed, why_no_symbol(names, function.name));
+    if (too_late.empty()) return Error(ErrorCode::failed, why_no_symbol(package, names, function.name));
     return Error(ErrorCode::failed,
                  fmt::format("no symbol '{}' for {} on {}; load an interface that has it before the first call of its "
                              "package: its code takes the name only while it is linked",

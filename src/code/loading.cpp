@@ -28,6 +28,17 @@ std::vector<PackageCode::StaticPlace> places_of_statics(const wire::Image& image
     return places;
 }
 
+// Adds itself to a count while it lives.
+class Counted {
+public:
+    explicit Counted(std::atomic<unsigned>& count) : count_(count) { ++count_; }
+    ~Counted() { --count_; }
+    Counted(const Counted&) = delete;
+
+private:
+    std::atomic<unsigned>& count_;
+};
+
 }  // namespace
 
 void PackageCode::end() {
@@ -112,6 +123,16 @@ bool CodeCache::State::stored(const PackageCode& package, Form form) const {
     return slice && package.store->stored_slice(*slice) != nullptr;
 }
 
+std::string CodeCache::State::why_no_form() const {
+    if (options.tiers == Tiers::both)
+        return fmt::format("it is not built for {0}; build it with --target {0}", host_triple());
+    const bool takes_images = options.tiers == Tiers::image;
+    return fmt::format(
+        "it has no {0} for {1}, and the node takes {0} only (--forms {0}); {2}, or start the node with "
+        "--forms both",
+        takes_images ? "image" : "bitcode", host_triple(), takes_images ? "ship images" : "ship bitcode");
+}
+
 Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& package) {
     if (package.error && package.lacks_names && package.names_seen != symbols.generation()) {
         package.error.reset();  // what it lacks may be there now
@@ -131,9 +152,8 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
     const bool bitcode_fits =
         options.tiers != Tiers::image && package.store->slice_index(host_triple(), Form::bitcode).has_value();
     if (!image_fits && !bitcode_fits)
-        return fail(ErrorCode::unsupported, "package {} has no form that {} can run ({}{}); build it with --target {}",
-                    package.store->manifest().name, options.node, host_triple(),
-                    options.tiers == Tiers::both ? "" : ", one form pinned", host_triple());
+        return fail(ErrorCode::unsupported, "package {} has no form that {} can run: {}",
+                    package.store->manifest().name, options.node, why_no_form());
     package.lacks_names = false;
     if (image_fits && stored(package, Form::image)) {
         const std::size_t slice = *package.store->slice_index(host_triple(), Form::image);
@@ -157,20 +177,12 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
     return Ready::code;
 }
 
-Status CodeCache::State::open_libraries(PackageCode& package) {
+void CodeCache::State::open_libraries(PackageCode& package) {
     package.names_seen = symbols.generation();
-    if (package.libraries_open) return {};
-    const std::vector<std::string>& names = package.store->manifest().dependencies;
-    ++opening_libraries;
-    Result<std::vector<void*>> libraries = Symbols::open_libraries(names);
-    --opening_libraries;
-    package.lacks_names = !libraries;
-    if (!libraries)
-        return prefixed(libraries.error(),
-                        fmt::format("package {} on {}", package.store->manifest().name, options.node));
-    package.scope.libraries = std::move(*libraries);
+    if (package.libraries_open) return;
+    const Counted opening(opening_libraries);
+    package.scope.open(package.store->manifest().dependencies);
     package.libraries_open = true;
-    return {};
 }
 
 bool CodeCache::State::is_quick(const PackageCode& package, std::size_t slice) const {
@@ -286,7 +298,7 @@ void CodeCache::State::load_apart(PackageCode& package, Lock& lock) {
 Status CodeCache::State::load_image(PackageCode& package, Lock& lock) {
     const std::size_t slice = *package.store->slice_index(host_triple(), Form::image);
     ROVE_TRY(const wire::Image image, unlocked(package, lock, [&]() -> Result<wire::Image> {
-                 ROVE_CHECK(open_libraries(package));
+                 open_libraries(package);
                  return read_image(package, slice);
              }));
     ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));

@@ -141,7 +141,7 @@ public:
     std::atomic<bool> called{false};             // ever
     std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: by nobody
     std::optional<Error> error;                  // why it cannot run here
-    bool lacks_names = false;                    // that is for names or libraries: an interface may bring them
+    bool lacks_names = false;                    // that is for names: an interface may bring them
     std::uint64_t names_seen = 0;  // which names there were before they were looked up (Symbols::generation)
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target

@@ -1,6 +1,7 @@
 #include "code/symbols.hpp"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <new>
 
@@ -90,17 +91,19 @@ Symbols::Symbols(const std::vector<HostSymbol>& host_symbols) {
     host_.emplace("__cxa_thread_atexit", reinterpret_cast<void*>(&register_thread_destructor));
 }
 
-Result<std::vector<void*>> Symbols::open_libraries(const std::vector<std::string>& sonames) {
+void LinkScope::open(const std::vector<std::string>& sonames) {
     std::vector<void*> handles;
+    std::string why;
     for (const std::string& soname : sonames) {
         // Never closed: code that was linked to it may be pointed to from anywhere.
-        void* handle = soname.find('/') == std::string::npos ? dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
-        if (handle == nullptr)
-            return fail(ErrorCode::failed, "its library {} cannot be opened ({}); install it on that node", soname,
-                        soname.find('/') == std::string::npos ? dlerror() : "only bare sonames are taken");
-        handles.push_back(handle);
+        if (void* handle = dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL))
+            handles.push_back(handle);
+        else
+            why += fmt::format("{}its library {} cannot be opened ({}); install it on that node",
+                               why.empty() ? "" : "; ", soname, dlerror());
     }
-    return handles;
+    libraries = std::move(handles);
+    left_out = std::move(why);
 }
 
 void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {

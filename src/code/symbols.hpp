@@ -48,16 +48,18 @@ private:
 
 // What one package links with.
 struct LinkScope {
+    // Leaves out libraries that cannot be opened: what needs no name of theirs runs.
+    void open(const std::vector<std::string>& sonames);
+
     Destructors* destructors = nullptr;
     std::vector<void*> libraries;  // dlopen handles
+    std::string left_out;          // the reasons and remedies, for what lacks a name then; empty: nothing is
 };
 
 class Symbols {
 public:
     explicit Symbols(const std::vector<HostSymbol>& host_symbols);
 
-    // Opens a package's libraries. failed: one cannot be opened.
-    [[nodiscard]] static Result<std::vector<void*>> open_libraries(const std::vector<std::string>& sonames);
     [[nodiscard]] void* resolve(const std::string& name, const LinkScope& scope) const;
     // What interfaces have under a name, or null. Looked up under the node's lock: nothing else brings names later, and it waits for nobody.
     [[nodiscard]] void* of_interfaces(const std::string& name) const;

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <map>
 #include <thread>
+#include <tuple>
 
 #include "cache_fixture.hpp"
 
@@ -233,6 +234,23 @@ TEST_F(CacheTest, NoFormForThisMachineIsAnErrorThatNamesIt) {
 }
 
 // What does not fit the table leaves nothing behind in it.
+TEST_F(CacheTest, WhatANodeWasToldNotToTakeIsAnErrorThatSaysSo) {
+    const auto whole = build("counter.c", kCounter);
+    for (const auto& [form, tiers, words] :
+         {std::tuple{Form::bitcode, Tiers::image, "it has no image for "},
+          std::tuple{Form::image, Tiers::bitcode, "the node takes bitcode only (--forms bitcode); ship bitcode, or"}}) {
+        const std::size_t slice = *whole->slice_index(host_triple(), form);
+        wire::Manifest manifest = whole->manifest();
+        manifest.slices = {manifest.slices[slice]};
+        auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
+        ASSERT_TRUE(package->add_slice(0, *whole->stored_slice(slice)));
+        CodeCache cache(options(tiers));
+        ASSERT_TRUE(cache.add(package, false));
+        const std::string error = error_of(cache, *cache.find("counter:count"));
+        EXPECT_NE(error.find(words), std::string::npos) << error;
+    }
+}
+
 TEST_F(CacheTest, ARefusedPackageLeavesNoHandles) {
     const std::uint16_t abi = build("counter.c", kCounter)->manifest().abi;
     const auto many = [abi](int salt) {

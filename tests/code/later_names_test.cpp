@@ -240,10 +240,10 @@ TEST_F(LaterNames, MayComeOneAfterTheOther) {
 TEST_F(LaterNames, WhatTheCodeItselfHoldsComesTooLate) {
 #ifdef __x86_64__
     const auto two =
-        build("two.c", "long elsewhere(long);\n" + entry("one", "1") +
+        build("two.c", "long elsewhere(long);\nlong (*volatile kept)(long) = elsewhere;\n" + entry("one", "1") +
                            "static long far(void) { long at; __asm__(\"movabsq $elsewhere, %0\" : \"=r\"(at)); "
                            "return ((long (*)(long))at)(3); }\n" +
-                           entry("three", "far()"));
+                           entry("three", "kept ? far() : 0"));
     ASSERT_EQ(two->manifest().imports, std::vector<std::string>{"elsewhere"});
     const auto package = with_needs(*two, {std::byte{0}, std::byte{0}, std::byte{1}});
     CodeCache cache(options(Tiers::bitcode));
@@ -258,6 +258,43 @@ TEST_F(LaterNames, WhatTheCodeItselfHoldsComesTooLate) {
     ASSERT_TRUE(other.add(arriving(*package, {Form::bitcode}), false));
     EXPECT_EQ(call(other, *other.find("two:three")), 103);
 #endif
+}
+
+// What needs no name of theirs runs, and an interface may bring what they do not.
+TEST_F(LaterNames, LibrariesThatAreNotThereAreToldWhereANameIsLacked) {
+    for (const Tiers tiers : {Tiers::image, Tiers::bitcode}) {
+        const auto with_library = [&](ByteBuffer needs) {
+            const auto two = build("two.c", kTwo);
+            wire::Manifest manifest = two->manifest();
+            manifest.dependencies = {"libm.so.6", "libnowhere.so.9", "libelse.so"};
+            if (!needs.empty()) manifest.needs = std::move(needs);
+            auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
+            for (std::size_t i = 0; i < manifest.slices.size(); ++i)
+                EXPECT_TRUE(package->add_slice(i, *two->stored_slice(i)));
+            return package;
+        };
+        const std::vector<std::string> wanted = {
+            "no symbol 'elsewhere' for two", "on node 7",
+            "its library libnowhere.so.9 cannot be opened (libnowhere.so.9: ", "; install it on that node",
+            "its library libelse.so cannot be opened ("};
+        const auto expect_told = [&](const std::string& error) {
+            for (const std::string& each : wanted) EXPECT_NE(error.find(each), std::string::npos) << error;
+            EXPECT_EQ(error.find("node 7", error.find("node 7") + 1), std::string::npos) << error;
+        };
+        CodeCache cache(options(tiers));
+        ASSERT_TRUE(cache.add(arriving(*with_library({}), {Form::image, Form::bitcode}), false));
+        EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+        expect_told(error_of(cache, *cache.find("two:three")));
+        load_elsewhere(cache);
+        EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
+        // A package that needs the name as a whole.
+        CodeCache other(options(tiers));
+        ASSERT_TRUE(other.add(
+            arriving(*with_library({std::byte{1}, std::byte{0}, std::byte{0}}), {Form::image, Form::bitcode}), false));
+        (void)other.enter(*other.find("two:one"));
+        other.wait_for_tiers();
+        expect_told(error_of(other, *other.find("two:one")));
+    }
 }
 
 TEST_F(LaterNames, AFewOfManyAreSaid) {

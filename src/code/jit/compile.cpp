@@ -275,8 +275,7 @@ tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names
     const std::string given = llvm::toString(std::move(error));
     if (names.missing.empty())
         return fail(ErrorCode::failed, "{} does not compile: {}", request.name, reported.empty() ? given : reported);
-    return fail(ErrorCode::failed, "no symbol {} for {}; load an interface that has it, or list its library with --dep",
-                quoted(names.missing), request.name);
+    return fail(ErrorCode::failed, "no symbol {} for {}; {}", quoted(names.missing), request.name, request.remedy);
 }
 
 // What is left of a module when its code has been generated.

@@ -36,8 +36,9 @@ public:
 };
 
 struct CompileRequest {
-    std::string name;  // for messages
-    Bytes bitcode;     // one module; checked by LLVM's reader and verifier before it is believed
+    std::string name;    // for messages
+    std::string remedy;  // in that of names which are nowhere
+    Bytes bitcode;       // one module; checked by LLVM's reader and verifier before it is believed
     // The address of an undefined name, or null when it is nowhere: compile fails then and lists every such name …
     std::function<void*(std::string_view)> resolve;
     // … but those of which this says that the code may lack them, until put(). Asked once for each that is nowhere.
@@ -77,7 +78,7 @@ struct Extracted {
     std::vector<std::string>
         replaced;  // functions that allocate memory, of which the program has its own: these stay there
     std::vector<std::string>
-        begin_anew;  // inline variables that they read or write, which the program may have changed
+        begin_anew;  // statics that have their first values on nodes, and may have others in the program; not with `only`
 };
 
 struct Prepared {
