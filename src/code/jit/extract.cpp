@@ -3,13 +3,8 @@
 #include <llvm/ADT/IntEqClasses.h>
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/DebugInfo.h>
-#include <llvm/Transforms/Utils/Cloning.h>
-#include <llvm/Transforms/Utils/ModuleUtils.h>
-#include <llvm/Transforms/Utils/ValueMapper.h>
 
 #include <algorithm>
-#include <deque>
 #include <future>
 #include <map>
 #include <mutex>
@@ -17,13 +12,12 @@
 #include <unordered_map>
 
 #include "base/made_once.hpp"
-#include "code/jit/allocation.hpp"
+#include "code/jit/copy.hpp"
 #include "code/jit/emit.hpp"
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"
-#include "code/jit/read_module.hpp"
+#include "code/jit/modules.hpp"
 #include "code/jit/runnable.hpp"
-#include "code/jit/simplify.hpp"
 #include "code/jit/touched.hpp"
 #include "package/bundle.hpp"
 
@@ -41,249 +35,6 @@ bool is_offload(const llvm::Function& function) {
     return !function.isDeclaration() && function.getName().starts_with(kOffload) && function.getName().contains(kRun);
 }
 
-// A program's section holds the bitcode of its object files one behind the other, and LLVM's reader takes only one. A module is a
-// magic number and blocks; each block says how many words it has.
-std::vector<Bytes> cut_apart(Bytes section) {
-    constexpr std::uint32_t kMagic = 0xDEC04342;
-    const auto word = [&section](std::size_t at) {
-        std::uint32_t value = 0;
-        if (at + sizeof value <= section.size()) std::memcpy(&value, section.data() + at, sizeof value);
-        return value;
-    };
-    std::vector<Bytes> modules;
-    std::size_t at = 0;
-    while (at + 8 <= section.size()) {
-        if (word(at) != kMagic) {
-            at += 4;  // what the linker fills with
-            continue;
-        }
-        const std::size_t begin = at;
-        at += 4;
-        // ENTER_SUBBLOCK is 1 in two bits; the block's number and abbreviations' width fill the rest of the word.
-        while (at + 8 <= section.size() && (word(at) & 3U) == 1) {
-            const std::size_t bytes = std::size_t{word(at + 4)} * 4 + 8;
-            if (bytes > section.size() - at) break;
-            at += bytes;
-        }
-        modules.push_back(section.subspan(begin, at - begin));
-    }
-    return modules;
-}
-
-// The modules of a program, with bodies unread until they are wanted, in one context; they stay, for reading what a module begins with
-// takes longer than all else. Threads: one at a time.
-class Modules {
-public:
-    Modules(std::string path, Bytes section) : path_(std::move(path)), bitcode_(cut_apart(section)) {
-        set_up(context_, diagnostics_);
-        modules_.resize(bitcode_.size());
-    }
-    [[nodiscard]] const std::string& path() const { return path_; }
-    [[nodiscard]] std::size_t count() const { return modules_.size(); }
-    [[nodiscard]] llvm::LLVMContext& context() { return context_; }
-
-    Result<llvm::Module*> get(std::size_t index) {
-        std::unique_ptr<llvm::Module>& module = modules_[index];
-        if (module) return module.get();
-        const std::string_view text = as_text(bitcode_[index]);
-        auto read = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(llvm::StringRef(text.data(), text.size()), path_),
-                                               context_, true);
-        if (!read) return unreadable(read.takeError());
-        // What is said of types names functions, and would bring them along. What is materialised later comes without it, too.
-        if (llvm::Error failed = (*read)->materializeMetadata()) return unreadable(std::move(failed));
-        llvm::StripDebugInfo(**read);
-        (*read)->setModuleIdentifier(std::to_string(index));
-        module = std::move(*read);
-        return module.get();
-    }
-    void simplify(llvm::Function& function) { simplifier_.simplify(function); }
-    void drop(std::size_t index) { modules_[index].reset(); }
-    [[nodiscard]] tl::unexpected<Error> unreadable(llvm::Error why) const {
-        return fail(ErrorCode::invalid, "{}: its bitcode cannot be read: {} {}", path_, llvm::toString(std::move(why)),
-                    diagnostics_);
-    }
-
-private:
-    const std::string path_;
-    const std::vector<Bytes> bitcode_;
-    std::string diagnostics_;
-    llvm::LLVMContext context_;
-    std::vector<std::unique_ptr<llvm::Module>> modules_;  // destroyed before their context
-    FunctionSimplifier simplifier_;
-};
-
-// By name: in which module what others may refer to is defined.
-using Definitions = std::unordered_map<std::string, std::size_t>;
-
-// Copies a function, and all that it reaches, into a module of its own.
-class Copy final : llvm::ValueMaterializer {
-public:
-    Copy(Modules& from, const Definitions& defined_in, llvm::Module& into)
-        : from_(from), defined_in_(defined_in), into_(into) {}
-
-    Result<llvm::Function*> take(llvm::Function& function) {
-        auto* taken = llvm::cast<llvm::Function>(materialize(&function));
-        // Bodies before values: a table of labels is a value that needs its function's body.
-        while (!failed_ && !(bodies_.empty() && values_.empty())) {
-            if (bodies_.empty()) {
-                const llvm::GlobalValue* value = values_.front();
-                values_.pop_front();
-                copy_value(*value);
-            } else {
-                llvm::Function* body = bodies_.front();
-                bodies_.pop_front();
-                copy_body(*body);
-            }
-        }
-        if (failed_) return tl::unexpected<Error>(*failed_);
-        return taken;
-    }
-
-    // The statics that were reached, by what makes them one in the whole program: their name, and for those of one file also which.
-    [[nodiscard]] std::vector<std::string> statics() const {
-        std::vector<std::string> names;
-        for (const auto& [source, twin] : twins_) {
-            const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(source);
-            if (variable == nullptr || variable->isDeclaration() || variable->isConstant() ||
-                !is_touched(*llvm::cast<llvm::GlobalVariable>(twin)))
-                continue;
-            std::string name = variable->getName().str();
-            if (variable->hasLocalLinkage()) name += "@" + variable->getParent()->getModuleIdentifier();
-            names.push_back(std::move(name));
-        }
-        return names;
-    }
-
-    // Null: it was not reached.
-    [[nodiscard]] llvm::Function* copy_of(const llvm::Function& function) const {
-        const auto twin = twins_.find(&function);
-        return twin != twins_.end() ? llvm::dyn_cast<llvm::Function>(twin->second) : nullptr;
-    }
-
-    // What it has left where it was.
-    [[nodiscard]] std::vector<std::string>& replaced() { return replaced_; }
-
-private:
-    // What is met for the first time: its twin, empty still.
-    llvm::Value* materialize(llvm::Value* value) override {
-        auto* met = llvm::dyn_cast<llvm::GlobalValue>(value);
-        if (met == nullptr || met->getParent() == &into_) return nullptr;
-        const llvm::GlobalValue* source = definition_of(*met);
-        llvm::GlobalValue*& twin = twins_[source];
-        if (twin == nullptr) twin = declare(*source);
-        return map_[value] = twin;
-    }
-
-    // In its own module, or in that which defines it for the whole program.
-    const llvm::GlobalValue* definition_of(const llvm::GlobalValue& met) {
-        // Bodies that are there for inlining only (of extern templates) are no definitions.
-        const bool defined = !met.isDeclaration() && !met.hasAvailableExternallyLinkage();
-        if (met.hasLocalLinkage() || (defined && !met.isInterposable())) return &met;
-        const auto known = defined_in_.find(met.getName().str());
-        if (known == defined_in_.end()) return &met;
-        const Result<llvm::Module*> module = from_.get(known->second);
-        if (!module) {
-            failed_ = module.error();
-            return &met;
-        }
-        const llvm::GlobalValue* there = (*module)->getNamedValue(met.getName());
-        return there != nullptr && !there->isDeclaration() && !there->hasLocalLinkage() ? there : &met;
-    }
-
-    llvm::GlobalValue* declare(const llvm::GlobalValue& source) {
-        const llvm::StringRef name = source.getName();
-        // Names that are known in one file only make way.
-        if (llvm::GlobalValue* other = into_.getNamedValue(name); other != nullptr && !name.empty()) {
-            if (!source.hasLocalLinkage() && !other->hasLocalLinkage()) return other;
-            if (!source.hasLocalLinkage()) other->setName(name + ".other");
-        }
-        const bool defined = !source.isDeclaration();
-        if (replaces_allocation(source)) {
-            replaced_.push_back(llvm::demangle(name.str()));
-            return declare_allocation(source, into_);
-        }
-        const auto linkage = source.getLinkage();
-        const unsigned space = source.getAddressSpace();
-        if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(&source)) {
-            auto* twin = new llvm::GlobalVariable(into_, source.getValueType(), variable->isConstant(), linkage,
-                                                  nullptr, name, nullptr, source.getThreadLocalMode(), space);
-            twin->copyAttributesFrom(variable);
-            if (defined) values_.push_back(&source);
-            return twin;
-        }
-        if (const auto* alias = llvm::dyn_cast<llvm::GlobalAlias>(&source)) {
-            auto* twin = llvm::GlobalAlias::create(source.getValueType(), space, linkage, name, &into_);
-            twin->copyAttributesFrom(alias);
-            values_.push_back(&source);
-            return twin;
-        }
-        if (llvm::isa<llvm::GlobalIFunc>(source))  // what reaches it stays (obstacle()), so its own code is not wanted
-            return llvm::GlobalIFunc::create(source.getValueType(), space, llvm::GlobalValue::ExternalLinkage, name,
-                                             nullptr, &into_);
-        const auto* function = llvm::cast<llvm::Function>(&source);
-        auto* twin = llvm::Function::Create(function->getFunctionType(), linkage, space, name, &into_);
-        twin->copyAttributesFrom(function);
-        if (defined) bodies_.push_back(const_cast<llvm::Function*>(function));  // its body is read now
-        return twin;
-    }
-
-    void copy_body(llvm::Function& source) {
-        if (llvm::Error failed = source.materialize()) {
-            failed_ = from_.unreadable(std::move(failed)).value();
-            return;
-        }
-        from_.simplify(source);
-        auto* twin = llvm::cast<llvm::Function>(twins_[&source]);
-        auto parameter = twin->arg_begin();
-        for (const llvm::Argument& each : source.args()) {
-            parameter->setName(each.getName());
-            map_[&each] = &*parameter++;
-        }
-        llvm::SmallVector<llvm::ReturnInst*, 8> returns;
-        llvm::CloneFunctionInto(twin, &source, map_, llvm::CloneFunctionChangeType::ClonedModule, returns, "", nullptr,
-                                nullptr, this);
-        if (source.hasPersonalityFn()) twin->setPersonalityFn(mapped(*source.getPersonalityFn()));
-    }
-
-    void copy_value(const llvm::GlobalValue& source) {
-        llvm::GlobalValue* twin = twins_[&source];
-        if (const auto* alias = llvm::dyn_cast<llvm::GlobalAlias>(&source))
-            llvm::cast<llvm::GlobalAlias>(twin)->setAliasee(mapped(*alias->getAliasee()));
-        else if (const auto* variable = llvm::cast<llvm::GlobalVariable>(&source); variable->hasInitializer()) {
-            llvm::cast<llvm::GlobalVariable>(twin)->setInitializer(mapped(*variable->getInitializer()));
-            copy_constructor(*variable);
-        }
-    }
-    // An inline variable, or a template's static member, that is made by code: the compiler gives each such a constructor of its own.
-    void copy_constructor(const llvm::GlobalVariable& variable) {
-        const llvm::GlobalVariable* const list = variable.getParent()->getNamedGlobal("llvm.global_ctors");
-        if (variable.hasLocalLinkage() || list == nullptr || !list->hasInitializer()) return;
-        for (const llvm::Use& element : list->getInitializer()->operands()) {
-            const auto* entry = llvm::dyn_cast<llvm::ConstantStruct>(element.get());
-            if (entry == nullptr || entry->getNumOperands() < 3 ||
-                entry->getOperand(2)->stripPointerCasts() != &variable)
-                continue;
-            auto* const constructor =
-                llvm::cast<llvm::Function>(mapped(*llvm::cast<llvm::Constant>(entry->getOperand(1))));
-            const auto priority = llvm::cast<llvm::ConstantInt>(entry->getOperand(0))->getZExtValue();
-            llvm::appendToGlobalCtors(into_, constructor, static_cast<int>(priority));
-        }
-    }
-    llvm::Constant* mapped(const llvm::Constant& constant) {
-        return llvm::MapValue(&constant, map_, llvm::RF_None, nullptr, this);
-    }
-
-    Modules& from_;
-    const Definitions& defined_in_;
-    llvm::Module& into_;
-    llvm::ValueToValueMapTy map_;
-    std::unordered_map<const llvm::GlobalValue*, llvm::GlobalValue*> twins_;
-    std::deque<llvm::Function*> bodies_;           // to be copied
-    std::deque<const llvm::GlobalValue*> values_;  // variables and aliases to be given their values
-    std::vector<std::string> replaced_;
-    std::optional<Error> failed_;
-};
-
 // Threads: one at a time.
 class Program {
 public:
@@ -298,18 +49,14 @@ public:
         for (std::size_t i = 0; i < modules_.count(); ++i) {
             ROVE_TRY(const llvm::Module* module, modules_.get(i));
             const std::size_t known_offloads = offloads_.size();
-            for (const llvm::GlobalValue& value : module->global_values()) {
-                if (value.isDeclaration() || value.hasLocalLinkage() || value.hasAvailableExternallyLinkage()) continue;
-                const auto [known, added] = defined_in_.try_emplace(value.getName().str(), i);
-                if (!added && value.isStrongDefinitionForLinker()) known->second = i;
-            }
+            modules_.note_definitions(*module, i);
             for (const llvm::Function& function : *module)
                 if (is_offload(function)) {
                     std::string key = Bundle::key_of_code(
                         to_view(function.getName()), to_view(module->getSourceFileName()), function.hasLocalLinkage());
                     offloads_.try_emplace(std::move(key), i, function.getName().str());
                 }
-            if (offloads_.size() == known_offloads) modules_.drop(i);  // not likely to be needed
+            if (offloads_.size() == known_offloads) modules_.drop(i);
         }
         return {};
     }
@@ -393,7 +140,7 @@ private:
         const llvm::NamedMDNode* flags = first->getModuleFlagsMetadata();
         for (unsigned i = 0; flags != nullptr && i < flags->getNumOperands(); ++i)
             taken.getOrInsertModuleFlagsMetadata()->addOperand(flags->getOperand(i));
-        Copy copy(modules_, defined_in_, taken);
+        Copy copy(modules_, taken);
         std::vector<llvm::Function*> bodies;
         for (const std::string& key : keys) {
             const auto& [index, symbol] = offloads_.at(key);
@@ -508,7 +255,6 @@ private:
     }
 
     Modules modules_;
-    Definitions defined_in_;
     std::map<std::string, std::pair<std::size_t, std::string>> offloads_;  // by key: in which module, under which name
     std::optional<std::vector<Extracted>> all_;
 };

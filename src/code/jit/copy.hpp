@@ -1,0 +1,54 @@
+// Copying a function, and all that it reaches, into a module of its own.
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/ValueMapper.h>
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.hpp"
+#include "code/jit/modules.hpp"
+
+namespace rove::code::jit {
+
+// Of one program. Threads: one at a time.
+class Copy final : llvm::ValueMaterializer {
+public:
+    // Both stay as long as this.
+    Copy(Modules& from, llvm::Module& into) : from_(from), into_(into) {}
+
+    // The copy. invalid: the program's bitcode is broken.
+    [[nodiscard]] Result<llvm::Function*> take(llvm::Function& function);
+
+    // The statics that were reached, by what makes them one in the whole program: their name, and for those of one file also which.
+    [[nodiscard]] std::vector<std::string> statics() const;
+    // Null: it was not reached.
+    [[nodiscard]] llvm::Function* copy_of(const llvm::Function& function) const;
+    // What it has left where it was.
+    [[nodiscard]] std::vector<std::string>& replaced() { return replaced_; }
+
+private:
+    llvm::Value* materialize(llvm::Value* value) override;
+    llvm::GlobalValue* declare(const llvm::GlobalValue& source);
+    void copy_body(llvm::Function& source);
+    void copy_value(const llvm::GlobalValue& source);
+    void copy_constructor(const llvm::GlobalVariable& variable);
+    llvm::Constant* mapped(const llvm::Constant& constant) {
+        return llvm::MapValue(&constant, map_, llvm::RF_None, nullptr, this);
+    }
+
+    Modules& from_;
+    llvm::Module& into_;
+    llvm::ValueToValueMapTy map_;
+    std::unordered_map<const llvm::GlobalValue*, llvm::GlobalValue*> twins_;
+    std::deque<llvm::Function*> bodies_;           // to be copied
+    std::deque<const llvm::GlobalValue*> values_;  // variables and aliases to be given their values
+    std::vector<std::string> replaced_;
+    std::optional<Error> failed_;
+};
+
+}  // namespace rove::code::jit

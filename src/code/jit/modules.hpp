@@ -1,0 +1,53 @@
+// The modules of a program, from the bitcode that it carries of itself.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+#include "code/jit/read_module.hpp"
+#include "code/jit/simplify.hpp"
+
+namespace rove::code::jit {
+
+// With bodies unread until they are wanted, in one context. What has been read stays: reading what a module begins with takes longer than all
+// else. Threads: one at a time.
+class Modules {
+public:
+    // section: the program's, and stays as long as this.
+    Modules(std::string path, Bytes section);
+    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] std::size_t count() const { return modules_.size(); }
+    [[nodiscard]] llvm::LLVMContext& context() { return context_; }
+
+    // invalid: it is no bitcode.
+    [[nodiscard]] Result<llvm::Module*> get(std::size_t index);
+    // Notes what a module defines. To be called for each of them before definition_of().
+    void note_definitions(const llvm::Module& module, std::size_t index);
+    // In its own module, or in that which defines it for the whole program; itself where none does.
+    [[nodiscard]] Result<const llvm::GlobalValue*> definition_of(const llvm::GlobalValue& met);
+    // Reads a function's body, if that has not been done.
+    [[nodiscard]] Status read_body(llvm::Function& function) const;
+    void simplify(llvm::Function& function) { simplifier_.simplify(function); }
+    // It is not likely to be needed; get() reads it again.
+    void drop(std::size_t index) { modules_[index].reset(); }
+
+private:
+    [[nodiscard]] tl::unexpected<Error> unreadable(llvm::Error why) const;
+
+    const std::string path_;
+    const std::vector<Bytes> bitcode_;
+    std::string diagnostics_;
+    llvm::LLVMContext context_;
+    std::vector<std::unique_ptr<llvm::Module>> modules_;  // destroyed before their context
+    std::unordered_map<std::string, std::size_t>
+        defined_in_;  // by name: what others may refer to, and in which module it is
+    FunctionSimplifier simplifier_;
+};
+
+}  // namespace rove::code::jit
