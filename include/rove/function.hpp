@@ -448,7 +448,8 @@ private:
 
 namespace detail {
 
-// What a program says of an Offload, once, before main().
+// What a program says of an Offload, once, before main(). What packs the program finds the source's name by the words before it: it must take the
+// same one, and under a precompiled header that is the header's.
 template <typename O, typename F, typename R, typename... Vs>
 struct Enrolled {
     static const Callable& make(const char* name, const char* source) {
@@ -468,14 +469,16 @@ struct Enrolment;
 template <typename O, typename F, typename R, typename... Vs>
 struct Enrolment<O, F, R, List<Vs...>> {
     // Functions that are known in one file only have a table of their own in each, so the file is theirs.
-    static inline const Callable& callable = Enrolled<O, F, R, Vs...>::make(nullptr, __BASE_FILE__);
+    static inline const Callable& callable =
+        Enrolled<O, F, R, Vs...>::make(nullptr, &("rove source: " __BASE_FILE__)[13]);
 };
 // Under a name of its own.
 template <FixedText kName, typename O, typename F, typename R, typename Values>
 struct NamedEnrolment;
 template <FixedText kName, typename O, typename F, typename R, typename... Vs>
 struct NamedEnrolment<kName, O, F, R, List<Vs...>> {
-    static inline const Callable& callable = Enrolled<O, F, R, Vs...>::make(kName.text, __BASE_FILE__);
+    static inline const Callable& callable =
+        Enrolled<O, F, R, Vs...>::make(kName.text, &("rove source: " __BASE_FILE__)[13]);
 };
 
 }  // namespace detail

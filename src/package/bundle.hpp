@@ -54,10 +54,8 @@ public:
 
     // Why a program that carries code has none of one of its functions, and what to do.
     static constexpr std::string_view kNotAmongThem =
-        "it comes from a static library without bitcode (add it with rove_embed()), from a shared library (call it "
-        "from a function of the "
-        "program), or is a lambda or static function under a precompiled header that contains rove/rove.hpp (leave it "
-        "out there)";
+        "it comes from a static library without bitcode (add it with rove_embed()), or from a shared library (call it "
+        "from a function of the program)";
 
     struct Entry {
         std::string key;

@@ -7,6 +7,7 @@
 #include <span>
 #include <thread>
 
+#include "base/quoted.hpp"
 #include "code/cache.hpp"
 #include "code/own_code.hpp"
 #include "package/bundle.hpp"
@@ -197,10 +198,11 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     }
     warn_of_replaced(options.warn, replaced, "this program");
     if (options.warn && !begin_anew.empty())
-        options.warn(
-            fmt::format("on each node {} begin with their first values, whatever this program sets its own to; "
-                        "pass what a function needs of that",
-                        fmt::join(begin_anew, ", ")));
+        options.warn(fmt::format(
+            "{} changes {}, which functions that it sends use: on each node {}; pass what a function "
+            "needs of that",
+            program, quoted(begin_anew),
+            begin_anew.size() == 1 ? "it begins with its first value" : "they begin with their first values"));
     ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
     const std::filesystem::path section = folder.path() / "bundle";
     ROVE_CHECK(write_file(section, Bundle::encode(entries)));

@@ -37,9 +37,7 @@ std::vector<std::string> Copy::statics() const {
         if (variable == nullptr || variable->isDeclaration() || variable->isConstant() ||
             !is_touched(*llvm::cast<llvm::GlobalVariable>(twin)))
             continue;
-        std::string name = variable->getName().str();
-        if (variable->hasLocalLinkage()) name += "@" + variable->getParent()->getModuleIdentifier();
-        names.push_back(std::move(name));
+        names.push_back(Modules::name_in_program(*variable));
     }
     return names;
 }

@@ -24,7 +24,7 @@ public:
     // The copy. invalid: the program's bitcode is broken.
     [[nodiscard]] Result<llvm::Function*> take(llvm::Function& function);
 
-    // The statics that were reached, by what makes them one in the whole program: their name, and for those of one file also which.
+    // The statics that were reached (Modules::name_in_program).
     [[nodiscard]] std::vector<std::string> statics() const;
     // Null: it was not reached.
     [[nodiscard]] llvm::Function* copy_of(const llvm::Function& function) const;

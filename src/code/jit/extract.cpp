@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
 
 #include "base/made_once.hpp"
+#include "code/jit/at_home.hpp"
 #include "code/jit/copy.hpp"
 #include "code/jit/emit.hpp"
 #include "code/jit/guard.hpp"
@@ -50,11 +53,13 @@ public:
             ROVE_TRY(const llvm::Module* module, modules_.get(i));
             const std::size_t known_offloads = offloads_.size();
             modules_.note_definitions(*module, i);
+            const std::string source = source_of(*module);
             for (const llvm::Function& function : *module)
                 if (is_offload(function)) {
-                    std::string key = Bundle::key_of_code(
-                        to_view(function.getName()), to_view(module->getSourceFileName()), function.hasLocalLinkage());
-                    offloads_.try_emplace(std::move(key), i, function.getName().str());
+                    const std::string key =
+                        Bundle::key_of_code(to_view(function.getName()), source, function.hasLocalLinkage());
+                    const bool is_new = offloads_.try_emplace(key, i, function.getName().str()).second;
+                    if (!is_new && Bundle::is_of_file(key)) ambiguous_.insert(key);
                 }
             if (offloads_.size() == known_offloads) modules_.drop(i);
         }
@@ -81,7 +86,9 @@ public:
         if (all_) return &*all_;
         std::vector<Taken> alone(count());
         ROVE_CHECK(take_some(0, 1, alone));
-        ROVE_TRY(all_, join(std::move(alone)));
+        ROVE_TRY(std::vector<Taken> joined, join(std::move(alone)));
+        all_.emplace();
+        for (Taken& each : joined) all_->push_back(std::move(each.extracted));
         return &*all_;
     }
 
@@ -98,22 +105,50 @@ public:
     }
 
     // Of all functions, each by itself, those that travel.
-    Result<std::vector<Extracted>> join(std::vector<Taken> alone) {
-        std::vector<Extracted> all;
+    Result<std::vector<Taken>> join(std::vector<Taken> alone) {
+        std::vector<Taken> all;
         for (const std::vector<std::size_t>& group : by_common_statics(alone)) {
             if (group.size() == 1) {
-                all.push_back(std::move(alone[group.front()].extracted));
+                all.push_back(std::move(alone[group.front()]));
                 continue;
             }
             std::vector<std::string> keys;
             for (const std::size_t each : group) keys.push_back(alone[each].extracted.keys.front());
             ROVE_TRY(Taken together, take(keys));
-            all.push_back(std::move(together.extracted));
+            all.push_back(std::move(together));
         }
         return all;
     }
 
+    // Of each the statics that have their first values on nodes and may have others here.
+    Status compare_statics(std::vector<Taken>& all) {
+        std::set<std::string> statics;
+        for (const Taken& each : all)
+            if (each.extracted.obstacle.empty())
+                std::copy_if(each.statics.begin(), each.statics.end(), std::inserter(statics, statics.end()),
+                             [](const std::string& name) { return !is_of_library(name); });
+        ROVE_TRY(const std::set<std::string> changed, changed_at_home(modules_, statics, is_offload));
+        for (Taken& each : all)
+            for (const std::string& name : each.statics)
+                if (changed.contains(name))
+                    each.extracted.begin_anew.push_back(llvm::demangle(name.substr(0, name.find('@'))));
+        return {};
+    }
+
 private:
+    // As the running program gives it (rove/function.hpp).
+    static std::string source_of(const llvm::Module& module) {
+        for (const llvm::GlobalVariable& variable : module.globals()) {
+            const auto* text = variable.hasInitializer()
+                                   ? llvm::dyn_cast<llvm::ConstantDataSequential>(variable.getInitializer())
+                                   : nullptr;
+            if (text == nullptr || !text->isCString()) continue;
+            llvm::StringRef words = text->getAsCString();
+            if (words.consume_front("rove source: ")) return words.str();
+        }
+        return module.getSourceFileName();
+    }
+
     // Which of them belong together, by their places; what cannot travel belongs to nobody.
     static std::vector<std::vector<std::size_t>> by_common_statics(const std::vector<Taken>& all) {
         llvm::IntEqClasses classes(static_cast<unsigned>(all.size()));
@@ -133,6 +168,14 @@ private:
         Taken result;
         Extracted& extracted = result.extracted;
         extracted.keys = keys;
+        if (ambiguous_.contains(keys.front())) {
+            extracted.name = name_of(offloads_.at(keys.front()).second);
+            extracted.obstacle =
+                "several source files have a function that is called so, and they cannot be told apart, because a "
+                "precompiled header "
+                "contains rove/rove.hpp or their paths end in the same two names; give one of them another name";
+            return result;
+        }
         ROVE_TRY(const llvm::Module* const first, modules_.get(offloads_.at(keys.front()).first));
         llvm::Module taken("rove", modules_.context());
         taken.setTargetTriple(first->getTargetTriple());
@@ -151,7 +194,6 @@ private:
         }
         if (extracted.name.size() > kNameShownMax) extracted.name.resize(kNameShownMax);
         extracted.obstacle = obstacle(taken);
-        extracted.begin_anew = inline_variables(taken);
         result.statics = copy.statics();
         extracted.replaced = std::move(copy.replaced());
         if (!extracted.obstacle.empty()) return result;
@@ -161,7 +203,7 @@ private:
                                        Bundle::entry_of(keys[i], name_of(offloads_.at(keys[i]).second))));
         // Other functions of the program that these send: their code must be found by its address, so they are entries, too.
         for (const auto& [other, where] : offloads_) {
-            if (std::binary_search(keys.begin(), keys.end(), other)) continue;
+            if (std::binary_search(keys.begin(), keys.end(), other) || ambiguous_.contains(other)) continue;
             llvm::Function* function = taken.getFunction(where.second);
             if (function != nullptr && Bundle::is_of_file(other)) {  // several files may have one of that name
                 ROVE_TRY(const llvm::Module* const its, modules_.get(where.first));
@@ -209,16 +251,6 @@ private:
     static bool is_of_library(llvm::StringRef name) {
         return name.starts_with("_ZSt") || name.starts_with("_ZNSt") || name.starts_with("_ZGV");
     }
-    // The program's own that are read or written.
-    static std::vector<std::string> inline_variables(const llvm::Module& module) {
-        std::vector<std::string> names;
-        for (const llvm::GlobalVariable& variable : module.globals())
-            if (!variable.isDeclaration() && !variable.isConstant() && is_of_every_file(variable) &&
-                !is_of_function(variable) && !is_of_library(variable.getName()) && is_touched(variable))
-                names.push_back(llvm::demangle(variable.getName().str()));
-        return names;
-    }
-
     // What the node cannot have: variables that belong to this program.
     static std::string obstacle(const llvm::Module& module) {
         if (const Status runs = check_runnable(module); !runs) return runs.error().message();
@@ -256,6 +288,7 @@ private:
 
     Modules modules_;
     std::map<std::string, std::pair<std::size_t, std::string>> offloads_;  // by key: in which module, under which name
+    std::set<std::string> ambiguous_;                                      // keys that several have
     std::optional<std::vector<Extracted>> all_;
 };
 
@@ -328,7 +361,11 @@ Result<std::vector<Extracted>> extract_every(const ExtractRequest& request) {
             for (std::size_t place = i; place < alone.size(); place += threads)
                 alone[place] = std::move(parts[i][place]);
         }
-        return program.join(std::move(alone));
+        ROVE_TRY(std::vector<Program::Taken> joined, program.join(std::move(alone)));
+        ROVE_CHECK(program.compare_statics(joined));
+        std::vector<Extracted> extracted;
+        for (Program::Taken& each : joined) extracted.push_back(std::move(each.extracted));
+        return extracted;
     });
     for (const std::future<Status>& each : others)  // where it went wrong before they were asked
         if (each.valid()) each.wait();

@@ -83,6 +83,12 @@ Status Modules::read_body(llvm::Function& function) const {
     return {};
 }
 
+std::string Modules::name_in_program(const llvm::GlobalVariable& variable) {
+    std::string name = variable.getName().str();
+    if (variable.hasLocalLinkage()) name += "@" + variable.getParent()->getModuleIdentifier();
+    return name;
+}
+
 tl::unexpected<Error> Modules::unreadable(llvm::Error why) const {
     return fail(ErrorCode::invalid, "{}: its bitcode cannot be read: {} {}", path_, llvm::toString(std::move(why)),
                 diagnostics_);

@@ -34,6 +34,8 @@ public:
     // Reads a function's body, if that has not been done.
     [[nodiscard]] Status read_body(llvm::Function& function) const;
     void simplify(llvm::Function& function) { simplifier_.simplify(function); }
+    // What makes a variable one in the whole program: its name, and for those of one file also which.
+    [[nodiscard]] static std::string name_in_program(const llvm::GlobalVariable& variable);
     // It is not likely to be needed; get() reads it again.
     void drop(std::size_t index) { modules_[index].reset(); }
 

@@ -1,0 +1,101 @@
+// A program that changes some of the statics that functions which it sends use, too. It is only packed.
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "rove/rove.hpp"
+
+// Named: their own code in the program changes them.
+namespace changed {
+inline int level = 1;
+template <typename T>
+struct Tally {
+    static inline std::vector<T> kept{1, 2, 3};
+};
+inline int counted() {
+    static int calls = 0;
+    return ++calls;
+}
+inline std::map<int, int>& shard() {
+    static std::map<int, int> entries;
+    return entries;
+}
+inline char* buffer() {
+    static char bytes[16] = "";
+    return bytes;
+}
+struct Settings {
+    std::unique_ptr<int> depth = std::make_unique<int>(1);
+    static Settings& instance() {
+        static Settings settings;
+        return settings;
+    }
+};
+}  // namespace changed
+
+// Not named: they are only read here, or made, or not used here.
+namespace left {
+inline int level = 1;
+inline const std::string kWord = "a word that is longer than what fits into the object";
+inline thread_local int of_thread = 0;
+inline int counted() {
+    static int calls = 0;
+    return ++calls;
+}
+inline int square(int x) {
+    static const std::map<int, int> squares{{1, 1}, {2, 4}, {3, 9}};
+    return squares.at(x);
+}
+inline std::size_t length() {
+    static std::string text(40, 'x');
+    return text.find('y') == std::string::npos ? text.size() + std::string(text).size() : 0;
+}
+inline const std::vector<int>& numbers() {
+    static std::vector<int> made = [] {
+        std::vector<int> all(5);
+        std::iota(all.begin(), all.end(), 1);
+        return all;
+    }();
+    return made;
+}
+}  // namespace left
+
+static int all_of_changed(int x) {
+    changed::shard()[x] = x;
+    std::strcpy(changed::buffer(), "there");
+    changed::Tally<int>::kept.push_back(x);
+    return changed::counted() + changed::level + static_cast<int>(changed::shard().size()) +
+           *changed::Settings::instance().depth + changed::buffer()[0] +
+           static_cast<int>(changed::Tally<int>::kept.size());
+}
+
+static int all_of_left(int x) {
+    ++left::of_thread;
+    ++left::level;
+    const std::vector<int>& numbers = left::numbers();
+    return left::counted() + left::square(x) + static_cast<int>(left::length() + left::kWord.size()) + left::level +
+           std::accumulate(numbers.begin(), numbers.end(), 0) + left::of_thread;
+}
+
+int main(int argc, char** argv) {
+    changed::level = argc;
+    changed::counted();
+    changed::shard().emplace(1, argc);
+    changed::buffer()[1] = 'a';
+    *changed::Settings::instance().depth = argc;
+    changed::Tally<int>::kept[1] = argc;
+    left::of_thread = argc;
+    std::printf("%d %zu %s %d %d\n", left::square(2), left::length(), left::kWord.c_str(), left::numbers().at(2),
+                left::level);
+    if (argc < 2) return 0;
+    rove::Node node;
+    rove::Peer peer = node.connect(argv[1]);
+    const auto sent = [](int x) { return all_of_changed(x) + all_of_left(x); };
+    std::printf("%d %d %d\n", peer.sync(rove::fn<all_of_changed>, 1), peer.sync(rove::fn<all_of_left>, 1),
+                peer.sync(sent, 1));
+    return 0;
+}
