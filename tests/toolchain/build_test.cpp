@@ -1,5 +1,6 @@
 // What comes out of rove build: forms, sizes, metadata, and the errors.
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <set>
 
@@ -439,6 +440,21 @@ TEST_F(ToolchainTest, TheHeaderCompilesAsCAndAsCpp) {
         EXPECT_EQ(compiled.status, 0) << compiler << ": " << compiled.output;
         EXPECT_EQ(run_command({program}).status, 0) << compiler;
     }
+}
+
+// The linker runs in this process, and would handle its signals for good.
+TEST_F(ToolchainTest, LeavesTheProcesssSignalsAsTheyAre) {
+    const auto handlers = [] {
+        std::vector<void (*)(int)> all;
+        for (int number = 1; number < SIGRTMIN; ++number) {
+            struct sigaction action{};
+            if (sigaction(number, nullptr, &action) == 0) all.push_back(action.sa_handler);
+        }
+        return all;
+    };
+    const auto before = handlers();
+    ASSERT_TRUE(build_of("plain.c", "#include <rove/rove.h>\n" + entry("go", "rove_reply(here, 0, 0);")));
+    EXPECT_EQ(handlers(), before);
 }
 
 TEST_F(ToolchainTest, DependenciesAreBareSonames) {

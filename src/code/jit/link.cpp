@@ -2,8 +2,10 @@
 
 #include <lld/Common/Driver.h>
 #include <llvm/Support/CrashRecoveryContext.h>
+#include <llvm/Support/Signals.h>
 
 #include <atomic>
+#include <csignal>
 
 #include "code/jit/guard.hpp"
 
@@ -24,6 +26,28 @@ public:
     RecoveryEnabled& operator=(const RecoveryEnabled&) = delete;
 };
 
+// lld has a file to take away when a signal comes, so LLVM handles the process's signals from then on. A thread that has a large stack for them
+// it leaves as it is; to another one it gives a stack that outlives the thread.
+class SignalsKept {
+public:
+    SignalsKept() {
+        stack_t own{};
+        own.ss_sp = stack_.data();
+        own.ss_size = stack_.size();
+        (void)sigaltstack(&own, &before_);
+    }
+    ~SignalsKept() {
+        llvm::sys::unregisterHandlers();
+        (void)sigaltstack(&before_, nullptr);
+    }
+    SignalsKept(const SignalsKept&) = delete;
+    SignalsKept& operator=(const SignalsKept&) = delete;
+
+private:
+    std::vector<std::byte> stack_ = std::vector<std::byte>(std::size_t{256} * 1024);
+    stack_t before_{};
+};
+
 }  // namespace
 
 Status link(const std::vector<std::string>& arguments) {
@@ -36,6 +60,7 @@ Status link(const std::vector<std::string>& arguments) {
         for (const std::string& argument : arguments) words.push_back(argument.c_str());
         words.push_back("--threads=1");
         llvm::raw_string_ostream out(said);
+        const SignalsKept signals;
         const RecoveryEnabled recovery;
         const lld::Result result = lld::lldMain(words, out, out, {{lld::Gnu, &lld::elf::link}});
         status = result.retCode;
