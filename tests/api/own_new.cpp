@@ -16,6 +16,12 @@ void* operator new(std::size_t size) {
     if (void* block = std::malloc(size + 16)) return static_cast<char*>(block) + 16;
     throw std::bad_alloc();
 }
+// A sanitizer's would not call the one above.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+    ++own_calls;
+    void* block = std::malloc(size + 16);
+    return block != nullptr ? static_cast<char*>(block) + 16 : nullptr;
+}
 void operator delete(void* block) noexcept {
     ++own_calls;
     if (block != nullptr) std::free(static_cast<char*>(block) - 16);

@@ -60,8 +60,8 @@ Status link(const std::vector<std::string>& arguments) {
         for (const std::string& argument : arguments) words.push_back(argument.c_str());
         words.push_back("--threads=1");
         llvm::raw_string_ostream out(said);
-        const SignalsKept signals;
         const RecoveryEnabled recovery;
+        const SignalsKept signals;  // ends first: what it finds are the recovery's handlers
         const lld::Result result = lld::lldMain(words, out, out, {{lld::Gnu, &lld::elf::link}});
         status = result.retCode;
         broken = !result.canRunAgain;
