@@ -8,12 +8,13 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <unordered_map>
+#include <vector>
 
 #include "code/jit/analyses.hpp"
 
@@ -29,7 +30,7 @@ constexpr std::uint64_t kNoBound = std::numeric_limits<std::uint32_t>::max();
 
 bool goes_into_callers(llvm::Function& function) {
     if (function.isDeclaration() || !function.hasLocalLinkage() || function.isVarArg()) return false;
-    if (function.hasFnAttribute(llvm::Attribute::Cold)) return false;
+    if (function.hasFnAttribute(llvm::Attribute::Cold) || function.isPresplitCoroutine()) return false;
     const bool only_called = std::all_of(function.use_begin(), function.use_end(), [](const llvm::Use& use) {
         const auto* call = llvm::dyn_cast<llvm::CallBase>(use.getUser());
         return call != nullptr && call->isCallee(&use);
@@ -45,13 +46,12 @@ std::uint64_t bytes_of(const llvm::AllocaInst& variable) {
     return std::min<std::uint64_t>(size->getFixedValue(), kNoBound);
 }
 
-// Marks the calls that are to be inlined. Callees first, so that what goes into them counts where they go.
-class Marking {
+// Which calls are to be inlined: callees first, so that what goes into them counts where they go.
+class Choice {
 public:
-    Marking(llvm::Module& module, llvm::FunctionAnalysisManager& analyses) : module_(module), analyses_(analyses) {}
+    Choice(llvm::Module& module, llvm::FunctionAnalysisManager& analyses) : module_(module), analyses_(analyses) {}
 
-    // Whether there is any.
-    bool mark() {
+    [[nodiscard]] const std::vector<llvm::CallBase*>& choose() {
         for (llvm::Function& function : module_) {
             std::uint64_t& frame = frames_[&function];
             for (const llvm::BasicBlock& block : function)
@@ -59,16 +59,16 @@ public:
                     if (const auto* variable = llvm::dyn_cast<llvm::AllocaInst>(&each)) frame += bytes_of(*variable);
             if (goes_into_callers(function)) inlined_.insert(&function);
         }
-        if (inlined_.empty()) return false;
+        if (inlined_.empty()) return chosen_;
         llvm::CallGraph graph(module_);
         for (auto component = llvm::scc_begin(&graph); !component.isAtEnd(); ++component)
             for (const llvm::CallGraphNode* node : *component)
-                if (node->getFunction() != nullptr) mark_in(*node->getFunction(), component.hasCycle());
-        return any_;
+                if (node->getFunction() != nullptr) choose_in(*node->getFunction(), component.hasCycle());
+        return chosen_;
     }
 
 private:
-    void mark_in(llvm::Function& caller, bool recursive) {
+    void choose_in(llvm::Function& caller, bool recursive) {
         for (llvm::BasicBlock& block : caller)
             for (llvm::Instruction& each : block) {
                 auto* const call = llvm::dyn_cast<llvm::CallBase>(&each);
@@ -76,9 +76,8 @@ private:
                 if (callee == nullptr || callee == &caller || !inlined_.contains(callee)) continue;
                 const std::uint64_t frame = frames_[callee];
                 if (frame > (recursive ? kFrameInRecursion : kFrame) || !is_safe(*call, *callee)) continue;
-                call->addFnAttr(llvm::Attribute::AlwaysInline);
+                chosen_.push_back(call);
                 frames_[&caller] += frame;
-                any_ = true;
             }
     }
 
@@ -96,7 +95,7 @@ private:
     llvm::FunctionAnalysisManager& analyses_;
     std::unordered_map<const llvm::Function*, std::uint64_t> frames_;  // bytes of their variables
     llvm::SmallPtrSet<const llvm::Function*, 16> inlined_;
-    bool any_ = false;
+    std::vector<llvm::CallBase*> chosen_;
 };
 
 }  // namespace
@@ -104,23 +103,16 @@ private:
 void inline_early(llvm::Module& module, llvm::TargetMachine& machine) {
     llvm::PassBuilder builder(&machine);
     Analyses analyses(builder);
-    if (!Marking(module, analyses.functions).mark()) return;
-    analyses.functions.clear();
-    llvm::ModulePassManager passes;
-    passes.addPass(llvm::AlwaysInlinerPass());
-    passes.run(module, analyses.modules);
-    analyses.functions.clear();
-    for (llvm::Function& function : llvm::make_early_inc_range(module)) {
-        if (function.hasLocalLinkage() && function.isDefTriviallyDead()) {
-            function.eraseFromParent();
-            continue;
-        }
-        // What could not be done is for the optimiser to decide.
-        for (llvm::BasicBlock& block : function)
-            for (llvm::Instruction& each : block)
-                if (auto* call = llvm::dyn_cast<llvm::CallBase>(&each))
-                    call->removeFnAttr(llvm::Attribute::AlwaysInline);
+    Choice choice(module, analyses.functions);
+    // Not by LLVM's AlwaysInlinerPass: after each call it finds out anew how often the caller's blocks run, which took a fifth of a build's
+    // time. Nobody asks for that here. What could not be done is for the optimiser to decide.
+    for (llvm::CallBase* call : choice.choose()) {
+        llvm::InlineFunctionInfo nothing_is_known;
+        (void)llvm::InlineFunction(*call, nothing_is_known, /*MergeAttributes=*/true);
     }
+    analyses.functions.clear();
+    for (llvm::Function& function : llvm::make_early_inc_range(module))
+        if (function.hasLocalLinkage() && function.isDefTriviallyDead()) function.eraseFromParent();
 }
 
 }  // namespace rove::code::jit
