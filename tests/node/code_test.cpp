@@ -344,8 +344,11 @@ TEST(Code, FuturesAndWhatRunsOnceTravel) {
         EXPECT_EQ(as<int>(peer.call(once.entry("async")).get()), 42);
         EXPECT_EQ(as<int>(peer.call(once.entry("promise")).get()), 44);
         EXPECT_EQ(as<int>(peer.call(once.entry("packaged")).get()), 81);
+#if !__has_feature( \
+    thread_sanitizer)  // whose pthread_once() does not come back where the function throws, in any program
         EXPECT_EQ(as<int>(peer.call(once.entry("once")).get()), 11);
         EXPECT_EQ(as<int>(peer.call(once.entry("once")).get()), 10) << "it has run";
+#endif
         try {
             (void)peer.call(once.entry("broken")).get();
             FAIL();
