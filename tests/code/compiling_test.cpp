@@ -271,7 +271,8 @@ TEST_F(CompilingTest, WhatWasConstructedEndsWhereAConstructorThrows) {
             ASSERT_TRUE(cache.add(arriving(*build("built.cpp", kThrows), {form}), false));
             Function* built = cache.find("built:go");
             const std::string error = outcome(cache, *built);
-            EXPECT_NE(error.find("a constructor of package built on node 7 let an exception out"), std::string::npos) << error;
+            EXPECT_NE(error.find("a constructor of package built on node 7 let an exception out"), std::string::npos)
+                << error;
             EXPECT_EQ(cache.usage().static_bytes, 0U);
             const auto shelf =
                 cache.add(arriving(*build("shelf.c", "int shelf(void) { return 8; }", true), {form}), false);
@@ -313,7 +314,8 @@ TEST_F(CompilingTest, AConstructorThatEndsItsThreadFailsItsPackageAlone) {
             const auto package = build(name + (source == kEndsInCpp ? ".cpp" : ".c"), source);
             ASSERT_TRUE(cache.add(arriving(*package, {form}), false));
             const std::string error = outcome(cache, *cache.find(name + ":go"));
-            EXPECT_NE(error.find("a constructor of package " + name + " on node 7 ended its thread"), std::string::npos) << error;
+            EXPECT_NE(error.find("a constructor of package " + name + " on node 7 ended its thread"), std::string::npos)
+                << error;
         }
     }
 }

@@ -323,7 +323,7 @@ Result<std::vector<Extracted>> extract_own(const ExtractRequest& request) {
         }());
     });
     if (ended) return std::move(*result);
-    (void)own.program.release();  // LLVM has given up in the middle of it
+    [[maybe_unused]] const Program* const lost = own.program.release();  // LLVM has given up in the middle of it
     own.of = nullptr;
     return tl::unexpected<Error>(ended.error());
 }
