@@ -12,6 +12,7 @@
 // Named: their own code in the program changes them.
 namespace changed {
 inline int level = 1;
+inline int registered = 1;
 template <typename T>
 struct Tally {
     static inline std::vector<T> kept{1, 2, 3};
@@ -64,11 +65,14 @@ inline const std::vector<int>& numbers() {
 }
 }  // namespace left
 
+// As what registers itself does.
+static const bool is_registered = (changed::registered = 5, true);
+
 static int all_of_changed(int x) {
     changed::shard()[x] = x;
     std::strcpy(changed::buffer(), "there");
     changed::Tally<int>::kept.push_back(x);
-    return changed::counted() + changed::level + static_cast<int>(changed::shard().size()) +
+    return changed::counted() + changed::registered + changed::level + static_cast<int>(changed::shard().size()) +
            *changed::Settings::instance().depth + changed::buffer()[0] +
            static_cast<int>(changed::Tally<int>::kept.size());
 }
@@ -91,7 +95,7 @@ int main(int argc, char** argv) {
     left::of_thread = argc;
     std::printf("%d %zu %s %d %d\n", left::square(2), left::length(), left::kWord.c_str(), left::numbers().at(2),
                 left::level);
-    if (argc < 2) return 0;
+    if (argc < 2 || !is_registered) return 0;
     rove::Node node;
     rove::Peer peer = node.connect(argv[1]);
     const auto sent = [](int x) { return all_of_changed(x) + all_of_left(x); };

@@ -94,10 +94,17 @@ private:
     std::unordered_set<const llvm::GlobalValue*> read_;  // definitions
 };
 
-// The code that makes a static of a function when that is first called.
+// The code that makes a static: of a function when that is first called, of others in a constructor of their own.
 class Making {
 public:
     explicit Making(const llvm::GlobalVariable& variable) {
+        const llvm::GlobalVariable* constructors = variable.getParent()->getNamedGlobal("llvm.global_ctors");
+        if (constructors != nullptr && constructors->hasInitializer())
+            for (const llvm::Use& each : constructors->getInitializer()->operands())
+                if (const auto* entry = llvm::dyn_cast<llvm::ConstantStruct>(each.get());
+                    entry != nullptr && entry->getNumOperands() == 3 &&
+                    entry->getOperand(2)->stripPointerCasts() == &variable)
+                    constructor_ = entry->getOperand(1)->stripPointerCasts();
         const llvm::GlobalVariable* guard =
             variable.getParent()->getNamedGlobal(("_ZGV" + variable.getName().substr(2)).str());
         if (guard == nullptr) return;
@@ -112,7 +119,7 @@ public:
     }
     [[nodiscard]] bool has(const llvm::Instruction& instruction) {
         const llvm::Function* function = instruction.getFunction();
-        if (function->getName().starts_with("__cxx_global_var_init")) return true;
+        if (function == constructor_) return true;
         for (const llvm::BasicBlock* begin : begins_) {
             if (begin->getParent() != function) continue;
             std::optional<llvm::DominatorTree>& tree = trees_[function];
@@ -123,6 +130,7 @@ public:
     }
 
 private:
+    const llvm::Value* constructor_ = nullptr;
     std::vector<const llvm::BasicBlock*> begins_;
     std::unordered_map<const llvm::Function*, std::optional<llvm::DominatorTree>> trees_;
 };
