@@ -80,6 +80,18 @@ TEST_F(NestingTest, ConstantsThatNestTooDeepAreRefused) {
     EXPECT_EQ(why_not(with_constants(11'000)), "deep: its bitcode has constants that nest more than 10000 deep");
 }
 
+// Each stands for the next one, the last one for a function.
+std::string with_aliases(int aliases) {
+    std::string text = fmt::format("define void @a{}() {{\n  ret void\n}}\n", aliases);
+    for (int i = 0; i < aliases; ++i) text += fmt::format("@a{} = alias void (), ptr @a{}\n", i, i + 1);
+    return text;
+}
+
+TEST_F(NestingTest, AliasesThatStandForOneAnotherTooDeepAreRefused) {
+    EXPECT_EQ(why_not(with_aliases(100)), "");
+    EXPECT_EQ(why_not(with_aliases(20'000)), "deep: its bitcode has constants that nest more than 10000 deep");
+}
+
 TEST_F(NestingTest, MoreMetadataThanMayNestIsRefused) {
     EXPECT_EQ(why_not(with_metadata(60'000)), "");
     EXPECT_EQ(why_not(with_metadata(70'000)),

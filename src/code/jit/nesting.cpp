@@ -181,14 +181,16 @@ private:
     std::size_t metadata_ = 0;
 };
 
-// Global values end it: that a variable holds another one's address makes nothing deeper.
+// Variables and functions end it: that one holds another one's address makes nothing deeper. An alias is what it stands for.
+bool may_nest(const llvm::Value* value) {
+    const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
+    return constant != nullptr && constant->getNumOperands() > 0 && !llvm::isa<llvm::GlobalObject>(constant);
+}
+
 llvm::SmallVector<const llvm::Constant*, 4> constants_in(const llvm::Constant* constant) {
     llvm::SmallVector<const llvm::Constant*, 4> parts;
-    if (llvm::isa<llvm::GlobalValue>(constant)) return parts;
     for (const llvm::Use& use : constant->operands())
-        if (const auto* part = llvm::dyn_cast<llvm::Constant>(use.get());
-            part != nullptr && part->getNumOperands() > 0 && !llvm::isa<llvm::GlobalValue>(part))
-            parts.push_back(part);
+        if (may_nest(use.get())) parts.push_back(llvm::cast<llvm::Constant>(use.get()));
     return parts;
 }
 
@@ -202,9 +204,8 @@ Status check_nesting(const llvm::Module& module, const std::string& name) {
     llvm::DenseMap<const llvm::Constant*, std::size_t> known;
     const auto fits = [&known](const llvm::User& user) {
         return std::all_of(user.op_begin(), user.op_end(), [&known](const llvm::Use& use) {
-            const auto* constant = llvm::dyn_cast<llvm::Constant>(use.get());
-            return constant == nullptr || constant->getNumOperands() == 0 || llvm::isa<llvm::GlobalValue>(constant) ||
-                   nesting_of(constant, constants_in, known) < kTooDeep;
+            const llvm::Value* part = use.get();
+            return !may_nest(part) || nesting_of(llvm::cast<llvm::Constant>(part), constants_in, known) < kTooDeep;
         });
     };
     for (const llvm::GlobalValue& value : module.global_values())
