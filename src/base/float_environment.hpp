@@ -70,8 +70,8 @@ private:
 #error "how is the rounding mode set on this instruction set?"
 #endif
 
-// While this lives, code that is not the node's runs here: with rounding to nearest, no traps and denormals kept, as C sets out. What that
-// sets of it ends with this.
+// While this lives, code runs here that has nothing to do with what ran before, be it the node's or somebody else's: with rounding to nearest, no
+// traps and denormals kept, as C sets out. What that sets of it ends with this.
 class StandardFloatEnvironment {
 public:
     // on_own_thread: of Rove's own. Such a thread computes so whenever it runs nobody else's code. Any other gets back what was its own.

@@ -1,6 +1,9 @@
 // How a thread waits for anything on a node: it leads, or waits for whoever does. For the files of NodeCore that wait.
 #pragma once
 
+#include <optional>
+
+#include "base/float_environment.hpp"
 #include "base/stack.hpp"
 #include "node/core.hpp"
 #include "node/stacked_wait.hpp"
@@ -30,6 +33,9 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     }
     if (run_waits) give_place(*here.run);
     if (here.run != nullptr) here.run->waits = true;
+    // What the function has set of its arithmetic is not for the node's own code: where that rounds, it would trap.
+    std::optional<StandardFloatEnvironment> floats;
+    if (here.run != nullptr) floats.emplace(/*on_own_thread=*/false);
     const TimePoint waits_since = here.run != nullptr ? Clock::now() : TimePoint{};
     nested_ += here.core != nullptr ? 1 : 0;
     Lead lead{.lock = lock,

@@ -75,10 +75,9 @@ std::optional<std::string> Staging::too_slow(TimePoint now, Next next, bool room
     waited_ += since;
     const Duration window = room_wanted ? kStagingStalledFor : kStagingIdleFor;
     if (waited_ < window) return std::nullopt;
-    const double seconds = std::chrono::duration<double>(waited_).count();
-    const auto due = static_cast<std::size_t>(seconds * static_cast<double>(kStagingRateMin));
-    if (arrived_ < due)
-        return fmt::format("sent {} bytes of the payloads that it has begun in {:.0f} s, and must send {} a second{}{}",
+    const auto seconds = static_cast<std::size_t>(std::chrono::duration_cast<std::chrono::seconds>(waited_).count());
+    if (arrived_ < seconds * kStagingRateMin)
+        return fmt::format("sent {} bytes of the payloads that it has begun in {} s, and must send {} a second{}{}",
                            arrived_, seconds, kStagingRateMin,
                            next == Next::waits_here ? "; it waits for room for one more" : "",
                            room_wanted ? "; others wait for room" : "");

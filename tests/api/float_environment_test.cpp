@@ -1,7 +1,12 @@
 // What a function sets of its thread's floating-point arithmetic is its own.
+#include <pthread.h>
+#include <ucontext.h>
+
 #include <array>
+#include <atomic>
 #include <cfenv>
 #include <cfloat>
+#include <csignal>
 #include <future>
 #include <string>
 #include <thread>
@@ -51,6 +56,25 @@ void leaves_a_trap_for_the_next() {
 }
 void drops_denormals() {
     __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040U);
+}
+#endif
+#if defined(__x86_64__)
+std::atomic<pthread_t> who_waits{};
+std::atomic<std::uint32_t> vectors_seen{0};
+void see_vectors(int, siginfo_t*, void* context) {
+    vectors_seen = static_cast<ucontext_t*>(context)->uc_mcontext.fpregs->mxcsr;
+}
+void look_at_who_waits() {
+    (void)soon([] {
+        pthread_kill(who_waits, SIGUSR1);
+        return vectors_seen != 0;
+    });
+}
+bool traps_and_waits(Here& here) {
+    traps();
+    who_waits = pthread_self();
+    here.caller().sync(fn<look_at_who_waits>);
+    return fegetexcept() == FE_ALL_EXCEPT;
 }
 #endif
 void throws_rounding_up() {
@@ -143,6 +167,20 @@ TEST_P(FloatEnvironment, AFunctionOnTopOfOneThatWaitsHasTheStandardOne) {
 }
 
 // A program's own thread, which serves while it waits.
+#if defined(__x86_64__)
+// A rounding in the node's own code would end the process.
+TEST_P(FloatEnvironment, TheNodeDoesNotTrapWhereAFunctionThatTrapsWaits) {
+    struct sigaction looks{}, before{};
+    looks.sa_sigaction = see_vectors;
+    looks.sa_flags = SA_SIGINFO | SA_RESTART;
+    ASSERT_EQ(sigaction(SIGUSR1, &looks, &before), 0);
+    vectors_seen = 0;
+    EXPECT_TRUE(peer().sync(fn<traps_and_waits>)) << "it has its own again";
+    EXPECT_EQ(vectors_seen & 0x7F80U, 0x1F80U);
+    ASSERT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
+}
+#endif
+
 TEST_P(FloatEnvironment, AThreadThatWaitsKeepsItsOwn) {
     std::fenv_t before;
     (void)std::fegetenv(&before);
