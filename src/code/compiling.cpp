@@ -130,6 +130,12 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
         return;
     }
     take_module(package, std::move(*code));
+    if (package.module_lacks.empty()) return;
+    // Names may have come meanwhile: the image has them already, and a function goes on with it where this does not succeed.
+    for (const auto& function : package.functions) {
+        function->names_seen = 0;
+        (void)or_error(package, [&] { return put_names(*function); });
+    }
 }
 
 void CodeCache::State::take_module(PackageCode& package, NewCode&& code) noexcept {

@@ -83,7 +83,7 @@ Status CodeCache::State::put_names(Function& function) {
     const auto is_nowhere = [&](std::size_t import) { return symbols.of_interfaces(imports[import]) == nullptr; };
     std::vector<std::size_t> of_image = lacked(function, package.image_lacks),
                              of_module = lacked(function, package.module_lacks);
-    std::erase_if(of_image, is_nowhere);
+    std::erase_if(of_image, [&](std::size_t import) { return is_nowhere(import) || !package.image->can_put(import); });
     std::erase_if(of_module, [&](std::size_t import) {
         return is_nowhere(import) ||
                !package.module->can_put(imports[import]);  // where there is an image, that one runs
@@ -113,8 +113,10 @@ Error CodeCache::State::why_no_entry(const Function& function) const {
         return Error(ErrorCode::failed,
                      fmt::format("{} on {}: its package defines no such entry", function.name, options.node));
     std::vector<std::string_view> names, too_late;
-    for (const std::size_t import : lacking)
-        (package.image || package.module->can_put(imports[import]) ? names : too_late).push_back(imports[import]);
+    for (const std::size_t import : lacking) {
+        const bool may_come = package.image ? package.image->can_put(import) : package.module->can_put(imports[import]);
+        (may_come ? names : too_late).push_back(imports[import]);
+    }
     if (too_late.empty()) return Error(ErrorCode::failed, why_no_symbol(package, names, function.name));
     return Error(ErrorCode::failed,
                  fmt::format("no symbol '{}' for {} on {}; load an interface that has it before the first call of its "

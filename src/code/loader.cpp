@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/fork.hpp"
+#include "code/jit/jit.hpp"
 
 // libgcc's: the table ends with a zero word.
 extern "C" void __register_frame(void* begin);    // NOLINT(bugprone-reserved-identifier)
@@ -118,6 +119,10 @@ LoadedImage::~LoadedImage() {
 
 void* LoadedImage::address(wire::Segment segment, std::size_t offset) const {
     return (segment == wire::Segment::block ? code_.executable() : data_->start()) + offset;
+}
+
+bool LoadedImage::can_put(std::size_t import) const noexcept {
+    return std::ranges::equal_range(gaps_, import, {}, &Gap::import).size() <= jit::kPlacesMax;
 }
 
 void LoadedImage::put(std::size_t import, void* address) noexcept {

@@ -87,7 +87,9 @@ TEST_F(LaterNames, IsThereWhileTheBitcodeIsCompiled) {
     EXPECT_EQ(error_of(cache, *cache.find("two:three")), "");
     go.set_value();
     cache.wait_for_tiers();
-    EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
+    Ran ran{};
+    EXPECT_EQ(call(cache, *cache.find("two:three"), &ran), 103);
+    EXPECT_EQ(ran, Ran::bitcode) << "which has got the name, too";
 }
 
 TEST_F(LaterNames, MayComeWhileThePackageIsLinked) {
@@ -258,6 +260,23 @@ TEST_F(LaterNames, WhatTheCodeItselfHoldsComesTooLate) {
     ASSERT_TRUE(other.add(arriving(*package, {Form::bitcode}), false));
     EXPECT_EQ(call(other, *other.find("two:three")), 103);
 #endif
+}
+
+// Names are put in their places while the node's lock is held.
+TEST_F(LaterNames, WhatHasTooManyPlacesComesTooLate) {
+    for (const Tiers tiers : {Tiers::image, Tiers::bitcode}) {
+        CodeCache cache(options(tiers));
+        add(cache, "two.c",
+            "long elsewhere(long);\nstatic long (*const table[70000])(long) = {[0 ... 69999] = elsewhere};\n"
+            "static volatile long at = 7;\n" +
+                entry("one", "1") + entry("three", "table[at](3)"),
+            {Form::image, Form::bitcode});
+        EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+        load_elsewhere(cache);
+        const std::string error = error_of(cache, *cache.find("two:three"));
+        EXPECT_NE(error.find("before the first call"), std::string::npos) << error;
+        EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    }
 }
 
 // What needs no name of theirs runs, and an interface may bring what they do not.

@@ -16,6 +16,9 @@
 
 namespace rove::code::jit {
 
+// Where one name may come later: they are written under the node's lock, in a fraction of a millisecond.
+inline constexpr std::size_t kPlacesMax = 65'536;
+
 // Compiled bitcode. Destroying it frees the code (nobody may run it any more).
 class CompiledModule {
 public:
@@ -28,7 +31,7 @@ public:
     // of an image that has been constructed already.
     virtual void run_constructors() = 0;
     // Whether put() can give the code a name that it lacks (CompileRequest::may_lack): not where it reaches the name by other means than an
-    // address in memory, as assembly may.
+    // address in memory, as assembly may, nor where it has the address in more than kPlacesMax places.
     [[nodiscard]] virtual bool can_put(std::string_view name) const = 0;
     // Gives the code names that it lacks, all of them or none; each name once. Nobody runs what needs them meanwhile. overloaded: the
     // machine has no memory for it now.

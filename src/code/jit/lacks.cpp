@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "code/jit/jit.hpp"
+
 namespace rove::code::jit {
 namespace {
 
@@ -54,7 +56,7 @@ LackedNames find_lacks(jitlink::LinkGraph& graph) {
         for (jitlink::Edge& edge : block->edges()) {
             if (!edge.isRelocation() || edge.getTarget().getAddress().getValue() != kNowhere) continue;
             LackedName& lacked = lacks[edge.getTarget().getName().str()];
-            if (edge.getKind() == address && !is_code) {
+            if (edge.getKind() == address && !is_code && lacked.places.size() < kPlacesMax) {
                 lacked.places.push_back({block->getFixupAddress(edge).toPtr<std::byte*>(), is_writable});
             } else {
                 lacked.is_elsewhere = true;
