@@ -40,8 +40,7 @@ function(rove_add_executable name)
       "that have them already, and cannot be sent to others. Configure with -DCMAKE_CXX_COMPILER=clang++-19, or say SHIP nothing.")
     return()
   endif()
-  # -Xclang: the driver's own flag refuses others that are common.
-  target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fembed-bitcode=all>")
+  rove_embed(${name})
   set(dependencies ${rove_DEPENDS})
   list(TRANSFORM dependencies PREPEND --dep=)
   if(rove_SHIP STREQUAL "images")
@@ -54,9 +53,11 @@ function(rove_add_executable name)
   endif()
 endfunction()
 
-# rove_embed(TARGET): a static or object library whose functions travel with those of the programs that are linked with it.
+# rove_embed(TARGET): a static or object library whose functions travel with those of the programs that are linked with it. Of C sources
+# those that clang compiles.
 function(rove_embed name)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:C,CXX>:SHELL:-Xclang -fembed-bitcode=all>")
-  endif()
+  foreach(language C CXX)
+    # -Xclang: the driver's own flag refuses others that are common.
+    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANG_AND_ID:${language},Clang>:SHELL:-Xclang -fembed-bitcode=all>")
+  endforeach()
 endfunction()

@@ -7,6 +7,7 @@
 
 #include "rove/rove.hpp"
 
+extern "C" int linked_in_c(int x);                                                       // of this program
 extern "C" unsigned long crc32(unsigned long begin, const char* bytes, unsigned count);  // of zlib
 
 namespace {
@@ -27,6 +28,9 @@ int embedded(int x) {
 int left(int x) {
     return linked::left(x);
 }
+int in_c(int x) {
+    return linked_in_c(x);
+}
 
 template <typename F, typename A>
 void try_it(const char* what, const rove::Peer& peer, F function, const A& argument) {
@@ -46,6 +50,7 @@ int main(int, char** arguments) {
     try_it("copied", peer, rove::fn<copied>, std::string("hello"));
     try_it("embedded", peer, rove::fn<embedded>, 4);
     try_it("left", peer, rove::fn<left>, 4);
+    try_it("in C", peer, rove::fn<in_c>, 4);
     try {
         std::printf("of the library %d\n", linked::sends_its_own(peer));
     } catch (const rove::Error& error) {
