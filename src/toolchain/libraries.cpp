@@ -25,20 +25,21 @@ std::unordered_set<std::string> defined_in(const Elf& elf, std::string_view tabl
     return names;
 }
 
-std::vector<std::string> needed_by(const Elf& elf) {
-    std::vector<std::string> sonames;
+// What an ELF file's dynamic section names under a tag.
+std::vector<std::string> dynamic_names(const Elf& elf, Elf64_Sxword tag) {
+    std::vector<std::string> names;
     const ElfSection *dynamic = elf.find(".dynamic"), *strings = elf.find(".dynstr");
-    if (dynamic == nullptr || strings == nullptr) return sonames;
+    if (dynamic == nullptr || strings == nullptr) return names;
     const Bytes entries = elf.contents(*dynamic);
     const std::string_view text = as_text(elf.contents(*strings));
     for (std::size_t at = 0; at + sizeof(Elf64_Dyn) <= entries.size(); at += sizeof(Elf64_Dyn)) {
         Elf64_Dyn entry;
         std::memcpy(&entry, entries.data() + at, sizeof entry);
-        if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= text.size()) continue;
+        if (entry.d_tag != tag || entry.d_un.d_val >= text.size()) continue;
         const std::string_view rest = text.substr(entry.d_un.d_val);
-        sonames.emplace_back(rest.substr(0, rest.find('\0')));
+        names.emplace_back(rest.substr(0, rest.find('\0')));
     }
-    return sonames;
+    return names;
 }
 
 // Where the dynamic linker would find them: "libz.so.1 => /lib/…/libz.so.1 (0x…)".
@@ -68,8 +69,10 @@ ProgramNames ProgramNames::of(const std::filesystem::path& program) {
     const Result<Elf> elf = file ? Elf::parse(*file) : Result<Elf>(tl::unexpected<Error>(file.error()));
     if (!elf) return {Libraries({}, {}), {}};
     std::map<std::string, std::unordered_set<std::string>> names;
-    const auto places = places_of(program);
-    const std::vector<std::string> needed = needed_by(*elf);
+    // The dynamic linker would run the libraries that audit the program.
+    const bool is_audited = !dynamic_names(*elf, DT_AUDIT).empty() || !dynamic_names(*elf, DT_DEPAUDIT).empty();
+    const auto places = is_audited ? std::map<std::string, std::filesystem::path>() : places_of(program);
+    const std::vector<std::string> needed = dynamic_names(*elf, DT_NEEDED);
     for (const std::string& soname : needed) {
         const auto place = places.find(soname);
         if (is_on_every_node(soname) || place == places.end()) continue;
@@ -85,7 +88,8 @@ ProgramNames ProgramNames::of(const std::filesystem::path& program) {
 }
 
 bool ProgramNames::only_program_has(const std::string& name) const {
-    return own_.contains(name) && dlsym(RTLD_DEFAULT, name.c_str()) == nullptr;
+    // Nodes have what libgcc has in each program (node/library_names.cpp).
+    return own_.contains(name) && !name.starts_with("__cpu_") && dlsym(RTLD_DEFAULT, name.c_str()) == nullptr;
 }
 
 }  // namespace rove::toolchain

@@ -187,6 +187,7 @@ TEST(Forms, FunctionsFindTheLibrariesOfTheirProgram) {
         EXPECT_EQ(ran.status, 0) << ran.err;
         EXPECT_NE(ran.out.find("checksum 3610a686\n"), std::string::npos) << program << ": " << ran.out;
         EXPECT_NE(ran.out.find("embedded 104\n"), std::string::npos) << program << ": " << ran.out;
+        EXPECT_NE(ran.out.find("in C 130\n"), std::string::npos) << program << ": " << ran.out;
         EXPECT_NE(ran.out.find("linked4leftEi"), std::string::npos) << program << ": " << ran.out;
         const std::string lacks = std::string(program) == "api_linked_images"
                                       ? "the packages of this program do not have it"
@@ -270,6 +271,25 @@ TEST(Forms, BundleSaysOnceThatTheNodesOperatorNewIsUsed) {
     EXPECT_EQ(ran.err.find(said, at + 1), std::string::npos) << ran.err;
 }
 #endif
+
+// The dynamic linker tells where a program's libraries are, and would run what audits it.
+TEST(Forms, BundleRunsNothingOfTheProgram) {
+    const std::string folder = scratch().string(), ran_file = folder + "/it_ran", program = folder + "/audited";
+    std::ofstream(folder + "/audits.c") << "#include <fcntl.h>\nunsigned la_version(unsigned v) { open(\"" << ran_file
+                                        << "\", O_CREAT | O_WRONLY, 0600); return v; }\n";
+    std::ofstream(folder + "/audited.cpp") << "int main() {}\n";
+    const std::string library = folder + "/libaudits.so";
+    ASSERT_EQ(run({"clang-19", "-shared", "-fPIC", "-o", library, folder + "/audits.c"}).status, 0);
+    ASSERT_EQ(run({"clang++-19", "-Xclang", "-fembed-bitcode=all", "-Wl,--audit=" + library, "-o", program,
+                   folder + "/audited.cpp"})
+                  .status,
+              0);
+    const Ran bundled = run({rove(), "bundle", program});
+    EXPECT_EQ(bundled.status, 0) << bundled.err;
+    EXPECT_FALSE(std::filesystem::exists(ran_file));
+    EXPECT_EQ(run({program}).status, 0);
+    EXPECT_TRUE(std::filesystem::exists(ran_file)) << "the linker runs it where the program is run";
+}
 
 // Two files that go by one name. What only one of them has is found.
 TEST(Forms, FunctionsUnderAPrecompiledHeaderTravel) {
