@@ -70,8 +70,9 @@ std::string CodeCache::State::why_no_symbol(const PackageCode& package, const st
 // For a name that is nowhere.
 std::string CodeCache::State::remedy(const PackageCode& package) {
     if (!package.scope.left_out.empty()) return package.scope.left_out;
-    return "load an interface that has it, or name its library when you build (rove build --dep, DEPENDS of "
-           "rove_add_executable)";
+    return "load an interface that has it, or name its library when you build (a shared one: rove build --dep, DEPENDS "
+           "of "
+           "rove_add_executable; a static one: rove_embed)";
 }
 
 // Those that reach a name are those that need it, and they do not run: nobody reads its places while they are written.

@@ -40,8 +40,8 @@ const Resident& Residents::add(Resident resident) {
         if (known->second->name == resident.name && known->second->entry == resident.entry) return *known->second;
         std::fprintf(
             stderr,
-            "rove: two functions of this program have one id (%s): %s and %s; give one of them a name of its own "
-            "with rove::named<\"…\">\n",
+            "rove: two functions of this program have one id (%s): %s and %s; give one of them another name, or, where "
+            "its code need not travel, one of its own with rove::named<\"…\">\n",
             resident.id.hex().c_str(), known->second->name.c_str(), resident.name.c_str());
         std::abort();
     }
