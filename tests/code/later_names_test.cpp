@@ -1,4 +1,5 @@
 // Names that come when the code that asks for them is loaded already: they are put in their places, and nothing else changes.
+#include <atomic>
 #include <future>
 
 #include "cache_fixture.hpp"
@@ -90,6 +91,25 @@ TEST_F(LaterNames, IsThereWhileTheBitcodeIsCompiled) {
     Ran ran{};
     EXPECT_EQ(call(cache, *cache.find("two:three"), &ran), 103);
     EXPECT_EQ(ran, Ran::bitcode) << "which has got the name, too";
+}
+
+// The image has got it already when the code that was linked without it is there.
+TEST_F(LaterNames, ComesToBitcodeThatTheImageWasAheadOf) {
+    Hooked engine;
+    CodeCache cache(with(engine));
+    const auto interface = elsewhere();
+    std::atomic<bool> is_first = true;
+    engine.after = [&] {
+        if (!is_first.exchange(false)) return;  // the interface is compiled, too
+        load(cache, *interface);
+        EXPECT_EQ(error_of(cache, *cache.find("two:three")), "");
+    };
+    add(cache, "two.c", kTwo, {Form::image, Form::bitcode});
+    EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
+    cache.wait_for_tiers();
+    Ran ran{};
+    EXPECT_EQ(call(cache, *cache.find("two:three"), &ran), 103);
+    EXPECT_EQ(ran, Ran::bitcode);
 }
 
 TEST_F(LaterNames, MayComeWhileThePackageIsLinked) {
