@@ -120,15 +120,32 @@ struct Generic {
     using Result = std::invoke_result_t<F&, As...>;
     using Parameters = List<As...>;
 };
+template <typename Call>
+concept IsKnown = requires { typename Call::Parameters; };
+template <typename F>
+constexpr auto of_fn() {
+    if constexpr (IsFn<F>::kMember && IsKnown<typename IsFn<F>::Call>)
+        return std::type_identity<WithObject<typename IsFn<F>::Call>>{};
+    else
+        return std::type_identity<typename IsFn<F>::Call>{};
+}
+template <typename Call>
+constexpr auto if_known(std::type_identity<Call> call) {
+    static_assert(IsKnown<Call>,
+                  "rove: a function that takes further arguments (...), a volatile member function, or one for objects "
+                  "that go (&&) cannot be sent; call it from a lambda that takes what it needs");
+    if constexpr (IsKnown<Call>)
+        return call;
+    else
+        return std::type_identity<void>{};
+}
+// Void where that cannot be said, and the compiler has said why.
 template <typename F, typename... Args>
 constexpr auto signature_of() {
     if constexpr (IsFn<F>::value) {
-        if constexpr (IsFn<F>::kMember)
-            return std::type_identity<WithObject<typename IsFn<F>::Call>>{};
-        else
-            return std::type_identity<typename IsFn<F>::Call>{};
+        return if_known(of_fn<F>());
     } else if constexpr (requires { &F::operator(); }) {
-        return std::type_identity<CallOf<decltype(&F::operator())>>{};
+        return if_known(std::type_identity<CallOf<decltype(&F::operator())>>{});
     } else if constexpr (std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>) {
         return std::type_identity<Generic<F, typename Taken<std::decay_t<Args>>::type...>>{};
     } else if constexpr (std::is_invocable_v<F&, Here&, typename Taken<std::decay_t<Args>>::type...>) {
