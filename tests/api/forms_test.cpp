@@ -187,7 +187,9 @@ TEST(Forms, FunctionsFindTheLibrariesOfTheirProgram) {
         EXPECT_EQ(ran.status, 0) << ran.err;
         EXPECT_NE(ran.out.find("checksum 3610a686\n"), std::string::npos) << program << ": " << ran.out;
         EXPECT_NE(ran.out.find("embedded 104\n"), std::string::npos) << program << ": " << ran.out;
-        EXPECT_NE(ran.out.find("in C 130\n"), std::string::npos) << program << ": " << ran.out;
+        EXPECT_NE(ran.out.find("in C 130\na static in C 8\nthe same static a\n"), std::string::npos)
+            << program << ": " << ran.out;
+        EXPECT_NE(ran.out.find("it reaches the variable of_the_file"), std::string::npos) << ran.out;
         EXPECT_NE(ran.out.find("linked4leftEi"), std::string::npos) << program << ": " << ran.out;
         const std::string lacks = std::string(program) == "api_linked_images"
                                       ? "the packages of this program do not have it"

@@ -7,7 +7,9 @@
 
 #include "rove/rove.hpp"
 
-extern "C" int linked_in_c(int x);                                                       // of this program
+extern "C" int linked_in_c(int x);  // of this program
+extern "C" int linked_count_in_c(int by);
+extern "C" int linked_of_the_file(int by);
 extern "C" unsigned long crc32(unsigned long begin, const char* bytes, unsigned count);  // of zlib
 
 namespace {
@@ -31,6 +33,15 @@ int left(int x) {
 int in_c(int x) {
     return linked_in_c(x);
 }
+int counts_in_c(int by) {
+    return linked_count_in_c(by);
+}
+int counts_in_c_too(int by) {
+    return linked_count_in_c(by);
+}
+int of_the_file(int by) {
+    return linked_of_the_file(by);
+}
 
 template <typename F, typename A>
 void try_it(const char* what, const rove::Peer& peer, F function, const A& argument) {
@@ -51,6 +62,9 @@ int main(int, char** arguments) {
     try_it("embedded", peer, rove::fn<embedded>, 4);
     try_it("left", peer, rove::fn<left>, 4);
     try_it("in C", peer, rove::fn<in_c>, 4);
+    try_it("a static in C", peer, rove::fn<counts_in_c>, 1);
+    try_it("the same static", peer, rove::fn<counts_in_c_too>, 2);
+    try_it("of a C file", peer, rove::fn<of_the_file>, 1);
     try {
         std::printf("of the library %d\n", linked::sends_its_own(peer));
     } catch (const rove::Error& error) {

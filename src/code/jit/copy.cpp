@@ -11,6 +11,17 @@
 #include "code/jit/touched.hpp"
 
 namespace rove::code::jit {
+namespace {
+
+// By its name in the program's own bitcode: _ZZ1fvE1n in C++, and f.n in C, where no other name has a point.
+bool is_static_of_function(const llvm::GlobalVariable& variable) {
+    const llvm::StringRef name = variable.getName();
+    if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.")) return true;
+    const auto [function, rest] = name.split('.');
+    return variable.hasLocalLinkage() && !rest.empty() && variable.getParent()->getFunction(function) != nullptr;
+}
+
+}  // namespace
 
 Result<llvm::Function*> Copy::take(llvm::Function& function) {
     auto* taken = llvm::cast<llvm::Function>(materialize(&function));
@@ -80,6 +91,7 @@ llvm::GlobalValue* Copy::declare(const llvm::GlobalValue& source) {
                                               name, nullptr, source.getThreadLocalMode(), space);
         twin->copyAttributesFrom(variable);
         if (defined) values_.push_back(&source);
+        if (is_static_of_function(*variable)) of_functions_.insert(twin);
         return twin;
     }
     if (const auto* alias = llvm::dyn_cast<llvm::GlobalAlias>(&source)) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.hpp"
@@ -26,6 +27,10 @@ public:
 
     // The statics that were reached (Modules::name_in_program).
     [[nodiscard]] std::vector<std::string> statics() const;
+    // Of a variable in the copy: it is a static of a function.
+    [[nodiscard]] bool is_of_function(const llvm::GlobalVariable& variable) const {
+        return of_functions_.contains(&variable);
+    }
     // Null: it was not reached.
     [[nodiscard]] llvm::Function* copy_of(const llvm::Function& function) const;
     // What it has left where it was.
@@ -45,8 +50,9 @@ private:
     llvm::Module& into_;
     llvm::ValueToValueMapTy map_;
     std::unordered_map<const llvm::GlobalValue*, llvm::GlobalValue*> twins_;
-    std::deque<llvm::Function*> bodies_;           // to be copied
-    std::deque<const llvm::GlobalValue*> values_;  // variables and aliases to be given their values
+    std::unordered_set<const llvm::GlobalVariable*> of_functions_;  // in the copy
+    std::deque<llvm::Function*> bodies_;                            // to be copied
+    std::deque<const llvm::GlobalValue*> values_;                   // variables and aliases to be given their values
     std::vector<std::string> replaced_;
     std::optional<Error> failed_;
 };

@@ -193,7 +193,7 @@ private:
             extracted.name += (extracted.name.empty() ? "" : "+") + name_of(symbol);
         }
         if (extracted.name.size() > kNameShownMax) extracted.name.resize(kNameShownMax);
-        extracted.obstacle = obstacle(taken);
+        extracted.obstacle = obstacle(taken, copy);
         result.statics = copy.statics();
         extracted.replaced = std::move(copy.replaced());
         if (!extracted.obstacle.empty()) return result;
@@ -239,10 +239,6 @@ private:
         return Bundle::name_of(text.substr(first, at - first));
     }
 
-    static bool is_of_function(const llvm::GlobalVariable& variable) {
-        const llvm::StringRef name = variable.getName();
-        return name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.");
-    }
     // Inline variables and templates' static members: any file that mentions them has them.
     static bool is_of_every_file(const llvm::GlobalVariable& variable) {
         return variable.hasLinkOnceODRLinkage() || variable.hasWeakODRLinkage();
@@ -252,12 +248,12 @@ private:
         return name.starts_with("_ZSt") || name.starts_with("_ZNSt") || name.starts_with("_ZGV");
     }
     // What the node cannot have: variables that belong to this program.
-    static std::string obstacle(const llvm::Module& module) {
+    static std::string obstacle(const llvm::Module& module, const Copy& copy) {
         if (const Status runs = check_runnable(module); !runs) return runs.error().message();
         for (const llvm::GlobalVariable& variable : module.globals()) {
             const llvm::StringRef name = variable.getName();
             const std::string plain = llvm::demangle(name.str());
-            const bool comes_into_being = is_of_function(variable) || is_of_every_file(variable);
+            const bool comes_into_being = copy.is_of_function(variable) || is_of_every_file(variable);
             if (variable.isThreadLocal() && !variable.isDeclaration() && !comes_into_being)
                 return "it reaches the thread-local variable " + plain +
                        ", and threads there have none; pass what it needs, or make it a variable of the function";
