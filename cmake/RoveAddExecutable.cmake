@@ -1,4 +1,4 @@
-# rove_add_executable(NAME [SHIP images|bitcode|nothing] [DEPENDS SONAME…] SOURCE…)
+# rove_add_executable(NAME [STRICT] [SHIP images|bitcode|nothing] [DEPENDS SONAME…] SOURCE…)
 #
 # A program whose functions can run on nodes that have never seen it. As add_executable(), linked with rove::rove; and
 #   images    (the default) after linking, `rove bundle` takes every function that the program sends out of its bitcode, and adds
@@ -7,9 +7,10 @@
 #   nothing   its functions run where they are resident
 # DEPENDS: libraries that its functions open by themselves, by their bare sonames, as libz.so.1. Those that the program is linked with are
 # found; nodes need to have them, too.
+# STRICT: what `rove bundle` warns of fails the build.
 # The first two need clang; with another compiler the functions are resident only.
 function(rove_add_executable name)
-  cmake_parse_arguments(PARSE_ARGV 1 rove "" "SHIP" "DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 rove "STRICT" "SHIP" "DEPENDS")
   if(NOT rove_SHIP)
     set(rove_SHIP images)
   endif()
@@ -45,8 +46,8 @@ function(rove_add_executable name)
   list(TRANSFORM dependencies PREPEND --dep=)
   if(rove_SHIP STREQUAL "images")
     add_custom_command(TARGET ${name} POST_BUILD
-      COMMAND rove::command bundle $<TARGET_FILE:${name}> ${dependencies}
-      COMMENT "Packing the functions of ${name}" VERBATIM)
+      COMMAND rove::command bundle $<$<BOOL:${rove_STRICT}>:--strict> $<TARGET_FILE:${name}> ${dependencies}
+      COMMENT "Packing the functions of ${name}" VERBATIM COMMAND_EXPAND_LISTS)
     if(TARGET rove AND NOT rove_IMPORTED)
       add_dependencies(${name} rove)
     endif()

@@ -171,6 +171,11 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     const ProgramNames has = ProgramNames::of(options.program);
     ROVE_TRY(const std::vector<Packed> packed, Packer(*engine, has.libraries(), options.dependencies).pack(all));
     BundleReport report;
+    std::size_t warnings = 0;
+    const auto warn = [&](std::string_view line) {
+        ++warnings;
+        if (options.warn) options.warn(line);
+    };
     std::vector<Bundle::Entry> entries;
     std::set<std::string> replaced, begin_anew;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -183,26 +188,29 @@ Result<BundleReport> bundle(const BundleOptions& options) {
             ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(*packed[i].package));
             if (package->slice_index(code::host_triple(), wire::Form::image)) report.with_image += functions;
             const std::string lacking = left_at_home(*package, has);
-            if (!lacking.empty() && options.warn)
-                options.warn(
+            if (!lacking.empty())
+                warn(
                     fmt::format("{} needs {}, which {} has without its bitcode: of a static library, most "
                                 "likely; compile that with -Xclang -fembed-bitcode=all (rove_embed() in "
                                 "CMake), or its calls fail on nodes that have no such name",
                                 all[i].name, lacking, program));
         } else {
             report.stay += functions;
-            if (options.warn) options.warn(fmt::format("{} cannot be sent: {}", all[i].name, packed[i].why_not));
+            warn(fmt::format("{} cannot be sent: {}", all[i].name, packed[i].why_not));
         }
         for (const std::string& key : all[i].keys)
             entries.push_back({.key = key, .package = packed[i].package, .why_not = packed[i].why_not});
     }
-    warn_of_replaced(options.warn, replaced, "this program");
-    if (options.warn && !begin_anew.empty())
-        options.warn(fmt::format(
+    warn_of_replaced(warn, replaced, "this program");
+    if (!begin_anew.empty())
+        warn(fmt::format(
             "{} changes {}, which functions that it sends use: on each node {}; pass what a function "
             "needs of that",
             program, quoted(begin_anew),
             begin_anew.size() == 1 ? "it begins with its first value" : "they begin with their first values"));
+    if (options.strict && warnings != 0)
+        return fail(ErrorCode::failed, "{} is left as it was: {} warning{}, with --strict", program, warnings,
+                    warnings == 1 ? "" : "s");
     ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
     const std::filesystem::path section = folder.path() / "bundle";
     ROVE_CHECK(write_file(section, Bundle::encode(entries)));

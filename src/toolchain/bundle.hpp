@@ -17,6 +17,7 @@ struct BundleOptions {
         dependencies;           // bare sonames that every function needs, beside those that it is linked with
     bool keep_bitcode = false;  // else the section that the packages were made of goes: it is large, and has served
     std::function<void(std::string_view)> warn;  // of functions that cannot travel, or may not run; may be empty
+    bool strict = false;                         // a warning is an error, and the program stays as it is
 };
 struct BundleReport {
     std::size_t functions = 0;   // that travel
@@ -24,7 +25,8 @@ struct BundleReport {
     std::size_t with_image = 0;  // whose first call needs no compiler
     std::size_t from_cache = 0;
 };
-// invalid: no such program, or it carries no bitcode of itself, or no more; unsupported: no objcopy, or no linker.
+// invalid: no such program, or it carries no bitcode of itself, or no more; unsupported: no objcopy, or no linker; failed: strict, and there were
+// warnings.
 [[nodiscard]] Result<BundleReport> bundle(const BundleOptions& options);
 
 }  // namespace rove::toolchain

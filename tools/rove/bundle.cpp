@@ -29,8 +29,12 @@ void add_bundle(CLI::App& app) {
         ->type_name("SONAME");
     command->add_flag("--keep-bitcode", arguments->options.keep_bitcode,
                       "leave the bitcode that the packages are made of in the program");
-    command->add_flag("--quiet", arguments->quiet,
-                      "say nothing of functions that cannot travel: they are resident ones");
+    CLI::Option* quiet = command->add_flag("--quiet", arguments->quiet,
+                                           "say nothing of functions that cannot travel: they are resident ones");
+    command
+        ->add_flag("--strict", arguments->options.strict,
+                   "end with status 1 where there is something to say, and leave the program as it is")
+        ->excludes(quiet);
     command->add_flag("--json", arguments->json, "print what was done as JSON");
     command->footer("Packages are kept by what they were made of under $ROVE_CACHE (default: ~/.cache/rove).");
     command->callback([arguments] {

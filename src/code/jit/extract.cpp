@@ -58,8 +58,14 @@ public:
                 if (is_offload(function)) {
                     const std::string key =
                         Bundle::key_of_code(to_view(function.getName()), source, function.hasLocalLinkage());
-                    const bool is_new = offloads_.try_emplace(key, i, function.getName().str()).second;
-                    if (!is_new && Bundle::is_of_file(key)) ambiguous_.insert(key);
+                    const std::string symbol = function.getName().str();
+                    if (!offloads_.try_emplace(key, i, symbol).second && Bundle::is_of_file(key))
+                        return fail(ErrorCode::invalid,
+                                    "{} would end at its start: several of its source files have a function that is "
+                                    "called {}, and they cannot be told apart, because a precompiled header contains "
+                                    "rove/rove.hpp or their paths end in the same two names; give one of them another "
+                                    "name",
+                                    modules_.path(), name_of(symbol));
                 }
             if (offloads_.size() == known_offloads) modules_.drop(i);
         }
@@ -168,14 +174,6 @@ private:
         Taken result;
         Extracted& extracted = result.extracted;
         extracted.keys = keys;
-        if (ambiguous_.contains(keys.front())) {
-            extracted.name = name_of(offloads_.at(keys.front()).second);
-            extracted.obstacle =
-                "several source files have a function that is called so, and they cannot be told apart, because a "
-                "precompiled header "
-                "contains rove/rove.hpp or their paths end in the same two names; give one of them another name";
-            return result;
-        }
         ROVE_TRY(const llvm::Module* const first, modules_.get(offloads_.at(keys.front()).first));
         llvm::Module taken("rove", modules_.context());
         taken.setTargetTriple(first->getTargetTriple());
@@ -203,7 +201,7 @@ private:
                                        Bundle::entry_of(keys[i], name_of(offloads_.at(keys[i]).second))));
         // Other functions of the program that these send: their code must be found by its address, so they are entries, too.
         for (const auto& [other, where] : offloads_) {
-            if (std::binary_search(keys.begin(), keys.end(), other) || ambiguous_.contains(other)) continue;
+            if (std::binary_search(keys.begin(), keys.end(), other)) continue;
             llvm::Function* function = taken.getFunction(where.second);
             if (function != nullptr && Bundle::is_of_file(other)) {  // several files may have one of that name
                 ROVE_TRY(const llvm::Module* const its, modules_.get(where.first));
@@ -284,7 +282,6 @@ private:
 
     Modules modules_;
     std::map<std::string, std::pair<std::size_t, std::string>> offloads_;  // by key: in which module, under which name
-    std::set<std::string> ambiguous_;                                      // keys that several have
     std::optional<std::vector<Extracted>> all_;
 };
 
