@@ -93,6 +93,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
 
     // ---- names that are nowhere on this node (lacking.cpp)
     static void lack(Lacks& lacks, const wire::Manifest& manifest, std::size_t import);
+    static void lack_of_cpu(Lacks& lacks, const wire::Manifest& manifest);
     // The address of each; null: nothing in the image asks for it, or it is nowhere.
     [[nodiscard]] std::vector<void*> find_imports(const PackageCode& package, const wire::Image& image,
                                                   Lacks& lacks) const;
@@ -101,8 +102,8 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     // Of a package that is loaded: puts those names in their places that the function lacks and that have come.
     [[nodiscard]] Status put_names(Function& function);
     [[nodiscard]] Error why_no_entry(const Function& function) const;
-    [[nodiscard]] std::string why_no_symbol(const PackageCode& package, const std::vector<std::string_view>& names,
-                                            const std::string& of) const;
+    [[nodiscard]] Error why_lacking(const PackageCode& package, const std::vector<std::string_view>& names,
+                                    const std::string& of) const;
     [[nodiscard]] static std::string remedy(const PackageCode& package);
 
     // ---- workers (workers.cpp)

@@ -50,8 +50,13 @@ Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(
 Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package, Lock& lock) {
     bool own_statics = false, lacks_names = false;
     const wire::Manifest& manifest = package.store->manifest();
+    package.names_seen = symbols.generation();
+    Lacks lacks;
+    lack_of_cpu(lacks, manifest);
+    ROVE_CHECK(check_lacks(package, lacks));
     Result<NewCode> code = unlocked(package, lock, [&]() -> Result<NewCode> {
         NewCode made;
+        made.lacks = std::move(lacks);
         open_libraries(package);
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));

@@ -2,6 +2,7 @@
 // its address is put where the code looks for it. Nothing else of the package changes.
 #include <utility>
 
+#include "base/cpu.hpp"
 #include "base/quoted.hpp"
 #include "code/cache_state.hpp"
 
@@ -36,6 +37,11 @@ void CodeCache::State::lack(Lacks& lacks, const wire::Manifest& manifest, std::s
     lacks[import / 8] |= std::byte{static_cast<unsigned char>(1U << import % 8)};
 }
 
+void CodeCache::State::lack_of_cpu(Lacks& lacks, const wire::Manifest& manifest) {
+    for (std::size_t import = 0; import < manifest.imports.size(); ++import)
+        if (!lacked_by_cpu(manifest.imports[import]).empty()) lack(lacks, manifest, import);
+}
+
 std::vector<void*> CodeCache::State::find_imports(const PackageCode& package, const wire::Image& image,
                                                   Lacks& lacks) const {
     const wire::Manifest& manifest = package.store->manifest();
@@ -47,6 +53,7 @@ std::vector<void*> CodeCache::State::find_imports(const PackageCode& package, co
         addresses[each.import] = symbols.resolve(manifest.imports[each.import], package.scope);
         if (addresses[each.import] == nullptr) lack(lacks, manifest, each.import);
     }
+    lack_of_cpu(lacks, manifest);
     return addresses;
 }
 
@@ -57,14 +64,20 @@ Status CodeCache::State::check_lacks(PackageCode& package, const Lacks& lacks) c
         if (is_lacked(lacks, import) && manifest.whole_needs(import)) names.push_back(manifest.imports[import]);
     package.lacks_names = !names.empty();
     if (names.empty()) return {};
-    return fail(
-        ErrorCode::failed, "{}",
-        why_no_symbol(package, names, package.functions.size() == 1 ? package.functions.front()->name : manifest.name));
+    return tl::unexpected<Error>(
+        why_lacking(package, names, package.functions.size() == 1 ? package.functions.front()->name : manifest.name));
 }
 
-std::string CodeCache::State::why_no_symbol(const PackageCode& package, const std::vector<std::string_view>& names,
-                                            const std::string& of) const {
-    return fmt::format("no symbol {} for {} on {}; {}", quoted(names), of, options.node, remedy(package));
+Error CodeCache::State::why_lacking(const PackageCode& package, const std::vector<std::string_view>& names,
+                                    const std::string& of) const {
+    for (const std::string_view name : names)
+        if (const std::string lacked = lacked_by_cpu(name); !lacked.empty())
+            return Error(ErrorCode::unsupported,
+                         fmt::format("{} was compiled for a CPU with {}, which that of {} is not; build it without "
+                                     "-march and -m options: a node compiles it for its own CPU",
+                                     of, lacked, options.node));
+    return Error(ErrorCode::failed,
+                 fmt::format("no symbol {} for {} on {}; {}", quoted(names), of, options.node, remedy(package)));
 }
 
 // For a name that is nowhere.
@@ -81,7 +94,9 @@ Status CodeCache::State::put_names(Function& function) {
     const std::uint64_t generation = symbols.generation();
     if (function.names_seen == generation) return {};
     const std::vector<std::string>& imports = package.store->manifest().imports;
-    const auto is_nowhere = [&](std::size_t import) { return symbols.of_interfaces(imports[import]) == nullptr; };
+    const auto is_nowhere = [&](std::size_t import) {
+        return is_cpu_import(imports[import]) || symbols.of_interfaces(imports[import]) == nullptr;
+    };
     std::vector<std::size_t> of_image = lacked(function, package.image_lacks),
                              of_module = lacked(function, package.module_lacks);
     std::erase_if(of_image, [&](std::size_t import) { return is_nowhere(import) || !package.image->can_put(import); });
@@ -118,7 +133,7 @@ Error CodeCache::State::why_no_entry(const Function& function) const {
         const bool may_come = package.image ? package.image->can_put(import) : package.module->can_put(imports[import]);
         (may_come ? names : too_late).push_back(imports[import]);
     }
-    if (too_late.empty()) return Error(ErrorCode::failed, why_no_symbol(package, names, function.name));
+    if (too_late.empty()) return why_lacking(package, names, function.name);
     return Error(ErrorCode::failed,
                  fmt::format("no symbol '{}' for {} on {}; load an interface that has it before the first call of its "
                              "package: its code takes the name only while it is linked",

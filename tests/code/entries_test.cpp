@@ -1,4 +1,5 @@
 // Each entry of a package links by itself: what one lacks is no other one's trouble.
+#include "base/cpu.hpp"
 #include "cache_fixture.hpp"
 
 namespace rove::code {
@@ -83,6 +84,37 @@ TEST_P(Entries, TheManifestSaysWhatEachNeeds) {
     EXPECT_TRUE(manifest.entry_needs(1, 0));
     EXPECT_TRUE(build("one.c", entry("one", "1"))->manifest().needs.empty()) << "all need all";
 }
+
+#ifdef __x86_64__
+// XOP: bought with one AMD of 2011, and gone in 2017.
+TEST_P(Entries, OneForAnotherCpuSaysSo) {
+    const std::string has = "static volatile int has_xop;\n", xop = "__attribute__((target(\"xop,avx2\"))) ";
+    add(cache_, "cpus.c",
+        has + xop + entry("mixed", "2") + entry("plain", "3") + "__attribute__((target(\"sse3\"))) " +
+            entry("old", "4") + xop + "static long chosen(long n) { return n * 3; }\n" +
+            entry("chooses", "has_xop ? chosen(1) : 5"));
+    ASSERT_FALSE(lacked_by_cpu("rove.cpu.x86_64.xop").empty()) << "choose another extension for this test";
+    EXPECT_EQ(call(cache_, *cache_.find("cpus:plain")), 3);
+    EXPECT_EQ(call(cache_, *cache_.find("cpus:old")), 4);
+    EXPECT_EQ(call(cache_, *cache_.find("cpus:chooses")), 5);
+    EXPECT_EQ(
+        error_of(cache_, *cache_.find("cpus:mixed")),
+        "cpus:mixed was compiled for a CPU with fma4, xop, which that of node 7 is not; build it without -march and -m "
+        "options: a node compiles it for its own CPU");
+    EXPECT_EQ(call(cache_, *cache_.find("cpus:plain")), 3) << "it goes on";
+}
+
+TEST_P(Entries, AConstructorForAnotherCpuKeepsAllFromRunning) {
+    add(cache_, "begun.c",
+        "static volatile long begun; __attribute__((constructor, target(\"xop\"))) static void begin(void) { begun = "
+        "1; }\n" +
+            entry("go", "begun"));
+    (void)cache_.enter(*cache_.find("begun:go"));  // its constructor is for a worker
+    cache_.wait_for_tiers();
+    EXPECT_NE(error_of(cache_, *cache_.find("begun:go")).find("begun:go was compiled for a CPU with fma4, xop"),
+              std::string::npos);
+}
+#endif
 
 }  // namespace
 }  // namespace rove::code

@@ -3,8 +3,12 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
 
+#include <set>
 #include <unordered_set>
+
+#include "base/cpu.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -47,7 +51,51 @@ private:
     std::vector<const llvm::Value*> open_;
 };
 
+// What several functions were compiled for together.
+class OfCpu {
+public:
+    explicit OfCpu(const llvm::Module& module) : kind_(llvm::Triple(module.getTargetTriple()).getArchName().str()) {}
+    void add(const llvm::Value* value) {
+        const auto* function = value != nullptr ? llvm::dyn_cast<llvm::Function>(value->stripPointerCasts()) : nullptr;
+        if (function == nullptr) return;
+        llvm::SmallVector<llvm::StringRef, 32> features;
+        function->getFnAttribute("target-features").getValueAsString().split(features, ',', -1, false);
+        for (llvm::StringRef feature : features)
+            if (feature.consume_front("+")) features_.insert(feature.str());
+    }
+    [[nodiscard]] std::vector<std::string> names() const {
+        std::vector<std::string_view> extensions;
+        for (const std::string_view each : cpu_extensions(kind_))
+            if (features_.contains(each)) extensions.push_back(each);
+        if (extensions.empty()) return {};
+        return {cpu_import(kind_, extensions)};
+    }
+
+private:
+    std::string kind_;
+    std::set<std::string, std::less<>> features_;
+};
+
 }  // namespace
+
+std::vector<std::vector<std::string>> cpu_needs_of(const llvm::Module& module, const std::vector<std::string>& entries,
+                                                   const std::vector<std::string>& exports) {
+    OfCpu whole(module);
+    for (const std::string& name : exports) whole.add(module.getNamedValue(name));
+    for (const char* list : {"llvm.global_ctors", "llvm.global_dtors"}) {
+        const llvm::GlobalVariable* variable = module.getNamedGlobal(list);
+        if (variable == nullptr || !variable->hasInitializer()) continue;
+        for (const llvm::Use& each : variable->getInitializer()->operands())
+            if (const auto* entry = llvm::dyn_cast<llvm::ConstantStruct>(each.get())) whole.add(entry->getOperand(1));
+    }
+    std::vector<std::vector<std::string>> needs{whole.names()};
+    for (const std::string& name : entries) {
+        OfCpu entry(module);
+        entry.add(module.getNamedValue(name));
+        needs.push_back(entry.names());
+    }
+    return needs;
+}
 
 std::vector<std::vector<std::string>> needs_of(const llvm::Module& module, const std::vector<std::string>& entries,
                                                const std::vector<std::string>& exports) {

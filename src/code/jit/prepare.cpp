@@ -52,6 +52,45 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
     return joined;
 }
 
+// A CPU's instructions are imports that no symbol stands for.
+void add_cpu_needs(Prepared& prepared, const std::vector<std::vector<std::string>>& needs) {
+    for (std::size_t row = 0; row < needs.size(); ++row)
+        for (const std::string& name : needs[row]) {
+            prepared.needs[row].push_back(name);
+            if (std::find(prepared.imports.begin(), prepared.imports.end(), name) == prepared.imports.end())
+                prepared.imports.push_back(name);
+        }
+}
+
+// What the code needs, by name.
+Status find_needs(const PrepareRequest& request, llvm::Module& module, llvm::TargetMachine& machine,
+                  const std::set<std::string>& defined, const std::string& diagnostics, Prepared& prepared) {
+    prepared.needs = needs_of(module, prepared.entries, prepared.exports);
+    std::vector<std::string> declared;
+    for (const llvm::GlobalObject& object : module.global_objects())
+        if (object.isDeclaration() && !object.getName().starts_with("llvm."))
+            declared.push_back(object.getName().str());
+    ROVE_CHECK(check_sanitizers(declared));
+    const std::set<std::string> words = words_of_assembly(module);
+    if (!request.object && words.empty()) {
+        prepared.imports = std::move(declared);
+        return {};
+    }
+    ROVE_TRY(ByteBuffer object, write_object(module, machine));  // last: code generation changes the module
+    if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
+    ROVE_TRY(prepared.imports, undefined_names(object));
+    ROVE_CHECK(check_imports(prepared.imports, defined, declared, words));
+    if (!request.object) {  // it was made for what assembly names
+        prepared.imports = std::move(declared);
+        return {};
+    }
+    prepared.object = std::move(object);
+    // What the code generator calls by itself, whoever is the reason.
+    for (const std::string& name : prepared.imports)
+        if (std::find(declared.begin(), declared.end(), name) == declared.end()) prepared.needs.front().push_back(name);
+    return {};
+}
+
 Result<Prepared> prepare_here(const PrepareRequest& request) {
     if (request.modules.empty()) return fail(ErrorCode::invalid, "no modules to prepare");
     std::string diagnostics;
@@ -89,29 +128,9 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     llvm::raw_string_ostream out(why);
     if (llvm::verifyModule(*module, &out)) return fail(ErrorCode::internal, "the prepared module is broken: {}", why);
     prepared.bitcode = write_bitcode(*module);
-    prepared.needs = needs_of(*module, prepared.entries, prepared.exports);
-    std::vector<std::string> declared;
-    for (const llvm::GlobalObject& object : module->global_objects())
-        if (object.isDeclaration() && !object.getName().starts_with("llvm."))
-            declared.push_back(object.getName().str());
-    ROVE_CHECK(check_sanitizers(declared));
-    const std::set<std::string> words = words_of_assembly(*module);
-    if (!request.object && words.empty()) {
-        prepared.imports = std::move(declared);
-        return prepared;
-    }
-    ROVE_TRY(ByteBuffer object, write_object(*module, *machine));  // last: code generation changes the module
-    if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
-    ROVE_TRY(prepared.imports, undefined_names(object));
-    ROVE_CHECK(check_imports(prepared.imports, defined, declared, words));
-    if (!request.object) {  // it was made for what assembly names
-        prepared.imports = std::move(declared);
-        return prepared;
-    }
-    prepared.object = std::move(object);
-    // What the code generator calls by itself, whoever is the reason.
-    for (const std::string& name : prepared.imports)
-        if (std::find(declared.begin(), declared.end(), name) == declared.end()) prepared.needs.front().push_back(name);
+    const std::vector<std::vector<std::string>> of_cpu = cpu_needs_of(*module, prepared.entries, prepared.exports);
+    ROVE_CHECK(find_needs(request, *module, *machine, defined, diagnostics, prepared));
+    add_cpu_needs(prepared, of_cpu);
     return prepared;
 }
 
