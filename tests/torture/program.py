@@ -100,6 +100,8 @@ def check_it_is_run(text):
             raise Skipped("is for other targets")
     if found := NEEDS_OTHERS.search(text):
         raise Skipped("needs dg-" + found[1])
+    if any(flag.startswith("-fsanitize") for flag in flags_of(text)):
+        raise Skipped("needs a sanitizer's runtime, and rove build refuses its calls")
 
 
 def flags_of(text):
