@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "shard.h"
+#include "shard.hpp"
 
 namespace archive_walk {
 namespace {
@@ -104,11 +104,9 @@ TopTen search(const Part& part, const Pattern& pattern, const Score& score_of) {
 }  // namespace
 
 TopTen search_there(const rove::PeerGroup& peers, const Pattern& pattern) {
-    // The lambda travels with the pattern and the score in it. `shard_text` is the node's own.
+    // The lambda travels with the pattern and the score in it.
     const auto on_its_own_text = [pattern, score_of = score](rove::Here& here) {
-        std::uint64_t bytes = 0;
-        const char* text = shard_text(&bytes);
-        return search({here.node(), {text, bytes}}, pattern, score_of);
+        return search({here.node(), text_of_node()}, pattern, score_of);
     };
     return peers.reduce(on_its_own_text, merged).get();
 }

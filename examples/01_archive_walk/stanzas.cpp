@@ -1,38 +1,26 @@
 #include "stanzas.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <span>
+#include <string_view>
 
-#include "shard.h"
+#include "shard.hpp"
 
 namespace archive_walk {
 
 rove::Buffer<char> readable_text(const rove::Peer& peer) {
-    const auto bytes = peer.sync([] {
-        std::uint64_t count = 0;
-        (void)shard_text(&count);
-        return count;
-    });
+    const std::uint64_t bytes = peer.sync([] { return std::uint64_t{text_of_node().size()}; });
     auto buffer = peer.allocate<char>(bytes).get();
-    peer.sync(
-        [](std::span<char> into) {
-            std::uint64_t count = 0;
-            const char* text = shard_text(&count);
-            if (count != 0) std::memcpy(into.data(), text, std::min<std::uint64_t>(count, into.size()));
-        },
-        buffer);
+    peer.sync([](std::span<char> into) { text_of_node().copy(into.data(), into.size()); }, buffer);
     return buffer;
 }
 
 std::vector<std::string> stanzas_from_there(const rove::PeerGroup& peers, const std::vector<Hit>& hits) {
     const auto read = [](const std::vector<Hit>& wanted) {
-        std::uint64_t count = 0;
-        const char* text = shard_text(&count);
+        const std::string_view text = text_of_node();
         std::vector<std::string> stanzas;
         for (const Hit& hit : wanted)
-            if (hit.offset <= count && hit.bytes <= count - hit.offset)
-                stanzas.emplace_back(text + hit.offset, hit.bytes);
+            if (hit.offset <= text.size() && hit.bytes <= text.size() - hit.offset)
+                stanzas.emplace_back(text.substr(hit.offset, hit.bytes));
         return stanzas;
     };
     std::vector<std::vector<Hit>> wanted(peers.size());
