@@ -24,38 +24,54 @@ using rove::Error;
 using rove::ErrorCode;
 using rove::NodeCore;
 
+constexpr rove_failure kNoMemory{ROVE_OVERLOADED, Error::no_node, "", "no memory"};
+
 struct LastFailure {
-    rove_failure told{};
+    rove_failure told = kNoMemory;
     std::string type, message;
 };
 // One for each thread is the contract. A pointer, because destructors of a program's globals may fail after the thread's own was freed:
 // then another one is made, which nobody frees.
 thread_local LastFailure* last_failure_of_thread = nullptr;  // NOLINT
-LastFailure& last_failure() {
+// Null: there is no memory.
+LastFailure* last_failure() {
     static constexpr auto free_last = [] { delete std::exchange(last_failure_of_thread, nullptr); };
     struct AtThreadEnd {
         ~AtThreadEnd() { free_last(); }
     };
     thread_local const AtThreadEnd at_end;  // NOLINT: as above
     (void)at_end;
-    if (last_failure_of_thread == nullptr) last_failure_of_thread = new LastFailure;
-    return *last_failure_of_thread;
+    if (last_failure_of_thread == nullptr) last_failure_of_thread = new (std::nothrow) LastFailure;
+    return last_failure_of_thread;
 }
 
-int failed(const Error& error) {
-    LastFailure& last = last_failure();
-    try {
-        last.type = error.exception_type();
-        last.message = error.message();
-    } catch (const std::bad_alloc&) {
-        last.type.clear();
-        last.message = "no memory";  // so short that it takes none
-    }
-    last.told = {static_cast<int>(error.code()), error.node(), last.type.c_str(), last.message.c_str()};
-    return last.told.error;
+// Takes no memory.
+int no_memory() noexcept {
+    if (LastFailure* last = last_failure()) last->told = kNoMemory;
+    return ROVE_OVERLOADED;
 }
-int failed(ErrorCode code, std::string message) {
-    return failed(Error(code, std::move(message)));
+
+// Without memory the code is told all the same: who waits goes by it.
+int failed(ErrorCode code, rove_node_id node, std::string_view type, std::string_view message) noexcept {
+    LastFailure* last = last_failure();
+    if (last == nullptr) return static_cast<int>(code);
+    last->told = kNoMemory;
+    last->told.error = static_cast<int>(code);
+    last->told.node = node;
+    try {
+        last->type = type;
+        last->message = message;
+        last->told.type = last->type.c_str();
+        last->told.message = last->message.c_str();
+    } catch (const std::bad_alloc&) {
+    }
+    return last->told.error;
+}
+int failed(const Error& error) noexcept {
+    return failed(error.code(), error.node(), error.exception_type(), error.message());
+}
+int failed(ErrorCode code, std::string_view message) noexcept {
+    return failed(code, Error::no_node, {}, message);
 }
 
 NodeCore& core_of(const rove_pending& pending) {
@@ -97,7 +113,8 @@ struct Kept : rove_here {
 extern "C" {
 
 const rove_failure* rove_last_failure(void) noexcept {
-    return &last_failure().told;
+    const LastFailure* last = last_failure();
+    return last != nullptr ? &last->told : &kNoMemory;
 }
 
 int rove_fail_caught(rove_here* here) noexcept try {
@@ -145,10 +162,13 @@ void rove_raise(const rove_failure* why) {
     std::abort();
 }
 
-int rove_fail_as(rove_here* here, int error, const char* message) noexcept {
+int rove_fail_as(rove_here* here, int error, const char* message) noexcept try {
     const bool known = error > ROVE_OK && error <= ROVE_INTERNAL;
     return end(here,
                Error(known ? static_cast<ErrorCode>(error) : ErrorCode::failed, message != nullptr ? message : ""));
+} catch (const std::bad_alloc&) {  // for the words
+    here->answer_lost = true;
+    return ROVE_OVERLOADED;
 }
 
 int rove_fail_unsent(rove_here* here, int error, std::size_t size) noexcept {
@@ -159,15 +179,18 @@ int rove_fail_unsent(rove_here* here, int error, std::size_t size) noexcept {
     return rove_fail_as(here, error, why.data());
 }
 
-void* rove_object(rove_here* here, const char* name, const char* type) noexcept {
+void* rove_object(rove_here* here, const char* name, const char* type) noexcept try {
     if (here->core->is_inherited()) return (void)failed(here->core->why_unusable()), nullptr;
     const rove::Result<void*> object = here->core->shared_object(name, type);
     if (object) return *object;
     (void)failed(object.error());
     return nullptr;
+} catch (const std::bad_alloc&) {
+    (void)no_memory();
+    return nullptr;
 }
 
-int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t bytes, void** out) noexcept {
+int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t bytes, void** out) noexcept try {
     if (here->core->is_inherited()) return failed(here->core->why_unusable());
     std::shared_ptr<rove::Block> block = here->core->memory().find(key);
     if (!block || offset > block->bytes().size() || bytes > block->bytes().size() - offset)
@@ -175,13 +198,11 @@ int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t byte
             ErrorCode::invalid,
             fmt::format("a buffer of {} bytes is not on {}: it belongs to another node, was freed, or is smaller",
                         bytes, here->core->name()));
-    try {
-        here->blocks.push_back(block);
-    } catch (const std::bad_alloc&) {
-        return failed(ErrorCode::overloaded, "no memory");
-    }
+    here->blocks.push_back(block);
     *out = block->bytes().data() + offset;
     return ROVE_OK;
+} catch (const std::bad_alloc&) {
+    return no_memory();
 }
 
 void rove_payload_read(rove_here* here) noexcept {
@@ -200,7 +221,7 @@ size_t rove_payload_coming(rove_here* here) noexcept {
     return here->gathering != nullptr ? here->gathering->total_bytes() : 0;
 }
 
-int rove_payload_next(rove_here* here, const void** part, size_t* size) noexcept {
+int rove_payload_next(rove_here* here, const void** part, size_t* size) noexcept try {
     *part = nullptr;
     *size = 0;
     if (here->gathering == nullptr) return failed(ErrorCode::invalid, "the payload is there already");
@@ -213,6 +234,8 @@ int rove_payload_next(rove_here* here, const void** part, size_t* size) noexcept
         case rove::Gathering::Next::over: break;
     }
     return failed(ErrorCode::cancelled, "the call whose payload was arriving does not come");
+} catch (const std::bad_alloc&) {
+    return no_memory();
 }
 
 const void* rove_payload_keep(rove_here* here, const void* payload, size_t size) noexcept {
@@ -224,10 +247,12 @@ const void* rove_payload_keep(rove_here* here, const void* payload, size_t size)
     return here->payload.get();
 }
 
-int rove_hand_over(rove_here* here) noexcept {
+int rove_hand_over(rove_here* here) noexcept try {
     if (here->core->is_inherited()) return failed(here->core->why_unusable());
     here->core->hand_over_here();
     return ROVE_OK;
+} catch (const std::bad_alloc&) {
+    return no_memory();
 }
 
 void rove_no_nesting(int change) noexcept {
@@ -252,25 +277,25 @@ void rove_release(rove_here* kept) noexcept {
 }
 
 int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const void* payload, size_t size,
-                   rove_pending* out) noexcept {
+                   rove_pending* out) noexcept try {
     if (payload == nullptr && size > 0) return failed(ErrorCode::invalid, "rove_here_call: payload is NULL");
     const rove_piece whole{payload, size};
     return rove_here_call_within(here, to, function, &whole, 1, -1, out);
+} catch (const std::bad_alloc&) {
+    return no_memory();
 }
 
 int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
-                          int64_t timeout_ns, rove_pending* out) noexcept {
+                          int64_t timeout_ns, rove_pending* out) noexcept try {
     if (!here->core->is_usable()) return failed(here->core->why_unusable());
-    try {
-        const rove::Result<rove::CallTable::Id> id = here->core->call_from_here(
-            to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)),
-            out != nullptr, rove::deadline_of(timeout_ns));
-        if (!id) return failed(id.error());
-        if (out != nullptr) *out = {here->core, id->slot, id->generation};
-        return ROVE_OK;
-    } catch (const std::bad_alloc&) {
-        return failed(ErrorCode::overloaded, "no memory");
-    }
+    const rove::Result<rove::CallTable::Id> id = here->core->call_from_here(
+        to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)), out != nullptr,
+        rove::deadline_of(timeout_ns));
+    if (!id) return failed(id.error());
+    if (out != nullptr) *out = {here->core, id->slot, id->generation};
+    return ROVE_OK;
+} catch (const std::bad_alloc&) {
+    return no_memory();
 }
 
 int rove_pending_done(const rove_pending* pending) noexcept {
@@ -278,13 +303,15 @@ int rove_pending_done(const rove_pending* pending) noexcept {
     return is_inherited(*pending) || core_of(*pending).test(id_of(*pending)) ? 1 : 0;
 }
 
-int rove_pending_wait(const rove_pending* pending, int64_t timeout_ns) noexcept {
+int rove_pending_wait(const rove_pending* pending, int64_t timeout_ns) noexcept try {
     if (is_inherited(*pending) || core_of(*pending).wait(id_of(*pending), rove::deadline_of(timeout_ns)))
         return ROVE_OK;
     return failed(ErrorCode::timed_out, "the call has not ended in that time; it is still in flight");
+} catch (const std::bad_alloc&) {
+    return no_memory();
 }
 
-int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* size) noexcept {
+int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* size) noexcept try {
     NodeCore& core = core_of(*pending);
     const rove::CallTable::Id id = id_of(*pending);
     pending->node = nullptr;
@@ -293,19 +320,23 @@ int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* si
     if (!taken) return failed(taken.error());
     *size = *taken;
     return ROVE_OK;
+} catch (const std::bad_alloc&) {
+    return no_memory();
 }
 
-int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) noexcept {
+int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) noexcept try {
     if (is_inherited(*pending)) return failed(core_of(*pending).why_unusable());
     const rove::Result<rove::Bytes> bytes = core_of(*pending).result(id_of(*pending));
     if (!bytes) return failed(bytes.error());
     *data = bytes->data();
     *size = bytes->size();
     return ROVE_OK;
+} catch (const std::bad_alloc&) {
+    return no_memory();
 }
 
 int rove_pending_gather(const rove_pending* pending, int (*take)(void*, const void*, size_t, size_t), void* self,
-                        const void** data, size_t* size) noexcept {
+                        const void** data, size_t* size) noexcept try {
     if (is_inherited(*pending)) return failed(core_of(*pending).why_unusable());
     struct Sink {
         decltype(take) take;
@@ -324,6 +355,8 @@ int rove_pending_gather(const rove_pending* pending, int (*take)(void*, const vo
     *data = *bytes ? (*bytes)->data() : nullptr;
     *size = *bytes ? (*bytes)->size() : 0;
     return ROVE_OK;
+} catch (const std::bad_alloc&) {
+    return no_memory();
 }
 
 int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout_ns, size_t* which) noexcept try {
@@ -340,7 +373,7 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
     *which = *ended;
     return ROVE_OK;
 } catch (const std::bad_alloc&) {
-    return failed(ErrorCode::overloaded, "no memory");
+    return no_memory();
 }
 
 int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) noexcept {

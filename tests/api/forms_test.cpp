@@ -235,14 +235,17 @@ TEST(Forms, WhatEveryNodeHasIsNoOtherLibrarysName) {
 }
 
 TEST(Forms, FunctionsWithThreadLocalsAndFuturesOfTheirOwnTravel) {
+    std::string expected = "calls: 41\ncalls: 41 42\ncalls: 42\ncalls: 42\n42 11 10\n";
+#if __has_feature(thread_sanitizer)  // no exception (threads.cpp)
+    expected.replace(expected.size() - 6, 5, "10 10");
+#endif
     for (const char* program : {"api_threads", "api_threads_bitcode"}) {
         for (const std::string forms : {"both", "bitcode", "image"}) {
             if (forms == "image" && std::string(program) == "api_threads_bitcode") continue;  // it sends none
             const NodeProcess node({"--forms", forms, "--threads", "1"});
             const Ran ran = run({built(program), node.address()});
             EXPECT_EQ(ran.status, 0) << program << " as " << forms << ": " << ran.out << ran.err;
-            EXPECT_EQ(ran.out, "calls: 41\ncalls: 41 42\ncalls: 42\ncalls: 42\n42 11 10\n")
-                << program << " as " << forms << ": " << ran.err;
+            EXPECT_EQ(ran.out, expected) << program << " as " << forms << ": " << ran.err;
         }
     }
 }

@@ -571,5 +571,54 @@ TEST_F(WithoutMemory, ANodeThatWasNotMetIsNotKept) {
     });
 }
 
+// This thread is refused everything.
+class RefusedAll {
+public:
+    RefusedAll() {
+        too_much = 0;
+        refused_here = true;
+    }
+    ~RefusedAll() {
+        refused_here = false;
+        too_much = kNothingIsTooMuch;
+    }
+    RefusedAll(const RefusedAll&) = delete;
+};
+
+constexpr const char* kLong = "words that are longer than a string keeps in itself";
+
+int fails(Here& here) {
+    const RefusedAll all;
+    return rove_fail_as(here.raw(), ROVE_INVALID, kLong);
+}
+int cannot_send(Here& here) {
+    const RefusedAll all;
+    return rove_fail_unsent(here.raw(), ROVE_OVERLOADED, 5);
+}
+int finds_no_object(Here& here) {
+    const RefusedAll all;
+    return rove_object(here.raw(), kLong, kLong) == nullptr ? rove_last_failure()->error : -1;
+}
+int finds_no_buffer(Here& here) {
+    const RefusedAll all;
+    void* at = nullptr;
+    return rove_buffer_at(here.raw(), 123, 0, 1000, &at);
+}
+// A function's end and its questions, where nothing at all is to be had: each is told so, and the process lives.
+TEST_F(WithoutMemory, WhatAFunctionAsksTheNodeForFails) {
+    is_spared = true;
+    Driven server(listening("asks.sock"));
+    Node client(NodeOptions{.log = "off"});
+    const Peer peer = client.connect(server.node().address());
+    EXPECT_EQ(peer.sync(within(kPatience), fn<add>, 1, 2), 3);
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(peer.sync(within(kPatience), fn<fails>), ROVE_OVERLOADED);
+        EXPECT_EQ(peer.sync(within(kPatience), fn<cannot_send>), ROVE_OVERLOADED);
+        EXPECT_EQ(peer.sync(within(kPatience), fn<finds_no_object>), ROVE_OVERLOADED);
+        EXPECT_EQ(peer.sync(within(kPatience), fn<finds_no_buffer>), ROVE_OVERLOADED);
+    }
+    EXPECT_EQ(peer.sync(within(kPatience), fn<add>, 3, 4), 7);
+}
+
 }  // namespace
 }  // namespace rove::test

@@ -37,7 +37,10 @@ int once() {
     for (int i = 0; i < 3; ++i) {
         try {
             std::call_once(flag, [&failures] {
+// Whose pthread_once() does not come back where the function throws, in any program.
+#if !__has_feature(thread_sanitizer)
                 if (failures == 0) throw std::runtime_error("not yet");
+#endif
                 ++begun;
             });
         } catch (const std::runtime_error&) {
