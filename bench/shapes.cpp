@@ -92,7 +92,7 @@ public:
         const std::uint64_t one = 1;
         std::memcpy(message_.payload().data(), &one, sizeof one);
         if (deliver_) return;
-        // The bitcode tier is compiled behind the first call: measure what stays.
+        // The bitcode tier is compiled after the first call: measure what stays.
         for (int i = 0; i < 100; ++i) call();
         std::this_thread::sleep_for(milliseconds(300));
         for (int i = 0; i < 1000; ++i) call();
@@ -214,7 +214,7 @@ public:
         const bool counts = before_ >= 0 && function_ != "indirect_put" && !function_.empty();
         const std::int64_t wanted = before_ + static_cast<std::int64_t>(more);
         std::int64_t now = read();
-        // Calls start in order. Where one was interrupted, another thread of the node has gone on with those behind it.
+        // Calls start in order. Where one was interrupted, another thread of the node has gone on with the next ones.
         for (const auto give_up = std::chrono::steady_clock::now() + kSoon;
              counts && now < wanted && std::chrono::steady_clock::now() < give_up;)
             now = read();

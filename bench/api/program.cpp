@@ -1,4 +1,4 @@
-// The program whose typed calls `rove bench api` measures: a program of its own, for its functions are to be strange to the node.
+// The program whose typed calls `rove bench api` measures: a program of its own, so that the node does not know its functions.
 //   rove_bench_api steady ADDRESS INCREMENT.rove FABRIC MS    prints `NAME VALUE` lines: ns of a round trip, calls or bytes per second
 //   rove_bench_api first ADDRESS            prints what the first calls of small lambdas take: the very first, and the median of others
 #include <algorithm>

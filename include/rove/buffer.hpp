@@ -78,8 +78,8 @@ public:
     }
     [[nodiscard]] Buffer subspan(std::size_t index, std::size_t count) const {
         if (index > count_ || count > count_ - index)
-            throw_error(ErrorCode::invalid, "elements " + std::to_string(index) + " and " + std::to_string(count) +
-                                                " behind are not in a buffer of " + std::to_string(count_));
+            throw_error(ErrorCode::invalid, std::to_string(count) + " elements from number " + std::to_string(index) +
+                                                " on are not in a buffer of " + std::to_string(count_));
         return Buffer(memory_, first_ + index, count);
     }
 

@@ -111,8 +111,11 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
  * what was asked for, also where the call has ended or is gone; 1: it will not run, 0: it has run, runs, or was forgotten with the
  * call. */
 int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) ROVE_NOTHROW;
+/* Ends it as timed out when the time is up, if that is before its limit. */
 void rove_pending_limit(const rove_pending* pending, int64_t timeout_ns) ROVE_NOTHROW;
+/* Ends it as cancelled on this side; the function may run. */
 void rove_pending_cancel(const rove_pending* pending) ROVE_NOTHROW;
+/* Forgets the call: its function may run, and nobody is told. `node` is NULL afterwards. */
 void rove_pending_drop(rove_pending* pending) ROVE_NOTHROW;
 /* Serves the node, or waits while another thread does, until done(argument) gives non-zero. */
 int rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) ROVE_NOTHROW;

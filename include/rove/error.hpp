@@ -24,10 +24,10 @@ enum class ErrorCode : std::uint8_t {
     invalid = 1,       // the call is wrong: fix it
     refused = 2,       // policy forbids it
     unsupported = 3,   // no form of the code fits that target
-    overloaded = 4,    // a bound was reached: back off and try again
+    overloaded = 4,    // a bound was reached, or memory ran out: back off and try again
     disconnected = 5,  // the node is not there; the function may have run
     timed_out = 6,     // no answer in time; the function may have run
-    cancelled = 7,     // the caller gave up
+    cancelled = 7,     // the caller gave up, or the node ended
     failed = 8,        // the function said so, or could not be linked or compiled
     internal = 9,      // a defect in Rove
 };

@@ -130,8 +130,8 @@ struct Parameter {
                       "rove::migratable says so); pass the values that it holds");
         static_assert(
             !kNoBeginning,
-            "rove: an argument of this type cannot travel: it, or what it contains, is read into one that is made "
-            "empty; give that a default constructor, or specialise rove::migratable for it");
+            "rove: an argument of this type cannot travel: cereal reads it, or a type in it, into a "
+            "default-constructed object; give that type a default constructor, or specialise rove::migratable for it");
         static_assert(kFine || kKnown,
                       "rove: an argument of this type cannot travel; give it a cereal serialize() that is public or "
                       "has cereal::access as a friend, or specialise rove::migratable for it");
@@ -169,8 +169,8 @@ struct ResultType {
                       "rove::migratable says so); return the values that it holds");
         static_assert(
             !kNoBeginning,
-            "rove: a result of this type cannot travel: it, or what it contains, is read into one that is made "
-            "empty; give that a default constructor, or specialise rove::migratable for it");
+            "rove: a result of this type cannot travel: cereal reads it, or a type in it, into a "
+            "default-constructed object; give that type a default constructor, or specialise rove::migratable for it");
         static_assert(kFine || kKnown,
                       "rove: a result of this type cannot travel; give it a cereal serialize() that is public or has "
                       "cereal::access as a friend, or specialise rove::migratable for it");

@@ -291,7 +291,7 @@ struct NodeDescription {
     NodeId node = 0;
     std::string address;
     std::string target;  // of its machine: "x86_64-linux-gnu"
-    std::string lane;    // to it: "direct" (shared memory) or "message" (TCP or Unix socket)
+    std::string lane;    // to it: "direct" (shared memory) or "message" (TCP or Unix socket, or UCX)
     std::uint32_t node_count = 1;
 };
 
@@ -388,9 +388,9 @@ public:
     // those that the interface took over, and those that it did not get.
     ROVE_GIVES_VECTOR LoadReport load(const Package& package) const;
 
-    [[nodiscard]] NodeId node() const;               // the peer's id
-    [[nodiscard]] std::string address() const;       // that it listens on; empty for a client
-    [[nodiscard]] std::string lane() const;          // "direct" (shared memory) or "message" (TCP or Unix socket)
+    [[nodiscard]] NodeId node() const;          // the peer's id
+    [[nodiscard]] std::string address() const;  // that it listens on; empty for a client
+    [[nodiscard]] std::string lane() const;     // "direct" (shared memory) or "message" (TCP or Unix socket, or UCX)
     [[nodiscard]] std::uint32_t node_count() const;  // as the peer said when they met
 
     struct Counters {
@@ -416,15 +416,17 @@ private:
 class Node {
 public:
     // Starts listening, joins, preloads. invalid: an address or option is wrong; refused: not a loopback address, or not
-    // the same user; disconnected: nobody at the join address.
+    // the same user; disconnected, timed_out: nobody at the join address, or nobody who answers; overloaded: no thread, descriptor or
+    // memory is left; unsupported: a package to be loaded first has no form for this machine.
     explicit Node(NodeOptions options = {});
     // Finishes what runs, leaves, fails calls still in flight as cancelled.
     ~Node();
     Node(Node&&) noexcept = default;
     Node& operator=(Node&&) = delete;
 
-    // Meets the node at an address, or gives the link there already is. disconnected: nobody there; refused: not the same
-    // user; timed_out.
+    // Meets the node at an address, or gives the link there already is. disconnected, timed_out: nobody there, or nobody who answers;
+    // refused: not the same user; invalid: no address; overloaded: either side has a bound's worth of peers; unsupported: another version
+    // of Rove; cancelled: this node ends.
     [[nodiscard]] Peer connect(std::string_view address);
     [[nodiscard]] PeerGroup connect(std::initializer_list<std::string_view> addresses);
     [[nodiscard]] PeerGroup connect(const std::vector<std::string>& addresses);

@@ -7,7 +7,7 @@
  * Words: a *node* is a process that takes part; a *peer* is one node's link to another; a *package* holds
  * *functions*, its entry points, in forms that can travel; a *call* is one invocation in flight.
  *
- * This header is C99 and C++17 or newer, and needs nothing else of Rove to compile.
+ * This header is C99, or C++11 or newer, and needs nothing else of Rove to compile.
  */
 #ifndef ROVE_ROVE_H
 #define ROVE_ROVE_H
@@ -38,7 +38,7 @@ enum rove_error {
     ROVE_OVERLOADED = 4,   /* a bound was reached, or this process has no memory left: back off and try again */
     ROVE_DISCONNECTED = 5, /* the node is not there; the function may have run */
     ROVE_TIMED_OUT = 6,    /* no answer in time; the function may have run */
-    ROVE_CANCELLED = 7,    /* the caller gave up */
+    ROVE_CANCELLED = 7,    /* the caller gave up, or the node ended */
     ROVE_FAILED = 8,       /* the function said so, or could not be linked */
     ROVE_INTERNAL = 9      /* a defect in Rove */
 };

@@ -15,7 +15,7 @@
 //
 // Sizes that are read are bounded by the bytes that are left, and values hold values at most kDepthMax deep: a list of unique_ptr's is
 // refused as `invalid` on both sides beyond half of that. Both sides are little-endian; types of another size or alignment on the
-// other side make another function (rove/function.hpp).
+// other side make the call invalid (rove/schema.hpp).
 #pragma once
 
 #include <algorithm>
@@ -314,7 +314,7 @@ template <typename T>
 constexpr bool is_read_in_place() {
     return can_travel<T>() && !Bitwise<T> && !TravelsAsAnother<T>;
 }
-// Whether it, or what it contains, is read into one that is made empty, and cannot be made so.
+// Whether it, or a type in it, is read into a default-constructed object, and has no default constructor.
 template <typename T>
 constexpr bool lacks_beginning() {
     if constexpr (!is_read_in_place<T>())

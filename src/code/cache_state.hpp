@@ -206,7 +206,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     std::shared_ptr<State> itself;            // where code stays after its cache …
     State* left_before = nullptr;             // … as that of this one, an earlier one's
     CodePool pool;                            // outlives the packages below
-    std::unique_ptr<LoadedImage> warm_image;  // of warm_up; kept, for its page would be cold again
+    std::unique_ptr<LoadedImage> warm_image;  // of warm_up; kept, because its page would be cold again
     mutable std::mutex mutex;
     std::unordered_map<Digest, std::unique_ptr<PackageCode>> packages;
     std::unordered_map<FunctionId, Function*> functions;

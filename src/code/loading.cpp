@@ -61,7 +61,7 @@ EntryPoint CodeCache::enter_leading(Function& function) {
         state_->leader_runs.store(nullptr, std::memory_order_relaxed);
         return nullptr;
     }
-    // What it waited for has been compiled behind it.
+    // The bitcode that it waited for has been compiled since.
     if (package.awaited_until.load(std::memory_order_relaxed) != 0)
         package.awaited_until.store(0, std::memory_order_relaxed);
     const std::uint64_t epoch = state_->epoch.load(std::memory_order_relaxed);

@@ -215,7 +215,7 @@ void CodeCache::State::reap_workers() {
     }
 }
 
-// Whether somebody waits for its end.
+// Does the duty's jobs until another worker takes it over or the cache stops. False: it was abandoned, and nobody joins it.
 bool CodeCache::State::work(Worker& self) {
     // Waking this thread is not to push aside the one that wakes it: that has other calls to run.
     const sched_param none{};

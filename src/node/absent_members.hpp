@@ -21,6 +21,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "node/calls.hpp"
 #include "node/sent_on.hpp"
 #include "rove/node.hpp"
 #include "wire/control.hpp"
@@ -37,7 +38,7 @@ inline constexpr std::size_t kKeptBytesMax = 8UL * 1024 * 1024;
 inline constexpr std::size_t kKeptBytesOfAllMax = 8 * kKeptBytesMax;
 // Errors are kept beyond that, for all members together: as many as a node may have calls in flight. A frame of one is a header, at
 // most 160 bytes of text and what it takes beside: 65,536 x 288 bytes = 18 MiB. One member has an eighth. Later ones are lost.
-inline constexpr std::size_t kKeptErrorsMax = 65536;
+inline constexpr std::size_t kKeptErrorsMax = kCallsMax;
 inline constexpr std::size_t kKeptErrorsOfMemberMax = kKeptErrorsMax / 8;
 inline constexpr std::size_t kKeptErrorTextMax = 160;
 // How long replies are kept for a member whose process has gone: what it takes to start another one in its place, and to hear of it.

@@ -193,7 +193,7 @@ int rove_call_post(rove_peer_t* peer, rove_package_t* package, const char* entry
 
 int rove_call_test(rove_call_t* call) noexcept {
     if (call == nullptr || !call->call) return 1;
-    return guarded([&] { return call->call->done() ? 1 : 0; });
+    return guarded([&] { return call->call->done() ? 1 : 0; }) != 0 ? 1 : 0;
 }
 
 int rove_call_wait(rove_call_t* call, int timeout_ms, const void** data, size_t* size) noexcept {

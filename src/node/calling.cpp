@@ -43,14 +43,14 @@ Status NodeCore::ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& loc
     return wait_for_room(*peer, lock, Traffic::calls, bytes, deadline, {});
 }
 
-// It would wait for itself.
+// Refuses to send where this thread is filling a frame for the peer: the send would wait for that frame for ever.
 Status NodeCore::no_frame_begun(const PeerState& peer) {
     if (!peer.frame_open || peer.frame_opened_by != std::this_thread::get_id()) return {};
     return fail(ErrorCode::invalid, "a frame for {} that this thread has begun is neither posted nor dropped",
                 who(peer));
 }
 
-// As nearly all calls go: the peer knows the function, and there is room.
+// The fast path: the peer knows the function, and there is room.
 std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const Outgoing& outgoing) {
     const FunctionId& function = *outgoing.callee.id;
     const PeerState::Bound& bound = peer.bound_place(function);
@@ -78,7 +78,7 @@ std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const Outgo
     return id;
 }
 
-// As nearly all are sent; nothing is set up here for those that are not.
+// The fast path; nothing is set up here for the others.
 Result<CallTable::Id> NodeCore::call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing) {
     const bool plain = outgoing.payload.is_whole() && outgoing.payload.size() <= wire::kPayloadBytesMax &&
                        outgoing.sending != Sending::always_inlined && !outgoing.deadline;

@@ -50,7 +50,7 @@ void CodeArrival::drop_longest_idle() {
 }
 
 std::optional<Error> Parked::expired(TimePoint now) const {
-    if (hopeless || for_thread) return std::nullopt;
+    if (cannot_run || for_thread) return std::nullopt;
     if (compiling && now - *compiling > kCompileWaitMax)
         return Error(ErrorCode::timed_out,
                      fmt::format("its package was not ready within {} s: its own constructors do not end, or bitcode "

@@ -41,7 +41,7 @@ inline constexpr auto kAskAgainAfter = std::chrono::milliseconds(200);
 inline constexpr auto kCodeWaitMax = std::chrono::seconds(5);
 // How long it waits for the compiler. The largest C++ modules take some seconds; others' may be compiled before.
 inline constexpr auto kCompileWaitMax = std::chrono::seconds(60);
-// Packages that one peer is known to have: as many as a node knows. At 32 bytes and their place, 256 KiB. Beyond it all are
+// Packages that one peer is known to have: as many as a node knows unless it is told otherwise. At 32 bytes and their place, 256 KiB. Beyond it all are
 // forgotten, and their code is sent once more.
 inline constexpr std::size_t kPackagesSentMax = 4096;
 
@@ -172,7 +172,7 @@ struct Parked {
     std::optional<TimePoint> compiling;  // since when it waits for the compiler
     bool for_thread = false;             // the code is there: too many functions run long, and the end of one will tell
     std::optional<TimePoint> held_until;  // … too many wait quietly: it is refused then (QuietRuns)
-    std::optional<Error> hopeless;        // why it cannot run
+    std::optional<Error> cannot_run;      // why it cannot run
     FunctionId function;                  // all zero: known by handle only
     std::uint32_t handle = 0;
 

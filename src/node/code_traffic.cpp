@@ -209,7 +209,7 @@ void NodeCore::ask_for_code(PeerState* from, Parked& parked, NodeId origin) {
     // A frame of one's own names its function, so its origin is as good as any to ask.
     PeerState* whom = from != nullptr ? from : route(origin);
     if (whom == nullptr) {
-        parked.hopeless = Error(ErrorCode::unsupported, "nobody is left to ask for its code");
+        parked.cannot_run = Error(ErrorCode::unsupported, "nobody is left to ask for its code");
         return;
     }
     parked.asked_of = whom->back;
@@ -293,8 +293,8 @@ void NodeCore::on_lack(PeerState& from, const wire::Frame& frame) {
         // The call came back to this node: who was asked does not ask on in its direction.
         const PeerState* const origin = route(parked->origin);
         if (origin != nullptr && origin != &from) return ask_for_code(nullptr, *parked, parked->origin);
-        parked->hopeless = Error(ErrorCode::unsupported,
-                                 fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
+        parked->cannot_run = Error(ErrorCode::unsupported,
+                                   fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
     };
     for (const std::shared_ptr<PeerState>& peer : peers_) answer(peer->parked);
     answer(local_parked_);
@@ -305,7 +305,7 @@ void NodeCore::give_up_parked(PeerState& from, const Digest& package, const Erro
     for (std::optional<Parked>* parked : {&from.parked, &local_parked_}) {
         if (!*parked || (parked != &from.parked && (*parked)->asked_of != from.back)) continue;
         const auto offered = package_with((*parked)->function);
-        if (!offered || offered->digest() == package) (*parked)->hopeless = why;
+        if (!offered || offered->digest() == package) (*parked)->cannot_run = why;
     }
 }
 

@@ -65,7 +65,7 @@ public:
     ~NodeCore();
     NodeCore(const NodeCore&) = delete;
 
-    // ---- the public edge; each takes the lock
+    // ---- the public edge; functions take the lock, getters do not
     [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(std::string_view address);
     // Whom a call is for. Pointers, so that making one costs nothing; what they point to outlives the send.
     struct Callee {
@@ -164,7 +164,7 @@ public:
     // A post that never waits and never meets anybody: where the meeting that it belongs to is over, so is what it was about.
     void post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload);
 
-    // ---- for running functions; each takes the lock
+    // ---- for running functions; as above
     [[nodiscard]] Status reply(const wire::FrameHeader& to, code::Ran ran, const Pieces& data);
     [[nodiscard]] Status reply_error(const wire::FrameHeader& to, const Error& error);
     struct Onward {
@@ -194,7 +194,7 @@ public:
     // Whether the member of that id is reached at that address.
     [[nodiscard]] bool reaches(NodeId node, std::string_view address);
 
-    // ---- for the control thread; each takes the lock
+    // ---- for the control thread; as above
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link();
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_stream(int socket, const fabric::StreamKeys& keys);
     [[nodiscard]] Status connect_link(fabric::Link& link, Bytes offer);

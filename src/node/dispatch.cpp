@@ -37,7 +37,7 @@ Error takes_no_code(const std::string& node) {
 
 }  // namespace
 
-// What nearly all calls are: from a client that names itself, or from a member that may pass on others' calls; by handle.
+// What nearly all calls are: by handle, without marks, and made by who sends it. checked() need not look at it.
 bool NodeCore::is_plain_call(const PeerState& from, const wire::Frame& frame) const {
     const wire::FrameHeader& header = frame.header;
     return header.kind == Kind::call && header.extra_bytes == 0 && (header.flags & ~wire::kNoReply) == 0 &&
@@ -248,7 +248,7 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
     const bool plain = (frame.header.flags & (wire::kNamed | wire::kParts)) == 0;
     if (plain && !parked &&
         (from == nullptr || from->aliases.empty() || !from->aliases.contains(frame.header.handle))) {
-        // As nearly all frames come: the code is there.
+        // The fast path: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (must_wait_for_thread(*function, from)) return on_rare_call(from, frame, lead);
             if (const auto taken = run_leading(*function, from, frame, lead)) return *taken;
@@ -302,8 +302,8 @@ Result<code::Function*> NodeCore::unpack_inline(PeerState& from, const wire::Fra
     return function;
 }
 
-// One that is not known yet is begun while there is a thread that could serve the mailboxes in this one's place; so is one that may have
-// been long by chance.
+// True: all places for long functions are taken, and the call waits. A function that has never run starts as long as a follower could take
+// the lead over; so does one that may have been long by accident.
 bool NodeCore::waits_where_places_are_rare(const code::Function& function) const {
     if (places_taken() < options_.threads) return false;
     if (function.pace.is_long() && !function.pace.may_be_tried()) return true;
@@ -341,10 +341,10 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     } else {
         function = cache_->by_handle(frame.header.handle);
     }
-    if (parked && parked->hopeless) {
-        const Error why(parked->hopeless->code(),
+    if (parked && parked->cannot_run) {
+        const Error why(parked->cannot_run->code(),
                         fmt::format("{} on {}: {}", function != nullptr ? function->name : "a function", name(),
-                                    parked->hopeless->message()));
+                                    parked->cannot_run->message()));
         parked.reset();
         return refuse(from, frame, why);
     }

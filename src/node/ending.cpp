@@ -7,8 +7,8 @@
 namespace rove {
 namespace {
 
-// What runs for so long on top of a function that waits is worth a warning: less than a call is commonly given, so that it is there when
-// the first one has timed out.
+// A function that runs this long on top of a waiting one is reported. Shorter than usual time limits, so that the log has the warning before
+// the first call times out.
 constexpr auto kDeadlockAfter = std::chrono::seconds(2);
 constexpr const char* kDeadlockRemedy =
     "If both take one lock, it is a deadlock and neither will end: send the outer one as rove::no_nesting(f), or wait "
@@ -17,7 +17,7 @@ constexpr const char* kDeadlockRemedy =
 // For how long a node that ends serves what has arrived, and how often it looks whether that is done.
 constexpr auto kDrainFor = std::chrono::seconds(1);
 constexpr auto kShutDownLook = std::chrono::milliseconds(1);
-// One callback may take so long before another thread tells the others, and so many threads are made for that.
+// After this long in one callback another thread calls the remaining ones; at most so many threads are made.
 constexpr auto kTellFor = std::chrono::milliseconds(50);
 constexpr unsigned kTellersMax = 8;
 

@@ -60,7 +60,7 @@ unsigned NodeCore::housekeep(Lead& lead) {
     const auto expire = [now, &changed](std::optional<Parked>& parked) {
         const std::optional<Error> why = parked ? parked->expired(now) : std::nullopt;
         if (!why) return;
-        parked->hopeless = why;
+        parked->cannot_run = why;
         ++changed;
     };
     expire(local_parked_);

@@ -18,7 +18,7 @@ namespace {
 // How long a payload is sent from where it lies, from when it first waits, and others' calls wait for that where this thread alone could
 // run them. The largest takes 5 to 15 ms through shared memory.
 constexpr auto kLargeHoldsBackFor = std::chrono::milliseconds(20);
-// A peer that has taken nothing of a large result for so long is stopped, or does it on purpose.
+// A peer that takes nothing of a large result for this long is cut off: it is stopped, or hostile.
 constexpr auto kUntakenReplyFor = std::chrono::seconds(20);
 
 }  // namespace
@@ -248,7 +248,7 @@ void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
     if (gathered == CallTable::Gathered::ended) call_ended(*slot);  // the other parts, and the reply, are late then
 }
 
-// Where so many bytes of replies wait for the caller's node already. False: it takes nothing, and is cut off for it; or has gone.
+// Waits while at least `waiting` bytes of replies are queued for the caller's node. False: it takes nothing and was cut off, or has gone.
 bool NodeCore::await_room_to_reply(NodeId to, std::size_t bytes, std::size_t waiting, Lock& lock) {
     PeerState* const peer = to != id() ? route(to) : nullptr;
     if (peer == nullptr || peer->outbox_bytes[fabric::index_of(Traffic::replies)] < waiting) return true;

@@ -20,7 +20,7 @@ constinit thread_local unsigned NodeCore::no_nesting_ = 0;
 
 namespace {
 
-// Nothing came while spinning: let others have the core between looks for so long, then sleep.
+// How long a leader that found nothing by spinning yields between looks before it sleeps.
 constexpr auto kYieldFor = std::chrono::microseconds(100);
 // A yield that nobody took takes 0.3 to 0.5 us here; one that switches to another thread and back 2 us and more.
 constexpr auto kYieldAlone = std::chrono::nanoseconds(1500);
@@ -167,8 +167,8 @@ void NodeCore::look_once(Lock& lock) {
 
 unsigned NodeCore::serve_all(Lead& lead) {
     unsigned handled = 0;
-    // By index: a function that runs lets go of the lock, and peers may be added meanwhile. Only the leader takes peers away. It begins
-    // behind the peer that was served last: each place among functions that run long would go to the first one otherwise.
+    // By index: a function that runs lets go of the lock, and peers may be added meanwhile. Only the leader takes peers away. It starts
+    // with the peer after the one served last; otherwise the first peer would get every free place for long functions.
     const std::size_t first = served_first_ < peers_.size() ? served_first_ : 0;
     for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
         const std::size_t at = first + i < peers_.size() ? first + i : first + i - peers_.size();
@@ -472,7 +472,7 @@ void NodeCore::stand_by(OwnThread& self) {
     --own_live_;
 }
 
-// As nearly all results come: through shared memory, while this thread spins, as the next frame from the peer. Then the slot
+// The fast path: the result comes through shared memory, while this thread spins, as the next frame from the peer. Then the slot
 // need not hold it. Nothing: it came otherwise, and is to be waited for as ever.
 std::optional<std::size_t> NodeCore::finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into) {
     if (in_user_code_.core == this) return std::nullopt;

@@ -20,7 +20,7 @@ struct Table {
     std::size_t own = 0;
 };
 
-// Made by whoever comes first, before main() mostly; never destroyed, for nodes may outlive what is.
+// Made by whoever comes first, before main() mostly; never destroyed, because nodes may outlive what is.
 Table& table() {
     static constinit MadeOnce<Table> kept;
     return kept.get([] {

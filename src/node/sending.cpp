@@ -224,7 +224,7 @@ void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) noexcept {
     route_frame(frame);
 }
 
-// As nearly all replies go: to a peer that has room.
+// The fast path: the peer has room.
 bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data) {
     if (call.hops > 1) return false;  // end_call() has more to do
     PeerState* peer = call.node != id() ? route(call.node) : nullptr;

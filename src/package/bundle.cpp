@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kMagic = "ROVEBND2";
 constexpr std::string_view kRun = "3runEP9rove_herePKvm";  // ::run(rove_here*, void const*, unsigned long)
-constexpr std::size_t kEntriesMax = 65536;
+constexpr std::size_t kFunctionsMax = 65536;
 constexpr std::size_t kKeyBytesMax = 60000;  // C++ names can be long; a key's length has 16 bits
 
 constexpr std::size_t kNameBytesMax = 200;
@@ -156,7 +156,7 @@ Result<std::vector<Bundle::Entry>> Bundle::decode(Bytes bytes) {
     if (as_text(in.take(kMagic.size())) != kMagic)
         return fail(ErrorCode::invalid, "not a bundle of packages, or of another version of Rove");
     const auto count = in.number<std::uint32_t>();
-    if (!in.ok() || count > kEntriesMax)
+    if (!in.ok() || count > kFunctionsMax)
         return fail(ErrorCode::invalid, "a bundle of {} functions is over the limit", count);
     std::vector<Entry> entries;
     std::vector<std::uint32_t> numbers;

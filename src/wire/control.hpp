@@ -87,7 +87,7 @@ struct ProofGiven {
     friend bool operator==(const ProofGiven&, const ProofGiven&) = default;
 };
 
-// What a member says against others of its id: another member has signed it.
+// Proves an id: signed by the member that gave it.
 struct Certificate {
     NodeId id = 0;
     std::uint32_t generation = 0;  // of processes that had the id
@@ -103,7 +103,7 @@ struct Request {
     static constexpr std::size_t kBytesMax =
         1 + 1 + (2 + kTripleBytesMax) + (2 + kAddressBytesMax) + 32 + 64 + (3 * 4 + 16 + 64) + (2 + kOfferBytesMax);
     bool has_residents = false;
-    bool replace = false;  // a link that the node believes it has is none to the sender
+    bool replace = false;  // the sender has no link: the node drops the one that it believes in
     std::string triple;
     std::string address;  // where it listens; empty for a client
     PublicKey key;        // a client's is zero, and so are the two that follow
@@ -187,7 +187,7 @@ struct Goodbye {
     static constexpr std::size_t kBytesMax = 1 + 1 + 1 + 2 + kGoodbyeTextMax;
     enum class Reason : std::uint8_t {
         left = 0,        // it ends in order
-        cut = 1,         // what the other end sent broke the link
+        cut = 1,         // the sender ends the link; the text says why
         refused = 2,     // no meeting, for the reason given
         linked = 3,      // no meeting: the two members have a link, or are about to
         not_joined = 4,  // no meeting: this process is a member of nothing yet

@@ -31,11 +31,12 @@ enum class Kind : std::uint8_t {
     ping = 10,   // as a call that runs nothing
     part = 11,   // extension: Part; payload: its bytes; of a payload or a result that is larger than a frame
 };
-inline constexpr std::uint8_t kKindMax = 11;
+inline constexpr auto kKindMax = static_cast<std::uint8_t>(Kind::part);
 
 // Flags of a frame.
-inline constexpr std::uint8_t kNoReply = 1;  // call: a post
-inline constexpr std::uint8_t kNamed = 2;    // call: the extension is a FunctionId and `handle` means nothing
+inline constexpr std::uint8_t kNoReply = 1;  // call, batch, ping: a post
+inline constexpr std::uint8_t kNamed =
+    2;  // call: the extension is a FunctionId and `handle` means nothing; bind: it is what `handle` meant
 inline constexpr std::uint8_t kError = 4;    // reply: `status` is an ErrorCode and the payload its message
 inline constexpr std::uint8_t kInline = 8;   // call, with kNamed: after the FunctionId follow InlineCode and its bytes
 inline constexpr std::uint8_t kEither = 16;  // call, with kNamed: the extension is an Either, not a FunctionId
@@ -51,12 +52,12 @@ struct FrameHeader {
     std::uint16_t extra_bytes = 0;  // of the extension; a multiple of 16
     Kind kind = Kind::none;
     std::uint8_t flags = 0;
-    std::uint32_t handle = 0;  // call: function; bind: the handle given
+    std::uint32_t handle = 0;  // call: function; bind: the handle given; reply: the node that answered
     std::uint32_t generation =
         0;                    // of the caller's slot, so that a late reply is recognised; batch: bytes of one payload
     NodeId node = kNoNode;    // call: who made it; others: where it goes
     std::uint16_t call = 0;   // the caller's slot
-    std::uint8_t hops = 0;    // forwards so far
+    std::uint8_t hops = 0;    // forwards so far; of code: 1 where a member passes it on for another
     std::uint8_t status = 0;  // reply: what the function ran as (code::Ran), or with kError an ErrorCode
 };
 static_assert(sizeof(FrameHeader) == 32);

@@ -35,6 +35,12 @@ inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
     {Kind::part, "a part", true, true, 0, sizeof(Part), kPartBytesMax},
 }};
 
+static_assert([] {
+    for (std::size_t i = 0; i < kKindRules.size(); ++i)
+        if (kKindRules[i].kind != static_cast<Kind>(i)) return false;
+    return true;
+}());
+
 // The size of the extension that a call says it has. Nothing: its flags contradict one another, or it is too short to say.
 [[nodiscard]] inline std::optional<std::size_t> extension_bytes(const Frame& call) {
     switch (call.header.flags & (kNamed | kEither | kInline)) {

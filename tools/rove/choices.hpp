@@ -43,9 +43,10 @@ inline const std::map<std::string, Forms> kForms{
 // How a node reaches others, and by what it is let in.
 inline void add_reach(CLI::App& command, NodeOptions& options) {
     command
-        .add_option("--fabric", options.fabric,
-                    "shared memory where it reaches, else a stream over sockets; or one pinned; or UCX, for networks "
-                    "where everybody who can reach a port is trusted with the process")
+        .add_option(
+            "--fabric", options.fabric,
+            "best (default): shared memory on one machine, else a stream over sockets; shm, tcp: that one only; "
+            "ucx: UCX, for networks where everybody who can reach a port is trusted with the process")
         ->transform(one_of(kFabrics))
         ->option_text("best|shm|tcp|ucx");
     command.add_option(

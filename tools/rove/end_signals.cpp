@@ -22,7 +22,7 @@
 namespace rove::tools {
 namespace {
 
-// What the handler needs: one for the process, as handlers are. A semaphore, for shipped code may close any descriptor.
+// What the handler needs: one for the process, as handlers are. a semaphore, because shipped code may close any descriptor.
 sem_t come;
 std::atomic<int> last{0};
 pid_t this_process = 0;

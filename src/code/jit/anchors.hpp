@@ -20,7 +20,7 @@ void name_anchors(llvm::Module& module);
 // Whether a function's labels are used as values, as in `goto *next`.
 [[nodiscard]] bool has_label_values(const llvm::Function& function);
 
-// Makes mere names of all that the image has already: statics, exported variables, constants that are anchors, and the functions that
+// Turns all that the image has already into declarations: statics, exported variables, constants that are anchors, and the functions that
 // hold addresses of labels, their own or others'. Of other functions the module keeps its own code for calling, while their addresses are
 // the image's. `in_image` gives the address of a name in the image, or null. failed: labels of the image are held by what it has no name
 // for.

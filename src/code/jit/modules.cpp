@@ -8,7 +8,7 @@
 namespace rove::code::jit {
 namespace {
 
-// A program's section holds the bitcode of its object files one behind the other, and LLVM's reader takes only one. A module is a
+// A program's section holds the bitcode of its object files one after the other, and LLVM's reader takes only one. A module is a
 // magic number and blocks; each block says how many words it has.
 std::vector<Bytes> cut_apart(Bytes section) {
     constexpr std::uint32_t kMagic = 0xDEC04342;

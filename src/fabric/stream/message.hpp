@@ -1,4 +1,4 @@
-// What stands before each message of a stream lane. docs/frames.md has a worked example.
+// The header of each message of a stream lane. docs/frames.md has a worked example.
 #pragma once
 
 #include <cstddef>

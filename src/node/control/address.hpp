@@ -30,7 +30,7 @@ struct Address {
 [[nodiscard]] Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Address& address,
                                                                                     bool numeric = false);
 
-// The same, for who has only so much time. timed_out: what the name means was not known by then.
+// The same, with a time limit. timed_out: what the name means was not known by then.
 [[nodiscard]] Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve_until(const Address& address,
                                                                                           TimePoint deadline);
 

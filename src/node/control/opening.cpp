@@ -18,8 +18,8 @@ constexpr auto kQueuePause = std::chrono::milliseconds(5);
 // A connection that the node dropped before its welcome, without a goodbye (there were too many), is opened again: times in all,
 // within the time for a meeting.
 constexpr unsigned kTriesMax = 8;
-// Behind each but the last, twice as long as before, up to 128 ms; less by chance, so that many who were dropped together do not
-// come again together.
+// The pause after each try but the last: doubles up to 128 ms, minus a random part, so that openers that were dropped together do not
+// return together.
 std::chrono::milliseconds pause_after(unsigned tries) {
     const unsigned longest = 1U << tries;
     std::random_device random;

@@ -1,4 +1,4 @@
-// expect: rove: a result of this type cannot travel: it, or what it contains, is read into one that is made empty
+// expect: rove: a result of this type cannot travel: cereal reads it, or a type in it, into a default-constructed object
 #include "common.hpp"
 
 Unmade make() {
