@@ -8,8 +8,7 @@ namespace rove {
 CodeArrival::Took CodeArrival::take(std::size_t& bytes_of_all, const Piece& piece, TimePoint now) {
     const Part key{piece.package, piece.part};
     auto part = parts_.find(key);
-    if (piece.offset == 0) {  // begins, or begins again
-        if (part != parts_.end()) drop(part);
+    if (part == parts_.end() && piece.offset == 0) {
         while (!parts_.empty() && (parts_.size() >= kAssembliesMax || bytes_ + piece.total_bytes > kAssemblyBytesMax))
             drop_longest_idle();
         part = parts_.try_emplace(key, bytes_of_all, piece.total_bytes).first;
@@ -17,12 +16,15 @@ CodeArrival::Took CodeArrival::take(std::size_t& bytes_of_all, const Piece& piec
     }
     if (part == parts_.end()) return Took::no_room;
     CodeAssembly& assembly = part->second;
-    if (assembly.arrived() != piece.offset || assembly.total() != piece.total_bytes) return Took::no_meaning;
-    if (bytes_of_all + piece.bytes.size() > kAssemblyBytesOfAllMax) {
+    if (assembly.arrived() < piece.offset || assembly.total() != piece.total_bytes) return Took::no_meaning;
+    // It may come twice at once: sent ahead of a call, and asked for by who did not know that. Both have the same bytes.
+    const Bytes more = piece.bytes.subspan(std::min(assembly.arrived() - piece.offset, piece.bytes.size()));
+    if (more.empty()) return Took::more_to_come;
+    if (bytes_of_all + more.size() > kAssemblyBytesOfAllMax) {
         drop(part);
         return Took::no_room;
     }
-    assembly.add(piece.bytes, now);
+    assembly.add(more, now);
     return assembly.is_whole() ? Took::whole : Took::more_to_come;
 }
 

@@ -140,6 +140,29 @@ TEST(CodeArrives, InPiecesThatAreCountedUntilTheyAreWhole) {
     }
 }
 
+// Sent ahead of its call, and asked for by who had seen the call first: two streams of the same bytes, as their frames fall.
+TEST(CodeArrives, TwiceAtOnce) {
+    using Took = CodeArrival::Took;
+    std::size_t of_all = 0;
+    CodeArrival arrival;
+    const TimePoint now = Clock::now();
+    ByteBuffer bytes(300);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 251);
+    const auto at = [&](std::size_t offset, std::size_t size) {
+        return piece(1, offset, bytes.size(), Bytes(bytes).subspan(offset, size));
+    };
+    EXPECT_EQ(arrival.take(of_all, at(0, 100), now), Took::more_to_come);
+    EXPECT_EQ(arrival.take(of_all, at(100, 100), now), Took::more_to_come);
+    EXPECT_EQ(arrival.take(of_all, at(0, 100), now), Took::more_to_come) << "the other begins";
+    EXPECT_EQ(of_all, 200U) << "and brings nothing new";
+    EXPECT_EQ(arrival.take(of_all, at(50, 200), now), Took::more_to_come) << "a part of it is new";
+    EXPECT_EQ(arrival.take(of_all, at(100, 100), now), Took::more_to_come);
+    EXPECT_EQ(arrival.take(of_all, at(200, 100), now), Took::whole);
+    EXPECT_EQ(*arrival.taken(at(200, 100)).take().bytes, bytes);
+    EXPECT_EQ(arrival.take(of_all, at(200, 100), now), Took::no_room) << "late: there is nothing that it goes on";
+    EXPECT_EQ(of_all, 0U);
+}
+
 TEST(CodeArrives, AndMakesWayWhereItHasNotGoneOnForLongest) {
     using Took = CodeArrival::Took;
     std::size_t of_all = 0;
@@ -180,7 +203,7 @@ TEST(CodeArrives, WithinBoundsOfOnePeerAndOfAll) {
     EXPECT_EQ(of_all, kAssemblyBytesOfAllMax);
     EXPECT_EQ(peers[8].take(of_all, piece(0, 0, wire::kSliceBytesMax, bytes), now), Took::no_room);
     EXPECT_EQ(peers[8].parts(), 0U);
-    EXPECT_EQ(peers[7].take(of_all, piece(0, 5, wire::kSliceBytesMax, bytes), now), Took::no_meaning);
+    EXPECT_EQ(peers[7].take(of_all, piece(0, bytes.size() + 5, wire::kSliceBytesMax, {}), now), Took::no_meaning);
     EXPECT_EQ(peers[7].take(of_all, piece(0, bytes.size(), wire::kSliceBytesMax, bytes), now), Took::no_room);
     EXPECT_EQ(peers[7].parts(), 1U) << "of that part nothing is left";
     EXPECT_EQ(of_all, kAssemblyBytesOfAllMax - bytes.size());
