@@ -551,7 +551,7 @@ void NodeCore::on_reply(PeerState* from, const wire::Frame& frame) {
     if (slot == nullptr) return on_late_reply(from, frame);
     if (from != nullptr && !may_answer(*from, *slot)) return;
     if ((header.flags & wire::kError) != 0) {
-        std::string_view message = as_text(frame.payload), type;
+        std::string_view message = as_text(frame.payload).substr(0, wire::kErrorBytesMax), type;
         if (const std::size_t zero = message.find('\0');
             (header.flags & wire::kThrown) != 0 && zero != std::string_view::npos) {
             type = message.substr(0, zero);

@@ -275,7 +275,8 @@ void NodeCore::end_with_error(const wire::FrameHeader& call, const Error& error)
     if ((call.flags & wire::kNoReply) != 0) return tell_of_failed_post(call, error);
     std::string with_type;
     try {
-        if (!error.exception_type().empty()) with_type = error.exception_type() + '\0' + error.message();
+        if (!error.exception_type().empty())
+            with_type = error.exception_type().substr(0, wire::kErrorTypeBytesMax) + '\0' + error.message();
     } catch (const std::bad_alloc&) {  // the message alone, then
     }
     const Bytes message = rove::as_bytes(with_type.empty() ? error.message() : with_type);
@@ -286,7 +287,7 @@ void NodeCore::end_with_error(const wire::FrameHeader& call, const Error& error)
               .call = call.call,
               .hops = call.hops,
               .status = static_cast<std::uint8_t>(error.code())},
-             message.first(std::min(message.size(), wire::kPayloadBytesMax)));
+             message.first(std::min(message.size(), wire::kErrorBytesMax)));
 }
 
 void NodeCore::tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept try {

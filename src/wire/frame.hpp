@@ -68,6 +68,10 @@ inline constexpr std::size_t kHeaderBytes = sizeof(FrameHeader);
 // frames are in flight at once, and one always fits however the ring's end falls.
 inline constexpr std::size_t kPayloadBytesMax = 256 * 1024 - 1024;
 inline constexpr std::size_t kFrameBytesMax = 256 * 1024;
+// Of an error's words, and of its exception's type: the rest is cut off, where they are sent and where they come. A caller keeps them for as
+// many calls as it has in flight.
+inline constexpr std::size_t kErrorBytesMax = 4096;
+inline constexpr std::size_t kErrorTypeBytesMax = 1024;
 // What a call or reply may carry in parts: bounds what the receiver puts together. More than this is for a buffer.
 inline constexpr std::size_t kMessageBytesMax = 32 * 1024 * 1024;
 // How often a call may be sent on before it counts as lost in a circle. A walk over a graph of a million nodes that

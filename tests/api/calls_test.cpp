@@ -10,6 +10,7 @@
 
 #include "../node/soon.hpp"
 #include "nodes.hpp"
+#include "wire/frame.hpp"
 
 namespace rove::test {
 
@@ -192,6 +193,10 @@ TEST_P(Api, ExceptionsComeBack) {
     const Error thrown = error_of([&] { (void)peer().sync(fn<refuse>, 2); });
     EXPECT_EQ(thrown.code(), ErrorCode::overloaded);
     EXPECT_EQ(thrown.message(), "too much");
+    const Error wordy = error_of([&] {
+        peer().sync([](std::size_t letters) { throw std::runtime_error(std::string(letters, 'w')); }, 100'000);
+    });
+    EXPECT_EQ(wordy.message(), std::string(wire::kErrorBytesMax - sizeof "std::runtime_error", 'w'));
     EXPECT_EQ(peer().sync(fn<add>, 1, 1), 2);
 }
 

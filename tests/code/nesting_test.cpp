@@ -92,6 +92,29 @@ TEST_F(NestingTest, AliasesThatStandForOneAnotherTooDeepAreRefused) {
     EXPECT_EQ(why_not(with_aliases(20'000)), "deep: its bitcode has constants that nest more than 10000 deep");
 }
 
+// Each instruction takes what the one before it gives.
+std::string with_a_chain(int instructions) {
+    std::string text = "@flag = global i1 true\ndefine i1 @go() {\n  %a0 = load volatile i1, ptr @flag\n";
+    for (int i = 1; i <= instructions; ++i)
+        text += fmt::format("  %v{0} = load volatile i1, ptr @flag\n  %a{0} = and i1 %a{1}, %v{0}\n", i, i - 1);
+    return text + fmt::format("  ret i1 %a{}\n}}\n", instructions);
+}
+
+TEST_F(NestingTest, AChainOfInstructionsThatIsTooLongIsRefused) {
+    EXPECT_EQ(why_not(with_a_chain(5'000)), "");
+    EXPECT_EQ(why_not(with_a_chain(60'000)),
+              "deep: its bitcode has more than 50000 instructions that wait for one another in one block");
+}
+
+// A module that is wrong in each of a thousand places: a few words of it are enough.
+TEST_F(NestingTest, WhatIsWrongInAThousandPlacesIsSaidInAFewWords) {
+    std::string text = "define i32 @go() {\nentry:\n";
+    for (int i = 0; i < 1000; ++i) text += fmt::format("  %w{0} = add i32 %v{0}, 1\n  %v{0} = add i32 1, 2\n", i);
+    const std::string why = why_not(text + "  ret i32 0\n}\n");
+    EXPECT_NE(why.find("deep: broken bitcode: Instruction does not dominate all uses!"), std::string::npos) << why;
+    EXPECT_LT(why.size(), 700U);
+}
+
 TEST_F(NestingTest, MoreMetadataThanMayNestIsRefused) {
     EXPECT_EQ(why_not(with_metadata(60'000)), "");
     EXPECT_EQ(why_not(with_metadata(70'000)),

@@ -52,11 +52,12 @@ LackedNames find_lacks(jitlink::LinkGraph& graph) {
         constexpr MemProt none{};
         const MemProt protection = block->getSection().getMemProt();
         const bool is_code = (protection & MemProt::Exec) != none;
+        const bool is_loaded = block->getSection().getMemLifetime() != llvm::orc::MemLifetime::NoAlloc;
         const bool is_writable = (protection & MemProt::Write) != none;
         for (jitlink::Edge& edge : block->edges()) {
             if (!edge.isRelocation() || edge.getTarget().getAddress().getValue() != kNowhere) continue;
             LackedName& lacked = lacks[edge.getTarget().getName().str()];
-            if (edge.getKind() == address && !is_code && lacked.places.size() < kPlacesMax) {
+            if (edge.getKind() == address && is_loaded && !is_code && lacked.places.size() < kPlacesMax) {
                 lacked.places.push_back({block->getFixupAddress(edge).toPtr<std::byte*>(), is_writable});
             } else {
                 lacked.is_elsewhere = true;

@@ -6,7 +6,7 @@
 #include <llvm/Bitcode/LLVMBitCodes.h>
 #include <llvm/Bitstream/BitstreamReader.h>
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -194,6 +194,22 @@ llvm::SmallVector<const llvm::Constant*, 4> constants_in(const llvm::Constant* c
     return parts;
 }
 
+// Whether an instruction of the block takes what one gives that takes … kChainMax times. A phi begins anew: what it takes comes from elsewhere.
+bool is_too_long(const llvm::BasicBlock& block) {
+    if (block.size() <= kChainMax) return false;
+    llvm::DenseMap<const llvm::Value*, std::size_t> behind;
+    for (const llvm::Instruction& each : block) {
+        if (llvm::isa<llvm::PHINode>(each)) continue;
+        std::size_t longest = 0;
+        for (const llvm::Use& use : each.operands())
+            if (const auto before = behind.find(use.get()); before != behind.end())
+                longest = std::max(longest, before->second);
+        if (longest >= kChainMax) return true;
+        behind[&each] = longest + 1;
+    }
+    return false;
+}
+
 }  // namespace
 
 Status check_nesting(Bytes bitcode, const std::string& name, bool of_peer) {
@@ -211,8 +227,14 @@ Status check_nesting(const llvm::Module& module, const std::string& name) {
     for (const llvm::GlobalValue& value : module.global_values())
         if (!fits(value)) return too_deep(name, "constants");
     for (const llvm::Function& function : module)
-        for (const llvm::Instruction& each : llvm::instructions(function))
-            if (!fits(each)) return too_deep(name, "constants");
+        for (const llvm::BasicBlock& block : function) {
+            if (is_too_long(block))
+                return fail(ErrorCode::invalid,
+                            "{}: its bitcode has more than {} instructions that wait for one another in one block",
+                            name, kChainMax);
+            for (const llvm::Instruction& each : block)
+                if (!fits(each)) return too_deep(name, "constants");
+        }
     return {};
 }
 

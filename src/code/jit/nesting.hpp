@@ -17,13 +17,16 @@ namespace rove::code::jit {
 // The tuple of 900 members, the most that clang's own bound on templates allows, is a type that nests some 1,800 deep. For each level LLVM
 // takes less than 1 KiB of stack, of which there are 64 MiB.
 inline constexpr std::size_t kNestingMax = 10'000;
+// A straight line of code in which each instruction takes what the one before it gives: what a macro writes out has some thousands. LLVM's
+// code generator goes along it by recursion, of 220 bytes a step where that was measured.
+inline constexpr std::size_t kChainMax = 50'000;
 // Pieces of metadata of bitcode that a peer has sent. A piece may hold the next one, so this bounds their nesting, too; what prepare() makes
 // has some thousands of them in a megabyte, because debug information stays at home.
 inline constexpr std::size_t kMetadataMax = 65'536;
 
 // Before LLVM reads it. invalid: types nest too deep, or it is no bitcode; with `of_peer` also: there is too much metadata.
 [[nodiscard]] Status check_nesting(Bytes bitcode, const std::string& name, bool of_peer);
-// Before LLVM verifies it. invalid: constants nest too deep.
+// Before LLVM verifies it. invalid: constants nest too deep, or instructions of one block do, each of which takes what one before it gives.
 [[nodiscard]] Status check_nesting(const llvm::Module& module, const std::string& name);
 
 }  // namespace rove::code::jit

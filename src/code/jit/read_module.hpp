@@ -9,6 +9,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,21 @@
 
 namespace rove::code::jit {
 
+// Keeps the first words of many: a peer's module may be wrong in a million places, and each call is told why.
+class FewWords final : public llvm::raw_ostream {
+public:
+    explicit FewWords(std::string& into) : llvm::raw_ostream(true), into_(into) {}
+
+private:
+    void write_impl(const char* words, std::size_t size) override {
+        into_.append(words, std::min(size, kMax - std::min(into_.size(), kMax)));
+    }
+    [[nodiscard]] std::uint64_t current_pos() const override { return into_.size(); }
+
+    static constexpr std::size_t kMax = 600;
+    std::string& into_;
+};
+
 // Collects the errors of one context: without a handler LLVM prints an error and calls exit(). Names of values within functions are not
 // kept: nobody reads them.
 inline void set_up(llvm::LLVMContext& context, std::string& errors) {
@@ -26,8 +42,8 @@ inline void set_up(llvm::LLVMContext& context, std::string& errors) {
         [](const llvm::DiagnosticInfo* info, void* into) {
             if (info->getSeverity() != llvm::DS_Error) return;
             auto& text = *static_cast<std::string*>(into);
-            if (!text.empty()) text += "; ";
-            llvm::raw_string_ostream out(text);
+            FewWords out(text);
+            if (!text.empty()) out << "; ";
             llvm::DiagnosticPrinterRawOStream printer(out);
             info->print(printer);
         },
@@ -44,7 +60,7 @@ inline Result<std::unique_ptr<llvm::Module>> read_module(llvm::LLVMContext& cont
     if (!module) return fail(ErrorCode::invalid, "{}: not bitcode: {}", name, llvm::toString(module.takeError()));
     ROVE_CHECK(check_nesting(**module, name));
     std::string why;
-    llvm::raw_string_ostream out(why);
+    FewWords out(why);
     if (llvm::verifyModule(**module, &out)) return fail(ErrorCode::invalid, "{}: broken bitcode: {}", name, why);
     return std::move(*module);
 }
