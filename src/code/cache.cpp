@@ -101,7 +101,9 @@ Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<Packa
 Result<PackageCode*> CodeCache::State::make_known(const std::shared_ptr<PackageStore>& package, bool resident) {
     Forgetting forgetting;
     if (packages.size() >= options.packages_max && !forget_one(forgetting))
-        return fail(ErrorCode::overloaded, "{} knows {} packages, the most a node does, and all of them are in use",
+        return fail(ErrorCode::overloaded,
+                    "{} knows {} packages, the most a node does, and all of them are in use, or stay (they have "
+                    "statics, are pinned, or are interfaces)",
                     options.node, options.packages_max);
     auto made = std::make_unique<PackageCode>(cache, package);
     for (auto* list : {&keepers, &pinned})  // a place for it, which it may need where there is no memory
@@ -115,7 +117,8 @@ Result<PackageCode*> CodeCache::State::make_known(const std::shared_ptr<PackageS
     while (!resident && manifest_bytes + bytes > manifest_bytes_max())
         if (!forget_one(forgetting))
             return fail(ErrorCode::overloaded,
-                        "{} holds {} bytes of manifests, the most that it may are {}, and all of them are in use",
+                        "{} holds {} bytes of manifests, the most that it may are {}, and all of them are in use, or "
+                        "stay (they have statics, are pinned, or are interfaces)",
                         options.node, manifest_bytes, manifest_bytes_max());
     ROVE_CHECK(number_functions(code, forgetting));
     for (const auto& function : code.functions) functions[function->id] = function.get();
@@ -130,8 +133,9 @@ Result<std::uint32_t> CodeCache::State::free_index(Forgetting& forgetting) {
     while (free_indices.empty() && indices_used == kFunctionsMax)
         if (!forget_one(forgetting))
             return fail(ErrorCode::overloaded,
-                        "{} knows {} functions, the most a node does, and all of them are in use", options.node,
-                        kFunctionsMax);
+                        "{} knows {} functions, the most a node does, and all of them are in use, or stay (they have "
+                        "statics, are pinned, or are interfaces)",
+                        options.node, kFunctionsMax);
     if (free_indices.empty()) return indices_used++;
     const std::uint32_t index = free_indices.front();
     free_indices.pop_front();
@@ -187,13 +191,19 @@ Status CodeCache::State::number_functions(PackageCode& package, Forgetting& forg
 }
 
 // Makes room by forgetting the package that has not been used for longest, of those without code and without statics that
-// somebody counts on. Its handles mean nothing from then on; a peer that still uses one is asked what it meant.
+// somebody counts on; where all have code, of those that are idle. Its handles mean nothing from then on; a peer that still uses one is asked what it meant.
 bool CodeCache::State::forget_one(Forgetting& forgetting) {
     // One barrier serves for all of them: their functions had no code before it, so who enters one later waits for the lock.
     if (!forgetting.fenced) fence_others();
     forgetting.fenced = true;
-    PackageCode* oldest =
-        forgettable.oldest(epoch.fetch_add(1), [this](const PackageCode& package) { return is_busy(package); });
+    const auto find = [this] {
+        return forgettable.oldest(epoch.fetch_add(1), [this](const PackageCode& package) { return is_busy(package); });
+    };
+    PackageCode* oldest = find();
+    if (oldest == nullptr) {
+        evict_idle();
+        oldest = find();
+    }
     if (oldest == nullptr) return false;
     forget(*oldest);
     return true;

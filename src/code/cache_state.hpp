@@ -27,6 +27,10 @@ inline constexpr unsigned kGenerationsMax = 65536;
 inline constexpr std::size_t kShareBytesMin = 1024 * 1024;
 // What a function costs beside its package's manifest: its Function, its name, its places in tables.
 inline constexpr std::size_t kFunctionBytes = 256;
+// What each name of an interface takes beside its manifest: the name and its address, twice, in maps.
+inline constexpr std::size_t kInterfaceNameBytes = 192;
+// Idle packages that are evicted to be forgotten, at once: one barrier serves for all.
+inline constexpr std::size_t kIdleAtOnce = 8;
 
 // What is loaded in place, under the node's lock: an image of this many bytes at most, as it is stored and once it is decompressed,
 // with this many imports, without libraries to be opened and without constructors to be run. To decompress, copy and relocate it takes a tenth of a
@@ -52,6 +56,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Status number_functions(PackageCode& package, Forgetting& forgetting);
     [[nodiscard]] Result<std::uint32_t> free_index(Forgetting& forgetting);
     [[nodiscard]] bool forget_one(Forgetting& forgetting);
+    void evict_idle();
     void forget(PackageCode& package);
     void free_numbers(PackageCode& package);
 
@@ -162,10 +167,15 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
 
     // ---- budgets and eviction (eviction.cpp)
+    void count_staying(const PackageCode::Counted& was, const PackageCode::Counted& now) noexcept;
     void count(PackageCode& package) noexcept;  // after anything of it has come or gone
     void uncount(PackageCode& package);
     [[nodiscard]] Status check_pinned(const PackageCode& package, std::size_t more) const;
     [[nodiscard]] Status check_statics(const PackageCode& package, std::size_t bytes) const;
+    // Before it is to stay. overloaded: those that do hold half of what there may be already.
+    [[nodiscard]] Status check_stays(const PackageCode& package, std::size_t more_bytes);
+    [[nodiscard]] bool fits_among_staying(const PackageCode& package, std::size_t more_bytes) const;
+    [[nodiscard]] bool forget_uncalled(const PackageCode& but);
     // Room for code and statics that are being loaded: taken before that, and given back unless they were counted by then.
     [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics);
     void give_back(PackageCode& package) noexcept;
@@ -222,8 +232,13 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     std::array<std::size_t, kBudgets> code_bytes{};  // slices and loaded code, by Budget
     std::size_t manifest_bytes = 0;                  // of packages that are not resident
     std::size_t static_bytes = 0;
+    struct Staying {
+        std::size_t packages = 0, functions = 0, manifest_bytes = 0;
+    };
+    Staying staying;                                     // of these
     RecencyList with_slices{&PackageCode::with_slices};  // their slices are here, and may go: not loaded, or pinned
     RecencyList evictable{&PackageCode::evictable};      // loaded
+    RecencyList idle{&PackageCode::idle};                // loaded, and has no statics
     RecencyList forgettable{&PackageCode::forgettable};  // not loaded, and nothing of theirs must be kept
     std::vector<PackageCode*> keepers;     // that have statics; with room for all packages, and so has the next
     std::vector<PackageCode*> pinned;      // that are counted as pinned

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <functional>
 #include <utility>
 
 #include "code/cache_state.hpp"
@@ -28,6 +29,12 @@ std::string largest(std::vector<PackageCode*> holders, const Bytes& bytes_of) {
     return text.empty() ? "none" : text;
 }
 
+// Of names that code of the package offers.
+std::size_t names_held(const PackageCode& package) {
+    if (package.interface) return package.store->manifest().exports.size() * kInterfaceNameBytes;
+    return package.exported.size() * kInterfaceNameBytes / 2;
+}
+
 }  // namespace
 
 // Expedited where the process has registered (CodePool::prepare_process), else the slow way, which always works.
@@ -47,26 +54,31 @@ void CodeCache::State::uncount(PackageCode& package) {
     manifest_bytes -= was.manifest;
     held(was.of_slices()) -= was.slices;
     held(was.budget) -= was.code;
+    count_staying(was, {});
     std::erase(pinned, &package);
     std::erase(keepers, &package);
     static_bytes -= package.static_bytes();
-    for (RecencyList* list : {&with_slices, &evictable, &forgettable}) list->keep(package, false);
+    for (RecencyList* list : {&with_slices, &evictable, &idle, &forgettable}) list->keep(package, false);
 }
 
 void CodeCache::State::count(PackageCode& package) noexcept {
     const std::size_t slices = package.store->slice_bytes_held();
-    const PackageCode::Counted now{
-        .manifest =
-            package.resident ? 0 : package.store->manifest_bytes_held() + package.functions.size() * kFunctionBytes,
-        .slices = slices,
-        .code = package.loaded_bytes() + package.reserved.code,
-        .budget = package.budget()};
+    const PackageCode::Counted now{.manifest = package.resident ? 0
+                                                                : package.store->manifest_bytes_held() +
+                                                                      package.functions.size() * kFunctionBytes +
+                                                                      names_held(package),
+                                   .slices = slices,
+                                   .code = package.loaded_bytes() + package.reserved.code,
+                                   .budget = package.budget(),
+                                   .stays = package.stays(),
+                                   .functions = package.functions.size()};
     const PackageCode::Counted was = std::exchange(package.counted, now);
     manifest_bytes = manifest_bytes - was.manifest + now.manifest;
     held(was.of_slices()) -= was.slices;
     held(was.budget) -= was.code;
     held(now.of_slices()) += now.slices;
     held(now.budget) += now.code;
+    count_staying(was, now);
     if (was.budget != now.budget) {
         if (was.budget == Budget::pinned) std::erase(pinned, &package);
         if (now.budget == Budget::pinned) pinned.push_back(&package);
@@ -74,8 +86,55 @@ void CodeCache::State::count(PackageCode& package) noexcept {
     const bool may_go = now.budget == Budget::evictable;
     with_slices.keep(package, slices > 0 && (may_go ? !package.loaded() : now.budget == Budget::pinned));
     evictable.keep(package, may_go && package.loaded());
+    idle.keep(package, may_go && package.loaded() && !package.data);
     forgettable.keep(package, may_go && !package.loaded() && !package.keeps_statics());
     over_budget.store(is_over_budget(), std::memory_order_relaxed);
+}
+
+void CodeCache::State::count_staying(const PackageCode::Counted& was, const PackageCode::Counted& now) noexcept {
+    const auto add = [this](const PackageCode::Counted& counted, auto&& to) {
+        if (!counted.stays) return;
+        staying.packages = to(staying.packages, 1);
+        staying.functions = to(staying.functions, counted.functions);
+        staying.manifest_bytes = to(staying.manifest_bytes, counted.manifest);
+    };
+    add(was, std::minus<std::size_t>());
+    add(now, std::plus<std::size_t>());
+}
+
+bool CodeCache::State::fits_among_staying(const PackageCode& package, std::size_t more_bytes) const {
+    const bool counted = package.counted.stays;
+    const std::size_t also = counted ? 0 : 1;
+    return staying.packages + also <= (options.packages_max + 1) / 2 &&
+           staying.functions + also * package.functions.size() <= kFunctionsMax / 2 &&
+           staying.manifest_bytes + also * package.counted.manifest + more_bytes <= manifest_bytes_max() / 2;
+}
+
+// A package that was loaded, and whose statics nobody has asked for yet.
+bool CodeCache::State::forget_uncalled(const PackageCode& but) {
+    const auto found = std::find_if(keepers.begin(), keepers.end(), [&](const PackageCode* each) {
+        return each != &but && each->budget() == Budget::evictable && !each->keeps_statics() && !is_busy(*each);
+    });
+    if (found == keepers.end()) return false;
+    PackageCode& package = **found;
+    evict({&package});
+    if (package.loaded() || package.keeps_statics()) return false;  // somebody has come
+    forget(package);
+    return true;
+}
+
+Status CodeCache::State::check_stays(const PackageCode& package, std::size_t more_bytes) {
+    if (package.resident) return {};
+    while (!fits_among_staying(package, more_bytes))
+        if (!forget_uncalled(package))
+            return fail(
+                ErrorCode::overloaded,
+                "package {} is to stay for as long as {} runs (it has statics, is pinned, or is an interface), and {} "
+                "packages of {} functions with manifests of {} bytes do so already, of at most {}, {} and {}; restart "
+                "that node to drop them",
+                package.store->manifest().name, options.node, staying.packages, staying.functions,
+                staying.manifest_bytes, (options.packages_max + 1) / 2, kFunctionsMax / 2, manifest_bytes_max() / 2);
+    return {};
 }
 
 // Code that cannot be evicted again gets a place that was kept for such, or none: it pushes nobody out. To be asked wherever there is more
@@ -106,6 +165,7 @@ Status CodeCache::State::check_statics(const PackageCode& package, std::size_t b
 Status CodeCache::State::reserve(PackageCode& package, std::size_t code, std::size_t statics) {
     const bool stays = package.pinned || package.interface;
     if (stays) ROVE_CHECK(check_pinned(package, code));
+    if (stays || statics > 0) ROVE_CHECK(check_stays(package, 0));
     ROVE_CHECK(check_statics(package, statics));
     package.reserved = {.code = stays && !package.resident ? code : 0, .statics = statics};
     static_bytes += statics;
@@ -181,6 +241,19 @@ void CodeCache::State::trim(PackageCode* newcomer) {
         if (victims.empty()) break;
         evict(victims);
     }
+}
+
+// Those that were not used for longest, so that they may be forgotten: their code goes, and nothing that anybody counts on.
+void CodeCache::State::evict_idle() {
+    std::vector<PackageCode*> victims;
+    const std::uint64_t now = epoch.fetch_add(1);
+    while (victims.size() < kIdleAtOnce) {
+        PackageCode* oldest = idle.oldest(now, [this](const PackageCode& package) { return is_busy(package); });
+        if (oldest == nullptr) break;
+        victims.push_back(oldest);
+        idle.keep(*oldest, false);
+    }
+    if (!victims.empty()) evict(victims);
 }
 
 void CodeCache::State::trim_if_possible() noexcept {

@@ -179,7 +179,7 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
 
 void CodeCache::State::open_libraries(PackageCode& package) {
     package.names_seen = symbols.generation();
-    if (package.libraries_open) return;
+    if (package.libraries_open || package.store->manifest().dependencies.empty()) return;
     const Counted opening(opening_libraries);
     package.scope.open(package.store->manifest().dependencies);
     package.libraries_open = true;
@@ -367,6 +367,7 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package, Lock& 
     if (package.linked) return LoadReport{};
     const wire::Manifest& manifest = package.store->manifest();
     ROVE_CHECK(check_pinned(package, 0));
+    ROVE_CHECK(check_stays(package, manifest.exports.size() * kInterfaceNameBytes));
     LoadReport report;
     NameMap<void*> names;
     for (const std::string& name : manifest.exports) {

@@ -94,6 +94,8 @@ public:
     struct Counted {
         std::size_t manifest = 0, slices = 0, code = 0;
         Budget budget = Budget::evictable;  // of the code
+        bool stays = false;                 // for as long as the node
+        std::size_t functions = 0;
         [[nodiscard]] Budget of_slices() const { return budget == Budget::resident ? budget : Budget::evictable; }
     };
     Counted counted;
@@ -123,6 +125,8 @@ public:
         return function.compiled != nullptr && !manifest.entry_needs_any(function.entry, image_lacks) &&
                !manifest.entry_needs_any(function.entry, module_lacks);
     }
+    // For as long as the node: code that others hold addresses of, or statics that a function was called for.
+    [[nodiscard]] bool stays() const { return !resident && (budget() == Budget::pinned || data); }
     // What is kept over evictions.
     [[nodiscard]] std::size_t static_bytes() const {
         return data ? data->bytes() + statics.size() * sizeof(StaticPlace) : 0;
@@ -142,17 +146,20 @@ public:
     std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: by nobody
     std::optional<Error> error;                  // why it cannot run here
     bool lacks_names = false;                    // that is for names: an interface may bring them
-    std::uint64_t names_seen = 0;  // which names there were before they were looked up (Symbols::generation)
+    // Also without the cache's lock, by the worker that loads or compiles it.
+    std::atomic<std::uint64_t> names_seen{
+        0};  // which names there were before they were looked up (Symbols::generation)
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
     // then; who evicts clears the targets first and reads the count then; both in one total order (seq_cst), so one of them
     // sees the other.
     std::atomic<int> running{0};
     std::atomic<std::uint64_t> last_used{0};
-    Listing with_slices{*this}, evictable{*this}, forgettable{*this};  // in the cache's lists of these names
+    Listing with_slices{*this}, evictable{*this}, idle{*this},
+        forgettable{*this};  // in the cache's lists of these names
 
     LinkScope scope;
-    bool libraries_open = false;
+    std::atomic<bool> libraries_open{false};  // what `scope` says of them is there, and stays
     Destructors destructors;
     struct Refusal {
         Error why;

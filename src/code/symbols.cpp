@@ -91,17 +91,22 @@ Symbols::Symbols(const std::vector<HostSymbol>& host_symbols) {
     host_.emplace("__cxa_thread_atexit", reinterpret_cast<void*>(&register_thread_destructor));
 }
 
+// Of the libraries that a node lacks: a peer may list thousands, and each failing call tells.
+static constexpr std::size_t kLibrariesNamed = 4;
+
 void LinkScope::open(const std::vector<std::string>& sonames) {
     std::vector<void*> handles;
     std::string why;
+    std::size_t lacking = 0;
     for (const std::string& soname : sonames) {
         // Never closed: code that was linked to it may be pointed to from anywhere.
         if (void* handle = dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL))
             handles.push_back(handle);
-        else
-            why += fmt::format("{}its library {} cannot be opened ({}); install it on that node",
-                               why.empty() ? "" : "; ", soname, dlerror());
+        else if (++lacking <= kLibrariesNamed)
+            why += fmt::format("{}its library {} cannot be opened ({})", why.empty() ? "" : "; ", soname, dlerror());
     }
+    if (lacking > kLibrariesNamed) why += fmt::format("; and {} more", lacking - kLibrariesNamed);
+    if (lacking > 0) why += "; install what is lacking on that node, and start that node again";
     libraries = std::move(handles);
     left_out = std::move(why);
 }

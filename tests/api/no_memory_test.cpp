@@ -16,22 +16,7 @@
 #include "../watched_new.hpp"
 #include "node/here.hpp"
 #include "nodes.hpp"
-
-namespace {
-// Of which threads memory is asked for in vain.
-thread_local bool refused_here = false;
-// Counts down with each of their allocations: the one that makes it 0 is refused. 0: none is.
-std::atomic<int> refused_in{0};
-// And all that follow.
-std::atomic<bool> refused_from_there{false};
-// They are refused this much and more.
-std::atomic<std::size_t> too_much{std::numeric_limits<std::size_t>::max()};
-// All threads but this one are refused everything.
-thread_local bool is_spared = false;
-std::atomic<bool> others_refused{false};
-// Or as those with `refused_here` are.
-std::atomic<bool> counts_others{false};
-}  // namespace
+#include "without_memory.hpp"
 
 void rove::test::asked_for(std::size_t bytes) {
     if (others_refused && !is_spared) throw std::bad_alloc();
@@ -90,53 +75,6 @@ void without_each_allocation(const Step& step) {
     EXPECT_GT(refused, 2) << "it asks for some";
     EXPECT_LT(refused, kAllocationsMax);
 }
-
-// A node whose only thread is the test's.
-class Driven {
-public:
-    explicit Driven(NodeOptions options, bool spared = false)
-        : node_([&options] {
-              options.own_thread = false;
-              return options;
-          }()),
-          thread_([this, spared] {
-              is_spared = spared;
-              drive();
-          }) {}
-    ~Driven() {
-        stop_ = true;
-        node_.wake();
-        thread_.join();
-    }
-    [[nodiscard]] Node& node() { return node_; }
-    // Its thread is refused what is refused.
-    void refuse(bool refuse) { set(refuse_, refuse, refuses_); }
-    // Nothing is served.
-    void pause(bool pause) { set(pause_, pause, paused_); }
-
-private:
-    void drive() {
-        while (!stop_) {
-            refused_here = refuses_ = refuse_.load();
-            paused_ = pause_.load();
-            try {
-                if (!paused_)
-                    (void)node_.poll(1ms);
-                else
-                    std::this_thread::sleep_for(1ms);
-            } catch (const std::bad_alloc&) {
-            }
-        }
-    }
-    void set(std::atomic<bool>& wanted, bool value, const std::atomic<bool>& is) {
-        wanted = value;
-        node_.wake();
-        while (is != value) std::this_thread::sleep_for(1ms);
-    }
-    Node node_;
-    std::atomic<bool> stop_{false}, refuse_{false}, refuses_{false}, pause_{false}, paused_{false};
-    std::thread thread_;
-};
 
 std::atomic<NodeCore*> core_that_was_called{nullptr};
 void note_core(Here& here) {

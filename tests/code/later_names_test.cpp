@@ -314,7 +314,7 @@ TEST_F(LaterNames, LibrariesThatAreNotThereAreToldWhereANameIsLacked) {
         };
         const std::vector<std::string> wanted = {
             "no symbol 'elsewhere' for two", "on node 7",
-            "its library libnowhere.so.9 cannot be opened (libnowhere.so.9: ", "; install it on that node",
+            "its library libnowhere.so.9 cannot be opened (libnowhere.so.9: ", "; install what is lacking on that node, and start that node again",
             "its library libelse.so cannot be opened ("};
         const auto expect_told = [&](const std::string& error) {
             for (const std::string& each : wanted) EXPECT_NE(error.find(each), std::string::npos) << error;
