@@ -23,7 +23,12 @@ struct Built {
     Result<wire::Image> image = fail(ErrorCode::unsupported, "not made");
 };
 
-Result<std::vector<std::filesystem::path>> sources_of(const std::filesystem::path& source) {
+bool is_assembly(const std::filesystem::path& path) {
+    return path.extension() == ".S" || path.extension() == ".s" || path.extension() == ".asm";
+}
+
+Result<std::vector<std::filesystem::path>> sources_of(const std::filesystem::path& source,
+                                                      const std::function<void(std::string_view)>& warn) {
     std::error_code error;
     if (std::filesystem::is_regular_file(source, error)) {
         if (!is_source(source))
@@ -33,8 +38,13 @@ Result<std::vector<std::filesystem::path>> sources_of(const std::filesystem::pat
     if (!std::filesystem::is_directory(source, error))
         return fail(ErrorCode::invalid, "there is no source {}", source.string());
     std::vector<std::filesystem::path> sources;
-    for (const auto& each : std::filesystem::directory_iterator(source, error))
+    for (const auto& each : std::filesystem::directory_iterator(source, error)) {
         if (each.is_regular_file() && is_source(each.path())) sources.push_back(each.path());
+        if (warn && each.is_regular_file() && is_assembly(each.path()))
+            warn(fmt::format(
+                "{} is left out: assembly has no bitcode; where the sources can do without it, tell them so",
+                each.path().string()));
+    }
     std::sort(sources.begin(), sources.end());
     if (sources.empty()) return fail(ErrorCode::invalid, "the folder {} holds no C or C++ sources", source.string());
     return sources;
@@ -106,7 +116,7 @@ void warn_of_atomics(const BuildOptions& options, const std::vector<std::string>
 
 Status build(const BuildOptions& options) {
     ROVE_CHECK(check(options));
-    ROVE_TRY(const auto sources, sources_of(options.source));
+    ROVE_TRY(const auto sources, sources_of(options.source, options.warn));
     ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
     std::vector<std::string> targets = options.targets;
     if (targets.empty()) targets.assign(std::begin(kDefaultTargets), std::end(kDefaultTargets));

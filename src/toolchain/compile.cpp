@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
@@ -86,10 +87,14 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
     // Unwind tables only where something may be unwound through: in C nothing can.
     command.insert(command.end(),
                    {"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-fcolor-diagnostics"});
-    if (cpp) command.emplace_back("-std=c++20");
+    if (cpp) command.emplace_back("-std=gnu++20");  // as rove_add_executable()
     if (options.triple.starts_with("aarch64")) command.insert(command.end(), {"-mcmodel=tiny", "-mno-outline-atomics"});
     if (!is_native(options.triple)) ROVE_CHECK(add_cross_headers(options.triple, cpp, command));
-    command.insert(command.end(), options.flags.begin(), options.flags.end());
+    // A standard is one language's, and a folder may hold sources of both.
+    std::copy_if(options.flags.begin(), options.flags.end(), std::back_inserter(command),
+                 [cpp](const std::string& flag) {
+                     return !flag.starts_with("-std=") || (flag.find("++") != std::string::npos) == cpp;
+                 });
     command.insert(command.end(), {"-o", output.string(), options.source.string()});
     if (isatty(STDERR_FILENO) == 0)
         std::replace(command.begin(), command.end(), std::string("-fcolor-diagnostics"),

@@ -363,6 +363,21 @@ TEST_F(ToolchainTest, AFolderIsOnePackage) {
     ASSERT_TRUE(package) << package.error().what();
     EXPECT_EQ((*package)->manifest().name, "pair");
     EXPECT_EQ((*package)->manifest().imports, std::vector<std::string>{"rove_reply"});
+    EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(ToolchainTest, AStandardIsForTheSourcesOfItsLanguage) {
+    write("both/a.c", "#include <rove/rove.h>\n#if __STDC_VERSION__ != 199901L\n#error C\n#endif\nint b(void);\n" +
+                          entry("go", "int v = b(); rove_reply(here, &v, sizeof v);"));
+    write("both/b.cpp", "#if __cplusplus != 201703L\n#error C++\n#endif\nextern \"C\" int b() { return 3; }\n");
+    write("both/c.S", ".globl nobody\n");
+    const auto package =
+        build_of({.source = folder() / "both/", .compiler_flags = {"-std=c++17", "-std=c99", "-DONE=1"}});
+    ASSERT_TRUE(package) << package.error().what();
+    ASSERT_EQ(warnings_.size(), 1U);
+    EXPECT_NE(warnings_.front().find("c.S is left out: assembly has no bitcode"), std::string::npos);
+    const auto usual = build_of("usual.cpp", "#ifdef __STRICT_ANSI__\n#error strict\n#endif\n" + entry("go", ";"));
+    ASSERT_TRUE(usual) << usual.error().what();
 }
 
 TEST_F(ToolchainTest, AnInterfaceOffersWhatIsNotStatic) {

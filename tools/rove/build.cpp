@@ -29,8 +29,10 @@ void add_build(CLI::App& app) {
     command->add_option("--name", options->name, "the package's name (default: the source's, without its ending)");
     command->add_option("--header", options->header, "also write a C/C++ header with the entries' names and ids");
     command
-        ->add_option("-D,--define,--flag", options->compiler_flags,
-                     "-DNAME=VALUE, or --flag=FLAG for the compiler; may be given again")
+        ->add_option(
+            "-D,--define,--flag", options->compiler_flags,
+            "-DNAME=VALUE, or --flag=FLAG for the compiler; may be given again. C++ is compiled as gnu++20, unless "
+            "--flag=-std=… says otherwise; a standard is for the sources of its language")
         ->allow_extra_args(false);
     command->footer(
         "Each target gets an image, which runs at once, and bitcode, which is compiled for the CPU that is there.");
