@@ -149,10 +149,12 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
         }
         added = part_arrived(from, chunk, arrival.taken(piece).take());
     }
-    if (!added && added.error().code() == ErrorCode::overloaded)
+    if (!added && added.error().code() == ErrorCode::overloaded) {
+        from.refused_package = {chunk.package, added.error()};
         give_up_parked(from, chunk.package, added.error());
-    else if (!added)
+    } else if (!added) {
         refuse_code(from, frame, added.error().message());
+    }
 }
 
 // Who only passed it on is not to blame, and cannot see what it is a piece of.
@@ -332,14 +334,15 @@ void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
 
 // A worker of the cache loads it and answers: nobody else's calls wait meanwhile. Everybody's packages are loaded by that one thread, so
 // its answer waits in the outbox, within the outbox's bounds, and the thread waits for no peer to take it.
-void NodeCore::on_load(const wire::Frame& frame) {
+void NodeCore::on_load(const PeerState& from, const wire::Frame& frame) {
     const Digest digest = Digest::from(frame.extra.first<sizeof(Digest)>());
     const std::shared_ptr<PackageStore> package = cache_->package(digest);
     const wire::FrameHeader to = frame.header;
     if (!package) {
-        (void)end_with_error(
-            to, Error(ErrorCode::invalid, fmt::format("{} has not received package {}", name(), digest.hex())));
-        return;
+        const bool refused = from.refused_package && from.refused_package->first == digest;
+        return end_with_error(to, refused ? from.refused_package->second
+                                          : Error(ErrorCode::invalid,
+                                                  fmt::format("{} has not received package {}", name(), digest.hex())));
     }
     const Status queued = cache_->load_later(package, [this, to, package](const Result<code::LoadReport>& loaded) {
         if (!loaded) {
@@ -363,7 +366,7 @@ void NodeCore::on_load(const wire::Frame& frame) {
         const Hold hold(*this);
         (void)end_with_reply(to, code::Ran::image, answer, nullptr);
     });
-    if (!queued) (void)end_with_error(to, queued.error());
+    if (!queued) end_with_error(to, queued.error());
 }
 
 }  // namespace rove

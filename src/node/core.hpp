@@ -386,7 +386,7 @@ private:
     void on_reply_traffic(PeerState& from, const wire::Frame& frame);
     void on_reply(PeerState* from, const wire::Frame& frame);
     void on_bind(PeerState& from, const wire::Frame& frame);
-    void on_load(const wire::Frame& frame);
+    void on_load(const PeerState& from, const wire::Frame& frame);
     Taken run(Run& run, const wire::Frame& frame, Lead& lead);
     [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox);
     void run_here(Run& run, rove_here& here, Bytes payload) noexcept;

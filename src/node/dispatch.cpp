@@ -159,7 +159,7 @@ void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
         case Kind::code: return on_code(from, frame);
         case Kind::need: return on_need(from, frame);
         case Kind::lack: return on_lack(from, frame);
-        case Kind::load: return on_load(frame);
+        case Kind::load: return on_load(from, frame);
         default: break;  // none of them passes the check
     }
 }

@@ -90,13 +90,14 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
         FunctionId function;  // all zero: nothing
         std::uint32_t handle = 0;
     };
-    std::array<Bound, 64> bound{};                          // some of them, to be found fast
-    std::unordered_map<FunctionId, unsigned> sent_inline;   // how often: Sending::inlined
-    std::unordered_map<std::uint32_t, FunctionId> aliases;  // what old handles of mine meant, told by the peer
-    SentPackages code_sent;                                 // packages it has had from me, or is known to have
-    CodeArrival code_arrival;                               // what it sends in pieces
-    CodeArrival code_passed_on;                             // … for others, who answered a question that it passed on
-    CodeAnswers code_answers;                               // what it asked for, and has not been sent whole
+    std::array<Bound, 64> bound{};                            // some of them, to be found fast
+    std::unordered_map<FunctionId, unsigned> sent_inline;     // how often: Sending::inlined
+    std::unordered_map<std::uint32_t, FunctionId> aliases;    // what old handles of mine meant, told by the peer
+    SentPackages code_sent;                                   // packages it has had from me, or is known to have
+    CodeArrival code_arrival;                                 // what it sends in pieces
+    CodeArrival code_passed_on;                               // … for others, who answered a question that it passed on
+    std::optional<std::pair<Digest, Error>> refused_package;  // the last that there was no room for: why its load fails
+    CodeAnswers code_answers;                                 // what it asked for, and has not been sent whole
     std::optional<Parked> parked;
     SentOn sent_on;                   // for others, and not answered yet
     Staging staged;                   // payloads that come in parts
@@ -193,6 +194,7 @@ inline void PeerState::forget_meeting(DroppedBytes& dropped) {
     code_sent.clear();
     code_arrival.clear(dropped);
     code_passed_on.clear(dropped);
+    refused_package.reset();
     code_answers.clear();
     parked.reset();
     sent_on = {};

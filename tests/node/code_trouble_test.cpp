@@ -120,6 +120,21 @@ TEST_P(CodeTrouble, ALoadIsAnsweredWhenItIsDone) {
     EXPECT_EQ(as<long>(honest_->call(basics.entry("count")).get()), 1);
 }
 
+TEST(LoadTrouble, ALoadThatFindsNoRoomSaysWhy) {
+    const NodeProcess full({"--known-packages", "1"});
+    Node client(NodeOptions{.log = "off"});
+    const Peer peer = client.connect(full.address());
+    (void)peer.load(Package::open(package("shelf.c", {"--interface", "-DLABEL=1"})));
+    try {
+        (void)peer.load(Package::open(package("shelf.c", {"--interface", "-DLABEL=2"})));
+        FAIL() << "the node knows a package more than it may";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::overloaded);
+        EXPECT_NE(std::string(error.what()).find("knows 1 packages, the most a node does"), std::string::npos)
+            << error.what();
+    }
+}
+
 CodeArrival::Piece piece(std::uint32_t part, std::size_t offset, std::size_t total_bytes, Bytes bytes) {
     return {.package = {}, .part = part, .offset = offset, .total_bytes = total_bytes, .bytes = bytes};
 }
