@@ -142,7 +142,7 @@ TEST_P(FunctionForks, AChildThatEndsItsThreadEnds) {
 
 TEST_P(FunctionForks, AChildThatReturnsFromACallbackEnds) {
     std::atomic<int> ended{-2};
-    peer().async(fn<add>, 1, 2).then([&](const Call<int>& /*sum*/) {
+    call_back(peer(), [&] {
         const pid_t child = forked();
         if (child != 0) ended = end_of(child);
     });
@@ -243,7 +243,7 @@ TEST_P(FunctionForks, AFunctionThatEndsItsThreadHasNoQuietPlace) {
 TEST_P(FunctionForks, ACallbackThatEndsItsThreadIsKept) {
     for (int i = 0; i < 3; ++i) {
         std::atomic<bool> runs_there{false};
-        peer().async(fn<add>, 1, 2).then([&](const Call<int>& /*sum*/) {
+        call_back(peer(), [&] {
             runs_there = true;
             pthread_exit(nullptr);
         });

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "../node/process.hpp"
 #include "error_of.hpp"
 #include "rove/rove.hpp"
@@ -41,6 +44,18 @@ protected:
     std::unique_ptr<Node> server_, node_;
     std::unique_ptr<Peer> peer_;
 };
+
+inline std::atomic<bool> may_answer{false};
+inline void answer_when_told() {
+    while (!may_answer) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+// Runs the callback in a thread of the node's own. That of a call that has ended already runs in the thread that gives it.
+template <typename Callback>
+void call_back(const Peer& peer, Callback callback) {
+    may_answer = false;
+    peer.async(fn<answer_when_told>).then([callback](const Call<void>& /*ended*/) { callback(); });
+    may_answer = true;
+}
 
 inline std::string fabric_name(const testing::TestParamInfo<FabricChoice>& info) {
     return info.param == FabricChoice::shm ? "shm" : "tcp";

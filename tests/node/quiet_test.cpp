@@ -226,10 +226,14 @@ protected:
         auto peer = node.connect(server_->address());
         Client& client = clients_.emplace_back(std::move(node), std::move(peer));
         const int before = begun;
-        for (unsigned i = 0; i < kQuietRunsOfPeerMax + more; ++i)
-            client.calls.push_back(client.peer.async(fn<wait_quietly_for_a_callback>));
+        const auto call = [&client](unsigned times) {
+            for (; times > 0; --times) client.calls.push_back(client.peer.async(fn<wait_quietly_for_a_callback>));
+        };
+        call(kQuietRunsOfPeerMax);
         ASSERT_TRUE(soon([before] { return begun >= before + static_cast<int>(kQuietRunsOfPeerMax); })) << begun;
         expect_waiting(clients_.size() * kQuietRunsOfPeerMax);
+        call(
+            more);  // not before: one that begins while the last of the others is not waiting yet has a place beyond these
     }
     // What they call back may begin before they wait for it.
     static void expect_waiting(std::size_t count) {
