@@ -102,7 +102,9 @@ void add_node(CLI::App& app) {
                      "MiB of code to hold; beyond that the least recently used is evicted (0: after every call)")
         ->check(CLI::Range(std::uint64_t{0}, kCodeMibMax))
         ->capture_default_str();
-    command->add_option("--known-packages", arguments->options.packages_max, "packages to know at once")
+    command
+        ->add_option("--known-packages", arguments->options.packages_max,
+                     "packages to know at once; half of them may be such as stay: with statics, pinned, interfaces")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
     command->add_option("--log", arguments->options.log, "trace, debug, info, warn, error or off; to stderr")
