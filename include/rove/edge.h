@@ -69,7 +69,7 @@ int rove_payload_next(rove_here* here, const void** part, size_t* size) ROVE_NOT
 /* As rove_reply, with a result in pieces. They are read before this returns. */
 int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) ROVE_NOTHROW;
 /* Lets another thread of the node serve meanwhile: for a function that is known to run long. */
-int rove_hand_over(rove_here* here) ROVE_NOTHROW;
+void rove_hand_over(rove_here* here) ROVE_NOTHROW;
 /* +1: from here on this thread, where it waits, takes replies and runs no other function on top of the one that it is in; -1: takes
  * that back. */
 void rove_no_nesting(int change) ROVE_NOTHROW;
@@ -118,7 +118,7 @@ void rove_pending_cancel(const rove_pending* pending) ROVE_NOTHROW;
 /* Forgets the call: its function may run, and nobody is told. `node` is NULL afterwards. */
 void rove_pending_drop(rove_pending* pending) ROVE_NOTHROW;
 /* Serves the node, or waits while another thread does, until done(argument) gives non-zero. */
-int rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) ROVE_NOTHROW;
+void rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) ROVE_NOTHROW;
 
 #ifdef __cplusplus
 }

@@ -322,7 +322,7 @@ struct Offload {
         } else if constexpr (!std::is_same_v<Policy, InPlace> && !std::is_same_v<Policy, OnWorker>) {
             detail::guarded(here, [&] { Work::give_to_policy<Policy>(here, payload, size, &body<false>); });
         } else {
-            if constexpr (std::is_same_v<Policy, OnWorker>) (void)rove_hand_over(here);
+            if constexpr (std::is_same_v<Policy, OnWorker>) rove_hand_over(here);
             detail::guarded(here, [&] { body<true>(here, payload, size); });
         }
     }

@@ -113,7 +113,7 @@ typedef struct rove_call_t rove_call_t;
 typedef struct rove_node_options {
     const char* listen; /* "host:port", "[v6]:port" or "unix:PATH"; NULL: a client only */
     const char* join;   /* the address of a node to join; NULL: none */
-    const char* fabric; /* "shm", "tcp", "ucx" (trusted networks only) or NULL: the best there is */
+    const char* fabric; /* "best" (as NULL is), "shm", "tcp" or "ucx" (trusted networks only) */
     void* host_object;  /* what rove_host_object gives to functions that run here */
     int own_thread;     /* non-zero: a thread of the node's own polls; zero: rove_node_poll and waits do */
 } rove_node_options;

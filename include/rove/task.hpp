@@ -177,7 +177,7 @@ auto sync_wait(Awaitable&& awaitable) -> decltype(awaitable.await_resume()) {
     constexpr std::int64_t kSliceNs = 10'000'000;  // it may have begun to wait for another node meanwhile
     while (!driver.done.load()) {
         if (void* node = driver.node.load())
-            (void)rove_drive(
+            rove_drive(
                 node, [](void* of) { return static_cast<detail::Driver*>(of)->done.load() ? 1 : 0; }, &driver,
                 kSliceNs);
         else

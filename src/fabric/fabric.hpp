@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,7 +47,7 @@ public:
 
     // --- meeting: both sides open a link, exchange offers (over the authenticated control connection), connect.
 
-    // What the peer needs to reach this side: addresses, keys, an unguessable token. Bounded by kOfferBytesMax.
+    // What the peer needs to reach this side: addresses, keys, an unguessable token. Bounded by wire::control::kOfferBytesMax.
     [[nodiscard]] virtual const ByteBuffer& offer() const = 0;
     // Opens the way to the peer. unsupported: no transport reaches it.
     [[nodiscard]] virtual Status connect(Bytes peer_offer) = 0;
@@ -183,7 +184,10 @@ private:
     void break_with_malformed();
     bool ended_ = false;  // broken_ is the transport's end
 };
-inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // UCX: two worker addresses (~1 KiB each) and two keys
+
+// Frames of a lane of messages share a message when the one before them was sent less than this long ago: about what a message costs,
+// so that the lane is never idle in between.
+inline constexpr auto kGatherFor = std::chrono::microseconds(5);
 
 // The keys of a stream lane's rings (ring.hpp), random numbers that both ends know: one for what this end receives, one for
 // what it sends.

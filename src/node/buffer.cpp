@@ -59,7 +59,6 @@ std::byte* map_place(const MemoryTable::Place& place) {
         return nullptr;
     void* memory = mmap(nullptr, place.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->number(), 0);
     if (memory == MAP_FAILED) return nullptr;
-    constexpr std::size_t kPopulateBytesMax = 64UL * 1024 * 1024;
 #ifdef MADV_POPULATE_WRITE
     if (place.bytes <= kPopulateBytesMax) (void)madvise(memory, place.bytes, MADV_POPULATE_WRITE);
 #endif

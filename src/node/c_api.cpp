@@ -1,10 +1,12 @@
 // The host half of rove/rove.h, over the C++ edge: exceptions become numbers, and their words wait for rove_error_message.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <list>
 #include <mutex>
 #include <optional>
 
+#include "node/options.hpp"
 #include "rove/node.hpp"
 #include "rove/rove.h"
 
@@ -83,14 +85,13 @@ rove::NodeOptions options_of(const rove_node_options* options) {
     result.host_object = options->host_object;
     result.own_thread = options->own_thread != 0;
     const std::string fabric = text(options->fabric);
-    if (fabric == "shm")
-        result.fabric = rove::FabricChoice::shm;
-    else if (fabric == "tcp")
-        result.fabric = rove::FabricChoice::tcp;
-    else if (fabric == "ucx")
-        result.fabric = rove::FabricChoice::ucx;
-    else if (!fabric.empty())
-        throw rove::Error(rove::ErrorCode::invalid, "fabric '" + fabric + "': there are shm, tcp and ucx");
+    if (fabric.empty()) return result;
+    const auto* const named =
+        std::ranges::find(rove::kFabricWords, fabric, [](const auto& word) { return word.first; });
+    if (named == rove::kFabricWords.end())
+        throw rove::Error(rove::ErrorCode::invalid, fmt::format("fabric '{}' is none of its choices: {}", fabric,
+                                                                fmt::join(rove::fabric_words(), ", ")));
+    result.fabric = named->second;
     return result;
 }
 

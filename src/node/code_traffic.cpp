@@ -346,7 +346,7 @@ void NodeCore::on_load(const PeerState& from, const wire::Frame& frame) {
     }
     const Status queued = cache_->load_later(package, [this, to, package](const Result<code::LoadReport>& loaded) {
         if (!loaded) {
-            (void)reply_error(to, loaded.error());
+            reply_error(to, loaded.error());
             return;
         }
         const std::string& interface = package->manifest().name;

@@ -41,6 +41,7 @@
 #include "node/sleeper.hpp"
 #include "node/spin.hpp"
 #include "node/untaken_memory.hpp"
+#include "wire/control.hpp"
 
 namespace rove {
 
@@ -57,7 +58,7 @@ inline constexpr unsigned kNestedMax = 128;
 // others wait beneath it. It is a sixteenth of the 8 MiB that threads have unless their program says otherwise.
 inline constexpr std::size_t kStackReserveBytes = 512UL * 1024;
 // Peers at once. Each has 2 MiB of mailboxes.
-inline constexpr std::size_t kPeersMax = 1024;
+inline constexpr std::size_t kPeersMax = wire::control::kMembersMax;
 
 class NodeCore : public std::enable_shared_from_this<NodeCore> {
 public:
@@ -166,7 +167,7 @@ public:
 
     // ---- for running functions; as above
     [[nodiscard]] Status reply(const wire::FrameHeader& to, code::Ran ran, const Pieces& data);
-    [[nodiscard]] Status reply_error(const wire::FrameHeader& to, const Error& error);
+    void reply_error(const wire::FrameHeader& to, const Error& error);
     struct Onward {
         NodeId node;
         FunctionId function;
@@ -465,6 +466,7 @@ private:
     // False: the caller's node does not take them.
     [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock);
     [[nodiscard]] bool await_room_to_reply(NodeId to, std::size_t bytes, std::size_t waiting, Lock& lock);
+    [[nodiscard]] wire::FrameHeader answer_to(const wire::FrameHeader& call) const;
     [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, const Pieces& data, Lock* lock);
     [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data);
     void end_with_error(const wire::FrameHeader& call, const Error& error) noexcept;

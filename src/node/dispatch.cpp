@@ -480,7 +480,7 @@ bool NodeCore::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, b
 
 // The function has been told that there is no memory for what it answers, and has not answered anything else since: this is no success.
 void NodeCore::end_without_answer(rove_here& here) noexcept {
-    (void)reply_error(here.call, rove::no_memory());
+    reply_error(here.call, rove::no_memory());
     here.ended = true;
 }
 
@@ -490,8 +490,8 @@ void NodeCore::end_without_answer(rove_here& here) noexcept {
     const auto let_out = [&](const std::string& what) {
         if (here.gathering != nullptr) here.gathering->skip_rest(here);
         if (here.ended) return;
-        (void)reply_error(here.call, Error(ErrorCode::failed, fmt::format("{} on {} let an exception out{}",
-                                                                          run.function->name, name(), what)));
+        reply_error(here.call, Error(ErrorCode::failed,
+                                     fmt::format("{} on {} let an exception out{}", run.function->name, name(), what)));
         here.ended = true;
     };
     try {
@@ -563,16 +563,14 @@ void NodeCore::on_reply(PeerState* from, const wire::Frame& frame) {
         } catch (const std::bad_alloc&) {  // for its words
             slot->end(Error(static_cast<ErrorCode>(header.status), "no memory"));
         }
-    } else if ((header.flags & wire::kParts) != 0) {
-        slot->node = header.handle;
-        slot->ran = static_cast<code::Ran>(header.status);
-        slot->hops = header.hops;
-        slot->end_gathered();
     } else {
         slot->node = header.handle;
         slot->ran = static_cast<code::Ran>(header.status);
         slot->hops = header.hops;
-        calls_.end(*slot, frame.payload);
+        if ((header.flags & wire::kParts) != 0)
+            slot->end_gathered();
+        else
+            calls_.end(*slot, frame.payload);
     }
     call_ended(*slot);
 }

@@ -88,7 +88,7 @@ int end(rove_here* here, const Error& error) {
     if (here->gathering != nullptr)
         here->gathering->skip_rest(*here);  // the call that is to be ended comes after its parts
     if (here->is_over()) return ROVE_INVALID;
-    (void)here->core->reply_error(here->call, error);
+    here->core->reply_error(here->call, error);
     here->ended = true;
     return ROVE_OK;
 }
@@ -247,12 +247,9 @@ const void* rove_payload_keep(rove_here* here, const void* payload, size_t size)
     return here->payload.get();
 }
 
-int rove_hand_over(rove_here* here) noexcept try {
-    if (here->core->is_inherited()) return failed(here->core->why_unusable());
-    here->core->hand_over_here();
-    return ROVE_OK;
-} catch (const std::bad_alloc&) {
-    return no_memory();
+void rove_hand_over(rove_here* here) noexcept try {
+    if (!here->core->is_inherited()) here->core->hand_over_here();
+} catch (const std::bad_alloc&) {  // it leads on
 }
 
 void rove_no_nesting(int change) noexcept {
@@ -401,14 +398,13 @@ void rove_pending_drop(rove_pending* pending) noexcept {
     if (!core.is_inherited()) core.forget(id_of(*pending));
 }
 
-int rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) noexcept {
+void rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) noexcept {
     // The node that was last waited for may be gone while the caller waits for something else.
     const std::shared_ptr<NodeCore> core = NodeCore::living(node);
     if (core && core->is_usable())
         core->drive([done, argument] { return done(argument) != 0; }, rove::deadline_of(timeout_ns));
     else
         std::this_thread::sleep_for(std::chrono::microseconds(50));  // another thread does what it waits for
-    return ROVE_OK;
 }
 
 }  // extern "C"

@@ -96,7 +96,8 @@ int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) n
 int rove_fail(rove_here* here, const char* message) noexcept {
     if (here->is_over()) return ROVE_INVALID;
     return end_or_no_memory(here, [&] {
-        return here->core->reply_error(here->call, rove::Error(ErrorCode::failed, message != nullptr ? message : ""));
+        here->core->reply_error(here->call, rove::Error(ErrorCode::failed, message != nullptr ? message : ""));
+        return rove::Status();
     });
 }
 

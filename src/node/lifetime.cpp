@@ -80,16 +80,15 @@ void NodeCore::keep_thread(rove_here* here) {
     log().error("{}; that thread is kept, and runs nothing more", what);
     if (here != nullptr && here->gathering != nullptr)
         here->gathering->skip_rest(*here);  // the call comes after its parts
-    if (here != nullptr && !std::exchange(here->ended, true))
-        (void)reply_error(here->call, Error(ErrorCode::failed, what));
+    if (here != nullptr && !std::exchange(here->ended, true)) reply_error(here->call, Error(ErrorCode::failed, what));
     Run* const run = in_user_code_.run;
     // Those that wait in the same thread never return either.
     for (const Run* each = run != nullptr ? run->beneath : nullptr; each != nullptr; each = each->beneath)
         if (each->here != nullptr && !std::exchange(each->here->ended, true))
-            (void)reply_error(each->here->call,
-                              Error(ErrorCode::failed, fmt::format("{} on {} waited for a call, and its thread ran {}, "
-                                                                   "which wanted to end that thread",
-                                                                   each->function->name, name(), whose)));
+            reply_error(each->here->call,
+                        Error(ErrorCode::failed, fmt::format("{} on {} waited for a call, and its thread ran {}, "
+                                                             "which wanted to end that thread",
+                                                             each->function->name, name(), whose)));
     Status replaced;
     {
         Hold hold(*this);

@@ -21,8 +21,6 @@ namespace {
 
 // From here on memory is a file's, so that a peer can map it: that costs two system calls and a page at least.
 constexpr std::size_t kMappedBytesMin = 16 * 1024;
-// Pages are made when memory is allocated, up to here: a fault takes longer than to fill the page.
-constexpr std::size_t kPopulateBytesMax = 64UL * 1024 * 1024;
 
 tl::unexpected<Error> no_memory(std::uint64_t bytes) {
     return fail(ErrorCode::overloaded, "{} bytes: this machine has no memory for them", bytes);
@@ -246,7 +244,7 @@ Bytes bytes_of(const void* data, std::size_t size) {
 template <typename T>
 std::optional<T> head_of(rove_here* here, Bytes payload) {
     if (payload.size() < sizeof(T)) {
-        (void)here->core->reply_error(here->call, Error(ErrorCode::invalid, "a request for memory is too short"));
+        here->core->reply_error(here->call, Error(ErrorCode::invalid, "a request for memory is too short"));
         here->ended = true;
         return std::nullopt;
     }
@@ -256,7 +254,7 @@ std::optional<T> head_of(rove_here* here, Bytes payload) {
 }
 
 void end_with(rove_here* here, const Error& error) {
-    (void)here->core->reply_error(here->call, error);
+    here->core->reply_error(here->call, error);
     here->ended = true;
 }
 
@@ -333,7 +331,7 @@ void copy(rove_here* here, const void* payload, std::size_t size) {
         if (to && !from->empty()) std::memmove(to->data(), from->data(), from->size());
         return;
     }
-    (void)rove_hand_over(here);
+    rove_hand_over(here);
     for (std::size_t done = 0; done < from->size(); done += kTransferBytesMax) {
         const auto piece = from->subspan(done, std::min(kTransferBytesMax, from->size() - done));
         const MemoryPart head{which->to_key, which->to_offset + done, piece.size()};

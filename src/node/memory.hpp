@@ -18,6 +18,9 @@
 
 namespace rove {
 
+// Pages are made when memory is allocated or mapped, up to here: a fault takes longer than to fill the page.
+inline constexpr std::size_t kPopulateBytesMax = 64UL * 1024 * 1024;
+
 // What one peer has allocated, from its first buffer until it goes or has none left.
 struct BlockOwner {
     NodeId node = kNoNode;

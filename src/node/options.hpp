@@ -1,12 +1,23 @@
 // Whether a node can be made as its NodeOptions say: one place for programs, the C ABI and the command's flags.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <ranges>
+#include <string_view>
+#include <utility>
 
 #include "base/result.hpp"
 #include "rove/node.hpp"
 
 namespace rove {
+
+// The words for how a node reaches others, in every place where one chooses.
+inline constexpr std::array<std::pair<std::string_view, FabricChoice>, 4> kFabricWords{
+    {{"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}, {"ucx", FabricChoice::ucx}}};
+inline constexpr auto fabric_words() {
+    return std::views::keys(kFabricWords);
+}
 
 // Functions that run long at once: each has a thread with a stack of 8 MiB of addresses, 512 MiB together.
 inline constexpr unsigned kThreadsMax = 64;

@@ -244,6 +244,11 @@ bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes
     return true;
 }
 
+// As this node answers a call. Beside it stand the answer's size, flags and status.
+wire::FrameHeader NodeCore::answer_to(const wire::FrameHeader& call) const {
+    return {.handle = id(), .generation = call.generation, .node = call.node, .call = call.call, .hops = call.hops};
+}
+
 Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, const Pieces& data, Lock* lock) {
     if (data.size() > wire::kMessageBytesMax)
         return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}; leave it in a buffer",
@@ -259,14 +264,10 @@ Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, co
                                              "the caller's node was lost, or took nothing, while the result was sent"));
         return {};
     }
-    end_call({.flags = whole ? std::uint8_t{0} : wire::kParts,
-              .handle = id(),
-              .generation = call.generation,
-              .node = call.node,
-              .call = call.call,
-              .hops = call.hops,
-              .status = static_cast<std::uint8_t>(ran)},
-             whole ? data.whole() : Bytes());
+    wire::FrameHeader answer = answer_to(call);
+    answer.flags = whole ? 0 : wire::kParts;
+    answer.status = static_cast<std::uint8_t>(ran);
+    end_call(answer, whole ? data.whole() : Bytes());
     return {};
 }
 
@@ -280,14 +281,10 @@ void NodeCore::end_with_error(const wire::FrameHeader& call, const Error& error)
     } catch (const std::bad_alloc&) {  // the message alone, then
     }
     const Bytes message = rove::as_bytes(with_type.empty() ? error.message() : with_type);
-    end_call({.flags = static_cast<std::uint8_t>(wire::kError | (with_type.empty() ? 0 : wire::kThrown)),
-              .handle = id(),
-              .generation = call.generation,
-              .node = call.node,
-              .call = call.call,
-              .hops = call.hops,
-              .status = static_cast<std::uint8_t>(error.code())},
-             message.first(std::min(message.size(), wire::kErrorBytesMax)));
+    wire::FrameHeader answer = answer_to(call);
+    answer.flags = static_cast<std::uint8_t>(wire::kError | (with_type.empty() ? 0 : wire::kThrown));
+    answer.status = static_cast<std::uint8_t>(error.code());
+    end_call(answer, message.first(std::min(message.size(), wire::kErrorBytesMax)));
 }
 
 void NodeCore::tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept try {
@@ -307,11 +304,10 @@ Status NodeCore::reply(const wire::FrameHeader& to, code::Ran ran, const Pieces&
     return end_with_reply(to, ran, one, &hold.lock());
 }
 
-Status NodeCore::reply_error(const wire::FrameHeader& to, const Error& error) {
-    if (is_inherited()) return tl::unexpected<Error>(why_unusable());  // the call is the parent's
+void NodeCore::reply_error(const wire::FrameHeader& to, const Error& error) {
+    if (is_inherited()) return;  // the call is the parent's
     Hold hold(*this);
     end_with_error(to, error);
-    return {};
 }
 
 // Under the lock: a function may be forgotten when another package arrives. Bit 32 tells a handle, which may be 0, from none.

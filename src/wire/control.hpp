@@ -20,7 +20,7 @@ inline constexpr std::size_t kLengthBytes = 4;
 inline constexpr std::size_t kAddressBytesMax =
     128;  // "unix:" and a socket's path of 107 bytes; "[v6]:port" is shorter
 inline constexpr std::size_t kTripleBytesMax = 32;
-inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // fabric::kOfferBytesMax
+inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // UCX: two worker addresses (~1 KiB each) and two keys
 inline constexpr std::size_t kGoodbyeTextMax = 240;
 inline constexpr std::size_t kResidentMax = 1024;  // packages that a node says it has
 inline constexpr std::size_t kMembersMax = 1024;   // in one list: as many as a node has peers at most

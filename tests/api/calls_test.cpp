@@ -224,11 +224,11 @@ TEST_P(Api, ObjectsAreFoundByNameAndType) {
 }
 
 TEST_P(Api, WaitForAndDone) {
-    Call<int> slow = peer().async(fn<nap>, 60);
+    Call<int> slow = peer().async(fn<nap>, 500);
     EXPECT_FALSE(slow.wait_for(std::chrono::milliseconds(5)));
     EXPECT_TRUE(slow.wait_for(std::chrono::seconds(20)));
     EXPECT_TRUE(slow.done());
-    EXPECT_EQ(slow.get(), 60);
+    EXPECT_EQ(slow.get(), 500);
     EXPECT_EQ(error_of([&] { (void)slow.get(); }).code(), ErrorCode::invalid);
 }
 
@@ -242,7 +242,7 @@ TEST_P(Api, ADroppedCallDoesNotBlock) {
 }
 
 TEST_P(Api, Cancel) {
-    Call<int> slow = peer().async(fn<nap>, 50);
+    Call<int> slow = peer().async(fn<nap>, 500);
     slow.cancel();
     EXPECT_TRUE(slow.done());
     EXPECT_EQ(error_of([&] { (void)slow.get(); }).code(), ErrorCode::cancelled);
@@ -267,8 +267,8 @@ TEST_P(Api, Deadlines) {
     EXPECT_NE(std::string(error.what()).find(server_->address()), std::string::npos) << error.what();
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 1900ms);
     // Several, which end in the order of their times.
-    Call<int> second = peer().async(within(60ms), fn<nap>, 400);
-    Call<int> first = peer().async(within(20ms), fn<nap>, 400);
+    Call<int> second = peer().async(within(300ms), fn<nap>, 600);
+    Call<int> first = peer().async(within(20ms), fn<nap>, 600);
     EXPECT_EQ(when_any(second, first).get(), 1U);
     EXPECT_EQ(error_of([&] { (void)second.get(); }).code(), ErrorCode::timed_out);
 }
@@ -370,7 +370,7 @@ TEST_P(Api, WithoutThreadsOfItsOwn) {
     const Peer peer = node.connect(server_->address());
     EXPECT_EQ(peer.sync(fn<add>, 1, 2), 3);
     EXPECT_EQ(sync_wait(nested(peer)), "286ab");
-    EXPECT_EQ(error_of([&] { (void)peer.async(within(std::chrono::milliseconds(5)), fn<nap>, 100).get(); }).code(),
+    EXPECT_EQ(error_of([&] { (void)peer.async(within(std::chrono::milliseconds(5)), fn<nap>, 1000).get(); }).code(),
               ErrorCode::timed_out);
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "../node/process.hpp"
+#include "../node/soon.hpp"
 #include "bench/machine.hpp"
 #include "bench/yardsticks.hpp"
 
@@ -121,9 +122,11 @@ TEST(Bench, LeavesNoProcessBehind) {
             execl(rove().c_str(), "rove", "bench", "latency", "--runs", "1000", nullptr);
             _exit(127);
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(700));
-        const Ran before = run({"pgrep", "-P", std::to_string(pid)});
-        EXPECT_EQ(before.status, 0) << "it had started no node";
+        Ran before;
+        ASSERT_TRUE(soon([&] {
+            before = run({"pgrep", "-P", std::to_string(pid)});
+            return before.status == 0;
+        })) << "it has started no node";
         kill(pid, number);
         int status = 0;
         ASSERT_EQ(waitpid(pid, &status, 0), pid);

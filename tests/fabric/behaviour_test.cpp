@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "fabrics.hpp"
+#include "wire/control.hpp"
 
 namespace rove::fabric {
 namespace {
@@ -200,7 +201,7 @@ TEST_P(FabricsWithOffers, OneThatIsCutShortIsRefused) {
     auto b = fabric_b->open_link();
     ASSERT_TRUE(a && b);
     const ByteBuffer& offer = (*b)->offer();
-    EXPECT_LE(offer.size(), kOfferBytesMax);
+    EXPECT_LE(offer.size(), wire::control::kOfferBytesMax);
     for (std::size_t size = 0; size < offer.size(); ++size) {
         const Status status = (*a)->connect(Bytes(offer).first(size));
         ASSERT_FALSE(status) << size;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "open_fabric.hpp"
+#include "wire/control.hpp"
 
 namespace {
 
@@ -16,7 +17,7 @@ using namespace rove::fabric;
 bool meet(Link& link) {
     std::uint32_t size = static_cast<std::uint32_t>(link.offer().size());
     if (write(1, &size, sizeof size) != sizeof size || write(1, link.offer().data(), size) != size) return false;
-    if (read(0, &size, sizeof size) != sizeof size || size > kOfferBytesMax) return false;
+    if (read(0, &size, sizeof size) != sizeof size || size > wire::control::kOfferBytesMax) return false;
     ByteBuffer offer(size);
     for (std::size_t at = 0; at < size;) {
         const ssize_t got = read(0, offer.data() + at, size - at);

@@ -12,6 +12,7 @@
 
 #include "fabrics.hpp"
 #include "open_fabric.hpp"
+#include "wire/control.hpp"
 
 namespace rove::fabric {
 namespace {
@@ -50,7 +51,7 @@ public:
         if (write(to_, &size, sizeof size) != sizeof size || write(to_, link.offer().data(), size) != size)
             return false;
         std::uint32_t theirs = 0;
-        if (!read_all(&theirs, sizeof theirs) || theirs > kOfferBytesMax) return false;
+        if (!read_all(&theirs, sizeof theirs) || theirs > wire::control::kOfferBytesMax) return false;
         ByteBuffer offer(theirs);
         return read_all(offer.data(), theirs) && link.connect(offer).has_value();
     }

@@ -194,15 +194,12 @@ TEST_P(HotPath, ALongFunctionHoldsUpNobodyElse) {
 
 // Behind a long function of the same peer, too; and its frame stays as it is while others go round the mailbox.
 TEST_P(HotPath, CallsOfOnePeerOverlap) {
-    const unsigned long_ms = 1000;
     for (int round = 0; round < 3; ++round) {  // the second time it is known to be long
-        const auto begin = Clock::now();
-        RawCall first = peer_->call(entry("nap"), bytes_of(long_ms));
-        RawCall second = peer_->call(entry("nap"), bytes_of(long_ms));
+        RawCall first = peer_->call(entry("meet"), {});
         for (int i = 0; i < 20; ++i) EXPECT_EQ(text(peer_->call(entry("echo"), bytes("short")).get()), "short");
-        EXPECT_EQ(as<unsigned>(first.get()), long_ms);
-        EXPECT_EQ(as<unsigned>(second.get()), long_ms);
-        EXPECT_LT(Clock::now() - begin, milliseconds(2 * long_ms)) << "they ran one after the other";
+        RawCall second = peer_->call(entry("meet"), {});
+        for (int i = 0; i < 20; ++i) EXPECT_EQ(text(peer_->call(entry("echo"), bytes("short")).get()), "short");
+        EXPECT_TRUE(as<bool>(first.get()) && as<bool>(second.get())) << "they ran one after the other";
     }
 }
 

@@ -94,6 +94,16 @@ ROVE_ENTRY void nap(rove_here* here, const void* payload, size_t size) {
     rove_reply(here, &ms, sizeof ms);
 }
 
+// Waits until two of it run at once, 20 s at most; replies whether they did.
+ROVE_ENTRY void meet(rove_here* here, const void* payload, size_t size) {
+    (void)payload, (void)size;
+    static _Atomic int met;
+    const int round = met++ / 2;
+    for (int i = 0; i < 20000 && met < 2 * (round + 1); ++i) usleep(1000);
+    const unsigned char both = met >= 2 * (round + 1);
+    rove_reply(here, &both, 1);
+}
+
 ROVE_ENTRY void aligned(rove_here* here, const void* payload, size_t size) {
     const unsigned char ok = (unsigned char)((size_t)payload % 16 == 0);
     (void)size;

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "rove/node.hpp"
+#include "node/options.hpp"
 
 namespace rove::tools {
 
@@ -35,8 +35,7 @@ inline const CLI::Validator kNoNan(
     },
     "");
 
-inline const std::map<std::string, FabricChoice> kFabrics{
-    {"best", FabricChoice::best}, {"shm", FabricChoice::shm}, {"tcp", FabricChoice::tcp}, {"ucx", FabricChoice::ucx}};
+inline const std::map<std::string, FabricChoice> kFabrics(kFabricWords.begin(), kFabricWords.end());
 inline const std::map<std::string, Forms> kForms{
     {"both", Forms::both}, {"image", Forms::image}, {"bitcode", Forms::bitcode}};
 

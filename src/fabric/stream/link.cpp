@@ -14,9 +14,6 @@
 namespace rove::fabric {
 namespace {
 
-// Frames share a message when the one before them was sent less than this long ago: about what a message costs, so that the lane is
-// never idle in between. They leave with the next progress() at the latest, or when there are this many bytes of them.
-constexpr auto kGatherFor = std::chrono::microseconds(5);
 // Of a peer that sends without end, one progress() takes this many reads: each the rest of one frame and the lanes' scratch.
 constexpr unsigned kReadsMax = 2;
 // Pages of each ring that are made when the link is opened. The others come with the first lap, because most links never get

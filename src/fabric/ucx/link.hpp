@@ -24,10 +24,8 @@ struct MessageHeader {
 static_assert(sizeof(MessageHeader) == 16, "a call of 8 bytes stays at 56 on the wire");
 inline constexpr std::uint64_t kTrafficBit = std::uint64_t{1} << 63U;
 
-// Frames of a message lane share a message when the one before them left less than so long ago: about what a message costs,
-// so that the lane is never idle meanwhile. They leave with the next progress() at the latest, or when there are so many
-// bytes of them: what UCX sends over TCP in one piece (8 KiB) less its headers.
-inline constexpr auto kGatherFor = std::chrono::microseconds(5);
+// Frames that share a message (kGatherFor) leave with the next progress() at the latest, or when there are so many bytes of them: what UCX
+// sends over TCP in one piece (8 KiB) less its headers.
 inline constexpr std::size_t kGatherBytes = 7 * 1024;
 
 // What the messages of one link are read from.
