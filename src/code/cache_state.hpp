@@ -175,7 +175,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     // Before it is to stay. overloaded: those that do hold half of what there may be already.
     [[nodiscard]] Status check_stays(const PackageCode& package, std::size_t more_bytes);
     [[nodiscard]] bool fits_among_staying(const PackageCode& package, std::size_t more_bytes) const;
-    [[nodiscard]] bool forget_uncalled(const PackageCode& but);
+    [[nodiscard]] bool evict_uncalled(const PackageCode& but);
     // Room for code and statics that are being loaded: taken before that, and given back unless they were counted by then.
     [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics);
     void give_back(PackageCode& package) noexcept;

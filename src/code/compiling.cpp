@@ -108,6 +108,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
 
 // On the worker for bitcode.
 void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
+    package.compile = PackageCode::Compile::begun;
     const GivesBack room{*this, package};
     Result<NewCode> code = or_error(package, [&] { return compile(package, lock); });
     if (stopping) return;  // the cache may be gone

@@ -110,8 +110,9 @@ bool CodeCache::State::fits_among_staying(const PackageCode& package, std::size_
            staying.manifest_bytes + also * package.counted.manifest + more_bytes <= manifest_bytes_max() / 2;
 }
 
-// A package that was loaded, and whose statics nobody has asked for yet.
-bool CodeCache::State::forget_uncalled(const PackageCode& but) {
+// A package that was loaded, and whose statics nobody has asked for yet, so that they go with its code. It stays known: the leader alone
+// forgets, because it uses functions without the cache's lock, and this may be a worker.
+bool CodeCache::State::evict_uncalled(const PackageCode& but) {
     const auto found = std::find_if(keepers.begin(), keepers.end(), [&](const PackageCode* each) {
         return each != &but && each->budget() == Budget::evictable && !each->keeps_statics() && !is_busy(*each);
     });
@@ -119,14 +120,18 @@ bool CodeCache::State::forget_uncalled(const PackageCode& but) {
     PackageCode& package = **found;
     evict({&package});
     if (package.loaded() || package.keeps_statics()) return false;  // somebody has come
-    forget(package);
+    static_bytes -= package.static_bytes();
+    std::erase(keepers, &package);
+    package.statics.clear();
+    package.data.reset();
+    count(package);
     return true;
 }
 
 Status CodeCache::State::check_stays(const PackageCode& package, std::size_t more_bytes) {
     if (package.resident) return {};
     while (!fits_among_staying(package, more_bytes))
-        if (!forget_uncalled(package))
+        if (!evict_uncalled(package))
             return fail(
                 ErrorCode::overloaded,
                 "package {} is to stay for as long as {} runs (it has statics, is pinned, or is an interface), and {} "
@@ -181,8 +186,7 @@ void CodeCache::State::give_back(PackageCode& package) noexcept {
 
 // They are being loaded or compiled, or its code is to be loaded again.
 bool CodeCache::State::needs_slices(const PackageCode& package) const {
-    return package.loading || package.compile == PackageCode::Compile::queued ||
-           (!package.loaded() && is_running(package));
+    return package.loading || package.is_to_be_compiled() || (!package.loaded() && is_running(package));
 }
 
 // Those that this node does not run are kept for others, as long as there is room: they push nobody out. A package has at most two that
@@ -194,8 +198,9 @@ void CodeCache::State::drop_spare_slices(PackageCode& package) {
     count(package);
 }
 
+// That an image's bitcode waits for the compiler is no use: it is queued again when the image is.
 bool CodeCache::State::is_used(const PackageCode& package) const {
-    return package.loading || package.compile == PackageCode::Compile::queued || is_running(package);
+    return package.is_under_way() || package.compile == PackageCode::Compile::begun || is_running(package);
 }
 bool CodeCache::State::is_busy(const PackageCode& package) const {
     return package.awaited() || is_used(package);
@@ -275,6 +280,7 @@ void CodeCache::State::evict(const std::vector<PackageCode*>& victims) {
             package->module.reset();
             package->image.reset();
             package->exported.clear();
+            if (package->compile == PackageCode::Compile::queued) std::erase(compile_queue, package);
             package->compile = PackageCode::Compile::none;
             package->store->drop_slices();
             ++evictions;

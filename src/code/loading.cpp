@@ -102,7 +102,10 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
     }
     State::Lock lock(state_->mutex);
     const Result<State::Ready> ready = state_->make_ready(package);
-    if (!ready) return ready.error();
+    if (!ready) {
+        package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others
+        return ready.error();
+    }
     if (*ready != State::Ready::yes) {
         package.await();
         return *ready == State::Ready::code ? Waiting::for_code : Waiting::for_loading;
@@ -146,7 +149,7 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
         return Ready::yes;
     }
     // Even if an image has come meanwhile: the compiler was told that there are no statics yet, and would bring a second set.
-    if (package.compile == PackageCode::Compile::queued) return Ready::under_way;
+    if (package.is_to_be_compiled()) return Ready::under_way;
     const bool image_fits =
         options.tiers != Tiers::bitcode && package.store->slice_index(host_triple(), Form::image).has_value();
     const bool bitcode_fits =

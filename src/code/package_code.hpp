@@ -68,7 +68,7 @@ struct Listing {
 
 class PackageCode {
 public:
-    enum class Compile : std::uint8_t { none, queued, done, failed };
+    enum class Compile : std::uint8_t { none, queued, begun, done, failed };
 
     PackageCode(CodeCache& owner, std::shared_ptr<PackageStore> bytes) : cache(owner), store(std::move(bytes)) {}
     PackageCode(const PackageCode&) = delete;
@@ -78,7 +78,8 @@ public:
 
     [[nodiscard]] bool loaded() const { return image || module; }
     // A worker has it, or will: whoever needs its code waits.
-    [[nodiscard]] bool is_under_way() const { return loading || (!loaded() && compile == Compile::queued); }
+    [[nodiscard]] bool is_under_way() const { return loading || (!loaded() && is_to_be_compiled()); }
+    [[nodiscard]] bool is_to_be_compiled() const { return compile == Compile::queued || compile == Compile::begun; }
     void refuse(Error why) { refusal = Refusal{std::move(why), Clock::now()}; }
     // For one call.
     [[nodiscard]] std::optional<Error> take_refusal() {

@@ -128,7 +128,7 @@ public:
         more_to_come,
         whole,       // taken() gives it
         no_room,     // dropped, as what came before it of its part
-        no_meaning,  // it does not go on where the last one ended
+        no_meaning,  // of a part that is to have another size
     };
     [[nodiscard]] Took take(std::size_t& bytes_of_all, const Piece& piece, TimePoint now);
     // The part that is whole, out of here.

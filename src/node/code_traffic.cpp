@@ -144,7 +144,7 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
         switch (arrival.take(code_arriving_bytes_, piece, Clock::now())) {
             case CodeArrival::Took::more_to_come: return;
             case CodeArrival::Took::no_room: return ask_again_later();
-            case CodeArrival::Took::no_meaning: return refuse_code(from, frame, "out of its order");
+            case CodeArrival::Took::no_meaning: return refuse_code(from, frame, "of a part that has another size");
             case CodeArrival::Took::whole: break;
         }
         added = part_arrived(from, chunk, arrival.taken(piece).take());
@@ -154,6 +154,8 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
         give_up_parked(from, chunk.package, added.error());
     } else if (!added) {
         refuse_code(from, frame, added.error().message());
+    } else if (from.refused_package && from.refused_package->first == chunk.package) {
+        from.refused_package.reset();  // there is room now
     }
 }
 

@@ -69,8 +69,10 @@ Status NodeCore::start() {
     if (!options_.listen.empty()) code::prepare_process();
     ROVE_TRY(fabric_, open_fabric(options_.fabric));
     ROVE_CHECK(sleeper_.open(fabric_->descriptors()));
+    ROVE_TRY(control_, control::Control::create(*this));
+    ROVE_TRY(address_, control_->listen(options_.listen));
     code::CodeOptions code;
-    code.node = options_.listen.empty() ? "this client" : "the node at " + options_.listen;
+    code.node = options_.listen.empty() ? "this client" : "the node at " + address_;
     code.host_symbols = host_symbols();
     code.tiers = static_cast<code::Tiers>(options_.forms);
     code.code_bytes_max = options_.code_bytes_max;
@@ -85,8 +87,7 @@ Status NodeCore::start() {
         detail::read_own_code();
     }
     ROVE_CHECK(preload());
-    ROVE_TRY(control_, control::Control::create(*this));
-    ROVE_TRY(address_, control_->listen(options_.listen));
+    if (!options_.listen.empty()) control_->accept();
     // The lead is taken before others are met: they may call at once.
     // Beside the threads for functions that run long there are one that serves the mailboxes, one that watches it, and one that
     // stands by and runs no function; with one thread each function runs to its end.

@@ -3,11 +3,14 @@
 
 #include <cxxabi.h>
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include "base/demangle.hpp"
 #include "base/words_of.hpp"
@@ -30,18 +33,18 @@ struct LastFailure {
     rove_failure told = kNoMemory;
     std::string type, message;
 };
-// One for each thread is the contract. A pointer, because destructors of a program's globals may fail after the thread's own was freed:
-// then another one is made, which nobody frees.
+// One for each thread is the contract.
 thread_local LastFailure* last_failure_of_thread = nullptr;  // NOLINT
+// Frees it when its thread ends. An object with a destructor would take memory there, and glibc ends a process that has none for that.
+const struct ThreadEnd {
+    pthread_key_t key{};
+    bool is_seen = pthread_key_create(&key, [](void*) { delete std::exchange(last_failure_of_thread, nullptr); }) == 0;
+} thread_end;
 // Null: there is no memory.
 LastFailure* last_failure() {
-    static constexpr auto free_last = [] { delete std::exchange(last_failure_of_thread, nullptr); };
-    struct AtThreadEnd {
-        ~AtThreadEnd() { free_last(); }
-    };
-    thread_local const AtThreadEnd at_end;  // NOLINT: as above
-    (void)at_end;
-    if (last_failure_of_thread == nullptr) last_failure_of_thread = new (std::nothrow) LastFailure;
+    if (last_failure_of_thread != nullptr || !thread_end.is_seen) return last_failure_of_thread;
+    auto made = std::unique_ptr<LastFailure>(new (std::nothrow) LastFailure);
+    if (made && pthread_setspecific(thread_end.key, made.get()) == 0) last_failure_of_thread = made.release();
     return last_failure_of_thread;
 }
 

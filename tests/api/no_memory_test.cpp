@@ -1,10 +1,14 @@
 // Nodes that are refused memory, one allocation after the other: each call ends, and each node goes on.
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <limits>
@@ -556,6 +560,34 @@ TEST_F(WithoutMemory, WhatAFunctionAsksTheNodeForFails) {
         EXPECT_EQ(peer.sync(within(kPatience), fn<finds_no_buffer>), ROVE_OVERLOADED);
     }
     EXPECT_EQ(peer.sync(within(kPatience), fn<add>, 3, 4), 7);
+}
+
+// The C library's own memory, too: in a child, which takes all that there is.
+TEST(WithoutAnyMemory, AThreadsFirstFailureIsTold) {
+    const pid_t child = fork();
+    if (child == 0) {
+        std::atomic<bool> is_used_up{false};
+        std::thread fails([&] {
+            while (!is_used_up) sched_yield();
+            _exit(rove_last_failure()->error == ROVE_OVERLOADED ? 0 : 1);
+        });
+        rlimit limit{};
+        getrlimit(RLIMIT_AS, &limit);
+        limit.rlim_cur = 1;  // no page more
+        setrlimit(RLIMIT_AS, &limit);
+        const auto take = [](std::size_t bytes) {
+            static void* volatile last;  // NOLINT
+            last = std::malloc(bytes);
+            return last != nullptr;
+        };
+        for (std::size_t bytes = 1 << 20; bytes >= 16; bytes /= 2)
+            while (take(bytes)) continue;
+        is_used_up = true;
+        fails.join();
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 }  // namespace

@@ -13,42 +13,12 @@
 #include "cache_fixture.hpp"
 #include "code/cache_state.hpp"
 #include "package/digest.hpp"
+#include "slow_engine.hpp"
 
 namespace rove::code {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPatience = 30s;
-
-// Compiles nothing, and the first not before it is let go on.
-class SlowEngine final : public jit::Engine {
-public:
-    Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& request) override {
-        {
-            const std::lock_guard lock(mutex);
-            order.push_back(request.name);
-        }
-        if (compiles++ == 0) {
-            begun.set_value();
-            (void)go_on.get_future().wait_for(2 * kPatience);
-        }
-        return fail(ErrorCode::failed, "{} was not compiled", request.name);
-    }
-    Result<jit::Prepared> prepare(const jit::PrepareRequest& /*request*/) override {
-        return fail(ErrorCode::internal, "it prepares nothing");
-    }
-    Status link(const std::vector<std::string>& /*arguments*/) override {
-        return fail(ErrorCode::internal, "not asked for");
-    }
-    Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& /*request*/) override {
-        return fail(ErrorCode::internal, "it extracts nothing");
-    }
-    void warm_up() override {}
-    std::promise<void> begun, go_on;
-    std::atomic<int> compiles{0};
-    std::mutex mutex;
-    std::vector<std::string> order;  // in which they were compiled
-};
 
 // What the constructors of a package that came do: they tell that they have begun, and wait for the test's word.
 struct Constructors {

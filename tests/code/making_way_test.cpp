@@ -1,5 +1,6 @@
 // Packages that make way for new ones, and those that stay.
 #include "cache_fixture.hpp"
+#include "slow_engine.hpp"
 
 namespace rove::code {
 namespace {
@@ -18,6 +19,82 @@ TEST_F(MakingWay, WhatIdlesMakesWayForWhatIsNew) {
     }
     EXPECT_NE(cache.find("idle29:go"), nullptr);
     EXPECT_EQ(cache.find("idle0:go"), nullptr);
+}
+
+// While LLVM is busy with one package the bitcode of all others waits, and their images run: they idle, too.
+TEST_F(MakingWay, WhatWaitsForTheCompilerMakesWayToo) {
+    SlowEngine engine;
+    CodeOptions given = options(Tiers::both);
+    given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
+    given.packages_max = 5;
+    {
+        CodeCache cache(given);
+        for (int i = 0; i < 30; ++i) {
+            const auto package = build("queued" + std::to_string(i) + ".c", entry("go", std::to_string(i)));
+            ASSERT_TRUE(cache.add(package, false)) << i;
+            ASSERT_EQ(call(cache, *cache.find("queued" + std::to_string(i) + ":go")), i);
+            if (i == 0) ASSERT_EQ(engine.begun.get_future().wait_for(kPatience), std::future_status::ready);
+        }
+        EXPECT_NE(cache.find("queued0:go"), nullptr) << "it is being compiled";
+        EXPECT_EQ(cache.find("queued1:go"), nullptr);
+        EXPECT_EQ(engine.compiles, 1);
+        engine.go_on.set_value();
+        cache.wait_for_tiers();
+    }
+    EXPECT_LE(engine.compiles, 5) << "what has gone was compiled";
+}
+
+// What was to stay, and found no place for that, has none as a call that waits either.
+TEST_F(MakingWay, WhatWasRefusedAPlaceToStayMakesWay) {
+    CodeOptions given = options(Tiers::image);
+    given.packages_max = 4;
+    CodeCache cache(given);
+    const auto large = [this](int i) {
+        return build("large" + std::to_string(i) + ".c", "long kept[16384] = {[0 ... 16383] = 7};" + entry("go", "++kept[n % 16384]"));
+    };
+    for (int i = 0; i < 6; ++i) {
+        ASSERT_TRUE(cache.add(large(i), false)) << i;
+        Function& go = *cache.find("large" + std::to_string(i) + ":go");
+        if (i < 2) {
+            EXPECT_EQ(call(cache, go), 8);
+            continue;
+        }
+        EXPECT_EQ(error_of(cache, go), "") << "a worker has it";
+        cache.wait_for_tiers();
+        EXPECT_NE(error_of(cache, go).find("is to stay for as long as node 7 runs"), std::string::npos);
+    }
+    ASSERT_TRUE(cache.add(build("plain.c", entry("go", "3")), false));
+    EXPECT_EQ(call(cache, *cache.find("plain:go")), 3);
+}
+
+// A worker that finds a place for what is to stay takes the statics of what was loaded and never called. It forgets nothing: the leader
+// may be about to call it.
+TEST_F(MakingWay, WhatWasLoadedAndNotCalledIsKnownStill) {
+    CodeOptions given = options(Tiers::image);
+    given.packages_max = 4;
+    CodeCache cache(given);
+    const auto with_static = [this](const std::string& name) {
+        return build(name + ".c", "static long kept = 1;" + entry("go", "++kept"));
+    };
+    const auto load = [&cache](const std::shared_ptr<PackageStore>& package) {
+        std::promise<bool> done;
+        ASSERT_TRUE(cache.load_later(
+            package, [&done](const Result<LoadReport>& loaded) { done.set_value(loaded.has_value()); }));
+        auto ended = done.get_future();
+        ASSERT_EQ(ended.wait_for(kPatience), std::future_status::ready);
+        EXPECT_TRUE(ended.get());
+    };
+    const auto whole = with_static("first");
+    for (const auto& package : {arriving(*whole, {Form::image}), with_static("second"), with_static("third")}) {
+        ASSERT_TRUE(cache.add(package, false));
+        load(package);
+    }
+    Function* const first = cache.find("first:go");
+    ASSERT_NE(first, nullptr) << "forgotten by a worker";
+    EXPECT_EQ(cache.by_handle(first->handle), first);
+    ASSERT_TRUE(cache.add(arriving(*whole, {Form::image}), false));
+    EXPECT_EQ(call(cache, *first), 2) << "with statics of its own again";
+    EXPECT_EQ(call(cache, *first), 3);
 }
 
 // Statics and interfaces stay. They leave half of all places to others.

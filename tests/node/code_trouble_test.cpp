@@ -176,6 +176,12 @@ TEST(CodeArrives, TwiceAtOnce) {
     EXPECT_EQ(*arrival.taken(at(200, 100)).take().bytes, bytes);
     EXPECT_EQ(arrival.take(of_all, at(200, 100), now), Took::no_room) << "late: there is nothing that it goes on";
     EXPECT_EQ(of_all, 0U);
+    EXPECT_EQ(arrival.take(of_all, at(0, 100), now), Took::more_to_come) << "a third begins";
+    EXPECT_EQ(arrival.take(of_all, at(200, 100), now), Took::more_to_come) << "and the rest of the first is none of it";
+    EXPECT_EQ(of_all, 100U);
+    EXPECT_EQ(arrival.take(of_all, at(100, 200), now), Took::whole);
+    EXPECT_EQ(*arrival.taken(at(100, 200)).take().bytes, bytes);
+    EXPECT_EQ(of_all, 0U);
 }
 
 TEST(CodeArrives, AndMakesWayWhereItHasNotGoneOnForLongest) {
@@ -193,7 +199,7 @@ TEST(CodeArrives, AndMakesWayWhereItHasNotGoneOnForLongest) {
     EXPECT_EQ(arrival.parts(), kAssembliesMax);
     EXPECT_EQ(arrival.take(of_all, piece(1, 10, 100, bytes), at(kMost + 2)), Took::no_room) << "it made way";
     EXPECT_EQ(arrival.take(of_all, piece(0, 20, 100, bytes), at(kMost + 3)), Took::more_to_come);
-    EXPECT_EQ(arrival.take(of_all, piece(2, 30, 100, bytes), at(kMost + 3)), Took::no_meaning);
+    EXPECT_EQ(arrival.take(of_all, piece(2, 20, 101, bytes), at(kMost + 3)), Took::no_meaning);
     EXPECT_EQ(of_all, 10U * (kAssembliesMax + 2));
     arrival.drop_idle(at(kMost + 1));
     EXPECT_EQ(arrival.parts(), 2U) << "those that went on since";
@@ -218,7 +224,6 @@ TEST(CodeArrives, WithinBoundsOfOnePeerAndOfAll) {
     EXPECT_EQ(of_all, kAssemblyBytesOfAllMax);
     EXPECT_EQ(peers[8].take(of_all, piece(0, 0, wire::kSliceBytesMax, bytes), now), Took::no_room);
     EXPECT_EQ(peers[8].parts(), 0U);
-    EXPECT_EQ(peers[7].take(of_all, piece(0, bytes.size() + 5, wire::kSliceBytesMax, {}), now), Took::no_meaning);
     EXPECT_EQ(peers[7].take(of_all, piece(0, bytes.size(), wire::kSliceBytesMax, bytes), now), Took::no_room);
     EXPECT_EQ(peers[7].parts(), 1U) << "of that part nothing is left";
     EXPECT_EQ(of_all, kAssemblyBytesOfAllMax - bytes.size());

@@ -106,7 +106,6 @@ Result<std::string> Control::listen(const std::string& text) {
             address = *parse_address(endpoint_text(acceptor_->local_endpoint()));
         }
         address_ = address.to_string();
-        accept();
         return address_;
     });
 }

@@ -64,8 +64,9 @@ public:
     ~Control();
     Control(const Control&) = delete;
 
-    // Listens; gives the address with its real port, or "" for an empty one. Others are met once identity_known() is called.
+    // Listens; gives the address with its real port, or "" for an empty one. Whoever connects waits until accept().
     [[nodiscard]] Result<std::string> listen(const std::string& address);
+    void accept();  // others are met once identity_known() is called
     void identity_known();
     // Becomes a member of the nodes of which one is at the address, and meets all of them.
     [[nodiscard]] Status join(const std::string& address);
@@ -159,7 +160,6 @@ private:
         void operator()(bool* no_more) const { *no_more = true; }
     };
     using Accepting = std::unique_ptr<bool, Accepts>;
-    void accept();
     [[nodiscard]] asio::awaitable<void> accept_all(Accepting accepting);
     [[nodiscard]] asio::awaitable<void> look_for_deadlocks();
     void close_acceptor();
