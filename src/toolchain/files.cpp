@@ -7,8 +7,22 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <mutex>
+#include <set>
 
 namespace rove::toolchain {
+
+namespace {
+
+std::mutex folders_mutex;
+std::set<std::filesystem::path> folders;
+
+void remove_folder(const std::filesystem::path& path) {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+}
+
+}  // namespace
 
 Result<TemporaryFolder> TemporaryFolder::make() {
     std::error_code error;
@@ -19,12 +33,21 @@ Result<TemporaryFolder> TemporaryFolder::make() {
         return fail(ErrorCode::failed, "no temporary folder in {} ({}); set TMPDIR", base.string(), strerror(errno));
     TemporaryFolder folder;
     folder.path_ = name;
+    const std::lock_guard lock(folders_mutex);
+    folders.insert(folder.path_);
     return folder;
 }
 
 TemporaryFolder::~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+    if (path_.empty()) return;
+    remove_folder(path_);
+    const std::lock_guard lock(folders_mutex);
+    folders.erase(path_);
+}
+
+void TemporaryFolder::remove_all() {
+    const std::lock_guard lock(folders_mutex);
+    for (const auto& each : folders) remove_folder(each);
 }
 
 Result<ByteBuffer> read_file(const std::filesystem::path& path) {

@@ -19,6 +19,7 @@ public:
         return *this;
     }
     ~TemporaryFolder();
+    static void remove_all();  // those of the process, which is about to end
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
 private:

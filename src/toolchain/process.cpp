@@ -1,6 +1,7 @@
 #include "toolchain/process.hpp"
 
 #include <fcntl.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -9,7 +10,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+
+#include "toolchain/files.hpp"
 
 extern char** environ;
 
@@ -18,7 +22,9 @@ namespace rove::toolchain {
 namespace {
 
 constexpr std::array kEnds{SIGINT, SIGTERM, SIGHUP};
+constexpr auto kWayOut = std::chrono::seconds(1);
 std::atomic<int> came{0};  // of these, while somebody is Interruptible
+sem_t something_came;      // one of them, or the end of who is Interruptible
 std::atomic<pid_t> running{
     0};  // the program that run() runs; it is not reaped meanwhile, so nobody else has its number
 
@@ -30,12 +36,15 @@ void note(int number) {
     const int before = errno;
     came = number;
     end_what_runs();
+    (void)sem_post(&something_came);
     errno = before;
 }
 
 }  // namespace
 
 Interruptible::Interruptible() {
+    (void)sem_init(&something_came, 0, 0);
+    ends_at_last_ = std::thread([this] { end_at_last(); });
     struct sigaction action{};
     action.sa_handler = &note;
     for (std::size_t i = 0; i < kEnds.size(); ++i) {
@@ -44,7 +53,19 @@ Interruptible::Interruptible() {
     }
 }
 
+void Interruptible::end_at_last() {
+    while (sem_wait(&something_came) != 0) continue;
+    if (is_over_.try_acquire_for(kWayOut)) return;
+    TemporaryFolder::remove_all();
+    const int number = came;
+    (void)signal(number, SIG_DFL);
+    (void)kill(getpid(), number);
+}
+
 Interruptible::~Interruptible() {
+    is_over_.release();
+    (void)sem_post(&something_came);
+    ends_at_last_.join();
     for (std::size_t i = 0; i < kEnds.size(); ++i) (void)sigaction(kEnds[i], &before_[i], nullptr);
     if (const int number = came.exchange(0); number != 0) (void)raise(number);
 }

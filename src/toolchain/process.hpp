@@ -4,7 +4,9 @@
 #include <signal.h>
 
 #include <array>
+#include <semaphore>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/result.hpp"
@@ -18,7 +20,8 @@ struct Finished {
 inline constexpr std::size_t kOutputBytesMax = 16 * 1024;
 
 // For a command of a terminal. While it lives SIGINT, SIGTERM and SIGHUP do not end the process: they end the program that run() runs, and
-// no other is begun, so that whoever made files for it removes them on the way out. One at a time.
+// no other is begun, so that whoever made files for it removes them on the way out. Where the way out takes longer than a second (LLVM, in
+// this process, asks nobody whether it is to go on), temporary folders are removed and the process ends. One at a time.
 class Interruptible {
 public:
     Interruptible();
@@ -27,7 +30,10 @@ public:
     Interruptible& operator=(const Interruptible&) = delete;
 
 private:
+    void end_at_last();
     std::array<struct sigaction, 3> before_;
+    std::binary_semaphore is_over_{0};
+    std::thread ends_at_last_;
 };
 
 // Whether one of them came, while somebody is Interruptible: what takes long and runs no program ends by itself, as cancelled.

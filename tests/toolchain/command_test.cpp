@@ -68,6 +68,27 @@ TEST_F(CommandTest, ASignalLeavesNoFilesBehind) {
     }
 }
 
+// Nor does one while LLVM works in the process itself: for most of a minute on this source, and it asks nobody whether to go on.
+TEST_F(CommandTest, ASignalEndsWhatLlvmTakesLongFor) {
+    const std::string temporary = (folder() / "temporary").string();
+    ASSERT_TRUE(std::filesystem::create_directory(temporary));
+    std::string steps;
+    for (int i = 0; i < 10'000; ++i) steps += fmt::format("x = x * 31u + v[{}]; x ^= x >> 3;\n", i);
+    const std::string source = write("steps.c",
+                                     "#include <rove/rove.h>\nROVE_ENTRY void go(rove_here *h, const void *p, "
+                                     "size_t n) {\nconst unsigned *v = p; unsigned x = (unsigned)n;\n" +
+                                         steps + "rove_reply(h, &x, sizeof x); }\n")
+                                   .string();
+    const Finished ended = run_command(
+        {"env", "TMPDIR=" + temporary, "bash", "-c",
+         "'" + rove_ + "' build '" + source + "' -o '" + output_ + "' & pid=$!; sleep 3; ls -A '" + temporary +
+             "'; kill -TERM $pid; SECONDS=0; wait $pid; ended=$?; ((SECONDS < 10)) || echo late; exit $ended"});
+    EXPECT_NE(ended.output.find("rove-build-"), std::string::npos) << ended.output;
+    EXPECT_EQ(ended.output.find("late"), std::string::npos) << ended.output;
+    EXPECT_EQ(ended.status, 128 + SIGTERM) << ended.output;
+    EXPECT_TRUE(std::filesystem::is_empty(temporary)) << ended.output;
+}
+
 TEST_F(CommandTest, OneTargetWhenAsked) {
     ASSERT_EQ(rove({"build", source_, "-o", output_, "--target", std::string(kArm)}).status, 0);
     const auto json = nlohmann::json::parse(rove({"inspect", output_, "--json"}).output, nullptr, false);
