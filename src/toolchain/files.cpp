@@ -7,47 +7,48 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <mutex>
-#include <set>
+#include <random>
+
+#include "base/made_once.hpp"
 
 namespace rove::toolchain {
 
 namespace {
 
-std::mutex folders_mutex;
-std::set<std::filesystem::path> folders;
+std::filesystem::path temporary_files() {
+    std::error_code error;
+    std::filesystem::path base = std::filesystem::temp_directory_path(error);
+    return error ? "/tmp" : base;
+}
 
-void remove_folder(const std::filesystem::path& path) {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
+// Begins the names of all folders of this process, and of no other's.
+std::string own_prefix() {
+    static constinit MadeOnce<const std::string> prefix;
+    return prefix.get([] { return new const std::string(fmt::format("rove-build-{:08x}-", std::random_device()())); });
 }
 
 }  // namespace
 
 Result<TemporaryFolder> TemporaryFolder::make() {
-    std::error_code error;
-    std::filesystem::path base = std::filesystem::temp_directory_path(error);
-    if (error) base = "/tmp";
-    std::string name = (base / "rove-build-XXXXXX").string();
+    const std::filesystem::path base = temporary_files();
+    std::string name = (base / (own_prefix() + "XXXXXX")).string();
     if (mkdtemp(name.data()) == nullptr)
         return fail(ErrorCode::failed, "no temporary folder in {} ({}); set TMPDIR", base.string(), strerror(errno));
     TemporaryFolder folder;
     folder.path_ = name;
-    const std::lock_guard lock(folders_mutex);
-    folders.insert(folder.path_);
     return folder;
 }
 
 TemporaryFolder::~TemporaryFolder() {
-    if (path_.empty()) return;
-    remove_folder(path_);
-    const std::lock_guard lock(folders_mutex);
-    folders.erase(path_);
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
 void TemporaryFolder::remove_all() {
-    const std::lock_guard lock(folders_mutex);
-    for (const auto& each : folders) remove_folder(each);
+    std::error_code ignored;
+    for (const auto& each : std::filesystem::directory_iterator(temporary_files(), ignored))
+        if (each.path().filename().string().starts_with(own_prefix()))
+            std::filesystem::remove_all(each.path(), ignored);
 }
 
 Result<ByteBuffer> read_file(const std::filesystem::path& path) {
