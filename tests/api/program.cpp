@@ -32,6 +32,9 @@ static int pages_of(const std::string& book) {
 static int visits_now() {
     return forms::visits;
 }
+static int order_of_numbers() {
+    return 100 * forms::three + 10 * forms::two + forms::one;
+}
 static int kept_first_and_last() {
     const std::vector<int>& kept = forms::Tally<int>::kept;
     return 100 * kept.front() + kept.back();
@@ -99,6 +102,10 @@ int call(const char* address, const std::set<std::string>& flags) {
           peer.sync(rove::fn<forms::put>, "tales", 7) == 21 && peer.sync(rove::fn<pages_of>, "tales") == 21);
     const int visited = peer.sync(rove::fn<forms::visit>);
     check("an inline variable", visited > 40 && peer.sync(rove::fn<visits_now>) == visited);
+    check("inline variables that are made of one another",
+          peer.sync(rove::fn<forms::made_of_one_another>) == forms::made_of_one_another() &&
+              peer.sync(rove::fn<order_of_numbers>) == 321 &&
+              peer.sync(rove::fn<forms::log_path>) == forms::Paths::log);
     const std::size_t kept = peer.sync(rove::fn<forms::keep>, 9);
     check("a template's static member, made by code", kept > 2 && peer.sync(rove::fn<kept_first_and_last>) == 109);
     check("a lambda under a name", peer.sync(rove::named<"forms.tenfold">([](int x) { return 10 * x; }), 4) == 40);

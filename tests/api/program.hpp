@@ -1,10 +1,13 @@
 // What the programs of forms_test share: functions in a header, as two programs of one project would have them.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "rove/rove.hpp"
@@ -116,6 +119,27 @@ inline std::map<std::string, int>& shelf() {
     return books;
 }
 inline int visits = 40;
+
+// Each is made of those before it. What is sent names the last first, or none but the last.
+inline int one = std::atoi("1");
+inline int two = one + std::atoi("1");
+inline int three = two + std::atoi("1");
+struct Paths {
+    static inline const std::string base = "/a path that takes memory of its own";
+    static inline const std::string log = base + "/log";
+};
+inline std::map<std::string, int> registry;
+inline int enrol(const char* name) {
+    return registry[name] = 40 + static_cast<int>(registry.size());
+}
+inline const int first = enrol("first");
+inline const std::vector<int> primes = [] {
+    std::vector<int> found;
+    for (int i = 2; i < 30; ++i)
+        if (std::all_of(found.begin(), found.end(), [i](int prime) { return i % prime != 0; })) found.push_back(i);
+    return found;
+}();
+inline const int sum_of_primes = std::accumulate(primes.begin(), primes.end(), 0);
 template <typename T>
 struct Tally {
     static std::vector<T> kept;
@@ -136,6 +160,8 @@ struct Nothing {
 int calls_twice(rove::Here& here, int x);
 int put(const std::string& book, int pages);
 int visit();
+std::string made_of_one_another();
+std::string log_path();
 std::size_t keep(int value);
 
 }  // namespace forms

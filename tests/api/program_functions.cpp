@@ -45,6 +45,13 @@ int put(const std::string& book, int pages) {
     shelf()[book] = pages;
     return thrice(pages) * nothing();
 }
+std::string log_path() {
+    return Paths::log;
+}
+std::string made_of_one_another() {
+    const int numbers = 100 * three + 10 * two + one;
+    return std::to_string(numbers) + Paths::log + std::to_string(first) + " " + std::to_string(sum_of_primes);
+}
 int visit() {
     return ++visits;
 }

@@ -19,8 +19,10 @@ namespace {
 // What a program may run by itself.
 class OwnCode {
 public:
-    OwnCode(Modules& program, const std::function<bool(const llvm::Function&)>& is_sent)
-        : program_(program), is_sent_(is_sent) {}
+    // statics: those that travel, and are made where they arrive.
+    OwnCode(Modules& program, const std::set<std::string>& statics,
+            const std::function<bool(const llvm::Function&)>& is_sent)
+        : program_(program), statics_(statics), is_sent_(is_sent) {}
 
     Status read() {
         bool has_main = false;
@@ -32,7 +34,7 @@ public:
         for (std::size_t i = 0; i < program_.count(); ++i) {
             ROVE_TRY(const llvm::Module* const module, program_.get(i));
             for (const char* list : {"llvm.global_ctors", "llvm.global_dtors"})
-                if (const llvm::GlobalVariable* all = module->getNamedGlobal(list)) meet(*all);
+                if (const llvm::GlobalVariable* all = module->getNamedGlobal(list)) meet_others(*all);
             for (const llvm::Function& function : *module)
                 if (has_main ? function.getName() == "main" : function.hasExternalLinkage()) meet(function);
         }
@@ -72,6 +74,18 @@ private:
         meet_operands(definition);  // a variable's value, an alias's function
         return {};
     }
+    // What makes a static that travels does there what it does here.
+    void meet_others(const llvm::GlobalVariable& list) {
+        if (!list.hasInitializer()) return;
+        for (const llvm::Use& element : list.getInitializer()->operands()) {
+            const auto* entry = llvm::dyn_cast<llvm::ConstantStruct>(element.get());
+            const auto* variable = entry != nullptr && entry->getNumOperands() == 3
+                                       ? llvm::dyn_cast<llvm::GlobalVariable>(entry->getOperand(2)->stripPointerCasts())
+                                       : nullptr;
+            if (entry != nullptr && (variable == nullptr || !statics_.contains(Modules::name_in_program(*variable))))
+                meet_operands(*entry);
+        }
+    }
     void meet_operands(const llvm::User& user) {
         for (const llvm::Use& operand : user.operands())
             if (const auto* constant = llvm::dyn_cast<llvm::Constant>(operand.get())) meet(*constant);
@@ -85,6 +99,7 @@ private:
     }
 
     Modules& program_;
+    const std::set<std::string>& statics_;
     const std::function<bool(const llvm::Function&)>& is_sent_;
     std::unordered_set<const llvm::Constant*> met_;
     std::vector<const llvm::GlobalValue*> unread_;
@@ -277,7 +292,7 @@ Result<std::set<std::string>> changed_at_home(Modules& program, const std::set<s
                                               const std::function<bool(const llvm::Function&)>& is_sent) {
     std::set<std::string> changed;
     if (statics.empty()) return changed;
-    OwnCode own(program, is_sent);
+    OwnCode own(program, statics, is_sent);
     ROVE_CHECK(own.read());
     for (const auto& [met, definition] : own.definitions()) {
         const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(definition);

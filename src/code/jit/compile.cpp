@@ -236,7 +236,7 @@ private:
 
 // Gives the module's constructors names of their own, in the order in which they are to run.
 std::vector<std::string> name_constructors(llvm::Module& module) {
-    std::vector<std::pair<std::uint64_t, std::string>> found;
+    std::map<std::pair<std::uint64_t, unsigned>, std::string> found;  // by priority and place
     llvm::GlobalVariable* list = module.getNamedGlobal("llvm.global_ctors");
     const auto* array = list != nullptr && list->hasInitializer()
                             ? llvm::dyn_cast<llvm::ConstantArray>(list->getInitializer())
@@ -251,13 +251,11 @@ std::vector<std::string> name_constructors(llvm::Module& module) {
             function->setName(fmt::format("rove.constructor.{:05}", i));
             function->setLinkage(llvm::GlobalValue::ExternalLinkage);
         }
-        found.emplace_back(priority->getZExtValue(), function->getName().str());
+        found.emplace(std::pair(priority->getZExtValue(), i), function->getName().str());
     }
     if (list != nullptr) list->eraseFromParent();
-    std::sort(found.begin(), found.end(),
-              [](const auto& a, const auto& b) { return std::tie(a.first, a.second) < std::tie(b.first, b.second); });
     std::vector<std::string> names;
-    for (auto& [priority, name] : found) names.push_back(std::move(name));
+    for (auto& [order, name] : found) names.push_back(std::move(name));
     return names;
 }
 

@@ -5,6 +5,8 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "code/jit/allocation.hpp"
@@ -146,10 +148,22 @@ void Copy::copy_constructor(const llvm::GlobalVariable& variable) {
         const auto* entry = llvm::dyn_cast<llvm::ConstantStruct>(element.get());
         if (entry == nullptr || entry->getNumOperands() < 3 || entry->getOperand(2)->stripPointerCasts() != &variable)
             continue;
-        auto* const constructor = llvm::cast<llvm::Function>(mapped(*llvm::cast<llvm::Constant>(entry->getOperand(1))));
-        const auto priority = llvm::cast<llvm::ConstantInt>(entry->getOperand(0))->getZExtValue();
-        llvm::appendToGlobalCtors(into_, constructor, static_cast<int>(priority));
+        constructors_.push_back(
+            {.priority = llvm::cast<llvm::ConstantInt>(entry->getOperand(0))->getZExtValue(),
+             .module = Modules::index_of(*variable.getParent()),
+             .place = element.getOperandNo(),
+             .taken = llvm::cast<llvm::Function>(mapped(*llvm::cast<llvm::Constant>(entry->getOperand(1))))});
     }
+}
+
+// A file's list has its variables in the order in which they are defined. A variable is taken from the first module that has it. Where one
+// is defined before another in every file that has both, as C++ wants it of those that are to be made in that order, it comes first here.
+void Copy::list_constructors() {
+    std::ranges::sort(constructors_, {},
+                      [](const Constructor& each) { return std::tuple(each.priority, each.module, each.place); });
+    for (const Constructor& each : constructors_)
+        llvm::appendToGlobalCtors(into_, each.taken, static_cast<int>(each.priority));
+    constructors_.clear();
 }
 
 }  // namespace rove::code::jit

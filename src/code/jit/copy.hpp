@@ -4,6 +4,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ public:
     }
     // Null: it was not reached.
     [[nodiscard]] llvm::Function* copy_of(const llvm::Function& function) const;
+    // When all has been taken: what makes the variables that were, in the order in which the program does.
+    void list_constructors();
     // What it has left where it was.
     [[nodiscard]] std::vector<std::string>& replaced() { return replaced_; }
 
@@ -53,6 +56,12 @@ private:
     std::unordered_set<const llvm::GlobalVariable*> of_functions_;  // in the copy
     std::deque<llvm::Function*> bodies_;                            // to be copied
     std::deque<const llvm::GlobalValue*> values_;                   // variables and aliases to be given their values
+    struct Constructor {
+        std::uint64_t priority;
+        std::size_t module, place;  // which of the program's, and where in that one's list
+        llvm::Function* taken;
+    };
+    std::vector<Constructor> constructors_;
     std::vector<std::string> replaced_;
     std::optional<Error> failed_;
 };

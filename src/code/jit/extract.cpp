@@ -190,6 +190,7 @@ private:
             bodies.push_back(body);
             extracted.name += (extracted.name.empty() ? "" : "+") + name_of(symbol);
         }
+        copy.list_constructors();
         if (extracted.name.size() > kNameShownMax) extracted.name.resize(kNameShownMax);
         extracted.obstacle = obstacle(taken, copy);
         result.statics = copy.statics();
@@ -243,7 +244,11 @@ private:
     }
     // Of C++'s own library, or the compiler's guard of another one.
     static bool is_of_library(llvm::StringRef name) {
-        return name.starts_with("_ZSt") || name.starts_with("_ZNSt") || name.starts_with("_ZGV");
+        if (name.starts_with("_ZGV")) return true;
+        if (!name.consume_front("_ZZ") && !name.consume_front("_Z"))
+            return false;  // a static of a function, or another
+        if (name.consume_front("N")) name.consume_front("K");
+        return name.starts_with("St") || name.starts_with("9__gnu_cxx");
     }
     // What the node cannot have: variables that belong to this program.
     static std::string obstacle(const llvm::Module& module, const Copy& copy) {
@@ -252,6 +257,10 @@ private:
             const llvm::StringRef name = variable.getName();
             const std::string plain = llvm::demangle(name.str());
             const bool comes_into_being = copy.is_of_function(variable) || is_of_every_file(variable);
+            if (name.starts_with("__tls_guard") && variable.isThreadLocal())
+                return "it reaches an inline thread_local variable that code initialises, and such are made together "
+                       "with "
+                       "all others of their source file; make it a static thread_local variable of a function";
             if (variable.isThreadLocal() && !variable.isDeclaration() && !comes_into_being)
                 return "it reaches the thread-local variable " + plain +
                        ", and threads there have none; pass what it needs, or make it a variable of the function";

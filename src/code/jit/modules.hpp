@@ -36,6 +36,10 @@ public:
     void simplify(llvm::Function& function) { simplifier_.simplify(function); }
     // What makes a variable one in the whole program: its name, and for those of one file also which.
     [[nodiscard]] static std::string name_in_program(const llvm::GlobalVariable& variable);
+    // As in get().
+    [[nodiscard]] static std::size_t index_of(const llvm::Module& module) {
+        return std::stoul(module.getModuleIdentifier());
+    }
     // It is not likely to be needed; get() reads it again.
     void drop(std::size_t index) { modules_[index].reset(); }
 
