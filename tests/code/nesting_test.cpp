@@ -103,7 +103,61 @@ std::string with_a_chain(int instructions) {
 TEST_F(NestingTest, AChainOfInstructionsThatIsTooLongIsRefused) {
     EXPECT_EQ(why_not(with_a_chain(5'000)), "");
     EXPECT_EQ(why_not(with_a_chain(60'000)),
-              "deep: its bitcode has more than 50000 instructions that wait for one another in one block");
+              "deep: its bitcode has more than 50000 instructions that wait for one another in one function");
+}
+
+// The same through the blocks of a loop. What comes round it begins anew.
+std::string through_blocks(int blocks, int of_each) {
+    std::string text = "define i64 @go(ptr %p, i64 %n) {\nentry:\n  br label %b0\n";
+    for (int b = 0, x = 0; b < blocks; ++b) {
+        text += fmt::format("b{}:\n", b);
+        if (b == 0)
+            text += fmt::format("  %i = phi i64 [ 0, %entry ], [ %x{}, %b{} ]\n", blocks * of_each - 1, blocks - 1);
+        for (int i = 0; i < of_each; ++i, ++x)
+            text += fmt::format("  %x{} = add i64 {}, 1\n", x, x == 0 ? "%i" : fmt::format("%x{}", x - 1));
+        text += fmt::format(
+            "  %v{0} = load volatile i64, ptr %p\n  %c{0} = icmp eq i64 %v{0}, {0}\n"
+            "  br i1 %c{0}, label %out, label %b{1}\n",
+            b, (b + 1) % blocks);
+    }
+    return text + "out:\n  ret i64 0\n}\n";
+}
+
+TEST_F(NestingTest, AChainThroughManyBlocksIsAsLong) {
+    EXPECT_EQ(why_not(through_blocks(20, 1'000)), "");
+    EXPECT_EQ(why_not(through_blocks(20, 3'000)),
+              "deep: its bitcode has more than 50000 instructions that wait for one another in one function");
+}
+
+std::string with_loops(int loops) {
+    std::string text = "define void @go(ptr %p) {\nentry:\n  br label %h0\n";
+    for (int i = 0; i < loops; ++i)
+        text += fmt::format("h{}:\n  br label %{}\n", i, i + 1 < loops ? fmt::format("h{}", i + 1) : "body");
+    text += fmt::format("body:\n  store volatile i8 1, ptr %p\n  br label %l{}\n", loops - 1);
+    for (int i = loops - 1; i >= 0; --i)
+        text += fmt::format(
+            "l{0}:\n  %v{0} = load volatile i8, ptr %p\n  %c{0} = icmp eq i8 %v{0}, 1\n"
+            "  br i1 %c{0}, label %h{0}, label %{1}\n",
+            i, i > 0 ? fmt::format("l{}", i - 1) : "out");
+    return text + "out:\n  ret void\n}\n";
+}
+
+std::string with_loops_in_a_row(int loops) {
+    std::string text = "define void @go(ptr %p) {\nentry:\n  br label %h0\n";
+    for (int i = 0; i < loops; ++i)
+        text += fmt::format(
+            "h{0}:\n  %v{0} = load volatile i8, ptr %p\n  %c{0} = icmp eq i8 %v{0}, 1\n"
+            "  br i1 %c{0}, label %h{0}, label %h{1}\n",
+            i, i + 1);
+    return text + fmt::format("h{}:\n  ret void\n}}\n", loops);
+}
+
+TEST_F(NestingTest, LoopsThatNestTooDeepAreRefused) {
+    EXPECT_EQ(why_not(with_loops(50)), "");
+    EXPECT_EQ(why_not(with_loops(250)), "");
+    EXPECT_EQ(why_not(with_loops(251)), "deep: its bitcode has loops that nest more than 250 deep");
+    EXPECT_EQ(why_not(with_loops(100'000)), "deep: its bitcode has loops that nest more than 250 deep");
+    EXPECT_EQ(why_not(with_loops_in_a_row(2'000)), "");
 }
 
 // A module that is wrong in each of a thousand places: a few words of it are enough.

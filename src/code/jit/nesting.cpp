@@ -1,15 +1,20 @@
 #include "code/jit/nesting.hpp"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/Bitcode/LLVMBitCodes.h>
 #include <llvm/Bitstream/BitstreamReader.h>
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -194,21 +199,84 @@ llvm::SmallVector<const llvm::Constant*, 4> constants_in(const llvm::Constant* c
     return parts;
 }
 
-// Whether an instruction of the block takes what one gives that takes … kChainMax times. A phi begins anew: what it takes comes from elsewhere.
-bool is_too_long(const llvm::BasicBlock& block) {
-    if (block.size() <= kChainMax) return false;
+// In the order in which they run but for what goes back, so that a block comes after those that it follows; unreachable ones last.
+std::vector<const llvm::BasicBlock*> blocks_of(const llvm::Function& function) {
+    const llvm::ReversePostOrderTraversal<const llvm::Function*> order(&function);
+    std::vector<const llvm::BasicBlock*> blocks(order.begin(), order.end());
+    const llvm::SmallPtrSet<const llvm::BasicBlock*, 32> reached(blocks.begin(), blocks.end());
+    for (const llvm::BasicBlock& block : function)
+        if (!reached.contains(&block)) blocks.push_back(&block);
+    return blocks;
+}
+
+// Whether an instruction takes what one gives that takes … kChainMax times, in whichever blocks. What comes round a loop is not counted.
+bool has_long_chain(const llvm::Function& function) {
+    if (function.getInstructionCount() <= kChainMax) return false;
     llvm::DenseMap<const llvm::Value*, std::size_t> behind;
-    for (const llvm::Instruction& each : block) {
-        if (llvm::isa<llvm::PHINode>(each)) continue;
-        std::size_t longest = 0;
-        for (const llvm::Use& use : each.operands())
-            if (const auto before = behind.find(use.get()); before != behind.end())
-                longest = std::max(longest, before->second);
-        if (longest >= kChainMax) return true;
-        behind[&each] = longest + 1;
-    }
+    for (const llvm::BasicBlock* block : blocks_of(function))
+        for (const llvm::Instruction& each : *block) {
+            std::size_t longest = 0;
+            for (const llvm::Use& use : each.operands())
+                if (const auto before = behind.find(use.get()); before != behind.end())
+                    longest = std::max(longest, before->second);
+            if (longest >= kChainMax) return true;
+            behind[&each] = longest + 1;
+        }
     return false;
 }
+
+// Whether more than kLoopsNestedMax loops lie one within the other. LLVM's LoopInfo tells it, too, but takes memory with the square of it.
+class Loops {
+public:
+    explicit Loops(const llvm::Function& function) : dominators_(const_cast<llvm::Function&>(function)) {}
+
+    bool nest_too_deep() {
+        dominators_.updateDFSNumbers();
+        // Inner ones before those around them.
+        for (const llvm::DomTreeNode* node : llvm::post_order(dominators_.getRootNode()))
+            if (find(*node->getBlock()) > kLoopsNestedMax) return true;
+        return false;
+    }
+
+private:
+    struct Loop {
+        const llvm::BasicBlock* around = nullptr;  // the head of the next one
+        std::size_t nesting = 1;
+    };
+
+    // How deep the loop nests of which that block is the head; 0: of none.
+    std::size_t find(const llvm::BasicBlock& head) {
+        std::vector<const llvm::BasicBlock*> unseen;
+        for (const llvm::BasicBlock* before : llvm::predecessors(&head))
+            if (dominators_.isReachableFromEntry(before) && dominators_.dominates(&head, before))
+                unseen.push_back(before);
+        if (unseen.empty()) return 0;
+        Loop& loop = loops_[&head];
+        while (!unseen.empty()) {
+            const llvm::BasicBlock* block = unseen.back();
+            unseen.pop_back();
+            if (!dominators_.isReachableFromEntry(block)) continue;
+            const auto [innermost, is_new] = innermost_.try_emplace(block, &head);
+            if (!is_new) {
+                const llvm::BasicBlock* outermost = innermost->second;
+                while (const llvm::BasicBlock* around = loops_[outermost].around) outermost = around;
+                if (outermost == &head) continue;
+                Loop& within = loops_[outermost];
+                within.around = &head;
+                loop.nesting = std::max(loop.nesting, within.nesting + 1);
+                if (loop.nesting > kLoopsNestedMax) break;
+                block = outermost;
+            }
+            if (block == &head) continue;
+            for (const llvm::BasicBlock* before : llvm::predecessors(block)) unseen.push_back(before);
+        }
+        return loop.nesting;
+    }
+
+    llvm::DominatorTree dominators_;
+    std::unordered_map<const llvm::BasicBlock*, Loop> loops_;                         // by head
+    std::unordered_map<const llvm::BasicBlock*, const llvm::BasicBlock*> innermost_;  // of a block: its loop's head
+};
 
 }  // namespace
 
@@ -226,15 +294,18 @@ Status check_nesting(const llvm::Module& module, const std::string& name) {
     };
     for (const llvm::GlobalValue& value : module.global_values())
         if (!fits(value)) return too_deep(name, "constants");
-    for (const llvm::Function& function : module)
-        for (const llvm::BasicBlock& block : function) {
-            if (is_too_long(block))
-                return fail(ErrorCode::invalid,
-                            "{}: its bitcode has more than {} instructions that wait for one another in one block",
-                            name, kChainMax);
+    for (const llvm::Function& function : module) {
+        for (const llvm::BasicBlock& block : function)
             for (const llvm::Instruction& each : block)
                 if (!fits(each)) return too_deep(name, "constants");
-        }
+        if (has_long_chain(function))
+            return fail(ErrorCode::invalid,
+                        "{}: its bitcode has more than {} instructions that wait for one another in one function", name,
+                        kChainMax);
+        if (function.size() > kLoopsNestedMax && Loops(function).nest_too_deep())
+            return fail(ErrorCode::invalid, "{}: its bitcode has loops that nest more than {} deep", name,
+                        kLoopsNestedMax);
+    }
     return {};
 }
 
