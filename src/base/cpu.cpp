@@ -1,6 +1,12 @@
 #include "base/cpu.hpp"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <unordered_map>
 
 #include "base/made_once.hpp"
@@ -21,21 +27,96 @@ constexpr std::string_view kX86 = "x86_64";
     EACH("avx512vpopcntdq") EACH("avx512bf16") EACH("avx512vp2intersect")
 // clang-format on
 
-#define ROVE_NAME(name) name,
-constexpr std::string_view kX86Extensions[] = {ROVE_X86_EXTENSIONS(ROVE_NAME)};
+// Later ones, which the compiler's function does not know everywhere: the bit of CPUID that says so, and the registers of their own that the
+// system must save for them (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; volume 1, 13.1).
+enum class Register : std::uint8_t { eax, ebx, ecx, edx };
+struct Told {
+    std::string_view name;
+    std::uint32_t leaf, subleaf;
+    Register in;
+    unsigned bit;
+    std::uint64_t saved = 0;  // bits of XCR0
+};
+constexpr std::uint64_t kAvx = 0x6, kAvx512 = 0xE6, kTiles = 0x60000, kMoreRegisters = 0x80000;
+constexpr auto kX86Told = std::to_array<Told>({
+    {"rtm", 7, 0, Register::ebx, 11},
+    {"clflushopt", 7, 0, Register::ebx, 23},
+    {"clwb", 7, 0, Register::ebx, 24},
+    {"waitpkg", 7, 0, Register::ecx, 5},
+    {"rdpid", 7, 0, Register::ecx, 22},
+    {"movdiri", 7, 0, Register::ecx, 27},
+    {"movdir64b", 7, 0, Register::ecx, 28},
+    {"enqcmd", 7, 0, Register::ecx, 29},
+    {"uintr", 7, 0, Register::edx, 5},
+    {"serialize", 7, 0, Register::edx, 14},
+    {"tsxldtrk", 7, 0, Register::edx, 16},
+    {"amx-bf16", 7, 0, Register::edx, 22, kTiles},
+    {"avx512fp16", 7, 0, Register::edx, 23, kAvx512},
+    {"amx-tile", 7, 0, Register::edx, 24, kTiles},
+    {"amx-int8", 7, 0, Register::edx, 25, kTiles},
+    {"sha512", 7, 1, Register::eax, 0, kAvx},
+    {"sm3", 7, 1, Register::eax, 1, kAvx},
+    {"sm4", 7, 1, Register::eax, 2, kAvx},
+    {"raoint", 7, 1, Register::eax, 3},
+    {"cmpccxadd", 7, 1, Register::eax, 7},
+    {"amx-fp16", 7, 1, Register::eax, 21, kTiles},
+    {"avxifma", 7, 1, Register::eax, 23, kAvx},
+    {"avxvnniint8", 7, 1, Register::edx, 4, kAvx},
+    {"avxneconvert", 7, 1, Register::edx, 5, kAvx},
+    {"amx-complex", 7, 1, Register::edx, 8, kTiles},
+    {"avxvnniint16", 7, 1, Register::edx, 10, kAvx},
+    {"usermsr", 7, 1, Register::edx, 15},
+    {"avx10.1-256", 7, 1, Register::edx, 19, kAvx},
+    {"avx10.1-512", 0x24, 0, Register::ebx, 18, kAvx512},
+    // Intel APX, whose parts come together.
+    {"egpr", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"push2pop2", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"ppx", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"ndd", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"ccmp", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"nf", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"cf", 7, 1, Register::edx, 21, kMoreRegisters},
+});
+
+constexpr auto kX86Extensions = [] {
+#define ROVE_NAME(name) std::string_view(name),
+    constexpr auto kAsked = std::to_array({ROVE_X86_EXTENSIONS(ROVE_NAME)});
 #undef ROVE_NAME
+    std::array<std::string_view, kAsked.size() + kX86Told.size()> all;
+    std::ranges::transform(kX86Told, std::ranges::copy(kAsked, all.begin()).out, &Told::name);
+    return all;
+}();
 
 #ifdef __x86_64__
 constexpr std::string_view kHere = kX86;
 using Extensions = std::unordered_map<std::string_view, bool>;
 constinit MadeOnce<Extensions> asked;
 
+// What the system saves of a thread's registers. 0: it does not say.
+std::uint64_t saved_registers() {
+    std::array<unsigned, 4> of{};
+    constexpr unsigned kSystemSays = 1U << 27U;
+    if (__get_cpuid(1, &of[0], &of[1], &of[2], &of[3]) == 0 || (of[2] & kSystemSays) == 0) return 0;
+    std::uint32_t low = 0, high = 0;
+    asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return std::uint64_t{high} << 32U | low;
+}
+
+bool is_told(const Told& extension) {
+    std::array<unsigned, 4> of{};
+    if (__get_cpuid_count(extension.leaf, extension.subleaf, &of[0], &of[1], &of[2], &of[3]) == 0) return false;
+    return (of[static_cast<std::size_t>(extension.in)] >> extension.bit & 1U) != 0 &&
+           (extension.saved == 0 || (saved_registers() & extension.saved) == extension.saved);
+}
+
 // The compiler's function takes literals only. It asks the system, too, because registers that are not saved cannot be used.
 Extensions* ask() {
     __builtin_cpu_init();
 #define ROVE_ASKED(name) {name, __builtin_cpu_supports(name) != 0},
-    return new Extensions{ROVE_X86_EXTENSIONS(ROVE_ASKED)};
+    auto* all = new Extensions{ROVE_X86_EXTENSIONS(ROVE_ASKED)};
 #undef ROVE_ASKED
+    for (const Told& each : kX86Told) all->emplace(each.name, is_told(each));
+    return all;
 }
 
 bool is_here(std::string_view extension) {

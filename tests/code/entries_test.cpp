@@ -104,6 +104,22 @@ TEST_P(Entries, OneForAnotherCpuSaysSo) {
     EXPECT_EQ(call(cache_, *cache_.find("cpus:plain")), 3) << "it goes on";
 }
 
+// Those that came after the compiler's own function to ask for them.
+TEST_P(Entries, OneForALaterCpuSaysSo) {
+    unsigned lacking = 0;
+    for (const std::string name : {"avx512fp16", "avxifma", "sm4", "egpr"}) {
+        const std::string lacked = lacked_by_cpu("rove.cpu.x86_64." + name);
+        if (lacked.empty()) continue;
+        ++lacking;
+        add(cache_, name + ".c", "__attribute__((target(\"" + name + "\"))) " + entry("go", "1"));
+        (void)cache_.enter(*cache_.find(name + ":go"));
+        cache_.wait_for_tiers();
+        EXPECT_NE(error_of(cache_, *cache_.find(name + ":go")).find(name), std::string::npos);
+    }
+    EXPECT_GT(lacking, 0U) << "choose another extension for this test";
+    EXPECT_EQ(lacked_by_cpu("rove.cpu.x86_64.sse3+rdpid"), lacked_by_cpu("rove.cpu.x86_64.rdpid"));
+}
+
 TEST_P(Entries, AConstructorForAnotherCpuKeepsAllFromRunning) {
     add(cache_, "begun.c",
         "static volatile long begun; __attribute__((constructor, target(\"xop\"))) static void begin(void) { begun = "
