@@ -160,6 +160,8 @@ TEST(Forms, WhatCannotTravelSaysWhy) {
     EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
     EXPECT_NE(ran.out.find("unsupported"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("it reaches the variable counter"), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find("back home 101\nand there unsupported: "), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find("count cannot be sent: it reaches the variable counter"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("thread-local variable"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("it reaches the variable flag"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("kAligned is aligned to 8192 bytes"), std::string::npos) << ran.out;

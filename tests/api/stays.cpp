@@ -42,6 +42,14 @@ int count_there() {
     return ++calls;
 }
 
+// Travels, and calls one back that need not.
+int asks_back(rove::Here& here) {
+    return here.caller().sync(rove::fn<count>);
+}
+int asks_itself(rove::Here& here) {
+    return here.peer(here.node()).sync(rove::fn<count>);
+}
+
 template <typename F>
 void try_it(const rove::Peer& peer, F function) {
     try {
@@ -55,6 +63,11 @@ int main(int, char** arguments) {
     rove::Node node;
     const rove::Peer peer = node.connect(arguments[1]);
     try_it(peer, rove::fn<count>);
+    counter = 100;
+    std::printf("back home ");
+    try_it(peer, rove::fn<asks_back>);
+    std::printf("and there ");
+    try_it(peer, rove::fn<asks_itself>);
     try_it(peer, rove::fn<count_in_thread>);
     flag.set();
     try_it(peer, rove::fn<flag_is_set>);

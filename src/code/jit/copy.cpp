@@ -2,6 +2,7 @@
 
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
 
@@ -106,9 +107,23 @@ llvm::GlobalValue* Copy::declare(const llvm::GlobalValue& source) {
         return llvm::GlobalIFunc::create(source.getValueType(), space, llvm::GlobalValue::ExternalLinkage, name,
                                          nullptr, &into_);
     const auto* function = llvm::cast<llvm::Function>(&source);
+    if (const auto left = left_.find(function); left != left_.end()) return declare_left(*function, left->second);
     auto* twin = llvm::Function::Create(function->getFunctionType(), linkage, space, name, &into_);
     twin->copyAttributesFrom(function);
     if (defined) bodies_.push_back(const_cast<llvm::Function*>(function));  // its body is read now
+    return twin;
+}
+
+llvm::Function* Copy::declare_left(const llvm::Function& source, const std::string& why) {
+    auto* twin = llvm::Function::Create(source.getFunctionType(), source.getLinkage(), source.getAddressSpace(),
+                                        source.getName(), &into_);
+    llvm::IRBuilder<> code(llvm::BasicBlock::Create(into_.getContext(), "", twin));
+    llvm::Type* const pointer = code.getPtrTy();
+    const llvm::FunctionCallee fail =
+        into_.getOrInsertFunction("rove_fail_as", code.getInt32Ty(), pointer, code.getInt32Ty(), pointer);
+    code.CreateCall(fail, {twin->getArg(0), code.getInt32(static_cast<std::uint32_t>(ErrorCode::unsupported)),
+                           code.CreateGlobalString(why)});
+    code.CreateRetVoid();
     return twin;
 }
 

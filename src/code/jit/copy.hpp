@@ -23,6 +23,9 @@ public:
     // Both stay as long as this.
     Copy(Modules& from, llvm::Module& into) : from_(from), into_(into) {}
 
+    // To be told before: what is taken has this in that function's place, which fails the call with these words.
+    void leave(const llvm::Function& function, std::string why) { left_[&function] = std::move(why); }
+
     // The copy. invalid: the program's bitcode is broken.
     [[nodiscard]] Result<llvm::Function*> take(llvm::Function& function);
 
@@ -42,6 +45,7 @@ public:
 private:
     llvm::Value* materialize(llvm::Value* value) override;
     llvm::GlobalValue* declare(const llvm::GlobalValue& source);
+    llvm::Function* declare_left(const llvm::Function& source, const std::string& why);
     void copy_body(llvm::Function& source);
     void copy_value(const llvm::GlobalValue& source);
     void copy_constructor(const llvm::GlobalVariable& variable);
@@ -56,6 +60,7 @@ private:
     std::unordered_set<const llvm::GlobalVariable*> of_functions_;  // in the copy
     std::deque<llvm::Function*> bodies_;                            // to be copied
     std::deque<const llvm::GlobalValue*> values_;                   // variables and aliases to be given their values
+    std::unordered_map<const llvm::Function*, std::string> left_;
     struct Constructor {
         std::uint64_t priority;
         std::size_t module, place;  // which of the program's, and where in that one's list

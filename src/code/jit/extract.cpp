@@ -44,6 +44,7 @@ public:
     struct Taken {
         Extracted extracted;
         std::vector<std::string> statics;  // that it reaches
+        std::vector<std::string> others;   // that it sends, by their keys
     };
 
     Program(std::string path, Bytes section) : modules_(std::move(path), section) {}
@@ -169,8 +170,35 @@ private:
         return groups;
     }
 
-    // These functions in one module. Keys: sorted.
+    // These functions in one module. Keys: sorted. Others that they send need not travel: such a one may be called where it is resident, and
+    // fails elsewhere, where it cannot be sent.
     Result<Taken> take(const std::vector<std::string>& keys) {
+        ROVE_TRY(Taken whole, take(keys, {}));
+        if (whole.extracted.obstacle.empty()) return whole;
+        std::map<std::string, std::string> left;
+        for (const std::string& other : whole.others) {
+            ROVE_TRY(std::string why, why_not(other));
+            if (!why.empty()) left.emplace(other, std::move(why));
+        }
+        return left.empty() ? std::move(whole) : take(keys, left);
+    }
+    // Why the function cannot be sent; empty: it can. One that is being asked for already sends itself on.
+    Result<std::string> why_not(const std::string& key) {
+        const auto [known, is_new] = obstacles_.try_emplace(key);
+        if (is_new) {
+            ROVE_TRY(const Taken taken, take({key}));
+            obstacles_[key] = taken.extracted.obstacle;
+        }
+        return obstacles_[key];
+    }
+    // Of a function that others send: what was taken of it. Null: nothing.
+    Result<llvm::Function*> taken_of(const std::string& key, llvm::Module& taken, const Copy& copy) {
+        const auto& [index, symbol] = offloads_.at(key);
+        if (!Bundle::is_of_file(key)) return taken.getFunction(symbol);
+        ROVE_TRY(const llvm::Module* const its, modules_.get(index));  // several files may have one of that name
+        return copy.copy_of(*its->getFunction(symbol));
+    }
+    Result<Taken> take(const std::vector<std::string>& keys, const std::map<std::string, std::string>& left) {
         Taken result;
         Extracted& extracted = result.extracted;
         extracted.keys = keys;
@@ -182,6 +210,13 @@ private:
         for (unsigned i = 0; flags != nullptr && i < flags->getNumOperands(); ++i)
             taken.getOrInsertModuleFlagsMetadata()->addOperand(flags->getOperand(i));
         Copy copy(modules_, taken);
+        for (const auto& [other, why] : left) {
+            const auto& [index, symbol] = offloads_.at(other);
+            ROVE_TRY(const llvm::Module* const module, modules_.get(index));
+            ROVE_TRY(const llvm::GlobalValue* const function, modules_.definition_of(*module->getFunction(symbol)));
+            copy.leave(*llvm::cast<llvm::Function>(function),
+                       fmt::format("{} cannot be sent: {}", name_of(symbol), why));
+        }
         std::vector<llvm::Function*> bodies;
         for (const std::string& key : keys) {
             const auto& [index, symbol] = offloads_.at(key);
@@ -194,6 +229,14 @@ private:
         if (extracted.name.size() > kNameShownMax) extracted.name.resize(kNameShownMax);
         extracted.obstacle = obstacle(taken, copy);
         result.statics = copy.statics();
+        std::vector<llvm::Function*> others;  // before any has another name
+        for (const auto& [other, where] : offloads_) {
+            if (std::binary_search(keys.begin(), keys.end(), other)) continue;
+            ROVE_TRY(llvm::Function* const function, taken_of(other, taken, copy));
+            if (function == nullptr || function->isDeclaration()) continue;
+            result.others.push_back(other);
+            others.push_back(function);
+        }
         extracted.replaced = std::move(copy.replaced());
         if (!extracted.obstacle.empty()) return result;
         prepare_bodies(taken);
@@ -201,15 +244,10 @@ private:
             make_entry(*bodies[i], extracted.entries.emplace_back(
                                        Bundle::entry_of(keys[i], name_of(offloads_.at(keys[i]).second))));
         // Other functions of the program that these send: their code must be found by its address, so they are entries, too.
-        for (const auto& [other, where] : offloads_) {
-            if (std::binary_search(keys.begin(), keys.end(), other)) continue;
-            llvm::Function* function = taken.getFunction(where.second);
-            if (function != nullptr && Bundle::is_of_file(other)) {  // several files may have one of that name
-                ROVE_TRY(const llvm::Module* const its, modules_.get(where.first));
-                function = copy.copy_of(*its->getFunction(where.second));
-            }
-            if (function == nullptr || function->isDeclaration()) continue;
-            make_entry(*function, extracted.entries.emplace_back(Bundle::entry_of(other, name_of(where.second))));
+        for (std::size_t i = 0; i < others.size(); ++i) {
+            const std::string& other = result.others[i];
+            make_entry(*others[i],
+                       extracted.entries.emplace_back(Bundle::entry_of(other, name_of(offloads_.at(other).second))));
         }
         extracted.bitcode = write_bitcode(taken);
         return result;
@@ -291,6 +329,7 @@ private:
 
     Modules modules_;
     std::map<std::string, std::pair<std::size_t, std::string>> offloads_;  // by key: in which module, under which name
+    std::map<std::string, std::string> obstacles_;                         // of those that were asked for
     std::optional<std::vector<Extracted>> all_;
 };
 
