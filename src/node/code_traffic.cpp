@@ -154,8 +154,8 @@ void NodeCore::on_code(PeerState& from, const wire::Frame& frame) {
         give_up_parked(from, chunk.package, added.error());
     } else if (!added) {
         refuse_code(from, frame, added.error().message());
-    } else if (from.refused_package && from.refused_package->first == chunk.package) {
-        from.refused_package.reset();  // there is room now
+    } else if (chunk.part == 0 && from.refused_package && from.refused_package->first == chunk.package) {
+        from.refused_package.reset();  // there was room for its manifest
     }
 }
 
