@@ -59,9 +59,9 @@ TEST_F(CommandTest, ASignalLeavesNoFilesBehind) {
     for (const std::string signal : {"TERM", "HUP"}) {
         const Finished ended = run_command({"env", "TMPDIR=" + temporary, "bash", "-c",
                                             "'" + rove_ + "' build '" + source + "' -o '" + output_ + "' & pid=$!\n" +
-                                                "for ((i = 0; i < 1000; ++i)); do [[ -z $(ls -A '" + temporary +
-                                                "') ]] || break; sleep 0.01; done\n" + "ls -A '" + temporary +
-                                                "'; sleep 0.2; kill -" + signal + " $pid; wait $pid"});
+                                                "for ((i = 0; i < 1000; ++i)); do [[ $(ls -A '" + temporary +
+                                                "') == *rove-build-* ]] && break; sleep 0.01; done\n" + "ls -A '" +
+                                                temporary + "'; sleep 0.2; kill -" + signal + " $pid; wait $pid"});
         EXPECT_NE(ended.output.find("rove-build-"), std::string::npos) << ended.output;
         EXPECT_EQ(ended.status, 128 + (signal == "TERM" ? SIGTERM : SIGHUP)) << ended.output;
         EXPECT_TRUE(std::filesystem::is_empty(temporary)) << ended.output;
