@@ -23,8 +23,16 @@ Process::Process(const std::vector<std::string>& command, const std::string& fil
     arguments.push_back(nullptr);
     const std::string out = files + ".out", err = files + ".log";
     const pid_t parent = getpid();
+    // Until the child has handlers of its own: what is to end it is not for this process's.
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, number);
+    pthread_sigmask(SIG_BLOCK, &ends, &before);
     pid_ = fork();
-    if (pid_ != 0) return;
+    if (pid_ != 0) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        return;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
     setpgid(0, 0);  // Ctrl-C is for the parent, which ends the others
@@ -33,6 +41,7 @@ Process::Process(const std::vector<std::string>& command, const std::string& fil
     dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
     dup2(runs, LIFE_RUNS_FD);
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     execv(arguments[0], arguments.data());
     perror(arguments[0]);
     _exit(127);
