@@ -27,7 +27,7 @@ constexpr std::string_view kX86 = "x86_64";
     EACH("avx512vpopcntdq") EACH("avx512bf16") EACH("avx512vp2intersect")
 // clang-format on
 
-// Later ones, which the compiler's function does not know everywhere: the bit of CPUID that says so, and the registers of their own that the
+// Later ones, and others which the compiler's function does not know everywhere: the bit of CPUID that says so, and the registers of their own that the
 // system must save for them (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; volume 1, 13.1).
 enum class Register : std::uint8_t { eax, ebx, ecx, edx };
 struct Told {
@@ -39,6 +39,9 @@ struct Told {
 };
 constexpr std::uint64_t kAvx = 0x6, kAvx512 = 0xE6, kTiles = 0x60000, kMoreRegisters = 0x80000;
 constexpr auto kX86Told = std::to_array<Told>({
+    {"cx16", 1, 0, Register::ecx, 13},
+    {"crc32", 1, 0, Register::ecx, 20},
+    {"sahf", 0x80000001, 0, Register::ecx, 0},
     {"rtm", 7, 0, Register::ebx, 11},
     {"clflushopt", 7, 0, Register::ebx, 23},
     {"clwb", 7, 0, Register::ebx, 24},

@@ -1,6 +1,7 @@
 // A program that changes some of the statics that functions which it sends use, too. It is only packed.
 #include <cstdio>
 #include <cstring>
+#include <latch>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -55,6 +56,12 @@ inline std::size_t length() {
     static std::string text(40, 'x');
     return text.find('y') == std::string::npos ? text.size() + std::string(text).size() : 0;
 }
+inline int waited() {  // which the C++ library does with statics of its own
+    std::latch gone(1);
+    gone.count_down();
+    gone.wait();
+    return 1;
+}
 inline const std::vector<int>& numbers() {
     static std::vector<int> made = [] {
         std::vector<int> all(5);
@@ -81,8 +88,8 @@ static int all_of_left(int x) {
     ++left::of_thread;
     ++left::level;
     const std::vector<int>& numbers = left::numbers();
-    return left::counted() + left::square(x) + static_cast<int>(left::length() + left::kWord.size()) + left::level +
-           std::accumulate(numbers.begin(), numbers.end(), 0) + left::of_thread;
+    return left::counted() + left::waited() + left::square(x) + static_cast<int>(left::length() + left::kWord.size()) +
+           left::level + std::accumulate(numbers.begin(), numbers.end(), 0) + left::of_thread;
 }
 
 int main(int argc, char** argv) {
@@ -92,7 +99,7 @@ int main(int argc, char** argv) {
     changed::buffer()[1] = 'a';
     *changed::Settings::instance().depth = argc;
     changed::Tally<int>::kept[1] = argc;
-    left::of_thread = argc;
+    left::of_thread = argc * left::waited();
     std::printf("%d %zu %s %d %d\n", left::square(2), left::length(), left::kWord.c_str(), left::numbers().at(2),
                 left::level);
     if (argc < 2 || !is_registered) return 0;

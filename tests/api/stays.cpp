@@ -1,11 +1,17 @@
 // Functions that cannot travel, and one that keeps a static of its own and can.
 #include <cstdio>
+#include <string>
 
 #include "rove/rove.hpp"
 
 int counter = 0;
 thread_local int of_this_thread = 0;
 
+inline thread_local std::string made_in_thread = "by code";  // NOLINT: it is what is tested
+
+int length_in_thread() {
+    return static_cast<int>(made_in_thread.size());
+}
 int count() {
     return ++counter;
 }
@@ -69,6 +75,7 @@ int main(int, char** arguments) {
     std::printf("and there ");
     try_it(peer, rove::fn<asks_itself>);
     try_it(peer, rove::fn<count_in_thread>);
+    try_it(peer, rove::fn<length_in_thread>);
     flag.set();
     try_it(peer, rove::fn<flag_is_set>);
     try_it(peer, rove::fn<aligned>);

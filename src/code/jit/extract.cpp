@@ -296,9 +296,9 @@ private:
             const std::string plain = llvm::demangle(name.str());
             const bool comes_into_being = copy.is_of_function(variable) || is_of_every_file(variable);
             if (name.starts_with("__tls_guard") && variable.isThreadLocal())
-                return "it reaches an inline thread_local variable that code initialises, and such are made together "
-                       "with "
-                       "all others of their source file; make it a static thread_local variable of a function";
+                return "it reaches an inline thread_local variable that code initialises, and such are made "
+                       "together with all others of their source file; make it a static thread_local variable "
+                       "of a function";
             if (variable.isThreadLocal() && !variable.isDeclaration() && !comes_into_being)
                 return "it reaches the thread-local variable " + plain +
                        ", and threads there have none; pass what it needs, or make it a variable of the function";
