@@ -112,6 +112,14 @@ TEST(Bench, WrongUsageSaysSo) {
     const Ran missing = run({rove(), "bench", "latency", "--packages", scratch().string()});
     EXPECT_EQ(missing.status, 1);
     EXPECT_NE(missing.err.find("increment.rove"), std::string::npos) << missing.err;
+    // What only the last of its tables need is missed before the first is measured.
+    const std::string nowhere = (scratch() / "nowhere").string();
+    for (const char* const flag : {"--sources", "--json"}) {
+        const Ran late = run({rove(), "bench", "tables", "--quick", "--runs", "1", flag, nowhere + "/it"});
+        EXPECT_EQ(late.status, 1);
+        EXPECT_NE(late.err.find(nowhere), std::string::npos) << late.err;
+        EXPECT_EQ(late.err.find("run 1 of"), std::string::npos) << late.err;
+    }
 }
 
 // Its node is gone with it, whatever ends it.

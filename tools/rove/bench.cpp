@@ -58,15 +58,32 @@ void write(const std::string& path, const std::string& text) {
     if (!file.flush()) throw Error(ErrorCode::invalid, "cannot write " + path);
 }
 
+// Before minutes of measuring, and not after them.
+void check_what_is_needed(const Arguments& arguments) {
+    const Settings& settings = arguments.settings;
+    const auto need = [](const std::filesystem::path& path, const char* remedy) {
+        if (!std::filesystem::exists(path)) throw Error(ErrorCode::invalid, path.string() + " is not there; " + remedy);
+    };
+    const bool all = arguments.shape == "tables";
+    need(settings.packages / "increment.rove", "`./dev build` makes it, or say where it is with --packages");
+    if (all || arguments.shape == "arrival")
+        need(settings.sources / "increment" / "increment.c",
+             "say with --sources where the folder packages/ of the sources is");
+    if (all || arguments.shape == "api")
+        for (const char* const program : {"rove_bench_api", "rove_bench_api_bitcode"})
+            need(settings.rove.parent_path() / program, "run the `rove` of a build of the sources");
+    for (const std::string& path : {arguments.json, arguments.markdown})
+        if (!path.empty() && !std::ofstream(path, std::ios::app))
+            throw Error(ErrorCode::invalid, "cannot write " + path);
+}
+
 void run_bench(Arguments& arguments) {
     Settings& settings = arguments.settings;
     settings.rove = std::filesystem::read_symlink("/proc/self/exe");
     const std::filesystem::path prefix = settings.rove.parent_path().parent_path();
     if (settings.packages.empty()) settings.packages = prefix / "packages";
     if (settings.sources.empty()) settings.sources = ROVE_PACKAGE_SOURCES;
-    if (!std::filesystem::exists(settings.packages / "increment.rove"))
-        throw Error(ErrorCode::invalid, "no increment.rove in " + settings.packages.string() +
-                                            "; `./dev build` makes it, or say where it is with --packages");
+    check_what_is_needed(arguments);
     settings.against_ucx = arguments.against == "ucx";
     Report report;
     report.command = "rove bench " + arguments.shape;
@@ -125,7 +142,7 @@ void add_bench(CLI::App& app) {
     command->add_option("--json", arguments->json, "also write the figures to this file (docs/bench.md)");
     command->add_option("--markdown", arguments->markdown, "also write the table to this file");
     command->add_option("--packages", settings.packages, "where increment.rove, sum.rove and the others are");
-    command->add_option("--sources", settings.sources, "where packages/ of the sources is (arrival builds from it)");
+    command->add_option("--sources", settings.sources, "the folder packages/ of the sources (arrival builds from it)");
     command->footer(
         "Both sides are started and pinned to two cores. A ratio is the median over the runs of Rove's median (or "
         "rate) by the\n"
