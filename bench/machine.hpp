@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
+#include "arch/arch.hpp"
 
 namespace rove::bench {
 
@@ -23,13 +21,7 @@ void pin_to(int core);
 
 // The fastest clock there is: the time-stamp counter (9 ns a reading where steady_clock takes 20).
 [[nodiscard]] inline std::uint64_t ticks() {
-#if defined(__x86_64__)
-    return __rdtsc();
-#elif defined(__aarch64__)
-    std::uint64_t value = 0;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
-    return value;
-#endif
+    return arch::ticks();
 }
 [[nodiscard]] double ns_per_tick();  // measured once, over 20 ms
 

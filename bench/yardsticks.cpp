@@ -21,15 +21,6 @@ constexpr std::size_t kRing = 1024 * 1024;
 constexpr std::size_t kHeader = 32;  // as much as a frame of Rove's has
 constexpr std::uint64_t kBank = kRing / 8;
 
-// Between two looks: a hand-off is faster with it (src/node/spin.hpp says why).
-void pause_cpu() {
-#if defined(__x86_64__)
-    _mm_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 struct alignas(kLine) Word {
     std::atomic<std::uint64_t> value{0};
 };
@@ -48,7 +39,7 @@ std::uint64_t read_all(Ring& ring, RingWork work, std::size_t stride, std::size_
     std::uint64_t position = 0, given = 0, total = 0;
     for (std::uint64_t number = 1; number <= frames; ++number) {
         if (position % kRing + stride > kRing) position += kRing - position % kRing;
-        while (word_at(ring, position).load(std::memory_order_acquire) != number) pause_cpu();
+        while (word_at(ring, position).load(std::memory_order_acquire) != number) arch::pause();
         const auto* words = reinterpret_cast<const std::uint64_t*>(ring.bytes + position % kRing + kHeader);
         const std::size_t count = work == RingWork::sum ? payload / 8 : 1;
         std::uint64_t sum = 0;
@@ -83,7 +74,7 @@ double cache_line_ns(const Cores& cores) {
     std::thread other([&] {
         pin_to(cores.node);
         for (std::uint64_t i = 1; i <= kRounds; ++i) {
-            while (there.value.load(std::memory_order_acquire) != i) pause_cpu();
+            while (there.value.load(std::memory_order_acquire) != i) arch::pause();
             back.value.store(i, std::memory_order_release);
         }
     });
@@ -93,7 +84,7 @@ double cache_line_ns(const Cores& cores) {
         std::uint64_t last = ticks();
         for (std::uint64_t i = 1; i <= kRounds; ++i) {
             there.value.store(i, std::memory_order_release);
-            while (back.value.load(std::memory_order_acquire) != i) pause_cpu();
+            while (back.value.load(std::memory_order_acquire) != i) arch::pause();
             const std::uint64_t now = ticks();
             if (i > kRounds / 6) rounds.push_back(static_cast<double>(now - last) * ns_per_tick());
             last = now;
@@ -121,7 +112,7 @@ double kernel_wake_ns(const Cores& cores, unsigned wakes) {
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
             const std::uint64_t begin = ticks();
             if (send(ends[0], "", 1, 0) != 1) return;
-            while (woken.value.load(std::memory_order_acquire) != i) pause_cpu();
+            while (woken.value.load(std::memory_order_acquire) != i) arch::pause();
             times.push_back(static_cast<double>(ticks() - begin) * ns_per_tick());
         }
     });

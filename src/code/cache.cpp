@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "arch/arch.hpp"
 #include "code/cache_state.hpp"
 
 namespace rove::code {
@@ -24,13 +25,7 @@ std::string_view to_string(Ran ran) {
 }
 
 std::string_view host_triple() {
-#if defined(__x86_64__)
-    return "x86_64-linux-gnu";
-#elif defined(__aarch64__)
-    return "aarch64-linux-gnu";
-#else
-#error "Rove knows the targets x86_64-linux-gnu and aarch64-linux-gnu"
-#endif
+    return arch::kTriple;
 }
 
 Error CodeCache::State::no_memory_for(const PackageCode& package) const noexcept {

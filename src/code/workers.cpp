@@ -85,7 +85,7 @@ void say_how(OwnWork& own, const Words& words) {
 void* run_own(void* argument) {
     auto& own = *static_cast<OwnWork*>(argument);
     own.thread = gettid();
-    FloatControls::reset();  // as start_thread() does
+    arch::FloatControls::reset();  // as start_thread() does
     if (const auto& key = end_of_own_work()) (void)pthread_setspecific(*key, &own);
     try {
         own.work();

@@ -21,6 +21,7 @@
 #include <cstring>
 #include <vector>
 
+#include "arch/arch.hpp"
 #include "wire/frame.hpp"
 
 namespace rove::fabric {
@@ -45,16 +46,6 @@ inline constexpr std::uint64_t kAskedLinesMax = 32;
 // header is checked.
 inline constexpr std::uint64_t kReadAheadLines = 16;
 
-// Asks for a line so as to write it. Compiled for any x86-64, __builtin_prefetch asks for a copy to read only, and the store still has to
-// wait until the reader has given up its copy. Processors that lack prefetchw take it for no operation.
-inline void own_soon(std::byte* line) {
-#if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0" : : "m"(*line));
-#else
-    __builtin_prefetch(line, 1, 3);
-#endif
-}
-
 using CreditWord = std::uint64_t;
 
 class RingWriter {
@@ -71,7 +62,7 @@ public:
     }
 
     // Asks for the line that the next frame begins in.
-    void own_next() const { own_soon(line(head_)); }
+    void own_next() const { arch::own_soon(line(head_)); }
 
     // Whether reserve_rarely() would find room.
     [[nodiscard]] bool has_room(std::size_t frame_bytes) {
@@ -105,7 +96,7 @@ public:
         std::uint64_t ahead = head_ + kAheadLines;
         std::byte* const memory = memory_;  // own_soon() has the compiler read members again for each line
         for (std::uint64_t left = lines <= kAskedLinesMax ? lines : 1; left > 0; --left, ++ahead)
-            own_soon(memory + ahead % kRingLines * wire::kLineBytes);
+            arch::own_soon(memory + ahead % kRingLines * wire::kLineBytes);
     }
 
     [[nodiscard]] bool connected() const { return memory_ != nullptr; }

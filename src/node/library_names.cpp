@@ -3,8 +3,9 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <cstdint>
 #include <mutex>
+
+#include "arch/arch.hpp"
 
 namespace {
 
@@ -28,15 +29,6 @@ void* get_address(void* control) {
 
 }  // namespace
 
-#if defined(__x86_64__)
-// What __builtin_cpu_supports reads. libgcc has them in each program, and of its shared library they are no names to link with.
-extern "C" {
-extern std::uint32_t __cpu_model[4];      // NOLINT
-extern std::uint32_t __cpu_features2[3];  // NOLINT
-int __cpu_indicator_init();               // NOLINT
-}
-#endif
-
 namespace rove {
 
 std::vector<code::HostSymbol> library_symbols() {
@@ -46,11 +38,7 @@ std::vector<code::HostSymbol> library_symbols() {
         get_address_of_libgcc.store(reinterpret_cast<GetAddress>(found), std::memory_order_relaxed);
         symbols.push_back({"__emutls_get_address", reinterpret_cast<void*>(&get_address)});
     }
-#if defined(__x86_64__)
-    symbols.push_back({"__cpu_model", &__cpu_model});
-    symbols.push_back({"__cpu_features2", &__cpu_features2});
-    symbols.push_back({"__cpu_indicator_init", reinterpret_cast<void*>(&__cpu_indicator_init)});
-#endif
+    for (const arch::Symbol& each : arch::compiler_symbols()) symbols.push_back({each.name, each.address});
     return symbols;
 }
 

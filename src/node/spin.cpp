@@ -1,62 +1,17 @@
 #include "node/spin.hpp"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <x86intrin.h>
-#endif
+#include "arch/arch.hpp"
 
 namespace rove {
 namespace {
 
-#if defined(__x86_64__)
-// WAITPKG: the core dozes until a line is written or a little time has passed.
-bool has_waitpkg() {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & (1U << 5U)) != 0;
-}
-
-const bool kHasWaitpkg = has_waitpkg();
-
-// Cycles. Not longer than a yielding leader takes to look again, because only one line can be watched.
-constexpr std::uint64_t kDozeCycles = 2000;
-constexpr unsigned kLightSleep = 1;  // C0.1: wakes fast
-
-__attribute__((target("waitpkg"))) void doze(const Watch& watch) {
-    const std::uint64_t until = __rdtsc() + kDozeCycles;
-    if (watch.signals.size() > 2) {  // more than one link: none of them may wait for another's
-        _tpause(kLightSleep, __rdtsc() + kDozeCycles / 16);
-        return;
-    }
-    if (watch.signals.empty()) {
-        _tpause(kLightSleep, until);
-        return;
-    }
-    _umonitor(const_cast<std::uint64_t*>(watch.signals.front().word));  // calls; a reply ends the doze by its time
-    if (!watch.arrived()) _umwait(kLightSleep, until);
-}
-
+// One line can be watched. With more than one link (two lines each) none of them may wait for another's.
 void pause_cpu(const Watch& watch) {
-    if (kHasWaitpkg)
-        doze(watch);
-    else
-        _mm_pause();
+    if (watch.signals.size() > 2) return arch::rest_briefly();
+    if (watch.signals.empty()) return arch::rest();
+    // The line of the calls. A reply ends the rest by its time.
+    arch::rest_until_written(*watch.signals.front().word, [&watch] { return watch.arrived(); });
 }
-#elif defined(__aarch64__)
-// WFE sleeps until the exclusive monitor that LDXR has set is cleared by a write to the line, or the kernel's event stream
-// (every 100 us at most) ends it.
-void pause_cpu(const Watch& watch) {
-    if (watch.signals.size() != 2) {  // one line can be watched
-        __asm__ volatile("yield" ::: "memory");
-        return;
-    }
-    std::uint64_t word = 0;
-    __asm__ volatile("ldxr %0, [%1]" : "=r"(word) : "r"(watch.signals.front().word) : "memory");
-    if (watch.arrived())
-        __asm__ volatile("clrex" ::: "memory");
-    else
-        __asm__ volatile("wfe" ::: "memory");
-}
-#endif
 
 }  // namespace
 

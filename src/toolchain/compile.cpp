@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "arch/arch.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 
@@ -36,11 +37,7 @@ Result<std::filesystem::path> include_folder() {
 }
 
 bool is_native(std::string_view triple) {
-#if defined(__x86_64__)
-    return triple.starts_with("x86_64");
-#else
-    return triple.starts_with("aarch64");
-#endif
+    return triple.starts_with(arch::kName);
 }
 
 // Debian keeps another target's headers under /usr/TRIPLE/include; clang looks for them only where that GCC is installed.

@@ -91,7 +91,7 @@ struct Begun {
 
 void* run_attempt(void* data) {
     const std::unique_ptr<Begun> begun(static_cast<Begun*>(data));
-    FloatControls::set_standard();
+    arch::FloatControls::set_standard();
     attempt_here = begun->attempt.get();
     std::exception_ptr thrown;
     try {

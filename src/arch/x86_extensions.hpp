@@ -1,0 +1,88 @@
+// The instructions that not every x86-64 CPU has, and how one is asked for them. Packages for x86-64 are built on other machines, too, so the
+// names are no part of what a machine's own instruction set gives (arch.hpp).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace rove::arch {
+
+// Those that the compiler's __builtin_cpu_supports() knows everywhere. It takes literals only.
+// clang-format off
+#define ROVE_X86_EXTENSIONS(EACH)                                                                                            \
+    EACH("sse3") EACH("ssse3") EACH("sse4.1") EACH("sse4.2") EACH("sse4a") EACH("popcnt") EACH("aes") EACH("pclmul")         \
+    EACH("avx") EACH("avx2") EACH("fma") EACH("fma4") EACH("xop") EACH("tbm") EACH("f16c") EACH("bmi") EACH("bmi2")          \
+    EACH("lzcnt") EACH("movbe") EACH("adx") EACH("rdrnd") EACH("rdseed") EACH("sha") EACH("vaes") EACH("vpclmulqdq")         \
+    EACH("gfni") EACH("avxvnni") EACH("avx512f") EACH("avx512cd") EACH("avx512vl") EACH("avx512bw") EACH("avx512dq")         \
+    EACH("avx512ifma") EACH("avx512vbmi") EACH("avx512vbmi2") EACH("avx512vnni") EACH("avx512bitalg")                        \
+    EACH("avx512vpopcntdq") EACH("avx512bf16") EACH("avx512vp2intersect")
+// clang-format on
+
+// Later ones, and others which the compiler's function does not know everywhere: the bit of CPUID that says so, and the registers of their own that the
+// system must save for them (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; volume 1, 13.1).
+enum class Register : std::uint8_t { eax, ebx, ecx, edx };
+struct CpuidBit {
+    std::string_view name;
+    std::uint32_t leaf, subleaf;
+    Register in;
+    unsigned bit;
+    std::uint64_t saved = 0;  // bits of XCR0
+};
+inline constexpr std::uint64_t kAvx = 0x6, kAvx512 = 0xE6, kTiles = 0x60000, kMoreRegisters = 0x80000;
+inline constexpr auto kX86CpuidBits = std::to_array<CpuidBit>({
+    {"cx16", 1, 0, Register::ecx, 13},
+    {"crc32", 1, 0, Register::ecx, 20},
+    {"sahf", 0x80000001, 0, Register::ecx, 0},
+    {"rtm", 7, 0, Register::ebx, 11},
+    {"clflushopt", 7, 0, Register::ebx, 23},
+    {"clwb", 7, 0, Register::ebx, 24},
+    {"waitpkg", 7, 0, Register::ecx, 5},
+    {"rdpid", 7, 0, Register::ecx, 22},
+    {"movdiri", 7, 0, Register::ecx, 27},
+    {"movdir64b", 7, 0, Register::ecx, 28},
+    {"enqcmd", 7, 0, Register::ecx, 29},
+    {"uintr", 7, 0, Register::edx, 5},
+    {"serialize", 7, 0, Register::edx, 14},
+    {"tsxldtrk", 7, 0, Register::edx, 16},
+    {"amx-bf16", 7, 0, Register::edx, 22, kTiles},
+    {"avx512fp16", 7, 0, Register::edx, 23, kAvx512},
+    {"amx-tile", 7, 0, Register::edx, 24, kTiles},
+    {"amx-int8", 7, 0, Register::edx, 25, kTiles},
+    {"sha512", 7, 1, Register::eax, 0, kAvx},
+    {"sm3", 7, 1, Register::eax, 1, kAvx},
+    {"sm4", 7, 1, Register::eax, 2, kAvx},
+    {"raoint", 7, 1, Register::eax, 3},
+    {"cmpccxadd", 7, 1, Register::eax, 7},
+    {"amx-fp16", 7, 1, Register::eax, 21, kTiles},
+    {"avxifma", 7, 1, Register::eax, 23, kAvx},
+    {"avxvnniint8", 7, 1, Register::edx, 4, kAvx},
+    {"avxneconvert", 7, 1, Register::edx, 5, kAvx},
+    {"amx-complex", 7, 1, Register::edx, 8, kTiles},
+    {"avxvnniint16", 7, 1, Register::edx, 10, kAvx},
+    {"usermsr", 7, 1, Register::edx, 15},
+    {"avx10.1-256", 7, 1, Register::edx, 19, kAvx},
+    {"avx10.1-512", 0x24, 0, Register::ebx, 18, kAvx512},
+    // Intel APX, whose parts come together.
+    {"egpr", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"push2pop2", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"ppx", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"ndd", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"ccmp", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"nf", 7, 1, Register::edx, 21, kMoreRegisters},
+    {"cf", 7, 1, Register::edx, 21, kMoreRegisters},
+});
+
+// All of them.
+inline constexpr auto kX86Extensions = [] {
+#define ROVE_NAME(name) std::string_view(name),
+    constexpr auto kAsked = std::to_array({ROVE_X86_EXTENSIONS(ROVE_NAME)});
+#undef ROVE_NAME
+    std::array<std::string_view, kAsked.size() + kX86CpuidBits.size()> all;
+    std::ranges::transform(kX86CpuidBits, std::ranges::copy(kAsked, all.begin()).out, &CpuidBit::name);
+    return all;
+}();
+
+}  // namespace rove::arch
