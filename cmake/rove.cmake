@@ -32,3 +32,6 @@ function(rove_exports name map)
 endfunction()
 
 set(ROVE_WARNINGS -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  list(APPEND ROVE_WARNINGS -Wthread-safety -Werror=thread-safety)  # base/mutex.hpp
+endif()

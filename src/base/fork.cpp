@@ -15,37 +15,38 @@ namespace {
 
 // Tables of the process: there are five. A child of a fork makes another one where its parent was making it.
 constexpr std::size_t kHeldMax = 64;
-std::array<std::atomic<std::mutex*>, kHeldMax> held;
+std::array<std::atomic<Mutex*>, kHeldMax> held;
 std::atomic<std::size_t> held_count{0};
 // Held across a fork. Who adds to the table takes it, too, so that what is unlocked after a fork is what was locked before.
-constinit std::mutex forking;
+constinit Mutex forking;
 
+// Locks that it takes in one handler are let go of in another.
 template <typename Work>
-void with_each(const Work& work) {
+NO_THREAD_SAFETY_ANALYSIS void with_each(const Work& work) {
     for (std::size_t i = 0; i < kHeldMax; ++i)
-        if (std::mutex* mutex = held[i].load(std::memory_order_acquire)) work(*mutex);
+        if (Mutex* mutex = held[i].load(std::memory_order_acquire)) work(*mutex);
 }
 
 // Once, when the library is loaded: handlers cannot be taken back.
 [[maybe_unused]] const int handlers = pthread_atfork(
-    [] {
+    []() NO_THREAD_SAFETY_ANALYSIS {
         forking.lock();
-        with_each([](std::mutex& mutex) { mutex.lock(); });
+        with_each([](Mutex& mutex) NO_THREAD_SAFETY_ANALYSIS { mutex.lock(); });
     },
-    [] {
-        with_each([](std::mutex& mutex) { mutex.unlock(); });
+    []() NO_THREAD_SAFETY_ANALYSIS {
+        with_each([](Mutex& mutex) NO_THREAD_SAFETY_ANALYSIS { mutex.unlock(); });
         forking.unlock();
     },
-    [] {
+    []() NO_THREAD_SAFETY_ANALYSIS {
         forks_before.fetch_add(1, std::memory_order_relaxed);
-        with_each([](std::mutex& mutex) { mutex.unlock(); });
+        with_each([](Mutex& mutex) NO_THREAD_SAFETY_ANALYSIS { mutex.unlock(); });
         forking.unlock();
     });
 
 }  // namespace
 
-void hold_across_forks(std::mutex& mutex) {
-    const std::lock_guard lock(forking);
+void hold_across_forks(Mutex& mutex) {
+    const MutexLock lock(forking);
     const std::size_t place = held_count.fetch_add(1);
     if (place >= kHeldMax) {
         std::fputs("rove: too many locks are held across forks; raise kHeldMax\n", stderr);
@@ -54,11 +55,12 @@ void hold_across_forks(std::mutex& mutex) {
     held[place].store(&mutex, std::memory_order_release);
 }
 
-NoForkMeanwhile::NoForkMeanwhile() {
+// To the compiler it is no lock: whoever calls into a library uses nothing that it guards.
+NO_THREAD_SAFETY_ANALYSIS NoForkMeanwhile::NoForkMeanwhile() {
     forking.lock();
 }
 
-NoForkMeanwhile::~NoForkMeanwhile() {
+NO_THREAD_SAFETY_ANALYSIS NoForkMeanwhile::~NoForkMeanwhile() {
     forking.unlock();
 }
 

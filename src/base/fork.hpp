@@ -6,7 +6,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.hpp"
 
 namespace rove {
 
@@ -23,7 +24,7 @@ extern std::atomic<std::uint32_t> forks_before;
 
 // Has a lock taken across every fork(), so that the child finds it free and what it guards whole. For tables of the whole process,
 // which a child goes on with. The mutex is never destroyed. Precondition: no thread holds two of these at once.
-void hold_across_forks(std::mutex& mutex);
+void hold_across_forks(Mutex& mutex);
 
 // While one lives, fork() waits in whichever thread calls it. For calls into libraries that take a lock of their own: a child
 // born meanwhile finds that lock taken for ever. Precondition: the thread has no other one, and does not fork.

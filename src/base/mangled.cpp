@@ -78,7 +78,19 @@ bool finds(std::string_view mangled, const Found& found) {
     return false;
 }
 
+constexpr std::string_view kOffload = "_ZN4rove7OffloadI";
+constexpr std::string_view kRun = "E3runEP9rove_herePKvm";
+
 }  // namespace
+
+std::string symbol_of_offload(std::string_view type) {
+    const std::string_view arguments = type.ends_with("EE") ? type.substr(0, type.size() - 2) : type;
+    return std::string("_Z").append(arguments).append(kRun);
+}
+
+bool names_offload(std::string_view mangled) {
+    return mangled.starts_with(kOffload) && mangled.find(kRun) != std::string_view::npos;
+}
 
 bool names_a_lambda(std::string_view mangled) {
     if (mangled.find("$_") != std::string_view::npos) return true;

@@ -1,9 +1,15 @@
 // What a mangled C++ name (Itanium ABI) says of where its function is known. (The demangler of libstdc++ leaves that out.)
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace rove {
+
+// The symbol of rove::Offload<…>::run(rove_here*, const void*, std::size_t), the body of each function that a program sends
+// (rove/function.hpp), from the type's name as typeid() gives it: "N4rove7OffloadI…EE".
+[[nodiscard]] std::string symbol_of_offload(std::string_view type);
+[[nodiscard]] bool names_offload(std::string_view mangled);
 
 // "UliE_", "UlvE0_", or clang's "$_0": the name of a closure type, or of what one converts to.
 [[nodiscard]] bool names_a_lambda(std::string_view mangled);

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <system_error>
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/elf.hpp"
 #include "base/float_environment.hpp"
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
+#include "base/own_library.hpp"
 #include "code/cache.hpp"
 #include "package/bundle.hpp"
 #include "package/libraries.hpp"
@@ -126,6 +129,12 @@ wire::Manifest manifest_of(const jit::Extracted& extracted, const jit::Prepared&
     return manifest;
 }
 
+std::string made_by(const jit::Engine& engine, const void* packer) {
+    const void* of_engine = nullptr;
+    std::memcpy(&of_engine, static_cast<const void*>(&engine), sizeof of_engine);  // its table of functions
+    return fmt::format("{} {} {}", ROVE_BUILD, build_of(of_engine), build_of(packer));
+}
+
 Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
     if (!has_own_bitcode()) return fail(ErrorCode::unsupported, "the program carries no bitcode of itself");
     ROVE_TRY(jit::Engine * engine, jit::engine());
@@ -135,7 +144,9 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
     if (!extracted.obstacle.empty()) return fail(ErrorCode::unsupported, "{}", extracted.obstacle);
     const PackageCache cache;
     const Libraries libraries = Libraries::of_this_program();
-    const Digest made_of = PackageCache::key_of({"bitcode", ROVE_BUILD, libraries.lines(), as_text(extracted.bitcode)});
+    const Digest made_of =
+        PackageCache::key_of({"bitcode", made_by(*engine, reinterpret_cast<const void*>(&package_of_own)),
+                              libraries.lines(), as_text(extracted.bitcode)});
     if (const ByteBuffer kept = cache.find(made_of); !kept.empty()) return PackageStore::parse(kept);
     ROVE_TRY(const jit::Prepared prepared, engine->prepare({.triple = std::string(host_triple()),
                                                             .modules = {extracted.bitcode},

@@ -71,7 +71,7 @@ Result<CodePool::Piece> CodePool::allocate(std::size_t bytes) {
     const std::size_t needed = round_up(bytes, kPage);
     Ranges own;
     own[0] = needed;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (;;) {
         for (std::size_t i = 0; i < chunks_.size(); ++i) {
             Chunk& chunk = chunks_[i];
@@ -99,7 +99,7 @@ Result<CodePool::Piece> CodePool::allocate(std::size_t bytes) {
 }
 
 void CodePool::release(Piece& piece) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Chunk& chunk = chunks_[piece.chunk_];
     Ranges::node_type range = std::move(piece.range_);
     range.key() = static_cast<std::size_t>(piece.writable_ - chunk.writable.start());

@@ -8,11 +8,11 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/mapping.hpp"
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 
 namespace rove::code {
@@ -68,10 +68,10 @@ private:
         Mapping writable, executable;  // of all of the file
         Ranges free;
     };
-    [[nodiscard]] Status add_chunk(std::size_t bytes);
+    [[nodiscard]] Status add_chunk(std::size_t bytes) REQUIRES(mutex_);
     void release(Piece& piece);
-    std::mutex mutex_;
-    std::vector<Chunk> chunks_;
+    Mutex mutex_;
+    std::vector<Chunk> chunks_ GUARDED_BY(mutex_);
 };
 
 }  // namespace rove::code

@@ -29,33 +29,33 @@ int register_thread_destructor(void (*function)(void*), void* object, void* dso_
 }  // namespace
 
 void Destructors::run() {
-    std::unique_lock lock(mutex_);
-    while (!entries_.empty()) {
-        const Entry last = entries_.back();
-        entries_.pop_back();
-        lock.unlock();
-        last.function(last.object);
-        lock.lock();
+    {
+        const MutexLock lock(mutex_);
+        while (!entries_.empty()) {
+            const Entry last = entries_.back();
+            entries_.pop_back();
+            const Unlocked free(mutex_);
+            last.function(last.object);
+        }
     }
-    lock.unlock();
     drop();
 }
 
 void Destructors::drop() {
     // What C's library was given in the package's name, for quick_exit and fork, it forgets.
     __cxa_finalize(this);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     entries_.clear();
 }
 
 bool Destructors::empty() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return entries_.empty();
 }
 
 bool Destructors::add(void (*function)(void*), void* object) {
     try {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         entries_.push_back({function, object});
         return true;
     } catch (const std::bad_alloc&) {
@@ -123,22 +123,24 @@ void* Symbols::resolve(const std::string& name, const LinkScope& scope) const {
         if (of_library == of_process) return of_process;
         return of_process != nullptr && every_node_has(name) ? of_process : of_library;
     }
-    return of_process;
+    return is_of_rove_alone(of_process) ? nullptr : of_process;
 }
 
 void* Symbols::of_interfaces(const std::string& name) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = of_interfaces_.find(name);
     return found != of_interfaces_.end() ? found->second.address : nullptr;
 }
 
 bool Symbols::is_of_process(const std::string& name) const {
-    return host_.contains(name) || name == wire::kDsoHandle || dlsym(RTLD_DEFAULT, name.c_str()) != nullptr;
+    if (host_.contains(name) || name == wire::kDsoHandle) return true;
+    const void* const found = dlsym(RTLD_DEFAULT, name.c_str());
+    return found != nullptr && !is_of_rove_alone(found);
 }
 
 std::vector<std::string> Symbols::add_interface(const std::string& package, const NameMap<void*>& names) {
     const auto shared = std::make_shared<const std::string>(package);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<std::string> replaced;
     for (const auto& [name, address] : names) {
         const auto [known, is_new] = of_interfaces_.try_emplace(name, OfInterface{address, shared});

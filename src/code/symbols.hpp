@@ -7,12 +7,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/name_map.hpp"
 #include "base/result.hpp"
 #include "code/cache.hpp"
@@ -41,8 +41,8 @@ private:
     struct OfThread;
     static void run_of_thread(void* of_thread);
 
-    mutable std::mutex mutex_;
-    std::vector<Entry> entries_;
+    mutable Mutex mutex_;
+    std::vector<Entry> entries_ GUARDED_BY(mutex_);
     std::atomic<std::size_t> of_threads_{0};
 };
 
@@ -79,8 +79,8 @@ private:
     };
     std::unordered_map<std::string, void*> host_;
     std::atomic<std::uint64_t> generation_{1};
-    mutable std::mutex mutex_;            // guards of_interfaces_
-    NameMap<OfInterface> of_interfaces_;  // by name: looked up under the node's lock
+    mutable Mutex mutex_;
+    NameMap<OfInterface> of_interfaces_ GUARDED_BY(mutex_);  // by name: looked up under the node's lock
 };
 
 }  // namespace rove::code

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "fabric/direct/proc_file.hpp"
+#include "node/built_ins.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
 #include "node/memory.hpp"
@@ -48,7 +49,7 @@ bool is_sealed(int file) {
 }
 
 // Memory of another process of this machine and user; null where it cannot be had.
-std::byte* map_place(const MemoryTable::Place& place) {
+std::byte* map_place(const wire::MemoryPlace& place) {
     if (!std::in_range<std::uint32_t>(place.pid) || !std::in_range<std::uint32_t>(place.file)) return nullptr;
     const fabric::ProcFile named{static_cast<std::uint32_t>(place.file), place.device, place.inode};
     const Result<Descriptor> file = named.open(static_cast<std::uint32_t>(place.pid), S_IFREG);
@@ -73,7 +74,7 @@ void check_in_time(const Deadline& deadline) {
 
 // As memcpy, for memory of this process or mapped from another; looks at the clock between the pieces where there is a deadline.
 void copy_mapped(std::byte* to, const std::byte* from, std::size_t bytes, const Deadline& deadline) {
-    const std::size_t step = deadline ? kTransferBytesMax : bytes;
+    const std::size_t step = deadline ? wire::kTransferBytesMax : bytes;
     for (std::size_t done = 0; done < bytes; done += step) {
         check_in_time(deadline);
         std::memcpy(to + done, from + done, std::min(step, bytes - done));
@@ -84,7 +85,7 @@ void copy_mapped(std::byte* to, const std::byte* from, std::size_t bytes, const 
 
 Allocation Memory::allocate(const Peer& peer, std::uint64_t bytes, std::int64_t limit_ns) {
     const rove_pending pending =
-        call_built_in(peer, memory_calls().allocate, "allocate", raw(bytes), deadline_of(limit_ns));
+        call_built_in(peer, built_ins().allocate, "allocate", raw(bytes), deadline_of(limit_ns));
     Edge::core(peer)->expect_memory({static_cast<std::uint16_t>(pending.slot), pending.generation});
     // Read after the call was sent: where the link is lost and met again in between, the call has failed.
     return {pending, Edge::state(peer)->meeting.load(std::memory_order_relaxed)};
@@ -92,7 +93,7 @@ Allocation Memory::allocate(const Peer& peer, std::uint64_t bytes, std::int64_t 
 
 std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t meeting, std::uint64_t bytes, const void* result,
                                       std::size_t size) {
-    MemoryTable::Place place;
+    wire::MemoryPlace place;
     if (size != sizeof place) throw Error(ErrorCode::internal, "an allocation came back in an unknown form");
     std::memcpy(&place, result, sizeof place);
     if (place.bytes != bytes)
@@ -101,13 +102,13 @@ std::shared_ptr<Memory> Memory::adopt(const Peer& peer, std::uint64_t meeting, s
     std::shared_ptr<Memory> memory(new Memory(peer.limited(Within{-1}), meeting, place.key, place.bytes));
     if (place.pid == 0) return memory;
     if (peer.lane() == "direct") memory->mapped_ = map_place(place);
-    post_quietly(peer, meeting, memory_calls().mapped, raw(place.key));
+    post_quietly(peer, meeting, built_ins().mapped, raw(place.key));
     return memory;
 }
 
 Memory::~Memory() {
     if (mapped_ != nullptr) munmap(mapped_, bytes_);
-    post_quietly(peer_, meeting_, memory_calls().free, raw(key_));
+    post_quietly(peer_, meeting_, built_ins().free, raw(key_));
 }
 
 void Memory::check_in_use() const {
@@ -142,12 +143,12 @@ Call<> Memory::put(std::uint64_t offset, std::span<const std::byte> from, std::i
         return {};
     }
     Call<> last;
-    for (std::size_t done = 0; done < from.size(); done += kTransferBytesMax) {
-        const auto piece = from.subspan(done, std::min(kTransferBytesMax, from.size() - done));
-        const MemoryPart head{key_, offset + done, piece.size()};
+    for (std::size_t done = 0; done < from.size(); done += wire::kTransferBytesMax) {
+        const auto piece = from.subspan(done, std::min(wire::kTransferBytesMax, from.size() - done));
+        const wire::MemoryPart head{key_, offset + done, piece.size()};
         const rove_piece message[] = {{&head, sizeof head}, {piece.data(), piece.size()}};
         if (done > 0) last.get();
-        last = Call<>(call_built_in(peer_, memory_calls().put, "put", Pieces(message), deadline));
+        last = Call<>(call_built_in(peer_, built_ins().put, "put", Pieces(message), deadline));
     }
     return last;
 }
@@ -160,11 +161,11 @@ Call<> Memory::get(std::uint64_t offset, std::span<std::byte> into, std::int64_t
         return {};
     }
     Call<> last;
-    for (std::size_t done = 0; done < into.size(); done += kTransferBytesMax) {
-        const auto piece = into.subspan(done, std::min(kTransferBytesMax, into.size() - done));
-        const MemoryPart part{key_, offset + done, piece.size()};
+    for (std::size_t done = 0; done < into.size(); done += wire::kTransferBytesMax) {
+        const auto piece = into.subspan(done, std::min(wire::kTransferBytesMax, into.size() - done));
+        const wire::MemoryPart part{key_, offset + done, piece.size()};
         if (done > 0) last.get();
-        last = Call<>(call_built_in(peer_, memory_calls().get, "get", raw(part), deadline), piece);
+        last = Call<>(call_built_in(peer_, built_ins().get, "get", raw(part), deadline), piece);
     }
     return last;
 }
@@ -181,14 +182,14 @@ Call<> Memory::copy(const Memory& from, std::uint64_t from_offset, const Memory&
         ByteBuffer question(sizeof to_node + address.size());
         std::memcpy(question.data(), &to_node, sizeof to_node);
         std::memcpy(question.data() + sizeof to_node, address.data(), address.size());
-        direct = Call<bool>(call_built_in(from.peer_, memory_calls().knows, "knows", question, deadline)).get();
+        direct = Call<bool>(call_built_in(from.peer_, built_ins().knows, "knows", question, deadline)).get();
     }
     if (direct) {
-        const MemoryCopy request{{from.key_, from_offset, bytes}, to.key_, to_offset, to_node};
-        return Call<>(call_built_in(from.peer_, memory_calls().copy, "copy", raw(request), deadline));
+        const wire::MemoryCopy request{{from.key_, from_offset, bytes}, to.key_, to_offset, to_node};
+        return Call<>(call_built_in(from.peer_, built_ins().copy, "copy", raw(request), deadline));
     }
     Call<> last;
-    std::vector<std::byte> piece(std::min<std::size_t>(bytes, kTransferBytesMax));
+    std::vector<std::byte> piece(std::min<std::size_t>(bytes, wire::kTransferBytesMax));
     for (std::uint64_t done = 0; done < bytes; done += piece.size()) {
         const auto part = std::span(piece).first(std::min<std::size_t>(piece.size(), bytes - done));
         const auto left_ns = [&deadline] { return deadline ? ns_of(*deadline - Clock::now()) : std::int64_t{-1}; };
@@ -207,7 +208,7 @@ Peer peer_of(rove_here* here, std::uint32_t node) {
 
 std::vector<FunctionDescription> Peer::functions() const {
     const rove_pending pending =
-        detail::call_built_in(*this, memory_calls().functions, "functions", {}, deadline_of(limit_ns_));
+        detail::call_built_in(*this, built_ins().functions, "functions", {}, deadline_of(limit_ns_));
     const std::vector<char> text = [&] {
         detail::Pending held(pending);
         const void* data = nullptr;

@@ -10,6 +10,7 @@
 #include "base/own_code_pages.hpp"
 #include "fabric/local.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
+#include "node/built_ins.hpp"
 #include "node/control/control.hpp"
 #include "node/here.hpp"
 #include "node/log.hpp"
@@ -44,7 +45,7 @@ NodeCore::NodeCore(NodeOptions options)
 
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
     if (!prepare_libsodium()) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
-    (void)memory_calls();  // enrols what is built in
+    (void)built_ins();  // enrols what is built in
     std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)), Delete());
     remember(core);
     if (const Status started = core->start(); !started) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/made_once.hpp"
+#include "node/built_ins.hpp"
 #include "node/core.hpp"
 #include "node/gathering.hpp"
 #include "node/here.hpp"
@@ -19,8 +20,8 @@ namespace rove {
 namespace {
 
 struct Living {
-    std::mutex mutex;
-    std::unordered_map<const void*, std::weak_ptr<NodeCore>> nodes;
+    Mutex mutex;
+    std::unordered_map<const void*, std::weak_ptr<NodeCore>> nodes GUARDED_BY(mutex);
 };
 // Never destroyed: a program's globals may hold nodes.
 Living& all_living() {
@@ -46,13 +47,13 @@ Error NodeCore::why_unusable() const {
 
 void NodeCore::remember(const std::shared_ptr<NodeCore>& core) {
     Living& all = all_living();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     all.nodes[core.get()] = core;
 }
 
 std::shared_ptr<NodeCore> NodeCore::living(const void* node) {
     Living& all = all_living();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     const auto found = all.nodes.find(node);
     return found != all.nodes.end() ? found->second.lock() : nullptr;
 }
@@ -62,7 +63,7 @@ void NodeCore::Delete::operator()(NodeCore* core) const {
     if (core->is_inherited()) return;
     {
         Living& all = all_living();
-        const std::lock_guard lock(all.mutex);
+        const MutexLock lock(all.mutex);
         all.nodes.erase(core);
     }
     delete core;
@@ -165,10 +166,10 @@ void NodeCore::on_late_reply(PeerState* from, const wire::Frame& frame) {
 }
 
 void NodeCore::free_memory(PeerState& peer, Bytes place) {
-    MemoryTable::Place which;
+    wire::MemoryPlace which;
     if (place.size() != sizeof which) return;
     std::memcpy(&which, place.data(), sizeof which);
-    (void)send_call(peer, {.id = &memory_calls().free, .own = true}, {.flags = wire::kNoReply, .node = peer.my_id},
+    (void)send_call(peer, {.id = &built_ins().free, .own = true}, {.flags = wire::kNoReply, .node = peer.my_id},
                     std::as_bytes(std::span(&which.key, 1)));
 }
 

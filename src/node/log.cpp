@@ -32,7 +32,7 @@ public:
         hold_across_forks(mutex_);
     }
     void log(const spdlog::details::log_msg& line) override {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         struct stat now{};
         if (fstat(STDERR_FILENO, &now) != 0 || is_taken(now)) return;
         if (!same(now, own_is_) || (own_ >= 0 && !has_own())) open_own(now);
@@ -48,7 +48,7 @@ public:
         set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern));
     }
     void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         formatter_ = std::move(formatter);
     }
 
@@ -57,7 +57,7 @@ private:
         pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
         return poll(&error, 1, 0) == 1 && (error.revents & POLLOUT) != 0 && (error.revents & (POLLERR | POLLNVAL)) == 0;
     }
-    [[nodiscard]] std::string formatted(const spdlog::details::log_msg& line) {
+    [[nodiscard]] std::string formatted(const spdlog::details::log_msg& line) REQUIRES(mutex_) {
         spdlog::memory_buf_t text;
         formatter_->format(line, text);
         const std::string_view whole(text.data(), text.size());
@@ -67,7 +67,7 @@ private:
                            whole.substr(line.color_range_end));
     }
     // False: nothing of it was taken.
-    bool write(std::string text) const {
+    bool write(std::string text) const REQUIRES(mutex_) {
         if (text.size() > PIPE_BUF) {
             const std::string tail = fmt::format(" [cut: {} bytes]\n", text.size());
             text = text.substr(0, PIPE_BUF - tail.size()) + tail;
@@ -97,13 +97,13 @@ private:
         return S_ISSOCK(now.st_mode) || (S_ISREG(now.st_mode) && now.st_nlink == 0) || (now.st_mode & S_IFMT) == 0;
     }
     // A function may have closed it, and it may be something else by now.
-    [[nodiscard]] bool has_own() const {
+    [[nodiscard]] bool has_own() const REQUIRES(mutex_) {
         struct stat mine{};
         return own_ >= 0 && fstat(own_, &mine) == 0 && same(mine, own_is_);
     }
     // Whether a write waits is said of what open() made, which others have as well, and may want theirs to wait: so this is one more. A
     // file needs none, because it never waits, and a socket is asked each time. Where there is none, poll alone says what is taken.
-    void open_own(const struct stat& now) {
+    void open_own(const struct stat& now) REQUIRES(mutex_) {
         if (has_own()) close(own_);
         own_is_ = now;
         own_ = S_ISFIFO(now.st_mode) || S_ISCHR(now.st_mode)
@@ -111,12 +111,12 @@ private:
                    : -1;
     }
     struct stat at_first_{};
-    int own_ = -1;          // to the same place, or none
-    struct stat own_is_{};  // what that place was when it was opened
     bool in_color_ = false;
-    unsigned left_out_ = 0;
-    std::mutex mutex_;
-    std::unique_ptr<spdlog::formatter> formatter_ = std::make_unique<spdlog::pattern_formatter>();
+    Mutex mutex_;
+    int own_ GUARDED_BY(mutex_) = -1;           // to the same place, or none
+    struct stat own_is_ GUARDED_BY(mutex_) {};  // what that place was when it was opened
+    unsigned left_out_ GUARDED_BY(mutex_) = 0;
+    std::unique_ptr<spdlog::formatter> formatter_ GUARDED_BY(mutex_) = std::make_unique<spdlog::pattern_formatter>();
 };
 
 }  // namespace

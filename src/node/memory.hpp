@@ -15,6 +15,7 @@
 #include "base/bytes.hpp"
 #include "base/result.hpp"
 #include "rove/rove.h"
+#include "wire/memory.hpp"
 
 namespace rove {
 
@@ -63,15 +64,7 @@ public:
 
     explicit MemoryTable(std::size_t bytes_max);
 
-    // How a peer on the same machine finds and recognises the memory.
-    struct Place {
-        std::uint64_t key = 0;  // unguessable
-        std::uint64_t bytes = 0;
-        std::int64_t pid = 0;  // 0: it cannot be mapped
-        std::int64_t file = -1;
-        std::uint64_t device = 0, inode = 0;
-    };
-    [[nodiscard]] Result<Place> allocate(std::uint64_t bytes, NodeId owner);  // zeroed; overloaded
+    [[nodiscard]] Result<wire::MemoryPlace> allocate(std::uint64_t bytes, NodeId owner);  // zeroed; overloaded
     void free(std::uint64_t key);
     // What the owner has is nobody's from here on, at a cost that does not depend on how much that is. The memory itself goes with
     // sweep(), and counts until then.
@@ -102,23 +95,5 @@ private:
     const std::size_t unmapped_max_;
     const std::size_t bytes_max_;
 };
-
-// What peers call for it; `ids` are those of residents that are built in.
-struct MemoryCalls {
-    FunctionId allocate, free, mapped, put, get, copy, knows, functions;
-};
-[[nodiscard]] const MemoryCalls& memory_calls();
-
-// Their payloads; the data of a put and a get's reply follow.
-struct MemoryPart {
-    std::uint64_t key = 0, offset = 0, bytes = 0;
-};
-struct MemoryCopy {
-    MemoryPart from;
-    std::uint64_t to_key = 0, to_offset = 0;
-    std::uint64_t to_node = 0;
-};
-// In one call.
-inline constexpr std::size_t kTransferBytesMax = 16UL * 1024 * 1024;
 
 }  // namespace rove

@@ -110,9 +110,9 @@ std::string build_of(const void* address) {
 }
 
 struct Callables {
-    std::mutex mutex;
-    std::unordered_map<code::EntryPoint, const Callable*> by_code;
-    std::unordered_map<std::string, const Resident*> by_entry;
+    Mutex mutex;
+    std::unordered_map<code::EntryPoint, const Callable*> by_code GUARDED_BY(mutex);
+    std::unordered_map<std::string, const Resident*> by_entry GUARDED_BY(mutex);
 };
 Callables& callables() {
     static constinit MadeOnce<Callables> kept;
@@ -181,7 +181,7 @@ const Callable& enroll(const FunctionFacts& facts) {
                                                .schema = callable->schema,
                                                .entry = facts.code});
     Callables& all = callables();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     all.by_code[facts.code] = callable;
     // Packed under the one or the other. Two functions that have the second in common are packed under the first only.
     all.by_entry[Bundle::entry_of(callable->key)] = &resident;
@@ -191,14 +191,14 @@ const Callable& enroll(const FunctionFacts& facts) {
 
 const Callable* callable_of(code::EntryPoint code) {
     Callables& all = callables();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     const auto found = all.by_code.find(code);
     return found != all.by_code.end() ? found->second : nullptr;
 }
 
 const Resident* resident_of_entry(std::string_view entry) {
     Callables& all = callables();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     const auto found = all.by_entry.find(std::string(Bundle::without_name(entry)));
     return found != all.by_entry.end() ? found->second : nullptr;
 }
@@ -243,8 +243,8 @@ std::uint32_t forms_of_one(const PackageStore& package) {
 
 void say_if_other_code(const Resident& own, const wire::Either& callers, const std::string& node) {
     struct Said {
-        std::mutex mutex;
-        std::set<FunctionId> functions;
+        Mutex mutex;
+        std::set<FunctionId> functions GUARDED_BY(mutex);
     };
     static constinit MadeOnce<Said> kept;
     const Callable* const callable = callable_of(own.entry);
@@ -258,7 +258,7 @@ void say_if_other_code(const Resident& own, const wire::Either& callers, const s
         return made;
     });
     {
-        const std::lock_guard lock(said.mutex);
+        const MutexLock lock(said.mutex);
         if (!said.functions.insert(own.id).second) return;
     }
     log().warn("{}: runs its own {}, whose code is not the caller's; rove::exactly({}) would run that", node, own.name,

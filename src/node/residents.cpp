@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "base/fork.hpp"
@@ -14,10 +13,10 @@ namespace rove {
 namespace {
 
 struct Table {
-    std::mutex mutex;
-    std::unordered_map<FunctionId, std::unique_ptr<const Resident>> by_id;
-    std::unordered_map<code::EntryPoint, const Resident*> by_entry;
-    std::size_t own = 0;
+    Mutex mutex;
+    std::unordered_map<FunctionId, std::unique_ptr<const Resident>> by_id GUARDED_BY(mutex);
+    std::unordered_map<code::EntryPoint, const Resident*> by_entry GUARDED_BY(mutex);
+    std::size_t own GUARDED_BY(mutex) = 0;
 };
 
 // Made by whoever comes first, before main() mostly; never destroyed, because nodes may outlive what is.
@@ -34,7 +33,7 @@ Table& table() {
 
 const Resident& Residents::add(Resident resident) {
     Table& all = table();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     if (const auto known = all.by_id.find(resident.id); known != all.by_id.end()) {
         // The same function in a program and a library that it loads is one function.
         if (known->second->name == resident.name && known->second->entry == resident.entry) return *known->second;
@@ -55,27 +54,27 @@ const Resident& Residents::add(Resident resident) {
 
 const Resident* Residents::find(const FunctionId& id) {
     Table& all = table();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     const auto known = all.by_id.find(id);
     return known != all.by_id.end() ? known->second.get() : nullptr;
 }
 
 const Resident* Residents::find(code::EntryPoint entry) {
     Table& all = table();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     const auto known = all.by_entry.find(entry);
     return known != all.by_entry.end() ? known->second : nullptr;
 }
 
 bool Residents::none() {
     Table& all = table();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     return all.own == 0;
 }
 
 std::vector<Resident> Residents::all() {
     Table& all = table();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     std::vector<Resident> list;
     for (const auto& [id, resident] : all.by_id) list.push_back(*resident);
     return list;

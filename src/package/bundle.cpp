@@ -1,61 +1,22 @@
 #include "package/bundle.hpp"
 
-#include <elf.h>
-
 #include <algorithm>
-#include <fstream>
 
+#include "base/elf.hpp"
 #include "base/made_once.hpp"
+#include "base/mangled.hpp"
 #include "package/digest.hpp"
 
 namespace rove {
 namespace {
 
 constexpr std::string_view kMagic = "ROVEBND2";
-constexpr std::string_view kRun = "3runEP9rove_herePKvm";  // ::run(rove_here*, void const*, unsigned long)
 constexpr std::size_t kFunctionsMax = 65536;
 constexpr std::size_t kKeyBytesMax = 60000;  // C++ names can be long; a key's length has 16 bits
 
 constexpr std::size_t kNameBytesMax = 200;
 
-template <typename T>
-bool read_at(std::ifstream& file, std::uint64_t offset, T* into, std::size_t count = 1) {
-    file.seekg(static_cast<std::streamoff>(offset));
-    return static_cast<bool>(file.read(reinterpret_cast<char*>(into), static_cast<std::streamsize>(count * sizeof(T))));
-}
-
 }  // namespace
-
-Result<ByteBuffer> read_section(const std::string& path, std::string_view section) {
-    std::ifstream file(path, std::ios::binary | std::ios::ate);
-    if (!file) return fail(ErrorCode::invalid, "{} cannot be read", path);
-    const auto size = static_cast<std::uint64_t>(file.tellg());
-    Elf64_Ehdr header{};
-    if (!read_at(file, 0, &header) || std::string_view(reinterpret_cast<char*>(header.e_ident), SELFMAG) != ELFMAG ||
-        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shentsize != sizeof(Elf64_Shdr))
-        return fail(ErrorCode::invalid, "{} is no 64-bit ELF file", path);
-    std::vector<Elf64_Shdr> sections(header.e_shnum);
-    if (header.e_shnum == 0) return ByteBuffer{};
-    if (header.e_shstrndx >= header.e_shnum || !read_at(file, header.e_shoff, sections.data(), sections.size()))
-        return fail(ErrorCode::invalid, "{}: its section headers are not there", path);
-    const Elf64_Shdr& strings = sections[header.e_shstrndx];
-    if (strings.sh_offset > size || strings.sh_size > size - strings.sh_offset)
-        return fail(ErrorCode::invalid, "{}: its section names are not there", path);
-    std::string names(strings.sh_size, '\0');
-    if (!read_at(file, strings.sh_offset, names.data(), names.size()))
-        return fail(ErrorCode::invalid, "{}: its section names cannot be read", path);
-    for (const Elf64_Shdr& each : sections) {
-        if (each.sh_name >= names.size() || each.sh_type == SHT_NOBITS || section != names.c_str() + each.sh_name)
-            continue;
-        if (each.sh_offset > size || each.sh_size > size - each.sh_offset)
-            return fail(ErrorCode::invalid, "{}: its section {} is not there", path, section);
-        ByteBuffer bytes(each.sh_size);
-        if (!read_at(file, each.sh_offset, bytes.data(), bytes.size()))
-            return fail(ErrorCode::invalid, "{}: its section {} cannot be read", path, section);
-        return bytes;
-    }
-    return ByteBuffer{};
-}
 
 std::string Bundle::file_of(std::string_view path) {
     const std::size_t last = path.rfind('/');
@@ -93,10 +54,7 @@ std::string Bundle::name_of(std::string name) {
 }
 
 std::string Bundle::key_of(std::string_view offload_type, std::string_view source) {
-    std::string key = "_Z" + std::string(offload_type);
-    if (key.ends_with('E')) key.pop_back();
-    key += kRun;
-    return key + '@' + file_of(source);
+    return symbol_of_offload(offload_type) + '@' + file_of(source);
 }
 
 std::string Bundle::key_of_code(std::string_view symbol, std::string_view source, bool internal) {

@@ -86,7 +86,4 @@ private:
     std::unordered_map<std::string, Found> found_;
 };
 
-// A section of a program's or library's file; empty: it has none.
-[[nodiscard]] Result<ByteBuffer> read_section(const std::string& path, std::string_view section);
-
 }  // namespace rove

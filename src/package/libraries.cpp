@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
@@ -65,7 +66,39 @@ const OfThisProcess& of_this_process() {
     });
 }
 
+// Where the libraries lie that Rove has for itself. They are loaded with it, and stay.
+struct Range {
+    std::uintptr_t begin, end;
+};
+const std::vector<Range>& of_rove_alone() {
+    static constinit MadeOnce<const std::vector<Range>> kept;
+    return kept.get([] {
+        auto* const found = new std::vector<Range>;
+        const NoForkMeanwhile whole;  // the loader has a lock
+        dl_iterate_phdr(
+            [](dl_phdr_info* module, std::size_t, void* into) {
+                static constexpr std::string_view kNames[] = {"libzstd.so", "libsodium.so", "libfmt.so",
+                                                              "libspdlog.so"};
+                const std::string_view file = file_name(module->dlpi_name != nullptr ? module->dlpi_name : "");
+                if (std::ranges::none_of(kNames, [&](std::string_view name) { return file.starts_with(name); }))
+                    return 0;
+                for (const ElfW(Phdr) & each : std::span(module->dlpi_phdr, module->dlpi_phnum))
+                    if (each.p_type == PT_LOAD)
+                        static_cast<std::vector<Range>*>(into)->push_back(
+                            {module->dlpi_addr + each.p_vaddr, module->dlpi_addr + each.p_vaddr + each.p_memsz});
+                return 0;
+            },
+            found);
+        return found;
+    });
+}
+
 }  // namespace
+
+bool is_of_rove_alone(const void* address) {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    return std::ranges::any_of(of_rove_alone(), [at](const Range& each) { return at >= each.begin && at < each.end; });
+}
 
 bool is_on_every_node(std::string_view soname) {
     // C and C++; and sanitizers', without whose checks functions travel.

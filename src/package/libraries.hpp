@@ -15,7 +15,11 @@ namespace rove {
 // Whether a library, by its soname, is one that every node's process has: no package needs to list it.
 [[nodiscard]] bool is_on_every_node(std::string_view soname);
 
-// Whether one of those libraries defines a name. Such a name is never another library's, although another one may have come first in this
+// Whether an address lies in a library that Rove itself is linked with and that is on no node for what arrives there: code that means such a
+// library lists it, and what happens to have its names must not get it (a library of the program's own that stays at home, say).
+[[nodiscard]] bool is_of_rove_alone(const void* address);
+
+// Whether a library that every node has defines a name. Such a name is never another library's, although another one may have come first in this
 // process (an allocator that it is linked with, whatever is preloaded): what libc allocates, a function gives back to libc.
 [[nodiscard]] bool every_node_has(const std::string& name);
 

@@ -35,7 +35,10 @@ Result<std::shared_ptr<PackageStore>> PackageStore::from_manifest(Bytes manifest
     store->digest_ = digest_of_manifest(store->manifest_bytes_);
     for (const std::string& entry : store->manifest_.entries)
         store->function_ids_.push_back(function_id(store->digest_, entry));
-    store->slices_.resize(store->manifest_.slices.size());
+    {
+        const MutexLock lock(store->mutex_);
+        store->slices_.resize(store->manifest_.slices.size());
+    }
     const wire::Manifest& read = store->manifest_;
     const std::size_t names =
         read.entries.size() + read.exports.size() + read.imports.size() + read.dependencies.size();
@@ -97,7 +100,7 @@ Result<std::size_t> PackageStore::entry(std::string_view name) const {
 }
 
 std::shared_ptr<const ByteBuffer> PackageStore::stored_slice(std::size_t index) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return index < slices_.size() ? slices_[index] : nullptr;
 }
 
@@ -140,19 +143,19 @@ Status PackageStore::add_slice(std::size_t index, HashedSlice stored) {
             ErrorCode::invalid,
             "package {}: its {} for {} was altered: the bytes are not those of its manifest; build or copy it again",
             manifest_.name, wire::to_string(slice.form), slice.triple);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!slices_[index]) slices_[index] = std::move(stored.bytes);
     return {};
 }
 
 void PackageStore::drop_slices(std::initializer_list<std::optional<std::size_t>> but) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (std::size_t i = 0; i < slices_.size(); ++i)
         if (std::find(but.begin(), but.end(), i) == but.end()) slices_[i].reset();
 }
 
 std::size_t PackageStore::slice_bytes_held() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::size_t bytes = 0;
     for (const auto& slice : slices_) bytes += slice ? slice->size() : 0;
     return bytes;

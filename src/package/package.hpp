@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "wire/manifest.hpp"
 
@@ -67,8 +67,8 @@ private:
     Digest digest_;
     std::vector<FunctionId> function_ids_;
     std::size_t manifest_bytes_held_ = 0;
-    mutable std::mutex mutex_;  // guards slices_
-    std::vector<std::shared_ptr<const ByteBuffer>> slices_;
+    mutable Mutex mutex_;
+    std::vector<std::shared_ptr<const ByteBuffer>> slices_ GUARDED_BY(mutex_);
 };
 
 }  // namespace rove

@@ -7,6 +7,7 @@
 #include <span>
 #include <thread>
 
+#include "base/elf.hpp"
 #include "base/quoted.hpp"
 #include "code/cache.hpp"
 #include "code/own_code.hpp"
@@ -32,7 +33,11 @@ struct Packed {
 class Packer {
 public:
     Packer(code::jit::Engine& engine, const Libraries& libraries, const std::vector<std::string>& dependencies)
-        : engine_(engine), libraries_(libraries), dependencies_(dependencies), linked_with_(libraries.lines()) {
+        : engine_(engine),
+          libraries_(libraries),
+          dependencies_(dependencies),
+          linked_with_(libraries.lines()),
+          made_by_(code::made_by(engine, reinterpret_cast<const void*>(&link_image))) {
         for (const std::string& soname : dependencies) linked_with_ += soname + '\n';
     }
 
@@ -43,7 +48,7 @@ public:
         for (std::size_t i = 0; i < all.size(); ++i) {
             packed[i].why_not = all[i].obstacle;
             if (!packed[i].why_not.empty()) continue;
-            Digest made_of = PackageCache::key_of({"both", ROVE_BUILD, linked_with_, as_text(all[i].bitcode)});
+            Digest made_of = PackageCache::key_of({"both", made_by_, linked_with_, as_text(all[i].bitcode)});
             if (ByteBuffer kept = cache_.find(made_of); !kept.empty())
                 packed[i] = {.package = std::make_shared<const ByteBuffer>(std::move(kept)), .from_cache = true};
             else
@@ -137,6 +142,7 @@ private:
     const Libraries& libraries_;
     const std::vector<std::string>& dependencies_;
     std::string linked_with_;
+    std::string made_by_;
     const PackageCache cache_;
 };
 

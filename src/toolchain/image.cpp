@@ -7,7 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "toolchain/elf.hpp"
+#include "base/elf.hpp"
 #include "toolchain/files.hpp"
 
 namespace rove::toolchain {
@@ -242,8 +242,9 @@ private:
 
 Result<wire::Image> link_and_cut(code::jit::Engine& engine, const ImageRequest& request, std::uint64_t data_address) {
     ROVE_TRY(const ByteBuffer file, link(engine, request, data_address));
-    ROVE_TRY(const Elf elf, Elf::parse(file));
-    return Cutter(elf, request).cut();
+    const Result<Elf> elf = Elf::parse(file);
+    if (!elf) return fail(ErrorCode::internal, "the linker's output is {}", elf.error().message());
+    return Cutter(*elf, request).cut();
 }
 
 }  // namespace

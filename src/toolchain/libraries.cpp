@@ -1,12 +1,10 @@
 #include "toolchain/libraries.hpp"
 
-#include <dlfcn.h>
-
 #include <cstring>
 #include <sstream>
 
+#include "base/elf.hpp"
 #include "package/bundle.hpp"
-#include "toolchain/elf.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 
@@ -65,31 +63,30 @@ std::map<std::string, std::filesystem::path> places_of(const std::filesystem::pa
 }  // namespace
 
 ProgramNames ProgramNames::of(const std::filesystem::path& program) {
-    const Result<ByteBuffer> file = read_file(program);
-    const Result<Elf> elf = file ? Elf::parse(*file) : Result<Elf>(tl::unexpected<Error>(file.error()));
-    if (!elf) return {Libraries({}, {}), {}};
+    const Result<ElfFile> file = ElfFile::open(program);
+    if (!file) return {Libraries({}, {}), {}};
+    const Elf& elf = file->elf();
     std::map<std::string, std::unordered_set<std::string>> names;
     // The dynamic linker would run the libraries that audit the program.
-    const bool is_audited = !dynamic_names(*elf, DT_AUDIT).empty() || !dynamic_names(*elf, DT_DEPAUDIT).empty();
+    const bool is_audited = !dynamic_names(elf, DT_AUDIT).empty() || !dynamic_names(elf, DT_DEPAUDIT).empty();
     const auto places = is_audited ? std::map<std::string, std::filesystem::path>() : places_of(program);
-    const std::vector<std::string> needed = dynamic_names(*elf, DT_NEEDED);
+    const std::vector<std::string> needed = dynamic_names(elf, DT_NEEDED);
     for (const std::string& soname : needed) {
         const auto place = places.find(soname);
         if (is_on_every_node(soname) || place == places.end()) continue;
-        const Result<ByteBuffer> library = read_file(place->second);
-        const Result<Elf> read = library ? Elf::parse(*library) : Result<Elf>(tl::unexpected<Error>(library.error()));
-        if (read) names[soname] = defined_in(*read, ".dynsym");
+        const Result<ElfFile> library = ElfFile::open(place->second);
+        if (library) names[soname] = defined_in(library->elf(), ".dynsym");
     }
     const auto defines = [names = std::move(names)](const std::string& soname, const std::string& name) {
         const auto of_library = names.find(soname);
         return of_library != names.end() && of_library->second.contains(name);
     };
-    return {Libraries(needed, defines), defined_in(*elf, ".symtab")};
+    return {Libraries(needed, defines), defined_in(elf, ".symtab")};
 }
 
 bool ProgramNames::only_program_has(const std::string& name) const {
     // Nodes have what libgcc has in each program (node/library_names.cpp).
-    return own_.contains(name) && !name.starts_with("__cpu_") && dlsym(RTLD_DEFAULT, name.c_str()) == nullptr;
+    return own_.contains(name) && !name.starts_with("__cpu_") && !every_node_has(name);
 }
 
 }  // namespace rove::toolchain

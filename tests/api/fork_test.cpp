@@ -254,9 +254,12 @@ int found_by_a_child(const Begin& begin, const End& end, const IsOver& is_over) 
 }
 
 TEST(ForksAndLocks, OneOfTheProcessIsFree) {
-    static std::mutex mutex;  // never destroyed before the process ends
+    static Mutex mutex;  // never destroyed before the process ends
     hold_across_forks(mutex);
-    EXPECT_EQ(found_by_a_child([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { return mutex.try_lock(); }), 1);
+    EXPECT_EQ(found_by_a_child([]() NO_THREAD_SAFETY_ANALYSIS { mutex.lock(); },
+                               []() NO_THREAD_SAFETY_ANALYSIS { mutex.unlock(); },
+                               []() NO_THREAD_SAFETY_ANALYSIS { return mutex.try_lock(); }),
+              1);
 }
 
 TEST(ForksAndLocks, AForkWaitsWhileALibraryMayHoldItsOwnLock) {

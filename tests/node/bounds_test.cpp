@@ -12,6 +12,7 @@
 #include "../api/nodes.hpp"
 #include "hand_made.hpp"
 #include "node/here.hpp"
+#include "node/built_ins.hpp"
 #include "node/memory.hpp"
 #include "node/residents.hpp"
 #include "package/digest.hpp"
@@ -474,7 +475,7 @@ TEST_F(Bounds, WhatIsAllocatedForWhoHasGoneIsFreed) {
         EXPECT_TRUE(core.load()->knows_owner(gone));
     }
     ASSERT_TRUE(soon([&] { return !core.load()->knows_owner(gone); }));
-    const Resident* allocate = Residents::find(memory_calls().allocate);
+    const Resident* allocate = Residents::find(built_ins().allocate);
     ASSERT_NE(allocate, nullptr);
     const std::uint64_t bytes = 8192;
     rove_here here{core.load(), nullptr, {.kind = Kind::call, .node = gone}, code::Ran::resident};

@@ -223,7 +223,7 @@ TEST_P(Hostile, MemoryThatIsNotWhatItSays) {
     ASSERT_EQ(ftruncate(file, 4096), 0);
     struct stat facts{};
     ASSERT_EQ(fstat(file, &facts), 0);
-    MemoryTable::Place place{
+    wire::MemoryPlace place{
         .key = 1, .bytes = 4096, .pid = getpid(), .file = file, .device = facts.st_dev, .inode = facts.st_ino};
     const std::uint64_t meeting = detail::Edge::state(*link_)->meeting;
     // A file that can be made shorter: it is left alone, and the bytes go by message, to a buffer that there is none of.

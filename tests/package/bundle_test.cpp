@@ -76,17 +76,6 @@ TEST(Bundle, KeysAreThoseOfTheCode) {
     EXPECT_LE(Bundle::name_of(longest).size(), wire::kNameBytesMax);
 }
 
-TEST(Bundle, SectionsOfWhatIsNoProgram) {
-    EXPECT_FALSE(read_section("/nowhere", ".rove"));
-    EXPECT_FALSE(read_section("/proc/self/maps", ".rove"));
-    const auto own = read_section("/proc/self/exe", ".rodata");
-    ASSERT_TRUE(own);
-    EXPECT_FALSE(own->empty());
-    const auto none = read_section("/proc/self/exe", ".nothing");
-    ASSERT_TRUE(none);
-    EXPECT_TRUE(none->empty());
-}
-
 TEST(PackageCache, KeepsWholePackagesOnly) {
     std::string folder = (std::filesystem::temp_directory_path() / "rove-cache-XXXXXX").string();
     ASSERT_NE(mkdtemp(folder.data()), nullptr);

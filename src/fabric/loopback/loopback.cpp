@@ -32,19 +32,19 @@ bool Bell::take() noexcept {
 }
 
 std::uint64_t Exchange::add(std::shared_ptr<Landing> landing) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     landings_[++last_] = std::move(landing);
     return last_;
 }
 
 std::shared_ptr<Landing> Exchange::find(std::uint64_t id) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = landings_.find(id);
     return found != landings_.end() ? found->second : nullptr;
 }
 
 void Exchange::remove(std::uint64_t id) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     landings_.erase(id);
 }
 

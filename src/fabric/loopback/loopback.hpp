@@ -9,10 +9,10 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "fabric/fabric.hpp"
 
 namespace rove::fabric {
@@ -46,9 +46,9 @@ public:
     void remove(std::uint64_t id);
 
 private:
-    std::mutex mutex_;
-    std::unordered_map<std::uint64_t, std::shared_ptr<Landing>> landings_;
-    std::uint64_t last_ = 0;
+    Mutex mutex_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Landing>> landings_ GUARDED_BY(mutex_);
+    std::uint64_t last_ GUARDED_BY(mutex_) = 0;
 };
 
 class LoopbackLink : public Link {

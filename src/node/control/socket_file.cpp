@@ -25,7 +25,7 @@ constexpr auto kPathLockAgain = std::chrono::milliseconds(1);
 
 struct Files {
     // Held while a file is made or removed: whoever ends the process knows of each that there is.
-    std::mutex mutex;
+    Mutex mutex;
     struct Made {
         std::string path;
         dev_t device;
@@ -37,7 +37,7 @@ struct Files {
                 ::unlink(path.c_str());
         }
     };
-    std::vector<Made> made;
+    std::vector<Made> made GUARDED_BY(mutex);
 };
 // Never destroyed: a program's globals may hold nodes.
 Files& all_files() {
@@ -88,7 +88,7 @@ PathLock::~PathLock() {
 
 void SocketFile::make(const std::string& path, const std::function<bool()>& bind) {
     Files& all = all_files();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     all.made.push_back({.path = path});  // first, because it may throw
     struct stat facts{};
     if (bind() && lstat(path.c_str(), &facts) == 0) {
@@ -103,7 +103,7 @@ void SocketFile::make(const std::string& path, const std::function<bool()>& bind
 void SocketFile::remove() {
     if (path_.empty()) return;
     Files& all = all_files();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     const auto mine =
         std::find_if(all.made.begin(), all.made.end(), [this](const auto& each) { return each.path == path_; });
     mine->unlink();
@@ -113,7 +113,7 @@ void SocketFile::remove() {
 
 void exit_without_socket_files(int status) {
     Files& all = all_files();
-    const std::lock_guard lock(all.mutex);  // no other is made any more
+    const MutexLock lock(all.mutex);  // no other is made any more
     for (const Files::Made& each : all.made) each.unlink();
     _exit(status);
 }

@@ -1,8 +1,14 @@
-#include "toolchain/elf.hpp"
+#include "base/elf.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <cstring>
 
-namespace rove::toolchain {
+#include "base/descriptor.hpp"
+
+namespace rove {
 namespace {
 
 template <typename T>
@@ -20,7 +26,7 @@ std::string text_at(Bytes strings, std::uint64_t offset) {
 }
 
 tl::unexpected<Error> broken() {
-    return fail(ErrorCode::internal, "the linker's output is not the ELF file that was expected");
+    return fail(ErrorCode::invalid, "no 64-bit ELF file, or not all of one");
 }
 
 }  // namespace
@@ -29,9 +35,11 @@ Result<Elf> Elf::parse(Bytes file) {
     Elf elf;
     elf.file_ = file;
     const auto header = at<Elf64_Ehdr>(file, 0);
-    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64)
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
+        header->e_shentsize != sizeof(Elf64_Shdr))
         return broken();
     elf.machine_ = header->e_machine;
+    if (header->e_shnum == 0) return elf;  // it was stripped of its sections' names
     for (unsigned i = 0; i < header->e_shnum; ++i) {
         const auto section = at<Elf64_Shdr>(file, header->e_shoff + std::uint64_t{i} * sizeof(Elf64_Shdr));
         if (!section) return broken();
@@ -69,4 +77,25 @@ Result<std::vector<ElfSymbol>> Elf::symbols(const ElfSection& table) const {
     return symbols;
 }
 
-}  // namespace rove::toolchain
+Result<ElfFile> ElfFile::open(const std::string& path) {
+    const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat facts{};
+    if (descriptor.number() < 0 || fstat(descriptor.number(), &facts) != 0)
+        return fail(ErrorCode::invalid, "{} cannot be read", path);
+    const auto bytes = static_cast<std::size_t>(facts.st_size);
+    Mapping mapped(mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor.number(), 0), bytes);
+    if (!mapped) return fail(ErrorCode::invalid, "{} is no file that can be mapped", path);
+    Result<Elf> elf = Elf::parse({mapped.start(), bytes});
+    if (!elf) return fail(ErrorCode::invalid, "{} is {}", path, elf.error().message());
+    return ElfFile(std::move(mapped), *std::move(elf));
+}
+
+Result<ByteBuffer> read_section(const std::string& path, std::string_view section) {
+    ROVE_TRY(const ElfFile file, ElfFile::open(path));
+    const ElfSection* const found = file.elf().find(section);
+    if (found == nullptr) return ByteBuffer{};
+    const Bytes bytes = file.elf().contents(*found);
+    return ByteBuffer(bytes.begin(), bytes.end());
+}
+
+}  // namespace rove

@@ -18,6 +18,16 @@ struct MangledUlvE_ {
 template <auto value, typename... T>
 struct Of {};
 
+// As in rove/function.hpp.
+struct rove_here;
+namespace rove {
+template <auto function, typename... T>
+struct Offload {
+    static void run(rove_here* /*here*/, const void* /*payload*/, std::size_t /*size*/) {}
+    static void runs(rove_here* /*here*/, const void* /*payload*/, std::size_t /*size*/) {}
+};
+}  // namespace rove
+
 int updateL1(int n) {
     return n;
 }
@@ -73,6 +83,17 @@ TEST(Mangled, InternalNamesAreKnownInTheirFileAlone) {
     for (const std::string& each : {name<&unnamed>(), name<static_cast<int (*)(CacheL2)>(&::in_file)>(),
                                     name<&in_L5::in_file>(), std::string("_ZL6updatei"), std::string("_ZL3foo3Bar")})
         EXPECT_TRUE(names_internal(each)) << each;
+}
+
+TEST(Mangled, WhatIsSentIsFoundByItsType) {
+    using Sent = Offload<&UlvE_sum, int>;
+    const std::string symbol = symbol_of_offload(typeid(Sent).name());
+    EXPECT_NE(name<&Sent::run>().find(symbol), std::string::npos) << name<&Sent::run>() << " has not " << symbol;
+    EXPECT_TRUE(names_offload(symbol));
+    for (const std::string& each : {symbol.substr(1), std::string("_ZN4rove7OffloadILi1EE4runsEP9rove_herePKvm"),
+                                    std::string("_ZN4rove8OffloadsILi1EE3runEP9rove_herePKvm"), std::string()})
+        EXPECT_FALSE(names_offload(each)) << each;
+    EXPECT_EQ(name<&Sent::runs>().find(symbol), std::string::npos);
 }
 
 TEST(Mangled, LambdasAreTold) {

@@ -1,0 +1,19 @@
+// What every node can be asked: functions that peers call by ids which all processes share, as they call resident ones.
+// docs/frames.md, "What every node can be asked", has what they take and give, byte by byte.
+//
+// Threads: any.
+#pragma once
+
+#include "base/ids.hpp"
+
+namespace rove {
+
+struct BuiltIns {
+    FunctionId allocate, free, mapped, put, get, copy;  // memory (node/memory.hpp)
+    FunctionId knows;                                   // whether it reaches a node at an address
+    FunctionId functions;                               // the names and types of its program's functions
+};
+// Enrols them when it is called first.
+[[nodiscard]] const BuiltIns& built_ins();
+
+}  // namespace rove

@@ -1,0 +1,35 @@
+// What calls of the functions that every node has say of memory (docs/frames.md, "What every node can be asked").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rove::wire {
+
+// The answer to an allocation: how a peer on the same machine finds and recognises the memory.
+struct MemoryPlace {
+    std::uint64_t key = 0;  // unguessable: whoever has it may use the memory
+    std::uint64_t bytes = 0;
+    std::int64_t pid = 0;  // 0: it cannot be mapped
+    std::int64_t file = -1;
+    std::uint64_t device = 0, inode = 0;
+};
+static_assert(sizeof(MemoryPlace) == 48);
+
+// What a put and a get are about. A put's data follow.
+struct MemoryPart {
+    std::uint64_t key = 0, offset = 0, bytes = 0;
+};
+static_assert(sizeof(MemoryPart) == 24);
+
+struct MemoryCopy {
+    MemoryPart from;
+    std::uint64_t to_key = 0, to_offset = 0;
+    std::uint64_t to_node = 0;
+};
+static_assert(sizeof(MemoryCopy) == 48);
+
+// In one call.
+inline constexpr std::size_t kTransferBytesMax = 16UL * 1024 * 1024;
+
+}  // namespace rove::wire
