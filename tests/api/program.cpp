@@ -32,6 +32,9 @@ static int pages_of(const std::string& book) {
 static int visits_now() {
     return forms::visits;
 }
+std::string forms::home_path() {
+    return Places::home;
+}
 static int order_of_numbers() {
     return 100 * forms::three + 10 * forms::two + forms::one;
 }
@@ -105,7 +108,8 @@ int call(const char* address, const std::set<std::string>& flags) {
     check("inline variables that are made of one another",
           peer.sync(rove::fn<forms::made_of_one_another>) == forms::made_of_one_another() &&
               peer.sync(rove::fn<order_of_numbers>) == 321 &&
-              peer.sync(rove::fn<forms::log_path>) == forms::Paths::log);
+              peer.sync(rove::fn<forms::log_path>) == forms::Paths::log &&
+              peer.sync(rove::fn<forms::home_path_from_root>) == forms::Places::home);
     const std::size_t kept = peer.sync(rove::fn<forms::keep>, 9);
     check("a template's static member, made by code", kept > 2 && peer.sync(rove::fn<kept_first_and_last>) == 109);
     check("a lambda under a name", peer.sync(rove::named<"forms.tenfold">([](int x) { return 10 * x; }), 4) == 40);

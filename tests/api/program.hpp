@@ -128,6 +128,11 @@ struct Paths {
     static inline const std::string base = "/a path that takes memory of its own";
     static inline const std::string log = base + "/log";
 };
+// Of these one file's functions reach both, and another's the first alone.
+struct Places {
+    static inline const std::string root = "/another path that takes memory of its own";
+    static inline const std::string home = root + "/home";
+};
 inline std::map<std::string, int> registry;
 inline int enrol(const char* name) {
     return registry[name] = 40 + static_cast<int>(registry.size());
@@ -162,6 +167,8 @@ int put(const std::string& book, int pages);
 int visit();
 std::string made_of_one_another();
 std::string log_path();
+std::string home_path();  // of program.cpp, which is linked first
+std::string home_path_from_root();
 std::size_t keep(int value);
 
 }  // namespace forms

@@ -48,6 +48,9 @@ int put(const std::string& book, int pages) {
 std::string log_path() {
     return Paths::log;
 }
+std::string home_path_from_root() {
+    return Places::root.empty() ? "" : home_path();
+}
 std::string made_of_one_another() {
     const int numbers = 100 * three + 10 * two + one;
     return std::to_string(numbers) + Paths::log + std::to_string(first) + " " + std::to_string(sum_of_primes);

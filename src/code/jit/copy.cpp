@@ -158,24 +158,22 @@ void Copy::copy_value(const llvm::GlobalValue& source) {
 // An inline variable, or a template's static member, that is made by code: the compiler gives each such a constructor of its own.
 void Copy::copy_constructor(const llvm::GlobalVariable& variable) {
     const llvm::GlobalVariable* const list = variable.getParent()->getNamedGlobal("llvm.global_ctors");
-    if (variable.hasLocalLinkage() || list == nullptr || !list->hasInitializer()) return;
-    for (const llvm::Use& element : list->getInitializer()->operands()) {
-        const auto* entry = llvm::dyn_cast<llvm::ConstantStruct>(element.get());
-        if (entry == nullptr || entry->getNumOperands() < 3 || entry->getOperand(2)->stripPointerCasts() != &variable)
-            continue;
+    const Modules::Making* const making = from_.making_of(variable);
+    if (variable.hasLocalLinkage() || making == nullptr || list == nullptr || !list->hasInitializer()) return;
+    for (const llvm::Use& each : list->getInitializer()->operands()) {
+        const auto& element = *llvm::cast<llvm::Constant>(each.get());
+        if (Modules::made_by(element) != &variable) continue;
         constructors_.push_back(
-            {.priority = llvm::cast<llvm::ConstantInt>(entry->getOperand(0))->getZExtValue(),
-             .module = Modules::index_of(*variable.getParent()),
-             .place = element.getOperandNo(),
-             .taken = llvm::cast<llvm::Function>(mapped(*llvm::cast<llvm::Constant>(entry->getOperand(1))))});
+            {.priority = llvm::cast<llvm::ConstantInt>(element.getOperand(0))->getZExtValue(),
+             .making = *making,
+             .taken = llvm::cast<llvm::Function>(mapped(*llvm::cast<llvm::Constant>(element.getOperand(1))))});
     }
 }
 
-// A file's list has its variables in the order in which they are defined. A variable is taken from the first module that has it. Where one
-// is defined before another in every file that has both, as C++ wants it of those that are to be made in that order, it comes first here.
+// As the program makes them: it runs the lists of its files in the order in which these are linked, each from its beginning.
 void Copy::list_constructors() {
     std::ranges::sort(constructors_, {},
-                      [](const Constructor& each) { return std::tuple(each.priority, each.module, each.place); });
+                      [](const Constructor& each) { return std::tuple(each.priority, each.making); });
     for (const Constructor& each : constructors_)
         llvm::appendToGlobalCtors(into_, each.taken, static_cast<int>(each.priority));
     constructors_.clear();

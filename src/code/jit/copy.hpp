@@ -23,7 +23,7 @@ public:
     // Both stay as long as this.
     Copy(Modules& from, llvm::Module& into) : from_(from), into_(into) {}
 
-    // To be told before: what is taken has this in that function's place, which fails the call with these words.
+    // To be called before take(): replaces the function by a stub that fails the call with `why`.
     void leave(const llvm::Function& function, std::string why) { left_[&function] = std::move(why); }
 
     // The copy. invalid: the program's bitcode is broken.
@@ -63,7 +63,7 @@ private:
     std::unordered_map<const llvm::Function*, std::string> left_;
     struct Constructor {
         std::uint64_t priority;
-        std::size_t module, place;  // which of the program's, and where in that one's list
+        Modules::Making making;
         llvm::Function* taken;
     };
     std::vector<Constructor> constructors_;

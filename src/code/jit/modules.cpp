@@ -1,5 +1,6 @@
 #include "code/jit/modules.hpp"
 
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/DebugInfo.h>
 
 #include <cstring>
@@ -65,6 +66,24 @@ void Modules::note_definitions(const llvm::Module& module, std::size_t index) {
         const auto [known, added] = defined_in_.try_emplace(value.getName().str(), index);
         if (!added && value.isStrongDefinitionForLinker()) known->second = index;
     }
+    const llvm::GlobalVariable* const list = module.getNamedGlobal("llvm.global_ctors");
+    if (list == nullptr || !list->hasInitializer()) return;
+    for (const llvm::Use& element : list->getInitializer()->operands())
+        if (const llvm::GlobalVariable* const variable = made_by(*llvm::cast<llvm::Constant>(element.get()));
+            variable != nullptr)
+            makings_.try_emplace(variable->getName().str(), Making{index, element.getOperandNo()});
+}
+
+const Modules::Making* Modules::making_of(const llvm::GlobalVariable& variable) const {
+    const auto known = makings_.find(variable.getName().str());
+    return known != makings_.end() ? &known->second : nullptr;
+}
+
+const llvm::GlobalVariable* Modules::made_by(const llvm::Constant& element) {
+    const auto* const parts = llvm::dyn_cast<llvm::ConstantStruct>(&element);
+    if (parts == nullptr || parts->getNumOperands() < 3) return nullptr;
+    const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(parts->getOperand(2)->stripPointerCasts());
+    return variable != nullptr && !variable->hasLocalLinkage() ? variable : nullptr;
 }
 
 Result<const llvm::GlobalValue*> Modules::definition_of(const llvm::GlobalValue& met) {

@@ -31,6 +31,15 @@ public:
     void note_definitions(const llvm::Module& module, std::size_t index);
     // In its own module, or in that which defines it for the whole program; itself where none does.
     [[nodiscard]] Result<const llvm::GlobalValue*> definition_of(const llvm::GlobalValue& met);
+    // Where the program makes an inline variable (or a template's static member) that is made by code: in the first file that has it, which is the
+    // first to be linked, and there in the order of definition. Null: its making is noted nowhere.
+    struct Making {
+        std::size_t module, place;
+        friend auto operator<=>(const Making&, const Making&) = default;
+    };
+    [[nodiscard]] const Making* making_of(const llvm::GlobalVariable& variable) const;
+    // The variable that an element of a module's list of constructors makes; null: it is a file's own, or the element makes something else.
+    [[nodiscard]] static const llvm::GlobalVariable* made_by(const llvm::Constant& element);
     // Reads a function's body, if that has not been done.
     [[nodiscard]] Status read_body(llvm::Function& function) const;
     void simplify(llvm::Function& function) { simplifier_.simplify(function); }
@@ -52,7 +61,8 @@ private:
     llvm::LLVMContext context_;
     std::vector<std::unique_ptr<llvm::Module>> modules_;  // destroyed before their context
     std::unordered_map<std::string, std::size_t>
-        defined_in_;  // by name: what others may refer to, and in which module it is
+        defined_in_;                                   // by name: what others may refer to, and in which module it is
+    std::unordered_map<std::string, Making> makings_;  // by the variable's name
     FunctionSimplifier simplifier_;
 };
 
