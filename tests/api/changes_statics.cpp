@@ -26,6 +26,10 @@ inline std::map<int, int>& shard() {
     static std::map<int, int> entries;
     return entries;
 }
+inline std::map<int, int>& prices() {
+    static std::map<int, int> of_things{{1, 1}};
+    return of_things;
+}
 inline char* buffer() {
     static char bytes[16] = "";
     return bytes;
@@ -51,6 +55,13 @@ inline int counted() {
 inline int square(int x) {
     static const std::map<int, int> squares{{1, 1}, {2, 4}, {3, 9}};
     return squares.at(x);
+}
+inline const std::map<int, int> kTable{{1, 2}, {3, 4}};
+inline int searched(int x) {  // by iterators, which are kept in variables
+    const auto at = kTable.find(x);
+    int sum = at == kTable.end() ? -1 : at->second;
+    for (auto each = kTable.begin(); each != kTable.end(); ++each) sum += each->first;
+    return sum;
 }
 inline std::size_t length() {
     static std::string text(40, 'x');
@@ -80,7 +91,7 @@ static int all_of_changed(int x) {
     std::strcpy(changed::buffer(), "there");
     changed::Tally<int>::kept.push_back(x);
     return changed::counted() + changed::registered + changed::level + static_cast<int>(changed::shard().size()) +
-           *changed::Settings::instance().depth + changed::buffer()[0] +
+           *changed::Settings::instance().depth + changed::buffer()[0] + changed::prices().at(1) +
            static_cast<int>(changed::Tally<int>::kept.size());
 }
 
@@ -88,8 +99,9 @@ static int all_of_left(int x) {
     ++left::of_thread;
     ++left::level;
     const std::vector<int>& numbers = left::numbers();
-    return left::counted() + left::waited() + left::square(x) + static_cast<int>(left::length() + left::kWord.size()) +
-           left::level + std::accumulate(numbers.begin(), numbers.end(), 0) + left::of_thread;
+    return left::counted() + left::waited() + left::square(x) + left::searched(x) +
+           static_cast<int>(left::length() + left::kWord.size()) + left::level +
+           std::accumulate(numbers.begin(), numbers.end(), 0) + left::of_thread;
 }
 
 int main(int argc, char** argv) {
@@ -97,11 +109,13 @@ int main(int argc, char** argv) {
     changed::counted();
     changed::shard().emplace(1, argc);
     changed::buffer()[1] = 'a';
+    const auto price = changed::prices().find(1);
+    if (price != changed::prices().end()) price->second = argc;
     *changed::Settings::instance().depth = argc;
     changed::Tally<int>::kept[1] = argc;
     left::of_thread = argc * left::waited();
-    std::printf("%d %zu %s %d %d\n", left::square(2), left::length(), left::kWord.c_str(), left::numbers().at(2),
-                left::level);
+    std::printf("%d %d %zu %s %d %d\n", left::searched(1), left::square(2), left::length(), left::kWord.c_str(),
+                left::numbers().at(2), left::level);
     if (argc < 2 || !is_registered) return 0;
     rove::Node node;
     rove::Peer peer = node.connect(argv[1]);

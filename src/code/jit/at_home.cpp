@@ -74,7 +74,7 @@ private:
         meet_operands(definition);  // a variable's value, an alias's function
         return {};
     }
-    // What makes a static that travels does there what it does here.
+    // Initialisers of statics that travel run on the node as well: they are no change.
     void meet_others(const llvm::GlobalVariable& list) {
         if (!list.hasInitializer()) return;
         for (const llvm::Use& element : list.getInitializer()->operands()) {
@@ -194,69 +194,84 @@ bool points_to_const(const llvm::Function& function, const llvm::CallBase& call,
            (llvm::StringRef(types[number]).ends_with("const&") || llvm::StringRef(types[number]).ends_with("const*"));
 }
 
-// Follows a pointer, and those that are read through it, as far as the program's own code takes them.
+// Follows a pointer, and those that are read through it, as far as the program's own code takes them; also where they are kept: a local
+// variable, or an iterator in one, whose address is passed on.
 class Follow {
 public:
     Follow(const OwnCode& own, Making& making) : own_(own), making_(making) {}
 
     bool is_changed(const llvm::Value& pointer) {
-        follow(pointer);
+        follow(pointer, kInto);
         while (!unseen_.empty()) {
-            const llvm::Value* next = unseen_.back();
+            const auto [next, level] = unseen_.back();
             unseen_.pop_back();
             for (const llvm::Use& use : next->uses())
-                if (changes(use)) return true;
+                if (changes(use, level)) return true;
         }
         return false;
     }
 
 private:
-    bool follow(const llvm::Value& pointer) {
-        if (seen_.insert(&pointer).second) unseen_.push_back(&pointer);
+    // What a pointer points to: the static's memory; a place where such a pointer is kept; a place where the address of one is kept; …
+    using Level = unsigned;
+    static constexpr Level kInto = 0, kLevelMax = 4;
+
+    bool follow(const llvm::Value& pointer, Level level) {
+        if (level > kLevelMax) return true;
+        if (seen_.insert({&pointer, level}).second) unseen_.push_back({&pointer, level});
         return false;
     }
-    bool follow_result(const llvm::Value& result) {
+    bool follow_result(const llvm::Value& result, Level level) {
         const llvm::Type* type = result.getType();
-        return type->isPointerTy() || type->isAggregateType() ? follow(result) : false;
+        return type->isPointerTy() || type->isAggregateType() ? follow(result, level) : false;
     }
-    bool changes(const llvm::Use& use) {
+    // What is read at a place.
+    bool follow_read(const llvm::Value& read, Level level) {
+        return follow_result(read, level == kInto ? kInto : level - 1);
+    }
+    // A local variable, or a part of one; null: none.
+    static const llvm::AllocaInst* local_of(const llvm::Value& place) {
+        return llvm::dyn_cast<llvm::AllocaInst>(place.stripInBoundsOffsets());
+    }
+
+    bool changes(const llvm::Use& use, Level level) {
         const llvm::User* user = use.getUser();
         const auto* instruction = llvm::dyn_cast<llvm::Instruction>(user);
         if (instruction == nullptr) {
             if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))  // that holds its address
                 return own_.has(*variable) && !variable->getName().starts_with("llvm.");
-            return llvm::isa<llvm::ConstantExpr, llvm::ConstantAggregate>(user) ? follow(*user) : true;
+            return llvm::isa<llvm::ConstantExpr, llvm::ConstantAggregate>(user) ? follow(*user, level) : true;
         }
         if (!own_.has(*instruction->getFunction()) || making_.has(*instruction)) return false;
-        if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return changes(*store, use);
-        if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return changes(*call, use);
-        if (const auto* end = llvm::dyn_cast<llvm::ReturnInst>(user)) return result_is_changed(*end->getFunction());
+        if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return changes(*store, use, level);
+        if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return changes(*call, use, level);
+        if (const auto* end = llvm::dyn_cast<llvm::ReturnInst>(user))
+            return result_is_changed(*end->getFunction(), level);
         if (llvm::isa<llvm::CmpInst, llvm::PtrToIntInst>(user)) return false;
-        if (llvm::isa<llvm::LoadInst, llvm::GetElementPtrInst, llvm::CastInst, llvm::PHINode, llvm::SelectInst,
-                      llvm::FreezeInst, llvm::InsertValueInst, llvm::ExtractValueInst>(user))
-            return follow_result(*user);
+        if (llvm::isa<llvm::LoadInst>(user)) return follow_read(*user, level);
+        if (llvm::isa<llvm::GetElementPtrInst, llvm::CastInst, llvm::PHINode, llvm::SelectInst, llvm::FreezeInst,
+                      llvm::InsertValueInst, llvm::ExtractValueInst>(user))
+            return follow_result(*user, level);
         return true;
     }
     // Code that is not optimised keeps each pointer in a local variable, and takes it from there.
-    bool changes(const llvm::StoreInst& store, const llvm::Use& use) {
-        const auto* local = llvm::dyn_cast<llvm::AllocaInst>(store.getPointerOperand());
-        if (store.getValueOperand() != use.get() || local == nullptr) return true;
-        for (const llvm::User* user : local->users()) {
-            if (llvm::isa<llvm::LoadInst>(user)) follow_result(*user);
-            const auto* other = llvm::dyn_cast<llvm::StoreInst>(user);
-            const auto* call = llvm::dyn_cast<llvm::CallBase>(user);
-            const bool is_mark = call != nullptr && call->isLifetimeStartOrEnd();
-            if (!llvm::isa<llvm::LoadInst>(user) && !is_mark && (other == nullptr || other->getValueOperand() == local))
-                return true;
-        }
-        return false;
+    bool changes(const llvm::StoreInst& store, const llvm::Use& use, Level level) {
+        if (store.getValueOperand() != use.get()) return level == kInto;
+        const llvm::AllocaInst* const local = local_of(*store.getPointerOperand());
+        return local == nullptr || follow(*local, level + 1);
     }
-    bool changes(const llvm::CallBase& call, const llvm::Use& use) {
-        if (const auto* copy = llvm::dyn_cast<llvm::AnyMemTransferInst>(&call)) return &use == &copy->getRawDestUse();
+    bool changes(const llvm::AnyMemTransferInst& copy, const llvm::Use& use, Level level) {
+        if (level == kInto) return &use == &copy.getRawDestUse();
+        if (&use == &copy.getRawDestUse()) return false;
+        const llvm::AllocaInst* const local = local_of(*copy.getRawDest());
+        return local == nullptr || follow(*local, level);
+    }
+    bool changes(const llvm::CallBase& call, const llvm::Use& use, Level level) {
+        if (const auto* copy = llvm::dyn_cast<llvm::AnyMemTransferInst>(&call)) return changes(*copy, use, level);
         if (const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call)) {
             if (intrinsic->isLifetimeStartOrEnd() || intrinsic->isAssumeLikeIntrinsic()) return false;
-            return llvm::isa<llvm::AnyMemSetInst>(intrinsic) || intrinsic->mayWriteToMemory() ? true
-                                                                                              : follow_result(call);
+            if (llvm::isa<llvm::AnyMemSetInst>(intrinsic)) return level == kInto;
+            return intrinsic->mayWriteToMemory() ? true : follow_result(call, level);
         }
         const llvm::Function* called = call.getCalledFunction();
         if (called == nullptr || !call.isArgOperand(&use)) return true;
@@ -266,24 +281,25 @@ private:
         const llvm::StringRef name = callee->getName();
         if (call.isByValArgument(number) || name.starts_with("__cxa_") || name.starts_with("pthread_"))
             return false;  // what makes it, and locks
-        if (points_to_const(*callee, call, number)) return follow_result(call);
+        if (level == kInto && points_to_const(*callee, call, number)) return follow_result(call, level);
         const bool is_seen = own_.has(*callee) && !callee->empty() && number < callee->arg_size();
-        return is_seen ? follow(*callee->getArg(number)) : true;
+        if (is_seen) return follow(*callee->getArg(number), level);
+        return level == kInto || !points_to_const(*callee, call, number) || follow_read(call, level);
     }
-    bool result_is_changed(const llvm::Function& function) {
+    bool result_is_changed(const llvm::Function& function, Level level) {
         for (const llvm::GlobalValue* met : own_.met_as(function))
             for (const llvm::Use& use : met->uses()) {
                 const auto* call = llvm::dyn_cast<llvm::CallBase>(use.getUser());
                 if (call == nullptr || !call->isCallee(&use)) return true;
-                if (own_.has(*call->getFunction()) && !making_.has(*call)) follow(*call);
+                if (own_.has(*call->getFunction()) && !making_.has(*call) && follow(*call, level)) return true;
             }
         return false;
     }
 
     const OwnCode& own_;
     Making& making_;
-    std::unordered_set<const llvm::Value*> seen_;
-    std::vector<const llvm::Value*> unseen_;
+    std::set<std::pair<const llvm::Value*, Level>> seen_;
+    std::vector<std::pair<const llvm::Value*, Level>> unseen_;
 };
 
 }  // namespace
