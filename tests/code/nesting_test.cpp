@@ -1,6 +1,8 @@
 // Bitcode that nests deeper than LLVM's recursion has stack for.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "code/jit/jit.hpp"
 #include "toolchain/files.hpp"
@@ -20,8 +22,8 @@ protected:
         folder_ = std::move(*folder);
     }
 
-    // Why it is not compiled; empty: it is.
-    std::string why_not(const std::string& text) {
+    // Of LLVM's assembly.
+    ByteBuffer bitcode_of(const std::string& text) {
         const std::string source = (folder_.path() / "deep.ll").string(), out = (folder_.path() / "deep.bc").string();
         EXPECT_TRUE(toolchain::write_file(source, as_bytes("target triple = \"x86_64-unknown-linux-gnu\"\n" + text)));
         // It goes down by recursion, too.
@@ -30,9 +32,14 @@ protected:
         EXPECT_TRUE(made && made->status == 0) << (made ? made->output : made.error().message());
         auto bitcode = toolchain::read_file(out);
         EXPECT_TRUE(bitcode);
+        return std::move(*bitcode);
+    }
+    // Why it is not compiled; empty: it is.
+    std::string why_not(const std::string& text) {
+        const ByteBuffer bitcode = bitcode_of(text);
         const auto compiled = engine_->compile(
             {.name = "deep",
-             .bitcode = *bitcode,
+             .bitcode = bitcode,
              .resolve = [](std::string_view name) { return dlsym(RTLD_DEFAULT, std::string(name).c_str()); },
              .in_image = {}});
         return compiled ? std::string() : compiled.error().message();
@@ -161,6 +168,60 @@ TEST_F(NestingTest, LoopsThatNestTooDeepAreRefused) {
 }
 
 // A module that is wrong in each of a thousand places: a few words of it are enough.
+// Constants are shared, so there are as many ways down such a sum as its value: 2^44, and 45 constants.
+TEST_F(NestingTest, ConstantsThatAreMadeOfOneAnotherAreLookedAtOnce) {
+    std::string sum = "ptrtoint (ptr @own to i64)";
+    std::string text = "define internal void @own() {\n  ret void\n}\n";
+    for (int i = 0; i < 44; ++i) {
+        text += fmt::format("@part{0} = private constant [2 x i64] [i64 {1}, i64 {1}]\n", i, sum);
+        sum = fmt::format("add (i64 ptrtoint (ptr @part{0} to i64), i64 ptrtoint (ptr @part{0} to i64))", i);
+    }
+    text +=
+        "@llvm.compiler.used = appending global [1 x ptr] [ptr @part43], section \"llvm.metadata\"\n"
+        "define void @go(ptr %h, ptr %p, i64 %n) {\n  call void @own()\n  ret void\n}\n";
+    const auto prepared = engine_->prepare({.triple = "x86_64-linux-gnu",
+                                            .modules = {bitcode_of(text)},
+                                            .interface = false,
+                                            .entries = {"go"},
+                                            .object = false});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_EQ(prepared->entries, std::vector<std::string>{"go"});
+}
+
+// What the verifier lets through and the code generator does not foresee: a register without a name.
+constexpr const char* kCrash =
+    "define void @go(ptr %h, ptr %p, i64 %n) {\n  call void @llvm.write_register.i64(metadata !0, i64 7)\n  ret "
+    "void\n}\n"
+    "declare void @llvm.write_register.i64(metadata, i64)\n!0 = !{}\n";
+
+TEST_F(NestingTest, WhereLlvmCrashesTheProcessGoesOn) {
+    EXPECT_EQ(why_not(kCrash), "deep does not compile: LLVM gave up: it crashed (SIGSEGV)");
+    EXPECT_EQ(why_not(with_types(10)), "");
+}
+
+void crash_elsewhere() {
+    volatile int* volatile nowhere = nullptr;
+    *nowhere = 1;
+}
+
+TEST_F(NestingTest, OtherCrashesGoWhereTheyWent) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            struct sigaction own{};
+            own.sa_handler = [](int) { _exit(77); };
+            (void)sigaction(SIGSEGV, &own, nullptr);
+            if (why_not(with_types(10)).empty()) crash_elsewhere();
+        },
+        testing::ExitedWithCode(77), "");
+    EXPECT_EXIT(
+        {
+            (void)signal(SIGSEGV, SIG_DFL);
+            if (why_not(with_types(10)).empty()) crash_elsewhere();
+        },
+        testing::KilledBySignal(SIGSEGV), "");
+}
+
 TEST_F(NestingTest, WhatIsWrongInAThousandPlacesIsSaidInAFewWords) {
     std::string text = "define i32 @go() {\nentry:\n";
     for (int i = 0; i < 1000; ++i) text += fmt::format("  %w{0} = add i32 %v{0}, 1\n  %v{0} = add i32 1, 2\n", i);

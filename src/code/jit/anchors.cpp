@@ -16,33 +16,62 @@ namespace {
 // What a function's address in the image is called in a module that has code of its own for it.
 constexpr llvm::StringRef kAddressPrefix = "rove.address.";
 
-template <typename Test>
-bool any_use(const llvm::Value& value, const Test& test) {
-    return std::any_of(value.use_begin(), value.use_end(), test);
+// What a use says of the address: it is taken, it is not, or that goes by the uses of its user (address arithmetic, a part of an aggregate).
+enum class Takes : std::uint8_t { yes, no, as_its_user };
+
+// Each user is looked at once, however many ways lead to it: constants are shared, and may be made of one another.
+template <typename Look>
+bool any_use(const llvm::User& user, const Look& look) {
+    std::set<const llvm::User*> seen{&user};
+    std::vector<const llvm::User*> rest{&user};
+    while (!rest.empty()) {
+        const llvm::User* const next = rest.back();
+        rest.pop_back();
+        for (const llvm::Use& use : next->uses()) {
+            const Takes takes = look(use);
+            if (takes == Takes::yes) return true;
+            if (takes == Takes::as_its_user && seen.insert(use.getUser()).second) rest.push_back(use.getUser());
+        }
+    }
+    return false;
+}
+
+template <typename Look>
+bool is_taken(const llvm::Use& use, const Look& look) {
+    const Takes takes = look(use);
+    return takes == Takes::yes || (takes == Takes::as_its_user && any_use(*use.getUser(), look));
+}
+
+Takes taken_if(bool yes) {
+    return yes ? Takes::yes : Takes::no;
 }
 
 // Any use but a call. What is done with it then is not followed: it may be compared in the next function, or the next call.
-bool takes_function_address(const llvm::Use& use) {
+Takes look_at_function(const llvm::Use& use) {
     const llvm::User* user = use.getUser();
-    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return !call->isCallee(&use);
-    if (llvm::isa<llvm::Instruction>(user)) return true;
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return taken_if(!call->isCallee(&use));
+    if (llvm::isa<llvm::Instruction>(user)) return Takes::yes;
     // A personality routine, a label of the function, or its second name, whose own uses name_anchors has made uses of the function.
-    if (llvm::isa<llvm::Function, llvm::BlockAddress, llvm::GlobalAlias>(user)) return false;
+    if (llvm::isa<llvm::Function, llvm::BlockAddress, llvm::GlobalAlias>(user)) return Takes::no;
     if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
-        return !variable->getName().starts_with("llvm.");
-    return any_use(*user, takes_function_address);  // a constant expression, or a part of an aggregate
+        return taken_if(!variable->getName().starts_with("llvm."));
+    return Takes::as_its_user;
+}
+
+bool takes_function_address(const llvm::Use& use) {
+    return is_taken(use, look_at_function);
 }
 
 // Any use but reading what is there, by the code itself or by a callee that says that it does not keep (or compare) the pointer.
-bool takes_constant_address(const llvm::Use& use) {
+Takes look_at_constant(const llvm::Use& use) {
     const llvm::User* user = use.getUser();
-    if (llvm::isa<llvm::LoadInst>(user)) return false;
+    if (llvm::isa<llvm::LoadInst>(user)) return Takes::no;
     if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user))
-        return !call->isArgOperand(&use) || !call->doesNotCapture(call->getArgOperandNo(&use));
-    if (llvm::isa<llvm::Instruction>(user) && !llvm::isa<llvm::GetElementPtrInst>(user)) return true;
+        return taken_if(!call->isArgOperand(&use) || !call->doesNotCapture(call->getArgOperandNo(&use)));
+    if (llvm::isa<llvm::Instruction>(user) && !llvm::isa<llvm::GetElementPtrInst>(user)) return Takes::yes;
     if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
-        return !variable->getName().starts_with("llvm.");
-    return any_use(*user, takes_constant_address);
+        return taken_if(!variable->getName().starts_with("llvm."));
+    return Takes::as_its_user;
 }
 
 bool is_constant(const llvm::GlobalVariable& variable) {
@@ -127,11 +156,11 @@ void name_anchors(llvm::Module& module) {
     std::size_t anchors = 0;
     for (llvm::Function& function : module)
         if (!function.isDeclaration() && function.hasLocalLinkage() &&
-            (holders.contains(&function) || any_use(function, takes_function_address)))
+            (holders.contains(&function) || any_use(function, look_at_function)))
             name(function, anchors++);
     for (llvm::GlobalVariable& variable : module.globals())
         if (is_constant(variable) && variable.hasLocalLinkage() &&
-            (holders.contains(&variable) || any_use(variable, takes_constant_address)))
+            (holders.contains(&variable) || any_use(variable, look_at_constant)))
             name(variable, anchors++);
 }
 
@@ -154,7 +183,7 @@ Status borrow_from_image(llvm::Module& module, const std::function<void*(std::st
         if (holders.contains(function)) {
             function->deleteBody();
             make_far(*function);
-        } else if (any_use(*function, takes_function_address)) {
+        } else if (any_use(*function, look_at_function)) {
             llvm::Function* address =
                 llvm::Function::Create(function->getFunctionType(), llvm::GlobalValue::ExternalLinkage,
                                        kAddressPrefix + function->getName(), module);

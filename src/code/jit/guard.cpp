@@ -2,9 +2,11 @@
 
 #include <llvm/Support/ErrorHandling.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -25,6 +27,9 @@ namespace {
 // LLVM goes down types, constants and expressions by recursion: nesting.hpp says how far. Of these addresses it touches what it needs.
 constexpr std::size_t kStackBytes = 64UL << 20;
 
+// Of a handler: the registers that the kernel saves take 11 KiB where there is AMX.
+constexpr std::size_t kFaultStackBytes = 64UL << 10;
+
 constexpr std::size_t kWordsMax = 300;  // of what LLVM says: it may print a whole graph of instructions
 
 std::atomic<int> given_up{0};
@@ -34,8 +39,10 @@ struct Attempt {
     std::mutex mutex;
     std::condition_variable changed;
     bool ended = false;
-    std::optional<std::string> why_given_up;
+    std::atomic<const char*> why_given_up{nullptr};
+    std::string words;  // of LLVM's, where it says why
     std::exception_ptr thrown;
+    std::array<std::byte, kFaultStackBytes> fault_stack;  // the thread's own may be what has run out
 };
 
 thread_local Attempt* attempt_here = nullptr;
@@ -54,19 +61,86 @@ std::string one_line(const char* words) {
     return line;
 }
 
+// A thread that does work for somebody stays here; whoever waits for it goes on. `why` outlives this.
+[[noreturn]] void give_up(Attempt& attempt, const char* why) {
+    attempt.why_given_up.store(why, std::memory_order_release);  // partner: run_in_thread
+    {
+        const std::lock_guard lock(attempt.mutex);
+        attempt.changed.notify_all();
+    }
+    for (;;) pause();
+}
+
 void handle(void* /*data*/, const char* words, bool /*for a crash report*/) {
     if (attempt_here == nullptr) {
         // A thread of the program's own LLVM: what happens without a handler. LLVM ends the process next.
         std::fprintf(stderr, "LLVM ERROR: %s\n", words);
         return;
     }
-    {
-        const std::lock_guard lock(attempt_here->mutex);
-        attempt_here->why_given_up = one_line(words);
-        attempt_here->changed.notify_all();
-    }
-    for (;;) pause();
+    attempt_here->words = one_line(words);
+    give_up(*attempt_here, attempt_here->words.c_str());
 }
+
+// What LLVM's own defects end in, where bitcode has what no compiler makes.
+struct Fault {
+    int number;
+    const char* words;
+    struct sigaction former{};
+};
+constinit std::array<Fault, 5> faults{{{SIGSEGV, "it crashed (SIGSEGV)"},
+                                       {SIGBUS, "it crashed (SIGBUS)"},
+                                       {SIGILL, "it crashed (SIGILL)"},
+                                       {SIGTRAP, "it crashed (SIGTRAP)"},
+                                       {SIGFPE, "it crashed (SIGFPE)"}}};
+
+// In the thread that faults. In one that does work it is LLVM's, which holds nothing of others' and no lock of the attempt; only where it
+// has ruined the heap before, or was in malloc(), do others suffer. What other threads do is for whoever was asked before.
+void on_fault(int number, siginfo_t* info, void* context) {
+    Fault& fault =
+        *std::find_if(faults.begin(), faults.end(), [number](const Fault& each) { return each.number == number; });
+    if (attempt_here != nullptr) give_up(*attempt_here, fault.words);
+    if ((fault.former.sa_flags & SA_SIGINFO) != 0) return fault.former.sa_sigaction(number, info, context);
+    if (fault.former.sa_handler != SIG_DFL && fault.former.sa_handler != SIG_IGN)
+        return fault.former.sa_handler(number);
+    (void)sigaction(number, &fault.former, nullptr);  // the instruction is begun again, and meets that
+}
+
+// While one lives, faults come to on_fault(). The process has its own handlers again when no work runs.
+class FaultsTaken {
+public:
+    FaultsTaken() {
+        const std::lock_guard lock(works().mutex);
+        if (works().running++ > 0) return;
+        for (Fault& each : faults) {
+            struct sigaction mine{};
+            mine.sa_sigaction = &on_fault;
+            mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
+            sigemptyset(&mine.sa_mask);
+            (void)sigaction(each.number, &mine, &each.former);
+        }
+    }
+    ~FaultsTaken() {
+        const std::lock_guard lock(works().mutex);
+        if (--works().running > 0) return;
+        for (const Fault& each : faults) {
+            struct sigaction now{};  // the program may have set another one meanwhile
+            if (sigaction(each.number, nullptr, &now) == 0 && now.sa_sigaction == &on_fault)
+                (void)sigaction(each.number, &each.former, nullptr);
+        }
+    }
+    FaultsTaken(const FaultsTaken&) = delete;
+    FaultsTaken& operator=(const FaultsTaken&) = delete;
+
+private:
+    struct Works {
+        std::mutex mutex;
+        unsigned running = 0;
+    };
+    static Works& works() {
+        static constinit MadeInEachProcess<Works> made;
+        return made.get([] { return new Works; });
+    }
+};
 
 }  // namespace
 
@@ -93,12 +167,16 @@ void* run_attempt(void* data) {
     const std::unique_ptr<Begun> begun(static_cast<Begun*>(data));
     arch::FloatControls::set_standard();
     attempt_here = begun->attempt.get();
+    const stack_t stack{.ss_sp = attempt_here->fault_stack.data(), .ss_flags = 0, .ss_size = kFaultStackBytes};
+    (void)sigaltstack(&stack, nullptr);
     std::exception_ptr thrown;
     try {
         begun->work();
     } catch (...) {
         thrown = std::current_exception();
     }
+    const stack_t no_stack{.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
+    (void)sigaltstack(&no_stack, nullptr);
     const std::lock_guard lock(begun->attempt->mutex);
     begun->attempt->ended = true;
     begun->attempt->thrown = thrown;
@@ -119,6 +197,7 @@ int begin_thread(pthread_t& thread, std::unique_ptr<Begun> begun) {
 
 Status run_in_thread(const std::string& what, const std::function<void()>& work) {
     set_llvm_handlers();
+    const FaultsTaken faults_taken;
     if (given_up.load() >= kGivenUpMax)
         return fail(ErrorCode::unsupported,
                     "{} is not compiled: LLVM has given up {} times in this process, the most there may; images still "
@@ -139,16 +218,17 @@ Status run_in_thread(const std::string& what, const std::function<void()>& work)
             "threads",
             what, std::generic_category().message(error));
     std::unique_lock lock(attempt->mutex);
-    attempt->changed.wait(lock, [&] { return attempt->ended || attempt->why_given_up; });
+    attempt->changed.wait(lock, [&] { return attempt->ended || attempt->why_given_up != nullptr; });
     lock.unlock();
-    if (!attempt->why_given_up) {
+    const char* const why = attempt->why_given_up.load(std::memory_order_acquire);
+    if (why == nullptr) {
         pthread_join(thread, nullptr);
         if (attempt->thrown) std::rethrow_exception(attempt->thrown);
         return {};
     }
     pthread_detach(thread);
     ++given_up;
-    return fail(ErrorCode::failed, "{} does not compile: LLVM gave up: {}", what, *attempt->why_given_up);
+    return fail(ErrorCode::failed, "{} does not compile: LLVM gave up: {}", what, why);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Keeps LLVM's fatal errors from ending the process. LLVM reports what no caller foresaw ("Cannot select …") by a handler that must not
-// return, in the middle of its work, and then ends the process. So work that calls LLVM runs in a thread of its own. When LLVM gives up,
-// that thread stays in the handler until the process ends, with all that the work had built, and whoever waits for the work gets an
-// error.
+// Keeps LLVM's fatal errors, and its crashes, from ending the process. LLVM reports what no caller foresaw ("Cannot select …") by a handler that
+// must not return, in the middle of its work, and then ends the process; and where bitcode has what no compiler makes, it may use a null
+// pointer or all of its stack. So work that calls LLVM runs in a thread of its own. When LLVM gives up or faults, that thread stays in the
+// handler until the process ends, with all that the work had built, and whoever waits for the work gets an error. Faults of other threads
+// go to the process's own handlers, which it has back when no work runs.
 //
 // Threads: any.
 #pragma once

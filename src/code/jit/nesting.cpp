@@ -199,7 +199,7 @@ llvm::SmallVector<const llvm::Constant*, 4> constants_in(const llvm::Constant* c
     return parts;
 }
 
-// In the order in which they run but for what goes back, so that a block comes after those that it follows; unreachable ones last.
+// Reverse post-order, so that a block comes after those that it follows but for a loop's way back; unreachable blocks last.
 std::vector<const llvm::BasicBlock*> blocks_of(const llvm::Function& function) {
     const llvm::ReversePostOrderTraversal<const llvm::Function*> order(&function);
     std::vector<const llvm::BasicBlock*> blocks(order.begin(), order.end());
@@ -209,18 +209,19 @@ std::vector<const llvm::BasicBlock*> blocks_of(const llvm::Function& function) {
     return blocks;
 }
 
-// Whether an instruction takes what one gives that takes … kChainMax times, in whichever blocks. What comes round a loop is not counted.
+// Whether a chain of operands, each the result of the next, is longer than kChainMax, in whichever blocks. A loop's way back is not followed;
+// where LLVM does so and runs out of stack, the guard sees it.
 bool has_long_chain(const llvm::Function& function) {
     if (function.getInstructionCount() <= kChainMax) return false;
-    llvm::DenseMap<const llvm::Value*, std::size_t> behind;
+    llvm::DenseMap<const llvm::Value*, std::size_t> chain_length;
     for (const llvm::BasicBlock* block : blocks_of(function))
         for (const llvm::Instruction& each : *block) {
             std::size_t longest = 0;
             for (const llvm::Use& use : each.operands())
-                if (const auto before = behind.find(use.get()); before != behind.end())
+                if (const auto before = chain_length.find(use.get()); before != chain_length.end())
                     longest = std::max(longest, before->second);
             if (longest >= kChainMax) return true;
-            behind[&each] = longest + 1;
+            chain_length[&each] = longest + 1;
         }
     return false;
 }
