@@ -1,4 +1,5 @@
 // Each entry of a package links by itself: what one lacks is no other one's trouble.
+#include "arch/arch.hpp"
 #include "base/cpu.hpp"
 #include "cache_fixture.hpp"
 
@@ -117,7 +118,21 @@ TEST_P(Entries, OneForALaterCpuSaysSo) {
         EXPECT_NE(error_of(cache_, *cache_.find(name + ":go")).find(name), std::string::npos);
     }
     EXPECT_GT(lacking, 0U) << "choose another extension for this test";
-    EXPECT_EQ(lacked_by_cpu("rove.cpu.x86_64.sse3+rdpid"), lacked_by_cpu("rove.cpu.x86_64.rdpid"));
+    EXPECT_EQ(lacked_by_cpu("rove.cpu.x86_64.sse3"), "") << "all that run this have it";
+    EXPECT_EQ(lacked_by_cpu("rove.cpu.x86_64.sse3+no-such+xop"), "no-such, xop");
+}
+
+// The node's CPU rounds a product and a sum once, where it may. A function that was compiled for others rounds twice in every form, as in its own
+// program, and one that was compiled for such CPUs once.
+TEST_P(Entries, ProductsAreRoundedAsInTheirProgram) {
+    const std::string text =
+        "static volatile double tenth = 0.1, ten = 10, minus_one = -1;\n"
+        "static volatile float third = 1.0f / 3, three = 3;\n" +
+        entry("twice", "tenth * ten + minus_one == 0 && third * three + (float)minus_one == 0") +
+        "__attribute__((target(\"fma\"))) " + entry("once", "tenth * ten + minus_one != 0");
+    add(cache_, "rounds.c", text);
+    EXPECT_EQ(call(cache_, *cache_.find("rounds:twice")), 1);
+    if (arch::cpu_has("fma")) EXPECT_EQ(call(cache_, *cache_.find("rounds:once")), 1);
 }
 
 TEST_P(Entries, AConstructorForAnotherCpuKeepsAllFromRunning) {

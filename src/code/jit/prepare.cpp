@@ -8,6 +8,7 @@
 
 #include "code/jit/allocation.hpp"
 #include "code/jit/anchors.hpp"
+#include "code/jit/contraction.hpp"
 #include "code/jit/emit.hpp"
 #include "code/jit/exit_handlers.hpp"
 #include "code/jit/guard.hpp"
@@ -110,6 +111,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     prepared.replaced = leave_out_allocation(*module);
     const std::set<std::string> defined = defined_names(*module);
     leave_out_instrumentation(*module);
+    settle_contraction(*module);
     define_exit_handlers(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     generalise_cpu(*module);
