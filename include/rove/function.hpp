@@ -93,6 +93,12 @@ struct Parameter {
     static constexpr bool kBuffer = IsBuffer<Value>::value;
     static constexpr bool kOdd = kHere || kLost || kPointer || kArray || kBuffer;
     static constexpr bool kView = kIsView<Value>;
+    static constexpr bool kPointing = [] {  // what a view shows are the bytes of the call
+        if constexpr (IsSpan<Value>::value)
+            return !travel::Bitwise<std::remove_cv_t<typename Value::value_type>>;
+        else
+            return false;
+    }();
     static constexpr bool kStays = [] {
         if constexpr (kOdd || kView)
             return false;
@@ -105,7 +111,7 @@ struct Parameter {
         else
             return travel::lacks_beginning<Value>();
     }();
-    static constexpr bool kKnown = kOdd || kStays || kNoBeginning;
+    static constexpr bool kKnown = kOdd || kPointing || kStays || kNoBeginning;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -128,6 +134,11 @@ struct Parameter {
         static_assert(!kStays,
                       "rove: an argument of this type cannot travel: it means something in one process only (its "
                       "rove::migratable says so); pass the values that it holds");
+        static_assert(
+            !kPointing,
+            "rove: a std::span shows the bytes that were sent, and elements of this type point to others (as a "
+            "std::string does): take a const std::vector<T>&; or, where their bytes can be copied, say "
+            "migratable<T>::safe = true");
         static_assert(
             !kNoBeginning,
             "rove: an argument of this type cannot travel: cereal reads it, or a type in it, into a "

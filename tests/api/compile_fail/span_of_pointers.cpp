@@ -1,0 +1,12 @@
+// expect: rove: a std::span shows the bytes that were sent, and elements of this type point to others
+#include "common.hpp"
+
+struct Named {
+    const char* name;
+};
+std::size_t count(std::span<const Named> all) {
+    return all.size();
+}
+std::size_t f(const std::vector<Named>& all) {
+    return some_peer().sync(rove::fn<count>, all);
+}
