@@ -27,6 +27,10 @@ std::size_t copied(const std::string& text) {
 int embedded(int x) {
     return linked::embedded(x);
 }
+extern "C" unsigned ZSTD_versionNumber();
+int vendored(int x) {
+    return x * static_cast<int>(ZSTD_versionNumber());
+}
 int left(int x) {
     return linked::left(x);
 }
@@ -61,6 +65,7 @@ int main(int, char** arguments) {
     try_it("copied", peer, rove::fn<copied>, std::string("hello"));
     try_it("embedded", peer, rove::fn<embedded>, 4);
     try_it("left", peer, rove::fn<left>, 4);
+    try_it("vendored", peer, rove::fn<vendored>, 1);
     try_it("in C", peer, rove::fn<in_c>, 4);
     try_it("a static in C", peer, rove::fn<counts_in_c>, 1);
     try_it("the same static", peer, rove::fn<counts_in_c_too>, 2);

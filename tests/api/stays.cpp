@@ -56,6 +56,19 @@ int asks_itself(rove::Here& here) {
     return here.peer(here.node()).sync(rove::fn<count>);
 }
 
+// Two that send one another, of which the second stays at home, and one that sends the first.
+int first_in_circle(rove::Here& here, int n);
+int second_in_circle(rove::Here& here, int n) {
+    counter += n;
+    return n <= 0 ? counter : here.caller().sync(rove::fn<first_in_circle>, n - 1);
+}
+int first_in_circle(rove::Here& here, int n) {
+    return n <= 0 ? 41 : here.caller().sync(rove::fn<second_in_circle>, n - 1);
+}
+int sends_circle(rove::Here& here) {
+    return here.peer(here.node()).sync(rove::fn<first_in_circle>, 0);
+}
+
 template <typename F>
 void try_it(const rove::Peer& peer, F function) {
     try {
@@ -74,6 +87,8 @@ int main(int, char** arguments) {
     try_it(peer, rove::fn<asks_back>);
     std::printf("and there ");
     try_it(peer, rove::fn<asks_itself>);
+    std::printf("of a circle ");
+    try_it(peer, rove::fn<sends_circle>);
     try_it(peer, rove::fn<count_in_thread>);
     try_it(peer, rove::fn<length_in_thread>);
     flag.set();

@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "base/made_once.hpp"
+#include "base/mangled.hpp"
 #include "code/jit/at_home.hpp"
 #include "code/jit/copy.hpp"
 #include "code/jit/emit.hpp"
@@ -27,15 +28,11 @@
 namespace rove::code::jit {
 namespace {
 
-// The body of rove::Offload<…> (rove/function.hpp).
-constexpr llvm::StringRef kOffload = "_ZN4rove7OffloadI";
-constexpr llvm::StringRef kRun = "E3runEP9rove_herePKvm";
-
 // Of the names of functions that travel together, joined: a package's name has 1024 bytes at most.
 constexpr std::size_t kNameShownMax = 200;
 
 bool is_offload(const llvm::Function& function) {
-    return !function.isDeclaration() && function.getName().starts_with(kOffload) && function.getName().contains(kRun);
+    return !function.isDeclaration() && names_offload(function.getName());
 }
 
 // Threads: one at a time.
@@ -170,8 +167,8 @@ private:
         return groups;
     }
 
-    // These functions in one module. Keys: sorted. Others that they send need not travel: such a one may be called where it is resident, and
-    // fails elsewhere, where it cannot be sent.
+    // These functions in one module. Keys: sorted. Others that they send need not travel: a stub takes the place of one that cannot. Calls of it
+    // succeed where it is resident, and fail elsewhere.
     Result<Taken> take(const std::vector<std::string>& keys) {
         ROVE_TRY(Taken whole, take(keys, {}));
         if (whole.extracted.obstacle.empty()) return whole;
@@ -182,14 +179,16 @@ private:
         }
         return left.empty() ? std::move(whole) : take(keys, left);
     }
-    // Why the function cannot be sent; empty: it can. One that is being asked for already sends itself on.
+    // Why the function cannot be sent, whichever others it sends; empty: it can. So two that send one another are told apart.
     Result<std::string> why_not(const std::string& key) {
-        const auto [known, is_new] = obstacles_.try_emplace(key);
-        if (is_new) {
-            ROVE_TRY(const Taken taken, take({key}));
-            obstacles_[key] = taken.extracted.obstacle;
+        if (const auto known = obstacles_.find(key); known != obstacles_.end()) return known->second;
+        ROVE_TRY(Taken taken, take({key}, {}));
+        if (!taken.extracted.obstacle.empty() && !taken.others.empty()) {
+            std::map<std::string, std::string> left;
+            for (const std::string& other : taken.others) left.emplace(other, "it is left out");
+            ROVE_TRY(taken, take({key}, left));
         }
-        return obstacles_[key];
+        return obstacles_[key] = taken.extracted.obstacle;
     }
     // Of a function that others send: what was taken of it. Null: nothing.
     Result<llvm::Function*> taken_of(const std::string& key, llvm::Module& taken, const Copy& copy) {
