@@ -6,8 +6,8 @@
 #   bitcode   the program carries its bitcode, and librove-jit.so makes packages of it when a function is sent first
 #   nothing   its functions run where they are resident
 # DEPENDS: libraries that its functions open by themselves, by their bare sonames, as libz.so.1. Those that the program is linked with are
-# found; nodes need to have them, too.
-# STRICT: what `rove bundle` warns of fails the build.
+# found; nodes need to have them, too. With images.
+# STRICT: what `rove bundle` warns of fails the build. With images, because nothing looks at the functions of the others when they are built.
 # The first two need clang; with another compiler the functions are resident only.
 function(rove_add_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 rove "STRICT" "SHIP" "DEPENDS")
@@ -16,6 +16,14 @@ function(rove_add_executable name)
   endif()
   if(NOT rove_SHIP MATCHES "^(images|bitcode|nothing)$")
     message(FATAL_ERROR "rove_add_executable(${name}): SHIP '${rove_SHIP}'; there are images, bitcode and nothing")
+  endif()
+  # Both are for `rove bundle`, which nothing else needs.
+  if(rove_STRICT AND NOT rove_SHIP STREQUAL "images")
+    message(FATAL_ERROR "rove_add_executable(${name}): STRICT is about what `rove bundle` warns of, and SHIP ${rove_SHIP} does not run it")
+  endif()
+  if(rove_DEPENDS AND rove_SHIP STREQUAL "bitcode")
+    message(FATAL_ERROR "rove_add_executable(${name}): DEPENDS needs SHIP images; with SHIP bitcode a function's libraries are those that the "
+      "program is linked with: target_link_libraries(${name} PRIVATE …)")
   endif()
   # Sources may follow them: what is no soname is none of them.
   set(sources ${rove_DEPENDS})
@@ -40,6 +48,12 @@ function(rove_add_executable name)
     message(WARNING "rove_add_executable(${name}): ${CMAKE_CXX_COMPILER_ID} embeds no bitcode, so ${name}'s functions run on nodes "
       "that have them already, and cannot be sent to others. Configure with -DCMAKE_CXX_COMPILER=clang++-19, or say SHIP nothing.")
     return()
+  endif()
+  set(in_c ${rove_UNPARSED_ARGUMENTS} ${sources})
+  list(FILTER in_c INCLUDE REGEX "\\.c$")
+  if(in_c AND NOT CMAKE_C_COMPILER_ID STREQUAL "Clang")
+    message(WARNING "rove_add_executable(${name}): ${in_c} would be compiled by ${CMAKE_C_COMPILER_ID}, which embeds no bitcode, so functions "
+      "that call it stay at home. Configure with -DCMAKE_C_COMPILER=clang-19, too.")
   endif()
   rove_embed(${name})
   set(dependencies ${rove_DEPENDS})

@@ -322,8 +322,15 @@ Status NodeCore::check_forms(const PeerState& peer, const PackageStore& package)
                       (may_send(wire::Form::bitcode) && package.slice_index(peer.triple, wire::Form::bitcode));
     if (fits) return {};
     std::string targets;
-    for (const wire::Slice& slice : package.manifest().slices)
+    bool is_for_peer = false;
+    for (const wire::Slice& slice : package.manifest().slices) {
         targets += fmt::format(" {} ({})", slice.triple, wire::to_string(slice.form));
+        is_for_peer = is_for_peer || slice.triple == peer.triple;
+    }
+    if (is_for_peer)
+        return fail(ErrorCode::unsupported,
+                    "package {} has{}, and this program sends {} only (--forms, NodeOptions::forms); let it send both",
+                    package.manifest().name, targets, options_.forms == Forms::image ? "image" : "bitcode");
     return fail(ErrorCode::unsupported,
                 "package {} has no form for {}, the target of {}; it has{}; build it with --target {}",
                 package.manifest().name, peer.triple, who(peer), targets, peer.triple);

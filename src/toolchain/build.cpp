@@ -61,6 +61,16 @@ Status check(const BuildOptions& options) {
     return {};
 }
 
+// As a compiler does.
+Status check_not_a_source(const std::filesystem::path& output, const std::vector<std::filesystem::path>& sources) {
+    std::error_code ignored;
+    for (const auto& source : sources)
+        if (std::filesystem::equivalent(output, source, ignored))
+            return fail(ErrorCode::invalid,
+                        "{} is a source of the package, and would be overwritten; name another file", output.string());
+    return {};
+}
+
 Result<Built> build_target(const BuildOptions& options, const std::vector<std::filesystem::path>& sources,
                            const std::string& triple, const std::filesystem::path& folder) {
     code::jit::PrepareRequest request{.triple = triple, .modules = {}, .interface = options.interface};
@@ -117,6 +127,8 @@ void warn_of_atomics(const BuildOptions& options, const std::vector<std::string>
 Status build(const BuildOptions& options) {
     ROVE_CHECK(check(options));
     ROVE_TRY(const auto sources, sources_of(options.source, options.warn));
+    ROVE_CHECK(check_not_a_source(options.output, sources));
+    if (!options.header.empty()) ROVE_CHECK(check_not_a_source(options.header, sources));
     ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
     std::vector<std::string> targets = options.targets;
     if (targets.empty()) targets.assign(std::begin(kDefaultTargets), std::end(kDefaultTargets));

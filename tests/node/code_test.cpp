@@ -412,6 +412,21 @@ TEST(Code, WithoutAFormForTheTargetTheCallSaysSo) {
     }
 }
 
+TEST(Code, WithoutAFormThatItsProgramSendsTheCallSaysSo) {
+    NodeProcess server;
+    Node node(client(Forms::image));
+    const Peer peer = node.connect(server.address());
+    const Package assembly = Package::open(package("assembly.c"));
+    try {
+        (void)peer.call(assembly.entry("go")).get();
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::unsupported);
+        EXPECT_NE(std::string(error.what()).find("(bitcode), and this program sends image"), std::string::npos)
+            << error.what();
+    }
+}
+
 struct Shelf {
     long label, value, salt;
 };

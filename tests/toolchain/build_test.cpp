@@ -151,6 +151,9 @@ TEST_F(ToolchainTest, WhatCouldNotRunThereIsRefused) {
                   "rove_reply(here, &__start_mine, sizeof(int));")
                   .find("__start_mine is the bound of a section"),
               std::string::npos);
+    EXPECT_NE(why("extern char _end[];", "char *end = _end; rove_reply(here, &end, sizeof end);")
+                  .find("_end is a bound of a program's own memory"),
+              std::string::npos);
     EXPECT_NE(why("static int kept __attribute__((used)) = 5;",
                   "int x; __asm__(\"movl kept(%%rip), %0\" : \"=r\"(x)); rove_reply(here, &x, sizeof x);")
                   .find("assembly names kept"),
@@ -337,21 +340,24 @@ TEST_F(ToolchainTest, AReplacedOperatorNewStaysWithAWarning) {
 }
 
 TEST_F(ToolchainTest, AReplacedMallocStaysWithAWarning) {
-    const auto package = build_of(
-        "own.c",
-        "#include <string.h>\nstatic char pool[4096]; static size_t used; static void *volatile kept;\n"
-        "void *malloc(size_t size) { used += size; return pool + used - size; }\n"
-        "void free(void *block) { if ((char *)block < pool) used = 0; }\n"
-        "__attribute__((noinline)) static void *valloc(size_t size) { return pool + size; }\n" +
-            entry("run",
-                  "char *copy = strdup((const char *)payload); free(copy); kept = malloc(size); kept = valloc(size); "
-                  "rove_reply(here, &used, sizeof used);"));
+    const auto package =
+        build_of("own.c",
+                 "#include <string.h>\nstatic char pool[4096]; static size_t used; static void *volatile kept;\n"
+                 "void *malloc(size_t size) { used += size; return pool + used - size; }\n"
+                 "void free(void *block) { if ((char *)block < pool) used = 0; }\n"
+                 "char *strndup(const char *text, size_t most) { return most != 0 ? (char *)text : pool; }\n"
+                 "__attribute__((noinline)) static void *valloc(size_t size) { return pool + size; }\n" +
+                     entry("run",
+                           "char *copy = strdup((const char *)payload); free(copy); free(strndup(copy, size)); kept = "
+                           "malloc(size); kept = valloc(size); "
+                           "rove_reply(here, &used, sizeof used);"));
     ASSERT_TRUE(package) << package.error().what();
     ASSERT_EQ(warnings_.size(), 1U) << "over both targets";
-    EXPECT_EQ(warnings_.front(), "free, malloc are replaced in this package: what travels uses the node's");
+    EXPECT_EQ(warnings_.front(), "free, malloc, strndup are replaced in this package: what travels uses the node's");
     std::vector<std::string> imports = (*package)->manifest().imports;
     std::sort(imports.begin(), imports.end());
-    EXPECT_EQ(imports, (std::vector<std::string>{"free", "malloc", "rove_reply", "strdup"})) << "valloc is its own";
+    EXPECT_EQ(imports, (std::vector<std::string>{"free", "malloc", "rove_reply", "strdup", "strndup"}))
+        << "valloc is its own";
 }
 
 TEST_F(ToolchainTest, AFolderIsOnePackage) {
@@ -497,6 +503,21 @@ TEST_F(ToolchainTest, ASourceWithoutEntryPointIsToldWhatToWrite) {
     EXPECT_EQ(package.error().code(), ErrorCode::invalid);
     EXPECT_TRUE(mentions(package.error().message(), "ROVE_ENTRY void NAME(rove_here *here"))
         << package.error().message();
+}
+
+TEST_F(ToolchainTest, ASourceIsNotOverwritten) {
+    const std::string text = "#include <rove/rove.h>\nROVE_ENTRY void f(rove_here *h, const void *p, size_t n) {}\n";
+    write("folder/one.c", text);
+    for (const bool header : {false, true}) {
+        toolchain::BuildOptions options{.source = folder() / "folder", .output = folder() / "folder" / "." / "one.c"};
+        if (header) std::swap(options.header, options.output);
+        if (header) options.output = folder() / "one.rove";
+        const auto package = build_of(options);
+        ASSERT_FALSE(package);
+        EXPECT_TRUE(mentions(package.error().message(), "one.c is a source of the package, and would be overwritten"))
+            << package.error().message();
+    }
+    EXPECT_EQ(as_text(*read_file(folder() / "folder" / "one.c")), text);
 }
 
 TEST_F(ToolchainTest, WhatIsNoSourceIsRefused) {

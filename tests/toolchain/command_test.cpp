@@ -81,7 +81,11 @@ TEST_F(CommandTest, ASignalEndsWhatLlvmTakesLongFor) {
                                    .string();
     const Finished ended = run_command(
         {"env", "TMPDIR=" + temporary, "bash", "-c",
-         "'" + rove_ + "' build '" + source + "' -o '" + output_ + "' & pid=$!; sleep 3; ls -A '" + temporary +
+         "'" + rove_ + "' build '" + source + "' -o '" + output_ +
+             "' & pid=$!; until pgrep -P $pid > /dev/null; do sleep 0.01; done; while pgrep -P $pid > /dev/null; do "
+             "sleep "
+             "0.05; done; sleep 0.5; ls -A '" +
+             temporary +
              "'; kill -TERM $pid; SECONDS=0; wait $pid; ended=$?; ((SECONDS < 10)) || echo late; exit $ended"});
     EXPECT_NE(ended.output.find("rove-build-"), std::string::npos) << ended.output;
     EXPECT_EQ(ended.output.find("late"), std::string::npos) << ended.output;

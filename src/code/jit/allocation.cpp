@@ -10,8 +10,10 @@ namespace {
 
 bool is_of_c(llvm::StringRef name) {
     static constexpr llvm::StringLiteral names[] = {
-        "malloc",         "free",   "calloc",  "realloc", "aligned_alloc",     "memalign",
-        "posix_memalign", "valloc", "pvalloc", "cfree",   "malloc_usable_size"};
+        "malloc", "free", "calloc", "realloc", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc",
+        "cfree", "malloc_usable_size",
+        // and what allocates by it: an allocator that replaces malloc brings these, too
+        "strdup", "strndup", "wcsdup", "reallocarray"};
     return llvm::is_contained(names, name);
 }
 

@@ -37,6 +37,14 @@ Status check_runnable(const llvm::Module& module) {
                         "into an array",
                         name.str());
     }
+    static constexpr llvm::StringLiteral kBounds[] = {
+        "_end", "_edata", "_etext", "__etext", "__data_start", "__bss_start", "__executable_start"};
+    for (const llvm::StringLiteral name : kBounds)
+        if (const llvm::GlobalValue* const bound = module.getNamedValue(name);
+            bound != nullptr && bound->isDeclaration() && !bound->use_empty())
+            return fail(ErrorCode::unsupported,
+                        "{} is a bound of a program's own memory, which only its linker knows; a package has none",
+                        name.str());
     for (const llvm::GlobalIFunc& function : module.ifuncs())
         return fail(ErrorCode::unsupported,
                     "{} is chosen by the CPU when a program is loaded (ifunc, target_clones), and packages are not "
