@@ -21,8 +21,7 @@ namespace rove::arch {
     EACH("avx512vpopcntdq") EACH("avx512bf16") EACH("avx512vp2intersect")
 // clang-format on
 
-// Later ones, and others which the compiler's function does not know everywhere: the bit of CPUID that says so, and the registers of their own that the
-// system must save for them (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; volume 1, 13.1).
+// Extensions that __builtin_cpu_supports() may not know: the bit of CPUID that says so, and the state that the system must save for them (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; volume 1, 13.1).
 enum class Register : std::uint8_t { eax, ebx, ecx, edx };
 struct CpuidBit {
     std::string_view name;
@@ -36,6 +35,30 @@ inline constexpr auto kX86CpuidBits = std::to_array<CpuidBit>({
     {"cx16", 1, 0, Register::ecx, 13},
     {"crc32", 1, 0, Register::ecx, 20},
     {"sahf", 0x80000001, 0, Register::ecx, 0},
+    {"xsave", 1, 0, Register::ecx, 26, kAvx},
+    {"fsgsbase", 7, 0, Register::ebx, 0},
+    {"sgx", 7, 0, Register::ebx, 2},
+    {"invpcid", 7, 0, Register::ebx, 10},
+    {"pku", 7, 0, Register::ecx, 4},
+    {"shstk", 7, 0, Register::ecx, 7},
+    {"kl", 7, 0, Register::ecx, 23},
+    {"cldemote", 7, 0, Register::ecx, 25},
+    {"pconfig", 7, 0, Register::edx, 18},
+    {"prefetchi", 7, 1, Register::edx, 14},
+    {"hreset", 7, 1, Register::eax, 22},
+    {"xsaveopt", 0xD, 1, Register::eax, 0, kAvx},
+    {"xsavec", 0xD, 1, Register::eax, 1, kAvx},
+    {"xsaves", 0xD, 1, Register::eax, 3, kAvx},
+    {"ptwrite", 0x14, 0, Register::ebx, 4},
+    {"widekl", 0x19, 0, Register::ebx, 2},
+    {"prfchw", 0x80000001, 0, Register::ecx, 8},
+    {"lwp", 0x80000001, 0, Register::ecx, 15},
+    {"mwaitx", 0x80000001, 0, Register::ecx, 29},
+    {"3dnowa", 0x80000001, 0, Register::edx, 30},
+    {"3dnow", 0x80000001, 0, Register::edx, 31},
+    {"clzero", 0x80000008, 0, Register::ebx, 0},
+    {"rdpru", 0x80000008, 0, Register::ebx, 4},
+    {"wbnoinvd", 0x80000008, 0, Register::ebx, 9},
     {"rtm", 7, 0, Register::ebx, 11},
     {"clflushopt", 7, 0, Register::ebx, 23},
     {"clwb", 7, 0, Register::ebx, 24},

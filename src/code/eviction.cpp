@@ -198,7 +198,7 @@ void CodeCache::State::drop_spare_slices(PackageCode& package) {
     count(package);
 }
 
-// That an image's bitcode waits for the compiler is no use: it is queued again when the image is.
+// An image whose bitcode only waits for the compiler may be evicted: the bitcode is queued again with the image.
 bool CodeCache::State::is_used(const PackageCode& package) const {
     return package.is_under_way() || package.compile == PackageCode::Compile::begun || is_running(package);
 }

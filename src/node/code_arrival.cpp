@@ -18,7 +18,7 @@ CodeArrival::Took CodeArrival::take(std::size_t& bytes_of_all, const Piece& piec
     CodeAssembly& assembly = part->second;
     if (assembly.total() != piece.total_bytes) return Took::no_meaning;
     // It may come several times at once: sent ahead of a call, for a load, and asked for by who did not know that. All have the same bytes.
-    // What is beyond those that are here is the rest of one whose beginning has served already; this is another one's beginning.
+    // A piece beyond what has arrived belongs to an earlier copy, which is complete: it is passed over.
     if (assembly.arrived() < piece.offset) return Took::more_to_come;
     const Bytes more = piece.bytes.subspan(std::min(assembly.arrived() - piece.offset, piece.bytes.size()));
     if (more.empty()) return Took::more_to_come;

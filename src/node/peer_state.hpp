@@ -96,7 +96,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     SentPackages code_sent;                                   // packages it has had from me, or is known to have
     CodeArrival code_arrival;                                 // what it sends in pieces
     CodeArrival code_passed_on;                               // … for others, who answered a question that it passed on
-    std::optional<std::pair<Digest, Error>> refused_package;  // the last that there was no room for: why its load fails
+    std::optional<std::pair<Digest, Error>> refused_package;  // the last that was refused for lack of room, and why
     CodeAnswers code_answers;                                 // what it asked for, and has not been sent whole
     std::optional<Parked> parked;
     SentOn sent_on;                   // for others, and not answered yet

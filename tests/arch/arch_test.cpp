@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cfenv>
 #include <chrono>
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -69,6 +72,30 @@ TEST(Arch, ACpuLacksWhatIsNoExtension) {
 TEST(Arch, NoExtensionIsListedTwice) {
     const std::set<std::string_view> all(arch::kX86Extensions.begin(), arch::kX86Extensions.end());
     EXPECT_EQ(all.size(), arch::kX86Extensions.size());
+}
+
+// What the kernel has found under the same name. (It hides what the system does not use, so the other direction says nothing.)
+TEST(Arch, ACpuHasWhatTheKernelSays) {
+    std::ifstream file("/proc/cpuinfo");
+    std::set<std::string> flags;
+    for (std::string line; std::getline(file, line) && flags.empty();) {
+        if (!line.starts_with("flags")) continue;
+        std::istringstream words(line.substr(line.find(':') + 1));
+        for (std::string word; words >> word;) flags.insert(word);
+    }
+    if (arch::kName != "x86_64") GTEST_SKIP() << "the list is one of x86-64";
+    ASSERT_FALSE(flags.empty());
+    unsigned known = 0;
+    for (const std::string_view each : arch::kX86Extensions) {
+        std::string name(each);
+        std::ranges::replace(name, '-', '_');
+        std::string apart = name;  // avx512_fp16
+        if (apart.starts_with("avx512")) apart.insert(6, "_");
+        if (!flags.contains(name) && !flags.contains(apart)) continue;
+        ++known;
+        EXPECT_TRUE(arch::cpu_has(each)) << each;
+    }
+    EXPECT_GT(known, 10U);
 }
 
 TEST(Arch, SymbolsHaveAddresses) {
