@@ -11,8 +11,8 @@
 
 #include "../api/nodes.hpp"
 #include "hand_made.hpp"
-#include "node/here.hpp"
 #include "node/built_ins.hpp"
+#include "node/here.hpp"
 #include "node/memory.hpp"
 #include "node/residents.hpp"
 #include "package/digest.hpp"
