@@ -21,7 +21,9 @@ namespace rove::arch {
     EACH("avx512vpopcntdq") EACH("avx512bf16") EACH("avx512vp2intersect")
 // clang-format on
 
-// Extensions that __builtin_cpu_supports() may not know: the bit of CPUID that says so, and the state that the system must save for them (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; volume 1, 13.1).
+// Extensions that __builtin_cpu_supports() may not know: the bit of CPUID that says so, and the state that the system must save for them
+// (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; volume 1, 13.1. AMD64 Architecture Programmer's Manual,
+// volume 3, appendix E, for leaves from 0x80000001 on).
 enum class Register : std::uint8_t { eax, ebx, ecx, edx };
 struct CpuidBit {
     std::string_view name;

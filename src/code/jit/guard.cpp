@@ -93,8 +93,8 @@ constinit std::array<Fault, 5> faults{{{SIGSEGV, "it crashed (SIGSEGV)"},
                                        {SIGTRAP, "it crashed (SIGTRAP)"},
                                        {SIGFPE, "it crashed (SIGFPE)"}}};
 
-// In the thread that faults. In one that does work it is LLVM's, which holds nothing of others' and no lock of the attempt; only where it
-// has ruined the heap before, or was in malloc(), do others suffer. What other threads do is for whoever was asked before.
+// Runs in the thread that faults. A thread that does work is in LLVM's code, which holds none of the process's locks: only if it faults within
+// malloc(), after it has ruined the heap, do other threads wait for ever. Faults of all other threads go to the handlers from before.
 void on_fault(int number, siginfo_t* info, void* context) {
     Fault& fault =
         *std::find_if(faults.begin(), faults.end(), [number](const Fault& each) { return each.number == number; });
@@ -116,7 +116,8 @@ public:
             mine.sa_sigaction = &on_fault;
             mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
             sigemptyset(&mine.sa_mask);
-            (void)sigaction(each.number, &mine, &each.former);
+            struct sigaction before{};  // a child of a fork that came while work ran has on_fault() already
+            if (sigaction(each.number, &mine, &before) == 0 && before.sa_sigaction != &on_fault) each.former = before;
         }
     }
     ~FaultsTaken() {
