@@ -139,6 +139,25 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"patchable", {"-fpatchable-function-entry=8,4"}, {}}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// A program under --coverage that has its counters written before it ends in another way than by exit().
+TEST_F(InstrumentationTest, CountersAreNeitherWrittenNorReset) {
+    const ByteBuffer bitcode = bitcode_of(
+        "#include <rove/rove.h>\n"
+        "extern \"C\" { void __gcov_dump(void); void __gcov_reset(void); int __llvm_profile_write_file(void); }\n"
+        "extern \"C\" ROVE_ENTRY int measure(int n) {\n"
+        "    __gcov_dump();\n"
+        "    __gcov_reset();\n"
+        "    return __llvm_profile_write_file() + n;\n"
+        "}",
+        {});
+    const auto prepared = engine_->prepare({"x86_64-linux-gnu", {bitcode}});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_TRUE(prepared->imports.empty()) << prepared->imports.front();
+    const Result<int> measured = run(bitcode, 5);
+    ASSERT_TRUE(measured) << measured.error().message();
+    EXPECT_EQ(*measured, 5);
+}
+
 TEST_F(InstrumentationTest, AnotherCpusInstructionIsRefusedByTheFunctionsName) {
     const auto prepared = engine_->prepare(
         {"x86_64-linux-gnu",

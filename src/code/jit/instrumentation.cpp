@@ -92,11 +92,18 @@ void leave_out_call(llvm::IntrinsicInst& call) {
     call.eraseFromParent();
 }
 
-// -fsanitize=memory: destructors tell its runtime what they have destroyed.
-bool tells_what_is_destroyed(const llvm::CallBase& call) {
+// Functions of the runtimes that count. No result, or the status 0.
+constexpr llvm::StringLiteral kCounting[] = {"__gcov_dump", "__gcov_reset", "__llvm_profile_dump",
+                                             "__llvm_profile_reset_counters", "__llvm_profile_write_file"};
+
+// Whether a call only reports to a runtime that does not travel: a destructor under -fsanitize=memory what it has destroyed, a program
+// that its counters are to be written.
+bool reports_to_runtime(const llvm::CallBase& call) {
     const llvm::Function* called = call.getCalledFunction();
-    return called != nullptr && called->isDeclaration() && called->getName().starts_with("__sanitizer_dtor_callback") &&
-           call.getType()->isVoidTy() && llvm::isa<llvm::CallInst>(call);
+    if (called == nullptr || !called->isDeclaration() || !llvm::isa<llvm::CallInst>(call)) return false;
+    const llvm::Type* result = call.getType();
+    if (called->getName().starts_with("__sanitizer_dtor_callback")) return result->isVoidTy();
+    return (result->isVoidTy() || result->isIntegerTy()) && llvm::is_contained(kCounting, called->getName());
 }
 
 void leave_out_calls(llvm::Function& function) {
@@ -107,7 +114,8 @@ void leave_out_calls(llvm::Function& function) {
                 continue;
             }
             auto* call = llvm::dyn_cast<llvm::CallBase>(&each);
-            if (call != nullptr && tells_what_is_destroyed(*call)) {
+            if (call != nullptr && reports_to_runtime(*call)) {
+                if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(llvm::ConstantInt::get(call->getType(), 0));
                 call->eraseFromParent();
                 continue;
             }
