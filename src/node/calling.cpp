@@ -53,7 +53,7 @@ Status NodeCore::no_frame_begun(const PeerState& peer) {
 // The fast path: the peer knows the function, and there is room.
 std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const Outgoing& outgoing) {
     const FunctionId& function = *outgoing.callee.id;
-    const PeerState::Bound& bound = peer.bound_place(function);
+    const Bindings::Bound& bound = peer.bindings.recent(function);
     if (!peer.clear_way() || bound.function != function) return std::nullopt;
     const std::size_t bytes = wire::kHeaderBytes + outgoing.payload.size();
     std::byte* frame = peer.link->reserve(Traffic::calls, bytes);
@@ -121,13 +121,13 @@ Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& pee
     if (whole) ROVE_CHECK(ready_to_send(peer, lock, payload.size(), outgoing.deadline));
     if (whole && !is_client(peer->id) &&  // which takes no code
         (outgoing.sending == Sending::always_inlined ||
-         (outgoing.sending == Sending::inlined && !peer->handle_of(*callee.id) &&
+         (outgoing.sending == Sending::inlined && !peer->bindings.handle_of(*callee.id) &&
           peer->sent_inline[*callee.id]++ < kInlineSends)))
         return call_inline(*peer, outgoing);
     if (whole) {
         if (const auto sent = send_at_once(*peer, outgoing)) return *sent;  // there is room by now
     }
-    const bool is_new_there = callee.package != nullptr && *callee.package && !peer->handle_of(*callee.id);
+    const bool is_new_there = callee.package != nullptr && *callee.package && !peer->bindings.handle_of(*callee.id);
     if (is_new_there) ROVE_CHECK(check_forms(*peer, **callee.package));
     // Before the call is sent: both need memory, and a call whose sender is told that there was none must not run.
     if (is_new_there) keep_within_reach(*callee.package);
@@ -152,7 +152,7 @@ Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const Outgoing& out
         static_cast<std::uint8_t>(wire::kNamed | wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
     peer.counters.frame_bytes_last =
         static_cast<std::uint32_t>(wire::kHeaderBytes + code->size() + outgoing.payload.size());
-    ++peer.names_sent;
+    peer.bindings.expect();
     ROVE_CHECK(
         send(peer, Traffic::calls,
              {.kind = Kind::call, .flags = flags, .generation = id.generation, .node = peer.my_id, .call = id.slot},
@@ -194,7 +194,7 @@ Result<NodeCore::Begun> NodeCore::begin(const std::shared_ptr<PeerState>& peer, 
         return tl::unexpected<Error>(too_large(outgoing.callee.name, payload_bytes));
     Hold hold(*this);
     ROVE_CHECK(ready_to_send(peer, hold.lock(), payload_bytes, outgoing.deadline));
-    const auto handle = peer->handle_of(*outgoing.callee.id);
+    const auto handle = peer->bindings.handle_of(*outgoing.callee.id);
     if (!handle || !peer->clear_way()) return Begun{};
     std::byte* frame = peer->link->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
     if (frame == nullptr) return Begun{};
@@ -230,7 +230,7 @@ Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wa
                                    .generation = id.generation,
                                    .node = peer.my_id,
                                    .call = id.slot});
-    if (link->by_messages() || !peer.outbox[0].empty()) wake_leader();
+    if (link->by_messages() || !peer.outbox_of(Traffic::calls).is_empty()) wake_leader();
     return sent_within(id, wants_reply, deadline);
 }
 
@@ -250,7 +250,7 @@ Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoi
     {
         Hold hold(*this);
         ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size(), outgoing.deadline));
-        if (const auto handle = peer->handle_of(*outgoing.callee.id))
+        if (const auto handle = peer->bindings.handle_of(*outgoing.callee.id))
             return send(*peer, Traffic::calls,
                         {.kind = Kind::batch,
                          .flags = wire::kNoReply,
@@ -348,7 +348,7 @@ struct NodeCore::RoomWait {
 bool NodeCore::RoomWait::has_room() const {
     if (!peer.linked()) return true;  // it will not come: whoever waits is told
     const bool free = traffic == Traffic::replies || !peer.frame_open;
-    return free && peer.outbox[fabric::index_of(traffic)].empty() && peer.link->has_room(traffic, bytes);
+    return free && peer.outbox_of(traffic).is_empty() && peer.link->has_room(traffic, bytes);
 }
 
 // Credit wakes nobody by itself: whoever leads looks for those that wait for it.

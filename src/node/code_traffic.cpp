@@ -99,7 +99,7 @@ bool NodeCore::answer_with_code(PeerState& from, const wire::NeedCode& need, con
 
 // As much as the peer takes now. One piece more waits for room, and flush() goes on when it has gone.
 void NodeCore::send_code_asked_for(PeerState& to) {
-    while (!to.code_answers.empty() && to.outbox[index_of(Traffic::replies)].empty()) {
+    while (!to.code_answers.empty() && to.outbox_of(Traffic::replies).is_empty()) {
         CodeAnswer& answer = to.code_answers.first();
         const std::uint32_t part = answer.parts[answer.part];
         const std::shared_ptr<PackageStore> package = package_with(answer.need.function);
@@ -211,7 +211,7 @@ Status NodeCore::part_arrived(PeerState& from, const wire::CodeChunk& chunk, Cod
 
 void NodeCore::ask_for_code(PeerState* from, Parked& parked, NodeId origin) {
     // A frame of one's own names its function, so its origin is as good as any to ask.
-    PeerState* whom = from != nullptr ? from : route(origin);
+    PeerState* whom = from != nullptr ? from : routes_.to(origin);
     if (whom == nullptr) {
         parked.cannot_run = Error(ErrorCode::unsupported, "nobody is left to ask for its code");
         return;
@@ -262,23 +262,24 @@ void NodeCore::on_need(PeerState& from, const wire::Frame& frame) {
         return;
     }
     if (frame.header.node != from.my_id && frame.header.node != id())
-        if (PeerState* to = route(frame.header.node); to != nullptr && pass_on_need(from, *to, frame.header.node, need))
+        if (PeerState* to = routes_.to(frame.header.node);
+            to != nullptr && pass_on_need(from, *to, frame.header.node, need))
             return;
     if (need.function == FunctionId{}) {
         // It gave this handle and forgot it since: tell it what it meant, and name the function from now on.
-        if (const auto bound = from.bound_to.find(need.handle); bound != from.bound_to.end()) {
-            const FunctionId named = bound->second;
+        if (const auto bound = from.bindings.function_of(need.handle)) {
+            const FunctionId named = *bound;
             // A resident function is not forgotten: what it gave a handle for had travelled.
             const auto shipped = shipped_as_.find(named);
             need.function = shipped != shipped_as_.end() ? shipped->second : named;
-            from.forget_handle(named);
+            from.bindings.forget(named);
             send_or_cut(from, {.kind = Kind::bind, .flags = wire::kNamed, .handle = need.handle, .node = from.id},
                         need.function.raw(), {});
         }
     }
     const std::shared_ptr<PackageStore> package = package_with(need.function);
     if (package && answer_with_code(from, need, *package)) return;
-    PeerState* origin = need.origin != from.my_id && need.origin != id() ? route(need.origin) : nullptr;
+    PeerState* origin = need.origin != from.my_id && need.origin != id() ? routes_.to(need.origin) : nullptr;
     if (origin != nullptr && pass_on_need(from, *origin, need.origin, need)) return;
     lack(from, need);
 }
@@ -295,7 +296,7 @@ void NodeCore::on_lack(PeerState& from, const wire::Frame& frame) {
             !parked->waits_for(need.function, need.handle))
             return;
         // The call came back to this node: who was asked does not ask on in its direction.
-        const PeerState* const origin = route(parked->origin);
+        const PeerState* const origin = routes_.to(parked->origin);
         if (origin != nullptr && origin != &from) return ask_for_code(nullptr, *parked, parked->origin);
         parked->cannot_run = Error(ErrorCode::unsupported,
                                    fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
@@ -327,11 +328,10 @@ void NodeCore::ask_again_later() {
 // waits, because this node has asked then.
 void NodeCore::on_bind(PeerState& from, const wire::Frame& frame) {
     const FunctionId function = FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
-    if ((frame.header.flags & wire::kNamed) == 0) return from.learn_handle(function, frame.header.handle);
+    if ((frame.header.flags & wire::kNamed) == 0) return from.bindings.learn(function, frame.header.handle);
     if (!from.parked || from.parked->function != FunctionId{} || from.parked->handle != frame.header.handle) return;
     from.parked->function = function;
-    if (from.aliases.size() >= kBindingsMax) from.aliases.clear();
-    from.aliases[frame.header.handle] = function;
+    from.aliases.learn(frame.header.handle, function);
 }
 
 // A worker of the cache loads it and answers: nobody else's calls wait meanwhile. Everybody's packages are loaded by that one thread, so

@@ -166,7 +166,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     std::shared_ptr<PeerState> peer = std::move(old);
     for (std::size_t i = 0; !peer && meeting.member && i < peers_.size(); ++i)  // a member that came back
         if (peers_[i]->member && peers_[i]->id == meeting.id && !peers_[i]->link) peer = peers_[i];
-    if (!peer) peer = std::make_shared<PeerState>();
+    if (!peer) peer = std::make_shared<PeerState>(outbox_bytes_);
     const bool is_new = std::find(peers_.begin(), peers_.end(), peer) == peers_.end();
     if (is_new && peers_.size() >= kPeersMax)
         return fail(ErrorCode::overloaded,
@@ -175,10 +175,9 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     if (peer->link && !peer->lost && peer->link->broken() == nullptr)
         peer->lost = Error(ErrorCode::disconnected, "it was met again");
     if (peer->link) clean_up(*peer);
-    if (meeting.member && meeting.id < members_.size() && members_[meeting.id] != nullptr) {
-        PeerState& former = *members_[meeting.id];  // its process was replaced before its end was seen
-        former.lost = Error(ErrorCode::disconnected, "another process took its place");
-        clean_up(former);
+    if (PeerState* const former = meeting.member ? routes_.member(meeting.id) : nullptr) {
+        former->lost = Error(ErrorCode::disconnected, "another process took its place");  // before its end was seen
+        clean_up(*former);
     }
     peer->id = meeting.id;
     peer->my_id = meeting.my_id;
@@ -189,11 +188,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     peer->node_count = meeting.node_count;
     peer->has_residents = meeting.has_residents;
     peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
-    const bool foreign = !peer->member && !is_client(peer->id);
-    if (!foreign)
-        peer->back = peer->id;
-    else if (peer->back == kNoNode)
-        peer->back = kForeignBit | foreign_count_++;
+    peer->back = routes_.name_for(*peer);
     if (is_new) peers_.push_back(peer);  // before anything points to it, and memory is too short for more
     link->settled();
     peer->lane = link->lane();
@@ -216,21 +211,15 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
 
 // Where others find the peer by its id, and what was kept for it.
 void NodeCore::enter(PeerState& peer) {
-    if (is_client(peer.id)) {
-        clients_[peer.id] = &peer;
-    } else if (!peer.member) {
-        foreign_[peer.back] = &peer;
-    } else {
-        if (members_.size() <= peer.id) members_.resize(peer.id + 1, nullptr);
-        members_[peer.id] = &peer;
-        AbsentMembers::Met kept_for = absent_.met(peer.id, peer.process);
-        peer.sent_on = std::move(kept_for.sent_on);
-        for (const ByteBuffer& kept : kept_for.frames) {
-            const wire::Frame frame = wire::frame_in(kept);
-            send_or_cut(peer, frame.header, frame.extra, frame.payload);
-        }
-        end_orphans();
+    routes_.enter(peer);
+    if (!peer.member) return;
+    AbsentMembers::Met kept_for = absent_.met(peer.id, peer.process);
+    peer.sent_on = std::move(kept_for.sent_on);
+    for (const ByteBuffer& kept : kept_for.frames) {
+        const wire::Frame frame = wire::frame_in(kept);
+        send_or_cut(peer, frame.header, frame.extra, frame.payload);
     }
+    end_orphans();
 }
 
 bool NodeCore::linked(const PeerState& peer) {
@@ -254,7 +243,7 @@ void NodeCore::lose_now(PeerState& peer, Error why) {
 void NodeCore::member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why) {
     Hold hold(*this);
     // A link that is still there is one that ends: clean_up() says why.
-    if (member >= members_.size() || members_[member] == nullptr) absent_.expected(member, process, why);
+    if (routes_.member(member) == nullptr) absent_.expected(member, process, why);
     end_orphans();
 }
 
@@ -262,16 +251,6 @@ void NodeCore::member_gone(NodeId member, const std::string& why) {
     Hold hold(*this);
     absent_.gone(member, why, Clock::now());
     end_orphans();
-}
-
-void NodeCore::set_identity(NodeId id, std::uint32_t node_count) {
-    id_.store(id, std::memory_order_relaxed);
-    set_node_count(node_count);
-}
-
-void NodeCore::set_node_count(std::uint32_t node_count) {
-    if (node_count > node_count_.load(std::memory_order_relaxed))
-        node_count_.store(node_count, std::memory_order_relaxed);
 }
 
 Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {

@@ -36,6 +36,7 @@
 #include "node/pieces.hpp"
 #include "node/questions_passed_on.hpp"
 #include "node/quiet.hpp"
+#include "node/routes.hpp"
 #include "node/run.hpp"
 #include "node/shared_object.hpp"
 #include "node/sleeper.hpp"
@@ -139,8 +140,8 @@ public:
 
     [[nodiscard]] const NodeOptions& options() const { return options_; }
     [[nodiscard]] const std::string& address() const { return address_; }
-    [[nodiscard]] NodeId id() const { return id_.load(std::memory_order_relaxed); }
-    [[nodiscard]] std::uint32_t node_count() const { return node_count_.load(std::memory_order_relaxed); }
+    [[nodiscard]] NodeId id() const { return routes_.id(); }
+    [[nodiscard]] std::uint32_t node_count() const { return routes_.node_count(); }
     [[nodiscard]] std::string name() const;  // "node 2", "client": for messages
 
     // ---- how far this node may be used (lifetime.cpp); none takes the lock
@@ -226,8 +227,8 @@ public:
     void member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why);
     void member_gone(NodeId member, const std::string& why);
     [[nodiscard]] bool linked(const PeerState& peer);  // there is a link, and nothing is known against it
-    void set_identity(NodeId id, std::uint32_t node_count);
-    void set_node_count(std::uint32_t node_count);
+    void set_identity(NodeId id, std::uint32_t node_count) { routes_.set_identity(id, node_count); }
+    void set_node_count(std::uint32_t node_count) { routes_.set_node_count(node_count); }
     [[nodiscard]] std::vector<Digest> resident_digests();
 
     // The node's lock, taken in a way that a busy leader notices.
@@ -448,7 +449,6 @@ private:
     [[nodiscard]] Status check_forms(const PeerState& peer, const PackageStore& package) const;
     void keep_within_reach(const std::shared_ptr<PackageStore>& package);
     [[nodiscard]] Peer::Counters counters_of(const PeerState& peer) const;
-    [[nodiscard]] PeerState* route(NodeId node) const;
     [[nodiscard]] Error absent(NodeId node) const;
     void bury(std::shared_ptr<fabric::Link> link);
     void route_frame(const wire::Frame& frame) noexcept;
@@ -518,8 +518,7 @@ private:
     std::size_t begun_frames_ = 0;      // frames that callers fill: the node stays for them as for calls
     NodeOptions options_;
     std::string address_;
-    std::atomic<NodeId> id_{0};
-    std::atomic<std::uint32_t> node_count_{1};
+    Routes routes_;
 
     NodeLock mutex_;
     std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
@@ -558,14 +557,8 @@ private:
     std::vector<std::shared_ptr<PeerState>> peers_;      // only the leader takes any away
     std::vector<std::shared_ptr<fabric::Link>> buried_;  // that ended: a function may still run on a frame of theirs
     DroppedBytes dropped_;                               // what waited for peers that have gone
-    std::vector<PeerState*> members_;                    // by dense id; null: gone, or myself
     AbsentMembers absent_;                               // members without a link
-    std::unordered_map<NodeId, PeerState*> clients_;
-    std::uint64_t meetings_ = 0;                      // ever, with whomever
-    std::unordered_map<NodeId, PeerState*> foreign_;  // nodes of which this one is a client, by PeerState::back
-    NodeId foreign_count_ = 0;
-    mutable PeerState* routed_ = nullptr;      // the client that a frame was routed to last …
-    mutable std::uint64_t route_version_ = 0;  // … when the links were these
+    std::uint64_t meetings_ = 0;                         // ever, with whomever
     std::unordered_map<FunctionId, std::shared_ptr<PackageStore>> own_functions_;  // of this program's own packages
     std::unordered_map<FunctionId, FunctionId> shipped_as_;    // this program's functions, by their ids as residents
     std::array<SeenInline, 64> seen_inline_;                   // by some bits of the function's id

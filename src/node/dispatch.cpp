@@ -55,7 +55,7 @@ static Error no_memory(const std::string& node, const PeerState& peer) try {
 // until nothing runs (`buried_`). Where the lead was lost, another thread has the peer, and nothing of it is touched any more.
 unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
     fabric::Link* const link = peer.link.get();
-    unsigned handled = peer.outbox[0].empty() && peer.outbox[1].empty() ? 0 : flush(peer);
+    unsigned handled = peer.has_frames_waiting() ? flush(peer) : 0;
     TimePoint code_since{};
     wire::Frame frame;
     // Replies first: code travels with them, and is sent before the call that needs it.
@@ -246,8 +246,7 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
                             name(), nested_, kStackReserveBytes / 1024)));
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
     const bool plain = (frame.header.flags & (wire::kNamed | wire::kParts)) == 0;
-    if (plain && !parked &&
-        (from == nullptr || from->aliases.empty() || !from->aliases.contains(frame.header.handle))) {
+    if (plain && !parked && (from == nullptr || from->aliases.find(frame.header.handle) == nullptr)) {
         // The fast path: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (must_wait_for_thread(*function, from)) return on_rare_call(from, frame, lead);
@@ -335,9 +334,8 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     } else if (named) {
         function = cache_->find(named_function(frame));
         if (function == nullptr) function = own_shipped(named_function(frame));
-    } else if (from != nullptr && !from->aliases.empty()) {
-        const auto alias = from->aliases.find(frame.header.handle);
-        function = alias != from->aliases.end() ? cache_->find(alias->second) : cache_->by_handle(frame.header.handle);
+    } else if (const FunctionId* const alias = from != nullptr ? from->aliases.find(frame.header.handle) : nullptr) {
+        function = cache_->find(*alias);
     } else {
         function = cache_->by_handle(frame.header.handle);
     }

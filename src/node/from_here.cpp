@@ -56,7 +56,7 @@ Result<CallTable::Id> NodeCore::call_from_here(NodeId to, code::EntryPoint funct
 
 Result<std::shared_ptr<PeerState>> NodeCore::linked(NodeId to) {
     Hold hold(*this);
-    const PeerState* found = route(to);
+    const PeerState* found = routes_.to(to);
     for (const auto& each : peers_)
         if (each.get() == found && each->back == to) return each;
     if (is_client(to))
@@ -128,7 +128,7 @@ Result<void*> NodeCore::shared_object(std::string_view name, std::string_view ty
 bool NodeCore::reaches(NodeId node, std::string_view address) {
     Hold hold(*this);
     if (node == id()) return address == address_;
-    const PeerState* peer = node < members_.size() ? members_[node] : nullptr;
+    const PeerState* peer = routes_.member(node);
     return peer != nullptr && peer->address == address;
 }
 

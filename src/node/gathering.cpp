@@ -76,7 +76,7 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
     const std::uint32_t named = part.header.handle;  // a handle, and 1; 0: none
     wire::Part first;
     std::memcpy(&first, part.extra.data(), sizeof first);
-    if (named == 0 || from.aliases.contains(named - 1) || !may_begin(core, from, first, lead)) return false;
+    if (named == 0 || from.aliases.find(named - 1) != nullptr || !may_begin(core, from, first, lead)) return false;
     code::Function* const function = core.cache_->by_handle(named - 1);
     if (function == nullptr || !function->gathers.load(std::memory_order_relaxed) ||
         core.must_wait_for_thread(*function, &from))
@@ -295,8 +295,7 @@ bool Gathering::others_wait(TimePoint now) const {
     for (const auto& peer : core_.peers_) {
         const bool waits = peer.get() != peer_.get()
                                ? peer->has_work()
-                               : peer->link && (peer->link->pending(false) || peer->lost || !peer->outbox[0].empty() ||
-                                                !peer->outbox[1].empty());
+                               : peer->link && (peer->link->pending(false) || peer->lost || peer->has_frames_waiting());
         if (waits) return true;
     }
     if (!core_.fabric_->needs_progress() || now - core_.progressed_at_ < kProgressEvery) return false;

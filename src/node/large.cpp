@@ -59,10 +59,11 @@ Result<CallTable::Id> NodeCore::call_in_parts(const std::shared_ptr<PeerState>& 
         ROVE_CHECK(begin_large(*peer, lock, sent));
         ROVE_CHECK(make_alive(peer, lock, sent.deadline));
         sent.meeting = peer->meeting;
-        sent.handle = peer->handle_of(*outgoing.callee.id);
+        sent.handle = peer->bindings.handle_of(*outgoing.callee.id);
         sent.staged = {.number = ++peer->parts_sent, .total_bytes = sent.payload.size()};
         ROVE_CHECK(send_in_parts(*peer, lock, sent));
-        if (sent.handle && peer->handle_of(*outgoing.callee.id) != sent.handle) {  // the call would be of another
+        if (sent.handle &&
+            peer->bindings.handle_of(*outgoing.callee.id) != sent.handle) {  // the call would be of another
             take_back_parts(*peer, sent);
             sent.handle.reset();
             sent.staged.number = ++peer->parts_sent;
@@ -250,14 +251,14 @@ void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
 
 // Waits while at least `waiting` bytes of replies are queued for the caller's node. False: it takes nothing and was cut off, or has gone.
 bool NodeCore::await_room_to_reply(NodeId to, std::size_t bytes, std::size_t waiting, Lock& lock) {
-    PeerState* const peer = to != id() ? route(to) : nullptr;
-    if (peer == nullptr || peer->outbox_bytes[fabric::index_of(Traffic::replies)] < waiting) return true;
+    PeerState* const peer = to != id() ? routes_.to(to) : nullptr;
+    if (peer == nullptr || peer->outbox_of(Traffic::replies).bytes() < waiting) return true;
     const std::shared_ptr<PeerState> kept = peer->shared_from_this();
     for (;;) {
         const Status room =
             wait_for_room(*kept, lock, Traffic::replies, bytes, Clock::now() + kUntakenReplyFor, {.quiet = true});
         if (room || room.error().code() != ErrorCode::timed_out || !kept->link) return room.has_value();
-        if (Clock::now() - kept->took_replies_at < kUntakenReplyFor) continue;  // slowly
+        if (Clock::now() - kept->outbox_of(Traffic::replies).taken_at() < kUntakenReplyFor) continue;  // slowly
         kept->link->break_with(Error(ErrorCode::overloaded, who(*kept) + " does not take its replies"));
         return false;
     }
@@ -267,7 +268,7 @@ bool NodeCore::await_room_to_reply(NodeId to, std::size_t bytes, std::size_t wai
 // is slow to take large results is not cut off for it; one who takes nothing at all is.
 bool NodeCore::reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock) {
     const auto meeting = [&] {
-        const PeerState* const peer = route(call.node);
+        const PeerState* const peer = routes_.to(call.node);
         return peer != nullptr ? peer->meeting.load(std::memory_order_relaxed) : 0;
     };
     const std::uint64_t begun_in = meeting();

@@ -231,7 +231,7 @@ void NodeCore::idle(Lead& lead, std::optional<TimePoint> deadline) {
 // Where frames wait for room: a peer gives its credit back bank by bank, and rings for nobody. True: look again.
 bool NodeCore::wait_for_credit(Lead& lead) {
     const auto waits = [](const std::shared_ptr<PeerState>& peer) {
-        return peer->link && peer->link->broken() == nullptr && (!peer->outbox[0].empty() || !peer->outbox[1].empty());
+        return peer->link && peer->link->broken() == nullptr && peer->has_frames_waiting();
     };
     if (crowded_steps_ >= 2 * kCrowdedSteps ||
         (room_waits_.empty() && std::none_of(peers_.begin(), peers_.end(), waits)))
@@ -307,7 +307,7 @@ void NodeCore::sleep(Lead& lead, std::optional<TimePoint> deadline) {
     for (const auto& peer : peers_) {
         if (!peer->link) continue;
         const bool ended = peer->link->broken() != nullptr;
-        const bool sends = !ended && (!peer->outbox[0].empty() || !peer->outbox[1].empty());
+        const bool sends = !ended && peer->has_frames_waiting();
         if (ended && awaits_goodbye(*peer)) no_later(*peer->broken_since + kGoodbyeWait);
         restless = restless || sends || peer->waits_to_stage || (peer->parked && !peer->parked->for_thread) ||
                    (peer->gathering != nullptr && peer->gathering->is_called());

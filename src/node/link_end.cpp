@@ -73,7 +73,7 @@ void NodeCore::keep_replies_of(PeerState& peer) {
         (void)absent_.keep(peer.id, frame.header, frame.extra, frame.payload, Clock::now());
     };
     for (const ByteBuffer& untaken : peer.link->untaken(Traffic::replies)) keep(untaken);
-    for (const ByteBuffer& waiting : peer.outbox[fabric::index_of(Traffic::replies)]) keep(waiting);
+    for (const ByteBuffer& waiting : peer.outbox_of(Traffic::replies)) keep(waiting);
 }
 
 // Calls that nobody will answer any more, or that somebody else answers: then the answer came first, or is dropped.
@@ -88,8 +88,8 @@ void NodeCore::end_orphans() {
 // A reply for a caller whose node this one has never heard of, because that one has just joined: members with lower ids have met
 // it. Each passes it on downwards, so it ends.
 bool NodeCore::route_downwards(const wire::Frame& frame) {
-    for (NodeId lower = 0; lower < id() && lower < members_.size(); ++lower)
-        if (PeerState* const peer = members_[lower]; peer != nullptr && peer->linked())
+    for (NodeId lower = 0; lower < id(); ++lower)
+        if (PeerState* const peer = routes_.member(lower); peer != nullptr && peer->linked())
             return send_or_cut(*peer, frame.header, frame.extra, frame.payload);
     return false;
 }

@@ -17,40 +17,29 @@
 #include "code/cache.hpp"
 #include "fabric/fabric.hpp"
 #include "node/absent_members.hpp"
+#include "node/bindings.hpp"
 #include "node/code_answers.hpp"
 #include "node/code_arrival.hpp"
 #include "node/dropped_bytes.hpp"
 #include "node/large_turns.hpp"
+#include "node/outbox.hpp"
 #include "node/staging.hpp"
 #include "rove/node.hpp"
 #include "wire/control.hpp"
 
 namespace rove {
 
-// Frames that wait for room in the peer's mailbox, per traffic. Calls beyond it are refused as overloaded (or wait, where
-// the caller can). A peer for which as many bytes of replies wait is cut off, unless it has taken some lately: they may answer calls
-// that were sent on for it, and whoever answers those at another node hears nothing of what waits here.
-inline constexpr std::size_t kOutboxBytesMax = 64UL * 1024 * 1024;
-inline constexpr auto kTakenLately = std::chrono::seconds(1);
-// What a waiting frame counts for: its bytes, its place in the queue, and what the allocator adds to it.
-constexpr std::size_t bytes_waiting(std::size_t frame_bytes) {
-    return frame_bytes + sizeof(ByteBuffer) + 2 * sizeof(void*);
-}
 // While a peer has this much of its replies to take, no more of its calls are begun. Mostly such a peer takes as fast as it can, and
 // functions only answer faster.
 inline constexpr std::size_t kBacklogBytes = kOutboxBytesMax / 8;
 // While it has this much, a function that replies to it waits until some of it is taken: one that had begun before, or that answers later.
 inline constexpr std::size_t kFullBacklogBytes = kOutboxBytesMax / 2;
-// Frames that wait for room, to all peers together: 16 that use all that one may.
-inline constexpr std::size_t kAllOutboxBytesMax = 16 * kOutboxBytesMax;
 // Large payloads that have been begun to one peer at once, by functions that run one on top of the other's wait: one fewer than
 // the receiver takes from a peer.
 inline constexpr std::size_t kLargesMax = kStagedBytesMax / wire::kMessageBytesMax - 1;
 // After so many calls with its code inline, a function that is not to be sent inline always is called by its handle: by then the
 // code in the frames has cost about as much as sending it ahead once.
 inline constexpr unsigned kInlineSends = 8;
-// Function names a peer has given handles for. A node that uses more of one peer's functions sends names again.
-inline constexpr std::size_t kBindingsMax = 65536;
 
 // How long a link that ended is kept for the goodbye on the control connection, which says why: its own socket's end usually comes
 // first, by some 100 us, by 20 ms where both processes want one busy core, and by more where a machine stands still for a while. A
@@ -58,6 +47,10 @@ inline constexpr std::size_t kBindingsMax = 65536;
 inline constexpr auto kGoodbyeWait = std::chrono::seconds(1);
 class Gathering;
 struct PeerState : std::enable_shared_from_this<PeerState> {
+    // `outbox_bytes`: of all peers of the node (Outbox).
+    explicit PeerState(std::size_t& outbox_bytes)
+        : outbox{Outbox(fabric::Traffic::calls, outbox_bytes), Outbox(fabric::Traffic::replies, outbox_bytes)} {}
+
     NodeId id = kNoNode;               // the peer's
     NodeId my_id = kNoNode;            // mine, as the peer knows me
     bool member = false;               // it joined: calls may be sent on to it
@@ -66,7 +59,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::string triple;
     std::uint32_t node_count = 1;
     std::atomic<bool> has_residents{false};  // its program has functions of its own: what I call may be there already
-    NodeId back = kNoNode;  // what its frames' origin is called here, where they come from itself: see NodeCore::adopt
+    NodeId back = kNoNode;  // what its frames' origin is called here, where it is the origin: Routes::name_for
 
     std::shared_ptr<fabric::Link> link;  // null: gone
     // Counts the node's meetings: by which this link came; 0: there is none. What the peer keeps for this node (buffers) goes with it.
@@ -79,20 +72,10 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::string gone;                           // why there is no link: what was said when the last one ended
     std::function<void(const Error&)> hang_up;  // ends the control connection, and tells the other end why
 
-    std::array<std::deque<ByteBuffer>, fabric::kTrafficKinds> outbox;
-    std::array<std::size_t, fabric::kTrafficKinds> outbox_bytes{};
-    TimePoint took_replies_at{};  // that had waited
-
-    std::unordered_map<FunctionId, std::uint32_t> bindings;  // the peer's handles for functions that I send
-    std::uint64_t names_sent = 0;                            // calls by name that it has not told a handle for
-    std::unordered_map<std::uint32_t, FunctionId> bound_to;  // the same, by handle
-    struct Bound {
-        FunctionId function;  // all zero: nothing
-        std::uint32_t handle = 0;
-    };
-    std::array<Bound, 64> bound{};                            // some of them, to be found fast
-    std::unordered_map<FunctionId, unsigned> sent_inline;     // how often: Sending::inlined
-    std::unordered_map<std::uint32_t, FunctionId> aliases;    // what old handles of mine meant, told by the peer
+    std::array<Outbox, fabric::kTrafficKinds> outbox;         // by fabric::index_of
+    Bindings bindings;                                        // the peer's handles for functions that I send
+    Aliases aliases;                                          // what old handles of mine meant, told by the peer
+    std::unordered_map<FunctionId, unsigned> sent_inline;     // how many times: Sending::inlined
     SentPackages code_sent;                                   // packages it has had from me, or is known to have
     CodeArrival code_arrival;                                 // what it sends in pieces
     CodeArrival code_passed_on;                               // … for others, who answered a question that it passed on
@@ -112,13 +95,11 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …
     std::thread::id frame_opened_by;  // … but not the thread that fills it
 
-    [[nodiscard]] Bound& bound_place(const FunctionId& function) {
-        return bound[std::to_integer<std::size_t>(function.raw()[0]) % bound.size()];
-    }
-    // The peer's handle for a function, where it has told one.
-    [[nodiscard]] std::optional<std::uint32_t> handle_of(const FunctionId& function);
-    void learn_handle(const FunctionId& function, std::uint32_t handle);
-    void forget_handle(const FunctionId& function);
+    [[nodiscard]] Outbox& outbox_of(fabric::Traffic traffic) { return outbox[fabric::index_of(traffic)]; }
+    [[nodiscard]] const Outbox& outbox_of(fabric::Traffic traffic) const { return outbox[fabric::index_of(traffic)]; }
+    // Whether frames wait for room in its mailbox.
+    [[nodiscard]] bool has_frames_waiting() const { return !outbox[0].is_empty() || !outbox[1].is_empty(); }
+    [[nodiscard]] std::size_t bytes_waiting_in_all() const { return outbox[0].bytes() + outbox[1].bytes(); }
     // Both joined the same nodes: each is believed about the calls that it sends on.
     [[nodiscard]] bool is_fellow() const { return member && !is_client(my_id); }
     // What nearly all replies are: to a call that was sent to this peer, and no error. Nothing else of such a frame need be checked.
@@ -134,48 +115,18 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     // Whether there is a link that can be used.
     [[nodiscard]] bool linked() const { return link && !lost && link->broken() == nullptr; }
     // Whether a call can be written into the mailbox at once, if there is room.
-    [[nodiscard]] bool clear_way() const { return linked() && outbox[0].empty() && !frame_open; }
+    [[nodiscard]] bool clear_way() const { return linked() && outbox[0].is_empty() && !frame_open; }
     // Whether it has so many replies to take that none of its calls is begun. What it sent before it went is.
-    [[nodiscard]] bool has_backlog() const { return !lost && outbox_bytes[1] > kBacklogBytes; }
+    [[nodiscard]] bool has_backlog() const {
+        return !lost && outbox_of(fabric::Traffic::replies).bytes() > kBacklogBytes;
+    }
     // Whether the leader should look at it.
     [[nodiscard]] bool has_work() const {
-        return link && (link->pending() || !outbox[0].empty() || !outbox[1].empty() || link->broken() != nullptr);
+        return link && (link->pending() || has_frames_waiting() || link->broken() != nullptr);
     }
     // Forgets all that the peer may have forgotten: it was restarted. What waited for it goes there. Needs no memory.
     void forget_meeting(DroppedBytes& dropped);
 };
-
-inline std::optional<std::uint32_t> PeerState::handle_of(const FunctionId& function) {
-    Bound& place = bound_place(function);
-    if (place.function == function) return place.handle;
-    const auto known = bindings.find(function);
-    if (known == bindings.end()) return std::nullopt;
-    place = {function, known->second};
-    return known->second;
-}
-
-inline void PeerState::forget_handle(const FunctionId& function) {
-    bound_place(function) = {};
-    const auto known = bindings.find(function);
-    if (known == bindings.end()) return;
-    if (const auto named = bound_to.find(known->second); named != bound_to.end() && named->second == function)
-        bound_to.erase(named);
-    bindings.erase(known);
-}
-
-// One for each call by name: what a peer can make this process remember is bounded by what it was asked.
-inline void PeerState::learn_handle(const FunctionId& function, std::uint32_t handle) {
-    if (names_sent == 0) return;
-    --names_sent;
-    if (bindings.size() >= kBindingsMax) {
-        bindings.clear();
-        bound_to.clear();
-        bound = {};
-    }
-    forget_handle(function);
-    bindings[function] = handle;
-    bound_to[handle] = function;
-}
 
 inline void PeerState::forget_meeting(DroppedBytes& dropped) {
     meeting.store(0, std::memory_order_relaxed);
@@ -183,12 +134,8 @@ inline void PeerState::forget_meeting(DroppedBytes& dropped) {
     broken_since.reset();
     left_as_member.reset();
     frame_open = false;
-    for (auto& queue : outbox) dropped.take(queue);
-    outbox_bytes = {};
-    names_sent = 0;
+    for (Outbox& each : outbox) each.drop(dropped);
     bindings.clear();
-    bound_to.clear();
-    bound = {};
     sent_inline.clear();
     aliases.clear();
     code_sent.clear();

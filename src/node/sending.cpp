@@ -10,7 +10,6 @@
 
 namespace rove {
 
-using fabric::index_of;
 using fabric::Traffic;
 using wire::Kind;
 
@@ -19,26 +18,6 @@ namespace {
 // Known here by another name than by its id.
 bool is_foreign(const PeerState& peer) {
     return peer.back != peer.id;
-}
-
-// The body only: the header goes with publish, the signal last.
-void fill_body(std::byte* frame, Bytes extra, Bytes payload) {
-    if (!extra.empty()) std::memcpy(frame + wire::kHeaderBytes, extra.data(), extra.size());
-    copy_bytes(frame + wire::kHeaderBytes + extra.size(), payload.data(), payload.size());
-}
-
-// A frame that waits: header and all.
-ByteBuffer waiting_frame(const wire::FrameHeader& header, Bytes extra, Bytes payload) {
-    ByteBuffer frame(wire::kHeaderBytes + extra.size() + payload.size());
-    std::memcpy(frame.data(), &header, sizeof header);
-    fill_body(frame.data(), extra, payload);
-    return frame;
-}
-
-// Whether as much waits for the peer already as may, whatever waits for the others.
-bool outbox_is_full(const PeerState& peer, Traffic traffic, std::size_t more) {
-    if (peer.outbox_bytes[index_of(traffic)] + more <= kOutboxBytesMax) return false;
-    return traffic == Traffic::calls || Clock::now() - peer.took_replies_at > kTakenLately;
 }
 
 // A call that was sent on for someone else.
@@ -54,7 +33,7 @@ Forwarded forwarded(const wire::FrameHeader& header, std::uint64_t position) {
 template <typename End>
 void take_unsent(PeerState& peer, End&& end) {
     static_assert(noexcept(end(std::declval<const wire::FrameHeader&>())));
-    for (const ByteBuffer& waiting : peer.outbox[index_of(Traffic::calls)]) {
+    for (const ByteBuffer& waiting : peer.outbox_of(Traffic::calls)) {
         wire::FrameHeader header;
         std::memcpy(&header, waiting.data(), sizeof header);
         if (header.kind != Kind::call || header.node == peer.my_id) continue;
@@ -72,9 +51,8 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
     header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
     const std::size_t bytes = wire::kHeaderBytes + header.body_bytes;
-    auto& outbox = peer.outbox[index_of(traffic)];
-    std::size_t& outbox_bytes = peer.outbox_bytes[index_of(traffic)];
-    if (outbox.empty() && !(peer.frame_open && traffic == Traffic::calls)) {
+    Outbox& outbox = peer.outbox_of(traffic);
+    if (outbox.is_empty() && !(peer.frame_open && traffic == Traffic::calls)) {
         if (std::byte* frame = peer.link->reserve(traffic, bytes)) {
             fill_body(frame, extra, payload);
             peer.link->publish(traffic, header);
@@ -85,48 +63,44 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
     }
     const std::size_t waiting = bytes_waiting(bytes);
     if (outbox_bytes_ + waiting > kAllOutboxBytesMax) cut_whom_most_waits_for(waiting);
-    if (outbox_is_full(peer, traffic, waiting))
+    if (outbox.is_full_for(waiting))
         return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
-                    who(peer), outbox_bytes);
-    if (outbox.empty() && traffic == Traffic::replies) peer.took_replies_at = Clock::now();  // until here it took all
-    outbox.push_back(waiting_frame(header, extra, payload));
+                    who(peer), outbox.bytes());
+    outbox.push(header, extra, payload);
     if (is_sent_on(peer, header)) remember_sent_on(peer, header, SentOn::kWaits);
-    outbox_bytes += waiting;
-    outbox_bytes_ += waiting;
     wake_leader();
     return {};
 }
 
 // Not for a client that has gone.
 void NodeCore::remember_sent_on(PeerState& peer, const wire::FrameHeader& header, std::uint64_t position) const {
-    const bool passes_here = home_of(header.node) == id();
-    if (passes_here && is_client(header.node) && !clients_.contains(header.node)) return;
+    const bool passes_here = routes_.is_home_of(header.node);
+    if (passes_here && is_client(header.node) && !routes_.has_client(header.node)) return;
     peer.sent_on.add(forwarded(header, position), passes_here);
 }
 
 // All peers together take too little. The one for which most waits makes way, and not the one that is next. What waits for those that were
 // cut off already goes with them.
 void NodeCore::cut_whom_most_waits_for(std::size_t more) {
-    const auto waits = [](const PeerState& peer) { return peer.outbox_bytes[0] + peer.outbox_bytes[1]; };
     PeerState* most = nullptr;
     std::size_t stays = 0;
     for (const auto& peer : peers_) {
         if (!peer->linked()) continue;
-        stays += waits(*peer);
-        if (most == nullptr || waits(*peer) > waits(*most)) most = peer.get();
+        stays += peer->bytes_waiting_in_all();
+        if (most == nullptr || peer->bytes_waiting_in_all() > most->bytes_waiting_in_all()) most = peer.get();
     }
     if (stays + more <= kAllOutboxBytesMax) return;
     most->link->break_with(
         Error(ErrorCode::overloaded,
               fmt::format("{} bytes wait for all peers of {}, the most there may, and {} of them for {}", outbox_bytes_,
-                          name(), waits(*most), who(*most))));
+                          name(), most->bytes_waiting_in_all(), who(*most))));
 }
 
 unsigned NodeCore::flush(PeerState& peer) {
     unsigned sent = 0;
     for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
-        auto& outbox = peer.outbox[index_of(traffic)];
-        while (!outbox.empty() && peer.link && !(peer.frame_open && traffic == Traffic::calls)) {
+        Outbox& outbox = peer.outbox_of(traffic);
+        while (!outbox.is_empty() && peer.link && !(peer.frame_open && traffic == Traffic::calls)) {
             const ByteBuffer& waiting = outbox.front();
             std::byte* frame = peer.link->reserve(traffic, waiting.size());
             if (frame == nullptr) break;
@@ -136,11 +110,8 @@ unsigned NodeCore::flush(PeerState& peer) {
             peer.link->publish(traffic, header);
             if (is_sent_on(peer, header))
                 peer.sent_on.sent(forwarded(header, peer.link->lines_published(Traffic::calls)));
-            peer.outbox_bytes[index_of(traffic)] -= bytes_waiting(waiting.size());
-            outbox_bytes_ -= bytes_waiting(waiting.size());
-            outbox.pop_front();
+            outbox.pop();
             ++sent;
-            if (traffic == Traffic::replies) peer.took_replies_at = Clock::now();
         }
     }
     if (!peer.code_answers.empty()) send_code_asked_for(peer);
@@ -157,7 +128,7 @@ void NodeCore::pass_reply_on(PeerState& from, const wire::Frame& reply) {
 
 // A call that was sent on more than once may be among those of several members.
 void NodeCore::forget_sent_on(const wire::FrameHeader& call) {
-    for (PeerState* const member : members_)
+    for (PeerState* const member : routes_.members())
         if (member != nullptr) (void)member->sent_on.answered(call.node, call.call, call.generation);
     absent_.answered(call);
 }
@@ -173,25 +144,9 @@ bool NodeCore::send_or_cut(PeerState& peer, const wire::FrameHeader& header, Byt
     return false;
 }
 
-PeerState* NodeCore::route(NodeId node) const {
-    if (route_version_ == links_version_ && routed_ != nullptr && routed_->id == node) return routed_;
-    if (is_client(node) && home_of(node) == id()) {
-        const auto found = clients_.find(node);
-        routed_ = found != clients_.end() ? found->second : nullptr;
-        route_version_ = links_version_;
-        return routed_;
-    }
-    if ((node & kForeignBit) != 0 && !is_client(node)) {
-        const auto found = foreign_.find(node);
-        return found != foreign_.end() ? found->second : nullptr;
-    }
-    const NodeId member = home_of(node);
-    return member < members_.size() ? members_[member] : nullptr;
-}
-
 // Where memory is too short to keep an answer for who cannot be reached, it is lost.
 void NodeCore::route_frame(const wire::Frame& frame) noexcept try {
-    PeerState* peer = route(frame.header.node);
+    PeerState* peer = routes_.to(frame.header.node);
     wire::FrameHeader header = frame.header;
     if (peer != nullptr && is_foreign(*peer)) {
         header.node = peer->id;
@@ -227,8 +182,8 @@ void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) noexcept {
 // The fast path: the peer has room.
 bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data) {
     if (call.hops > 1) return false;  // end_call() has more to do
-    PeerState* peer = call.node != id() ? route(call.node) : nullptr;
-    if (peer == nullptr || !peer->link || peer->lost || !peer->outbox[index_of(Traffic::replies)].empty()) return false;
+    PeerState* peer = call.node != id() ? routes_.to(call.node) : nullptr;
+    if (peer == nullptr || !peer->link || peer->lost || !peer->outbox_of(Traffic::replies).is_empty()) return false;
     std::byte* frame = peer->link->reserve(Traffic::replies, wire::kHeaderBytes + data.size());
     if (frame == nullptr) return false;
     copy_bytes(frame + wire::kHeaderBytes, data.data(), data.size());
@@ -338,10 +293,10 @@ Status NodeCore::send_on(const Onward& onward) {
     if (is_client(onward.node) || onward.node >= node_count())
         return fail(ErrorCode::invalid, "there is no node {}: there are {}", onward.node, node_count());
     if (onward.node == id()) return send_to_self(onward);
-    PeerState* peer = route(onward.node);
+    PeerState* peer = routes_.to(onward.node);
     if (peer == nullptr) return tl::unexpected<Error>(absent(onward.node));
     const NodeId caller = onward.header.node;
-    if ((onward.header.flags & wire::kNoReply) == 0 && home_of(caller) == id() &&
+    if ((onward.header.flags & wire::kNoReply) == 0 && routes_.is_home_of(caller) &&
         peer->sent_on.is_full_for(caller, onward.header.call))
         return fail(ErrorCode::overloaded,
                     "as many calls are on {} for callers of {} as may be at once: {} for one, {} for all", who(*peer),
@@ -374,13 +329,13 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
     const auto sent_as = [&peer, &payload](std::size_t extra) {
         peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + extra + payload.size());
     };
-    if (const auto bound = peer.handle_of(*callee.id)) {
+    if (const auto bound = peer.bindings.handle_of(*callee.id)) {
         header.handle = *bound;
         sent_as(0);
         return send(peer, Traffic::calls, header, {}, payload);
     }
     header.flags |= wire::kNamed;
-    ++peer.names_sent;
+    peer.bindings.expect();
     wire::Either either{.resident = *callee.id, .shipped = {}, .schema = callee.schema};
     if (callee.shipped != nullptr) either.shipped = *callee.shipped;
     if (callee.shipped != nullptr && callee.package != nullptr) either.forms = detail::forms_of_one(**callee.package);
@@ -444,7 +399,6 @@ void NodeCore::clean_up(PeerState& peer) {
     peer.counters = counters_of(peer);
     bury(std::move(peer.link));
     staged_bytes_ -= peer.staged.clear();
-    outbox_bytes_ -= peer.outbox_bytes[0] + peer.outbox_bytes[1];
     peer.forget_meeting(dropped_);
     ++links_version_;
     spare_watch_.links.clear();
@@ -454,16 +408,13 @@ void NodeCore::clean_up(PeerState& peer) {
 // Nothing is sent to it any more. Replies for callers at a member wait until it is met again. True: it was a member.
 bool NodeCore::leave_routes(PeerState& peer) {
     untaken_.forget(&peer);
-    const bool is_there = peer.member && peer.id < members_.size() && members_[peer.id] == &peer;
+    const bool is_there = peer.member && routes_.member(peer.id) == &peer;
     if (!peer.left_as_member) peer.left_as_member = is_there;
     if (is_there) {
         absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone));
         if (peer.link) keep_replies_of(peer);
-        members_[peer.id] = nullptr;
     }
-    if (const auto found = clients_.find(peer.id); found != clients_.end() && found->second == &peer)
-        clients_.erase(found);
-    foreign_.erase(peer.back);
+    routes_.leave(peer);
     return *peer.left_as_member;
 }
 
@@ -480,7 +431,7 @@ void NodeCore::end_sent_on(PeerState& peer, bool member, const Error& not_sent) 
         if (peer.link) peer.sent_on.take_untaken(peer.link->lines_credited(Traffic::calls), end);
         absent_.had_taken(peer.id, peer.sent_on);
     }
-    for (PeerState* const other : members_)
+    for (PeerState* const other : routes_.members())
         if (other != nullptr) other->sent_on.left(peer.back);
     absent_.caller_left(peer.back);
     end_orphans();
@@ -513,7 +464,7 @@ bool NodeCore::knows_owner(NodeId owner) {
 
 std::shared_ptr<PeerState> NodeCore::peer_of(NodeId node) {
     Hold hold(*this);
-    PeerState* const peer = route(node);
+    PeerState* const peer = routes_.to(node);
     return peer != nullptr ? peer->shared_from_this() : nullptr;
 }
 

@@ -248,7 +248,7 @@ TEST_P(CodeQuestionsInMemory, WhoAsksAgainAndAgainHasNoMoreWaitingThanOnePiece) 
     EXPECT_EQ(link.call(fat.entry("fat")).get().size(), 1U);
     ASSERT_TRUE(soon([&] {  // its other form goes after the call
         (void)asks.poll();
-        return detail::Edge::state(link)->outbox[0].empty() && detail::Edge::state(link)->outbox[1].empty();
+        return !detail::Edge::state(link)->has_frames_waiting();
     }));
     const Peer back = server.connect(asks.address());
     const auto looks = [&](const auto& look) {
@@ -263,12 +263,12 @@ TEST_P(CodeQuestionsInMemory, WhoAsksAgainAndAgainHasNoMoreWaitingThanOnePiece) 
             return try_write_frame(link, Traffic::replies, {.kind = Kind::need, .node = server.id()}, raw(need));
         }));
     ASSERT_TRUE(soon([&] { return back.counters().frames_received >= received + kQuestions; }));
-    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox[1].size(); }), 1U);
-    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox_bytes[1]; }), bytes_waiting(wire::kFrameBytesMax));
+    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox[1].count(); }), 1U);
+    EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox[1].bytes(); }), bytes_waiting(wire::kFrameBytesMax));
     EXPECT_FALSE(looks([](const PeerState& peer) { return peer.code_answers.empty(); }));
     EXPECT_TRUE(soon([&] {
         (void)asks.poll();
-        return looks([](const PeerState& peer) { return peer.code_answers.empty() && peer.outbox[1].empty(); });
+        return looks([](const PeerState& peer) { return peer.code_answers.empty() && peer.outbox[1].is_empty(); });
     }));
     detail::Edge::state(back)->code_sent.insert(store->digest());
     const auto sent = back.counters().code_bytes_sent;

@@ -72,8 +72,9 @@ TEST_P(CodeTrouble, AHandleIsNamedOnlyWhereItWasAskedFor) {
     const std::uint32_t handle = this->handle();  // add's
     ASSERT_EQ(link_->sync(fn<take_away>, 3, 2), 1);
     const PeerState& state = *detail::Edge::state(*link_);
-    const auto other = std::ranges::find_if(state.bindings, [&](const auto& each) { return each.second != handle; });
-    ASSERT_NE(other, state.bindings.end());
+    const auto other =
+        std::ranges::find_if(state.bindings.all(), [&](const auto& each) { return each.second != handle; });
+    ASSERT_NE(other, state.bindings.all().end());
     write_frame(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kNamed, .handle = handle},
                 other->first.raw());
     for (int i = 0; i < 3; ++i) (void)link_->ping().get();  // it has been read: replies are, before calls

@@ -31,7 +31,7 @@ protected:
     static void was_told_of(std::uint32_t handle) {
         const std::shared_ptr<PeerState> from = core.load()->peer_of(caller);
         const NodeCore::Hold hold(*core);
-        from->aliases[handle] = function.load()->id;
+        from->aliases.learn(handle, function.load()->id);
     }
     static std::uint64_t gathered() { return Gathering::done_on(*core); }
 

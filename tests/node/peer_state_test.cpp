@@ -6,28 +6,9 @@
 namespace rove::test {
 namespace {
 
-FunctionId function(std::uint32_t number) {
-    std::array<std::byte, sizeof(FunctionId)> bytes{};
-    std::memcpy(bytes.data(), &number, sizeof number);
-    return FunctionId::from(bytes);
-}
-
-TEST(PeerState, KnowsHandlesBothWays) {
-    PeerState peer;
-    peer.names_sent = 3;
-    peer.learn_handle(function(1), 10);
-    peer.learn_handle(function(2), 20);
-    EXPECT_EQ(peer.handle_of(function(1)), 10U);
-    peer.learn_handle(function(1), 11);
-    EXPECT_EQ(peer.handle_of(function(1)), 11U);
-    EXPECT_FALSE(peer.bound_to.contains(10)) << "the handle that it had before";
-    peer.forget_handle(function(1));
-    EXPECT_EQ(peer.handle_of(function(1)), std::nullopt);
-    EXPECT_EQ(peer.handle_of(function(2)), 20U);
-}
-
 TEST(PeerState, KnowsAPlainReply) {
-    PeerState peer;
+    std::size_t outbox_bytes = 0;
+    PeerState peer(outbox_bytes);
     peer.my_id = 3;
     const ByteBuffer most(wire::kPayloadBytesMax + 1);
     const wire::Frame plain{{.kind = wire::Kind::reply, .node = 3}, {}, Bytes(most).first(wire::kPayloadBytesMax)};
@@ -43,32 +24,6 @@ TEST(PeerState, KnowsAPlainReply) {
     EXPECT_FALSE(is_plain_with([](wire::Frame& frame) { frame.header.extra_bytes = 16; }));
     EXPECT_FALSE(is_plain_with([](wire::Frame& frame) { frame.header.node = 4; })) << "another one's call";
     EXPECT_FALSE(is_plain_with([&](wire::Frame& frame) { frame.payload = most; }));
-}
-
-TEST(PeerState, LearnsAHandleForEachNameThatWasSent) {
-    PeerState peer;
-    peer.learn_handle(function(1), 10);
-    EXPECT_EQ(peer.handle_of(function(1)), std::nullopt) << "it was not asked";
-    peer.names_sent = 1;
-    peer.learn_handle(function(1), 10);
-    peer.learn_handle(function(2), 20);
-    EXPECT_EQ(peer.handle_of(function(1)), 10U);
-    EXPECT_EQ(peer.handle_of(function(2)), std::nullopt);
-}
-
-// Whoever is called by ever more names tells as many.
-TEST(PeerState, HandlesAreBounded) {
-    PeerState peer;
-    peer.names_sent = kBindingsMax + 1;
-    for (std::uint32_t i = 0; i <= kBindingsMax; ++i) {
-        peer.learn_handle(function(i), i);
-        (void)peer.handle_of(function(i));
-    }
-    EXPECT_LE(peer.bindings.size(), kBindingsMax);
-    EXPECT_LE(peer.bound_to.size(), kBindingsMax);
-    EXPECT_EQ(peer.handle_of(function(kBindingsMax)), kBindingsMax);
-    EXPECT_EQ(peer.handle_of(function(kBindingsMax - 1)), std::nullopt)
-        << "sent by a handle that its table has no more";
 }
 
 // A gigabyte of small frames would keep the node's lock for half a second.

@@ -17,7 +17,8 @@ protected:
     static wire::NeedCode need(NodeId asker, std::uint32_t handle) { return {.asker = asker, .handle = handle}; }
     Added add(const PeerState& from, const wire::NeedCode& need) { return questions_.add(from, two_, need, now_); }
     TimePoint now_ = Clock::now();
-    PeerState one_, two_, three_;
+    std::size_t outbox_bytes_ = 0;
+    PeerState one_{outbox_bytes_}, two_{outbox_bytes_}, three_{outbox_bytes_};
     QuestionsPassedOn questions_;
 };
 
@@ -100,7 +101,8 @@ TEST_F(Questions, ThatOnePackageAnswersMayAllBeAskedAgain) {
 
 TEST_F(Questions, AllTogetherAreBounded) {
     constexpr std::size_t kPeers = QuestionsPassedOn::kMax / QuestionsPassedOn::kOfPeerMax;
-    std::deque<PeerState> peers(kPeers);
+    std::deque<PeerState> peers;
+    for (std::size_t i = 0; i < kPeers; ++i) peers.emplace_back(outbox_bytes_);
     for (PeerState& peer : peers)
         for (std::uint32_t i = 0; i < QuestionsPassedOn::kOfPeerMax; ++i)
             EXPECT_EQ(add(peer, need(7, i)), Added::asked);

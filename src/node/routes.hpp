@@ -1,0 +1,59 @@
+// Routes: who this node is among the nodes that joined one another, and which peer a frame for a node is sent to.
+//
+// A frame names a node in one of three ways: a member by its dense id, a client by the id that its home node gave it, and a node of which
+// this one is a client by a name that only this node uses (`foreign`), because that node's dense id may be a member's here as well.
+//
+// Threads: under the node's lock, but for id() and node_count(), which any thread may read.
+//
+// Invariant: each peer that is entered has a link, and is found under exactly one name, PeerState::back.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.hpp"
+
+namespace rove {
+
+struct PeerState;
+
+class Routes {
+public:
+    [[nodiscard]] NodeId id() const { return id_.load(std::memory_order_relaxed); }
+    // Nodes that joined one another, this one included, as far as it knows: it only grows.
+    [[nodiscard]] std::uint32_t node_count() const { return node_count_.load(std::memory_order_relaxed); }
+    void set_identity(NodeId id, std::uint32_t node_count);
+    void set_node_count(std::uint32_t node_count);
+
+    // What a peer that has just been met is called here: its id, or a foreign name, which a peer that has one keeps.
+    [[nodiscard]] NodeId name_for(const PeerState& peer);
+    // Frames for its name are sent to the peer from now on. Throws std::bad_alloc, and the peer is not entered.
+    void enter(PeerState& peer);
+    // No more. Needs no memory; of a peer that is not entered nothing changes.
+    void leave(const PeerState& peer);
+
+    // The peer with that name, or the home of that client. Null: there is no link to it. Borrowed until the peer leaves.
+    [[nodiscard]] PeerState* to(NodeId node) const;
+    // By a dense id; null: it has no link, or is this node.
+    [[nodiscard]] PeerState* member(NodeId id) const { return id < members_.size() ? members_[id] : nullptr; }
+    // By dense id, null where there is no link.
+    [[nodiscard]] std::span<PeerState* const> members() const { return members_; }
+    [[nodiscard]] bool has_client(NodeId client) const { return clients_.contains(client); }
+    // A client whose home this node is.
+    [[nodiscard]] bool is_home_of(NodeId node) const { return home_of(node) == id(); }
+
+private:
+    std::atomic<NodeId> id_{0};
+    std::atomic<std::uint32_t> node_count_{1};
+    std::vector<PeerState*> members_;
+    std::unordered_map<NodeId, PeerState*> clients_;  // of this node
+    std::unordered_map<NodeId, PeerState*> foreign_;
+    NodeId foreign_names_ = 0;  // given, ever
+    mutable PeerState* routed_ =
+        nullptr;  // the client that to() found last: most replies go to one client after the other
+    mutable NodeId routed_id_ = kNoNode;
+};
+
+}  // namespace rove

@@ -1,0 +1,93 @@
+// Handles and what they mean, by themselves.
+#include "node/bindings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace rove::test {
+namespace {
+
+FunctionId function(std::uint32_t number) {
+    std::array<std::byte, sizeof(FunctionId)> bytes{};
+    std::memcpy(bytes.data(), &number, sizeof number);
+    return FunctionId::from(bytes);
+}
+
+TEST(Bindings, KnowsHandlesBothWays) {
+    Bindings bindings;
+    for (int i = 0; i < 3; ++i) bindings.expect();
+    bindings.learn(function(1), 10);
+    bindings.learn(function(2), 20);
+    EXPECT_EQ(bindings.handle_of(function(1)), 10U);
+    bindings.learn(function(1), 11);
+    EXPECT_EQ(bindings.handle_of(function(1)), 11U);
+    EXPECT_EQ(bindings.function_of(10), std::nullopt) << "the handle that it had before";
+    bindings.forget(function(1));
+    EXPECT_EQ(bindings.handle_of(function(1)), std::nullopt);
+    EXPECT_EQ(bindings.handle_of(function(2)), 20U);
+}
+
+TEST(Bindings, LearnsAHandleForEachNameThatWasSent) {
+    Bindings bindings;
+    bindings.learn(function(1), 10);
+    EXPECT_EQ(bindings.handle_of(function(1)), std::nullopt) << "it was not asked";
+    bindings.expect();
+    bindings.learn(function(1), 10);
+    bindings.learn(function(2), 20);
+    EXPECT_EQ(bindings.handle_of(function(1)), 10U);
+    EXPECT_EQ(bindings.handle_of(function(2)), std::nullopt);
+}
+
+// Whoever is called by ever more names tells as many.
+TEST(Bindings, HandlesAreBounded) {
+    Bindings bindings;
+    for (std::uint32_t i = 0; i <= kBindingsMax; ++i) bindings.expect();
+    for (std::uint32_t i = 0; i <= kBindingsMax; ++i) {
+        bindings.learn(function(i), i);
+        (void)bindings.handle_of(function(i));
+    }
+    EXPECT_LE(bindings.all().size(), kBindingsMax);
+    EXPECT_LE(bindings.handles(), kBindingsMax);
+    EXPECT_EQ(bindings.handle_of(function(kBindingsMax)), kBindingsMax);
+    EXPECT_EQ(bindings.handle_of(function(kBindingsMax - 1)), std::nullopt)
+        << "sent by a handle that its table has no more";
+}
+
+TEST(Bindings, TheFastLookUpForgetsAsWell) {
+    Bindings bindings;
+    bindings.expect();
+    bindings.learn(function(1), 10);
+    ASSERT_EQ(bindings.handle_of(function(1)), 10U);
+    EXPECT_EQ(bindings.recent(function(1)).function, function(1));
+    EXPECT_EQ(bindings.recent(function(1)).handle, 10U);
+    bindings.forget(function(1));
+    EXPECT_NE(bindings.recent(function(1)).function, function(1));
+}
+
+TEST(Bindings, APeerThatWasRestartedHasGivenNone) {
+    Bindings bindings;
+    bindings.expect();
+    bindings.expect();
+    bindings.learn(function(1), 10);
+    ASSERT_EQ(bindings.handle_of(function(1)), 10U);
+    bindings.clear();
+    EXPECT_EQ(bindings.handle_of(function(1)), std::nullopt);
+    EXPECT_NE(bindings.recent(function(1)).function, function(1));
+    bindings.learn(function(2), 20);
+    EXPECT_EQ(bindings.handle_of(function(2)), std::nullopt) << "the call that asked for it went to another process";
+}
+
+TEST(Aliases, AreBounded) {
+    Aliases aliases;
+    EXPECT_EQ(aliases.find(0), nullptr);
+    for (std::uint32_t i = 0; i < kBindingsMax; ++i) aliases.learn(i, function(i));
+    ASSERT_NE(aliases.find(0), nullptr);
+    EXPECT_EQ(*aliases.find(0), function(0));
+    aliases.learn(kBindingsMax, function(1));
+    EXPECT_EQ(aliases.find(0), nullptr);
+    ASSERT_NE(aliases.find(kBindingsMax), nullptr);
+}
+
+}  // namespace
+}  // namespace rove::test
