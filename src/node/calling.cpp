@@ -74,7 +74,7 @@ std::optional<CallTable::Id> NodeCore::send_at_once(PeerState& peer, const Outgo
                                         .generation = id.generation,
                                         .node = peer.my_id,
                                         .call = id.slot});
-    if (peer.link->by_messages()) wake_leader();
+    if (peer.link->by_messages()) lead_.wake();
     return id;
 }
 
@@ -230,7 +230,7 @@ Result<CallTable::Id> NodeCore::post_begun(PeerState& peer, Begun begun, bool wa
                                    .generation = id.generation,
                                    .node = peer.my_id,
                                    .call = id.slot});
-    if (link->by_messages() || !peer.outbox_of(Traffic::calls).is_empty()) wake_leader();
+    if (link->by_messages() || !peer.outbox_of(Traffic::calls).is_empty()) lead_.wake();
     return sent_within(id, wants_reply, deadline);
 }
 
@@ -241,7 +241,7 @@ void NodeCore::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
     last = last_use();
     if (peer.link == link) peer.frame_open = false;  // nothing was published
     link.reset();                                    // under the lock: it may be the last to hold it
-    wake_leader();
+    lead_.wake();
 }
 
 Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,
@@ -359,7 +359,7 @@ unsigned NodeCore::tell_of_room() {
             wait->told = true;
             ++told;
         }
-    if (told > 0) tell_waiting();
+    if (told > 0) lead_.tell_waiting();
     return told;
 }
 
@@ -374,8 +374,7 @@ Status NodeCore::wait_for_room(PeerState& peer, Lock& lock, Traffic traffic, std
         };
         room_waits_.push_back(&wait);
         const Noted noted{room_waits_, &wait};
-        crowded_steps_ = 0;
-        wake_leader();  // who may be sleeping until a frame comes
+        lead_.expect_room();  // the leader may be sleeping until a frame arrives
         const bool room = lead_until(
             lock, deadline,
             [&wait] {
@@ -421,12 +420,12 @@ Status NodeCore::make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, 
 // The call has left, and may run. Where there is no memory to keep its limit, the limit counts as over.
 void NodeCore::limit_sent(CallTable::Id call, TimePoint deadline) try {
     calls_.limit(call, deadline);
-    wake_leader();  // it may be sleeping for longer
+    lead_.wake();  // it may be sleeping for longer
 } catch (const std::bad_alloc&) {
     CallSlot* const slot = calls_.flying(call);
     slot->end(Error(ErrorCode::timed_out, "no memory"));  // so short that it takes none
     call_ended(*slot);
-    wake_leader();  // it runs what was asked for at the call's end
+    lead_.wake();  // it runs what was asked for at the call's end
 }
 
 }  // namespace rove

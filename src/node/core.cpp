@@ -69,7 +69,7 @@ Status NodeCore::start() {
     touch_own_code_pages();
     if (!options_.listen.empty()) code::prepare_process();
     ROVE_TRY(fabric_, open_fabric(options_.fabric));
-    ROVE_CHECK(sleeper_.open(fabric_->descriptors()));
+    ROVE_CHECK(lead_.open(*fabric_, options_.waiting, options_.threads));
     ROVE_TRY(control_, control::Control::create(*this));
     ROVE_TRY(address_, control_->listen(options_.listen));
     code::CodeOptions code;
@@ -78,10 +78,7 @@ Status NodeCore::start() {
     code.tiers = static_cast<code::Tiers>(options_.forms);
     code.code_bytes_max = options_.code_bytes_max;
     code.packages_max = options_.packages_max;
-    code.on_ready = [this](const Digest&) {
-        attention_.store(true, std::memory_order_relaxed);
-        sleeper_.kick();
-    };
+    code.on_ready = [this](const Digest&) { lead_.wake_unlocked(); };
     cache_ = std::make_unique<code::CodeCache>(std::move(code));
     if (!options_.listen.empty()) {
         cache_->warm_up();
@@ -205,7 +202,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
         lose_now(*peer, Error(ErrorCode::overloaded, "no memory"));
         throw;
     }
-    wake_leader();
+    lead_.wake();
     return Adopted{peer, peer->meeting, true};
 }
 
@@ -236,8 +233,8 @@ void NodeCore::lose_now(PeerState& peer, Error why) {
     peer.lost = std::move(why);
     housekeeping_due_ = {};
     housekeeping_in_ = 1;
-    wake_leader();
-    tell_waiting();
+    lead_.wake();
+    lead_.tell_waiting();
 }
 
 void NodeCore::member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why) {

@@ -3,7 +3,7 @@
 //
 // Threads. One lock guards all of a node's state. One thread at a time *leads*: it drains mailboxes and runs functions in
 // place, and lets go of the lock while a function runs, while it spins on the mailboxes' next signals, and while it sleeps.
-// The others are *followers*. The lead changes hands (lead.cpp):
+// The others are *followers*. The lead changes hands (lead.hpp):
 //   - to a thread that waits for a call, at once where the leader is a thread of the node's own that has nothing to do: a
 //     reply is then seen by the thread that wants it;
 //   - to a follower, where a function runs long: before it is run when it is known for that, else as soon as the follower
@@ -13,7 +13,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <list>
@@ -26,12 +25,11 @@
 #include "base/fork.hpp"
 #include "code/cache.hpp"
 #include "node/absent_members.hpp"
-#include "node/baton.hpp"
 #include "node/calls.hpp"
 #include "node/complaints.hpp"
 #include "node/large_turns.hpp"
+#include "node/lead.hpp"
 #include "node/memory.hpp"
-#include "node/node_lock.hpp"
 #include "node/peer_state.hpp"
 #include "node/pieces.hpp"
 #include "node/questions_passed_on.hpp"
@@ -39,8 +37,6 @@
 #include "node/routes.hpp"
 #include "node/run.hpp"
 #include "node/shared_object.hpp"
-#include "node/sleeper.hpp"
-#include "node/spin.hpp"
 #include "node/untaken_memory.hpp"
 #include "wire/control.hpp"
 
@@ -61,7 +57,7 @@ inline constexpr std::size_t kStackReserveBytes = 512UL * 1024;
 // Peers at once. Each has 2 MiB of mailboxes.
 inline constexpr std::size_t kPeersMax = wire::control::kMembersMax;
 
-class NodeCore : public std::enable_shared_from_this<NodeCore> {
+class NodeCore final : public std::enable_shared_from_this<NodeCore>, private Lead::Duties {
 public:
     [[nodiscard]] static Result<std::shared_ptr<NodeCore>> create(NodeOptions options);
     ~NodeCore();
@@ -234,10 +230,10 @@ public:
     // The node's lock, taken in a way that a busy leader notices.
     class Hold {
     public:
-        explicit Hold(NodeCore& core) : lock_(core.mutex_, std::try_to_lock) {
+        explicit Hold(NodeCore& core) : lock_(core.lead_.mutex(), std::try_to_lock) {
             if (lock_.owns_lock()) return;
-            core.mutex_.lock_soon();
-            lock_ = std::unique_lock(core.mutex_, std::adopt_lock);
+            core.lead_.mutex().lock_soon();
+            lock_ = std::unique_lock(core.lead_.mutex(), std::adopt_lock);
         }
         [[nodiscard]] std::unique_lock<NodeLock>& lock() { return lock_; }
 
@@ -254,15 +250,6 @@ private:
 
     using Lock = std::unique_lock<NodeLock>;
 
-    // One thread's turn at the lead, and what it needs for it.
-    struct Lead {
-        Lock& lock;
-        Baton::Turn turn;
-        Watch watch{};                             // what it spins on
-        bool holds_back = false;                   // it waits for a short time, in which functions are left to others
-        LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
-        [[nodiscard]] bool runs_functions() const { return !turn.quiet && !holds_back; }
-    };
     struct Manner {               // how a thread waits
         bool quiet = false;       // it takes replies and parts, and runs no function on top of the one that it is in
         bool holds_back = false;  // as quiet, but it leads where others could: only for a short time
@@ -287,33 +274,25 @@ private:
     static constinit thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]],
         no_nesting_ [[gnu::tls_model("initial-exec")]];
 
-    // ---- leading (lead.cpp)
-    void take_lead(Lead& lead);
-    void give_lead(Lead& lead);
-    [[nodiscard]] bool lost(const Lead& lead) const { return baton_.lost(lead.turn); }
-    [[gnu::always_inline]] void tell(Baton::Tell whom) {  // mostly nobody
-        if (whom.waiting || whom.follower || whom.sleeper) tell_all_of(whom);
-    }
-    void tell_all_of(Baton::Tell whom);
-    void tell_waiting() { tell(baton_.tell_change()); }
+    // ---- what the leader does (turn.cpp): Lead::Duties
+    unsigned work(Lead::Turn& turn) override;
+    void watch(Lead::Turn& turn) noexcept override;
+    [[nodiscard]] bool waits_for_room() const override;
+    [[nodiscard]] Lead::Rest rest(const Lead::Turn& turn) override;
+    void woke_up() override;
+    [[nodiscard]] bool runs_function() const override;
+    void take_function_away() noexcept override;
+    void follower_came() override;
+    unsigned tend(Lead::Turn& turn, unsigned handled);
+    [[nodiscard]] bool progress_is_due(unsigned handled);
+    unsigned serve_all(Lead::Turn& turn);
+
+    // ---- functions while they run (runs.cpp)
     // This thread is in the function that the leader runs.
     [[nodiscard]] bool runs_as_leader() const {
-        return in_user_code_.core == this && !baton_.lost(in_user_code_.term) && running_ != nullptr;
+        return in_user_code_.core == this && !lead_.lost(in_user_code_.term) && running_ != nullptr;
     }
-    [[nodiscard]] bool wait_while_led(Lock& lock, Deadline deadline);
     [[nodiscard]] static bool is_deep();
-    unsigned lead_step(Lead& lead, std::optional<TimePoint> deadline);
-    unsigned work(Lead& lead);
-    unsigned tend(Lead& lead, unsigned handled);
-    [[nodiscard]] bool progress_is_due(unsigned handled);
-    unsigned serve_all(Lead& lead);
-    void idle(Lead& lead, std::optional<TimePoint> deadline);
-    [[nodiscard]] bool wait_for_credit(Lead& lead);
-    [[nodiscard]] bool spin_idle(Lead& lead);
-    [[nodiscard]] bool yield_idle(Lead& lead);
-    [[nodiscard]] bool wanted() const { return attention_.load(std::memory_order_relaxed) || mutex_.is_wanted(); }
-    void await_frames(Lead& lead);
-    void sleep(Lead& lead, std::optional<TimePoint> deadline);
     static constinit thread_local OwnThread* own_thread_ [[gnu::tls_model("initial-exec")]];  // null: the program's
     [[nodiscard]] Status add_own_thread(void (NodeCore::*serves)(OwnThread&));
     void serve_own_thread(OwnThread& self);
@@ -323,10 +302,6 @@ private:
     [[nodiscard]] bool has_threads(unsigned more = 0);  // those that are to be there; makes them where they are not
     [[nodiscard]] unsigned places_taken() const;        // of `options_.threads`, for functions that run long
     void stand_by(OwnThread& self);
-    void take_run_away() noexcept;
-    [[nodiscard]] TimePoint next_look(const Deadline& deadline) const;
-    void watch_waiting(Baton::Seen& seen);
-    void keep_watch(Lock& lock);
     void set_aside(Run& run) noexcept;
     void begin_run(Run& run);
     void end_run(Run& run);
@@ -336,21 +311,20 @@ private:
     void end_handed_over(Run& run);
     void take_place(Run& run);
     void give_place(Run& run);
-    void make_way(Lead& lead);
     template <typename Done>
     bool lead_until(Lock& lock, Deadline deadline, const Done& done, Manner manner);
     template <typename Done>
     bool lead_until(Lock& lock, Deadline deadline, const Done& done) {
         return lead_until(lock, deadline, done, {});
     }
-    void go_beneath(const Lead& lead);
-    static void come_up(const Lead& lead);
-    unsigned housekeep(Lead& lead);
+    void go_beneath(const Lead::Turn& turn);
+    static void come_up(const Lead::Turn& turn);
+    unsigned housekeep(Lead::Turn& turn);
     void call_ended(CallSlot& slot) {
         if (slot.notify != nullptr) ready_.push_back(slot.id());
-        tell_waiting();
+        lead_.tell_waiting();
     }
-    unsigned tell_of_ends(Lead& lead);
+    unsigned tell_of_ends(Lead::Turn& turn);
     void tell_of_last_ends(OwnThread& self);
     [[nodiscard]] bool is_beneath_here(const Run& run) const;
     unsigned end_late_calls();
@@ -374,22 +348,23 @@ private:
     [[nodiscard]] Result<CallSlot*> ended_slot(CallTable::Id id);
 
     // ---- arrivals (checked.cpp, dispatch.cpp)
-    unsigned serve(PeerState& peer, Lead& lead);
-    unsigned serve_local(Lead& lead);
-    [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead& lead);
-    std::optional<Taken> run_leading(code::Function& function, PeerState* from, const wire::Frame& frame, Lead& lead);
-    [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead);
+    unsigned serve(PeerState& peer, Lead::Turn& turn);
+    unsigned serve_local(Lead::Turn& turn);
+    [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn);
+    std::optional<Taken> run_leading(code::Function& function, PeerState* from, const wire::Frame& frame,
+                                     Lead::Turn& turn);
+    [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn);
     void bind(PeerState& peer, const FunctionId& named, const code::Function& function);
     [[nodiscard]] Result<code::Function*> unpack_inline(PeerState& from, const wire::Frame& frame);
-    [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead& lead);
-    unsigned serve_calls(PeerState& peer, Lead& lead);
-    void leave_to_others(Lead& lead);
-    void run_parked(Lead& lead);
+    [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead::Turn& turn);
+    unsigned serve_calls(PeerState& peer, Lead::Turn& turn);
+    void leave_to_others(Lead::Turn& turn);
+    void run_parked(Lead::Turn& turn);
     void on_reply_traffic(PeerState& from, const wire::Frame& frame);
     void on_reply(PeerState* from, const wire::Frame& frame);
     void on_bind(PeerState& from, const wire::Frame& frame);
     void on_load(const PeerState& from, const wire::Frame& frame);
-    Taken run(Run& run, const wire::Frame& frame, Lead& lead);
+    Taken run(Run& run, const wire::Frame& frame, Lead::Turn& turn);
     [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox);
     void run_here(Run& run, rove_here& here, Bytes payload) noexcept;
     [[nodiscard]] bool is_plain_call(const PeerState& from, const wire::Frame& frame) const;
@@ -511,7 +486,6 @@ private:
     void keep_replies_of(PeerState& peer);
     void end_orphans();
     [[nodiscard]] bool route_downwards(const wire::Frame& frame);
-    void wake_leader();
 
     const std::uint32_t generation_ = process_generation();
     std::atomic<bool> stopped_{false};  // calls cannot begin any more
@@ -520,38 +494,27 @@ private:
     std::string address_;
     Routes routes_;
 
-    NodeLock mutex_;
-    std::atomic<bool> attention_{false};  // ends a spin: something was changed under the lock
-    Baton baton_;                         // who leads
-    bool stopping_ = false;               // nothing new begins
-    bool ending_ = false;                 // whatever still waits is told so: it has had its time
-    Run* running_ = nullptr;              // the function that the leader runs
-    unsigned busy_ = 0;                   // functions that have not returned, callbacks included
-    unsigned long_runs_ = 0;              // of these: run beside the leader, and do not wait for a call
+    bool ending_ = false;     // whatever still waits is told so: it has had its time
+    Run* running_ = nullptr;  // the function that the leader runs
+    unsigned busy_ = 0;       // functions that have not returned, callbacks included
+    unsigned long_runs_ = 0;  // of these: run beside the leader, and do not wait for a call
     LongRuns long_run_list_;
     unsigned own_threads_ = 0;  // of the node's own that run functions, without replacements; constant from the start
     QuietRuns quiet_runs_{own_threads_};
-    unsigned unnested_waits_ = 0;          // that run nothing on top of them, for those beneath (stacked_wait.hpp)
-    std::condition_variable_any changed_;  // for threads that wait for a call: the lead became free, or a call ended
-    std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
-    std::condition_variable_any standby_changed_;    // for the one that stands by: the node ends
-    std::vector<RoomWait*> room_waits_;              // threads that wait for room
-    unsigned crowded_steps_ = 0;                     // in a row, in which nothing came and frames waited for room
-    unsigned spin_turns_ = kSpinTurnsMax;
-    unsigned housekeeping_in_ = 1;     // frames, and turns, until the clock is looked at again
-    bool turn_was_cut_short_ = false;  // it lost the lead before tend()
+    unsigned unnested_waits_ = 0;        // that run nothing on top of them, for those beneath (stacked_wait.hpp)
+    std::vector<RoomWait*> room_waits_;  // threads that wait for room
+    unsigned housekeeping_in_ = 1;       // frames, and turns, until the clock is looked at again
+    bool turn_was_cut_short_ = false;    // it lost the lead before tend()
     TimePoint housekeeping_due_{};
     TimePoint progressed_at_{};
     std::size_t served_first_ = 0;     // of `peers_`, by whoever leads next
     unsigned progress_in_ = 1;         // steps until the fabric is given a turn where no link needs it
     std::uint64_t links_version_ = 1;  // changes with the links there are
-    std::atomic<bool> woken_{false};   // by wake(): a poll that waits returns
-    Sleeper sleeper_;
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
+    Lead lead_{*this};  // after the fabric, which outlives the links that it watches
     std::shared_ptr<SpareMemory> spare_memory_;  // for payloads and results in parts
     Complaints complaints_;                      // of peers
-    Watch spare_watch_;                          // of whoever led last; its links end before their fabric does
     CallTable calls_;
     std::deque<CallId> ready_;  // calls that ended and notify somebody, where nobody has forgotten them meanwhile
     std::vector<std::shared_ptr<PeerState>> peers_;      // only the leader takes any away
@@ -580,9 +543,8 @@ private:
 
     std::unique_ptr<control::Control> control_;
     std::deque<OwnThread> threads_;
-    unsigned own_live_ = 0;         // of them that have not ended
-    unsigned kept_threads_ = 0;     // that a function wanted to end
-    std::uint64_t idle_steps_ = 0;  // in which a leader found nothing to do
+    unsigned own_live_ = 0;      // of them that have not ended
+    unsigned kept_threads_ = 0;  // that a function wanted to end
     bool shut_down_ = false;
     std::shared_ptr<NodeCore> abandoned_;  // itself, where a function did not end with the node
     std::shared_ptr<NodeCore> self_;       // while Calls outlive the Node

@@ -53,7 +53,7 @@ static Error no_memory(const std::string& node, const PeerState& peer) try {
 
 // While a function runs the lock is free: the peer may be met again, and then it has another link. Its old link stays mapped
 // until nothing runs (`buried_`). Where the lead was lost, another thread has the peer, and nothing of it is touched any more.
-unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
+unsigned NodeCore::serve(PeerState& peer, Lead::Turn& turn) try {
     fabric::Link* const link = peer.link.get();
     unsigned handled = peer.has_frames_waiting() ? flush(peer) : 0;
     TimePoint code_since{};
@@ -72,23 +72,23 @@ unsigned NodeCore::serve(PeerState& peer, Lead& lead) try {
         link->release(Traffic::replies);
         ++handled;
         if (!code) continue;
-        run_parked(lead);
-        if (lost(lead) || peer.link.get() != link) return handled;
+        run_parked(turn);
+        if (lead_.lost(turn) || peer.link.get() != link) return handled;
         if (Clock::now() - code_since > kTurnMax) break;
     }
-    handled += serve_calls(peer, lead);
-    if (lost(lead) || peer.link.get() != link) return handled;
+    handled += serve_calls(peer, turn);
+    if (lead_.lost(turn) || peer.link.get() != link) return handled;
     if (link->broken() != nullptr && !peer.lost) notice_end(peer);
     return handled;
 } catch (const std::bad_alloc&) {  // it costs this link, and not the process
-    if (!lost(lead) && peer.link) peer.link->break_with(no_memory(name(), peer));
+    if (!lead_.lost(turn) && peer.link) peer.link->break_with(no_memory(name(), peer));
     return 1;
 }
 
 // At most once: a frame is given back to the link that it was taken from exactly once. This loop does so as soon as its function has
 // returned, whatever else has happened; or the function's run holds the frame, and gives it back; or a Gathering, which reads its
 // arguments out of this mailbox, gives back each part and the call (Gathering::look, take_call).
-unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
+unsigned NodeCore::serve_calls(PeerState& peer, Lead::Turn& turn) {
     unsigned handled = 0, look_at = peer.calls_are_quick ? kLooksAtClockMax : kLooksAtClock;
     TimePoint begun = peer.calls_are_quick ? peer.looked_at : TimePoint{};  // not later than this turn
     wire::Frame frame;
@@ -104,9 +104,9 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
             }
             const Kind kind = frame.header.kind;
             if (kind == Kind::part || kind == Kind::code) {  // code: of the tier that follows
-                if (kind == Kind::part && Gathering::runs_part(*this, peer, frame, lead)) {
+                if (kind == Kind::part && Gathering::runs_part(*this, peer, frame, turn)) {
                     ++handled;
-                    if (lost(lead)) break;
+                    if (lead_.lost(turn)) break;
                     continue;
                 }
                 if (kind == Kind::code) {
@@ -121,13 +121,13 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
                 continue;
             }
         }
-        if (!lead.runs_functions()) {
-            leave_to_others(lead);
+        if (!turn.runs_functions()) {
+            leave_to_others(turn);
             break;
         }
         if ((frame.header.flags & wire::kNoReply) == 0) link->own_next(Traffic::replies);
         if (frame.header.node == peer.id && peer.id != peer.back) frame.header.node = peer.back;
-        const Taken taken = on_call(&peer, frame, lead);
+        const Taken taken = on_call(&peer, frame, turn);
         if (taken == Taken::parked) break;
         ++handled;
         if (taken == Taken::held) break;  // another thread leads
@@ -145,10 +145,9 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead& lead) {
 }
 
 // The call at the head of a mailbox is not for this thread. Who is quiet leads only where nobody else can.
-void NodeCore::leave_to_others(Lead& lead) {
-    if (lead.turn.quiet || !baton_.has_followers()) return;
-    spare_watch_ = std::move(lead.watch);
-    tell(baton_.give_for_long(lead.turn));
+void NodeCore::leave_to_others(Lead::Turn& turn) {
+    if (turn.baton.quiet || !lead_.has_followers()) return;
+    lead_.give_for_long(turn);
 }
 
 void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
@@ -165,17 +164,17 @@ void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
 }
 
 // As soon as code has arrived, before other code can push it out again.
-void NodeCore::run_parked(Lead& lead) {
-    if (!lead.runs_functions()) return;
-    for (std::size_t i = 0; i < peers_.size() && !lost(lead); ++i) {
+void NodeCore::run_parked(Lead::Turn& turn) {
+    if (!turn.runs_functions()) return;
+    for (std::size_t i = 0; i < peers_.size() && !lead_.lost(turn); ++i) {
         const std::shared_ptr<PeerState> peer = peers_[i];
-        if (peer->parked) (void)serve_calls(*peer, lead);
+        if (peer->parked) (void)serve_calls(*peer, turn);
     }
-    if (local_parked_ && !lost(lead)) (void)serve_local(lead);
+    if (local_parked_ && !lead_.lost(turn)) (void)serve_local(turn);
 }
 
 // Frames that this node sent to itself: the same as any other, from a queue instead of a mailbox.
-unsigned NodeCore::serve_local(Lead& lead) {
+unsigned NodeCore::serve_local(Lead::Turn& turn) {
     unsigned handled = 0;
     while (!local_.empty() && handled < kBatchMax) {
         std::list<ByteBuffer> first;  // a function that runs may send more
@@ -185,7 +184,7 @@ unsigned NodeCore::serve_local(Lead& lead) {
         local_bytes_ -= bytes_waiting(bytes.size());
         Taken taken = Taken::done;
         try {
-            taken = on_call(nullptr, frame, lead);
+            taken = on_call(nullptr, frame, turn);
         } catch (const std::bad_alloc&) {  // it costs this call, and not the process
             end_with_error(frame.header, rove::no_memory());
         }
@@ -195,17 +194,17 @@ unsigned NodeCore::serve_local(Lead& lead) {
             return handled;
         }
         ++handled;
-        if (lost(lead)) return handled;
+        if (lead_.lost(turn)) return handled;
     }
     return handled;
 }
 
 // A thread that waits for a call and leads meanwhile runs only functions that have been short, because others may keep it. One that is
 // in the middle of sending a payload runs none.
-[[gnu::always_inline]] inline bool NodeCore::leave_to_follower(const code::Function& function, Lead& lead) {
-    if (lead.turn.own || !baton_.has_followers()) return false;
-    if (function.pace.is_short() && lead.turn_beneath == nullptr) return false;
-    leave_to_others(lead);
+[[gnu::always_inline]] inline bool NodeCore::leave_to_follower(const code::Function& function, Lead::Turn& turn) {
+    if (turn.baton.own || !lead_.has_followers()) return false;
+    if (function.pace.is_short() && turn.turn_beneath == nullptr) return false;
+    leave_to_others(turn);
     return true;
 }
 
@@ -214,8 +213,8 @@ unsigned NodeCore::serve_local(Lead& lead) {
 [[gnu::always_inline]] inline std::optional<NodeCore::Taken> NodeCore::run_leading(code::Function& function,
                                                                                    PeerState* from,
                                                                                    const wire::Frame& frame,
-                                                                                   Lead& lead) {
-    if (leave_to_follower(function, lead)) return Taken::parked;
+                                                                                   Lead::Turn& turn) {
+    if (leave_to_follower(function, turn)) return Taken::parked;
     const code::EntryPoint entry = running_ == nullptr ? cache_->enter_leading(function) : nullptr;
     if (entry == nullptr) return std::nullopt;
     Run begun{.function = &function,
@@ -223,10 +222,10 @@ unsigned NodeCore::serve_local(Lead& lead) {
               .ran = function.ran.load(std::memory_order_relaxed),
               .link = from != nullptr ? from->link.get() : nullptr,
               .from = from};
-    [[clang::always_inline]] return run(begun, frame, lead);
+    [[clang::always_inline]] return run(begun, frame, turn);
 }
 
-NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
+NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn) {
     if (frame.header.kind == Kind::ping) {
         (void)end_with_reply(frame.header, code::Ran::resident, {}, nullptr);
         return Taken::done;
@@ -249,11 +248,11 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
     if (plain && !parked && (from == nullptr || from->aliases.find(frame.header.handle) == nullptr)) {
         // The fast path: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
-            if (must_wait_for_thread(*function, from)) return on_rare_call(from, frame, lead);
-            if (const auto taken = run_leading(*function, from, frame, lead)) return *taken;
+            if (must_wait_for_thread(*function, from)) return on_rare_call(from, frame, turn);
+            if (const auto taken = run_leading(*function, from, frame, turn)) return *taken;
         }
     }
-    return on_rare_call(from, frame, lead);
+    return on_rare_call(from, frame, turn);
 }
 
 // By the name that the peer used.
@@ -306,11 +305,11 @@ Result<code::Function*> NodeCore::unpack_inline(PeerState& from, const wire::Fra
 bool NodeCore::waits_where_places_are_rare(const code::Function& function) const {
     if (places_taken() < options_.threads) return false;
     if (function.pace.is_long() && !function.pace.may_be_tried()) return true;
-    return !baton_.has_followers() && !function.pace.is_short();
+    return !lead_.has_followers() && !function.pace.is_short();
 }
 
 // A call by name, one that waited for its code, or one whose code is not loaded.
-NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead& lead) {
+NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn) {
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
     const bool named = (frame.header.flags & wire::kNamed) != 0;
     code::Function* function = nullptr;
@@ -320,7 +319,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
         function = *unpacked;
         if (function == nullptr) return Taken::parked;  // the link is broken
         if (!must_wait_for_thread(*function, from)) {
-            if (const auto taken = run_leading(*function, from, frame, lead)) return *taken;
+            if (const auto taken = run_leading(*function, from, frame, turn)) return *taken;
         }
     } else if (named && (frame.header.flags & wire::kEither) != 0) {
         wire::Either either;
@@ -360,7 +359,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
         parked->compiling.reset();
         return taken;
     }
-    if (leave_to_follower(*function, lead)) return Taken::parked;
+    if (leave_to_follower(*function, turn)) return Taken::parked;
     auto entered = cache_->enter(*function);
     if (const auto* waiting = std::get_if<code::Waiting>(&entered))
         return park(from, frame, function, *waiting == code::Waiting::for_code);
@@ -375,7 +374,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
               .link = from != nullptr ? from->link.get() : nullptr,
               .from = from,
               .entered = std::move(held)};
-    if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, lead);
+    if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, turn);
     wire::Staged which;
     std::memcpy(&which, frame.payload.data(), sizeof which);
     const std::optional<LargeBytes> payload = from != nullptr ? from->staged.take(which) : std::nullopt;
@@ -388,7 +387,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     begun.is_large = true;
     wire::Frame whole = frame;
     whole.payload = payload->bytes();
-    return run(begun, whole, lead);
+    return run(begun, whole, turn);
 }
 
 // A function of the caller's program: this program's own, where it has it and means the same by it; else the one that travels.
@@ -432,11 +431,11 @@ NodeCore::Taken NodeCore::refuse(PeerState* from, const wire::Frame& frame, cons
     return Taken::done;
 }
 
-NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
-    run.watch = &lead.watch;
-    run.on_own_thread = lead.turn.own;
+NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead::Turn& turn) {
+    run.watch = &turn.watch;
+    run.on_own_thread = turn.baton.own;
     begin_run(run);
-    go_beneath(lead);
+    go_beneath(turn);
     Bytes payload = frame.payload;
     ByteBuffer copy;
     if (run.holds) {  // it is known to run long: the mailbox does not wait for it, where there is memory
@@ -446,8 +445,8 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
     }
     const bool in_mailbox = frame.header.kind == Kind::call && run.link != nullptr && copy.empty() &&
                             (frame.header.flags & wire::kParts) == 0;
-    const InUserCode outer = std::exchange(in_user_code_, {this, lead.turn.term, &run});
-    lead.lock.unlock();
+    const InUserCode outer = std::exchange(in_user_code_, {this, turn.baton.term, &run});
+    turn.lock.unlock();
     bool ended = true;
     if (frame.header.kind != Kind::batch) {
         ended = run_one(run, frame.header, payload, in_mailbox);
@@ -457,9 +456,9 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead& lead) {
         for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
             (void)run_one(run, frame.header, payload.subspan(at, bytes), false);
     }
-    [[clang::always_inline]] lead.lock.lock();
+    [[clang::always_inline]] turn.lock.lock();
     in_user_code_ = outer;
-    come_up(lead);
+    come_up(turn);
     end_run(run);
     if (!ended) (void)end_with_reply(frame.header, run.ran, {}, nullptr);
     return run.handed_over ? Taken::held : Taken::done;

@@ -14,9 +14,8 @@ constexpr const char* kDeadlockRemedy =
     "If both take one lock, it is a deadlock and neither will end: send the outer one as rove::no_nesting(f), or wait "
     "under a "
     "rove::NoNesting";
-// For how long a node that ends serves what has arrived, and how often it looks whether that is done.
+// For how long a node that ends serves what has arrived.
 constexpr auto kDrainFor = std::chrono::seconds(1);
-constexpr auto kShutDownLook = std::chrono::milliseconds(1);
 // After this long in one callback another thread calls the remaining ones; at most so many threads are made.
 constexpr auto kTellFor = std::chrono::milliseconds(50);
 constexpr unsigned kTellersMax = 8;
@@ -65,12 +64,12 @@ void NodeCore::tell_of_last_ends(OwnThread& self) {
             running_->begun = Clock::now();
             set_aside(*running_);
         }
-        baton_.hand_over();
-        Lead lead{.lock = lock, .turn = {.own = true}};
-        take_lead(lead);
-        (void)tell_of_ends(lead);
-        if (!lost(lead)) give_lead(lead);
-        lead.watch.clear();
+        lead_.hand_over();
+        Lead::Turn turn{.lock = lock, .baton = {.own = true}};
+        lead_.take(turn);
+        (void)tell_of_ends(turn);
+        if (!lead_.lost(turn)) lead_.give(turn);
+        turn.watch.clear();
     }
     self.ended = true;
     --own_live_;
@@ -87,30 +86,23 @@ void NodeCore::shut_down() {
     {
         Hold hold(*this);
         if (std::exchange(shut_down_, true)) return;
-        const auto until = [&](TimePoint limit, const auto& done) {
-            while (!done() && Clock::now() < limit) {
-                wake_leader();
-                changed_.wait_for(hold.lock(), kShutDownLook);
-            }
-        };
+        const auto until = [&](TimePoint limit, const auto& done) { lead_.wait_briefly(hold.lock(), limit, done); };
         // 2. What has arrived is run and answered, as far as that is soon done.
         const TimePoint drained = begun + std::min<Clock::duration>(kDrainFor, options_.grace / 5);
         if (own_threads_ > 0) {
-            const std::uint64_t quiet = idle_steps_ + 3;
-            until(drained, [&] { return busy_ <= mine && idle_steps_ >= quiet; });
-        } else if (fabric_ && !baton_.is_led() && mine == 0) {
-            Lead lead{.lock = hold.lock(), .turn = {.own = true}};
-            take_lead(lead);
-            for (unsigned nothing = 0; !lost(lead) && nothing < 100 && Clock::now() < drained;) {
+            const std::uint64_t quiet = lead_.idle_steps() + 3;
+            until(drained, [&] { return busy_ <= mine && lead_.idle_steps() >= quiet; });
+        } else if (fabric_ && !lead_.is_led() && mine == 0) {
+            Lead::Turn turn{.lock = hold.lock(), .baton = {.own = true}};
+            lead_.take(turn);
+            for (unsigned nothing = 0; !lead_.lost(turn) && nothing < 100 && Clock::now() < drained;) {
                 progress_in_ = 1;
-                nothing = work(lead) > 0 ? 0 : nothing + 1;
+                nothing = work(turn) > 0 ? 0 : nothing + 1;
             }
-            if (!lost(lead)) give_lead(lead);
+            if (!lead_.lost(turn)) lead_.give(turn);
         }
         // 3. Threads end when they have nothing to run. Functions that wait go on waiting for most of the grace …
-        stopping_ = true;
-        followers_changed_.notify_all();
-        standby_changed_.notify_all();
+        lead_.stop();
         const auto nobody_runs = [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); };
         until(begun + options_.grace * 4 / 5, nobody_runs);
         // 4. … and are told then that nothing comes any more.
@@ -119,8 +111,8 @@ void NodeCore::shut_down() {
         calls_.close();
         calls_.fail_all(nullptr, Error(ErrorCode::cancelled, name() + " was shut down while the call was in flight"),
                         [this](CallSlot& slot) { call_ended(slot); });
-        tell_waiting();
-        wake_leader();
+        lead_.tell_waiting();
+        lead_.wake();
         for (unsigned i = 0; i < kTellersMax && !ready_.empty(); ++i) {
             if (const Status told = add_own_thread(&NodeCore::tell_of_last_ends); !told) {
                 log().error("callbacks are not told that their calls have ended: {}", told.error().message());
@@ -132,7 +124,7 @@ void NodeCore::shut_down() {
         // 5. Functions that still run are left to themselves, with all that they use.
         if (running_ != nullptr && own_live_ > 0) {
             set_aside(*running_);
-            baton_.hand_over();
+            lead_.hand_over();
         }
         for (const Run& run : long_run_list_) {
             if (is_beneath_here(run)) continue;
@@ -158,9 +150,9 @@ void NodeCore::shut_down() {
     code::wait_until_open();     // the process may end next
     Hold hold(*this);
     for (const auto& peer : peers_) peer->forget_meeting(dropped_);
-    tell_waiting();  // who waits for room finds that there is no link any more
+    lead_.tell_waiting();  // who waits for room finds that there is no link any more
     if (!abandoned_) buried_.clear();
-    spare_watch_ = {};
+    lead_.drop_watch();
 }
 
 }  // namespace rove

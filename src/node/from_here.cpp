@@ -69,10 +69,10 @@ Result<std::shared_ptr<PeerState>> NodeCore::linked(NodeId to) {
 // As of a function that is known to run long.
 void NodeCore::hand_over_here() {
     Hold hold(*this);
-    if (!runs_as_leader() || !baton_.has_followers() || options_.threads < 2) return;
+    if (!runs_as_leader() || !lead_.has_followers() || options_.threads < 2) return;
     running_->begun = Clock::now();
     set_aside(*running_);
-    tell(baton_.hand_over_to_follower());
+    lead_.hand_over_to_follower();
 }
 
 std::optional<code::Entered> NodeCore::hold_code(const code::Function& function) {

@@ -60,11 +60,11 @@ unsigned Gathering::running_on(NodeCore& core) {
 
 // What may not is refused, or waits, where payloads are put together.
 bool Gathering::may_begin(const NodeCore& core, const PeerState& from, const wire::Part& first,
-                          const NodeCore::Lead& lead) {
-    const bool thread = lead.turn.own && lead.runs_functions() && core.baton_.has_followers() &&
+                          const Lead::Turn& turn) {
+    const bool thread = turn.baton.own && turn.runs_functions() && core.lead_.has_followers() &&
                         core.running_ == nullptr && NodeCore::in_user_code_.core == nullptr &&
                         core.gatherings_ < core.options_.threads / 2 && core.places_taken() < core.options_.threads &&
-                        !core.stopping_;
+                        !core.lead_.is_stopping();
     if (!thread || first.offset != 0 || first.total_bytes == 0 || first.total_bytes > wire::kMessageBytesMax)
         return false;
     return from.linked() && !from.link->by_messages() && from.gathering == nullptr && !from.parked &&
@@ -72,11 +72,11 @@ bool Gathering::may_begin(const NodeCore& core, const PeerState& from, const wir
            core.staged_bytes_ + first.total_bytes <= kAllStagedBytesMax;
 }
 
-bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& part, NodeCore::Lead& lead) {
+bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& part, Lead::Turn& turn) {
     const std::uint32_t named = part.header.handle;  // a handle, and 1; 0: none
     wire::Part first;
     std::memcpy(&first, part.extra.data(), sizeof first);
-    if (named == 0 || from.aliases.find(named - 1) != nullptr || !may_begin(core, from, first, lead)) return false;
+    if (named == 0 || from.aliases.find(named - 1) != nullptr || !may_begin(core, from, first, turn)) return false;
     code::Function* const function = core.cache_->by_handle(named - 1);
     if (function == nullptr || !function->gathers.load(std::memory_order_relaxed) ||
         core.must_wait_for_thread(*function, &from))
@@ -90,26 +90,26 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
             .entry = entry,
             .ran = function->ran.load(std::memory_order_relaxed),
             .from = &from,
-            .watch = &lead.watch,
-            .on_own_thread = lead.turn.own};
+            .watch = &turn.watch,
+            .on_own_thread = turn.baton.own};
     run.gathering = &gathering;
     gathering.run_ = &run;
     const code::Pace::Short was_short = function->pace.how_short();
     const bool waited_quietly = function->waits_quietly.load(std::memory_order_relaxed);
     core.begin_run(run);
-    const NodeCore::InUserCode outer = std::exchange(NodeCore::in_user_code_, {&core, lead.turn.term, &run});
-    lead.lock.unlock();
+    const NodeCore::InUserCode outer = std::exchange(NodeCore::in_user_code_, {&core, turn.baton.term, &run});
+    turn.lock.unlock();
     // It cannot end a call that has not come.
     rove_here here{.core = &core, .function = function, .call = {}, .ran = run.ran, .ended = true};
     here.gathering = &gathering;
     core.run_here(run, here, {});
     gathering.skip_rest(here);
-    lead.lock.lock();
+    turn.lock.lock();
     NodeCore::in_user_code_ = outer;
     core.end_run(run);
     if (gathering.peer_->gathering == &gathering) {
         gathering.give_mailbox();
-        core.wake_leader();
+        core.lead_.wake();
     }
     if (gathering.state_ == State::over) {  // it never ran
         function->pace.set_short(was_short);
@@ -163,7 +163,7 @@ Gathering::Next Gathering::next(rove_here& here) {
     if (state_ == State::called) return Next::call;
     if (state_ == State::over || core_.is_inherited()) return Next::over;
     for (;;) {
-        core_.mutex_.let_in();
+        core_.lead_.mutex().let_in();
         {
             NodeCore::Hold hold(core_);
             const std::optional<Next> found = look(here);
@@ -187,14 +187,14 @@ std::optional<Gathering::Next> Gathering::look(rove_here& here) {
     if (peer_->gathering != this) return end(State::over);  // the peer is gone
     if (std::exchange(part_in_use_, false)) link_->release(Traffic::calls);
     // This node begins nothing any more, and this has not begun yet.
-    if (core_.ending_ || (core_.stopping_ && waits_since_ && Clock::now() - *waits_since_ > kPatienceAtEnd))
+    if (core_.ending_ || (core_.lead_.is_stopping() && waits_since_ && Clock::now() - *waits_since_ > kPatienceAtEnd))
         return end(State::over);
     if (!has_mailbox_) return std::nullopt;
     wire::Frame frame;
     if (link_->next(Traffic::calls, frame)) {
         if (is_own(frame)) return take(frame, here);
         has_mailbox_ = false;
-        core_.wake_leader();
+        core_.lead_.wake();
         return std::nullopt;
     }
     if (link_->broken() != nullptr || peer_->lost) return end(State::over);
@@ -261,7 +261,7 @@ Gathering::Next Gathering::end(State state) {
     run_->gathering = nullptr;
     run_->begun = state == State::called ? Clock::now() : TimePoint{};
     run_->waited = {};
-    if (!leads()) core_.wake_leader();
+    if (!leads()) core_.lead_.wake();
     return state == State::called ? Next::call : Next::over;
 }
 
@@ -280,16 +280,14 @@ void Gathering::mind_the_lead(bool arrived) {
         run_->begun = now;
         run_->waited = {};
         core_.set_aside(*run_);
-        core_.tell(core_.baton_.has_followers() ? core_.baton_.hand_over_to_follower()
-                                                : core_.baton_.hand_over_to_waiting());
+        core_.lead_.hand_over_to_anybody();
     } else if (arrived) {
-        core_.baton_.begin_run();
+        core_.lead_.begin_run();
     }
 }
 
 bool Gathering::others_wait(TimePoint now) const {
-    if (core_.attention_.load(std::memory_order_relaxed) || !core_.ready_.empty() || !core_.room_waits_.empty() ||
-        !core_.local_.empty())
+    if (core_.lead_.was_woken() || !core_.ready_.empty() || !core_.room_waits_.empty() || !core_.local_.empty())
         return true;
     if (const auto first = core_.calls_.first_deadline(); first && *first <= now) return true;
     for (const auto& peer : core_.peers_) {

@@ -29,7 +29,7 @@ class Gathering {
 public:
     // Begins a function's run where this is the first part of its payload, and that may be read so. False: nothing was done, and the part is
     // taken as ever. True: the part is no longer in the mailbox, and the lead may have been lost.
-    [[nodiscard]] static bool runs_part(NodeCore& core, PeerState& from, const wire::Frame& part, NodeCore::Lead& lead);
+    [[nodiscard]] static bool runs_part(NodeCore& core, PeerState& from, const wire::Frame& part, Lead::Turn& turn);
     // How many calls' payloads the node has gathered since it was made; for tests.
     [[nodiscard]] static std::uint64_t done_on(NodeCore& core);
     [[nodiscard]] static unsigned running_on(NodeCore& core);  // now; for tests, too
@@ -64,7 +64,7 @@ private:
 
     Gathering(NodeCore& core, PeerState& from, const wire::Part& first, std::uint32_t handle);
     [[nodiscard]] static bool may_begin(const NodeCore& core, const PeerState& from, const wire::Part& first,
-                                        const NodeCore::Lead& lead);
+                                        const Lead::Turn& turn);
     [[nodiscard]] bool is_own(const wire::Frame& frame) const;
     [[nodiscard]] std::optional<Next> look(rove_here& here);
     [[nodiscard]] Next take(const wire::Frame& frame, rove_here& here);

@@ -15,7 +15,7 @@ constexpr unsigned kHousekeepingSteps = 1024;
 
 // What is due by the clock, and what others wait for. Where a turn loses the lead to a function before it comes to that, the next one begins
 // with it: otherwise a node whose functions are all long would never see to it.
-unsigned NodeCore::tend(Lead& lead, unsigned handled) {
+unsigned NodeCore::tend(Lead::Turn& turn, unsigned handled) {
     unsigned tended = 0;
     if (calls_.first_deadline()) tended += end_late_calls();
     if (!room_waits_.empty()) tended += tell_of_room();
@@ -25,10 +25,10 @@ unsigned NodeCore::tend(Lead& lead, unsigned handled) {
         housekeeping_in_ = kHousekeepingSteps;
         if (const TimePoint now = Clock::now(); now >= housekeeping_due_) {
             housekeeping_due_ = now + kHousekeepingEvery;
-            tended += housekeep(lead);
+            tended += housekeep(turn);
         }
     }
-    if (!ready_.empty() && !lost(lead) && lead.runs_functions()) tended += tell_of_ends(lead);
+    if (!ready_.empty() && !lead_.lost(turn) && turn.runs_functions()) tended += tell_of_ends(turn);
     return tended;
 }
 
@@ -54,7 +54,7 @@ unsigned NodeCore::end_late_calls() {
 }
 
 // What it changes counts as handled: somebody may wait for it, and must not sleep over it.
-unsigned NodeCore::housekeep(Lead& lead) {
+unsigned NodeCore::housekeep(Lead::Turn& turn) {
     unsigned changed = 0;
     const TimePoint now = Clock::now();
     const auto expire = [now, &changed](std::optional<Parked>& parked) {
@@ -72,8 +72,8 @@ unsigned NodeCore::housekeep(Lead& lead) {
             const fabric::Link* const gone = peer->link.get();
             const auto is_read = [&peer] { return peer->gathering != nullptr && peer->gathering->keeps_mailbox(); };
             const bool was_read = is_read();
-            (void)serve(*peer, lead);  // what it sent before it went still counts
-            if (lost(lead)) return changed;
+            (void)serve(*peer, turn);  // what it sent before it went still counts
+            if (lead_.lost(turn)) return changed;
             // It may have been met again while a function ran; or a run has the mailbox, and what else it sent comes after that.
             if (peer->link.get() == gone && peer->lost && !was_read && !is_read()) clean_up(*peer);
             ++changed;
@@ -101,11 +101,11 @@ unsigned NodeCore::housekeep(Lead& lead) {
             ++changed;
         }
         std::vector<ByteBuffer> dropped = dropped_.some();
-        lead.lock.unlock();
+        turn.lock.unlock();
         dropped.clear();
         if (doomed) memory_.sweep();
         spare_memory_->trim(now);
-        lead.lock.lock();
+        turn.lock.lock();
     }
     return changed;
 }

@@ -52,7 +52,7 @@ Result<CallTable::Id> NodeCore::call_in_parts(const std::shared_ptr<PeerState>& 
             if (!lock.owns_lock()) lock.lock();
             if (!called) core.take_back_parts(peer, sent);
             sent.turn.end();
-            core.tell_waiting();
+            core.lead_.tell_waiting();
         }
     } end{*this, *peer, lock, sent};
     const auto send_all = [&]() -> Result<CallTable::Id> {
@@ -156,9 +156,9 @@ Status NodeCore::keep_apart(Lock& lock, LargeSend& sent) {
 
 // A payload that its peer takes as fast as it is sent would keep the lock until all of it is sent.
 void NodeCore::let_others(Lock& lock) {
-    if (!mutex_.is_wanted()) return;
+    if (!lead_.mutex().is_wanted()) return;
     lock.unlock();
-    mutex_.let_in();
+    lead_.mutex().let_in();
     lock.lock();
 }
 

@@ -38,52 +38,38 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     if (here.run != nullptr) floats.emplace(/*on_own_thread=*/false);
     const TimePoint waits_since = here.run != nullptr ? Clock::now() : TimePoint{};
     nested_ += here.core != nullptr ? 1 : 0;
-    Lead lead{.lock = lock,
-              .turn = {.own = false, .quiet = quiet},
-              .holds_back = manner.holds_back,
-              .turn_beneath = manner.turn};
-    baton_.begin_wait();
-    bool is_done = false, watches = false;
-    Baton::Seen seen;
-    const auto is_over = [&] { return done() || late(); };
-    StackedWait stacked(*this, is_over);
-    bool may_nest = !quiet && own_threads_ > 1, unnested = false;
-    while (!(is_done = done()) && !late()) {
-        if (may_nest && stacked.holds_up()) {
-            lead.turn.quiet = quiet = unnested = stops_nesting();
+    Lead::Turn turn{.lock = lock,
+                    .baton = {.own = false, .quiet = quiet},
+                    .holds_back = manner.holds_back,
+                    .turn_beneath = manner.turn};
+    struct Waiter {
+        NodeCore& core;
+        const Done& done;
+        const Deadline& deadline;
+        bool may_nest, is_done = false, unnested = false;
+        StackedWait stacked{core, *this};
+        [[nodiscard]] bool operator()() const {
+            return done() || core.ending_ || (deadline && Clock::now() >= *deadline);
+        }
+        [[nodiscard]] bool is_over() {
+            is_done = done();
+            return is_done || core.ending_ || (deadline && Clock::now() >= *deadline);
+        }
+        // It holds up a wait beneath it: nothing more is to run on top of it.
+        [[nodiscard]] bool wants_change() { return may_nest && stacked.holds_up(); }
+        void change(Lead::Turn& turn) {
+            turn.baton.quiet = unnested = core.stops_nesting();
             may_nest = false;
         }
-        if (baton_.is_free(quiet)) {
-            if (std::exchange(watches, false)) tell(baton_.end_watch_waiting());
-            take_lead(lead);
-            untold = false;
-            while (!lost(lead) && !(is_done = done()) && !late() && !(may_nest && stacked.holds_up()))
-                lead_step(lead, deadline);
-            if (!lost(lead)) give_lead(lead);
-            lead.watch.clear();
-            continue;
-        }
-        tell(baton_.await(quiet));
-        untold = false;
-        watches = options_.threads > 1 && baton_.watches_waiting(watches);
-        if (const Deadline until = watches ? next_look(deadline) : deadline)
-            changed_.wait_until(lock, *until);
-        else
-            changed_.wait(lock);
-        baton_.end_await(quiet);
-        if (watches) watch_waiting(seen);
-    }
-    if (watches) tell(baton_.end_watch_waiting());
-    // Room may come between two looks: then it has not waited at all, and nobody knows that the lead is free.
-    if (untold) tell(baton_.leave_to_others());
-    tell(baton_.end_wait());
-    if (unnested) --unnested_waits_;
+    } waiter{*this, done, deadline, !quiet && own_threads_ > 1};
+    lead_.wait(turn, deadline, waiter, untold);
+    if (waiter.unnested) --unnested_waits_;
     nested_ -= here.core != nullptr ? 1 : 0;
     if (run_waits) take_place(*here.run);
-    if (here.run == nullptr) return is_done;
+    if (here.run == nullptr) return waiter.is_done;
     here.run->waits = false;
     here.run->waited += Clock::now() - waits_since;
-    return is_done;
+    return waiter.is_done;
 }
 
 }  // namespace rove

@@ -94,7 +94,7 @@ void NodeCore::keep_thread(rove_here* here) {
     {
         Hold hold(*this);
         step_aside();
-        tell(baton_.leave_to_others());
+        lead_.leave_to_others();
         for (Run* each = run; each != nullptr; each = each->beneath) each->let_go();  // nothing reads their payloads
         const bool ran = run != nullptr && run->handed_over;
         const bool is_to_be_replaced = own && ran;
@@ -111,7 +111,7 @@ void NodeCore::keep_thread(rove_here* here) {
         }
         if (is_replaced) {
             ++kept_threads_;
-            if (std::exchange(own_thread_->quiet_runs, 0) > 0 && quiet_runs_.end(own_thread_->quiet_for)) wake_leader();
+            if (std::exchange(own_thread_->quiet_runs, 0) > 0 && quiet_runs_.end(own_thread_->quiet_for)) lead_.wake();
             --own_live_;
         }
     }

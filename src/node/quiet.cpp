@@ -79,6 +79,22 @@ Status NodeCore::add_own_thread(void (NodeCore::*serves)(OwnThread&)) {
     return {};
 }
 
+void NodeCore::serve_own_thread(OwnThread& self) {
+    Hold hold(*this);
+    lead_.serve(hold.lock());
+    self.ended = true;
+    --own_live_;
+}
+
+// One thread of the node's own runs no function, so that there is one when all others are in some: it takes replies and parts, ends calls whose
+// time is up, and leaves the calls in their mailboxes to the next thread that comes back.
+void NodeCore::stand_by(OwnThread& self) {
+    Hold hold(*this);
+    lead_.stand_by(hold.lock());
+    self.ended = true;
+    --own_live_;
+}
+
 // Before a function waits quietly. False: there are too many that do, and no other thread is made. Threads that were made stay: the next
 // function that waits so finds one there. With `--threads 1` no functions run side by side.
 bool NodeCore::replace_thread(Run& run) {
@@ -104,7 +120,7 @@ bool NodeCore::stops_nesting() {
 // Threads that it makes stay until the node ends.
 bool NodeCore::has_threads(unsigned more) {
     const std::size_t wanted = own_threads_ + quiet_runs_.threads() + gatherings_ + unnested_waits_ + more;
-    while (!stopping_ && threads_.size() - 1 - kept_threads_ < wanted) {  // one stands by
+    while (!lead_.is_stopping() && threads_.size() - 1 - kept_threads_ < wanted) {  // one stands by
         if (const Status made = add_own_thread(&NodeCore::serve_own_thread); !made) {
             log().error("{}", made.error().message());
             return false;
@@ -123,7 +139,7 @@ unsigned NodeCore::places_taken() const {
 void NodeCore::take_thread_back(Run& run) {
     run.replaced = false;
     if (--own_thread_->quiet_runs > 0) return;
-    if (quiet_runs_.end(own_thread_->quiet_for)) wake_leader();
+    if (quiet_runs_.end(own_thread_->quiet_for)) lead_.wake();
 }
 
 }  // namespace rove

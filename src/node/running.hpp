@@ -1,4 +1,4 @@
-// What every run of a function passes, inlined: for the files of NodeCore that begin one. What few pass is in lead.cpp and dispatch.cpp.
+// What every run of a function passes, inlined: for the files of NodeCore that begin one. What few pass is in runs.cpp and dispatch.cpp.
 //
 // Threads: under the node's lock, where nothing else is said.
 #pragma once
@@ -9,7 +9,7 @@
 namespace rove {
 
 [[gnu::always_inline]] inline void NodeCore::begin_run(Run& run) {
-    baton_.begin_run();
+    lead_.begin_run();
     ++busy_;
     running_ = &run;
     if (in_user_code_.core == this && in_user_code_.run != nullptr) {
@@ -41,14 +41,14 @@ template <typename Code>
 }
 
 // Around what a leader runs without the lock, on top of its own wait.
-[[gnu::always_inline]] inline void NodeCore::go_beneath(const Lead& lead) {
-    if (lead.turn_beneath == nullptr) return;
-    lead.turn_beneath->go_beneath();
-    tell_waiting();  // some may pass it
+[[gnu::always_inline]] inline void NodeCore::go_beneath(const Lead::Turn& turn) {
+    if (turn.turn_beneath == nullptr) return;
+    turn.turn_beneath->go_beneath();
+    lead_.tell_waiting();  // some may pass it
 }
 
-[[gnu::always_inline]] inline void NodeCore::come_up(const Lead& lead) {
-    if (lead.turn_beneath != nullptr) lead.turn_beneath->come_up();
+[[gnu::always_inline]] inline void NodeCore::come_up(const Lead::Turn& turn) {
+    if (turn.turn_beneath != nullptr) turn.turn_beneath->come_up();
 }
 
 // As many functions run long already as there are threads for them, or have waited quietly as may.

@@ -57,7 +57,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
             fill_body(frame, extra, payload);
             peer.link->publish(traffic, header);
             if (is_sent_on(peer, header)) remember_sent_on(peer, header, peer.link->lines_published(Traffic::calls));
-            if (peer.link->by_messages()) wake_leader();
+            if (peer.link->by_messages()) lead_.wake();
             return {};
         }
     }
@@ -68,7 +68,7 @@ Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header
                     who(peer), outbox.bytes());
     outbox.push(header, extra, payload);
     if (is_sent_on(peer, header)) remember_sent_on(peer, header, SentOn::kWaits);
-    wake_leader();
+    lead_.wake();
     return {};
 }
 
@@ -195,7 +195,7 @@ bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes
                                            .call = call.call,
                                            .hops = call.hops,
                                            .status = static_cast<std::uint8_t>(ran)});
-    if (peer->link->by_messages()) wake_leader();
+    if (peer->link->by_messages()) lead_.wake();
     return true;
 }
 
@@ -318,7 +318,7 @@ Status NodeCore::send_to_self(const Onward& onward) {
     header.body_bytes = static_cast<std::uint32_t>(sizeof(FunctionId) + onward.payload.size());
     local_.push_back(waiting_frame(header, onward.function.raw(), onward.payload));
     local_bytes_ += bytes;
-    wake_leader();
+    lead_.wake();
     return {};
 }
 
@@ -401,8 +401,8 @@ void NodeCore::clean_up(PeerState& peer) {
     staged_bytes_ -= peer.staged.clear();
     peer.forget_meeting(dropped_);
     ++links_version_;
-    spare_watch_.links.clear();
-    tell_waiting();
+    lead_.forget_links();
+    lead_.tell_waiting();
 }
 
 // Nothing is sent to it any more. Replies for callers at a member wait until it is met again. True: it was a member.

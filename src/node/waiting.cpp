@@ -5,14 +5,6 @@
 
 namespace rove {
 
-namespace {
-
-// How often a thread that polls while another one leads looks whether that is still so: it is not told, and neither is it where wake() is
-// called, which may be in a signal handler.
-constexpr auto kPollAgain = std::chrono::milliseconds(1);
-
-}  // namespace
-
 bool NodeCore::wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline) {
     return lead_until(lock, deadline, [this, id] { return has_ended(id); });
 }
@@ -44,7 +36,7 @@ void NodeCore::cancel(CallTable::Id id) {
     if (slot == nullptr) return;
     slot->end(Error(ErrorCode::cancelled, "the call was cancelled; it may have run"));
     call_ended(*slot);
-    if (!ready_.empty()) wake_leader();
+    if (!ready_.empty()) lead_.wake();
 }
 
 void NodeCore::limit(CallTable::Id id, TimePoint deadline) {
@@ -61,45 +53,30 @@ bool NodeCore::notify(CallTable::Id id, void (*notify)(void*), void* argument) {
     return notify != nullptr || asked;
 }
 
-// Until the lead is free: another thread does the work meanwhile. False: it has done something, the time is over, or wake() was called.
-bool NodeCore::wait_while_led(Lock& lock, Deadline deadline) {
-    Baton::Turn seen{.own = false};
-    baton_.begin_step(seen);
-    while (baton_.is_led()) {
-        const TimePoint now = Clock::now();
-        if ((deadline && now >= *deadline) || !baton_.may_sleep(seen) || woken_.exchange(false)) return false;
-        const TimePoint look = now + kPollAgain;
-        changed_.wait_until(lock, deadline ? std::min(*deadline, look) : look);
-    }
-    return true;
-}
-
 unsigned NodeCore::poll(std::chrono::milliseconds wait) {
     Hold hold(*this);
     std::optional<TimePoint> deadline;
     if (wait.count() > 0) deadline = deadline_of(detail::ns_of(wait));
-    if (baton_.is_led()) {
+    if (lead_.is_led()) {
         if (wait.count() == 0 || in_user_code_.core == this) return 0;  // who is in a function may lead himself
-        if (!wait_while_led(hold.lock(), deadline)) return 0;
+        if (!lead_.wait_while_led(hold.lock(), deadline)) return 0;
     }
     const unsigned beneath = in_user_code_.core == this ? 1 : 0;
-    Lead lead{.lock = hold.lock(), .turn = {.own = false, .quiet = no_nesting_ > 0 || is_deep()}};
+    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false, .quiet = no_nesting_ > 0 || is_deep()}};
     nested_ += beneath;
-    take_lead(lead);
-    unsigned handled = work(lead);
+    lead_.take(turn);
+    unsigned handled = work(turn);
     if (handled == 0 && wait.count() != 0) {
-        while (handled == 0 && !woken_.exchange(false) && !lost(lead) && (!deadline || Clock::now() < *deadline))
-            handled = lead_step(lead, deadline);
+        while (handled == 0 && !lead_.was_interrupted() && !lead_.lost(turn) && (!deadline || Clock::now() < *deadline))
+            handled = lead_.step(turn, deadline);
     }
-    if (!lost(lead)) give_lead(lead);
+    if (!lead_.lost(turn)) lead_.give(turn);
     nested_ -= beneath;
     return handled;
 }
 
 void NodeCore::wake() noexcept {
-    woken_ = true;
-    attention_.store(true, std::memory_order_relaxed);
-    sleeper_.kick();
+    lead_.interrupt();
 }
 
 }  // namespace rove

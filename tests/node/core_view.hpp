@@ -34,7 +34,8 @@ struct CoreView {
     // Whether a thread leads, and how many others wait; how many of these are quiet.
     static bool has_lead(NodeCore& core, int waiting, int quiet) {
         const NodeCore::Hold hold(core);
-        return core.baton_.leading_ && core.baton_.waiting_ == waiting && core.baton_.quiet_ == quiet;
+        const Baton& baton = core.lead_.baton_;
+        return baton.leading_ && baton.waiting_ == waiting && baton.quiet_ == quiet;
     }
 };
 
