@@ -512,7 +512,7 @@ private:
     std::uint64_t links_version_ = 1;  // changes with the links there are
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
-    Lead lead_{*this};  // after the fabric, which outlives the links that it watches
+    Lead lead_{*this};                           // after the fabric, which outlives the links that it watches
     std::shared_ptr<SpareMemory> spare_memory_;  // for payloads and results in parts
     Complaints complaints_;                      // of peers
     CallTable calls_;
