@@ -167,6 +167,11 @@ TEST(Forms, WhatCannotTravelSaysWhy) {
     EXPECT_NE(ran.out.find("an inline thread_local variable that code initialises"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("it reaches the variable flag"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("kAligned is aligned to 8192 bytes"), std::string::npos) << ran.out;
+    for (const char* name : {"made_early", "stays::made_later"}) {
+        const std::size_t said = ran.out.find("it reaches the inline variable " + std::string(name));
+        ASSERT_NE(said, std::string::npos) << name << ": " << ran.out;
+        EXPECT_NE(ran.out.find("which has an init_priority", said), std::string::npos) << ran.out;
+    }
     EXPECT_NE(ran.out.find("without state 4"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("own statics 1 2 3"), std::string::npos) << ran.out;
 }

@@ -31,6 +31,16 @@ static Flag flag;
 bool flag_is_set() {
     return flag.is_set();
 }
+__attribute__((init_priority(200))) inline std::string made_early = "by code that runs early";  // NOLINT: as above
+namespace stays {
+__attribute__((init_priority(300))) inline std::string made_later = "in a namespace";  // NOLINT: as above
+}
+int length_of_early() {
+    return static_cast<int>(made_early.size());
+}
+int length_of_later() {
+    return static_cast<int>(stays::made_later.size());
+}
 alignas(8192) constexpr int kAligned[] = {1, 2, 3};
 int aligned() {
     const volatile int* const values = kAligned;
@@ -94,6 +104,8 @@ int main(int, char** arguments) {
     flag.set();
     try_it(peer, rove::fn<flag_is_set>);
     try_it(peer, rove::fn<aligned>);
+    try_it(peer, rove::fn<length_of_early>);
+    try_it(peer, rove::fn<length_of_later>);
     std::printf("without state %d\n", peer.sync(rove::fn<four>));
     std::printf("own statics");
     for (int i = 0; i < 3; ++i) std::printf(" %d", peer.sync(rove::fn<count_there>));

@@ -155,10 +155,23 @@ void Copy::copy_value(const llvm::GlobalValue& source) {
     }
 }
 
-// An inline variable, or a template's static member, that is made by code: the compiler gives each such a constructor of its own.
+// Whether the program makes an inline variable, or a template's static member, by code: that has a guard, because any file may have it.
+static bool is_made_by_code(const llvm::GlobalVariable& variable) {
+    const llvm::StringRef name = variable.getName();
+    const std::string mangled = name.starts_with("_Z")
+                                    ? name.substr(2).str()
+                                    : std::to_string(name.size()) + name.str();  // of the global namespace
+    return !variable.isThreadLocal() && variable.getParent()->getNamedGlobal("_ZGV" + mangled) != nullptr;
+}
+
+// An inline variable, or a template's static member, that is made by code: the compiler gives each such a constructor of its own, unless it
+// has a priority.
 void Copy::copy_constructor(const llvm::GlobalVariable& variable) {
     const llvm::GlobalVariable* const list = variable.getParent()->getNamedGlobal("llvm.global_ctors");
     const Modules::Making* const making = from_.making_of(variable);
+    const bool is_static_of_function = variable.getName().starts_with("_ZZ");
+    if (making == nullptr && !variable.hasLocalLinkage() && !is_static_of_function && is_made_by_code(variable))
+        made_by_priority_ = variable.getName().str();
     if (variable.hasLocalLinkage() || making == nullptr || list == nullptr || !list->hasInitializer()) return;
     for (const llvm::Use& each : list->getInitializer()->operands()) {
         const auto& element = *llvm::cast<llvm::Constant>(each.get());

@@ -39,6 +39,9 @@ public:
     [[nodiscard]] llvm::Function* copy_of(const llvm::Function& function) const;
     // When all has been taken: what makes the variables that were, in the order in which the program does.
     void list_constructors();
+    // An inline variable that was reached and that the program makes by its init_priority; empty: none. Nothing in its bitcode says which code
+    // makes it: the constructors of one priority are one function for a whole file.
+    [[nodiscard]] const std::string& made_by_priority() const { return made_by_priority_; }
     // What it has left where it was.
     [[nodiscard]] std::vector<std::string>& replaced() { return replaced_; }
 
@@ -67,6 +70,7 @@ private:
         llvm::Function* taken;
     };
     std::vector<Constructor> constructors_;
+    std::string made_by_priority_;
     std::vector<std::string> replaced_;
     std::optional<Error> failed_;
 };

@@ -290,6 +290,10 @@ private:
     // What the node cannot have: variables that belong to this program.
     static std::string obstacle(const llvm::Module& module, const Copy& copy) {
         if (const Status runs = check_runnable(module); !runs) return runs.error().message();
+        if (const std::string& name = copy.made_by_priority(); !name.empty())
+            return "it reaches the inline variable " + llvm::demangle(name) +
+                   ", which has an init_priority, and nodes make inline variables in the order of the program's files; "
+                   "leave the priority out, or make it a static variable of a function";
         for (const llvm::GlobalVariable& variable : module.globals()) {
             const llvm::StringRef name = variable.getName();
             const std::string plain = llvm::demangle(name.str());
