@@ -14,6 +14,13 @@
 namespace changed {
 inline int level = 1;
 inline int registered = 1;
+struct Copied {  // passed by value, in memory
+    int* where;
+    long more[2];
+};
+[[gnu::noinline]] inline void set(Copied copied) {
+    *copied.where = static_cast<int>(copied.more[0]);
+}
 template <typename T>
 struct Tally {
     static inline std::vector<T> kept{1, 2, 3};
@@ -105,7 +112,7 @@ static int all_of_left(int x) {
 }
 
 int main(int argc, char** argv) {
-    changed::level = argc;
+    changed::set({&changed::level, {argc, 0}});
     changed::counted();
     changed::shard().emplace(1, argc);
     changed::buffer()[1] = 'a';

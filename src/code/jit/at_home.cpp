@@ -279,8 +279,9 @@ private:
         if (callee == nullptr) callee = called;
         const unsigned number = call.getArgOperandNo(&use);
         const llvm::StringRef name = callee->getName();
-        if (call.isByValArgument(number) || name.starts_with("__cxa_") || name.starts_with("pthread_"))
-            return false;  // what makes it, and locks
+        if (name.starts_with("__cxa_") || name.starts_with("pthread_")) return false;  // what makes it, and locks
+        // The callee has a copy of the static. A copy of what holds a pointer to it is followed on.
+        if (level == kInto && call.isByValArgument(number)) return false;
         if (level == kInto && points_to_const(*callee, call, number)) return follow_result(call, level);
         const bool is_seen = own_.has(*callee) && !callee->empty() && number < callee->arg_size();
         if (is_seen) return follow(*callee->getArg(number), level);
