@@ -4,12 +4,22 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "code/jit/jit.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 
 namespace rove::code::jit {
 namespace {
+
+// Takes LLVM some milliseconds.
+const std::string kLasting = [] {
+    std::string text = "define i32 @go(i32 %v0) {\n";
+    for (int i = 1; i <= 5'000; ++i) text += fmt::format("  %v{} = mul i32 %v{}, {}\n", i, i - 1, 2 * i + 1);
+    return text + "  ret i32 %v5000\n}\n";
+}();
 
 class NestingTest : public testing::Test {
 protected:
@@ -35,14 +45,28 @@ protected:
         return std::move(*bitcode);
     }
     // Why it is not compiled; empty: it is.
-    std::string why_not(const std::string& text) {
-        const ByteBuffer bitcode = bitcode_of(text);
+    std::string why_not(const std::string& text) { return why_not_compiled(bitcode_of(text)); }
+    std::string why_not_compiled(const ByteBuffer& bitcode) {
         const auto compiled = engine_->compile(
             {.name = "deep",
              .bitcode = bitcode,
              .resolve = [](std::string_view name) { return dlsym(RTLD_DEFAULT, std::string(name).c_str()); },
              .in_image = {}});
         return compiled ? std::string() : compiled.error().message();
+    }
+    // Calls `meet` while another thread has LLVM work, and faults are taken.
+    template <typename Meet>
+    void while_work_runs(const Meet& meet) {
+        const ByteBuffer bitcode = bitcode_of(kLasting);
+        std::atomic<bool> done{false};
+        std::thread other([&] {
+            while (!done) (void)why_not_compiled(bitcode);
+        });
+        for (struct sigaction now{}; now.sa_handler == SIG_DFL; std::this_thread::yield())
+            (void)sigaction(SIGFPE, nullptr, &now);
+        meet();
+        done = true;
+        other.join();
     }
 
     Engine* engine_ = nullptr;
@@ -218,6 +242,52 @@ TEST_F(NestingTest, OtherCrashesGoWhereTheyWent) {
         {
             (void)signal(SIGSEGV, SIG_DFL);
             if (why_not(with_types(10)).empty()) crash_elsewhere();
+        },
+        testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST_F(NestingTest, SignalsThatAreSentAreMetAsEver) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    for (const int number : {SIGSEGV, SIGTRAP, SIGILL})
+        EXPECT_EXIT(
+            {
+                (void)signal(number, SIG_DFL);
+                while_work_runs([number] { (void)raise(number); });
+                _exit(0);
+            },
+            testing::KilledBySignal(number), "");
+    EXPECT_EXIT(
+        {
+            (void)signal(SIGTRAP, SIG_DFL);
+            while_work_runs([] { __builtin_debugtrap(); });
+            _exit(0);
+        },
+        testing::KilledBySignal(SIGTRAP), "");
+}
+
+struct sigaction found_by_program{};
+std::atomic<int> times_handed_on{0};
+
+// A handler that a program sets while work runs, and that hands on to the one that it has found.
+void hand_on(int number, siginfo_t* info, void* context) {
+    if (++times_handed_on > 10) _exit(99);
+    if ((found_by_program.sa_flags & SA_SIGINFO) != 0) return found_by_program.sa_sigaction(number, info, context);
+    (void)signal(number, SIG_DFL);
+}
+
+TEST_F(NestingTest, AHandlerThatHandsOnIsNotCalledByTheOneThatItCalls) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            (void)signal(SIGSEGV, SIG_DFL);
+            while_work_runs([] {
+                struct sigaction own{};
+                own.sa_sigaction = &hand_on;
+                own.sa_flags = SA_SIGINFO;
+                (void)sigaction(SIGSEGV, &own, &found_by_program);
+            });
+            while_work_runs([] { crash_elsewhere(); });
+            _exit(0);
         },
         testing::KilledBySignal(SIGSEGV), "");
 }

@@ -45,7 +45,8 @@ struct Attempt {
     std::array<std::byte, kFaultStackBytes> fault_stack;  // the thread's own may be what has run out
 };
 
-thread_local Attempt* attempt_here = nullptr;
+// Initial-exec: a signal's handler looks at it, and must not make a thread's memory for it.
+constinit thread_local Attempt* attempt_here [[gnu::tls_model("initial-exec")]] = nullptr;
 
 // Held by who waits for the work and not by the thread that does it, which may stay in the handler for ever.
 std::shared_mutex& running() {
@@ -86,6 +87,9 @@ struct Fault {
     int number;
     const char* words;
     struct sigaction former{};
+    // The program has set a handler while on_fault() was there. It may hand on to the one that it found, so it is left alone from then on:
+    // as `former` it would be called by the one that it calls.
+    bool is_the_programs = false;
 };
 constinit std::array<Fault, 5> faults{{{SIGSEGV, "it crashed (SIGSEGV)"},
                                        {SIGBUS, "it crashed (SIGBUS)"},
@@ -93,16 +97,23 @@ constinit std::array<Fault, 5> faults{{{SIGSEGV, "it crashed (SIGSEGV)"},
                                        {SIGTRAP, "it crashed (SIGTRAP)"},
                                        {SIGFPE, "it crashed (SIGFPE)"}}};
 
+// The signal is met again with that handler, once the one that runs has returned. An instruction that faulted is begun again and faults
+// again; a signal that was sent, or a trap, which is not begun again, is sent once more.
+void meet_again(int number, const siginfo_t& info, const struct sigaction& handler) {
+    (void)sigaction(number, &handler, nullptr);
+    if (info.si_code <= 0 || number == SIGTRAP) (void)raise(number);
+}
+
 // Runs in the thread that faults. A thread that does work is in LLVM's code, which holds none of the process's locks: only if it faults within
 // malloc(), after it has ruined the heap, do other threads wait for ever. Faults of all other threads go to the handlers from before.
 void on_fault(int number, siginfo_t* info, void* context) {
     Fault& fault =
         *std::find_if(faults.begin(), faults.end(), [number](const Fault& each) { return each.number == number; });
-    if (attempt_here != nullptr) give_up(*attempt_here, fault.words);
+    if (attempt_here != nullptr && info->si_code > 0) give_up(*attempt_here, fault.words);
     if ((fault.former.sa_flags & SA_SIGINFO) != 0) return fault.former.sa_sigaction(number, info, context);
     if (fault.former.sa_handler != SIG_DFL && fault.former.sa_handler != SIG_IGN)
         return fault.former.sa_handler(number);
-    (void)sigaction(number, &fault.former, nullptr);  // the instruction is begun again, and meets that
+    meet_again(number, *info, fault.former);
 }
 
 // While one lives, faults come to on_fault(). The process has its own handlers again when no work runs.
@@ -112,6 +123,7 @@ public:
         const std::lock_guard lock(works().mutex);
         if (works().running++ > 0) return;
         for (Fault& each : faults) {
+            if (each.is_the_programs) continue;
             struct sigaction mine{};
             mine.sa_sigaction = &on_fault;
             mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -123,10 +135,13 @@ public:
     ~FaultsTaken() {
         const std::lock_guard lock(works().mutex);
         if (--works().running > 0) return;
-        for (const Fault& each : faults) {
-            struct sigaction now{};  // the program may have set another one meanwhile
-            if (sigaction(each.number, nullptr, &now) == 0 && now.sa_sigaction == &on_fault)
+        for (Fault& each : faults) {
+            struct sigaction now{};
+            if (each.is_the_programs || sigaction(each.number, nullptr, &now) != 0) continue;
+            if (now.sa_sigaction == &on_fault)
                 (void)sigaction(each.number, &each.former, nullptr);
+            else
+                each.is_the_programs = true;
         }
     }
     FaultsTaken(const FaultsTaken&) = delete;
