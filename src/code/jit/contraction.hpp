@@ -8,7 +8,8 @@
 namespace rove::code::jit {
 
 // Has what may be rounded once rounded as the program itself does: twice where it was compiled for CPUs without such an instruction. What
-// -ffp-contract=fast and -ffast-math allow stays allowed. To be called while functions have the features that they were compiled for.
+// -ffp-contract=fast and -ffast-math allow stays allowed. To be called after the optimiser, which rounds once where it computes the result of
+// constants, here as in the program.
 void settle_contraction(llvm::Module& module);
 
 }  // namespace rove::code::jit

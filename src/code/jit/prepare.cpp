@@ -111,13 +111,13 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     prepared.replaced = leave_out_allocation(*module);
     const std::set<std::string> defined = defined_names(*module);
     leave_out_instrumentation(*module);
-    settle_contraction(*module);
     define_exit_handlers(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     generalise_cpu(*module);
     keep_unwindable(*module);
     inline_early(*module, *machine);
     optimise(*module, *machine);
+    settle_contraction(*module);
     ROVE_CHECK(lower_thread_locals(*module));
     free_statics(*module, prepared.exports, prepared.statics);
     name_anchors(*module);
