@@ -1,14 +1,9 @@
 // NodeCore: what implements rove::Node. It joins the layers: frames come in from the fabric, functions from the code
 // cache run on them, replies go out.
 //
-// Threads. One lock guards all of a node's state. One thread at a time *leads*: it drains mailboxes and runs functions in
-// place, and lets go of the lock while a function runs, while it spins on the mailboxes' next signals, and while it sleeps.
-// The others are *followers*. The lead changes hands (lead.hpp):
-//   - to a thread that waits for a call, at once where the leader is a thread of the node's own that has nothing to do: a
-//     reply is then seen by the thread that wants it;
-//   - to a follower, where a function runs long: before it is run when it is known for that, else as soon as the follower
-//     that keeps watch sees it. The function goes on where it is; its frame is held in the mailbox until it ends. Long functions
-//     beyond NodeOptions::threads wait in their mailboxes.
+// Threads. One lock, the lead's, guards all of a node's state. One thread at a time leads (lead.hpp): it drains mailboxes and runs functions
+// in place, without the lock. Where a function runs long, another thread leads; its frame is held in the mailbox until it ends. Long functions
+// beyond NodeOptions::threads wait in their mailboxes.
 // The control thread (meeting, membership, a peer's death) takes the lock for short steps.
 #pragma once
 

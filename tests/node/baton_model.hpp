@@ -1,5 +1,5 @@
 // Threads that hand on the lead, as small state machines whose steps call the node's own Baton: see baton_test.cpp. Their code is written
-// after NodeCore's (node/lead.cpp, lead_until.hpp, ending.cpp: shut_down) by hand, without Gathering::mind_the_lead, payloads that are held
+// after Lead's and NodeCore's (node/lead.hpp, lead.cpp, lead_until.hpp, runs.cpp, ending.cpp: shut_down) by hand, without Gathering::mind_the_lead, payloads that are held
 // back, threads that cannot be replaced, wait_while_led and the node's telling of callbacks at its end.
 #pragma once
 
