@@ -199,6 +199,23 @@ llvm::SmallVector<const llvm::Constant*, 4> constants_in(const llvm::Constant* c
     return parts;
 }
 
+// Whether one has more than kConstantPartsMax parts. `nesting`: of all constants that there are, none of which holds itself.
+bool has_too_many_parts(const llvm::DenseMap<const llvm::Constant*, std::size_t>& nesting) {
+    std::vector<std::pair<std::size_t, const llvm::Constant*>> inner_first;
+    for (const auto& [constant, depth] : nesting) inner_first.emplace_back(depth, constant);
+    std::ranges::sort(inner_first);
+    llvm::DenseMap<const llvm::Constant*, std::size_t> parts;
+    for (const auto& [depth, constant] : inner_first) {
+        std::size_t count = 1;
+        for (const llvm::Constant* part : constants_in(constant)) {
+            count += parts.lookup(part);
+            if (count > kConstantPartsMax) return true;
+        }
+        parts[constant] = count;
+    }
+    return false;
+}
+
 // Reverse post-order, so that a block comes after those that it follows but for a loop's way back; unreachable blocks last.
 std::vector<const llvm::BasicBlock*> blocks_of(const llvm::Function& function) {
     const llvm::ReversePostOrderTraversal<const llvm::Function*> order(&function);
@@ -307,6 +324,10 @@ Status check_nesting(const llvm::Module& module, const std::string& name) {
             return fail(ErrorCode::invalid, "{}: its bitcode has loops that nest more than {} deep", name,
                         kLoopsNestedMax);
     }
+    if (has_too_many_parts(known))
+        return fail(ErrorCode::invalid,
+                    "{}: its bitcode has a constant with more than {} parts, each counted as often as it is used", name,
+                    kConstantPartsMax);
     return {};
 }
 

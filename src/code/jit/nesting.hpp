@@ -24,13 +24,16 @@ inline constexpr std::size_t kChainMax = 50'000;
 // Loops, one within the other: people write five. LLVM's memory for them goes with the square of that and its time beyond: for 1,000 it
 // takes more than a minute.
 inline constexpr std::size_t kLoopsNestedMax = 250;
+// Constants that one constant is made of, each counted as often as it is used. LLVM goes to each of them as often, so a few hundred bytes of
+// bitcode in which each constant is made of the one before twice would keep it for ever. What compilers make uses hardly any twice.
+inline constexpr std::size_t kConstantPartsMax = 4'000'000;
 // Pieces of metadata of bitcode that a peer has sent. A piece may hold the next one, so this bounds their nesting, too; what prepare() makes
 // has some thousands of them in a megabyte, because debug information stays at home.
 inline constexpr std::size_t kMetadataMax = 65'536;
 
 // Before LLVM reads it. invalid: types nest too deep, or it is no bitcode; with `of_peer` also: there is too much metadata.
 [[nodiscard]] Status check_nesting(Bytes bitcode, const std::string& name, bool of_peer);
-// Before LLVM verifies it. invalid: constants nest too deep, or loops; or instructions of one function do, each of which takes what one before
+// Before LLVM verifies it. invalid: constants nest too deep or have too many parts; loops nest too deep; or instructions of one function do, each of which takes what one before
 // it gives.
 [[nodiscard]] Status check_nesting(const llvm::Module& module, const std::string& name);
 
