@@ -68,6 +68,8 @@ inline int searched(int x) {  // by iterators, which are kept in variables
     const auto at = kTable.find(x);
     int sum = at == kTable.end() ? -1 : at->second;
     for (auto each = kTable.begin(); each != kTable.end(); ++each) sum += each->first;
+    const auto equal = kTable.equal_range(x);  // a pair: the second is kept in a part of a variable
+    for (auto each = equal.first; each != equal.second; ++each) sum += each->second;
     return sum;
 }
 inline std::size_t length() {
