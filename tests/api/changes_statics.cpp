@@ -64,13 +64,18 @@ inline int square(int x) {
     return squares.at(x);
 }
 inline const std::map<int, int> kTable{{1, 2}, {3, 4}};
+struct Place {  // kept in memory, the iterator in a part of it
+    long more[4];
+    std::map<int, int>::const_iterator at;
+};
+[[gnu::noinline]] inline int second_of(const Place& place) {
+    return place.at->second;
+}
 inline int searched(int x) {  // by iterators, which are kept in variables
     const auto at = kTable.find(x);
     int sum = at == kTable.end() ? -1 : at->second;
     for (auto each = kTable.begin(); each != kTable.end(); ++each) sum += each->first;
-    const auto equal = kTable.equal_range(x);  // a pair: the second is kept in a part of a variable
-    for (auto each = equal.first; each != equal.second; ++each) sum += each->second;
-    return sum;
+    return sum + second_of({{}, kTable.begin()});
 }
 inline std::size_t length() {
     static std::string text(40, 'x');
