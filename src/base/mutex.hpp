@@ -2,10 +2,13 @@
 // under it, and that a function that REQUIRES one is called with it.
 // (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html; LevelDB's port/thread_annotations.h shows the same use.)
 //
-// The compiler checks a lambda by itself, as a function that holds no lock.
+// The compiler checks a lambda by itself, as a function that holds no lock, unless it says REQUIRES as a function does:
+//     [&](const Package& each) REQUIRES(mutex_) { … }
+// It does not check calls by pointers, nor those that the standard library makes.
 #pragma once
 
 #include <mutex>
+#include <shared_mutex>
 
 #if defined(__clang__)
 #define ROVE_THREAD_ATTRIBUTE(x) __attribute__((x))
@@ -20,8 +23,11 @@
 #define GUARDED_BY(lock) ROVE_THREAD_ATTRIBUTE(guarded_by(lock))
 // Of a function.
 #define REQUIRES(...) ROVE_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
+#define EXCLUDES(...) ROVE_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 #define ACQUIRE(...) ROVE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
+#define ACQUIRE_SHARED(...) ROVE_THREAD_ATTRIBUTE(acquire_shared_capability(__VA_ARGS__))
 #define RELEASE(...) ROVE_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
+#define RELEASE_SHARED(...) ROVE_THREAD_ATTRIBUTE(release_shared_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) ROVE_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 // What cannot be said in these words; a comment beside it says why it is right.
 #define NO_THREAD_SAFETY_ANALYSIS ROVE_THREAD_ATTRIBUTE(no_thread_safety_analysis)
@@ -66,6 +72,96 @@ public:
 
 private:
     Mutex& mutex_;
+};
+
+// ---- a lock that guards members of several classes
+//
+// The compiler compares locks by the expressions that name them: it would not know that what a part refers to is the mutex of its owner.
+// So the lock has a name, which stands for the lock of each object of the class: a part's member is GUARDED_BY(lock_of<Owner>), and a
+// function of either REQUIRES(lock_of<Owner>). Which owner's it is the compiler does not see. Precondition: no thread holds two of these.
+
+class CAPABILITY("mutex") LockName {};
+template <typename Owner>
+inline constexpr LockName lock_of;
+
+// As Mutex, MutexLock and Unlocked.
+template <typename Owner>
+class MutexOf {
+public:
+    constexpr MutexOf() = default;
+    MutexOf(const MutexOf&) = delete;
+    MutexOf& operator=(const MutexOf&) = delete;
+
+    void lock() ACQUIRE(lock_of<Owner>) NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
+    void unlock() RELEASE(lock_of<Owner>) NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
+
+private:
+    std::mutex mutex_;
+};
+
+template <typename Owner>
+class SCOPED_CAPABILITY LockOf {
+public:
+    explicit LockOf(MutexOf<Owner>& mutex) ACQUIRE(lock_of<Owner>) : mutex_(mutex) { mutex.lock(); }
+    ~LockOf() RELEASE() { mutex_.unlock(); }
+    LockOf(const LockOf&) = delete;
+    LockOf& operator=(const LockOf&) = delete;
+
+private:
+    MutexOf<Owner>& mutex_;
+};
+
+template <typename Owner>
+class SCOPED_CAPABILITY UnlockedOf {
+public:
+    explicit UnlockedOf(MutexOf<Owner>& mutex) RELEASE(lock_of<Owner>) : mutex_(mutex) { mutex.unlock(); }
+    ~UnlockedOf() RELEASE() NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }  // as ~Unlocked
+    UnlockedOf(const UnlockedOf&) = delete;
+    UnlockedOf& operator=(const UnlockedOf&) = delete;
+
+private:
+    MutexOf<Owner>& mutex_;
+};
+
+// ---- a lock that several threads may share
+
+class CAPABILITY("shared mutex") SharedMutex {
+public:
+    SharedMutex() = default;
+    SharedMutex(const SharedMutex&) = delete;
+    SharedMutex& operator=(const SharedMutex&) = delete;
+
+    void lock() ACQUIRE() { mutex_.lock(); }
+    void unlock() RELEASE() { mutex_.unlock(); }
+    void lock_shared() ACQUIRE_SHARED() { mutex_.lock_shared(); }
+    void unlock_shared() RELEASE_SHARED() { mutex_.unlock_shared(); }
+
+private:
+    std::shared_mutex mutex_;
+};
+
+// Holds one alone while it lives.
+class SCOPED_CAPABILITY SoleLock {
+public:
+    explicit SoleLock(SharedMutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex.lock(); }
+    ~SoleLock() RELEASE() { mutex_.unlock(); }
+    SoleLock(const SoleLock&) = delete;
+    SoleLock& operator=(const SoleLock&) = delete;
+
+private:
+    SharedMutex& mutex_;
+};
+
+// Holds one with others.
+class SCOPED_CAPABILITY SharedLock {
+public:
+    explicit SharedLock(SharedMutex& mutex) ACQUIRE_SHARED(mutex) : mutex_(mutex) { mutex.lock_shared(); }
+    ~SharedLock() RELEASE() { mutex_.unlock_shared(); }
+    SharedLock(const SharedLock&) = delete;
+    SharedLock& operator=(const SharedLock&) = delete;
+
+private:
+    SharedMutex& mutex_;
 };
 
 }  // namespace rove
