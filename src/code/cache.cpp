@@ -37,6 +37,12 @@ Error CodeCache::State::no_memory_for(const PackageCode& package) const noexcept
     }
 }
 
+Error CodeCache::State::why_not_loaded(const PackageCode& package, const std::exception& thrown) const {
+    if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr) return no_memory_for(package);
+    return {ErrorCode::failed, fmt::format("package {} cannot be loaded on {}: {}", package.store->manifest().name,
+                                           options.node, thrown.what())};
+}
+
 Entered::~Entered() {
     if (package_ == nullptr) return;
     CodeCache& cache = package_->cache;
@@ -48,20 +54,27 @@ CodeCache::CodeCache(CodeOptions options) : state_(std::make_shared<State>(*this
 
 CodeCache::~CodeCache() {
     stop();
-    // Before any code goes, and without the lock, because they may ask the node things: a destructor may call an interface, so
-    // those end last, and what was linked to earlier ones before these.
-    for (const auto& [digest, package] : state_->packages)
-        if (!package->interface && !package->constructing) package->end();
-    for (auto package = state_->interfaces.rbegin(); package != state_->interfaces.rend(); ++package) (*package)->end();
-    // Threads of the program have objects of a package's that end with them, by its code.
-    const bool awaited = std::ranges::any_of(
-        state_->packages, [](const auto& each) { return each.second->destructors.awaits_threads(); });
-    if (!left_in_place && !awaited) return;
+    state_->end_packages();
+    if (!left_in_place && !state_->awaits_threads()) return;
     static constinit std::atomic<State*> all{nullptr};  // found by who looks for leaks
     State* const left = state_.get();
     left->left_before = all;
     left->itself = std::move(state_);  // which needs no memory
     while (!all.compare_exchange_weak(left->left_before, left)) continue;
+}
+
+// Before any code goes, and without the lock, because they may ask the node things: no package comes or goes any more. A destructor may
+// call an interface, so those end last, and what was linked to earlier ones before these.
+void CodeCache::State::end_packages() {
+    for (const auto& [digest, package] : packages)
+        if (!package->interface && !package->constructing) package->end();
+    for (auto package = interfaces.rbegin(); package != interfaces.rend(); ++package) (*package)->end();
+}
+
+// Threads of the program have objects of a package's that end with them, by its code.
+bool CodeCache::State::awaits_threads() const {
+    const LockOf lock(mutex);
+    return std::ranges::any_of(packages, [](const auto& each) { return each.second->destructors.awaits_threads(); });
 }
 
 void CodeCache::left() {
@@ -70,12 +83,12 @@ void CodeCache::left() {
 
 // Not inlined: nearly all calls leave without it, and set nothing up for it.
 [[gnu::noinline]] void CodeCache::evict() {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     state_->trim_if_possible();
 }
 
 Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<PackageStore>& package, bool resident) {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     const auto known = state_->packages.find(package->digest());
     if (known == state_->packages.end()) {
         ROVE_TRY(PackageCode * made, state_->make_known(package, resident));
@@ -138,7 +151,7 @@ Result<std::uint32_t> CodeCache::State::free_index(Forgetting& forgetting) {
 }
 
 Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name, EntryPoint entry) {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     if (const auto known = state_->functions.find(id); known != state_->functions.end()) return known->second;
     State::Forgetting forgetting;
     ROVE_TRY(const std::uint32_t index, state_->free_index(forgetting));
@@ -156,7 +169,7 @@ Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name
 }
 
 Function* CodeCache::find(EntryPoint entry) const {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     const auto known = state_->by_address.find(entry);
     return known != state_->by_address.end() ? known->second : nullptr;
 }
@@ -191,8 +204,9 @@ bool CodeCache::State::forget_one(Forgetting& forgetting) {
     // One barrier serves for all of them: their functions had no code before it, so who enters one later waits for the lock.
     if (!forgetting.fenced) fence_others();
     forgetting.fenced = true;
-    const auto find = [this] {
-        return forgettable.oldest(epoch.fetch_add(1), [this](const PackageCode& package) { return is_busy(package); });
+    const auto find = [this]() REQUIRES(lock_of<CodeCache>) {
+        return forgettable.oldest(epoch.fetch_add(1), [this](const PackageCode& package)
+                                                          REQUIRES(lock_of<CodeCache>) { return is_busy(package); });
     };
     PackageCode* oldest = find();
     if (oldest == nullptr) {
@@ -224,7 +238,7 @@ void CodeCache::State::free_numbers(PackageCode& package) {
 }
 
 std::shared_ptr<PackageStore> CodeCache::package(const Digest& digest) const {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     const auto known = state_->packages.find(digest);
     return known != state_->packages.end() ? known->second->store : nullptr;
 }
@@ -234,7 +248,7 @@ std::shared_ptr<PackageStore> CodeCache::package_of(const Function& function) co
 }
 
 void CodeCache::slices_added(const Digest& digest) {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     const auto known = state_->packages.find(digest);
     if (known == state_->packages.end()) return;
     PackageCode& package = *known->second;
@@ -251,7 +265,7 @@ Function* CodeCache::by_handle(std::uint32_t handle) const {
 }
 
 Function* CodeCache::find(const FunctionId& id) const {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     const auto known = state_->functions.find(id);
     return known != state_->functions.end() ? known->second : nullptr;
 }
@@ -260,7 +274,7 @@ Function* CodeCache::find(std::string_view name) const {
     if (const auto id = FunctionId::parse(name)) return find(*id);
     const std::size_t colon = name.rfind(':');
     if (colon == std::string_view::npos) return nullptr;
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     const auto named = state_->newest.find(std::string(name.substr(0, colon)));
     if (named == state_->newest.end()) return nullptr;
     for (const auto& function : named->second->functions)
@@ -270,7 +284,7 @@ Function* CodeCache::find(std::string_view name) const {
 }
 
 std::vector<std::shared_ptr<PackageStore>> CodeCache::packages() const {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     std::vector<std::shared_ptr<PackageStore>> stores;
     for (const auto& [digest, package] : state_->packages)
         if (package->resident) stores.push_back(package->store);
@@ -278,7 +292,7 @@ std::vector<std::shared_ptr<PackageStore>> CodeCache::packages() const {
 }
 
 CodeCache::Usage CodeCache::usage() const {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     const State& state = *state_;
     std::size_t code_bytes = state.manifest_bytes;
     for (const std::size_t bytes : state.code_bytes) code_bytes += bytes;
@@ -301,18 +315,17 @@ void prepare_process() {
 }
 
 void CodeCache::warm_up() {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     state_->warm_image = LoadedImage::rehearse(state_->pool);
     (void)PackageStore::from_manifest(wire::encode(wire::Manifest{.name = "nothing", .abi = ROVE_ABI_VERSION}));
     if (state_->options.tiers != Tiers::image) (void)state_->start_worker(State::Duty::bitcode, true);
 }
 
 void CodeCache::wait_for_tiers() {
-    std::unique_lock lock(state_->mutex);
-    state_->changed.wait(lock, [this] {
-        return state_->images_queue.empty() && state_->compile_queue.empty() && state_->loads_queue.empty() &&
-               state_->working == 0;
-    });
+    const LockOf lock(state_->mutex);
+    while (!state_->images_queue.empty() || !state_->compile_queue.empty() || !state_->loads_queue.empty() ||
+           state_->working > 0)
+        state_->changed.wait(state_->mutex);
 }
 
 }  // namespace rove::code

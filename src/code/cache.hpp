@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "code/pace.hpp"
 #include "package/package.hpp"
@@ -64,6 +65,7 @@ struct CodeOptions {
     std::function<Result<jit::Engine*>()> engine;
 };
 
+class CodeCache;
 class PackageCode;  // the loaded state of one package; private to this folder
 
 struct Function {
@@ -79,8 +81,9 @@ struct Function {
     mutable std::atomic<bool> gathers{false};  // it has said that it can read its payload while that arrives: the same
     // The cache's own: where its image has it and where its compiled bitcode, while they are loaded, whether or not all is there that it
     // needs; and which names there were when it was last looked for those that it lacks (Symbols::generation).
-    EntryPoint image = nullptr, compiled = nullptr;
-    std::uint64_t names_seen = 0;
+    EntryPoint image GUARDED_BY(lock_of<CodeCache>) = nullptr;
+    EntryPoint compiled GUARDED_BY(lock_of<CodeCache>) = nullptr;
+    std::uint64_t names_seen GUARDED_BY(lock_of<CodeCache>) = 0;
 };
 
 // A function whose code cannot be evicted as long as this lives.
@@ -90,7 +93,7 @@ public:
     Entered(Entered&& other) noexcept
         : entry_(other.entry_), ran_(other.ran_), package_(std::exchange(other.package_, nullptr)) {}
     Entered& operator=(Entered&&) = delete;
-    ~Entered();
+    ~Entered() EXCLUDES(lock_of<CodeCache>);  // it may evict
     void run(rove_here* here, const void* payload, std::size_t size) const { entry_(here, payload, size); }
     [[nodiscard]] EntryPoint entry() const { return entry_; }
     [[nodiscard]] Ran ran() const { return ran_; }
@@ -182,8 +185,9 @@ public:
 
 private:
     friend class Entered;
-    void left();  // a function was left: evicts, when there is more than fits
-    void evict();
+    // A function was left: evicts, when there is more than fits.
+    void left() EXCLUDES(lock_of<CodeCache>);
+    void evict() EXCLUDES(lock_of<CodeCache>);
 
     struct State;
     std::shared_ptr<State> state_;  // shared with its workers alone

@@ -7,11 +7,13 @@
 #include <deque>
 #include <list>
 #include <map>
-#include <mutex>
 #include <new>
+#include <span>
 #include <thread>
+#include <type_traits>
 #include <unordered_map>
 
+#include "base/mutex.hpp"
 #include "base/name_map.hpp"
 #include "code/package_code.hpp"
 #include "code/recency.hpp"
@@ -43,32 +45,45 @@ inline constexpr std::size_t kConstructingMax = 16;
 
 struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     State(CodeCache& owner, CodeOptions given)
-        : cache(owner), options(std::move(given)), symbols(options.host_symbols), table(kFunctionsMax) {}
-
-    using Lock = std::unique_lock<std::mutex>;
+        : cache(owner),
+          options(std::move(given)),
+          symbols(options.host_symbols),
+          table(kFunctionsMax),
+          generations(kFunctionsMax, 0) {}
 
     // ---- known packages (cache.cpp)
+    void end_packages() NO_THREAD_SAFETY_ANALYSIS;
+    [[nodiscard]] bool awaits_threads() const;
     // Forgetting several in one go takes one barrier.
     struct Forgetting {
         bool fenced = false;
     };
-    [[nodiscard]] Result<PackageCode*> make_known(const std::shared_ptr<PackageStore>& package, bool resident);
-    [[nodiscard]] Status number_functions(PackageCode& package, Forgetting& forgetting);
-    [[nodiscard]] Result<std::uint32_t> free_index(Forgetting& forgetting);
-    [[nodiscard]] bool forget_one(Forgetting& forgetting);
-    void evict_idle();
-    void forget(PackageCode& package);
-    void free_numbers(PackageCode& package);
+    [[nodiscard]] Result<PackageCode*> make_known(const std::shared_ptr<PackageStore>& package, bool resident)
+        REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status number_functions(PackageCode& package, Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Result<std::uint32_t> free_index(Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool forget_one(Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
+    void evict_idle() REQUIRES(lock_of<CodeCache>);
+    void forget(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    void free_numbers(PackageCode& package) REQUIRES(lock_of<CodeCache>);
 
     // ---- loading (loading.cpp)
     enum class Ready : std::uint8_t { yes, code, under_way };
     [[nodiscard]] Result<Running> hold(const PackageStore& store);
-    [[nodiscard]] Result<Running> hold_locked(const PackageStore& store);
-    [[nodiscard]] Result<Ready> make_ready(PackageCode& package);
+    [[nodiscard]] Result<Running> hold_locked(const PackageStore& store) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Result<Ready> make_ready(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] std::string why_no_form() const;
     [[nodiscard]] bool is_quick(const PackageCode& package, std::size_t slice) const;
-    [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice);  // false: it has constructors
-    [[nodiscard]] Result<std::unordered_map<std::string, void*>> names_in_image(const PackageCode& package) const;
+    // False: it has constructors.
+    [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice) REQUIRES(lock_of<CodeCache>);
+    // What a package has while its bitcode is compiled: nothing of it is replaced meanwhile.
+    struct Loaded {
+        std::shared_ptr<DataSegment> data;
+        std::span<const PackageCode::StaticPlace> statics;
+        const LoadedImage* image;  // null: none
+    };
+    [[nodiscard]] Result<std::unordered_map<std::string, void*>> names_in_image(const PackageCode& package,
+                                                                                const Loaded& loaded) const;
     [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
     using Lacks = ByteBuffer;  // as PackageCode::image_lacks
     // New code of a package, and what it needs of memory beside itself: all of it is made before constructors run, because nothing may
@@ -82,19 +97,21 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
         std::vector<PackageCode::StaticPlace> statics;
         NameMap<void*> exported;
     };
-    [[nodiscard]] Result<NewCode> link_image(PackageCode& package, const wire::Image& image);
+    [[nodiscard]] Result<NewCode> link_image(PackageCode& package, const wire::Image& image,
+                                             const std::shared_ptr<DataSegment>& data);
     static void name_entry(NewCode& code, const PackageCode& package, std::size_t function, void* address);
     // For which there was room.
-    void take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept;
-    void take_module(PackageCode& package, NewCode&& code) noexcept;
-    [[nodiscard]] Status queue_load(PackageCode& package);
-    void load_apart(PackageCode& package, Lock& lock);
-    [[nodiscard]] Status load_image(PackageCode& package, Lock& lock);
+    void take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept
+        REQUIRES(lock_of<CodeCache>);
+    void take_module(PackageCode& package, NewCode&& code) noexcept REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status queue_load(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    void load_apart(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status load_image(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     void open_libraries(PackageCode& package);
-    static void publish(PackageCode& package) noexcept;
-    void take_back_entries(PackageCode& package) noexcept;
+    static void publish(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
+    void take_back_entries(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool stored(const PackageCode& package, wire::Form form) const;
-    [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package, Lock& lock);
+    [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package) REQUIRES(lock_of<CodeCache>);
 
     // ---- names that are nowhere on this node (lacking.cpp)
     static void lack(Lacks& lacks, const wire::Manifest& manifest, std::size_t import);
@@ -105,8 +122,8 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     // failed: the package as a whole cannot do without one of them.
     [[nodiscard]] Status check_lacks(PackageCode& package, const Lacks& lacks) const;
     // Of a package that is loaded: puts those names in their places that the function lacks and that have come.
-    [[nodiscard]] Status put_names(Function& function);
-    [[nodiscard]] Error why_no_entry(const Function& function) const;
+    [[nodiscard]] Status put_names(Function& function) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Error why_no_entry(const Function& function) const REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Error why_lacking(const PackageCode& package, const std::vector<std::string_view>& names,
                                     const std::string& of) const;
     [[nodiscard]] static std::string remedy(const PackageCode& package);
@@ -117,80 +134,85 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     enum class Duty : std::uint8_t { images, bitcode };
     static constexpr std::size_t kDuties = 2;
     struct Worker {
-        Duty duty;
-        std::thread thread;
-        pid_t kernel_id = 0;
-        bool ended = false, abandoned = false;
+        const Duty duty;
+        std::thread thread GUARDED_BY(lock_of<CodeCache>);
+        pid_t kernel_id GUARDED_BY(lock_of<CodeCache>) = 0;
+        bool ended GUARDED_BY(lock_of<CodeCache>) = false;
+        bool abandoned GUARDED_BY(lock_of<CodeCache>) = false;
     };
     struct Load {
         Running running;  // until it is linked
         std::function<void(const Result<LoadReport>&)> done;
     };
-    [[nodiscard]] Worker*& on_duty(Duty duty) { return on_duties[static_cast<std::size_t>(duty)]; }
-    [[nodiscard]] Status start_worker(Duty duty, bool warm_up = false);
+    [[nodiscard]] Worker*& on_duty(Duty duty) REQUIRES(lock_of<CodeCache>) {
+        return on_duties[static_cast<std::size_t>(duty)];
+    }
+    [[nodiscard]] Status start_worker(Duty duty, bool warm_up = false) REQUIRES(lock_of<CodeCache>);
     void warm_compiler() const;
     [[nodiscard]] bool work(Worker& self);
-    void reap_workers();
-    [[nodiscard]] bool have_ended() const {
-        return std::all_of(workers.begin(), workers.end(), [](const Worker& each) { return each.ended; });
+    void reap_workers() REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool have_ended() const REQUIRES(lock_of<CodeCache>) {
+        return std::ranges::all_of(workers, [](const Worker& each) REQUIRES(lock_of<CodeCache>) { return each.ended; });
     }
     // False: there is nothing to do.
-    [[nodiscard]] bool load_next(Lock& lock);
-    [[nodiscard]] bool do_next(std::deque<PackageCode*>& queue, void (State::*job)(PackageCode&, Lock&), Lock& lock);
-    [[nodiscard]] bool compile_next(Lock& lock);
-    void worked(const Digest& package, Lock& lock);
+    [[nodiscard]] bool load_next() REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool do_next(std::deque<PackageCode*>& queue, void (State::*job)(PackageCode&))
+        REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool compile_next() REQUIRES(lock_of<CodeCache>);
+    void worked(const Digest& package) REQUIRES(lock_of<CodeCache>);
     template <typename What>
-    void call_back(const What& what, Lock& lock);
-    class Unlocked {
-    public:
-        explicit Unlocked(Lock& lock) : lock_(lock) { lock_.unlock(); }
-        ~Unlocked() { lock_.lock(); }
-        Unlocked(const Unlocked&) = delete;
-
-    private:
-        Lock& lock_;
-    };
-    [[nodiscard]] Status construct(PackageCode& package, Duty duty, const std::function<void()>& run, Lock& lock);
+    void call_back(const What& what) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status construct(PackageCode& package, Duty duty, const std::function<void()>& run)
+        REQUIRES(lock_of<CodeCache>);
     // In words that need no memory where there is none for better ones.
     [[nodiscard]] Error no_memory_for(const PackageCode& package) const noexcept;
-    // A worker's piece of work, of which an exception is the error: its thread goes on with the next one.
+    // What the work of a worker threw, as an error: its thread goes on with the next one.
+    [[nodiscard]] Error why_not_loaded(const PackageCode& package, const std::exception& thrown) const;
+    // A worker's piece of work, of which an exception is the error.
     template <typename Work>
-    [[nodiscard]] auto or_error(const PackageCode& package, const Work& work) const -> decltype(work());
+    [[nodiscard]] std::invoke_result_t<const Work&> or_error(const PackageCode& package, const Work& work) const
+        REQUIRES(lock_of<CodeCache>);
     // The same with the lock free. That the cache has stopped is an error, too.
     template <typename Work>
-    [[nodiscard]] auto unlocked(const PackageCode& package, Lock& lock, const Work& work) -> decltype(work());
+    [[nodiscard]] std::invoke_result_t<const Work&> unlocked(const PackageCode& package, const Work& work)
+        REQUIRES(lock_of<CodeCache>);
 
     // ---- compiling (compiling.cpp)
-    [[nodiscard]] Status queue_compile(PackageCode& package);
-    void compile_one(PackageCode& package, Lock& lock);
-    [[nodiscard]] Result<NewCode> compile(PackageCode& package, Lock& lock);
+    [[nodiscard]] Status queue_compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    void compile_one(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Result<NewCode> compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
 
     // ---- budgets and eviction (eviction.cpp)
-    void count_staying(const PackageCode::Counted& was, const PackageCode::Counted& now) noexcept;
-    void count(PackageCode& package) noexcept;  // after anything of it has come or gone
-    void uncount(PackageCode& package);
-    [[nodiscard]] Status check_pinned(const PackageCode& package, std::size_t more) const;
-    [[nodiscard]] Status check_statics(const PackageCode& package, std::size_t bytes) const;
+    void count_staying(const PackageCode::Counted& was, const PackageCode::Counted& now) noexcept
+        REQUIRES(lock_of<CodeCache>);
+    void count(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);  // after anything of it has come or gone
+    void uncount(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status check_pinned(const PackageCode& package, std::size_t more) const REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status check_statics(const PackageCode& package, std::size_t bytes) const
+        REQUIRES(lock_of<CodeCache>);
     // Before it is to stay. overloaded: those that do hold half of what there may be already.
-    [[nodiscard]] Status check_stays(const PackageCode& package, std::size_t more_bytes);
-    [[nodiscard]] bool fits_among_staying(const PackageCode& package, std::size_t more_bytes) const;
-    [[nodiscard]] bool evict_uncalled(const PackageCode& but);
+    [[nodiscard]] Status check_stays(const PackageCode& package, std::size_t more_bytes) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool fits_among_staying(const PackageCode& package, std::size_t more_bytes) const
+        REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool evict_uncalled(const PackageCode& but) REQUIRES(lock_of<CodeCache>);
     // Room for code and statics that are being loaded: taken before that, and given back unless they were counted by then.
-    [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics);
-    void give_back(PackageCode& package) noexcept;
-    struct GivesBack {  // with the lock
+    [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics)
+        REQUIRES(lock_of<CodeCache>);
+    void give_back(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
+    struct GivesBack {
         State& state;
         PackageCode& package;
-        ~GivesBack() { state.give_back(package); }
+        ~GivesBack() REQUIRES(lock_of<CodeCache>) { state.give_back(package); }
     };
-    void trim(PackageCode* newcomer = nullptr);
-    void trim_if_possible() noexcept;  // else whoever leaves code next tries again
-    void drop_spare_slices(PackageCode& package);
-    void evict(const std::vector<PackageCode*>& victims);
-    [[nodiscard]] bool needs_slices(const PackageCode& package) const;
-    [[nodiscard]] bool is_used(const PackageCode& package) const;  // it runs, or is being loaded or compiled
-    [[nodiscard]] bool is_busy(const PackageCode& package) const;  // or a call waits for it
+    void trim(PackageCode* newcomer = nullptr) REQUIRES(lock_of<CodeCache>);
+    void trim_if_possible() noexcept REQUIRES(lock_of<CodeCache>);  // else whoever leaves code next tries again
+    void drop_spare_slices(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    void evict(const std::vector<PackageCode*>& victims) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool needs_slices(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
+    // It runs, or is being loaded or compiled; or a call waits for it.
+    [[nodiscard]] bool is_used(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool is_busy(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
     // After a barrier (fence_others): what a leader has begun before is seen.
     [[nodiscard]] bool is_running(const PackageCode& package) const {
         return package.running.load(std::memory_order_seq_cst) != 0 ||
@@ -198,88 +220,101 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     }
     void fence_others() const;
     static bool can_fence_all();
-    [[nodiscard]] std::size_t& held(Budget budget) { return code_bytes[static_cast<std::size_t>(budget)]; }
-    [[nodiscard]] std::size_t held(Budget budget) const { return code_bytes[static_cast<std::size_t>(budget)]; }
+    [[nodiscard]] std::size_t& held(Budget budget) REQUIRES(lock_of<CodeCache>) {
+        return code_bytes[static_cast<std::size_t>(budget)];
+    }
+    [[nodiscard]] std::size_t held(Budget budget) const REQUIRES(lock_of<CodeCache>) {
+        return code_bytes[static_cast<std::size_t>(budget)];
+    }
     [[nodiscard]] std::size_t pinned_bytes_max() const { return std::max(options.code_bytes_max / 2, kShareBytesMin); }
     [[nodiscard]] std::size_t manifest_bytes_max() const {
         return std::max(options.code_bytes_max / 4, kShareBytesMin);
     }
-    [[nodiscard]] bool is_over_budget() const {
+    [[nodiscard]] bool is_over_budget() const REQUIRES(lock_of<CodeCache>) {
         return held(Budget::evictable) > options.code_bytes_max -
                                              std::min(held(Budget::pinned), options.code_bytes_max / 2) -
                                              std::min(manifest_bytes, options.code_bytes_max / 4);
     }
 
     CodeCache& cache;
-    CodeOptions options;
+    const CodeOptions options;
     Symbols symbols;
-    std::shared_ptr<State> itself;            // where code stays after its cache …
-    State* left_before = nullptr;             // … as that of this one, an earlier one's
-    CodePool pool;                            // outlives the packages below
-    std::unique_ptr<LoadedImage> warm_image;  // of warm_up; kept, because its page would be cold again
-    mutable std::mutex mutex;
-    std::unordered_map<Digest, std::unique_ptr<PackageCode>> packages;
-    std::unordered_map<FunctionId, Function*> functions;
-    std::map<EntryPoint, Function*> by_address;        // wherever its code lies now
-    std::vector<std::unique_ptr<Function>> residents;  // of the process's own program
-    NameMap<PackageCode*> newest;                      // by package name
-    std::vector<PackageCode*> interfaces;              // in the order in which they were loaded
-    std::vector<std::atomic<Function*>> table;         // by a handle's index; read without the lock
-    std::vector<std::uint16_t> generations = std::vector<std::uint16_t>(kFunctionsMax, 0);
-    std::deque<std::uint32_t> free_indices;  // the one that has been free for longest first
-    std::uint32_t indices_used = 0;
+    std::shared_ptr<State> itself;  // where code stays after its cache …
+    State* left_before = nullptr;   // … as that of this one, an earlier one's
+    CodePool pool;                  // outlives the packages below
+    mutable MutexOf<CodeCache> mutex;
+    // Of warm_up; kept, because its page would be cold again.
+    std::unique_ptr<LoadedImage> warm_image GUARDED_BY(lock_of<CodeCache>);
+    std::unordered_map<Digest, std::unique_ptr<PackageCode>> packages GUARDED_BY(lock_of<CodeCache>);
+    std::unordered_map<FunctionId, Function*> functions GUARDED_BY(lock_of<CodeCache>);
+    std::map<EntryPoint, Function*> by_address GUARDED_BY(lock_of<CodeCache>);        // wherever its code lies now
+    std::vector<std::unique_ptr<Function>> residents GUARDED_BY(lock_of<CodeCache>);  // of the process's own program
+    NameMap<PackageCode*> newest GUARDED_BY(lock_of<CodeCache>);                      // by package name
+    std::vector<PackageCode*> interfaces GUARDED_BY(lock_of<CodeCache>);  // in the order in which they were loaded
+    std::vector<std::atomic<Function*>> table;                            // by a handle's index; read without the lock
+    std::vector<std::uint16_t> generations GUARDED_BY(lock_of<CodeCache>);
+    // The one that has been free for longest first.
+    std::deque<std::uint32_t> free_indices GUARDED_BY(lock_of<CodeCache>);
+    std::uint32_t indices_used GUARDED_BY(lock_of<CodeCache>) = 0;
 
-    std::array<std::size_t, kBudgets> code_bytes{};  // slices and loaded code, by Budget
-    std::size_t manifest_bytes = 0;                  // of packages that are not resident
-    std::size_t static_bytes = 0;
+    // Slices and loaded code, by Budget.
+    std::array<std::size_t, kBudgets> code_bytes GUARDED_BY(lock_of<CodeCache>){};
+    std::size_t manifest_bytes GUARDED_BY(lock_of<CodeCache>) = 0;  // of packages that are not resident
+    std::size_t static_bytes GUARDED_BY(lock_of<CodeCache>) = 0;
     struct Staying {
         std::size_t packages = 0, functions = 0, manifest_bytes = 0;
     };
-    Staying staying;                                     // of these
-    RecencyList with_slices{&PackageCode::with_slices};  // their slices are here, and may go: not loaded, or pinned
-    RecencyList evictable{&PackageCode::evictable};      // loaded
-    RecencyList idle{&PackageCode::idle};                // loaded, and has no statics
-    RecencyList forgettable{&PackageCode::forgettable};  // not loaded, and nothing of theirs must be kept
-    std::vector<PackageCode*> keepers;     // that have statics; with room for all packages, and so has the next
-    std::vector<PackageCode*> pinned;      // that are counted as pinned
-    std::uint64_t packages_known = 0;      // ever
-    std::atomic<bool> over_budget{false};  // ~Entered looks at this and nothing else
-    std::atomic<std::uint64_t> epoch{1};   // advances with every load: coarse time for last_used
-    std::size_t evictions = 0, loads = 0;
+    Staying staying GUARDED_BY(lock_of<CodeCache>);  // of these
+    // Their slices are here, and may go: not loaded, or pinned.
+    RecencyList with_slices GUARDED_BY(lock_of<CodeCache>){&PackageCode::with_slices};
+    RecencyList evictable GUARDED_BY(lock_of<CodeCache>){&PackageCode::evictable};  // loaded
+    RecencyList idle GUARDED_BY(lock_of<CodeCache>){&PackageCode::idle};            // loaded, and has no statics
+    // Not loaded, and nothing of theirs must be kept.
+    RecencyList forgettable GUARDED_BY(lock_of<CodeCache>){&PackageCode::forgettable};
+    // That have statics; with room for all packages, and so has the next.
+    std::vector<PackageCode*> keepers GUARDED_BY(lock_of<CodeCache>);
+    std::vector<PackageCode*> pinned GUARDED_BY(lock_of<CodeCache>);  // that are counted as pinned
+    std::uint64_t packages_known GUARDED_BY(lock_of<CodeCache>) = 0;  // ever
+    std::atomic<bool> over_budget{false};                             // ~Entered looks at this and nothing else
+    std::atomic<std::uint64_t> epoch{1};  // advances with every load: coarse time for last_used
+    std::size_t evictions GUARDED_BY(lock_of<CodeCache>) = 0;
+    std::size_t loads GUARDED_BY(lock_of<CodeCache>) = 0;
     // What the leader runs, if it has entered by enter_leading: that package is not evicted.
     alignas(64) std::atomic<PackageCode*> leader_runs{nullptr};
     const bool evictor_fences = can_fence_all();  // with a barrier for all threads, so that the leader needs none
 
-    std::deque<PackageCode*> compile_queue;
-    std::deque<PackageCode*> images_queue;
-    std::size_t working = 0;  // workers that compile or load something
+    std::deque<PackageCode*> compile_queue GUARDED_BY(lock_of<CodeCache>);
+    std::deque<PackageCode*> images_queue GUARDED_BY(lock_of<CodeCache>);
+    std::size_t working GUARDED_BY(lock_of<CodeCache>) = 0;  // workers that compile or load something
     std::atomic<unsigned> opening_libraries{0};
-    std::size_t constructing = 0;  // of them, those that run constructors
-    std::condition_variable changed;
-    std::deque<Load> loads_queue;
-    bool stopping = false;
-    std::mutex calling_back;  // while on_ready or a Load's `done` runs: stop() waits for it
-    std::list<Worker> workers;
-    std::array<Worker*, kDuties> on_duties{};  // those whose turn it is; each started with the first that it is to do
+    std::size_t constructing GUARDED_BY(lock_of<CodeCache>) = 0;  // of them, those that run constructors
+    std::condition_variable_any changed;
+    std::deque<Load> loads_queue GUARDED_BY(lock_of<CodeCache>);
+    bool stopping GUARDED_BY(lock_of<CodeCache>) = false;
+    Mutex calling_back;  // while on_ready or a Load's `done` runs: stop() waits for it
+    std::list<Worker> workers GUARDED_BY(lock_of<CodeCache>);
+    // Those whose turn it is; each started with the first that it is to do.
+    std::array<Worker*, kDuties> on_duties GUARDED_BY(lock_of<CodeCache>){};
 };
 
 template <typename Work>
-auto CodeCache::State::or_error(const PackageCode& package, const Work& work) const -> decltype(work()) {
+std::invoke_result_t<const Work&> CodeCache::State::or_error(const PackageCode& package, const Work& work) const {
     try {
         return work();
-    } catch (const std::bad_alloc&) {
-        return tl::unexpected<Error>(no_memory_for(package));
     } catch (const std::exception& error) {
-        return fail(ErrorCode::failed, "package {} cannot be loaded on {}: {}", package.store->manifest().name,
-                    options.node, error.what());
+        return tl::unexpected<Error>(why_not_loaded(package, error));
     }
 }
 
 template <typename Work>
-auto CodeCache::State::unlocked(const PackageCode& package, Lock& lock, const Work& work) -> decltype(work()) {
-    auto done = [&] {
-        const Unlocked free(lock);
-        return or_error(package, work);
+std::invoke_result_t<const Work&> CodeCache::State::unlocked(const PackageCode& package, const Work& work) {
+    auto done = [&]() REQUIRES(lock_of<CodeCache>) -> std::invoke_result_t<const Work&> {
+        const UnlockedOf free(mutex);
+        try {
+            return work();
+        } catch (const std::exception& error) {
+            return tl::unexpected<Error>(why_not_loaded(package, error));
+        }
     }();
     if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
     return done;

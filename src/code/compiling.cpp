@@ -16,7 +16,8 @@ Status CodeCache::State::queue_compile(PackageCode& package) {
     // At most one entry a package. Those that have no code yet first, because calls wait for them.
     const auto place = package.loaded() ? compile_queue.end()
                                         : std::find_if(compile_queue.begin(), compile_queue.end(),
-                                                       [](const PackageCode* each) { return each->loaded(); });
+                                                       [](const PackageCode* each)
+                                                           REQUIRES(lock_of<CodeCache>) { return each->loaded(); });
     compile_queue.insert(place, &package);
     package.compile = PackageCode::Compile::queued;
     changed.notify_all();
@@ -25,15 +26,16 @@ Status CodeCache::State::queue_compile(PackageCode& package) {
 
 // The address of each name by which the bitcode binds to what was loaded before it: its statics, and what the image has besides. The
 // image, if there is one, stays meanwhile; and where there is none, no image is loaded before the compile is done.
-Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(const PackageCode& package) const {
+Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(const PackageCode& package,
+                                                                                const Loaded& loaded) const {
     std::unordered_map<std::string, void*> names;
-    for (const auto& [number, offset] : package.statics)
-        names[fmt::format("{}{}", wire::kStaticPrefix, number)] = package.data->start() + offset;
-    if (!package.image) return names;
+    for (const auto& [number, offset] : loaded.statics)
+        names[fmt::format("{}{}", wire::kStaticPrefix, number)] = loaded.data->start() + offset;
+    if (loaded.image == nullptr) return names;
     const wire::Manifest& manifest = package.store->manifest();
     ROVE_TRY(const wire::Image image, read_image(package, *package.store->slice_index(host_triple(), Form::image)));
     for (const wire::Symbol& each : image.symbols) {
-        void* address = package.image->address(each.segment, each.offset);
+        void* address = loaded.image->address(each.segment, each.offset);
         if (each.kind == wire::Symbol::Kind::anchor)
             names[fmt::format("{}{}", wire::kAnchorPrefix, each.index)] = address;
         else if (each.kind == wire::Symbol::Kind::static_)
@@ -47,20 +49,21 @@ Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(
 }
 
 // Compiles with the lock free; the package cannot be evicted or forgotten meanwhile.
-Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package, Lock& lock) {
+Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package) {
     bool own_statics = false, lacks_names = false;
     const wire::Manifest& manifest = package.store->manifest();
     package.names_seen = symbols.generation();
     Lacks lacks;
     lack_of_cpu(lacks, manifest);
     ROVE_CHECK(check_lacks(package, lacks));
-    Result<NewCode> code = unlocked(package, lock, [&]() -> Result<NewCode> {
+    const Loaded loaded{.data = package.data, .statics = package.statics, .image = package.image.get()};
+    Result<NewCode> code = unlocked(package, [&]() -> Result<NewCode> {
         NewCode made;
         made.lacks = std::move(lacks);
         open_libraries(package);
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));
-        ROVE_TRY(const auto names, names_in_image(package));
+        ROVE_TRY(const auto names, names_in_image(package, loaded));
         ROVE_TRY(jit::Engine * compiler, engine());
         ROVE_TRY(made.module, compiler->compile({.name = package.functions.size() == 1 ? package.functions.front()->name
                                                                                        : package.store->manifest().name,
@@ -100,24 +103,25 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
     }
     // Statics that live in the compiled module would be lost with it.
     const bool was_pinned = std::exchange(package.pinned, package.pinned || own_statics);
-    Status reserved = or_error(package, [&] { return reserve(package, code->module->code_bytes(), 0); });
+    Status reserved = or_error(
+        package, [&]() REQUIRES(lock_of<CodeCache>) { return reserve(package, code->module->code_bytes(), 0); });
     if (reserved) return code;
     package.pinned = was_pinned;  // it goes on as it was: as its image, or not at all
     return tl::unexpected<Error>(std::move(reserved.error()));
 }
 
 // On the worker for bitcode.
-void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
+void CodeCache::State::compile_one(PackageCode& package) {
     package.compile = PackageCode::Compile::begun;
     const GivesBack room{*this, package};
-    Result<NewCode> code = or_error(package, [&] { return compile(package, lock); });
+    Result<NewCode> code = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return compile(package); });
     if (stopping) return;  // the cache may be gone
-    Status done = or_error(package, [&]() -> Status {
+    Status done = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Status {
         if (!code) return tl::unexpected<Error>(std::move(code.error()));
         if (package.constructed) return {};
         package.has_constructors = code->module->has_constructors();
         if (package.has_constructors)
-            ROVE_CHECK(construct(package, Duty::bitcode, [&code] { code->module->run_constructors(); }, lock));
+            ROVE_CHECK(construct(package, Duty::bitcode, [&code] { code->module->run_constructors(); }));
         package.constructed = true;
         return {};
     });
@@ -140,7 +144,7 @@ void CodeCache::State::compile_one(PackageCode& package, Lock& lock) {
     // Names may have come meanwhile: the image has them already, and a function goes on with it where this does not succeed.
     for (const auto& function : package.functions) {
         function->names_seen = 0;
-        (void)or_error(package, [&] { return put_names(*function); });
+        (void)or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return put_names(*function); });
     }
 }
 

@@ -18,10 +18,11 @@ namespace {
 constexpr std::size_t kHoldersNamed = 3;
 
 template <typename Bytes>
-std::string largest(std::vector<PackageCode*> holders, const Bytes& bytes_of) {
+std::string largest(std::vector<PackageCode*> holders, const Bytes& bytes_of) REQUIRES(lock_of<CodeCache>) {
     const std::size_t named = std::min(kHoldersNamed, holders.size());
     std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(named), holders.end(),
-                      [&](PackageCode* a, PackageCode* b) { return bytes_of(*a) > bytes_of(*b); });
+                      [&](PackageCode* a, PackageCode* b)
+                          REQUIRES(lock_of<CodeCache>) { return bytes_of(*a) > bytes_of(*b); });
     std::string text;
     for (std::size_t i = 0; i < named; ++i)
         text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", holders[i]->store->manifest().name, bytes_of(*holders[i]));
@@ -30,7 +31,7 @@ std::string largest(std::vector<PackageCode*> holders, const Bytes& bytes_of) {
 }
 
 // Of names that code of the package offers.
-std::size_t names_held(const PackageCode& package) {
+std::size_t names_held(const PackageCode& package) REQUIRES(lock_of<CodeCache>) {
     if (package.interface) return package.store->manifest().exports.size() * kInterfaceNameBytes;
     return package.exported.size() * kInterfaceNameBytes / 2;
 }
@@ -92,7 +93,7 @@ void CodeCache::State::count(PackageCode& package) noexcept {
 }
 
 void CodeCache::State::count_staying(const PackageCode::Counted& was, const PackageCode::Counted& now) noexcept {
-    const auto add = [this](const PackageCode::Counted& counted, auto&& to) {
+    const auto add = [this](const PackageCode::Counted& counted, auto&& to) REQUIRES(lock_of<CodeCache>) {
         if (!counted.stays) return;
         staying.packages = to(staying.packages, 1);
         staying.functions = to(staying.functions, counted.functions);
@@ -113,9 +114,10 @@ bool CodeCache::State::fits_among_staying(const PackageCode& package, std::size_
 // A package that was loaded, and whose statics nobody has asked for yet, so that they go with its code. It stays known: the leader alone
 // forgets, because it uses functions without the cache's lock, and this may be a worker.
 bool CodeCache::State::evict_uncalled(const PackageCode& but) {
-    const auto found = std::find_if(keepers.begin(), keepers.end(), [&](const PackageCode* each) {
-        return each != &but && each->budget() == Budget::evictable && !each->keeps_statics() && !is_busy(*each);
-    });
+    const auto found =
+        std::find_if(keepers.begin(), keepers.end(), [&](const PackageCode* each) REQUIRES(lock_of<CodeCache>) {
+            return each != &but && each->budget() == Budget::evictable && !each->keeps_statics() && !is_busy(*each);
+        });
     if (found == keepers.end()) return false;
     PackageCode& package = **found;
     evict({&package});
@@ -154,7 +156,7 @@ Status CodeCache::State::check_pinned(const PackageCode& package, std::size_t mo
         "package {} takes {} bytes of code that cannot be evicted (it is pinned, or an interface), and {} has {} of at "
         "most {} (half of its --code-budget, or 1 MiB): {}; give that node a larger one, or restart it",
         package.store->manifest().name, bytes, options.node, held(Budget::pinned), pinned_bytes_max(),
-        largest(pinned, [](const PackageCode& each) { return each.counted.code; }));
+        largest(pinned, [](const PackageCode& each) REQUIRES(lock_of<CodeCache>) { return each.counted.code; }));
 }
 
 // Statics of a function that was called are its state, and stay for as long as the node.
@@ -164,7 +166,7 @@ Status CodeCache::State::check_statics(const PackageCode& package, std::size_t b
         ErrorCode::overloaded,
         "package {} has {} bytes of statics, and {} keeps {} of at most {} already: {}; restart that node to drop them",
         package.store->manifest().name, bytes, options.node, static_bytes, options.static_bytes_max,
-        largest(keepers, [](const PackageCode& each) { return each.static_bytes(); }));
+        largest(keepers, [](const PackageCode& each) REQUIRES(lock_of<CodeCache>) { return each.static_bytes(); }));
 }
 
 Status CodeCache::State::reserve(PackageCode& package, std::size_t code, std::size_t statics) {
@@ -219,8 +221,10 @@ void CodeCache::State::trim(PackageCode* newcomer) {
     const auto is_kept = [&](const PackageCode& package) {
         return &package == newcomer || (package.awaited() && awaited <= kAwaitedBytesMax);
     };
-    const auto keeps = [&](const PackageCode& package) { return is_kept(package) || needs_slices(package); };
-    const auto stays = [&](const PackageCode& package) { return is_kept(package) || is_used(package); };
+    const auto keeps = [&](const PackageCode& package)
+                           REQUIRES(lock_of<CodeCache>) { return is_kept(package) || needs_slices(package); };
+    const auto stays = [&](const PackageCode& package)
+                           REQUIRES(lock_of<CodeCache>) { return is_kept(package) || is_used(package); };
     const std::uint64_t now = epoch.fetch_add(1);
     while (is_over_budget()) {
         PackageCode* oldest = with_slices.oldest(now, keeps);
@@ -253,7 +257,8 @@ void CodeCache::State::evict_idle() {
     std::vector<PackageCode*> victims;
     const std::uint64_t now = epoch.fetch_add(1);
     while (victims.size() < kIdleAtOnce) {
-        PackageCode* oldest = idle.oldest(now, [this](const PackageCode& package) { return is_busy(package); });
+        PackageCode* oldest = idle.oldest(
+            now, [this](const PackageCode& package) REQUIRES(lock_of<CodeCache>) { return is_busy(package); });
         if (oldest == nullptr) break;
         victims.push_back(oldest);
         idle.keep(*oldest, false);

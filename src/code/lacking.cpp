@@ -99,8 +99,10 @@ Status CodeCache::State::put_names(Function& function) {
     };
     std::vector<std::size_t> of_image = lacked(function, package.image_lacks),
                              of_module = lacked(function, package.module_lacks);
-    std::erase_if(of_image, [&](std::size_t import) { return is_nowhere(import) || !package.image->can_put(import); });
-    std::erase_if(of_module, [&](std::size_t import) {
+    std::erase_if(of_image, [&](std::size_t import) REQUIRES(lock_of<CodeCache>) {
+        return is_nowhere(import) || !package.image->can_put(import);
+    });
+    std::erase_if(of_module, [&](std::size_t import) REQUIRES(lock_of<CodeCache>) {
         return is_nowhere(import) ||
                !package.module->can_put(imports[import]);  // where there is an image, that one runs
     });

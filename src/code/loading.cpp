@@ -14,7 +14,7 @@ bool is_static(const wire::Symbol& symbol) {
 }
 
 // What an image needs for its statics and their places: nothing where they were kept, or where there are none to keep.
-std::size_t new_statics(const PackageCode& package, const wire::Image& image) {
+std::size_t new_statics(const PackageCode& package, const wire::Image& image) REQUIRES(lock_of<CodeCache>) {
     if (package.data || image.data_bytes == 0) return 0;
     const auto places = std::count_if(image.symbols.begin(), image.symbols.end(), is_static);
     return image.data_bytes + static_cast<std::size_t>(places) * sizeof(PackageCode::StaticPlace);
@@ -100,7 +100,7 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
         return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target,
                                                      function.ran.load(std::memory_order_relaxed), running.take_over());
     }
-    State::Lock lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     const Result<State::Ready> ready = state_->make_ready(package);
     if (!ready) {
         package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others
@@ -210,13 +210,14 @@ void CodeCache::State::name_entry(NewCode& code, const PackageCode& package, std
 }
 
 // Where the image has what it says that it has.
-Result<CodeCache::State::NewCode> CodeCache::State::link_image(PackageCode& package, const wire::Image& image) {
+Result<CodeCache::State::NewCode> CodeCache::State::link_image(PackageCode& package, const wire::Image& image,
+                                                               const std::shared_ptr<DataSegment>& data) {
     NewCode code;
     package.names_seen = symbols.generation();
     const std::vector<void*> addresses = find_imports(package, image, code.lacks);
     ROVE_CHECK(check_lacks(package, code.lacks));
-    ROVE_TRY(code.image, LoadedImage::load(pool, image, package.data,
-                                           [&addresses](std::size_t import) { return addresses[import]; }));
+    ROVE_TRY(code.image,
+             LoadedImage::load(pool, image, data, [&addresses](std::size_t import) { return addresses[import]; }));
     const wire::Manifest& manifest = package.store->manifest();
     code.entries.resize(package.functions.size());
     for (const wire::Symbol& each : image.symbols) {
@@ -227,7 +228,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::link_image(PackageCode& pack
         else if (each.kind == wire::Symbol::Kind::exported && each.index < manifest.exports.size())
             code.exported[manifest.exports[each.index]] = address;
     }
-    if (!package.data && image.data_bytes > 0) code.statics = places_of_statics(image);
+    if (!data && image.data_bytes > 0) code.statics = places_of_statics(image);
     return code;
 }
 
@@ -236,7 +237,7 @@ Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t s
     if (!package.constructed && image.init_array_count > 0) return false;
     const GivesBack room{*this, package};
     ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
-    ROVE_TRY(NewCode code, link_image(package, image));
+    ROVE_TRY(NewCode code, link_image(package, image, package.data));
     package.constructed = true;
     take_image(package, image, std::move(code));
     return true;
@@ -283,9 +284,9 @@ Status CodeCache::State::queue_load(PackageCode& package) {
 }
 
 // On the worker for images.
-void CodeCache::State::load_apart(PackageCode& package, Lock& lock) {
+void CodeCache::State::load_apart(PackageCode& package) {
     const GivesBack room{*this, package};
-    Status loaded = or_error(package, [&] { return load_image(package, lock); });
+    Status loaded = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return load_image(package); });
     if (stopping) return;  // the cache may be gone
     package.loading = false;
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
@@ -294,21 +295,22 @@ void CodeCache::State::load_apart(PackageCode& package, Lock& lock) {
     else if (!loaded)
         package.error = std::move(loaded.error());
     else if (options.tiers == Tiers::both)  // where there is no thread or memory for it, the image goes on
-        (void)or_error(package, [&] { return queue_compile(package); });
+        (void)or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return queue_compile(package); });
 }
 
 // With the lock free but where it looks at what belongs to all; the package cannot be evicted or forgotten meanwhile.
-Status CodeCache::State::load_image(PackageCode& package, Lock& lock) {
+Status CodeCache::State::load_image(PackageCode& package) {
     const std::size_t slice = *package.store->slice_index(host_triple(), Form::image);
-    ROVE_TRY(const wire::Image image, unlocked(package, lock, [&]() -> Result<wire::Image> {
+    ROVE_TRY(const wire::Image image, unlocked(package, [&]() -> Result<wire::Image> {
                  open_libraries(package);
                  return read_image(package, slice);
              }));
     ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
-    ROVE_TRY(NewCode code, unlocked(package, lock, [&] { return link_image(package, image); }));
+    const std::shared_ptr<DataSegment> data = package.data;
+    ROVE_TRY(NewCode code, unlocked(package, [&] { return link_image(package, image, data); }));
     if (!package.constructed && image.init_array_count > 0) {
         package.has_constructors = true;
-        ROVE_CHECK(construct(package, Duty::images, [&code] { code.image->construct(); }, lock));
+        ROVE_CHECK(construct(package, Duty::images, [&code] { code.image->construct(); }));
     }
     package.constructed = true;
     take_image(package, image, std::move(code));
@@ -328,7 +330,7 @@ void CodeCache::State::publish(PackageCode& package) noexcept {
 }
 
 Result<Running> CodeCache::State::hold(const PackageStore& store) {
-    const std::lock_guard lock(mutex);
+    const LockOf lock(mutex);
     return hold_locked(store);
 }
 
@@ -342,13 +344,13 @@ Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
     ROVE_TRY(Running running, state_->hold(*store));
     PackageCode* const package = running.take_over();
     const Entered held(nullptr, Ran::image, package);  // left after the lock
-    State::Lock lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     for (;;) {
         ROVE_TRY(const State::Ready ready, state_->make_ready(*package));
         if (ready == State::Ready::yes) return {};
         if (ready == State::Ready::code)
             return fail(ErrorCode::invalid, "package {} is not here whole", store->manifest().name);
-        state_->changed.wait(lock, [&] { return state_->stopping || !package->is_under_way(); });
+        while (!state_->stopping && package->is_under_way()) state_->changed.wait(state_->mutex);
         if (package->is_under_way())
             return fail(ErrorCode::cancelled, "{} stopped before package {} was loaded", state_->options.node,
                         store->manifest().name);
@@ -361,12 +363,12 @@ Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>
     const Entered held(nullptr, Ran::image,
                        package);  // its code stays between loading and linking; left after the lock
     ROVE_CHECK(load(store));
-    State::Lock lock(state_->mutex);
-    return state_->link_interface(*package, lock);
+    const LockOf lock(state_->mutex);
+    return state_->link_interface(*package);
 }
 
 // Of a package that is loaded and held.
-Result<LoadReport> CodeCache::State::link_interface(PackageCode& package, Lock& lock) {
+Result<LoadReport> CodeCache::State::link_interface(PackageCode& package) {
     if (package.linked) return LoadReport{};
     const wire::Manifest& manifest = package.store->manifest();
     ROVE_CHECK(check_pinned(package, 0));
@@ -384,7 +386,7 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package, Lock& 
     }
     // What the node itself runs on (rove_*, the C and C++ libraries) is not for a peer to replace under other peers' functions.
     if (!package.resident) {
-        const Unlocked free(lock);
+        const UnlockedOf free(mutex);
         for (const std::string& name : manifest.exports) {
             if (!symbols.is_of_process(name)) continue;
             names.erase(name);

@@ -1,6 +1,6 @@
 // What a cache keeps of one package: its bytes, its functions, and, while it is loaded, its code.
 //
-// Threads: under the cache's lock, but for the atomics.
+// Threads: under the lock of the cache. What has no GUARDED_BY is set before the package becomes known, is atomic, or has a lock of its own.
 #pragma once
 
 #include <atomic>
@@ -61,9 +61,9 @@ struct Listing {
         made.emplace(Key{}, &package);
         place = made.extract(made.begin());
     }
-    [[nodiscard]] bool is_listed() const { return place.empty(); }
-    Order::node_type place;  // while it is not listed
-    Order::iterator at;      // while it is
+    [[nodiscard]] bool is_listed() const REQUIRES(lock_of<CodeCache>) { return place.empty(); }
+    Order::node_type place GUARDED_BY(lock_of<CodeCache>);  // while it is not listed
+    Order::iterator at GUARDED_BY(lock_of<CodeCache>);      // while it is
 };
 
 class PackageCode {
@@ -73,22 +73,27 @@ public:
     PackageCode(CodeCache& owner, std::shared_ptr<PackageStore> bytes) : cache(owner), store(std::move(bytes)) {}
     PackageCode(const PackageCode&) = delete;
 
-    // Runs the destructors of its statics, while the code is still there. Once; nothing of it may run afterwards.
-    void end();
+    // Runs the destructors of its statics, while the code is still there. Once; nothing of it may run afterwards. When the cache has stopped:
+    // without its lock, because what these ask the node for may want it.
+    void end() NO_THREAD_SAFETY_ANALYSIS;
 
-    [[nodiscard]] bool loaded() const { return image || module; }
+    [[nodiscard]] bool loaded() const REQUIRES(lock_of<CodeCache>) { return image || module; }
     // A worker has it, or will: whoever needs its code waits.
-    [[nodiscard]] bool is_under_way() const { return loading || (!loaded() && is_to_be_compiled()); }
-    [[nodiscard]] bool is_to_be_compiled() const { return compile == Compile::queued || compile == Compile::begun; }
-    void refuse(Error why) { refusal = Refusal{std::move(why), Clock::now()}; }
+    [[nodiscard]] bool is_under_way() const REQUIRES(lock_of<CodeCache>) {
+        return loading || (!loaded() && is_to_be_compiled());
+    }
+    [[nodiscard]] bool is_to_be_compiled() const REQUIRES(lock_of<CodeCache>) {
+        return compile == Compile::queued || compile == Compile::begun;
+    }
+    void refuse(Error why) REQUIRES(lock_of<CodeCache>) { refusal = Refusal{std::move(why), Clock::now()}; }
     // For one call.
-    [[nodiscard]] std::optional<Error> take_refusal() {
+    [[nodiscard]] std::optional<Error> take_refusal() REQUIRES(lock_of<CodeCache>) {
         const std::optional<Refusal> taken = std::exchange(refusal, std::nullopt);
         if (!taken || Clock::now() - taken->at > kRefusalMax) return std::nullopt;
         return taken->why;
     }
     // Loaded code; the package's own bytes are the store's to count.
-    [[nodiscard]] std::size_t loaded_bytes() const {
+    [[nodiscard]] std::size_t loaded_bytes() const REQUIRES(lock_of<CodeCache>) {
         return (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
     }
     // What the cache has counted of it, and as what. Slices may go while the code that was made of them stays, so they are never pinned.
@@ -99,13 +104,13 @@ public:
         std::size_t functions = 0;
         [[nodiscard]] Budget of_slices() const { return budget == Budget::resident ? budget : Budget::evictable; }
     };
-    Counted counted;
+    Counted counted GUARDED_BY(lock_of<CodeCache>);
     // What was kept for what is being loaded of it: code, if it is pinned, and statics.
     struct Reserved {
         std::size_t code = 0, statics = 0;
     };
-    Reserved reserved;
-    [[nodiscard]] Budget budget() const {
+    Reserved reserved GUARDED_BY(lock_of<CodeCache>);
+    [[nodiscard]] Budget budget() const REQUIRES(lock_of<CodeCache>) {
         if (resident) return Budget::resident;
         return interface || reserved.code > 0 || (pinned && loaded()) ? Budget::pinned : Budget::evictable;
     }
@@ -118,38 +123,41 @@ public:
         awaited_until.store((Clock::now() + kAwaitedMax).time_since_epoch().count(), std::memory_order_relaxed);
     }
     // Whether a function has all that it needs. The bitcode may call what the image has, by its address (jit/anchors.hpp).
-    [[nodiscard]] bool image_runs(const Function& function) const {
+    [[nodiscard]] bool image_runs(const Function& function) const REQUIRES(lock_of<CodeCache>) {
         return function.image != nullptr && !store->manifest().entry_needs_any(function.entry, image_lacks);
     }
-    [[nodiscard]] bool module_runs(const Function& function) const {
+    [[nodiscard]] bool module_runs(const Function& function) const REQUIRES(lock_of<CodeCache>) {
         const wire::Manifest& manifest = store->manifest();
         return function.compiled != nullptr && !manifest.entry_needs_any(function.entry, image_lacks) &&
                !manifest.entry_needs_any(function.entry, module_lacks);
     }
     // For as long as the node: code that others hold addresses of, or statics that a function was called for.
-    [[nodiscard]] bool stays() const { return !resident && (budget() == Budget::pinned || data); }
+    [[nodiscard]] bool stays() const REQUIRES(lock_of<CodeCache>) {
+        return !resident && (budget() == Budget::pinned || data);
+    }
     // What is kept over evictions.
-    [[nodiscard]] std::size_t static_bytes() const {
+    [[nodiscard]] std::size_t static_bytes() const REQUIRES(lock_of<CodeCache>) {
         return data ? data->bytes() + statics.size() * sizeof(StaticPlace) : 0;
     }
     // Whether its statics mean something to somebody: they were used, or constructors may have given their addresses away.
-    [[nodiscard]] bool keeps_statics() const { return data && (called || has_constructors); }
+    [[nodiscard]] bool keeps_statics() const REQUIRES(lock_of<CodeCache>) {
+        return data && (called || has_constructors);
+    }
 
     CodeCache& cache;
     const std::shared_ptr<PackageStore> store;
     std::vector<std::unique_ptr<Function>> functions;
-    bool resident = false;
-    bool interface = false;  // loaded as one: others link to it
-    bool linked = false;     // to all of its names
-    bool pinned = false;
+    bool resident GUARDED_BY(lock_of<CodeCache>) = false;
+    bool interface GUARDED_BY(lock_of<CodeCache>) = false;  // loaded as one: others link to it
+    bool linked GUARDED_BY(lock_of<CodeCache>) = false;     // to all of its names
+    bool pinned GUARDED_BY(lock_of<CodeCache>) = false;
     std::uint64_t number = 0;                    // counts the packages in the order in which they became known
     std::atomic<bool> called{false};             // ever
     std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: by nobody
-    std::optional<Error> error;                  // why it cannot run here
-    bool lacks_names = false;                    // that is for names: an interface may bring them
-    // Also without the cache's lock, by the worker that loads or compiles it.
-    std::atomic<std::uint64_t> names_seen{
-        0};  // which names there were before they were looked up (Symbols::generation)
+    std::optional<Error> error GUARDED_BY(lock_of<CodeCache>);  // why it cannot run here
+    std::atomic<bool> lacks_names{false};                       // that is for names: an interface may bring them
+    // Which names there were before they were looked up (Symbols::generation).
+    std::atomic<std::uint64_t> names_seen{0};
 
     // Eviction and entry meet on `running` and the functions' targets: who enters counts itself first and reads the target
     // then; who evicts clears the targets first and reads the count then; both in one total order (seq_cst), so one of them
@@ -159,6 +167,7 @@ public:
     Listing with_slices{*this}, evictable{*this}, idle{*this},
         forgettable{*this};  // in the cache's lists of these names
 
+    // The worker's that loads or compiles the package; else under the lock.
     LinkScope scope;
     std::atomic<bool> libraries_open{false};  // what `scope` says of them is there, and stays
     Destructors destructors;
@@ -166,22 +175,26 @@ public:
         Error why;
         TimePoint at;
     };
-    bool loading = false;            // its image waits for a worker, or is being loaded by it
-    std::optional<Refusal> refusal;  // why it was not loaded or compiled there: others may make room
-    bool constructing = false;       // its constructors run, with the cache's lock free
-    bool constructed = false;        // they have run to their end, or there are none; if one threw, `error` is for good
-    bool has_constructors = false;
-    std::shared_ptr<DataSegment> data;  // kept over evictions
+    bool loading GUARDED_BY(lock_of<CodeCache>) = false;  // its image waits for a worker, or is being loaded by it
+    // Why it was not loaded or compiled there: others may make room.
+    std::optional<Refusal> refusal GUARDED_BY(lock_of<CodeCache>);
+    bool constructing GUARDED_BY(lock_of<CodeCache>) = false;  // its constructors run, with the cache's lock free
+    // They have run to their end, or there are none; if one threw, `error` is for good.
+    bool constructed GUARDED_BY(lock_of<CodeCache>) = false;
+    bool has_constructors GUARDED_BY(lock_of<CodeCache>) = false;
+    std::shared_ptr<DataSegment> data GUARDED_BY(lock_of<CodeCache>);  // kept over evictions
     struct StaticPlace {
         std::uint32_t number, offset;  // of rove.static.n, in `data`
     };
-    std::vector<StaticPlace> statics;  // kept with `data`, for bitcode that comes without the image
-    NameMap<void*> exported;           // an interface's names, once an image told
-    std::unique_ptr<LoadedImage> image;
-    std::unique_ptr<jit::CompiledModule> module;
+    // Kept with `data`, for bitcode that comes without the image.
+    std::vector<StaticPlace> statics GUARDED_BY(lock_of<CodeCache>);
+    NameMap<void*> exported GUARDED_BY(lock_of<CodeCache>);  // an interface's names, once an image told
+    std::unique_ptr<LoadedImage> image GUARDED_BY(lock_of<CodeCache>);
+    std::unique_ptr<jit::CompiledModule> module GUARDED_BY(lock_of<CodeCache>);
     // Which imports each of them lacks, a bit each as in a row of Manifest::needs; empty: none.
-    ByteBuffer image_lacks, module_lacks;
-    Compile compile = Compile::none;
+    ByteBuffer image_lacks GUARDED_BY(lock_of<CodeCache>);
+    ByteBuffer module_lacks GUARDED_BY(lock_of<CodeCache>);
+    Compile compile GUARDED_BY(lock_of<CodeCache>) = Compile::none;
 };
 
 inline Running::Running(PackageCode& package) : package_(&package) {

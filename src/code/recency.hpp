@@ -4,7 +4,7 @@
 // time than its own; it is listed anew when it is met at the front. Times only advance, so the front is the oldest then.
 // Each move answers to a call since the last one: what a look costs does not grow with the packages there are.
 //
-// Threads: under the cache's lock.
+// Threads: under the lock of the cache.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ class RecencyList {
 public:
     explicit RecencyList(Listing PackageCode::* listing) : listing_(listing) {}
     // Whether it is listed from now on. Takes no memory: a package has its place in each list from the beginning.
-    void keep(PackageCode& package, bool listed);
-    [[nodiscard]] std::size_t size() const { return order_.size(); }
+    void keep(PackageCode& package, bool listed) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] std::size_t size() const REQUIRES(lock_of<CodeCache>) { return order_.size(); }
     // The package that has not been used for longest, of those that are not busy. Who is busy counts as used at `now`.
     template <typename Busy>
-    [[nodiscard]] PackageCode* oldest(std::uint64_t now, const Busy& busy);
+    [[nodiscard]] PackageCode* oldest(std::uint64_t now, const Busy& busy) REQUIRES(lock_of<CodeCache>);
 
 private:
     // Busy packages that one look passes over: more than a node's threads and peers keep busy at the end of this list, because
     // who is passed over goes to its front end. Bounds a look.
     static constexpr unsigned kBusyMax = 64;
 
-    Listing PackageCode::* listing_;
-    Listing::Order order_;
+    Listing PackageCode::* const listing_;
+    Listing::Order order_ GUARDED_BY(lock_of<CodeCache>);
 };
 
 inline void RecencyList::keep(PackageCode& package, bool listed) {

@@ -150,10 +150,11 @@ void abandon_worker() {
 }  // namespace
 
 void CodeCache::stop() {
-    State::Lock lock(state_->mutex);
+    const TimePoint until = Clock::now() + kStopMax;
+    const LockOf lock(state_->mutex);
     state_->stopping = true;
     state_->changed.notify_all();
-    (void)state_->changed.wait_for(lock, kStopMax, [this] { return state_->have_ended(); });
+    while (!state_->have_ended() && Clock::now() < until) (void)state_->changed.wait_until(state_->mutex, until);
     for (State::Worker& each : state_->workers) {
         if (each.ended || each.abandoned) continue;
         // It holds the state that it uses; its end is nobody's to wait for.
@@ -161,14 +162,13 @@ void CodeCache::stop() {
         abandon_worker();
         each.thread.detach();
     }
-    lock.unlock();
     {
-        const std::lock_guard none_calls_back(state_->calling_back);
+        const UnlockedOf free(state_->mutex);
+        const MutexLock none_calls_back(state_->calling_back);
     }
-    lock.lock();
     for (State::Worker& each : state_->workers)
         if (!each.abandoned) each.thread.join();
-    state_->workers.remove_if([](const State::Worker& each) { return !each.abandoned; });
+    state_->workers.remove_if([](const State::Worker& each) REQUIRES(lock_of<CodeCache>) { return !each.abandoned; });
 }
 
 // overloaded: the machine has no thread for it now.
@@ -220,10 +220,10 @@ bool CodeCache::State::work(Worker& self) {
     // Waking this thread is not to push aside the one that wakes it: that has other calls to run.
     const sched_param none{};
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
-    Lock lock(mutex);
+    const LockOf lock(mutex);
     self.kernel_id = gettid();
     while (!stopping && on_duty(self.duty) == &self)
-        if (!(self.duty == Duty::images ? load_next(lock) : compile_next(lock))) changed.wait(lock);
+        if (!(self.duty == Duty::images ? load_next() : compile_next())) changed.wait(mutex);
     self.ended = true;
     changed.notify_all();
     return !self.abandoned;
@@ -231,58 +231,60 @@ bool CodeCache::State::work(Worker& self) {
 
 // Not once the cache has stopped.
 template <typename What>
-void CodeCache::State::call_back(const What& what, Lock& lock) {
-    const Unlocked free(lock);
-    const std::lock_guard calls(calling_back);
+void CodeCache::State::call_back(const What& what) {
+    const UnlockedOf free(mutex);
+    const MutexLock calls(calling_back);
     const bool stopped = [this] {
-        const std::lock_guard look(mutex);
+        const LockOf look(mutex);
         return stopping;
     }();
     if (!stopped) what();
 }
 
 // Does the first job of a queue with that; false: there is none.
-bool CodeCache::State::do_next(std::deque<PackageCode*>& queue, void (State::*job)(PackageCode&, Lock&), Lock& lock) {
+bool CodeCache::State::do_next(std::deque<PackageCode*>& queue, void (State::*job)(PackageCode&)) {
     if (queue.empty()) return false;
     PackageCode& package = *queue.front();
     queue.pop_front();
     const Digest digest = package.store->digest();
     ++working;
-    (this->*job)(package, lock);
-    worked(digest, lock);
+    (this->*job)(package);
+    worked(digest);
     return true;
 }
 
-bool CodeCache::State::compile_next(Lock& lock) {
-    if (!do_next(compile_queue, &State::compile_one, lock)) return false;
-    const Unlocked free(lock);
+bool CodeCache::State::compile_next() {
+    if (!do_next(compile_queue, &State::compile_one)) return false;
+    const UnlockedOf free(mutex);
     sort_freed_memory();
     return true;
 }
 
 // Images first, because calls wait for them. A load waits in its queue for as long as its package is under way, wherever that is.
-bool CodeCache::State::load_next(Lock& lock) {
-    if (do_next(images_queue, &State::load_apart, lock)) return true;
+bool CodeCache::State::load_next() {
+    if (do_next(images_queue, &State::load_apart)) return true;
     const auto next = std::find_if(loads_queue.begin(), loads_queue.end(),
-                                   [](const Load& load) { return !load.running.package().is_under_way(); });
+                                   [](const Load& load)
+                                       REQUIRES(lock_of<CodeCache>) { return !load.running.package().is_under_way(); });
     if (next == loads_queue.end()) return false;
-    Result<Ready> ready = or_error(next->running.package(), [&] { return make_ready(next->running.package()); });
+    Result<Ready> ready = or_error(next->running.package(),
+                                   [&]() REQUIRES(lock_of<CodeCache>) { return make_ready(next->running.package()); });
     if (ready && *ready == Ready::under_way) return true;  // now it is
     Load load = std::move(*next);
     PackageCode& package = load.running.package();
     loads_queue.erase(next);
     ++working;
-    const Result<LoadReport> loaded = or_error(package, [&]() -> Result<LoadReport> {
+    const Result<LoadReport> loaded = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Result<LoadReport> {
         const wire::Manifest& manifest = package.store->manifest();
         if (!ready) return tl::unexpected<Error>(std::move(ready.error()));
         if (*ready == Ready::code) return fail(ErrorCode::invalid, "package {} is not here whole", manifest.name);
-        return manifest.interface ? link_interface(package, lock) : LoadReport{};
+        return manifest.interface ? link_interface(package) : LoadReport{};
     });
     const Digest digest = package.store->digest();
     {
         const Running over = std::move(load.running);
     }
-    worked(digest, lock);
+    worked(digest);
     const Result<LoadReport> without_memory = tl::unexpected<Error>(no_memory());
     const auto tell = [&](const Result<LoadReport>& answer) {
         try {
@@ -292,20 +294,20 @@ bool CodeCache::State::load_next(Lock& lock) {
             return false;
         }
     };
-    call_back([&] { (void)(tell(loaded) || tell(without_memory)); }, lock);  // an error takes less
+    call_back([&] { (void)(tell(loaded) || tell(without_memory)); });  // an error takes less
     return true;
 }
 
-void CodeCache::State::worked(const Digest& package, Lock& lock) {
+void CodeCache::State::worked(const Digest& package) {
     --working;
     if (stopping) return;
     trim_if_possible();
     changed.notify_all();
-    if (options.on_ready) call_back([&] { options.on_ready(package); }, lock);
+    if (options.on_ready) call_back([&] { options.on_ready(package); });
 }
 
 // Runs a package's constructors with the lock free, on a worker, whose duty another thread goes on with.
-Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::function<void()>& run, Lock& lock) {
+Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::function<void()>& run) {
     if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
     const std::string& name = package.store->manifest().name;
     if (constructing >= kConstructingMax)
@@ -315,14 +317,15 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
             "later, or restart that node if they never end",
             name, constructing, options.node);
     Worker* const self = std::exchange(on_duty(duty), nullptr);
-    if (const Status started = or_error(package, [&] { return start_worker(duty); }); !started) {
+    if (const Status started = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return start_worker(duty); });
+        !started) {
         on_duty(duty) = self;
         return prefixed(started.error(), fmt::format("package {} has constructors", name));
     }
     ++constructing;
     package.constructing = true;
-    Status done = [&] {
-        const Unlocked free(lock);
+    Status done = [&]() REQUIRES(lock_of<CodeCache>) {
+        const UnlockedOf free(mutex);
         const std::string there = fmt::format("{} on {}", name, options.node);
         Status constructed = in_own_thread(there, "constructor", run);
         // Its code goes now: what was constructed before ends while it is there.
@@ -340,7 +343,7 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
 
 Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
                              std::function<void(const Result<LoadReport>&)> done) {
-    const std::lock_guard lock(state_->mutex);
+    const LockOf lock(state_->mutex);
     if (state_->loads_queue.size() >= kLoadsMax)
         return fail(ErrorCode::overloaded,
                     "{} packages wait to be loaded on {} already, the most there may; load {} later", kLoadsMax,

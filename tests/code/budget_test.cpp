@@ -480,7 +480,7 @@ TEST_F(BudgetTest, AFunctionIsFoundByTheAddressOfEitherForm) {
     ASSERT_TRUE(cache.add(build("one.c", kCounter), false));
     Function* function = cache.find("one:count");
     (void)call(cache, *function);
-    const EntryPoint image = function->image;
+    const EntryPoint image = in_image(function);
     cache.wait_for_tiers();
     const EntryPoint compiled = function->target.load();
     EXPECT_NE(compiled, image);

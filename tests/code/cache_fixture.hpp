@@ -32,6 +32,11 @@ inline std::string entry(const std::string& name, const std::string& value) {
 
 class CacheTest : public testing::Test {
 protected:
+    // Where a function's image has it. Without the lock of the cache: only the image's loading and eviction change it, and in a test nobody does
+    // that meanwhile.
+    [[nodiscard]] static EntryPoint in_image(const Function* function) NO_THREAD_SAFETY_ANALYSIS {
+        return function->image;
+    }
     void SetUp() override {
         noted.clear();
         auto made = toolchain::TemporaryFolder::make();

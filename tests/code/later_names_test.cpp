@@ -355,7 +355,7 @@ TEST_F(LaterNames, AnEvictedPackagesAddressesGoAlone) {
     const auto two = larger(*build("two.c", kTwo), 400'000, false);
     ASSERT_TRUE(cache.add(two, false));
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
-    const EntryPoint one = cache.find("two:one")->image, three = cache.find("two:three")->image;
+    const EntryPoint one = in_image(cache.find("two:one")), three = in_image(cache.find("two:three"));
     EXPECT_EQ(cache.find(one), cache.find("two:one"));
     EXPECT_EQ(cache.find(three), cache.find("two:three")) << "whether or not it can run";
     const auto other = build("other.c", entry("go", "9") + entry("on", "8"));
