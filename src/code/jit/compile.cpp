@@ -12,11 +12,11 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <set>
 #include <tuple>
 
 #include "base/made_once.hpp"
+#include "base/mutex.hpp"
 #include "base/quoted.hpp"
 #include "code/jit/anchors.hpp"
 #include "code/jit/guard.hpp"
@@ -44,7 +44,7 @@ public:
     }
     // Of a library that nothing more will be linked into.
     Linked take(const orc::JITDylib& library) {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         auto found = linked_.extract(&library);
         return found.empty() ? Linked{} : std::move(found.mapped());
     }
@@ -56,7 +56,7 @@ public:
             Linked linked;
             for (const llvm::jitlink::Block* block : graph.blocks()) linked.bytes += block->getSize();
             linked.lacks = find_lacks(graph);
-            const std::lock_guard lock(mutex_);
+            const MutexLock lock(mutex_);
             Linked& all = linked_[library];
             all.bytes += linked.bytes;
             all.lacks.merge(linked.lacks);  // one object to a library
@@ -68,8 +68,8 @@ public:
     void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
 
 private:
-    std::mutex mutex_;
-    std::map<const orc::JITDylib*, Linked> linked_;
+    Mutex mutex_;
+    std::map<const orc::JITDylib*, Linked> linked_ GUARDED_BY(mutex_);
 };
 
 // What ORC reports while it links, beside the error that it gives: that one says which names were not made, and this one why.
@@ -80,20 +80,20 @@ public:
         return reported.get([] { return new Reported; });
     }
     void add(std::string words) {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (words_.size() < kBytesMax)
             words_ += (words_.empty() ? "" : "; ") + words.substr(0, kBytesMax);  // it may list a whole module
     }
     // Since it was last taken: another link that runs at the same time may have a part in it.
     std::string take() {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         return std::exchange(words_, {});
     }
 
 private:
     static constexpr std::size_t kBytesMax = 300;
-    std::mutex mutex_;
-    std::string words_;
+    Mutex mutex_;
+    std::string words_ GUARDED_BY(mutex_);
 };
 
 // Where compiled code is linked. Code is generated outside of it, so that a thread in which LLVM gives up holds nothing of it.
@@ -131,8 +131,8 @@ llvm::Expected<std::unique_ptr<Session>> make_session() {
 }
 
 struct SharedSession {
-    std::mutex mutex;
-    Session* kept = nullptr;
+    Mutex mutex;
+    Session* kept GUARDED_BY(mutex) = nullptr;
 
     static SharedSession& of_process() {
         static constinit MadeInEachProcess<SharedSession> made;
@@ -143,7 +143,7 @@ struct SharedSession {
 // One session for the process; never destroyed, because code may run until its end.
 Result<Session*> shared_session() {
     SharedSession& shared = SharedSession::of_process();
-    const std::lock_guard lock(shared.mutex);
+    const MutexLock lock(shared.mutex);
     if (shared.kept != nullptr) return shared.kept;
     auto made = make_session();
     if (!made)
@@ -157,7 +157,7 @@ Result<Session*> shared_session() {
 // before goes on.
 void leave_session(const Session* session) {
     SharedSession& shared = SharedSession::of_process();
-    const std::lock_guard lock(shared.mutex);
+    const MutexLock lock(shared.mutex);
     if (shared.kept == session) shared.kept = nullptr;
 }
 

@@ -8,13 +8,13 @@
 #include <future>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <unordered_map>
 
 #include "base/made_once.hpp"
 #include "base/mangled.hpp"
+#include "base/mutex.hpp"
 #include "code/jit/at_home.hpp"
 #include "code/jit/copy.hpp"
 #include "code/jit/emit.hpp"
@@ -341,31 +341,34 @@ private:
 namespace {
 
 // What a process takes out of itself, function by function, is read once.
+struct Own {
+    Mutex mutex;
+    std::unique_ptr<Program> program GUARDED_BY(mutex);
+    const std::byte* of GUARDED_BY(mutex) = nullptr;
+
+    Result<std::vector<Extracted>> extract(const ExtractRequest& request) REQUIRES(mutex) {
+        if (of != request.bitcode.data()) {
+            auto read = std::make_unique<Program>(request.program, request.bitcode);
+            ROVE_CHECK(read->read());
+            program = std::move(read);
+            of = request.bitcode.data();
+        }
+        std::vector<Extracted> all;
+        if (request.only == kNothing) return all;
+        ROVE_TRY(Extracted extracted, program->extract(request.only));
+        all.push_back(std::move(extracted));
+        return all;
+    }
+};
+
 Result<std::vector<Extracted>> extract_own(const ExtractRequest& request) {
-    struct Own {
-        std::mutex mutex;
-        std::unique_ptr<Program> program;
-        const std::byte* of = nullptr;
-    };
     static constinit MadeInEachProcess<Own> made;  // threads may be here when the process ends
     Own& own = made.get([] { return new Own; });
-    const std::lock_guard lock(own.mutex);
+    const MutexLock lock(own.mutex);
     std::optional<Result<std::vector<Extracted>>> result;
-    const Status ended = run_guarded(request.program, [&] {
-        result.emplace([&]() -> Result<std::vector<Extracted>> {
-            if (own.of != request.bitcode.data()) {
-                auto program = std::make_unique<Program>(request.program, request.bitcode);
-                ROVE_CHECK(program->read());
-                own.program = std::move(program);
-                own.of = request.bitcode.data();
-            }
-            std::vector<Extracted> all;
-            if (request.only == kNothing) return all;
-            ROVE_TRY(Extracted extracted, own.program->extract(request.only));
-            all.push_back(std::move(extracted));
-            return all;
-        }());
-    });
+    // In another thread, for which this one holds the lock.
+    const Status ended =
+        run_guarded(request.program, [&]() REQUIRES(own.mutex) { result.emplace(own.extract(request)); });
     if (ended) return std::move(*result);
     [[maybe_unused]] const Program* const lost = own.program.release();  // LLVM has given up in the middle of it
     own.of = nullptr;

@@ -13,13 +13,12 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <string_view>
 #include <system_error>
 
 #include "base/float_environment.hpp"
 #include "base/made_once.hpp"
+#include "base/mutex.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -36,12 +35,12 @@ std::atomic<int> given_up{0};
 
 // One piece of work. Shared, because a thread that stays in the handler may still let go of the mutex when the waiting one has gone on.
 struct Attempt {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool ended = false;
+    Mutex mutex;
+    std::condition_variable_any changed;
+    bool ended GUARDED_BY(mutex) = false;
+    std::exception_ptr thrown GUARDED_BY(mutex);
     std::atomic<const char*> why_given_up{nullptr};
-    std::string words;  // of LLVM's, where it says why
-    std::exception_ptr thrown;
+    std::string words;                                    // of LLVM's, where it says why; written before that
     std::array<std::byte, kFaultStackBytes> fault_stack;  // the thread's own may be what has run out
 };
 
@@ -49,9 +48,9 @@ struct Attempt {
 constinit thread_local Attempt* attempt_here [[gnu::tls_model("initial-exec")]] = nullptr;
 
 // Held by who waits for the work and not by the thread that does it, which may stay in the handler for ever.
-std::shared_mutex& running() {
-    static constinit MadeInEachProcess<std::shared_mutex> mutex;
-    return mutex.get([] { return new std::shared_mutex; });
+SharedMutex& running() {
+    static constinit MadeInEachProcess<SharedMutex> mutex;
+    return mutex.get([] { return new SharedMutex; });
 }
 
 // LLVM's words as one line.
@@ -66,7 +65,7 @@ std::string one_line(const char* words) {
 [[noreturn]] void give_up(Attempt& attempt, const char* why) {
     attempt.why_given_up.store(why, std::memory_order_release);  // partner: run_in_thread
     {
-        const std::lock_guard lock(attempt.mutex);
+        const MutexLock lock(attempt.mutex);
         attempt.changed.notify_all();
     }
     for (;;) pause();
@@ -120,8 +119,9 @@ void on_fault(int number, siginfo_t* info, void* context) {
 class FaultsTaken {
 public:
     FaultsTaken() {
-        const std::lock_guard lock(works().mutex);
-        if (works().running++ > 0) return;
+        Works& all = works();
+        const MutexLock lock(all.mutex);
+        if (all.running++ > 0) return;
         for (Fault& each : faults) {
             if (each.is_the_programs) continue;
             struct sigaction mine{};
@@ -133,8 +133,9 @@ public:
         }
     }
     ~FaultsTaken() {
-        const std::lock_guard lock(works().mutex);
-        if (--works().running > 0) return;
+        Works& all = works();
+        const MutexLock lock(all.mutex);
+        if (--all.running > 0) return;
         for (Fault& each : faults) {
             struct sigaction now{};
             if (each.is_the_programs || sigaction(each.number, nullptr, &now) != 0) continue;
@@ -149,8 +150,8 @@ public:
 
 private:
     struct Works {
-        std::mutex mutex;
-        unsigned running = 0;
+        Mutex mutex;
+        unsigned running GUARDED_BY(mutex) = 0;
     };
     static Works& works() {
         static constinit MadeInEachProcess<Works> made;
@@ -193,7 +194,7 @@ void* run_attempt(void* data) {
     }
     const stack_t no_stack{.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
     (void)sigaltstack(&no_stack, nullptr);
-    const std::lock_guard lock(begun->attempt->mutex);
+    const MutexLock lock(begun->attempt->mutex);
     begun->attempt->ended = true;
     begun->attempt->thrown = thrown;
     begun->attempt->changed.notify_all();
@@ -233,12 +234,14 @@ Status run_in_thread(const std::string& what, const std::function<void()>& work)
             "{} is not compiled: this machine has no thread for LLVM now ({}); try it again later, or allow more "
             "threads",
             what, std::generic_category().message(error));
-    std::unique_lock lock(attempt->mutex);
-    attempt->changed.wait(lock, [&] { return attempt->ended || attempt->why_given_up != nullptr; });
-    lock.unlock();
+    {
+        const MutexLock lock(attempt->mutex);
+        while (!attempt->ended && attempt->why_given_up == nullptr) attempt->changed.wait(attempt->mutex);
+    }
     const char* const why = attempt->why_given_up.load(std::memory_order_acquire);
     if (why == nullptr) {
         pthread_join(thread, nullptr);
+        const MutexLock lock(attempt->mutex);
         if (attempt->thrown) std::rethrow_exception(attempt->thrown);
         return {};
     }
@@ -250,12 +253,12 @@ Status run_in_thread(const std::string& what, const std::function<void()>& work)
 }  // namespace
 
 Status run_guarded(const std::string& what, const std::function<void()>& work) {
-    const std::shared_lock lock(running());
+    const SharedLock lock(running());
     return run_in_thread(what, work);
 }
 
 Status run_guarded_alone(const std::string& what, const std::function<void()>& work) {
-    const std::unique_lock lock(running());
+    const SoleLock lock(running());
     return run_in_thread(what, work);
 }
 
