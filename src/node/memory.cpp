@@ -37,6 +37,31 @@ void Block::give_back(std::size_t from, std::size_t bytes) const {
     (void)madvise(reinterpret_cast<void*>(begin), end - begin, heap_ ? MADV_DONTNEED : MADV_REMOVE);
 }
 
+bool Block::make(std::uint64_t bytes, bool may_map, wire::MemoryPlace& place) {
+    left_ = bytes;
+    if (may_map) {
+        file_ = memfd_create("rove-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        // Sealed: a peer that shortened it would end this process where it touches what is gone.
+        struct stat facts{};
+        if (file_ >= 0 && grow_file(file_, bytes) &&
+            fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 && fstat(file_, &facts) == 0) {
+            const int populate = bytes <= kPopulateBytesMax ? MAP_POPULATE : 0;
+            void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, file_, 0);
+            if (memory == MAP_FAILED) return false;
+            bytes_ = {static_cast<std::byte*>(memory), bytes};
+            place.pid = getpid();
+            place.file = file_;
+            place.device = facts.st_dev;
+            place.inode = facts.st_ino;
+            return true;
+        }
+        if (file_ >= 0) close(std::exchange(file_, -1));
+    }
+    heap_.reset(new (std::nothrow) std::byte[std::max<std::size_t>(bytes, 1)]());
+    bytes_ = {heap_.get(), bytes};
+    return heap_ != nullptr;
+}
+
 MemoryTable::MemoryTable(std::size_t bytes_max)
     : unmapped_max_([] {
           rlimit files{};
@@ -45,7 +70,6 @@ MemoryTable::MemoryTable(std::size_t bytes_max)
       }()),
       bytes_max_(bytes_max) {}
 
-// Under the lock, as the two that follow.
 Result<std::shared_ptr<BlockOwner>> MemoryTable::take_room(std::uint64_t bytes, NodeId node, bool& may_map) {
     const auto known = owners_.find(node);
     if (bytes > bytes_max_ - bytes_ || blocks_.size() >= kBlocksMax)
@@ -85,7 +109,7 @@ Result<wire::MemoryPlace> MemoryTable::allocate(std::uint64_t bytes, NodeId owne
     bool may_map = false;
     for (;;) {
         Result<std::shared_ptr<BlockOwner>> room = [&] {
-            const std::lock_guard lock(mutex_);
+            const LockOf lock(mutex_);
             return take_room(bytes, owner, may_map);
         }();
         if (room) {
@@ -95,38 +119,13 @@ Result<wire::MemoryPlace> MemoryTable::allocate(std::uint64_t bytes, NodeId owne
         // What others left behind may be all that it lacks.
         if (sweep() == 0) return tl::unexpected<Error>(room.error());
     }
-    const auto give_back = [&] {
-        const std::lock_guard lock(mutex_);
-        give_room_back(*block->owner_, bytes, may_map);
-        return no_memory(bytes);
-    };
-    if (may_map) {
-        block->file_ = memfd_create("rove-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        // Sealed: a peer that shortened it would end this process where it touches what is gone.
-        struct stat facts{};
-        if (block->file_ >= 0 && grow_file(block->file_, bytes) &&
-            fcntl(block->file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
-            fstat(block->file_, &facts) == 0) {
-            const int populate = bytes <= kPopulateBytesMax ? MAP_POPULATE : 0;
-            void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, block->file_, 0);
-            if (memory == MAP_FAILED) return give_back();
-            block->bytes_ = {static_cast<std::byte*>(memory), bytes};
-            block->left_ = bytes;
-            place.pid = getpid();
-            place.file = block->file_;
-            place.device = facts.st_dev;
-            place.inode = facts.st_ino;
-        }
-    }
-    if (block->bytes_.data() == nullptr) {
-        if (block->file_ >= 0) close(std::exchange(block->file_, -1));
-        block->heap_.reset(new (std::nothrow) std::byte[std::max<std::size_t>(bytes, 1)]());
-        if (!block->heap_) return give_back();
-        block->bytes_ = {block->heap_.get(), bytes};
-        block->left_ = bytes;
-    }
-    const std::lock_guard lock(mutex_);
+    const bool made = block->make(bytes, may_map, place);
+    const LockOf lock(mutex_);
     BlockOwner& of = *block->owner_;
+    if (!made) {
+        give_room_back(of, bytes, may_map);
+        return no_memory(bytes);
+    }
     if (of.gone) {
         give_room_back(of, bytes, may_map);
         return fail(ErrorCode::disconnected, "{} bytes: who asked for them has gone", bytes);
@@ -157,7 +156,7 @@ Result<wire::MemoryPlace> MemoryTable::allocate(std::uint64_t bytes, NodeId owne
 
 void MemoryTable::free(std::uint64_t key) {
     std::shared_ptr<Block> last;  // goes after the lock
-    const std::lock_guard lock(mutex_);
+    const LockOf lock(mutex_);
     const auto found = blocks_.find(key);
     if (found == blocks_.end() || found->second->owner_->gone) return;
     last = std::move(found->second);
@@ -168,7 +167,7 @@ void MemoryTable::free(std::uint64_t key) {
 }
 
 void MemoryTable::free_all_of(NodeId node) {
-    const std::lock_guard lock(mutex_);
+    const LockOf lock(mutex_);
     const auto found = owners_.find(node);
     if (found == owners_.end()) return;
     BlockOwner& owner = *gone_.emplace_back(std::move(found->second));
@@ -181,7 +180,7 @@ std::size_t MemoryTable::sweep() {
     std::shared_ptr<Block> large;
     std::size_t large_from = 0, bytes = 0;
     {
-        const std::lock_guard lock(mutex_);
+        const LockOf lock(mutex_);
         while (!gone_.empty() && doomed.size() < kDoomedMax && bytes < kDoomedBytesMax) {
             BlockOwner& owner = *gone_.front();
             if (owner.keys.empty()) {
@@ -211,18 +210,18 @@ std::size_t MemoryTable::sweep() {
 }
 
 bool MemoryTable::has_doomed() const {
-    const std::lock_guard lock(mutex_);
+    const LockOf lock(mutex_);
     return !gone_.empty();
 }
 
 void MemoryTable::mapped(std::uint64_t key) {
-    const std::lock_guard lock(mutex_);
+    const LockOf lock(mutex_);
     const auto found = blocks_.find(key);
     if (found != blocks_.end()) close_file(*found->second);
 }
 
 std::shared_ptr<Block> MemoryTable::find(std::uint64_t key) const {
-    const std::lock_guard lock(mutex_);
+    const LockOf lock(mutex_);
     const auto found = blocks_.find(key);
     return found != blocks_.end() && !found->second->owner_->gone ? found->second : nullptr;
 }

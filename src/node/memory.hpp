@@ -7,12 +7,12 @@
 #include <deque>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "rove/rove.h"
 #include "wire/memory.hpp"
@@ -22,12 +22,14 @@ namespace rove {
 // Pages are made when memory is allocated or mapped, up to here: a fault takes longer than to fill the page.
 inline constexpr std::size_t kPopulateBytesMax = 64UL * 1024 * 1024;
 
+class MemoryTable;
+
 // What one peer has allocated, from its first buffer until it goes or has none left.
 struct BlockOwner {
-    NodeId node = kNoNode;
-    std::list<std::uint64_t> keys;  // of its blocks
-    std::size_t blocks = 0;         // those being made included
-    bool gone = false;
+    NodeId node GUARDED_BY(lock_of<MemoryTable>) = kNoNode;
+    std::list<std::uint64_t> keys GUARDED_BY(lock_of<MemoryTable>);  // of its blocks
+    std::size_t blocks GUARDED_BY(lock_of<MemoryTable>) = 0;         // those being made included
+    bool gone GUARDED_BY(lock_of<MemoryTable>) = false;
 };
 
 // One allocation. Lives as long as anybody uses it.
@@ -40,14 +42,17 @@ public:
 private:
     friend class MemoryTable;
     Block() = default;
+    // Makes its memory: a file's, if it may be. False: there is none. Without the lock, because nobody else has the block yet.
+    [[nodiscard]] bool make(std::uint64_t bytes, bool may_map, wire::MemoryPlace& place) NO_THREAD_SAFETY_ANALYSIS;
     void give_back(std::size_t from, std::size_t bytes) const;
-    std::size_t left_ = 0;  // bytes whose pages have not been given back
+    std::size_t left_ GUARDED_BY(lock_of<MemoryTable>) = 0;  // bytes whose pages have not been given back
     std::span<std::byte> bytes_;
-    std::unique_ptr<std::byte[]> heap_;            // where it is not a mapping of …
-    int file_ = -1;                                // … this, which peers on the same machine map, too
-    std::list<std::uint64_t>::iterator unmapped_;  // where that is not -1: its place among those that wait to be mapped
+    std::unique_ptr<std::byte[]> heap_;               // where it is not a mapping of …
+    int file_ GUARDED_BY(lock_of<MemoryTable>) = -1;  // … this, which peers on the same machine map, too
+    // Where that is not -1: its place among those that wait to be mapped.
+    std::list<std::uint64_t>::iterator unmapped_ GUARDED_BY(lock_of<MemoryTable>);
     std::shared_ptr<BlockOwner> owner_;
-    std::list<std::uint64_t>::iterator owned_;  // its place among its owner's
+    std::list<std::uint64_t>::iterator owned_ GUARDED_BY(lock_of<MemoryTable>);  // its place among its owner's
 };
 
 class MemoryTable {
@@ -81,17 +86,19 @@ public:
     [[nodiscard]] std::shared_ptr<Block> find(std::uint64_t key) const;
 
 private:
-    [[nodiscard]] Result<std::shared_ptr<BlockOwner>> take_room(std::uint64_t bytes, NodeId node, bool& may_map);
-    void give_room_back(BlockOwner& owner, std::uint64_t bytes, bool was_mapped);
-    void close_file(Block& block);
-    mutable std::mutex mutex_;
-    std::unordered_map<std::uint64_t, std::shared_ptr<Block>>
-        blocks_;  // those of owners that have gone, too, until they are taken
-    std::unordered_map<NodeId, std::shared_ptr<BlockOwner>> owners_;
-    std::deque<std::shared_ptr<BlockOwner>> gone_;  // whose blocks are to be taken
-    std::list<std::uint64_t> unmapped_;             // keys of the blocks with open files, the oldest first
-    std::size_t mappings_ = 0;
-    std::size_t bytes_ = 0;
+    [[nodiscard]] Result<std::shared_ptr<BlockOwner>> take_room(std::uint64_t bytes, NodeId node, bool& may_map)
+        REQUIRES(lock_of<MemoryTable>);
+    void give_room_back(BlockOwner& owner, std::uint64_t bytes, bool was_mapped) REQUIRES(lock_of<MemoryTable>);
+    void close_file(Block& block) REQUIRES(lock_of<MemoryTable>);
+    mutable MutexOf<MemoryTable> mutex_;
+    // Those of owners that have gone, too, until they are taken.
+    std::unordered_map<std::uint64_t, std::shared_ptr<Block>> blocks_ GUARDED_BY(lock_of<MemoryTable>);
+    std::unordered_map<NodeId, std::shared_ptr<BlockOwner>> owners_ GUARDED_BY(lock_of<MemoryTable>);
+    std::deque<std::shared_ptr<BlockOwner>> gone_ GUARDED_BY(lock_of<MemoryTable>);  // whose blocks are to be taken
+    std::list<std::uint64_t> unmapped_
+        GUARDED_BY(lock_of<MemoryTable>);  // keys of the blocks with open files, the oldest first
+    std::size_t mappings_ GUARDED_BY(lock_of<MemoryTable>) = 0;
+    std::size_t bytes_ GUARDED_BY(lock_of<MemoryTable>) = 0;
     const std::size_t unmapped_max_;
     const std::size_t bytes_max_;
 };
