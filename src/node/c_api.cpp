@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstring>
 #include <list>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.hpp"
 #include "node/options.hpp"
 #include "rove/node.hpp"
 #include "rove/rove.h"
@@ -21,8 +21,8 @@ struct rove_peer_t {
 };
 struct rove_node_t {
     rove::Node node;
-    std::mutex mutex;              // guards peers
-    std::list<rove_peer_t> peers;  // a list: their addresses are the caller's handles
+    rove::Mutex mutex;
+    std::list<rove_peer_t> peers GUARDED_BY(mutex);  // a list: their addresses are the caller's handles
 };
 struct rove_package_t {
     rove::Package package;
@@ -139,7 +139,7 @@ int rove_connect(rove_node_t* node, const char* address, rove_peer_t** out) noex
     if (node == nullptr || address == nullptr || out == nullptr) return missing("rove_connect: an argument is NULL");
     return guarded([&] {
         rove::Peer peer = node->node.connect(address);
-        const std::lock_guard lock(node->mutex);
+        const rove::MutexLock lock(node->mutex);
         *out = &node->peers.emplace_back(std::move(peer));
         return ROVE_OK;
     });

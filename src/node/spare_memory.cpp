@@ -50,7 +50,7 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
     }
     const std::size_t wanted = room_for(bytes);
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         // The one that was used last of those of this size: it is the likeliest to be in the cache. None that is larger, for all of
         // its pages are there.
         const auto found =
@@ -70,7 +70,7 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
     void* const memory =
         mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         --away_;
         return fail(ErrorCode::overloaded, "this machine has no memory for {} bytes that arrive", bytes);
     }
@@ -81,7 +81,7 @@ Result<LargeBytes> SpareMemory::take(std::size_t bytes) {
 }
 
 void SpareMemory::keep(std::span<std::byte> place) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     kept_.push_back(place);
     --away_;
     kept_bytes_ += place.size();
@@ -90,7 +90,7 @@ void SpareMemory::keep(std::span<std::byte> place) {
 
 bool SpareMemory::is_due(TimePoint now) {
     if (is_empty()) return false;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return kept_bytes_ > most(now);
 }
 
@@ -98,7 +98,7 @@ void SpareMemory::trim(TimePoint now) {
     for (;;) {  // the one that was used longest ago first, with the mutex free while it is unmapped
         std::span<std::byte> place;
         {
-            const std::lock_guard lock(mutex_);
+            const MutexLock lock(mutex_);
             if (kept_bytes_ <= most(now)) return;
             place = kept_.front();
             kept_bytes_ -= place.size();

@@ -9,12 +9,12 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "wire/frame.hpp"
 
@@ -73,12 +73,14 @@ public:
 private:
     friend class LargeBytes;
     void keep(std::span<std::byte> place);
-    [[nodiscard]] std::size_t most(TimePoint now) const { return now - used_at_ > kSpareFor ? 0 : kSpareBytesMax; }
-    std::mutex mutex_;
-    std::vector<std::span<std::byte>> kept_;  // the one that was given back last at the end
-    std::size_t away_ = 0;                    // mapped and not here: kept_ has a place for each
-    TimePoint used_at_{};
-    std::atomic<std::size_t> kept_bytes_{0};
+    [[nodiscard]] std::size_t most(TimePoint now) const REQUIRES(mutex_) {
+        return now - used_at_ > kSpareFor ? 0 : kSpareBytesMax;
+    }
+    Mutex mutex_;
+    std::vector<std::span<std::byte>> kept_ GUARDED_BY(mutex_);  // the one that was given back last at the end
+    std::size_t away_ GUARDED_BY(mutex_) = 0;                    // mapped and not here: kept_ has a place for each
+    TimePoint used_at_ GUARDED_BY(mutex_){};
+    std::atomic<std::size_t> kept_bytes_{0};  // written under the mutex, and read without it
 };
 
 // Trims when it goes, where there is more than is kept: for whoever has given memory back under a lock, and leaves that.

@@ -61,6 +61,7 @@ void Control::start_thread() {
                 std::this_thread::sleep_for(kMemoryPause);
             }
     });
+    const MutexLock lock(gate_->mutex);
     gate_->io = io_.get();
 }
 
@@ -191,7 +192,7 @@ asio::awaitable<void> Control::accept_all(Accepting /*accepting*/) {
 // Any thread may hang up; who does it says why, and the other end is told.
 std::function<void(const Error&)> Control::hang_up_of(const std::shared_ptr<Channel>& channel) {
     return [gate = gate_, weak = std::weak_ptr(channel)](const Error& why) {
-        const std::lock_guard lock(gate->mutex);
+        const MutexLock lock(gate->mutex);
         if (gate->io == nullptr) return;
         Goodbye goodbye{.reason = Goodbye::Reason::cut, .code = why.code(), .text = why.message()};
         asio::post(*gate->io, [weak, goodbye = std::move(goodbye)] {
@@ -202,28 +203,28 @@ std::function<void(const Error&)> Control::hang_up_of(const std::shared_ptr<Chan
 
 Result<std::shared_ptr<PeerState>> Control::run_and_wait(asio::awaitable<Result<std::shared_ptr<PeerState>>> work,
                                                          std::optional<TimePoint> deadline) {
-    using Ended = std::optional<Result<std::shared_ptr<PeerState>>>;
-    const auto result = std::make_shared<Ended>();
-    std::unique_lock lock(waiting_mutex_);
+    const auto awaited = std::make_shared<Awaited>();
+    const LockOf lock(waiting_mutex_);
     if (stopped_) return tl::unexpected<Error>(ending());
     asio::co_spawn(*io_, std::move(work),
-                   [this, result](const std::exception_ptr& failed, Result<std::shared_ptr<PeerState>> value) {
-                       const std::lock_guard guard(waiting_mutex_);
-                       result->emplace(failed ? tl::unexpected<Error>(no_memory()) : std::move(value));
+                   [this, awaited](const std::exception_ptr& failed, Result<std::shared_ptr<PeerState>> value) {
+                       const LockOf guard(waiting_mutex_);
+                       awaited->result.emplace(failed ? tl::unexpected<Error>(no_memory()) : std::move(value));
                        ended_.notify_all();
                    });
     ++waiting_;
-    const auto ended = [&] { return result->has_value() || stopped_; };
-    if (deadline)
-        ended_.wait_until(lock, *deadline, ended);
-    else
-        ended_.wait(lock, ended);
+    while (!awaited->result && !stopped_ && (!deadline || Clock::now() < *deadline)) {
+        if (deadline)
+            (void)ended_.wait_until(waiting_mutex_, *deadline);
+        else
+            ended_.wait(waiting_mutex_);
+    }
     --waiting_;
     ended_.notify_all();
-    if (!*result && !stopped_)  // the meeting goes on, for whoever wants it next
+    if (!awaited->result && !stopped_)  // the meeting goes on, for whoever wants it next
         return fail(ErrorCode::timed_out, "no link to it was made in the time that was given");
-    if (!*result) return tl::unexpected<Error>(ending());
-    return **result;
+    if (!awaited->result) return tl::unexpected<Error>(ending());
+    return *awaited->result;
 }
 
 Status Control::join(const std::string& address) {
@@ -255,7 +256,7 @@ void Control::close_acceptor() {
 
 void Control::stop_accepting() {
     {
-        const std::lock_guard lock(gate_->mutex);
+        const MutexLock lock(gate_->mutex);
         if (gate_->io != nullptr) asio::post(*gate_->io, [this] { close_acceptor(); });
     }
     socket_file_.remove();
@@ -267,13 +268,13 @@ void Control::stop() {
     if (!thread_.joinable()) return;
     stop_accepting();
     {
-        std::unique_lock lock(waiting_mutex_);
+        const LockOf lock(waiting_mutex_);
         stopped_ = true;
         ended_.notify_all();
-        ended_.wait(lock, [this] { return waiting_ == 0; });
+        while (waiting_ > 0) ended_.wait(waiting_mutex_);
     }
     {
-        const std::lock_guard lock(gate_->mutex);
+        const MutexLock lock(gate_->mutex);
         gate_->io = nullptr;
     }
     asio::post(*io_, [this] {

@@ -17,13 +17,13 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "node/complaints.hpp"
 #include "node/control/address.hpp"
@@ -224,8 +224,8 @@ private:
     std::optional<asio::executor_work_guard<asio::io_context::executor_type>> keep_;
     // By which others reach the thread while there is one; outlives this object.
     struct Gate {
-        std::mutex mutex;
-        asio::io_context* io = nullptr;
+        Mutex mutex;
+        asio::io_context* io GUARDED_BY(mutex) = nullptr;
     };
     std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
     std::optional<asio::basic_socket_acceptor<asio::generic::stream_protocol>> acceptor_;
@@ -233,11 +233,14 @@ private:
     std::string address_;
     const KeyPair keys_;
 
-    // Threads that wait for a meeting.
-    std::mutex waiting_mutex_;
-    std::condition_variable ended_;
-    unsigned waiting_ = 0;
-    bool stopped_ = false;
+    // Threads that wait for a meeting, and what each waits for.
+    struct Awaited {
+        std::optional<Result<std::shared_ptr<PeerState>>> result GUARDED_BY(lock_of<Control>);
+    };
+    MutexOf<Control> waiting_mutex_;
+    std::condition_variable_any ended_;
+    unsigned waiting_ GUARDED_BY(lock_of<Control>) = 0;
+    bool stopped_ GUARDED_BY(lock_of<Control>) = false;
 
     // From here on: the control thread's only.
     bool identity_known_ = false;
