@@ -11,11 +11,12 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
 
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "node/control/socket_file.hpp"
 #include "rove/error.hpp"
 
@@ -85,10 +86,10 @@ int next_signal_within(std::chrono::seconds time) {
 }  // namespace
 
 struct EndSignals::State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool serving = false;
-    std::optional<int> first;
+    Mutex mutex;
+    std::condition_variable_any changed;
+    bool serving GUARDED_BY(mutex) = false;
+    std::optional<int> first GUARDED_BY(mutex);
 };
 
 EndSignals::EndSignals(std::chrono::seconds limit) : state_(std::make_shared<State>()) {
@@ -96,7 +97,7 @@ EndSignals::EndSignals(std::chrono::seconds limit) : state_(std::make_shared<Sta
     const auto watch = [limit, state = state_] {
         const int signal = next_signal();
         {
-            const std::lock_guard lock(state->mutex);
+            const MutexLock lock(state->mutex);
             if (!state->serving) {
                 std::fprintf(stderr, "rove: %s: the node ends before it has started\n", strsignal(signal));
                 control::exit_without_socket_files(0);
@@ -117,14 +118,15 @@ EndSignals::EndSignals(std::chrono::seconds limit) : state_(std::make_shared<Sta
 }
 
 void EndSignals::serving() {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->serving = true;
 }
 
 std::optional<int> EndSignals::wait_for(std::chrono::milliseconds time) {
     handle_ends();
-    std::unique_lock lock(state_->mutex);
-    (void)state_->changed.wait_for(lock, time, [this] { return state_->first.has_value(); });
+    const TimePoint until = Clock::now() + time;
+    const MutexLock lock(state_->mutex);
+    while (!state_->first && Clock::now() < until) (void)state_->changed.wait_until(state_->mutex, until);
     return state_->first;
 }
 
