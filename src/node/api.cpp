@@ -327,10 +327,10 @@ Peer Node::connect(std::string_view address) {
     return {core_, value_or_throw(usable(core_).connect(address))};
 }
 void Node::share(const std::string& name, void* object, const char* type) {
-    value_or_throw(usable(core_).share(name, object, type));
+    value_or_throw(usable(core_).objects().share(name, object, type));
 }
 void Node::unshare(const std::string& name) {
-    own(core_).unshare(name);
+    own(core_).objects().unshare(name);
 }
 unsigned Node::poll(std::chrono::milliseconds wait) {
     const std::shared_ptr<NodeCore> core = core_;  // a callback may end the node

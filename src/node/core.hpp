@@ -25,13 +25,13 @@
 #include "node/large_turns.hpp"
 #include "node/lead.hpp"
 #include "node/memory.hpp"
+#include "node/objects.hpp"
 #include "node/peer_state.hpp"
 #include "node/pieces.hpp"
 #include "node/questions_passed_on.hpp"
 #include "node/quiet.hpp"
 #include "node/routes.hpp"
 #include "node/run.hpp"
-#include "node/shared_object.hpp"
 #include "node/untaken_memory.hpp"
 #include "wire/control.hpp"
 
@@ -181,9 +181,7 @@ public:
     static void forbid_nesting(int change) { no_nesting_ += static_cast<unsigned>(change); }
     [[nodiscard]] std::optional<code::Entered> hold_code(const code::Function& function);
     [[nodiscard]] MemoryTable& memory() { return memory_; }
-    [[nodiscard]] Result<void*> shared_object(std::string_view name, std::string_view type) const;
-    [[nodiscard]] Status share(const std::string& name, void* object, std::string_view type);
-    void unshare(const std::string& name);
+    [[nodiscard]] Objects& objects() { return objects_; }
     // Whether the member of that id is reached at that address.
     [[nodiscard]] bool reaches(NodeId node, std::string_view address);
 
@@ -533,8 +531,7 @@ private:
     QuestionsPassedOn passed_on_;
     MemoryTable memory_;
     UntakenMemory untaken_;
-    mutable std::mutex shared_mutex_;
-    std::map<std::string, SharedObject, std::less<>> shared_;
+    Objects objects_{[this] { return name(); }};
 
     std::unique_ptr<control::Control> control_;
     std::deque<OwnThread> threads_;

@@ -184,7 +184,7 @@ int rove_fail_unsent(rove_here* here, int error, std::size_t size) noexcept {
 
 void* rove_object(rove_here* here, const char* name, const char* type) noexcept try {
     if (here->core->is_inherited()) return (void)failed(here->core->why_unusable()), nullptr;
-    const rove::Result<void*> object = here->core->shared_object(name, type);
+    const rove::Result<void*> object = here->core->objects().find(name, type);
     if (object) return *object;
     (void)failed(object.error());
     return nullptr;

@@ -1,5 +1,4 @@
 // What a running function may ask of its node beyond an answer: calls of its own, objects, time.
-#include "base/demangle.hpp"
 #include "node/begun_call.hpp"
 #include "node/core.hpp"
 #include "node/offload.hpp"
@@ -79,50 +78,6 @@ std::optional<code::Entered> NodeCore::hold_code(const code::Function& function)
     auto entered = cache_->enter(const_cast<code::Function&>(function));
     if (auto* held = std::get_if<code::Entered>(&entered)) return std::move(*held);
     return std::nullopt;
-}
-
-Status NodeCore::share(const std::string& name, void* object, std::string_view type) {
-    const std::lock_guard lock(shared_mutex_);
-    if (!shared_.try_emplace(name, SharedObject{object, std::string(type)}).second)
-        return fail(ErrorCode::invalid, "{} shares another object as '{}' already", this->name(), name);
-    return {};
-}
-
-void NodeCore::unshare(const std::string& name) {
-    const std::lock_guard lock(shared_mutex_);
-    shared_.erase(name);
-}
-
-// "Shop, 24, 8" of rove::detail::Shared<Shop, 24, 8> (rove/shared_type.hpp); what a C program gave stays as it is.
-static std::string words_of_shared_type(const std::string& type) {
-    constexpr std::string_view kBegin = "rove::detail::Shared<";
-    const std::string name = demangled(type.c_str());
-    if (!name.starts_with(kBegin)) return name;
-    std::string words = name.substr(kBegin.size(), name.size() - kBegin.size() - 1);
-    for (std::size_t at = 0; (at = words.find("ul", at)) != std::string::npos;)
-        if (at > 0 && words[at - 1] >= '0' && words[at - 1] <= '9')
-            words.erase(at, 2);
-        else
-            at += 2;
-    return words;
-}
-
-Result<void*> NodeCore::shared_object(std::string_view name, std::string_view type) const {
-    const std::lock_guard lock(shared_mutex_);
-    const auto found = shared_.find(name);
-    if (found == shared_.end()) {
-        std::string names;
-        for (const auto& [each, object] : shared_) names += (names.empty() ? "" : ", ") + each;
-        return fail(ErrorCode::invalid, "{} shares no object '{}'; {}{}", this->name(), name,
-                    names.empty() ? "it shares none" : "there are: ", names);
-    }
-    if (found->second.type != type)
-        return fail(
-            ErrorCode::invalid,
-            "{} shares '{}' as another type than it is asked for: ({}) and not ({}), with its size and alignment "
-            "in bytes; build both programs with one definition of it",
-            this->name(), name, words_of_shared_type(found->second.type), words_of_shared_type(std::string(type)));
-    return found->second.object;
 }
 
 bool NodeCore::reaches(NodeId node, std::string_view address) {
