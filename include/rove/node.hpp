@@ -450,6 +450,8 @@ public:
     [[nodiscard]] std::uint32_t node_count() const;
 
 private:
+    friend struct detail::Edge;
+    explicit Node(std::shared_ptr<NodeCore> core) noexcept : core_(std::move(core)) {}
     void share(const std::string& name, void* object, const char* type);
     std::shared_ptr<NodeCore> core_;
 };

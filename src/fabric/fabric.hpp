@@ -201,6 +201,8 @@ public:
     [[nodiscard]] virtual std::string_view name() const = 0;
     // Allocates the incoming mailboxes of a link that offers connect. unsupported: this fabric has none of that kind.
     [[nodiscard]] virtual Result<std::unique_ptr<Link>> open_link() = 0;
+    // Whether open_stream() gives links. Constant.
+    [[nodiscard]] virtual bool has_streams() const { return false; }
     // A link over a stream socket that is connected already, by which the two ends proved who they are. Takes the socket,
     // also where it fails. unsupported: this fabric has no such lane.
     [[nodiscard]] virtual Result<std::unique_ptr<Link>> open_stream(int socket, const StreamKeys& keys);

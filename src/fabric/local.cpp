@@ -19,6 +19,7 @@ public:
             "no transport reaches the peer through memory: that is switched off on this end; are both ends started "
             "with the same --fabric?");
     }
+    [[nodiscard]] bool has_streams() const override { return streams_ != nullptr; }
     [[nodiscard]] Result<std::unique_ptr<Link>> open_stream(int socket, const StreamKeys& keys) override {
         if (streams_) return streams_->open_stream(socket, keys);
         close(socket);

@@ -34,8 +34,9 @@ bool prepare_libsodium() {
 
 }  // namespace
 
-NodeCore::NodeCore(NodeOptions options)
+NodeCore::NodeCore(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric)
     : options_(std::move(options)),
+      fabric_(std::move(fabric)),
       spare_memory_(std::make_shared<SpareMemory>()),
       calls_(randombytes_random(), spare_memory_),
       memory_(options_.buffer_bytes_max) {
@@ -43,10 +44,11 @@ NodeCore::NodeCore(NodeOptions options)
     options_.connect_timeout = std::min(options_.connect_timeout, kOptionTimeMax);
 }
 
-Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options) {
+// Over that fabric; null: over the one that the options name.
+Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric) {
     if (!prepare_libsodium()) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
     (void)built_ins();  // enrols what is built in
-    std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)), Delete());
+    std::shared_ptr<NodeCore> core(new NodeCore(std::move(options), std::move(fabric)), Delete());
     remember(core);
     if (const Status started = core->start(); !started) {
         core->shut_down();
@@ -68,7 +70,9 @@ Status NodeCore::start() {
     log().set_level(spdlog::level::from_str(options_.log));
     touch_own_code_pages();
     if (!options_.listen.empty()) code::prepare_process();
-    ROVE_TRY(fabric_, open_fabric(options_.fabric));
+    if (!fabric_) {
+        ROVE_TRY(fabric_, open_fabric(options_.fabric));
+    }
     ROVE_CHECK(lead_.open(*fabric_, options_.waiting, options_.threads));
     ROVE_TRY(control_, control::Control::create(*this));
     ROVE_TRY(address_, control_->listen(options_.listen));

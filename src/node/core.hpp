@@ -54,7 +54,8 @@ inline constexpr std::size_t kPeersMax = wire::control::kMembersMax;
 
 class NodeCore final : public std::enable_shared_from_this<NodeCore>, private Lead::Duties {
 public:
-    [[nodiscard]] static Result<std::shared_ptr<NodeCore>> create(NodeOptions options);
+    [[nodiscard]] static Result<std::shared_ptr<NodeCore>> create(NodeOptions options,
+                                                                  std::unique_ptr<fabric::Fabric> fabric = nullptr);
     ~NodeCore();
     NodeCore(const NodeCore&) = delete;
 
@@ -187,6 +188,7 @@ public:
 
     // ---- for the control thread; as above
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link();
+    [[nodiscard]] bool has_streams() const { return fabric_->has_streams(); }
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_stream(int socket, const fabric::StreamKeys& keys);
     [[nodiscard]] Status connect_link(fabric::Link& link, Bytes offer);
     void drop_link(std::unique_ptr<fabric::Link> link);
@@ -237,7 +239,7 @@ public:
 private:
     friend class Gathering;
     friend struct CoreView;  // tests/node/core_view.hpp
-    explicit NodeCore(NodeOptions options);
+    NodeCore(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric);
     [[nodiscard]] Status start();
     [[nodiscard]] Status preload();
 

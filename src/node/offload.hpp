@@ -25,8 +25,9 @@ struct Callable {
     mutable MadeOnce<const Code> code;  // looked for at the first call
 };
 
-// Access to what a Peer is.
+// Access to what a Node and a Peer are.
 struct Edge {
+    static Node node(std::shared_ptr<NodeCore> core) { return Node(std::move(core)); }
     static const std::shared_ptr<NodeCore>& core(const Peer& peer) { return peer.core_; }
     static const std::shared_ptr<PeerState>& state(const Peer& peer) { return peer.state_; }
     // invalid: the node has no link to that one.

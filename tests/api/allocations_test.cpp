@@ -51,7 +51,7 @@ Result sixty_four(int n) {
 }
 
 class Allocations : public OnFabrics {};
-INSTANTIATE_TEST_SUITE_P(Fabrics, Allocations, testing::Values(FabricChoice::shm), fabric_name);
+INSTANTIATE_TEST_SUITE_P(Fabrics, Allocations, testing::Values(kShm), fabric_name);
 
 // Client and node are both in this process: the function marks its thread, the test its own.
 TEST_P(Allocations, NonePerCallForResultsOfUpTo64Bytes) {

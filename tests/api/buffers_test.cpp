@@ -69,7 +69,7 @@ TEST_P(Buffers, WrongUsesAreErrors) {
     EXPECT_EQ((buffer + 10).size(), 0U);
 
     // On another node than the one that owns it.
-    Node other(options(true));
+    Node other(started(options(true)));
     const Peer elsewhere = node_->connect(other.address());
     const Error error =
         error_of([&] { (void)elsewhere.sync([](std::span<const int> s) { return s.size(); }, buffer); });
@@ -80,7 +80,7 @@ TEST_P(Buffers, WrongUsesAreErrors) {
 TEST_P(Buffers, AreFreedByTheLastWhoHasThem) {
     NodeOptions small = options(true);
     small.buffer_bytes_max = 1'000'000;
-    Node server(small);
+    Node server(started(small));
     const Peer peer = node_->connect(server.address());
     {
         const auto whole = peer.allocate<char>(600'000).get();
@@ -95,9 +95,9 @@ TEST_P(Buffers, AreFreedByTheLastWhoHasThem) {
 TEST_P(Buffers, GoWithTheProcessThatAllocatedThem) {
     NodeOptions small = options(true);
     small.buffer_bytes_max = 1'000'000;
-    Node server(small);
+    Node server(started(small));
     {
-        Node other(options());
+        Node other(started(options()));
         auto* forgotten = new Buffer<char>(other.connect(server.address()).allocate<char>(900'000).get());
         static_cast<void>(forgotten);  // as by a process that ends without a word
         (void)other.connect(server.address()).sync([] { return 1; });
@@ -119,8 +119,8 @@ TEST_P(Buffers, GoWithTheProcessThatAllocatedThem) {
 TEST_P(Buffers, AreCopiedBetweenNodes) {
     NodeOptions joining = options(true);
     joining.join = server_->address();
-    Node second(joining);          // a member: copies go straight
-    Node stranger(options(true));  // none: copies go through here
+    Node second(started(joining));          // a member: copies go straight
+    Node stranger(started(options(true)));  // none: copies go through here
     const Peer to = node_->connect(second.address()), far = node_->connect(stranger.address());
     for (const std::size_t n : {1UL, 1000UL, 5'000'000UL}) {
         std::vector<int> host(n), back(n);
@@ -191,7 +191,7 @@ TEST_P(Buffers, MemoryThatNobodyTakesIsFreed) {
     using namespace std::chrono_literals;
     NodeOptions little = options(true);
     little.buffer_bytes_max = 64UL << 20U;
-    Node server(little);
+    Node server(started(little));
     const Peer to = node_->connect(server.address());
     constexpr std::size_t kBytes = 1 << 20;
     for (int i = 0; i < 200; ++i) {
@@ -222,7 +222,7 @@ TEST_P(Buffers, TransfersTakeATime) {
 }
 
 TEST_P(Buffers, GoWithTheLinkAndSaySo) {
-    auto second = std::make_unique<Node>(options(true));
+    auto second = std::make_unique<Node>(started(options(true)));
     const std::string address = second->address();
     const Peer to = node_->connect(address);
     const auto small = to.allocate<int>(10).get(), large = to.allocate<int>(100'000).get();
@@ -240,7 +240,7 @@ TEST_P(Buffers, GoWithTheLinkAndSaySo) {
     }
     NodeOptions again = options(true);
     again.listen = address;
-    Node third(again);
+    Node third(started(again));
     EXPECT_EQ(to.sync([] { return 5; }), 5);  // met again
     for (const auto& buffer : {small, large}) {
         const Error put = error_of([&] { to.put(host, buffer).get(); });

@@ -348,7 +348,7 @@ TEST_P(Api, Coroutines) {
 }
 
 TEST_P(Api, GroupsOfPeers) {
-    Node second(options(true));
+    Node second(started(options(true)));
     const PeerGroup group = node_->connect({server_->address(), second.address()});
     ASSERT_EQ(group.size(), 2U);
     EXPECT_EQ(group[0].address(), server_->address());
@@ -366,7 +366,7 @@ TEST_P(Api, GroupsOfPeers) {
 TEST_P(Api, WithoutThreadsOfItsOwn) {
     NodeOptions single = options();
     single.own_thread = false;
-    Node node(single);
+    Node node(started(single));
     const Peer peer = node.connect(server_->address());
     EXPECT_EQ(peer.sync(fn<add>, 1, 2), 3);
     EXPECT_EQ(sync_wait(nested(peer)), "286ab");

@@ -63,7 +63,7 @@ TEST_P(LongestLimits, MayBeANodesOptions) {
     NodeOptions longest = options();
     longest.grace = longest.connect_timeout = std::chrono::milliseconds::max();
     longest.own_thread = false;
-    Node node(longest);
+    Node node(started(longest));
     Call<int> call = node.connect(server_->address()).async(fn<soon_seven>);
     for (int looks = 0; looks < 100'000 && !call.done(); ++looks) (void)node.poll(std::chrono::milliseconds::max());
     EXPECT_EQ(call.get(), 7);
@@ -84,7 +84,7 @@ TEST_P(LongestLimits, MayBeANodesGrace) {
     asked = false;
     NodeOptions longest = options(true);
     longest.grace = std::chrono::milliseconds::max();
-    auto node = std::make_unique<Node>(longest);
+    auto node = std::make_unique<Node>(started(longest));
     Call<int> call = node_->connect(node->address()).async(fn<ask_caller>);
     ASSERT_TRUE(soon([] { return asked.load(); }));
     node.reset();

@@ -89,7 +89,7 @@ TEST_P(Edges, ACallbackThatThrowsIsWrittenToTheLogAndEndsNothing) {
 TEST_P(Edges, FunctionsAllocateOnOtherNodes) {
     NodeOptions joins = options(true);
     joins.join = server_->address();
-    Node second(joins);
+    Node second(started(joins));
     const int sum = peer().sync(
         [](Here& here, unsigned to) {
             Buffer<int> there = here.peer(to).allocate<int>(3).get();

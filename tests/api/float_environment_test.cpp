@@ -115,7 +115,7 @@ protected:
         one_thread.threads = 1;  // which all functions run on
         return one_thread;
     }
-    Node serves_{with_one_thread()}, calls_{options()};
+    Node serves_{started(with_one_thread())}, calls_{started(options())};
     Peer there_ = calls_.connect(serves_.address());
 };
 ROVE_ON_FABRICS(FloatEnvironment);
@@ -245,12 +245,12 @@ TEST_P(FloatEnvironment, ThreadsOfANodeInheritNone) {
     std::unique_ptr<Node> made, made_by_others;
     std::thread([&] {
         rounds_up();
-        made = std::make_unique<Node>(with_one_thread());
+        made = std::make_unique<Node>(started(with_one_thread()));
         std::feclearexcept(FE_ALL_EXCEPT);
 #if defined(__x86_64__)
         drops_denormals();
 #endif
-        made_by_others = std::make_unique<Node>(with_one_thread());
+        made_by_others = std::make_unique<Node>(started(with_one_thread()));
     }).join();
     for (const auto& node : {made.get(), made_by_others.get()}) {
         const Peer there = calls_.connect(node->address());
@@ -264,15 +264,15 @@ TEST_P(FloatEnvironment, ThreadsMadeForOthersThatWaitInheritNone) {
     gate_is_open = false;
     NodeOptions two = options(true);
     two.threads = 2;
-    const Node serves(two);
+    const Node serves(started(two));
     NodeOptions wide = options();
     wide.threads = 4;  // what waits at the gate stays on a thread of its own
-    Node calls(wide);
+    Node calls(started(wide));
     const Peer there = calls.connect(serves.address());
     std::vector<Call<void>> waiting;
     for (int i = 0; i < 2; ++i) waiting.push_back(there.async(fn<waits_quietly_rounding_up>));
     EXPECT_TRUE(soon([] { return at_gate == 2; }));
-    Node others(options());
+    Node others(started(options()));
     EXPECT_EQ(others.connect(serves.address()).sync(fn<third>), third());
     gate_is_open = true;
     for (auto& each : waiting) each.get();

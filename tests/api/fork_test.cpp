@@ -55,7 +55,7 @@ protected:
         return false;
     }
 };
-ROVE_ON_FABRICS(Forks);
+ROVE_ON_FABRICS_OF_PROCESSES(Forks);
 
 TEST_P(Forks, TheChildsCallsFailAndTheParentGoesOn) {
     const auto small = peer().allocate<int>(10).get(), large = peer().allocate<int>(100'000).get();

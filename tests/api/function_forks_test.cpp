@@ -123,7 +123,7 @@ protected:
         runs = 0;
     }
 };
-ROVE_ON_FABRICS(FunctionForks);
+ROVE_ON_FABRICS_OF_PROCESSES(FunctionForks);
 
 TEST_P(FunctionForks, AChildThatReturnsOrThrowsOrRepliesEnds) {
     for (int i = 1; i <= 9; i += 3) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "../node/fabrics.hpp"
 #include "../node/process.hpp"
 #include "error_of.hpp"
 #include "rove/rove.hpp"
@@ -16,7 +17,7 @@ struct Table {
     std::vector<int> values{1, 2, 3, 4, 5, 6, 7};
 };
 
-class OnFabrics : public testing::TestWithParam<FabricChoice> {
+class OnFabrics : public testing::TestWithParam<TestFabric> {
 protected:
     [[nodiscard]] NodeOptions options(bool listens = false) const {
         (void)scratch();  // the tests' own cookie
@@ -27,10 +28,12 @@ protected:
         if (listens) options.listen = "127.0.0.1:0";
         return options;
     }
+    // A node over the fabric that the test runs on.
+    [[nodiscard]] static Node started(const NodeOptions& options) { return GetParam().start(options); }
     void SetUp() override {
-        server_ = std::make_unique<Node>(options(true));
+        server_ = std::make_unique<Node>(started(options(true)));
         server_->share("table", table_);
-        node_ = std::make_unique<Node>(options());
+        node_ = std::make_unique<Node>(started(options()));
         peer_ = std::make_unique<Peer>(node_->connect(server_->address()));
     }
     void TearDown() override {
@@ -57,10 +60,11 @@ void call_back(const Peer& peer, Callback callback) {
     may_answer = true;
 }
 
-inline std::string fabric_name(const testing::TestParamInfo<FabricChoice>& info) {
-    return info.param == FabricChoice::shm ? "shm" : "tcp";
+inline std::string fabric_name(const testing::TestParamInfo<TestFabric>& info) {
+    return info.param.name;
 }
-#define ROVE_ON_FABRICS(suite) \
-    INSTANTIATE_TEST_SUITE_P(Fabrics, suite, testing::Values(FabricChoice::shm, FabricChoice::tcp), fabric_name)
+#define ROVE_ON_FABRICS(suite) INSTANTIATE_TEST_SUITE_P(Fabrics, suite, testing::ValuesIn(kFabrics), fabric_name)
+#define ROVE_ON_FABRICS_OF_PROCESSES(suite) \
+    INSTANTIATE_TEST_SUITE_P(Fabrics, suite, testing::ValuesIn(kFabricsOfProcesses), fabric_name)
 
 }  // namespace rove::test

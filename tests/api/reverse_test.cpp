@@ -40,9 +40,9 @@ protected:
     void SetUp() override {
         NodeOptions one = options(true);
         one.threads = 1;
-        server_ = std::make_unique<Node>(one);
+        server_ = std::make_unique<Node>(started(one));
         one.listen.clear();
-        node_ = std::make_unique<Node>(one);
+        node_ = std::make_unique<Node>(started(one));
         peer_ = std::make_unique<Peer>(node_->connect(server_->address()));
     }
 };
@@ -96,7 +96,7 @@ TEST_P(Reverse, AroundSeveralNodes) {
         NodeOptions joining = options(true);
         joining.join = server_->address();
         joining.threads = 1;
-        others.push_back(std::make_unique<Node>(joining));
+        others.push_back(std::make_unique<Node>(started(joining)));
     }
     EXPECT_EQ(peer().sync(fn<round_trip>, 9U, 1U), "01201201.");
 }

@@ -5,8 +5,6 @@
 #include <sys/socket.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <iostream>
 
 #include "base/descriptor.hpp"
 #include "fabric/local.hpp"
@@ -29,7 +27,7 @@ TestFabric two(std::string name, Open open) {
 }
 
 TestFabric chaos(std::string name, std::uint64_t salt, ChaosOptions options) {
-    options.seed = test_seed() + salt;
+    options.seed = test::seed() + salt;
     return two(std::move(name), [options](const auto& exchange) { return open_chaos_fabric(exchange, options); });
 }
 
@@ -71,16 +69,6 @@ const std::vector<TestFabric>& test_fabrics() {
         ucx("ucx_tcp", {.shm = false, .tcp = true}),
     };
     return fabrics;
-}
-
-std::uint64_t test_seed() {
-    static const std::uint64_t seed = [] {
-        const char* given = std::getenv("ROVE_TEST_SEED");
-        const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-        std::cout << "ROVE_TEST_SEED=" << value << "\n" << std::flush;  // at once: it must be there if the test crashes
-        return value;
-    }();
-    return seed;
 }
 
 void fill(std::span<std::byte> payload, std::uint64_t number) {

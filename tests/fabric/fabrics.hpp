@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "../seed.hpp"
 #include "fabric/fabric.hpp"
 #include "open_fabric.hpp"
 
@@ -31,9 +32,6 @@ inline void PrintTo(const TestFabric& fabric, std::ostream* out) {
 // Both ends are non-blocking.
 [[nodiscard]] std::array<int, 2> socket_pair();
 [[nodiscard]] std::array<int, 2> tcp_pair();
-
-// The seed of this run: ROVE_TEST_SEED, or a new one, which is printed.
-[[nodiscard]] std::uint64_t test_seed();
 
 // Payload that can be told from any other: made from its number, and full of words that look like the signals of frames
 // to come, so that a reader that believes old bytes will be found out.
@@ -57,7 +55,7 @@ protected:
     [[nodiscard]] bool until(const std::function<bool()>& done);
 
     std::unique_ptr<Fabric> fabric_a, fabric_b;
-    std::mt19937_64 random{test_seed()};
+    std::mt19937_64 random{test::seed()};
 };
 
 // Sends frame `number` with a payload of that many bytes; false when there is no credit now.

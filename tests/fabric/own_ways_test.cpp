@@ -41,14 +41,14 @@ std::vector<unsigned> arrivals(std::uint64_t seed) {
 }
 
 TEST(Chaos, IsTheSameForTheSameSeed) {
-    const std::uint64_t seed = test_seed();
+    const std::uint64_t seed = test::seed();
     EXPECT_EQ(50U, arrivals(seed).size());
     EXPECT_EQ(arrivals(seed), arrivals(seed));
     EXPECT_NE(arrivals(seed), arrivals(seed + 1));
 }
 
 TEST(Chaos, CutsTheLinkAfterSoManyFrames) {
-    ChaosPair pair({.seed = test_seed(), .frames_max = 10});
+    ChaosPair pair({.seed = test::seed(), .frames_max = 10});
     for (std::uint64_t number = 0; number < 11; ++number) EXPECT_TRUE(send(*pair.link.a, Traffic::calls, number, 100));
     ASSERT_NE(nullptr, pair.link.a->broken());
     EXPECT_EQ(ErrorCode::disconnected, pair.link.a->broken()->code());

@@ -59,7 +59,7 @@ protected:
     Descriptor socket;
     std::unique_ptr<Link> link;
     std::uint64_t sent = 0;
-    std::mt19937_64 random{test_seed()};
+    std::mt19937_64 random{test::seed()};
 };
 
 TEST_F(Stream, TheDocumentsExample) {

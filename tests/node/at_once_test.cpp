@@ -59,7 +59,7 @@ protected:
     Package package_ = Package::open(package("basics.c"));
     NodeId back_ = kNoNode;
 };
-INSTANTIATE_TEST_SUITE_P(Fabrics, AtOnce, testing::Values(FabricChoice::shm), fabric_name);
+INSTANTIATE_TEST_SUITE_P(Fabrics, AtOnce, testing::Values(kShm), fabric_name);
 
 TEST_P(AtOnce, AReplyToAnotherCallIsNotTaken) {
     std::array<std::byte, 16> into{};

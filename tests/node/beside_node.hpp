@@ -1,30 +1,58 @@
-// A client without a thread of its own, beside a node that is a process: for tests on each fabric between two processes.
+// A client without a thread of its own, beside a node that serves: for tests on each fabric.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <optional>
 
+#include "fabrics.hpp"
 #include "process.hpp"
 #include "rove/rove.hpp"
 
 namespace rove::test {
 
-class BesideANode : public testing::TestWithParam<FabricChoice> {
+// What is asked of a node that serves, in the words of `rove node` and in those of NodeOptions.
+struct ServerOptions {
+    std::vector<std::string> command = {};
+    void (*set)(NodeOptions& options) = [](NodeOptions&) {};
+};
+
+// A node that serves: a process of its own where the fabric joins processes, else in this one.
+class Server {
+public:
+    explicit Server(const TestFabric& fabric, const ServerOptions& options = {}) {
+        if (fabric.joins_processes()) {
+            process_.emplace(options.command);
+            return;
+        }
+        NodeOptions here{.listen = "127.0.0.1:0"};
+        options.set(here);
+        node_.emplace(fabric.start(here));
+    }
+    [[nodiscard]] const std::string& address() const { return process_ ? process_->address() : node_->address(); }
+
+private:
+    std::optional<NodeProcess> process_;
+    std::optional<Node> node_;
+};
+
+class BesideANode : public testing::TestWithParam<TestFabric> {
 protected:
     void SetUp() override {
         (void)scratch();
         options_.fabric = GetParam();
         options_.own_thread = false;
-        node_.emplace(options_);
-        server_.emplace();
+        node_.emplace(started(options_));
+        server_.emplace(GetParam());
         peer_.emplace(node_->connect(server_->address()));
         package_.emplace(Package::open(package("basics.c")));
     }
+    // A node over the fabric that the test runs on.
+    [[nodiscard]] static Node started(const NodeOptions& options) { return GetParam().start(options); }
 
     NodeOptions options_;
     std::optional<Node> node_;
-    std::optional<NodeProcess> server_;
+    std::optional<Server> server_;
     std::optional<Peer> peer_;
     std::optional<Package> package_;
 };

@@ -116,8 +116,8 @@ void answer_others(Here& here) {
 TEST_P(Callers, ANodeAnswersOnlyWhatItWasAsked) {
     NodeOptions silent = options(true);
     silent.own_thread = false;
-    Node other(silent);
-    Node client(options());
+    Node other(started(silent));
+    Node client(started(options()));
     const Peer to_other = client.connect(other.address());
     const Peer to_server = client.connect(server_->address());
     Call<int> asked = to_other.async(fn<add>, 1, 2);
@@ -142,7 +142,7 @@ void send_code_back(Here& here, bool among_calls) {
 }
 TEST_P(Callers, AClientTakesNoCode) {
     for (const bool listens : {false, true}) {  // one that others call is a client all the same of those that it calls
-        Node client(options(listens));
+        Node client(started(options(listens)));
         const Peer link = client.connect(server_->address());
         ASSERT_EQ(link.sync(fn<add>, 1, 2), 3);
         for (const bool among_calls : {false, true}) {

@@ -1,4 +1,4 @@
-// What a call does, on every fabric between two processes.
+// What a call does, on every fabric.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ protected:
 };
 
 TEST_P(Calls, TakeTheLaneThatWasChosen) {
-    EXPECT_EQ(peer_->lane(), GetParam() == FabricChoice::shm ? "direct" : "message");
+    EXPECT_EQ(peer_->lane(), GetParam().lane);
 }
 
 TEST_P(Calls, RunAFunctionThatTheNodeHasNeverSeen) {
@@ -139,7 +139,7 @@ TEST_P(Calls, AnIdleNodeSleepsAndIsWoken) {
 TEST_P(Calls, FromAProgramWhoseNodeHasAThreadOfItsOwn) {
     NodeOptions options = options_;
     options.own_thread = true;
-    Node node(options);
+    Node node(started(options));
     const Peer peer = node.connect(server_->address());
     std::vector<std::thread> threads;
     std::atomic<int> right{0};
@@ -160,7 +160,7 @@ TEST_P(Calls, ToANodeInThisProgramReachItsHostObject) {
     options.listen = "127.0.0.1:0";
     options.fabric = GetParam();
     options.host_object = &answer;
-    Node host(options);
+    Node host(started(options));
     const Peer peer = node_->connect(host.address());
     EXPECT_EQ(as<int>(peer.call(package_->entry("host")).get()), 42);
     EXPECT_EQ(error_of([&] { (void)call("host"); }).code(), ErrorCode::failed);  // the other one registered nothing
@@ -172,8 +172,7 @@ TEST_P(Calls, ConnectingTwiceGivesTheSameLink) {
     EXPECT_EQ(again.counters().frames_sent, peer_->counters().frames_sent);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, Calls, testing::Values(FabricChoice::shm, FabricChoice::tcp),
-                         [](const auto& info) { return info.param == FabricChoice::shm ? "shm" : "tcp"; });
+INSTANTIATE_TEST_SUITE_P(Fabrics, Calls, testing::ValuesIn(kFabrics), [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace rove::test

@@ -24,7 +24,7 @@ protected:
         BesideAnEnemy::SetUp();
         NodeOptions own = options();
         own.own_thread = false;
-        victim_ = std::make_unique<Node>(own);
+        victim_ = std::make_unique<Node>(started(own));
         honest_ = std::make_unique<Peer>(victim_->connect(server_->address()));
     }
     void TearDown() override {

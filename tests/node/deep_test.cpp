@@ -74,7 +74,7 @@ TEST_P(Deep, CallbacksThatWaitEnd) {
         depth = deepest = ended = 0;
         NodeOptions options = this->options();
         options.own_thread = own_thread;
-        Node node(options);
+        Node node(started(options));
         const Peer peer = node.connect(server_->address());
         for (int i = 0; i < kMany; ++i)
             peer.async(fn<add>, 1, i).then([&peer](Call<int>) {
@@ -97,8 +97,8 @@ TEST_P(Deep, FunctionsThatAskEnd) {
         depth = deepest = ended = 0;
         NodeOptions options = this->options(true);
         options.threads = threads;
-        Node server(options);
-        Node caller(this->options());
+        Node server(started(options));
+        Node caller(started(this->options()));
         const Peer peer = caller.connect(server.address());
         peer.sync(fn<ask_caller>, false);  // it is known to be short from here on
         std::thread posts([&] {
@@ -115,7 +115,7 @@ TEST_P(Deep, FunctionsThatAskEnd) {
 
 TEST_P(Deep, FunctionsThatWaitHaveNobodyRefused) {
     constexpr int kMany = 600;
-    Node other(options());
+    Node other(started(options()));
     const Peer from_other = other.connect(server_->address());
     std::vector<Call<void>> calls;
     for (int i = 0; i < kMany; ++i) calls.push_back(peer().async(fn<wait_for_caller>));

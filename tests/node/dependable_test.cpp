@@ -98,7 +98,7 @@ protected:
         std::atomic<int> met{0};
         std::thread others([&] {
             while (!stop) {
-                Node other(options());
+                Node other(started(options()));
                 if (other.connect(server_->address()).sync(fn<add>, 1, 1) == 2) ++met;
             }
         });
@@ -142,10 +142,10 @@ TEST_P(Dependable, AFrameOutlivesTheLinkThatBroughtIt) {
 TEST_P(Dependable, AFrameIsGivenBackToItsOwnLinkAlone) {
     NodeOptions lone = options(true);
     lone.threads = 1;
-    Node server(lone);
+    Node server(started(lone));
     NodeOptions joins = options(true);
     joins.join = server.address();
-    Node member(joins);
+    Node member(started(joins));
     const Peer link = member.connect(server.address());
     const std::vector<char> bytes(100'000, 1);
     for (int i = 1; i <= 5; ++i) {
@@ -172,8 +172,8 @@ int call_back_when_told(Here& here) {
 TEST_P(Dependable, AHandOverTouchesNoOtherLink) {
     NodeOptions lone = options(true);
     lone.threads = 1;  // nobody takes the lead before the function waits
-    Node server(lone);
-    Node client(options());
+    Node server(started(lone));
+    Node client(started(options()));
     const Peer link = client.connect(server.address());
     EXPECT_EQ(link.sync(fn<add>, 1, 2), 3);
     auto outer = link.async(fn<call_back_when_told>);
@@ -222,7 +222,7 @@ TEST_P(Dependable, ManyResultsWaitForTheirCaller) {
 TEST_P(Dependable, ManyResultsWaitForACallerThatDoesSomethingElse) {
     NodeOptions alone = options();
     alone.own_thread = false;
-    Node client(alone);
+    Node client(started(alone));
     const Peer slow = client.connect(server_->address());
     std::vector<Call<std::vector<char>>> calls;
     for (int i = 0; i < 500; ++i) calls.push_back(slow.async(fn<make>, std::uint64_t{250'000}));
@@ -252,8 +252,8 @@ TEST_P(Dependable, AFunctionThatPollsKeepsNobodyOut) {
     for (const unsigned threads : {1U, 4U}) {
         NodeOptions listening = options(true);
         listening.threads = threads;
-        Node server(listening);
-        Node client(options());
+        Node server(started(listening));
+        Node client(started(options()));
         const Peer link = client.connect(server.address());
         auto polling = link.async(fn<poll_a_call>);
         EXPECT_EQ(client.connect(server.address()).sync(fn<add>, 2, 3), 5);
@@ -263,7 +263,7 @@ TEST_P(Dependable, AFunctionThatPollsKeepsNobodyOut) {
 
 TEST_P(Dependable, LongPostsLeaveTheMailboxesServed) {
     for (int i = 0; i < 12; ++i) peer().post(fn<wait_until_told>);
-    Node other(options());
+    Node other(started(options()));
     const Peer link = other.connect(server_->address());
     for (int i = 0; i < 20; ++i) EXPECT_EQ(link.sync(fn<add>, i, 1), i + 1);
     go_on = true;
@@ -324,8 +324,8 @@ TEST_P(Dependable, ANodeEndsWithinItsGraceWhateverItsFunctionsWaitFor) {
         NodeOptions listening = options(true);
         listening.threads = threads;
         listening.grace = 5s;
-        auto server = std::make_unique<Node>(listening);
-        Node client(options());
+        auto server = std::make_unique<Node>(started(listening));
+        Node client(started(options()));
         const Peer link = client.connect(server->address());
         auto waiting = link.async(fn<wait_for_ever>);
         ASSERT_TRUE(soon([] { return begun == 2; }));  // here and there
@@ -342,7 +342,7 @@ TEST_P(Dependable, ANodeEndsWithinItsGraceWhateverItsFunctionsWaitFor) {
 // A thread that waits for a call leads the node, and sleeps, when the node ends.
 TEST_P(Dependable, WhoWaitsIsToldOfTheNodesEnd) {
     std::atomic<int> told{0};
-    std::optional<Node> client(std::in_place, options());
+    std::optional<Node> client(std::in_place, started(options()));
     const Peer link = client->connect(server_->address());
     std::vector<std::thread> waiting;
     for (int i = 0; i < 2; ++i)
@@ -368,8 +368,8 @@ TEST_P(Dependable, ANodeEndsWithoutAFunctionThatDoesNotReturn) {
     NodeOptions listening = options(true);
     listening.grace = 500ms;
     listening.log = "off";
-    auto server = std::make_unique<Node>(listening);
-    Node client(options());
+    auto server = std::make_unique<Node>(started(listening));
+    Node client(started(options()));
     const Peer link = client.connect(server->address());
     link.sync(fn<note_core>);
     link.post(fn<wait_until_told>);
@@ -417,10 +417,10 @@ TEST_P(Dependable, AFunctionThatWaitsForTheOneBeneathItIsReported) {
         NodeOptions listening = options(true);
         listening.log = "warn";
         listening.threads = threads;
-        Node server(listening);
+        Node server(started(listening));
         NodeOptions calling = options();
         calling.log = "warn";  // one setting for the process
-        Node client(calling);
+        Node client(started(calling));
         const Peer link = client.connect(server.address());
         make_known(link);
         testing::internal::CaptureStderr();
@@ -444,11 +444,11 @@ TEST_P(Dependable, AFunctionThatAsksOnTopOfAnotherIsNotReported) {
     NodeOptions listening = options(true);
     listening.log = "warn";
     listening.threads = 1;
-    Node server(listening);
+    Node server(started(listening));
     NodeOptions calling = options();
     calling.log = "warn";
     calling.threads = 2;
-    Node client(calling);
+    Node client(started(calling));
     const Peer link = client.connect(server.address());
     go_on = true;
     link.sync(fn<ask_the_caller>);  // it is known to be short
@@ -493,12 +493,12 @@ TEST(DependableProcesses, TimeLimitsBoundMeetingAgain) {
 TEST_P(Dependable, PayloadsThatWaitForAThreadMayDoSo) {
     NodeOptions listening = options(true);
     listening.threads = 2;
-    Node server(listening);
+    Node server(started(listening));
     std::vector<std::unique_ptr<Node>> clients;
     std::vector<Call<std::size_t>> calls;
     const std::vector<char> bytes(31 << 20);
     for (int i = 0; i < 5; ++i) {
-        clients.push_back(std::make_unique<Node>(options()));
+        clients.push_back(std::make_unique<Node>(started(options())));
         calls.push_back(clients.back()->connect(server.address()).async(fn<take_when_told>, bytes));
     }
     ASSERT_TRUE(soon([] { return begun >= 2; }));
@@ -511,10 +511,10 @@ TEST_P(Dependable, PayloadsThatWaitForAThreadMayDoSo) {
 TEST_P(Dependable, AClientIsSentNoCode) {
     NodeOptions polled = options(true);
     polled.own_thread = false;
-    Node hostile(polled);
+    Node hostile(started(polled));
     NodeOptions quiet = options();
     quiet.log = "off";
-    Node client(quiet);
+    Node client(started(quiet));
     const Peer link = client.connect(hostile.address());
     const auto answer = link.async(fn<core_here>);
     ASSERT_TRUE(soon([&] {
@@ -543,8 +543,8 @@ TEST_P(Dependable, TimeLimitsBoundSendingToo) {
     // A peer that takes nothing: its only thread is in a function.
     NodeOptions lone = options(true);
     lone.threads = 1;
-    Node server(lone);
-    Node client(options());
+    Node server(started(lone));
+    Node client(started(options()));
     const Peer link = client.connect(server.address());
     EXPECT_EQ(link.sync(fn<add>, 1, 1), 2);
     link.post(fn<wait_until_told>);
@@ -572,7 +572,7 @@ TEST_P(Dependable, NothingOfAPeerThatHasGoneIsKept) {
     std::thread waiting([&] { long_call.get(); });
     ASSERT_TRUE(soon([] { return begun == 1; }));
     const auto visit = [&] {
-        Node other(options());
+        Node other(started(options()));
         EXPECT_EQ(other.connect(server_->address()).sync(fn<add>, 1, 1), 2);
         EXPECT_EQ(peer().sync(fn<add>, 1, 1), 2);
     };
@@ -588,7 +588,7 @@ TEST_P(Dependable, NothingOfAPeerThatHasGoneIsKept) {
 TEST_P(Dependable, APeerThatNobodyKeepsIsForgotten) {
     NodeCore& core = *detail::Edge::core(peer());
     for (int i = 0; i < 20; ++i) {
-        Node once(options(true));
+        Node once(started(options(true)));
         EXPECT_EQ(node_->connect(once.address()).sync(fn<add>, i, 1), i + 1);
     }
     EXPECT_TRUE(soon([&] { return core.peers_known() <= 2; })) << core.peers_known();

@@ -87,8 +87,8 @@ ROVE_ON_FABRICS(Fairness);
 TEST_P(Fairness, APeerWhoseCallsTakeLongDoesNotKeepOthersOut) {
     NodeOptions lone = options(true);
     lone.threads = 1;
-    Node server(lone);
-    Node other(options());
+    Node server(started(lone));
+    Node other(started(options()));
     const Peer greedy = node_->connect(server.address()), modest = other.connect(server.address());
     greedy.sync(fn<work>);
     EXPECT_EQ(modest.sync(fn<done_before>), 1);
@@ -123,8 +123,8 @@ TEST_P(Fairness, ThreadsThatAskLeaveTheNodeToOthers) {
 TEST_P(Fairness, APlaceGoesToThePeerThatHasNotHadTheLastOne) {
     NodeOptions few = options(true);
     few.threads = 2;
-    Node server(few);
-    Node other(options());
+    Node server(started(few));
+    Node other(started(options()));
     const Peer greedy = node_->connect(server.address()), modest = other.connect(server.address());
     greedy.sync(fn<work_long>);  // it is known to run long from here on
     std::vector<std::thread> many;
@@ -144,8 +144,8 @@ TEST_P(Fairness, APlaceGoesToThePeerThatHasNotHadTheLastOne) {
 TEST_P(Fairness, AFunctionIsNotLongForItsLargeArgument) {
     NodeOptions few = options(true);
     few.threads = 2;
-    Node server(few);
-    Node other(options());
+    Node server(started(few));
+    Node other(started(options()));
     const Peer greedy = node_->connect(server.address()), modest = other.connect(server.address());
     take_both_places(greedy);
     const std::string large(30'000'000, 'x');
@@ -157,8 +157,8 @@ TEST_P(Fairness, AFunctionIsNotLongForItsLargeArgument) {
 TEST_P(Fairness, FunctionsWithLargeArgumentsTakePlacesAsOthersDo) {
     NodeOptions few = options(true);
     few.threads = 2;
-    Node server(few);
-    Node other(options());
+    Node server(started(few));
+    Node other(started(options()));
     const std::string large(400'000, 'x');  // the third waits in its mailbox
     std::vector<Peer> peers;
     for (int i = 0; i < 3; ++i) {
@@ -180,8 +180,8 @@ TEST_P(Fairness, FunctionsWithLargeArgumentsTakePlacesAsOthersDo) {
 TEST_P(Fairness, AFunctionThatSeemedLongOnceIsTriedAgain) {
     NodeOptions few = options(true);
     few.threads = 2;
-    Node server(few);
-    Node other(options());
+    Node server(started(few));
+    Node other(started(options()));
     const Peer modest = other.connect(server.address());
     EXPECT_TRUE(soon([&] { return !modest.sync(within(20s), fn<counted_as_long>, 0); }));
     const Peer greedy = node_->connect(server.address());

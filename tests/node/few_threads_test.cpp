@@ -38,7 +38,7 @@ class FewThreads : public OnFabrics {
     void SetUp() override {}
     void TearDown() override { threads_left = kAny; }
 };
-ROVE_ON_FABRICS(FewThreads);
+ROVE_ON_FABRICS_OF_PROCESSES(FewThreads);
 
 TEST_P(FewThreads, ANodeThatGetsTooFewSaysSoAtOnce) {
     bool made = false;

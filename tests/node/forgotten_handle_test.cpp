@@ -53,7 +53,7 @@ TEST_P(ForgottenHandle, ItsOwnAreNot) {
     EXPECT_EQ(gathered(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, ForgottenHandle, testing::Values(FabricChoice::shm), fabric_name);
+INSTANTIATE_TEST_SUITE_P(Fabrics, ForgottenHandle, testing::Values(kShm), fabric_name);
 
 }  // namespace
 }  // namespace rove::test

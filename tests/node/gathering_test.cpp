@@ -222,7 +222,7 @@ TEST_P(Gathers, FromSeveralThreadsAndPeers) {
     EXPECT_EQ(Gathering::running_on(*core_), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, Gathers, testing::Values(FabricChoice::shm), fabric_name);
+INSTANTIATE_TEST_SUITE_P(Fabrics, Gathers, testing::Values(kShm), fabric_name);
 
 // Where nobody could serve the others meanwhile, or what arrives is not in memory that the sender writes.
 TEST(GathersNot, WithOneThreadOrOverStreams) {
@@ -585,7 +585,7 @@ TEST_P(GathersFrom, AnEndingNodeDoesNotWaitForOne) {
     EXPECT_TRUE(all_noted().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, GathersFrom, testing::Values(FabricChoice::shm), fabric_name);
+INSTANTIATE_TEST_SUITE_P(Fabrics, GathersFrom, testing::Values(kShm), fabric_name);
 
 }  // namespace
 }  // namespace rove::test

@@ -56,7 +56,7 @@ protected:
         OnFabrics::SetUp();
         NodeOptions own = options();
         own.own_thread = false;
-        enemy_ = std::make_unique<Node>(own);
+        enemy_ = std::make_unique<Node>(started(own));
         link_ = std::make_unique<Peer>(enemy_->connect(server_->address()));
         ASSERT_EQ(link_->sync(fn<add>, 1, 2), 3);
         ASSERT_EQ(peer().sync(fn<add>, 1, 2), 3);

@@ -48,9 +48,9 @@ protected:
         const auto joins = [this](const std::string& address) {
             NodeOptions joining = options(true);
             joining.join = address;
-            return std::make_unique<Node>(joining);
+            return std::make_unique<Node>(started(joining));
         };
-        first_ = std::make_unique<Node>(options(true));
+        first_ = std::make_unique<Node>(started(options(true)));
         second_ = joins(first_->address());
         third_ = joins(first_->address());
         go_on = true;
@@ -68,7 +68,8 @@ protected:
     }
     std::unique_ptr<Node> first_, second_, third_;
 };
-ROVE_ON_FABRICS(Healing);
+// Not on chaos: some write frames by hand, which it carries when their node is next awake, and some count on timely credit.
+INSTANTIATE_TEST_SUITE_P(Fabrics, Healing, testing::Values(kLoopback, kShm, kTcp), fabric_name);
 
 TEST_P(Healing, ForwardedCallsAreAnsweredWhenTheirCallersNodeIsMetAgain) {
     const Peer second = first_->connect(second_->address());
@@ -93,7 +94,7 @@ TEST_P(Healing, AnswersThatWereWrittenBeforeTheCutAreNotLost) {
         NodeOptions lone = options(true);
         lone.join = second_->address();
         lone.own_thread = false;
-        Node caller(lone);
+        Node caller(started(lone));
         const Peer second = caller.connect(second_->address()), third = caller.connect(third_->address());
         const Peer back = third_->connect(caller.address());
         Call<void> call = second.async(fn<pass_on>, third_->id());
@@ -113,7 +114,7 @@ TEST_P(Healing, AnswersThatWereWrittenBeforeTheCutAreNotLost) {
 
 // A client's answers are kept by nobody, so those that have arrived are all that it gets: more of them than it reads at a time.
 class ClientsLinkEnd : public OnFabrics {};
-INSTANTIATE_TEST_SUITE_P(Fabrics, ClientsLinkEnd, testing::Values(FabricChoice::shm), fabric_name);
+INSTANTIATE_TEST_SUITE_P(Fabrics, ClientsLinkEnd, testing::Values(kShm), fabric_name);
 
 TEST_P(ClientsLinkEnd, AnswersThatHaveArrivedCount) {
     NodeOptions lone = options(false);
@@ -139,7 +140,7 @@ TEST_P(Healing, WhatAPeerMadeOfItsAnswersIsNotSentAgain) {
     NodeOptions lone = options(true);
     lone.join = second_->address();
     lone.own_thread = false;
-    Node caller(lone);
+    Node caller(started(lone));
     const Peer third = caller.connect(third_->address());
     const Peer back = third_->connect(caller.address());
     go_on = true;
@@ -183,7 +184,7 @@ TEST_P(Healing, CallsThatHadWaitedForRoomAreAnsweredToo) {
     NodeOptions lone = options(true);
     lone.join = second_->address();
     lone.own_thread = false;
-    Node last(lone);
+    Node last(started(lone));
     const Peer second = first_->connect(second_->address());
     const Peer from_second = second_->connect(last.address());
     const std::string large(16 * 1024, 'x');
@@ -271,7 +272,7 @@ TEST_P(Healing, AnswersForAnUnknownNodeGoToWhoHasMetIt) {
     NodeOptions by_hand = options(true);
     by_hand.join = first_->address();
     by_hand.own_thread = false;
-    Node fourth(by_hand);
+    Node fourth(started(by_hand));
     const Peer to_third = fourth.connect(third_->address());
     const Peer up = third_->connect(first_->address());
     const auto core = detail::Edge::core(up);
@@ -292,7 +293,7 @@ TEST_P(Healing, AnswersForAnUnknownNodeGoToWhoHasMetIt) {
 TEST_P(Healing, AnswersAreKeptForTheProcessThatTakesTheirCallersPlace) {
     NodeOptions lone = options(true);
     lone.join = second_->address();
-    auto fourth = std::make_unique<Node>(lone);
+    auto fourth = std::make_unique<Node>(started(lone));
     const NodeId id = fourth->id();
     lone.listen = fourth->address();
     const Peer to_fourth = third_->connect(lone.listen);
@@ -303,7 +304,7 @@ TEST_P(Healing, AnswersAreKeptForTheProcessThatTakesTheirCallersPlace) {
     write_frame(second_->connect(third_->address()), fabric::Traffic::calls,
                 {.kind = wire::Kind::ping, .generation = 1, .node = id, .call = 1}, {});
     EXPECT_TRUE(soon([&] { return core->replies_kept() > 0; })) << "the answer is lost";
-    Node fifth(lone);
+    Node fifth(started(lone));
     ASSERT_EQ(fifth.id(), id);
     const Peer to_fifth = third_->connect(fifth.address());
     EXPECT_EQ(core->replies_kept(), 0U);

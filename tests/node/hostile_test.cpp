@@ -192,7 +192,7 @@ TEST_P(Hostile, QuestionsOfAClientGoToNobodyElse) {
 
 // What a server asks its client for, in the name of others, the client asks no other server for: that one would cut it off.
 TEST_P(Hostile, QuestionsOfAServerGoToNoOtherServer) {
-    Node other(options(true));
+    Node other(started(options(true)));
     const Peer to_other = node_->connect(other.address());
     ASSERT_EQ(to_other.sync(fn<add>, 1, 2), 3);
     const std::uint64_t meeting = detail::Edge::state(to_other)->meeting;

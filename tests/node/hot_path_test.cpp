@@ -23,8 +23,8 @@ protected:
     [[nodiscard]] long count() const { return as<long>(peer_->call(entry("count")).get()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, HotPath, testing::Values(FabricChoice::shm, FabricChoice::tcp),
-                         [](const auto& info) { return info.param == FabricChoice::shm ? "shm" : "tcp"; });
+INSTANTIATE_TEST_SUITE_P(Fabrics, HotPath, testing::ValuesIn(kFabrics),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(HotPath, AFrameIsFilledInPlace) {
     for (int round = 0; round < 3; ++round) {  // the first goes the long way: the peer does not know the function yet
@@ -77,7 +77,7 @@ TEST_P(HotPath, AMessageIsSentAgainWithAnotherPayload) {
         std::ranges::copy(bytes(words), message.payload().begin());
         EXPECT_EQ(text(peer_->call(message).get()), words);
     }
-    NodeProcess second;
+    const Server second(GetParam());
     EXPECT_EQ(text(node_->connect(second.address()).call(message).get()), "last");
 }
 
@@ -144,7 +144,8 @@ TEST_P(HotPath, InlinedCodeThatKeepsBeingCalledIsCachedByItself) {
 }
 
 TEST_P(HotPath, InlinedCodeSurvivesEviction) {
-    NodeProcess forgetful({"--code-budget", "0"});
+    const Server forgetful(GetParam(), {.command = {"--code-budget", "0"},
+                                        .set = [](NodeOptions& options) { options.code_bytes_max = 0; }});
     const Peer peer = node_->connect(forgetful.address());
     const Entry inlined = entry("count").sent(Sending::always_inlined);
     for (long i = 1; i <= 20; ++i) EXPECT_EQ(as<long>(peer.call(inlined).get()), i);
@@ -152,7 +153,8 @@ TEST_P(HotPath, InlinedCodeSurvivesEviction) {
 
 // It is no fault of whoever sent it.
 TEST_P(HotPath, InlinedCodeThatANodeHasNoRoomForCostsItsCallAlone) {
-    NodeProcess full({"--known-packages", "1"});
+    const Server full(GetParam(), {.command = {"--known-packages", "1"},
+                                   .set = [](NodeOptions& options) { options.packages_max = 1; }});
     const Peer peer = node_->connect(full.address());
     EXPECT_EQ(as<long>(peer.call(entry("count")).get()), 1);
     const Package other = Package::open(package("plain.c", {"-DANSWER=1"}));
@@ -179,7 +181,7 @@ TEST_P(HotPath, WhatHasNoImageForThePeerCannotBeInlined) {
 
 TEST_P(HotPath, ALongFunctionHoldsUpNobodyElse) {
     NodeOptions options = options_;
-    Node other(options);
+    Node other(started(options));
     const Peer second = other.connect(server_->address());
     const unsigned long_ms = 3000;
     EXPECT_EQ(count(), 1);
@@ -213,7 +215,8 @@ TEST_P(HotPath, MoreLongFunctionsThanThreadsAllEnd) {
 }
 
 TEST_P(HotPath, WithOneThreadFunctionsRunOneAfterTheOther) {
-    NodeProcess single({"--threads", "1"});
+    const Server single(GetParam(),
+                        {.command = {"--threads", "1"}, .set = [](NodeOptions& options) { options.threads = 1; }});
     const Peer peer = node_->connect(single.address());
     const unsigned long_ms = 50;
     const auto begin = Clock::now();
@@ -225,11 +228,15 @@ TEST_P(HotPath, WithOneThreadFunctionsRunOneAfterTheOther) {
 }
 
 TEST_P(HotPath, EveryWayOfWaitingServes) {
-    for (const char* waiting : {"latency", "balanced", "frugal"}) {
-        NodeProcess node({"--waiting", waiting});
+    const ServerOptions ways[] = {
+        {{"--waiting", "latency"}, [](NodeOptions& options) { options.waiting = Waiting::latency; }},
+        {{"--waiting", "balanced"}, [](NodeOptions& options) { options.waiting = Waiting::balanced; }},
+        {{"--waiting", "frugal"}, [](NodeOptions& options) { options.waiting = Waiting::frugal; }}};
+    for (const ServerOptions& way : ways) {
+        const Server node(GetParam(), way);
         const Peer peer = node_->connect(node.address());
         for (long i = 1; i <= 20; ++i) {
-            EXPECT_EQ(as<long>(peer.call(entry("count")).get()), i) << waiting;
+            EXPECT_EQ(as<long>(peer.call(entry("count")).get()), i) << way.command.back();
             if (i % 5 == 0) std::this_thread::sleep_for(milliseconds(5));  // asleep by now, or not
         }
     }
@@ -239,7 +246,7 @@ TEST_P(HotPath, EveryWayOfWaitingServes) {
 TEST_P(HotPath, ThreadsOfOneClientShareItsLead) {
     NodeOptions options = options_;
     options.own_thread = true;
-    Node client(options);
+    Node client(started(options));
     const Peer peer = client.connect(server_->address());
     std::atomic<int> wrong = 0;
     std::vector<std::thread> threads;
@@ -258,7 +265,7 @@ TEST_P(HotPath, ThreadsOfOneClientShareItsLead) {
 TEST_P(HotPath, ACallMayOutliveItsNode) {
     std::optional<RawCall> call;
     {
-        Node client(options_);
+        Node client(started(options_));
         call.emplace(client.connect(server_->address()).call(entry("nap"), bytes_of(50U)));
     }
     EXPECT_EQ(error_of([&] { (void)call->get(); }).code(), ErrorCode::cancelled);

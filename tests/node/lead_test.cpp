@@ -27,8 +27,8 @@ protected:
     void SetUp() override {
         NodeOptions options = this->options(true);
         options.threads = 3;
-        server_ = std::make_unique<Node>(options);
-        node_ = std::make_unique<Node>(this->options());
+        server_ = std::make_unique<Node>(started(options));
+        node_ = std::make_unique<Node>(started(this->options()));
         peer_ = std::make_unique<Peer>(node_->connect(server_->address()));
     }
 };
@@ -70,7 +70,7 @@ bool until_answered() {
 // Each thread that takes the lead from a long function leaves another one on watch, as long as there is one.
 TEST_P(Lead, ASecondLongFunctionLosesTheLeadToo) {
     answered = false;
-    Node third(options());
+    Node third(started(options()));
     const Peer other = third.connect(server_->address());
     EXPECT_EQ(other.sync(fn<echo>, std::span<const std::uint8_t>()), 0U);
     Call<bool> first = peer().async(fn<until_answered<1>>), second = peer().async(fn<until_answered<2>>);
@@ -122,8 +122,8 @@ TEST_P(Lead, AFrameOutlivesItsLink) {
     summed = 0;
     NodeOptions options = this->options(true);
     options.threads = 1;
-    Node survivor(options);
-    auto doomed = std::make_unique<Node>(this->options(true));
+    Node survivor(started(options));
+    auto doomed = std::make_unique<Node>(started(this->options(true)));
     const Peer peer = survivor.connect(doomed->address());
     peer.post(fn<post_it_back>);
     ASSERT_TRUE(await(begun, seconds(20)));
@@ -159,12 +159,12 @@ TEST_P(Lead, AFrameRunsOnceWhoeverComesAndGoes) {
     runs = 0;
     NodeOptions options = this->options(true);
     options.threads = 1;
-    Node server(options);
+    Node server(started(options));
     const Peer peer = node_->connect(server.address());
     Call<int> call = peer.async(fn<run_while_somebody_comes>);
     ASSERT_TRUE(await(begun, seconds(20)));
     {
-        Node other(this->options());
+        Node other(started(this->options()));
         (void)other.connect(server.address());
     }
     somebody_came = true;
@@ -182,7 +182,7 @@ TEST_P(Lead, WhoWaitsNoLongerLeavesTheLeadToWhoDoes) {
     answered = false;
     NodeOptions options = this->options();
     options.own_thread = false;
-    Node client(options);
+    Node client(started(options));
     const Peer peer = client.connect(server_->address());
     Call<bool> unanswered = peer.async(fn<until_answered<3>>);
     std::atomic<bool> came{false};
@@ -203,7 +203,7 @@ void nap() {
 }
 
 TEST_P(Lead, AWakeThatComesBeforeThePollEndsIt) {
-    Node node({.own_thread = false, .log = "off"});
+    Node node(started({.own_thread = false, .log = "off"}));
     node.wake();
     const auto start = Clock::now();
     (void)node.poll(seconds(20));
@@ -214,7 +214,7 @@ TEST_P(Lead, AWakeThatComesBeforeThePollEndsIt) {
 TEST_P(Lead, APollWaitsWhileAnotherThreadLeads) {
     NodeOptions none = options();
     none.own_thread = false;
-    Node node(none);
+    Node node(started(none));
     const Peer peer = node.connect(server_->address());
     std::atomic<bool> done{false};
     std::thread leads([&] {
@@ -232,7 +232,7 @@ TEST_P(Lead, APollWaitsWhileAnotherThreadLeads) {
 TEST_P(Lead, AWakeEndsAPollWhileAnotherThreadLeads) {
     NodeOptions none = options();
     none.own_thread = false;
-    Node node(none);
+    Node node(started(none));
     const Peer peer = node.connect(server_->address());
     std::atomic<bool> leads{false}, may_end{false};
     peer.async(fn<sleep_ms>, 0).then([&](const Call<void>& /*ended*/) {
@@ -266,7 +266,7 @@ TEST_P(Lead, WhoLostTheLeadAsleepIsWoken) {
     NodeOptions options = this->options(true);
     options.waiting = Waiting::frugal;  // asleep as often as can be
     options.threads = 1;
-    Node both(options), caller(this->options());
+    Node both(started(options)), caller(started(this->options()));
     const Peer out = both.connect(server_->address()), in = caller.connect(both.address());
     for (int round = 0; round < 300; ++round) {
         out.sync(fn<nap>);

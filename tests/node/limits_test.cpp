@@ -31,11 +31,10 @@ void times_out(const char* what, const std::function<void()>& work) {
 
 // ---- a peer that is stopped
 
-class LimitsOnAStoppedPeer : public testing::TestWithParam<FabricChoice> {
+class LimitsOnAStoppedPeer : public testing::TestWithParam<TestFabric> {
 protected:
     void SetUp() override {
-        const bool shm = GetParam() == FabricChoice::shm;
-        server_.emplace(std::vector<std::string>{"--fabric", shm ? "shm" : "tcp"});
+        server_.emplace(std::vector<std::string>{"--fabric", GetParam().name});
         NodeOptions options;
         options.fabric = GetParam();
         options.log = "error";
@@ -73,7 +72,7 @@ protected:
     std::optional<Package> package_;
     const std::vector<std::byte> bytes_{std::byte{1}, std::byte{2}};
 };
-ROVE_ON_FABRICS(LimitsOnAStoppedPeer);
+ROVE_ON_FABRICS_OF_PROCESSES(LimitsOnAStoppedPeer);
 
 TEST_P(LimitsOnAStoppedPeer, EndWhatWaitsForAnAnswer) {
     server_->stop();
@@ -143,7 +142,7 @@ ROVE_ON_FABRICS(Limits);
 TEST_P(Limits, BoundPosts) {
     NodeOptions lone = options(true);
     lone.threads = 1;
-    Node server(lone);
+    Node server(started(lone));
     const Peer link = node_->connect(server.address());
     EXPECT_EQ(link.sync(fn<take>, std::vector<char>(2)), 2U);
     link.post(fn<wait_until_told>);
@@ -221,7 +220,7 @@ TEST_P(Limits, BoundCallsOfFunctions) {
     ended = 0;
     NodeOptions deaf = options();
     deaf.own_thread = false;
-    Node client(deaf);
+    Node client(started(deaf));
     const Peer link = client.connect(server_->address());
     EXPECT_EQ(link.sync(fn<add>, 1, 2), 3);
     link.post(fn<ask_a_deaf_caller>);

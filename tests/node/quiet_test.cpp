@@ -70,12 +70,12 @@ protected:
         gate_is_open = false;
         NodeOptions few = options(true);
         few.threads = kThreads;
-        server_ = std::make_unique<Node>(few);
+        server_ = std::make_unique<Node>(started(few));
         NodeOptions wide = options();
         wide.threads = kThreadsMax;  // what is called back stays on a thread of its own
-        node_ = std::make_unique<Node>(wide);
+        node_ = std::make_unique<Node>(started(wide));
         peer_ = std::make_unique<Peer>(node_->connect(server_->address()));
-        others_ = std::make_unique<Node>(options());
+        others_ = std::make_unique<Node>(started(options()));
         other_ = std::make_unique<Peer>(others_->connect(server_->address()));
     }
     void TearDown() override {
@@ -138,7 +138,7 @@ TEST_P(QuietWaits, LongFunctionsBesideThemKeepNobodyOut) {
 TEST_P(QuietWaits, LargeRepliesToOneThatHasStoppedKeepNobodyOut) {
     NodeOptions deaf = options();
     deaf.own_thread = false;
-    Node stopped(deaf);
+    Node stopped(started(deaf));
     const Peer link = stopped.connect(server_->address());
     EXPECT_EQ(link.sync(fn<answer>), 1);
     std::vector<Call<std::string>> calls;
@@ -188,7 +188,7 @@ TEST_P(QuietWaits, FunctionsThatNothingIsKnownOfHaveNoThreadEach) {
 TEST_P(QuietWaits, LargeResultsOfFunctionsThatWereShortHaveNoThreadEach) {
     NodeOptions deaf = options();
     deaf.own_thread = false;
-    Node stopped(deaf);
+    Node stopped(started(deaf));
     const Peer link = stopped.connect(server_->address());
     for_each_kind([&](auto kind) { EXPECT_EQ(link.sync(fn<give<kind>>, 1).size(), 1U); });
     const std::size_t before = threads_of_this_process();
@@ -222,7 +222,7 @@ protected:
     void begin_all(unsigned more) {
         NodeOptions wide = options();
         wide.threads = kQuietRunsOfPeerMax;  // what is called back stays on a thread of its own
-        auto node = Node(wide);
+        auto node = started(wide);
         auto peer = node.connect(server_->address());
         Client& client = clients_.emplace_back(std::move(node), std::move(peer));
         const int before = begun;

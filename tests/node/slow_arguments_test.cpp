@@ -85,7 +85,7 @@ protected:
     }
     static constexpr std::size_t kCount = 50'000;
 };
-INSTANTIATE_TEST_SUITE_P(Fabrics, SlowArguments, testing::Values(FabricChoice::shm), fabric_name);
+INSTANTIATE_TEST_SUITE_P(Fabrics, SlowArguments, testing::Values(kShm), fabric_name);
 
 // The function reads the mailbox itself, and is still at its first value when its sender goes.
 TEST_P(SlowArguments, WhatArrivedBeforeItsSenderWentCounts) {

@@ -101,7 +101,7 @@ ROVE_ON_FABRICS(StandingBy);
 
 // A program without threads of the node's own: one of its threads runs the function that came, another one waits for a call.
 TEST_P(StandingBy, AThreadThatWaitsTakesTheLeadFromALongFunction) {
-    Node client(without_threads());
+    Node client(started(without_threads()));
     const Peer link = client.connect(server_->address());
     EXPECT_EQ(link.sync(fn<add>, 1, 2), 3);
     std::thread other([&] { link.sync(fn<have_the_caller_wait>); });
@@ -115,7 +115,7 @@ TEST_P(StandingBy, AThreadThatWaitsTakesTheLeadFromALongFunction) {
 
 // The same where the leader is in a callback, and where time limits end what others wait for.
 TEST_P(StandingBy, AThreadThatWaitsTakesTheLeadFromALongCallback) {
-    Node client(without_threads());
+    Node client(started(without_threads()));
     const Peer link = client.connect(server_->address());
     EXPECT_EQ(link.sync(fn<add>, 1, 2), 3);
     link.async(fn<add>, 1, 2).then([](Call<int>) { wait_until_told(); });
@@ -135,8 +135,8 @@ TEST_P(StandingBy, AThreadThatWaitsTakesTheLeadFromALongCallback) {
 TEST_P(StandingBy, FunctionsThatWaitKeepWatch) {
     NodeOptions few = options(true);
     few.threads = 2;
-    Node server(few);
-    Node deaf(without_threads()), poster(options()), caller(options());
+    Node server(started(few));
+    Node deaf(started(without_threads())), poster(started(options())), caller(started(options()));
     const Peer from_deaf = deaf.connect(server.address()), from_poster = poster.connect(server.address()),
                from_caller = caller.connect(server.address());
     EXPECT_EQ(from_caller.sync(fn<add>, 1, 2), 3);
@@ -167,8 +167,8 @@ TEST_P(StandingBy, ALeaderThatSleepsIsWokenByAnEndThatAnotherThreadBrings) {
 TEST_P(StandingBy, AFunctionThatBeginsToWaitMakesRoomForAnother) {
     NodeOptions few = options(true);
     few.threads = 2;
-    Node server(few);
-    Node poster(options()), caller(options()), opener(options());
+    Node server(started(few));
+    Node poster(started(options())), caller(started(options())), opener(started(options()));
     const Peer from_poster = poster.connect(server.address()), from_caller = caller.connect(server.address()),
                from_opener = opener.connect(server.address());
     for (int i = 0; i < 3; ++i)
@@ -192,13 +192,13 @@ TEST_P(StandingBy, AFunctionThatBeginsToWaitMakesRoomForAnother) {
 TEST_P(StandingBy, RepliesPassWhereAllThreadsRunFunctions) {
     NodeOptions few = options(true);
     few.threads = 2;
-    Node first(few);
+    Node first(started(few));
     NodeOptions joining = options(true);
     joining.join = first.address();
     joining.threads = 16;
-    Node second(joining);
+    Node second(started(joining));
     ASSERT_TRUE(soon([&] { return first.node_count() == 2; }));
-    Node poster(options()), caller(options());
+    Node poster(started(options())), caller(started(options()));
     const Peer from_poster = poster.connect(first.address()), from_caller = caller.connect(first.address());
     hop_goes_on = true;
     caller.connect(second.address()).sync(fn<hop>);  // it knows the function from here on

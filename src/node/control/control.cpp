@@ -128,14 +128,6 @@ Result<Cookie> Control::cookie() {
     return read;
 }
 
-bool Control::has_streams() const {
-    switch (core_.options().fabric) {
-        case FabricChoice::best:
-        case FabricChoice::tcp: return true;
-        default: return false;
-    }
-}
-
 // An end by an exception (memory has run out) is the end of that one conversation: what it had taken is given back by the
 // destructors of its frame.
 void Control::spawn(asio::awaitable<void> work, const char* what) {

@@ -165,7 +165,6 @@ private:
     void close_acceptor();
     [[nodiscard]] asio::awaitable<void> pause(std::chrono::milliseconds time);
     [[nodiscard]] Result<Cookie> cookie();
-    [[nodiscard]] bool has_streams() const;
     [[nodiscard]] std::function<void(const Error&)> hang_up_of(const std::shared_ptr<Channel>& channel);
 
     // ---- opening.cpp

@@ -287,7 +287,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
     Result<std::unique_ptr<fabric::Link>> opened = core_.open_link();
     if (opened)
         link.set(std::move(*opened));
-    else if (opened.error().code() != ErrorCode::unsupported || !has_streams())
+    else if (opened.error().code() != ErrorCode::unsupported || !core_.has_streams())
         co_return tl::unexpected<Error>(opened.error());
     wire::control::Request request{.has_residents = !Residents::none(),
                                    .replace = wanted.replace,
@@ -333,7 +333,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
     }
     if (!direct) {
         link.drop();
-        if (!welcome.has_ticket || !has_streams())
+        if (!welcome.has_ticket || !core_.has_streams())
             co_return fail(ErrorCode::unsupported,
                            "there is no lane to it{}{}; are both ends started with the same --fabric?",
                            no_lane.message().empty() ? "" : ": ", no_lane.message());

@@ -234,19 +234,19 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
         if (opened) {
             link.set(std::move(*opened));
             if (const Status reached = core_.connect_link(*link, request.offer); !reached) {
-                if (reached.error().code() != ErrorCode::unsupported || !has_streams()) co_return reached;
+                if (reached.error().code() != ErrorCode::unsupported || !core_.has_streams()) co_return reached;
                 link.drop();
             }
-        } else if (opened.error().code() != ErrorCode::unsupported || !has_streams()) {
+        } else if (opened.error().code() != ErrorCode::unsupported || !core_.has_streams()) {
             co_return tl::unexpected<Error>(opened.error());
         }
     }
-    if (!link && !has_streams())
+    if (!link && !core_.has_streams())
         co_return fail(
             ErrorCode::unsupported,
             "there is no lane: no transport reaches both ends; are both ends started with the same --fabric?");
     std::shared_ptr<ExpectedLane> lane;
-    if (has_streams())
+    if (core_.has_streams())
         lane = std::make_shared<ExpectedLane>(random_id<wire::control::Ticket>(), asio::steady_timer(*io_));
     const TicketPlace ticket(*this, lane);
 

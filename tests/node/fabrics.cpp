@@ -1,0 +1,44 @@
+#include "fabrics.hpp"
+
+#include <atomic>
+
+#include "../seed.hpp"
+#include "base/result.hpp"
+#include "fabric/loopback/chaos.hpp"
+#include "fabric/loopback/loopback.hpp"
+#include "node/offload.hpp"
+
+namespace rove::test {
+namespace {
+
+const std::shared_ptr<fabric::Exchange>& exchange() {
+    static const auto exchange = std::make_shared<fabric::Exchange>();
+    return exchange;
+}
+
+// Far enough from one another for the seeds that the links of each fabric make of its own.
+std::uint64_t next_seed() {
+    static std::atomic<std::uint64_t> opened{0};
+    return seed() + 7919 * opened++;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<fabric::Fabric>> open_loopback() {
+    return fabric::LoopbackFabric::open(exchange());
+}
+Result<std::unique_ptr<fabric::Fabric>> open_chaos() {
+    return fabric::open_chaos_fabric(exchange(), {.seed = next_seed()});
+}
+Result<std::unique_ptr<fabric::Fabric>> open_chaos_that_cuts() {
+    const std::uint64_t seed = next_seed();
+    return fabric::open_chaos_fabric(exchange(), {.seed = seed, .frames_max = 20 + seed % 100});
+}
+
+Node TestFabric::start(NodeOptions options) const {
+    if (joins_processes()) return Node(std::move(options));
+    auto fabric = value_or_throw(opens_in_test());
+    return detail::Edge::node(value_or_throw(NodeCore::create(std::move(options), std::move(fabric))));
+}
+
+}  // namespace rove::test
