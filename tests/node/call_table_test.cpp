@@ -1,7 +1,13 @@
 // The table of calls in flight, by itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
 #include "node/begun_call.hpp"
+#include "node/peer_state.hpp"
 
 namespace rove::test {
 namespace {
@@ -19,6 +25,165 @@ TEST(CallTable, ASlotThatIsUsedAgainIsAnotherCall) {
     table.release(*first);
     EXPECT_NE(table.flying(*second), nullptr) << "who forgets the first call frees the second";
     EXPECT_EQ(table.used(), 1U);
+}
+
+// Whoever kept the id of a call that is over reaches no later one, also where the generations begin again from 0.
+TEST(CallTable, AnIdThatIsOverNamesNothing) {
+    for (const std::uint32_t first : {7U, UINT32_MAX - 1}) {
+        CallTable table(first);
+        std::vector<CallTable::Id> over;
+        for (std::uint32_t use = 0; use < 5; ++use) {
+            const auto begun = table.begin(nullptr);
+            ASSERT_TRUE(begun);
+            ASSERT_EQ(begun->generation, first + use);
+            for (const CallTable::Id id : over) {
+                EXPECT_EQ(table.find(id), nullptr);
+                EXPECT_EQ(table.flying(id), nullptr);
+                table.limit(id, TimePoint{});
+                table.release(id);
+            }
+            EXPECT_NE(table.flying(*begun), nullptr);
+            EXPECT_EQ(table.first_deadline(), std::nullopt);
+            table.release(*begun);
+            EXPECT_EQ(table.flying(*begun), nullptr);
+            over.push_back(*begun);
+        }
+        EXPECT_EQ(table.used(), 0U);
+        EXPECT_EQ(table.find({.slot = 65535, .generation = first}), nullptr) << "there is no such slot yet";
+    }
+}
+
+TEST(CallTable, ASlotThatIsUsedAgainKeepsNothing) {
+    CallTable table(1);
+    std::size_t outbox_bytes = 0;
+    PeerState peer(outbox_bytes);
+    const auto first = table.begin(&peer);
+    CallSlot& slot = *table.flying(*first);
+    const ResultSink sink{};
+    slot.sink = &sink;
+    slot.notify = [](void*) {};
+    slot.brings_memory = true;
+    table.limit(*first, TimePoint{});
+    table.end(slot, ByteBuffer(1000, std::byte{1}));
+    table.release(*first);
+    const auto second = table.begin(nullptr);
+    ASSERT_EQ(table.flying(*second), &slot) << "the test is about one slot";
+    EXPECT_EQ(slot.peer, nullptr);
+    EXPECT_EQ(slot.sink, nullptr);
+    EXPECT_EQ(slot.notify, nullptr);
+    EXPECT_FALSE(slot.brings_memory);
+    EXPECT_TRUE(slot.data().empty());
+    EXPECT_EQ(table.first_deadline(), std::nullopt);
+    slot.end(Error(ErrorCode::failed, "the second"));
+    table.release(*second);
+    EXPECT_FALSE(table.find(*table.begin(nullptr))->error());
+}
+
+// Each has an id of its own, until there are no more; then one that ends makes room for one.
+TEST(CallTable, ItHasSoManyAtOnceAndNoMore) {
+    CallTable table(3);
+    std::vector<CallTable::Id> ids;
+    std::set<std::uint16_t> slots;
+    for (std::size_t i = 0; i < kCallsMax; ++i) {
+        const auto begun = table.begin(nullptr);
+        ASSERT_TRUE(begun) << i;
+        ids.push_back(*begun);
+        slots.insert(begun->slot);
+    }
+    EXPECT_EQ(slots.size(), kCallsMax) << "two calls have one slot";
+    EXPECT_EQ(table.used(), kCallsMax);
+    for (int i = 0; i < 2; ++i) {
+        const auto refused = table.begin(nullptr);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
+        EXPECT_NE(refused.error().message().find("65536 calls"), std::string::npos) << refused.error().message();
+    }
+    table.flying(ids[300])->end(Bytes());
+    EXPECT_FALSE(table.begin(nullptr)) << "its result has not been taken";
+    table.release(ids[300]);
+    const auto next = table.begin(nullptr);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->slot, ids[300].slot);
+    EXPECT_NE(next->generation, ids[300].generation);
+    EXPECT_FALSE(table.begin(nullptr));
+    table.release(*next);
+    for (const CallTable::Id id : ids) table.release(id);
+    EXPECT_EQ(table.used(), 0U);
+}
+
+TEST(CallTable, NoneBeginsInOneThatIsClosed) {
+    CallTable table(1);
+    const auto begun = table.begin(nullptr);
+    table.close();
+    const auto refused = table.begin(nullptr);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::cancelled);
+    EXPECT_NE(table.flying(*begun), nullptr) << "one that had begun goes on";
+}
+
+// What fails is what flies, to one peer or to all; each is named once.
+TEST(CallTable, CallsToOnePeerFailTogether) {
+    CallTable table(1);
+    std::size_t outbox_bytes = 0;
+    PeerState one(outbox_bytes), other(outbox_bytes);
+    const auto begin = [&](PeerState* peer) { return *table.begin(peer); };
+    std::vector<CallTable::Id> to_one, to_other;
+    for (int i = 0; i < 300; ++i) {  // over the end of a chunk
+        to_one.push_back(begin(&one));
+        to_other.push_back(begin(&other));
+    }
+    const CallTable::Id to_nobody = begin(nullptr);  // this node's own
+    table.flying(to_one[0])->end(Bytes());
+    table.release(to_one[1]);
+    std::vector<CallTable::Id> ended;
+    const auto remember = [&ended](const CallSlot& slot) { ended.push_back(slot.id()); };
+    table.fail_all(&one, Error(ErrorCode::disconnected, "it has gone"), remember);
+    ASSERT_EQ(ended.size(), to_one.size() - 2);
+    EXPECT_FALSE(table.find(to_one[0])->error()) << "it had ended before";
+    for (std::size_t i = 2; i < to_one.size(); ++i) {
+        EXPECT_EQ(std::ranges::count(ended, to_one[i].slot, &CallTable::Id::slot), 1);
+        EXPECT_EQ(table.flying(to_one[i]), nullptr);
+        ASSERT_NE(table.find(to_one[i]), nullptr) << "whoever waits for it finds nothing";
+        ASSERT_TRUE(table.find(to_one[i])->error());
+        EXPECT_EQ(table.find(to_one[i])->error()->code(), ErrorCode::disconnected);
+    }
+    for (const CallTable::Id id : to_other) EXPECT_NE(table.flying(id), nullptr);
+    ended.clear();
+    table.fail_all(&one, Error(ErrorCode::disconnected, "once more"), remember);
+    EXPECT_TRUE(ended.empty());
+    EXPECT_EQ(table.find(to_one[2])->error()->message(), "it has gone") << "the first end counts";
+    table.fail_all(nullptr, Error(ErrorCode::cancelled, "the node ends"), remember);
+    EXPECT_EQ(ended.size(), to_other.size() + 1);
+    EXPECT_EQ(table.find(to_nobody)->error()->code(), ErrorCode::cancelled);
+}
+
+TEST(CallTable, DeadlinesComeInTheirOrder) {
+    CallTable table(1);
+    const TimePoint now = Clock::now();
+    const auto in = [now](int s) { return now + std::chrono::seconds(s); };
+    EXPECT_EQ(table.first_deadline(), std::nullopt);
+    std::vector<CallTable::Id> ids;
+    for (int i = 0; i < 6; ++i) ids.push_back(*table.begin(nullptr));
+    const auto limit = [&](std::size_t call, int s) { table.limit(ids[call], in(s)); };
+    limit(0, 30), limit(1, 10), limit(2, 50), limit(3, 20), limit(4, 40);
+    limit(1, 60);  // the earlier one holds
+    limit(2, 5);   // and counts once: it is the first now
+    table.flying(ids[5])->end(Bytes());
+    limit(5, 1);            // it has ended
+    table.release(ids[3]);  // it ends with its call
+    const auto again = *table.begin(nullptr);
+    ASSERT_EQ(again.slot, ids[3].slot) << "the test is about one slot";
+    std::vector<std::pair<std::uint16_t, TimePoint>> order;
+    for (; table.first_deadline(); table.drop_first()) order.emplace_back(table.first().slot, *table.first_deadline());
+    const std::vector<std::pair<std::uint16_t, TimePoint>> wanted{
+        {ids[2].slot, in(5)}, {ids[1].slot, in(10)}, {ids[0].slot, in(30)}, {ids[4].slot, in(40)}};
+    EXPECT_EQ(order, wanted);
+    limit(0, 70);  // dropped is as if there had been none
+    EXPECT_EQ(table.first_deadline(), in(70));
+    table.release(ids[1]);  // its own was dropped: nobody else's goes with it
+    EXPECT_EQ(table.first_deadline(), in(70));
+    table.release(ids[0]);
+    EXPECT_EQ(table.first_deadline(), std::nullopt);
 }
 
 // The bound on results that come in parts is of those that are there, not of all there ever were.
