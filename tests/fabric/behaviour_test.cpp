@@ -222,17 +222,38 @@ TEST_P(TwoFabrics, EitherEndMayCloseFirstWithFramesOnTheirWay) {
     }
 }
 
+// Its mailbox fills up, or the transport says that it has gone; no more is written than it had room for, and other links go on.
 TEST_P(TwoFabrics, APeerThatIsGoneHurtsNobody) {
     Joined link = join();
+    Joined other = join();
     EXPECT_TRUE(send(*link.a, Traffic::calls, 0, 100));
     EXPECT_TRUE(until([&] { return take(*link.b, Traffic::calls, 0); }));
     link.b.reset();
+    constexpr std::size_t kPayload = 900;
+    std::uint64_t sent = 1;
+    EXPECT_TRUE(until([&] {
+        if (send(*link.a, Traffic::calls, sent, kPayload)) ++sent;
+        return link.a->broken() != nullptr || !link.a->has_room(Traffic::calls, wire::kHeaderBytes + kPayload);
+    })) << "it takes frames without end";
+    EXPECT_LE(sent, 1 + kRingLines / wire::lines_of(kPayload + wire::kHeaderBytes));
+    if (GetParam().tells_of_the_end) {
+        EXPECT_TRUE(until([&] { return link.a->broken() != nullptr; })) << "the transport does not say so";
+        EXPECT_TRUE(link.a->has_ended());
+    }
+    if (link.a->broken() != nullptr) {
+        EXPECT_EQ(ErrorCode::disconnected, link.a->broken()->code());
+        EXPECT_FALSE(send(*link.a, Traffic::calls, sent, kPayload));
+    }
+    EXPECT_TRUE(send(*other.a, Traffic::calls, 0, 100));
+    EXPECT_TRUE(until([&] { return take(*other.b, Traffic::calls, 0); })) << "another link does not go on";
+    EXPECT_TRUE(send(*other.b, Traffic::replies, 0, 100));
+    EXPECT_TRUE(until([&] { return take(*other.a, Traffic::replies, 0); }));
+    other.b.reset();
     fabric_b.reset();
-    for (std::uint64_t number = 1; number < 5000 && link.a->broken() == nullptr; ++number) {
-        (void)send(*link.a, Traffic::calls, number, 900);
+    for (std::uint64_t number = 1; number < 5000 && other.a->broken() == nullptr; ++number) {
+        (void)send(*other.a, Traffic::calls, number, kPayload);
         fabric_a->progress();
     }
-    EXPECT_TRUE(link.a->broken() != nullptr || link.a->reserve(Traffic::calls, wire::kFrameBytesMax) == nullptr);
 }
 
 // One end of a ping-pong that sleeps, without a time-out of its own, whenever nothing is there.

@@ -38,6 +38,7 @@ TestFabric ucx(std::string name, UcxOptions options) {
 TestFabric stream(std::string name, std::function<std::array<int, 2>()> connect) {
     TestFabric fabric = two(std::move(name), [](const auto&) { return open_local_fabric({.direct = false}); });
     fabric.connect = std::move(connect);
+    fabric.tells_of_the_end = true;
     return fabric;
 }
 

@@ -22,6 +22,8 @@ struct TestFabric {
     std::function<std::pair<std::unique_ptr<Fabric>, std::unique_ptr<Fabric>>()> open;
     // The two ends of a connected socket, where links are opened over one; else links are opened and exchange offers.
     std::function<std::array<int, 2>()> connect = nullptr;
+    // Whether a link's transport says that the peer's end of it has gone. Of others only the control connection may.
+    bool tells_of_the_end = false;
 };
 [[nodiscard]] const std::vector<TestFabric>& test_fabrics();
 

@@ -31,6 +31,11 @@ struct CoreView {
         int looks = 0;
         (void)core.lead_until(hold.lock(), std::nullopt, [&looks] { return ++looks > 1; });
     }
+    // Threads that wait until they may send.
+    static std::size_t waits_for_room(NodeCore& core) {
+        const NodeCore::Hold hold(core);
+        return core.room_waits_.size();
+    }
     // Whether a thread leads, and how many others wait; how many of these are quiet.
     static bool has_lead(NodeCore& core, int waiting, int quiet) {
         const NodeCore::Hold hold(core);

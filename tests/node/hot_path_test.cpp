@@ -9,13 +9,14 @@
 #include "../api/error_of.hpp"
 #include "beside_node.hpp"
 #include "bytes.hpp"
+#include "core_view.hpp"
+#include "node/offload.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 class HotPath : public BesideANode {
 protected:
@@ -66,7 +67,8 @@ TEST_P(HotPath, OthersWaitForAFrameThatIsBeingFilled) {
     EXPECT_EQ(count(), 1);
     CallFrame frame = peer_->begin(entry("count"), 8);
     std::thread other([&] { EXPECT_EQ(count(), 3); });
-    std::this_thread::sleep_for(milliseconds(50));
+    const auto core = detail::Edge::core(*peer_);
+    EXPECT_TRUE(soon([&] { return CoreView::waits_for_room(*core) == 1; })) << "it does not wait";
     frame.post();
     other.join();
 }
@@ -183,15 +185,13 @@ TEST_P(HotPath, ALongFunctionHoldsUpNobodyElse) {
     NodeOptions options = options_;
     Node other(started(options));
     const Peer second = other.connect(server_->address());
-    const unsigned long_ms = 3000;
     EXPECT_EQ(count(), 1);
     EXPECT_EQ(as<long>(second.call(entry("count")).get()), 2);
-    RawCall nap = peer_->call(entry("nap"), bytes_of(long_ms));
-    node_->poll();
-    std::this_thread::sleep_for(milliseconds(20));
+    RawCall long_one = peer_->call(entry("meet"));  // it waits for a second one
+    EXPECT_TRUE(soon([&] { return node_->poll(), as<bool>(second.call(entry("meeting")).get()); }));
     for (long i = 3; i < 103; ++i) EXPECT_EQ(as<long>(second.call(entry("count")).get()), i);
-    EXPECT_FALSE(nap.done()) << "they waited for the nap";
-    EXPECT_EQ(as<unsigned>(nap.get()), long_ms);
+    (void)second.call(entry("meet")).get();
+    EXPECT_TRUE(as<bool>(long_one.get())) << "the others waited for its end";
 }
 
 // Behind a long function of the same peer, too; and its frame stays as it is while others go round the mailbox.
@@ -218,13 +218,10 @@ TEST_P(HotPath, WithOneThreadFunctionsRunOneAfterTheOther) {
     const Server single(GetParam(),
                         {.command = {"--threads", "1"}, .set = [](NodeOptions& options) { options.threads = 1; }});
     const Peer peer = node_->connect(single.address());
-    const unsigned long_ms = 50;
-    const auto begin = Clock::now();
-    RawCall first = peer.call(entry("nap"), bytes_of(long_ms));
-    RawCall second = peer.call(entry("nap"), bytes_of(long_ms));
-    (void)first.get();
-    (void)second.get();
-    EXPECT_GE(Clock::now() - begin, milliseconds(2 * long_ms));
+    const unsigned long_ms = 200;
+    RawCall first = peer.call(entry("run_alone"), bytes_of(long_ms));
+    RawCall second = peer.call(entry("run_alone"), bytes_of(long_ms));
+    EXPECT_TRUE(as<bool>(first.get()) && as<bool>(second.get())) << "they ran at once";
 }
 
 TEST_P(HotPath, EveryWayOfWaitingServes) {

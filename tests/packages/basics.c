@@ -94,14 +94,34 @@ ROVE_ENTRY void nap(rove_here* here, const void* payload, size_t size) {
     rove_reply(here, &ms, sizeof ms);
 }
 
+static _Atomic int met;
+
 // Waits until two of it run at once, 20 s at most; replies whether they did.
 ROVE_ENTRY void meet(rove_here* here, const void* payload, size_t size) {
     (void)payload, (void)size;
-    static _Atomic int met;
     const int round = met++ / 2;
     for (int i = 0; i < 20000 && met < 2 * (round + 1); ++i) usleep(1000);
     const unsigned char both = met >= 2 * (round + 1);
     rove_reply(here, &both, 1);
+}
+
+// Replies whether one of `meet` has begun and waits for another.
+ROVE_ENTRY void meeting(rove_here* here, const void* payload, size_t size) {
+    (void)payload, (void)size;
+    const unsigned char waits = met % 2 != 0;
+    rove_reply(here, &waits, 1);
+}
+
+// Replies whether no other of it ran in the milliseconds that it takes.
+ROVE_ENTRY void run_alone(rove_here* here, const void* payload, size_t size) {
+    static _Atomic int running, begun;
+    unsigned ms = 0;
+    memcpy(&ms, payload, size < sizeof ms ? size : sizeof ms);
+    const int before = running++, mine = ++begun;
+    usleep(ms * 1000);
+    const unsigned char alone = before == 0 && begun == mine;
+    --running;
+    rove_reply(here, &alone, 1);
 }
 
 ROVE_ENTRY void aligned(rove_here* here, const void* payload, size_t size) {
