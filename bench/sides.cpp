@@ -79,16 +79,4 @@ int Child::wait() {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-Scratch::Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "rove-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-        throw Error(ErrorCode::invalid, "no directory " + name + ": " + strerror(errno));
-    path_ = name;
-}
-
-Scratch::~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-}
-
 }  // namespace rove::bench

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "toolchain/files.hpp"
+
 namespace rove::bench {
 
 class Child {
@@ -26,16 +28,13 @@ private:
     int output_ = -1;
 };
 
-// A directory of the benchmark's own, gone with it.
+// A folder of the benchmark's own, gone with it, also where a signal ends it (toolchain::Interruptible).
 class Scratch {
 public:
-    Scratch();
-    ~Scratch();
-    Scratch(const Scratch&) = delete;
-    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+    [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
 
 private:
-    std::filesystem::path path_;
+    toolchain::TemporaryFolder folder_ = value_or_throw(toolchain::TemporaryFolder::make());
 };
 
 }  // namespace rove::bench

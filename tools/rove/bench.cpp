@@ -8,6 +8,7 @@
 #include "bench/shapes.hpp"
 #include "commands.hpp"
 #include "rove/error.hpp"
+#include "toolchain/process.hpp"
 
 namespace rove::tools {
 namespace {
@@ -88,6 +89,7 @@ void run_bench(Arguments& arguments) {
     Report report;
     report.command = "rove bench " + arguments.shape;
     {
+        const toolchain::Interruptible ends_in_order;  // the folders of both sides are removed
         Progress progress;
         if (arguments.shape == "tables")
             measure_tables(settings, report, progress);
