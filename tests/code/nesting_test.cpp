@@ -222,6 +222,7 @@ TEST_F(NestingTest, WhereLlvmCrashesTheProcessGoesOn) {
 }
 
 void crash_elsewhere() {
+    toolchain::TemporaryFolder::remove_all();  // of this process: a death test's, which runs SetUp() once more
     volatile int* volatile nowhere = nullptr;
     *nowhere = 1;
 }
