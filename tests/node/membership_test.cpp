@@ -272,6 +272,7 @@ void connect_without_descriptors(const std::string& address) {
     limit.rlim_cur = enough;
     setrlimit(RLIMIT_NOFILE, &limit);
     const bool met = client.connect(address).node() == 0;
+    std::filesystem::remove_all(scratch());  // of this process, which runs no destructors
     std::_Exit(code == ErrorCode::overloaded && met ? 0 : 1);
 }
 TEST(Meeting, WithoutDescriptorsIsAnErrorAndWorksLater) {
