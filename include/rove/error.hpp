@@ -9,8 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "rove/edge.h"
-
 #if defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
 #error "rove: librove.so has the std::string of GCC 5 and later; compile without -D_GLIBCXX_USE_CXX11_ABI=0"
 #endif
@@ -25,17 +23,17 @@ enum class ErrorCode : std::uint8_t {
     refused = 2,       // policy forbids it
     unsupported = 3,   // no form of the code fits that target
     overloaded = 4,    // a bound was reached, or memory ran out: back off and try again
-    disconnected = 5,  // the node is not there; the function may have run
+    disconnected = 5,  // the node cannot be reached or has ended; the function may have run
     timed_out = 6,     // no answer in time; the function may have run
     cancelled = 7,     // the caller gave up, or the node ended
-    failed = 8,        // the function said so, or could not be linked or compiled
+    failed = 8,        // the function reported an error, or could not be linked or compiled
     internal = 9,      // a defect in Rove
 };
 
 // The code's name as it is written in messages ("timed_out"); "unknown" for a value outside the enum.
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
 
-// The code itself where it says that something went wrong; else internal. A peer's number 0 must not read as success.
+// The code with this number; `internal` for 0 and for numbers outside the enum, so that a peer cannot turn an error into a success.
 [[nodiscard]] constexpr ErrorCode error_code_of(unsigned number) noexcept {
     return number >= static_cast<unsigned>(ErrorCode::invalid) && number <= static_cast<unsigned>(ErrorCode::internal)
                ? static_cast<ErrorCode>(number)
@@ -44,21 +42,21 @@ enum class ErrorCode : std::uint8_t {
 
 class Error : public std::exception {
 public:
-    // ok, and numbers that are no ErrorCode, become internal.
+    // The code `ok`, and numbers outside the enum, become `internal`.
     Error(ErrorCode code, std::string message)
         : code_(error_code_of(static_cast<unsigned>(code))), message_(std::move(message)) {}
 
     [[nodiscard]] ErrorCode code() const noexcept { return code_; }
-    // What was tried, on which node, with which function, and what to do. One line, no trailing full stop.
+    // What was tried, on which node, with which function, and what to do. One line without a full stop at its end.
     [[nodiscard]] const std::string& message() const noexcept { return message_; }
     [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
-    // The type of the exception that the function let out, where that is what went wrong; else empty.
+    // The type of the exception that the function threw, if that is the error; otherwise empty.
     [[nodiscard]] const std::string& exception_type() const noexcept { return exception_type_; }
-    // The node that said so, or no_node.
+    // The node that reported the error, or no_node.
     [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
     static constexpr std::uint32_t no_node = 0xFFFF'FFFFU;
 
-    // The same, as told by a node: of an exception there, where the type is not empty.
+    // An error that a node reported; with a type, an exception there.
     [[nodiscard]] static Error told(ErrorCode code, std::string message, std::uint32_t node, std::string type) {
         Error error(code, std::move(message));
         error.node_ = node;
@@ -80,26 +78,5 @@ public:
     explicit RemoteError(Error error) : Error(std::move(error)) {}
     [[nodiscard]] const std::string& type() const noexcept { return exception_type(); }
 };
-
-// Throws RemoteError where a function threw, else Error. Without exceptions (-fno-exceptions) the function that this thread runs for
-// a caller ends with the error, and a program that is in no such function ends with its message on stderr.
-[[noreturn]] inline void throw_error(Error error) {
-#ifdef __cpp_exceptions
-    if (!error.exception_type().empty()) throw RemoteError(std::move(error));
-    throw error;
-#else
-    const rove_failure why{static_cast<int>(error.code()), error.node(), error.exception_type().c_str(),
-                           error.message().c_str()};
-    rove_raise(&why);
-#endif
-}
-// For headers: an Error of this node's own. A separate throw, so that shipped code need not bring RemoteError along.
-[[noreturn]] inline void throw_error(ErrorCode code, std::string message) {
-#ifdef __cpp_exceptions
-    throw Error(code, std::move(message));
-#else
-    throw_error(Error(code, std::move(message)));
-#endif
-}
 
 }  // namespace rove

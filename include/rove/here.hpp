@@ -1,19 +1,22 @@
-// Here: what a running function knows of where it is. A function asks for it as its first parameter:
+// Here: what a running function can ask about where it runs. A function asks for it as its first parameter:
 //
 //   std::size_t count(rove::Here& here, int limit) { return here.object<Table>("t").below(limit); }
 //
-// Valid until the function returns, in its thread. Functions that travel may use all of it but HerePeer::allocate: all
-// else calls rove/rove.h and rove/edge.h only.
+// Valid until the function returns, in its thread only. Functions that travel may use all of it except HerePeer::allocate, because the
+// rest calls only rove/rove.h and rove/edge.h, which every node provides. Errors are thrown as rove::Error; where the node has no memory
+// left the error is `overloaded`, not std::bad_alloc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
+#include "rove/detail/shared_type.hpp"
+#include "rove/detail/throw.hpp"
 #include "rove/edge.h"
 #include "rove/error.hpp"
-#include "rove/shared_type.hpp"
 #include "rove/within.hpp"
 
 namespace rove {
@@ -24,11 +27,13 @@ class Buffer;
 template <typename T>
 class Call;
 
-// Another node, as a function on this one sees it.
+// Another node, as a function on this one sees it. Valid as long as its Here.
 class HerePeer {
 public:
     [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
-    // As of rove::Peer. A function that waits lets its thread run what comes meanwhile.
+
+    // As rove::Peer's. While a function waits for a call, its thread serves the node, and may run other functions on top of it; see
+    // rove::no_nesting.
     template <typename F, typename... Args>
         requires(!std::is_same_v<F, Within>)
     auto async(const F& function, const Args&... args) const;
@@ -38,16 +43,17 @@ public:
     template <typename F, typename... Args>
         requires(!std::is_same_v<F, Within>)
     void post(const F& function, const Args&... args) const;
-    // The same, given a time for all of it, the sending included.
+    // The same with a time limit for the whole call, including the sending.
     template <typename F, typename... Args>
     auto async(Within limit, const F& function, const Args&... args) const;
     template <typename F, typename... Args>
     auto sync(Within limit, const F& function, const Args&... args) const;
     template <typename F, typename... Args>
     void post(Within limit, const F& function, const Args&... args) const;
-    // As of rove::Peer, for another node that this one has a link to: the memory belongs to this node, and may outlive the function.
-    // It calls librove's C++ functions, so it is for functions that run in a program linked with librove.so, as resident functions do.
-    // The call of one that travels to a plain `rove node` fails as `failed`, and names the symbols that are lacking there.
+
+    // As rove::Peer's, on a node to which this one has a link. The memory belongs to this node, and may outlive the function. It calls
+    // librove's C++ functions, so it works in programs that are linked with librove.so, as resident functions are. On a plain `rove node`
+    // the call of a function that uses it ends as `failed`, and the message names the missing symbols.
     template <typename T>
     [[nodiscard]] Call<Buffer<T>> allocate(std::size_t count) const;
     template <typename T>
@@ -62,25 +68,31 @@ private:
 
 class Here {
 public:
+    // For a ROVE_ENTRY function in C++, which is given a rove_here.
     explicit Here(rove_here* here) : here_(here) {}
     Here(const Here&) = delete;
 
-    [[nodiscard]] std::uint32_t node() const { return rove_node(here_); }  // this one's id
+    // The id of the node on which this runs, and how many nodes its cluster has.
+    [[nodiscard]] std::uint32_t node() const { return rove_node(here_); }
     [[nodiscard]] std::uint32_t node_count() const { return rove_node_count(here_); }
-    [[nodiscard]] HerePeer peer(std::uint32_t node) const { return {here_, node}; }  // any, this one included
-    [[nodiscard]] HerePeer caller() const { return {here_, rove_origin(here_)}; }    // who made the call
-    // What the node's program shared under this name (rove::Node::share). invalid: no such object, or of another type, size or alignment.
-    // Members of another order or meaning are not found out: both programs are built with one definition of T.
+    // A node by its id, this one included; and the node or client that made the call.
+    [[nodiscard]] HerePeer peer(std::uint32_t node) const { return {here_, node}; }
+    [[nodiscard]] HerePeer caller() const { return {here_, rove_origin(here_)}; }
+    // The object that the node's program shares under this name (rove::Node::share); the program owns it, and other functions use it at
+    // the same time. invalid: no such object, or of another type, size or alignment. Another order or meaning of its members is not
+    // detected, so build both programs with one definition of T.
     template <typename T>
     [[nodiscard]] T& object(std::string_view name) const {
         void* found = rove_object(here_, std::string(name).c_str(), detail::shared_type<T>());
         if (found == nullptr) {
             const rove_failure* why = rove_last_failure();
-            throw_error(static_cast<ErrorCode>(why->error), why->message);
+            detail::throw_error(static_cast<ErrorCode>(why->error), why->message);
         }
         return *static_cast<T*>(found);
     }
+    // NodeOptions::host_object of this node.
     [[nodiscard]] void* host_object() const { return rove_host_object(here_); }
+    // For the functions of rove/rove.h.
     [[nodiscard]] rove_here* raw() const noexcept { return here_; }
 
 private:

@@ -1,8 +1,8 @@
-// Nodes, peers and packages, and calls of packages' functions with plain bytes. Programs include rove/rove.hpp, which puts typed
-// calls of plain C++ functions on top.
+// Nodes, peers and packages, and calls of packages' functions with plain bytes. Programs include rove/rove.hpp, which adds typed
+// calls of plain C++ functions.
 //
 //   Node      a process that takes part: its memory, its code cache, its mailboxes
-//   Peer      this node's link to one other node
+//   Peer      one other node, as this node is linked to it
 //   Package   an immutable, content-addressed unit of mobile code, made by `rove build`
 //   Entry     one of a package's functions
 //   RawCall   one invocation of such a function in flight
@@ -12,10 +12,11 @@
 //       rove::Package package = rove::Package::open("sum.rove");
 //       std::vector<std::byte> answer = peer.call(package.entry("sum"), bytes).get();
 //
-// The node at the other end need not know the package: the first call brings the code along.
+// The other node need not know the package: the first call sends the code along.
 //
-// All of this may be used from any thread. Everything throws rove::Error, and std::bad_alloc where this process itself has no memory
-// left; nothing else. Where another node has none the error is `overloaded`.
+// Threads: all of this may be used from any thread, unless a class says otherwise.
+// Errors: everything throws rove::Error, and std::bad_alloc if this process has no memory left; nothing else. If another node has no
+// memory left the error is `overloaded`.
 #pragma once
 
 #include <chrono>
@@ -32,8 +33,8 @@
 #include <utility>
 #include <vector>
 
+#include "rove/detail/shared_type.hpp"
 #include "rove/error.hpp"
-#include "rove/shared_type.hpp"
 #include "rove/within.hpp"
 
 namespace rove {
@@ -51,83 +52,89 @@ namespace detail {
 struct Edge;
 }
 
-// 0…n-1 among nodes that joined one another; with the top bit set, a client.
+// The id of a node: 0…n-1 among nodes that have joined one another. With the top bit set it is a client's.
 using NodeId = std::uint32_t;
 
-// What a function ran as.
+// The form in which a function ran.
 enum class RanAs : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
 [[nodiscard]] std::string_view to_string(RanAs ran) noexcept;
 
-// Where a std::vector crosses into librove.so: with -D_GLIBCXX_DEBUG a vector is another type, so such a program misses these functions
-// when it is linked, instead of being damaged when it runs. All else is usable in one, and get_into() is in place of get().
+// Marks functions of librove.so that pass a std::vector. With -D_GLIBCXX_DEBUG a vector is another type: such a program then fails to
+// link these functions, instead of being corrupted at run time. All other functions work in it; get_into() replaces get().
 #ifdef _GLIBCXX_DEBUG
 #define ROVE_GIVES_VECTOR [[gnu::abi_tag("glibcxx_debug")]]
 #else
 #define ROVE_GIVES_VECTOR
 #endif
 
-// Which forms of a package are sent and run. both: a function begins on its image at once, and goes on with its bitcode when that has been
-// compiled. image, bitcode: that form only.
+// Which forms of a package are sent and run.
+//   both            a function begins on its image at once, and switches to its bitcode once that has been compiled
+//   image, bitcode  that form only
 enum class Forms : std::uint8_t { both, image, bitcode };
 
 // Which transport a node may use.
-//   best  shared memory where both ends are on one machine, else a stream over sockets
+//   best  shared memory if both ends are on one machine, otherwise a stream over sockets
 //   shm   shared memory only
 //   tcp   streams only
 //   ucx   UCX's transports (librove-ucx.so), for networks where everybody who can reach a port of this process is trusted with
-//         the process: UCX writes where a message says. Both ends must choose it
+//         the process, because UCX writes to addresses that messages name. Both ends must choose it
 enum class FabricChoice : std::uint8_t { best, shm, tcp, ucx };
 
-// How a node waits when nothing comes. All of them see a frame that comes at once equally fast.
+// How a node waits while no frame arrives. Each mode handles a frame that arrives at once equally fast.
 //   latency   spins for ever: for nodes that have a core each
-//   balanced  spins as long as that has been worth while lately (20 us at most), then lets others have the core, then sleeps
-//   frugal    sleeps as soon as nothing is there
+//   balanced  spins as long as that has been worth while lately (20 us at most), then yields the core, then sleeps
+//   frugal    sleeps as soon as there is nothing to do
 enum class Waiting : std::uint8_t { latency, balanced, frugal };
 
+// The constructor of Node checks these: an option outside its choices is `invalid`, and the message lists them.
 struct NodeOptions {
-    // "host:port", "[v6]:port" or "unix:PATH"; port 0 picks one. Loopback only. Empty: a client that nobody can connect to.
+    // The address to listen on: "host:port", "[v6]:port" or "unix:PATH"; port 0 chooses a free one. Loopback only. Empty: a client, which
+    // nobody can connect to.
     std::string listen = {};
-    // The address of a node to join; the two, and all others that joined, get dense ids and learn of each other.
+    // The address of a node to join. All nodes that have joined one another get dense ids and know each other. Empty: none.
     std::string join = {};
     FabricChoice fabric = FabricChoice::best;
-    // True: threads of the node's own serve. False: poll() does, and every wait on a RawCall; nothing moves without them, and a
-    // post over a socket, which shares a message with others, leaves with the next of them. The thread that serves runs the functions and
-    // callbacks that come meanwhile, in place: while it is in one that takes long, another thread of the program that waits for a call
-    // serves in its stead; where none does, nothing moves until it returns, and what it waited for may be late by as much.
+    // Who serves the node: receives replies, and runs functions and callbacks.
+    //   true   threads of the node's own
+    //   false  the thread that is in poll(), or that waits for a call; without them nothing is served, and a post over a socket, which is
+    //          coalesced with others, is sent with the next of them. The serving thread runs functions and callbacks in place. While it is
+    //          in a long one, another thread of the program that waits for a call serves instead; without one nothing is served until the
+    //          function returns, and the serving thread's own wait may end that much later
     bool own_thread = true;
-    // Functions that run long (half a millisecond and more) at once, where the node has threads of its own. More of them wait in their
-    // mailboxes. Calls from one node begin in their order, so what a node sends after such a call waits with it: a call that long
-    // functions wait for has to come from another node. All other nodes are served meanwhile. Three more threads see to that: one
-    // serves, one watches it, and one runs no function, so that replies, time limits and the node's end are seen to when all others are
-    // in functions. 1: each function runs to its end before the next begins, and nothing else happens meanwhile. 1 to 64.
+    // How many functions that run long (half a millisecond and more) may run at once, if the node has threads of its own: 1 to 64. More of
+    // them wait in their mailboxes; other nodes are still served. Calls from one node begin in their order, so calls that a node sends
+    // after such a call wait with it: a call that long functions wait for must come from another node. The node makes three more threads:
+    // one serves, one watches it, and one runs no function, so that replies, time limits and the node's end are handled while all others
+    // are in functions. 1: each function runs to its end before the next begins, and nothing else is done in that time.
     unsigned threads = 4;
     Waiting waiting = Waiting::balanced;
-    // What rove_host_object gives to functions that run on this node. Not owned.
+    // What rove_host_object and Here::host_object return on this node. Not owned.
     void* host_object = nullptr;
-    // A directory of *.rove files whose functions are resident from the start; empty: none.
+    // A directory of *.rove files whose functions are resident from the start. Empty: none.
     std::filesystem::path packages = {};
-    // Bound on code held, packages' bytes included; least recently used code is evicted beyond it.
+    // Bound on the code held, including packages' bytes. Beyond it the least recently used code is evicted.
     std::size_t code_bytes_max = 256UL * 1024 * 1024;
-    // Bound on packages known, loaded or not; beyond it those without code and statics are forgotten, and asked for anew.
+    // Bound on the packages known, loaded or not. Beyond it packages without code and statics are forgotten, and requested again when
+    // they are called.
     std::size_t packages_max = 4096;
-    // Bound on the memory that peers may allocate here (Peer::allocate), all together.
+    // Bound on the memory that all peers together may allocate here (Peer::allocate).
     std::size_t buffer_bytes_max = 4UL * 1024 * 1024 * 1024;
     Forms forms = Forms::both;
-    // The file whose bytes prove, on loopback TCP, that both ends are the same user; made when it is not there.
+    // The file whose bytes prove, on loopback TCP, that both ends belong to the same user; created if it does not exist.
     // Empty: $ROVE_COOKIE, else rove/cookie under $XDG_CONFIG_HOME or ~/.config.
     std::filesystem::path cookie = {};
-    // What is written to stderr: trace, debug, info, warn, error or off. One setting for the process: the last node's.
+    // What is logged to stderr: trace, debug, info, warn, error or off. One setting for the process: the last node's.
     std::string log = "warn";
-    // How long the end of a node may take. Functions that wait for calls are told so (`cancelled`) after four fifths of it; one that
-    // has not returned by then is left to itself, in a thread that nobody waits for.
+    // How long the end of a node may take. After four fifths of it, calls that functions wait for end as `cancelled`. A function that
+    // has not returned at the end of the grace is abandoned, in a thread that is not joined.
     std::chrono::milliseconds grace{5000};
-    // How long connect() and a join may take, and the name in `listen` to be resolved.
+    // How long connect() and a join may take, and resolving the name in `listen`.
     std::chrono::milliseconds connect_timeout{5000};
 };
 
-// How a function's code gets to a peer that lacks it.
-//   cached         ahead of its first call, once
-//   inlined        in the frames of its first calls; where it keeps being called, the peer keeps it, and it counts as cached
+// How a function's code is sent to a peer that lacks it.
+//   cached         before its first call, once
+//   inlined        in the frames of its first calls; after several calls to one peer it is sent once and called as cached
 //   always_inlined in the frame of every call
 enum class Sending : std::uint8_t { cached, inlined, always_inlined };
 
@@ -136,8 +143,8 @@ class Entry {
 public:
     [[nodiscard]] const std::string& name() const;
     [[nodiscard]] std::string id() const;  // the FunctionId as 32 hexadecimal digits
-    // The same function, sent in another way. Inlined code is an image; unsupported, from the call, where the package has none for
-    // the peer's target, or one over 64 KiB.
+    // The same function, sent in another way. Code is inlined as an image. The call is `unsupported` if the package has no image for
+    // the peer's target, or one of more than 64 KiB.
     [[nodiscard]] Entry sent(Sending sending) const {
         Entry other = *this;
         other.sending_ = sending;
@@ -154,9 +161,10 @@ private:
     Sending sending_ = Sending::cached;
 };
 
+// A package file in memory. Cheap to copy.
 class Package {
 public:
-    // Reads a package file and checks all of it. invalid: not there, truncated, altered, or of another abi.
+    // Reads a package file and checks all of it. invalid: it does not exist, is truncated or altered, or has another abi.
     [[nodiscard]] static Package open(const std::filesystem::path& path);
     [[nodiscard]] static Package parse(std::span<const std::byte> file);
 
@@ -164,7 +172,7 @@ public:
     [[nodiscard]] std::string digest() const;  // 64 hexadecimal digits
     [[nodiscard]] bool is_interface() const;
     ROVE_GIVES_VECTOR [[nodiscard]] const std::vector<std::string>& entries() const;
-    // invalid: no such entry; the message lists those there are.
+    // invalid: no such entry; the message lists the entries.
     [[nodiscard]] Entry entry(std::string_view name) const;
 
 private:
@@ -173,15 +181,16 @@ private:
     std::shared_ptr<PackageStore> store_;
 };
 
-// What a call brought back.
+// The result of a call, with its circumstances.
 struct Reply {
     std::vector<std::byte> data;
-    NodeId node = 0;  // where the function ended
+    NodeId node = 0;  // on which the function ended
     RanAs ran = RanAs::image;
-    unsigned hops = 0;  // how often it was sent on
+    unsigned hops = 0;  // how many times it was forwarded
 };
 
-// One invocation in flight. Dropping it forgets the call; a late reply is recognised and discarded.
+// One invocation in flight. Destroying it does not wait: the call is forgotten, and a late reply is recognised and discarded.
+// Threads: one at a time.
 class RawCall {
 public:
     RawCall(RawCall&& other) noexcept
@@ -189,14 +198,14 @@ public:
     RawCall& operator=(RawCall&& other) noexcept;
     ~RawCall();
 
-    // True when the call has ended. Polls once where the node has no thread of its own.
+    // Whether the call has ended. Polls the node once if it has no thread of its own.
     [[nodiscard]] bool done();
-    // Waits for the end; false when the time is up and the call still in flight.
+    // Waits for the end; false: the time is over and the call is still in flight.
     bool wait_for(std::chrono::milliseconds timeout);
-    // Waits, and gives the reply's bytes or throws the call's error. Once.
+    // Waits; returns the reply's bytes or throws the call's error. Once.
     ROVE_GIVES_VECTOR [[nodiscard]] std::vector<std::byte> get();
-    ROVE_GIVES_VECTOR [[nodiscard]] Reply reply();  // get() with the circumstances
-    // get() into the caller's memory: nothing is allocated for results of up to 64 bytes. Gives the result's size. invalid: it is
+    ROVE_GIVES_VECTOR [[nodiscard]] Reply reply();  // get(), with the circumstances
+    // get() into the caller's memory; results of up to 64 bytes need no allocation. Returns the result's size. invalid: it is
     // larger than `into`.
     std::size_t get_into(std::span<std::byte> into);
 
@@ -206,13 +215,13 @@ private:
     RawCall(NodeCore* core, std::uint16_t slot, std::uint32_t generation)
         : core_(core), slot_(slot), generation_(generation) {}
     void forget() noexcept;
-    NodeCore* core_;  // null: the result was taken. A node lives as long as it has calls.
+    NodeCore* core_;  // null: the result was taken. A node exists as long as it has calls
     std::uint16_t slot_;
     std::uint32_t generation_;
 };
 
-// A call's payload, made once and sent as often as you like, to one peer or several, changed in place between the sends.
-// Nothing of it is kept by a send. Threads: one at a time.
+// A call's payload, made once and sent any number of times, to one peer or several, and changed in place between the sends.
+// A send copies it. Threads: one at a time.
 class Message {
 public:
     Message(Entry entry, std::size_t payload_bytes) : entry_(std::move(entry)), payload_(payload_bytes) {}
@@ -225,15 +234,15 @@ private:
     std::vector<std::byte> payload_;
 };
 
-// A call whose payload is written straight into the peer's mailbox. Fill payload(), then call() or post(), once; a frame that
-// is dropped is not sent. Until then other sends to this peer wait, so be quick about it; the thread that has begun a frame cannot
-// send anything else to the same peer. It may outlive its Node: call() and post() throw cancelled then.
+// A call whose payload is written straight into the peer's mailbox. Fill payload(), then use call() or post(), once; a frame that
+// is destroyed before is not sent. Until then other sends to this peer wait, so keep the time short; the thread that has begun a frame must
+// not send anything else to the same peer. A frame may outlive its Node: call() and post() then throw `cancelled`. Threads: one at a time.
 class CallFrame {
 public:
     CallFrame(CallFrame&& other) noexcept;
     CallFrame& operator=(CallFrame&&) = delete;
     ~CallFrame();
-    // 16-byte aligned. What it holds at first means nothing.
+    // 16-byte aligned; its initial content is undefined.
     [[nodiscard]] std::span<std::byte> payload() noexcept { return place_; }
     [[nodiscard]] RawCall call();
     void post();
@@ -247,20 +256,20 @@ private:
     std::span<std::byte> place_;
     std::uint32_t handle_ = 0;
     std::optional<std::chrono::steady_clock::time_point> deadline_;  // of a limit, which began with the frame
-    // Where the mailbox is full, or the peer does not know the function yet:
+    // If the mailbox is full, or the peer does not know the function yet:
     std::shared_ptr<Peer> through_;
     std::optional<Entry> entry_;
     std::unique_ptr<std::byte[]> aside_;
 };
 
-// Several posts of one function, with payloads of one size, that share frames. They leave when a frame is full, with post(),
-// and at the end. Threads: one at a time.
+// Several posts of one function, with payloads of one size, coalesced into frames. A frame is sent when it is full, by post(),
+// and by the destructor. Threads: one at a time.
 class Batch {
 public:
     Batch(Batch&&) noexcept;
     Batch& operator=(Batch&&) = delete;
-    ~Batch();  // posts; where that fails, the posts are lost
-    // Room for the payload of one more post, until the next member is called.
+    ~Batch();  // posts; if that fails, the posts are lost
+    // Room for the payload of one more post; valid until the next member function is called.
     [[nodiscard]] std::span<std::byte> add();
     void post();
 
@@ -271,41 +280,44 @@ private:
     std::unique_ptr<Gathered> gathered_;
 };
 
-// What became of an interface's names where another interface or the node itself has them, too. Other names are in neither list.
+// Which of an interface's names another interface, or the node itself, has as well. Other names are in neither list.
 struct LoadReport {
-    // Names that were another interface's and are this one's now: "name (was of package X)". Functions that had arrived keep what they
-    // were linked to.
+    // Names that belonged to another interface and belong to this one now: "name (was of package X)". Functions that arrived before remain
+    // linked to the old ones.
     std::vector<std::string> replaced;
-    // Names that the node's process has itself, such as those of the C library: functions go on to link to the node's own. Only an
-    // interface that the node finds in its NodeOptions::packages takes these over.
+    // Names that the node's process has itself, such as those of the C library: functions are still linked to the node's own. Only an
+    // interface in NodeOptions::packages of that node takes these over.
     std::vector<std::string> kept;
 };
 
-// What a node's program offers, for people.
+// A function that a node's program offers.
 struct FunctionDescription {
     std::string id;  // the FunctionId as 32 hexadecimal digits
     std::string name;
     std::string signature;
 };
+// A node, as Peer::description() returns it.
 struct NodeDescription {
     NodeId node = 0;
     std::string address;
     std::string target;  // of its machine: "x86_64-linux-gnu"
-    std::string lane;    // to it: "direct" (shared memory) or "message" (TCP or Unix socket, or UCX)
+    std::string lane;    // between the two nodes: "direct" (shared memory) or "message" (TCP or Unix socket, or UCX)
     std::uint32_t node_count = 1;
 };
 
+namespace detail {
 // Types with dedicated Peer overloads.
 template <typename F>
 inline constexpr bool kIsMessage = std::is_same_v<F, Entry> || std::is_same_v<F, Message> || std::is_same_v<F, Within>;
+}  // namespace detail
 
-// A link to one node. Cheap to copy; may outlive its node, and every call is `cancelled` then. When the node at the other end is gone, calls in flight
-// fail as disconnected, and the next call tries to reach its address again.
+// A link to one node. Cheap to copy. May outlive its Node; every call then ends as `cancelled`. When the other node ends, calls in flight
+// fail as `disconnected`, and the next call tries to reach its address again.
 class Peer {
 public:
     // ---- time limits
-    // The same peer, with a limit for each thing that is asked of it through this copy, and through copies of that: everything below
-    // that sends or waits. timed_out when it is up. A Within that is passed to one of them counts instead.
+    // The same peer, with a time limit for each operation through this copy, and through copies of it: everything below
+    // that sends or waits. Error: timed_out. A Within that is passed to an operation replaces this limit.
     [[nodiscard]] Peer limited(Within limit) const {
         Peer other = *this;
         other.limit_ns_ = limit.ns;
@@ -314,42 +326,45 @@ public:
 
     // ---- typed calls (rove/rove.hpp)
 
-    // Calls a function there: rove::fn<f>, a lambda, and what else rove/function.hpp names. Gives a Call of its result. Throws only
-    // where it cannot be sent; what goes wrong later comes with the Call. disconnected: the node cannot be reached. timed_out: the
-    // limit (limited()) is up. overloaded: too many calls in flight, or no room for this one. unsupported: the node lacks the
-    // function, and its code cannot travel. invalid: the arguments are over message_bytes_max(), or this is a fork's child. cancelled:
-    // the Node has ended.
+    // Calls a function there: rove::fn<f>, a lambda, or another form of rove/function.hpp. Returns a Call<T> of its result. Throws only
+    // if the call cannot be sent; later errors are thrown by the Call.
+    //   disconnected  the node cannot be reached
+    //   timed_out     the limit (limited()) is over
+    //   overloaded    too many calls in flight, or no room for this one
+    //   unsupported   the node lacks the function, and its code cannot travel
+    //   invalid       the arguments are over message_bytes_max(), or this process is the child of a fork()
+    //   cancelled     the Node has ended
     template <typename F, typename... Args>
-        requires(!kIsMessage<F>)
+        requires(!detail::kIsMessage<F>)
     auto async(const F& function, const Args&... args) const;
-    // The same, given a time: timed_out when that is up, from here where it could not be sent, else from the Call.
+    // The same with a time limit. timed_out: thrown here if the call could not be sent in time, otherwise by the Call.
     template <typename F, typename... Args>
     auto async(Within limit, const F& function, const Args&... args) const;
     // async(…).get()
     template <typename F, typename... Args>
-        requires(!kIsMessage<F>)
+        requires(!detail::kIsMessage<F>)
     auto sync(const F& function, const Args&... args) const;
     template <typename F, typename... Args>
     auto sync(Within limit, const F& function, const Args&... args) const;
-    // Without a reply: nobody is told of its end.
+    // A call without a reply: its end, and its errors, are not reported.
     template <typename F, typename... Args>
-        requires(!kIsMessage<F>)
+        requires(!detail::kIsMessage<F>)
     void post(const F& function, const Args&... args) const;
-    // The same, given a time to be sent in.
+    // The same with a time limit for the sending.
     template <typename F, typename... Args>
-        requires(!kIsMessage<F>)
+        requires(!detail::kIsMessage<F>)
     void post(Within limit, const F& function, const Args&... args) const;
 
-    // Memory there, zeroed. overloaded (from the Call): over the node's NodeOptions::buffer_bytes_max.
+    // Allocates memory there, zeroed. overloaded (from the Call): beyond that node's NodeOptions::buffer_bytes_max.
     template <typename T>
     [[nodiscard]] Call<Buffer<T>> allocate(std::size_t count) const;
-    // From a range of T here into the beginning of a buffer, and all of a buffer into a range here, which must live until the
-    // Call has ended. invalid: it does not fit. The buffer says which node it is on.
+    // put copies a range of T here to the beginning of a buffer, get copies all of a buffer into a range here. The range must exist until
+    // the Call has ended. invalid: it does not fit. The buffer determines the node.
     template <typename Range, typename T>
     Call<void> put(const Range& from, const Buffer<T>& to) const;
     template <typename T, typename Range>
     Call<void> get(const Buffer<T>& from, Range&& into) const;
-    // The same, given a time: timed_out when that is up; a transfer may have been made in part then.
+    // The same with a time limit. timed_out: a part of the transfer may have been done.
     template <typename T>
     [[nodiscard]] Call<Buffer<T>> allocate(Within limit, std::size_t count) const;
     template <typename Range, typename T>
@@ -361,12 +376,12 @@ public:
     ROVE_GIVES_VECTOR [[nodiscard]] std::vector<FunctionDescription> functions() const;
     [[nodiscard]] NodeDescription description() const;
 
-    // ---- calls of packages' functions; limited() gives them a time
+    // ---- calls of packages' functions; limited() gives them a time limit
 
-    // Begins a call with a copy of the payload. Waits where the peer's mailbox is full. invalid: payload over
+    // Begins a call with a copy of the payload. Waits while the peer's mailbox is full. invalid: payload over
     // message_bytes_max(); unsupported: no form for the peer's target; disconnected: it cannot be reached.
     [[nodiscard]] RawCall call(const Entry& entry, std::span<const std::byte> payload = {}) const;
-    // The same without a reply: nobody is told of its end.
+    // The same without a reply: its end is not reported.
     void post(const Entry& entry, std::span<const std::byte> payload = {}) const;
     [[nodiscard]] RawCall call(Message& message) const { return call(message.entry_, message.payload_); }
     void post(Message& message) const { post(message.entry_, message.payload_); }
@@ -376,20 +391,20 @@ public:
     void post(Within limit, const Entry& entry, std::span<const std::byte> payload = {}) const {
         limited(limit).post(entry, payload);
     }
-    // The same with the payload written in place: of payload_bytes_max() at most, here and below. A limit begins with the frame, and
+    // The same with the payload written in place, of payload_bytes_max() at most, here and below. A limit starts with the frame, and
     // with each frame that a Batch sends.
     [[nodiscard]] CallFrame begin(const Entry& entry, std::size_t payload_bytes) const;
     [[nodiscard]] Batch batch(const Entry& entry, std::size_t payload_bytes) const;
-    // Goes there and back, and runs nothing. `payload` is brought along, for measurements.
+    // A round trip that runs no function. `payload` is sent along, for measurements.
     [[nodiscard]] RawCall ping(std::span<const std::byte> payload = {}) const;
-    // The same without the way back.
+    // The same without a reply.
     void deliver(std::span<const std::byte> payload) const;
-    // Brings a package ahead of its first call and waits. Functions that arrive later link to an interface's names; the report lists
-    // those that the interface took over, and those that it did not get.
+    // Sends a package before its first call, and waits until it is loaded. Functions that arrive later are linked to an interface's names;
+    // the report lists names that the interface took over, and names that it did not get.
     ROVE_GIVES_VECTOR LoadReport load(const Package& package) const;
 
     [[nodiscard]] NodeId node() const;          // the peer's id
-    [[nodiscard]] std::string address() const;  // that it listens on; empty for a client
+    [[nodiscard]] std::string address() const;  // on which it listens; empty for a client
     [[nodiscard]] std::string lane() const;     // "direct" (shared memory) or "message" (TCP or Unix socket, or UCX)
     [[nodiscard]] std::uint32_t node_count() const;  // as the peer said when they met
 
@@ -399,8 +414,8 @@ public:
     };
     [[nodiscard]] Counters counters() const;
 
-    [[nodiscard]] static std::size_t payload_bytes_max() noexcept;  // that a frame carries
-    [[nodiscard]] static std::size_t message_bytes_max() noexcept;  // that a call, and a reply, may have
+    [[nodiscard]] static std::size_t payload_bytes_max() noexcept;  // of one frame
+    [[nodiscard]] static std::size_t message_bytes_max() noexcept;  // of a call, and of a reply
 
 private:
     friend class CallFrame;
@@ -410,28 +425,36 @@ private:
         : core_(std::move(core)), state_(std::move(state)) {}
     std::shared_ptr<NodeCore> core_;
     std::shared_ptr<PeerState> state_;
-    std::int64_t limit_ns_ = -1;  // as of Within
+    std::int64_t limit_ns_ = detail::kForever;  // as in Within
 };
 
+// This process as a node. Movable; a Node that was moved from is `invalid` to use.
 class Node {
 public:
-    // Starts listening, joins, preloads. invalid: an address or option is wrong; refused: not a loopback address, or not
-    // the same user; disconnected, timed_out: nobody at the join address, or nobody who answers; overloaded: no thread, descriptor or
-    // memory is left; unsupported: a package to be loaded first has no form for this machine.
+    // Starts listening, joins, and preloads packages.
+    //   invalid                  an address or option is wrong
+    //   refused                  not a loopback address, or a node of another user
+    //   disconnected, timed_out  no node at the join address, or no answer from it
+    //   overloaded               no thread, descriptor or memory is left
+    //   unsupported              a package to be preloaded has no form for this machine
     explicit Node(NodeOptions options = {});
-    // Finishes what runs, leaves, fails calls still in flight as cancelled.
+    // Waits, within NodeOptions::grace, for functions that run; leaves the cluster; ends calls in flight as `cancelled`.
     ~Node();
     Node(Node&&) noexcept = default;
     Node& operator=(Node&&) = delete;
 
-    // Meets the node at an address, or gives the link there already is. disconnected, timed_out: nobody there, or nobody who answers;
-    // refused: not the same user; invalid: no address; overloaded: either side has a bound's worth of peers; unsupported: another version
-    // of Rove; cancelled: this node ends.
+    // Connects to the node at an address, or returns the existing link.
+    //   disconnected, timed_out  no node there, or no answer from it
+    //   refused                  another user's node
+    //   invalid                  not an address
+    //   overloaded               either side has as many peers as it may have
+    //   unsupported              another version of Rove
+    //   cancelled                this node is ending
     [[nodiscard]] Peer connect(std::string_view address);
     [[nodiscard]] PeerGroup connect(std::initializer_list<std::string_view> addresses);
     [[nodiscard]] PeerGroup connect(const std::vector<std::string>& addresses);
     // Lets functions that run on this node find an object: here.object<T>(name). Not owned: it must outlive the node, or be
-    // taken back. Functions that use it run while others do: it guards itself. invalid: there is another one of that name.
+    // withdrawn by unshare(). Several functions may use it at the same time, so it must guard itself. invalid: the name is taken.
     template <typename T>
     void share(const std::string& name, T& object) {
         share(name, &object, detail::shared_type<T>());
@@ -439,13 +462,13 @@ public:
     void unshare(const std::string& name);
     // The functions of this program.
     ROVE_GIVES_VECTOR [[nodiscard]] static std::vector<FunctionDescription> functions();
-    // Does what there is to do and returns how many frames it handled; waits up to `wait` for the first (negative: for ever). Where
-    // another thread does that already it waits for as long, or until that one has brought what some thread waits for.
+    // Serves the node: handles the frames that have arrived and returns how many; waits up to `wait` for the first (negative: for ever). If
+    // another thread serves already, it waits for as long, or until that thread has brought what some thread waits for.
     unsigned poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
-    // Ends a poll() that waits, from any thread or a signal handler's; where none does, the next one does not wait.
+    // Ends a poll() that waits; if none does, the next poll() does not wait. May be called from any thread and from a signal handler.
     void wake() noexcept;
 
-    [[nodiscard]] const std::string& address() const;  // with the real port; empty for a client
+    [[nodiscard]] const std::string& address() const;  // with the actual port; empty for a client
     [[nodiscard]] NodeId id() const;
     [[nodiscard]] std::uint32_t node_count() const;
 

@@ -1,7 +1,7 @@
-// Limits on how long something may take: peer.async(rove::within(5ms), f, args…), peer.limited(rove::within(5ms)).
+// Time limits: peer.async(rove::within(5ms), f, args…), peer.limited(rove::within(5ms)).
 //
-// A limit is for all of a call: meeting its node again, waiting for room in its mailbox, sending, and the answer. It begins where it is
-// used and not where it is made. `timed_out` when it is up; the error says whether the call was sent.
+// A limit covers the whole call: meeting its node again, waiting for room in its mailbox, sending, and the answer. It starts when it is
+// used, not when it is made. Error: `timed_out` when the time is over; the message says whether the call was sent.
 #pragma once
 
 #include <chrono>
@@ -10,21 +10,26 @@
 
 namespace rove {
 
+// A time limit; see rove::within.
 struct Within {
-    std::int64_t ns;  // negative: for ever
+    std::int64_t ns;  // negative: no limit
 };
 
 namespace detail {
-// A negative time, or none at all (NaN), is 0; one that does not fit is as long as can be.
+
+inline constexpr std::int64_t kForever = -1;  // wherever a limit in ns is given
+
+// A negative time, and one that is not a number, is 0. A time that is too long becomes the longest that there is.
 template <typename Rep, typename Period>
 std::int64_t ns_of(std::chrono::duration<Rep, Period> time) {
     using Float = std::chrono::duration<long double, std::nano>;  // holds any duration, rounded
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
     const long double rounded = std::chrono::duration_cast<Float>(time).count();
     if (!(rounded > 0)) return 0;
-    if (rounded >= static_cast<long double>(kMost) / 2) return kMost;  // 146 years: the cast below has room
+    if (rounded >= static_cast<long double>(kMost) / 2) return kMost;  // 146 years: the cast below cannot overflow
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
+
 }  // namespace detail
 
 template <typename Rep, typename Period>

@@ -1,4 +1,11 @@
-// rove::Work: a call that has arrived, for execution policies; part of rove/function.hpp, which includes it.
+// rove::Work: a call that has arrived, for execution policies: rove::run_by<Policy>(f).
+//
+//   struct Queued {
+//       static void run(rove::Work work) { queue.push(std::move(work)); }   // another thread pops it and calls work()
+//   };
+//   peer.sync(rove::run_by<Queued>(rove::fn<f>), 1);
+//
+// Policy::run is called on the node where the call arrives, in the thread that found it.
 #pragma once
 
 #include <pthread.h>
@@ -16,7 +23,10 @@ namespace rove {
 
 namespace detail {
 
-// Ends the call with what the exception says.
+template <typename F, typename Policy, typename R, typename... Ps>
+struct Offload;
+
+// Runs body(); an exception ends the call, with the exception as its error.
 template <typename Body>
 void guarded(rove_here* here, Body&& body) {
 #ifdef __cpp_exceptions
@@ -31,8 +41,8 @@ void guarded(rove_here* here, Body&& body) {
 #endif
 }
 
-// One run() of a policy, shared by its caller and by the Work. An exception that leaves run() destroys the Work before anybody can ask
-// what the exception says. So the Work leaves its call here, and run()'s caller ends it.
+// One run() of a policy, shared by its caller and by the Work. An exception that leaves run() destroys the Work before the exception can be
+// examined. So the Work leaves its call here, and the caller of run() ends it with that exception.
 class PolicyRun {
 public:
     PolicyRun() : state_(new State) {}
@@ -44,15 +54,15 @@ public:
     ~PolicyRun() {
         if (state_ != nullptr && state_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete state_;
     }
-    // From the Work's destructor. False: no exception of run() destroys it. The thread is compared first, because only the one that
-    // runs run() touches what follows.
+    // Called by the Work's destructor. False: the Work is not being destroyed by an exception of run(). The thread is compared first,
+    // because only the thread that runs run() may touch the other members.
     [[nodiscard]] bool leave(rove_here* call) noexcept {
         if (pthread_equal(pthread_self(), state_->thread) == 0 || !state_->runs) return false;
         if (std::uncaught_exceptions() <= state_->exceptions) return false;
         state_->left = call;
         return true;
     }
-    // run() has ended: the call that was left, or null.
+    // run() has ended. Returns the call that was left here, or null.
     [[nodiscard]] rove_here* end() noexcept {
         state_->runs = false;
         return std::exchange(state_->left, nullptr);
@@ -71,13 +81,34 @@ private:
 
 }  // namespace detail
 
-// A call that has arrived, for execution policies: run it once, in any thread, at any time before the node ends. One that is
-// dropped fails its caller as `cancelled`. An exception that leaves the policy's run() fails the caller as the function's own would,
-// unless run() has run the call or has put it elsewhere: then the exception is written to the log.
+// A call that has arrived. Calling it runs the function and replies: once, in any thread, at any time before the node ends. It owns a copy
+// of the arguments' bytes. A Work that is destroyed without having been called ends its call as `cancelled`. An exception that leaves
+// Policy::run() ends the call as the function's own exception would, unless run() has called the Work or put it elsewhere: then the
+// exception is written to the log.
 class Work {
 public:
+    Work(Work&& other) noexcept
+        : payload_(std::move(other.payload_)),
+          run_(std::move(other.run_)),
+          kept_(std::exchange(other.kept_, nullptr)),
+          body_(other.body_) {}
+    Work& operator=(Work&&) = delete;
+    ~Work() {
+        if (kept_ != nullptr && !run_.leave(kept_)) drop(kept_);
+    }
+    void operator()() {
+        rove_here* here = std::exchange(kept_, nullptr);
+        if (here == nullptr) return;
+        detail::guarded(here, [&] { body_(here, payload_.data(), payload_.size()); });
+        rove_release(here);
+    }
+
+private:
+    template <typename F, typename Policy, typename R, typename... Ps>
+    friend struct detail::Offload;
     using Body = void (*)(rove_here*, const void*, std::size_t);
-    // For rove's own templates.
+
+    // Runs Policy::run() on a new Work.
     template <typename Policy>
     static void give_to_policy(rove_here* here, const void* payload, std::size_t size, Body body) {
         detail::PolicyRun run;
@@ -99,23 +130,6 @@ public:
 #endif
         if (rove_here* const left = run.end()) drop(left);
     }
-    Work(Work&& other) noexcept
-        : payload_(std::move(other.payload_)),
-          run_(std::move(other.run_)),
-          kept_(std::exchange(other.kept_, nullptr)),
-          body_(other.body_) {}
-    Work& operator=(Work&&) = delete;
-    ~Work() {
-        if (kept_ != nullptr && !run_.leave(kept_)) drop(kept_);
-    }
-    void operator()() {
-        rove_here* here = std::exchange(kept_, nullptr);
-        if (here == nullptr) return;
-        detail::guarded(here, [&] { body_(here, payload_.data(), payload_.size()); });
-        rove_release(here);
-    }
-
-private:
     Work(rove_here* here, const void* payload, std::size_t size, Body body, const detail::PolicyRun& run)
         : payload_(static_cast<const std::byte*>(payload), static_cast<const std::byte*>(payload) + size),
           run_(run),
@@ -132,7 +146,7 @@ private:
         rove_release(call);
     }
 
-    // Copied before the call is kept: where there is no memory for it the call is still its function's, and fails.
+    // Copied before the call is kept: if there is no memory for the copy, the call has not been taken over yet, and fails.
     std::vector<std::byte> payload_;
     detail::PolicyRun run_;
     rove_here* kept_;

@@ -78,7 +78,7 @@ bool finds(std::string_view mangled, const Found& found) {
     return false;
 }
 
-constexpr std::string_view kOffload = "_ZN4rove7OffloadI";
+constexpr std::string_view kOffload = "_ZN4rove6detail7OffloadI";
 constexpr std::string_view kRun = "E3runEP9rove_herePKvm";
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace rove {
 
-// The symbol of rove::Offload<…>::run(rove_here*, const void*, std::size_t), the body of each function that a program sends
-// (rove/function.hpp), from the type's name as typeid() gives it: "N4rove7OffloadI…EE".
+// The symbol of rove::detail::Offload<…>::run(rove_here*, const void*, std::size_t), the body of each function that a program sends
+// (rove/detail/offload.hpp), from the type's name as typeid() gives it: "N4rove6detail7OffloadI…EE".
 [[nodiscard]] std::string symbol_of_offload(std::string_view type);
 [[nodiscard]] bool names_offload(std::string_view mangled);
 

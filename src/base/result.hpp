@@ -6,6 +6,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+#include "rove/detail/throw.hpp"
 #include "rove/error.hpp"
 
 namespace rove {
@@ -33,7 +34,7 @@ template <typename... Args>
 // Throws the error of a Result at the public edge, or gives its value.
 template <typename T>
 T value_or_throw(Result<T>&& result) {
-    if (!result) throw_error(std::move(result.error()));
+    if (!result) detail::throw_error(std::move(result.error()));
     if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 

@@ -41,7 +41,7 @@ Within left_of(const Deadline& deadline) {
 }
 // For what a shut down node still answers, and an inherited one does not.
 NodeCore& own(NodeCore* core) {
-    if (present(core).is_inherited()) throw_error(core->why_unusable());
+    if (present(core).is_inherited()) detail::throw_error(core->why_unusable());
     return *core;
 }
 NodeCore& own(const std::shared_ptr<NodeCore>& core) {

@@ -148,7 +148,7 @@ Call<> Memory::put(std::uint64_t offset, std::span<const std::byte> from, std::i
         const wire::MemoryPart head{key_, offset + done, piece.size()};
         const rove_piece message[] = {{&head, sizeof head}, {piece.data(), piece.size()}};
         if (done > 0) last.get();
-        last = Call<>(call_built_in(peer_, built_ins().put, "put", Pieces(message), deadline));
+        last = Access::call<void>(call_built_in(peer_, built_ins().put, "put", Pieces(message), deadline));
     }
     return last;
 }
@@ -165,7 +165,7 @@ Call<> Memory::get(std::uint64_t offset, std::span<std::byte> into, std::int64_t
         const auto piece = into.subspan(done, std::min(wire::kTransferBytesMax, into.size() - done));
         const wire::MemoryPart part{key_, offset + done, piece.size()};
         if (done > 0) last.get();
-        last = Call<>(call_built_in(peer_, built_ins().get, "get", raw(part), deadline), piece);
+        last = Access::call_into(call_built_in(peer_, built_ins().get, "get", raw(part), deadline), piece);
     }
     return last;
 }
@@ -182,11 +182,11 @@ Call<> Memory::copy(const Memory& from, std::uint64_t from_offset, const Memory&
         ByteBuffer question(sizeof to_node + address.size());
         std::memcpy(question.data(), &to_node, sizeof to_node);
         std::memcpy(question.data() + sizeof to_node, address.data(), address.size());
-        direct = Call<bool>(call_built_in(from.peer_, built_ins().knows, "knows", question, deadline)).get();
+        direct = Access::call<bool>(call_built_in(from.peer_, built_ins().knows, "knows", question, deadline)).get();
     }
     if (direct) {
         const wire::MemoryCopy request{{from.key_, from_offset, bytes}, to.key_, to_offset, to_node};
-        return Call<>(call_built_in(from.peer_, built_ins().copy, "copy", raw(request), deadline));
+        return Access::call<void>(call_built_in(from.peer_, built_ins().copy, "copy", raw(request), deadline));
     }
     Call<> last;
     std::vector<std::byte> piece(std::min<std::size_t>(bytes, wire::kTransferBytesMax));

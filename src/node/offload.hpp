@@ -1,4 +1,4 @@
-// A function of this program, as the templates of rove/function.hpp have enrolled it, and the way to its package.
+// A function of this program, as the templates of rove/detail/offload.hpp have enrolled it, and the way to its package.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // The functions that this process's own program offers: compiled into it, enrolled before main() by the templates of
-// rove/offload.hpp, or built into Rove. One table for all nodes of the process.
+// rove/detail/offload.hpp, or built into Rove. One table for all nodes of the process.
 //
 // Threads: every member may be called from any thread.
 #pragma once

@@ -25,9 +25,9 @@ std::string Bundle::file_of(std::string_view path) {
     return std::string(before == std::string_view::npos ? path : path.substr(before + 1));
 }
 
-// "square" of "rove::Fn<&(square(int))>".
+// "square" of "rove::detail::Fn<&(square(int))>".
 static std::string function_in(std::string name) {
-    const std::string_view prefix = "rove::Fn<";
+    const std::string_view prefix = "rove::detail::Fn<";
     if (!name.starts_with(prefix)) return name;
     name = name.substr(prefix.size(), name.size() - prefix.size() - 1);
     constexpr std::string_view kUnnamed = "(anonymous namespace)";

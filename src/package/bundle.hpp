@@ -20,7 +20,7 @@ public:
     // The section's name.
     static constexpr std::string_view kSection = ".rove";
 
-    // A function's code is kept by the mangled name of its rove::Offload<…>::run, and where that name is known in one source file only
+    // A function's code is kept by the mangled name of its rove::detail::Offload<…>::run, and where that name is known in one source file only
     // (its linkage is internal), also by '@' and that file.
     [[nodiscard]] static std::string key_of_code(std::string_view symbol, std::string_view source, bool internal);
     // The key that the running program looks up, from the name of the type. The program does not know which linkage the compiler gave to the
@@ -49,7 +49,7 @@ public:
     // What is kept of a file's path: its last two parts, because the rest differs from machine to machine.
     [[nodiscard]] static std::string file_of(std::string_view path);
 
-    // For people: "square" of a function type that is written "rove::Fn<&(square(int))>"; a lambda's stays as it is.
+    // For people: "square" of a function type that is written "rove::detail::Fn<&(square(int))>"; a lambda's stays as it is.
     [[nodiscard]] static std::string name_of(std::string function_type);
 
     // Why a program that carries code has none of one of its functions, and what to do.

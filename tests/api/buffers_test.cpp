@@ -148,19 +148,30 @@ TEST_P(Buffers, BytesBeyondABufferAreInvalid) {
     std::vector<std::byte> bytes(1);
     constexpr std::uint64_t kEnd = 100'000, kFarAway = ~std::uint64_t{0} - 7;
     for (const std::uint64_t offset : {kEnd, kEnd + 1, kFarAway}) {
-        EXPECT_EQ(error_of([&] { buffer.memory().put(offset, bytes).get(); }).code(), ErrorCode::invalid) << offset;
-        EXPECT_EQ(error_of([&] { buffer.memory().get(offset, bytes).get(); }).code(), ErrorCode::invalid) << offset;
-        EXPECT_EQ(error_of([&] { detail::Memory::copy(buffer.memory(), offset, other.memory(), 0, 1).get(); }).code(),
-                  ErrorCode::invalid)
+        EXPECT_EQ(error_of([&] { detail::Access::memory(buffer).put(offset, bytes).get(); }).code(), ErrorCode::invalid)
             << offset;
-        EXPECT_EQ(error_of([&] { detail::Memory::copy(buffer.memory(), 0, other.memory(), offset, 1).get(); }).code(),
-                  ErrorCode::invalid)
+        EXPECT_EQ(error_of([&] { detail::Access::memory(buffer).get(offset, bytes).get(); }).code(), ErrorCode::invalid)
+            << offset;
+        EXPECT_EQ(
+            error_of([&] {
+                detail::Memory::copy(detail::Access::memory(buffer), offset, detail::Access::memory(other), 0, 1).get();
+            }).code(),
+            ErrorCode::invalid)
+            << offset;
+        EXPECT_EQ(
+            error_of([&] {
+                detail::Memory::copy(detail::Access::memory(buffer), 0, detail::Access::memory(other), offset, 1).get();
+            }).code(),
+            ErrorCode::invalid)
             << offset;
     }
     // Of no bytes, but from beyond the end.
-    EXPECT_EQ(error_of([&] { detail::Memory::copy(buffer.memory(), kEnd + 1, other.memory(), 0, 0).get(); }).code(),
-              ErrorCode::invalid);
-    detail::Memory::copy(buffer.memory(), kEnd, other.memory(), kEnd, 0).get();
+    EXPECT_EQ(
+        error_of([&] {
+            detail::Memory::copy(detail::Access::memory(buffer), kEnd + 1, detail::Access::memory(other), 0, 0).get();
+        }).code(),
+        ErrorCode::invalid);
+    detail::Memory::copy(detail::Access::memory(buffer), kEnd, detail::Access::memory(other), kEnd, 0).get();
 }
 
 TEST_P(Buffers, UseNoDescriptorEach) {

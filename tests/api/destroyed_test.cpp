@@ -53,7 +53,9 @@ protected:
 
 TEST_F(Destroyed, ACallThatIsDroppedBetweenItsEndAndItsCallbackCallsNobody) {
     Call<int> dropped = call();
-    EXPECT_EQ(rove_pending_notify(dropped.raw(), [](void* count) { ++*static_cast<int*>(count); }, &resumed_), 1);
+    EXPECT_EQ(rove_pending_notify(
+                  detail::Access::pending(dropped), [](void* count) { ++*static_cast<int*>(count); }, &resumed_),
+              1);
     dropped.cancel();  // its end is queued
     {
         const Call<int> last = std::move(dropped);
@@ -63,16 +65,20 @@ TEST_F(Destroyed, ACallThatIsDroppedBetweenItsEndAndItsCallbackCallsNobody) {
 
 TEST_F(Destroyed, WhatIsTakenBackBetweenTheEndAndTheCallbackIsNotCalled) {
     Call<int> kept = call();
-    EXPECT_EQ(rove_pending_notify(kept.raw(), [](void* count) { ++*static_cast<int*>(count); }, &resumed_), 1);
+    EXPECT_EQ(rove_pending_notify(
+                  detail::Access::pending(kept), [](void* count) { ++*static_cast<int*>(count); }, &resumed_),
+              1);
     kept.cancel();
-    EXPECT_EQ(rove_pending_notify(kept.raw(), nullptr, nullptr), 1);
-    EXPECT_EQ(rove_pending_notify(kept.raw(), nullptr, nullptr), 0) << "once";
+    EXPECT_EQ(rove_pending_notify(detail::Access::pending(kept), nullptr, nullptr), 1);
+    EXPECT_EQ(rove_pending_notify(detail::Access::pending(kept), nullptr, nullptr), 0) << "once";
     expect_not_resumed();
 }
 
 TEST_F(Destroyed, ACallbackIsCalledOnceAfterTheCallWasCancelled) {
     Call<int> kept = call();
-    EXPECT_EQ(rove_pending_notify(kept.raw(), [](void* count) { ++*static_cast<int*>(count); }, &resumed_), 1);
+    EXPECT_EQ(rove_pending_notify(
+                  detail::Access::pending(kept), [](void* count) { ++*static_cast<int*>(count); }, &resumed_),
+              1);
     kept.cancel();
     for (int i = 0; i < 10; ++i) node_.poll(std::chrono::milliseconds(0));
     EXPECT_EQ(resumed_, 1);
@@ -89,7 +95,8 @@ TEST_F(Destroyed, ACoroutineThatIsDestroyedWhileItWaitsForACallIsNotResumed) {
         ++resumed;
     }(kept, resumed_);
     waits.destroy();
-    EXPECT_EQ(rove_pending_notify(kept.raw(), nullptr, nullptr), 0) << "the call would resume a coroutine that is gone";
+    EXPECT_EQ(rove_pending_notify(detail::Access::pending(kept), nullptr, nullptr), 0)
+        << "the call would resume a coroutine that is gone";
     kept.cancel();
     expect_not_resumed();
 }
@@ -104,8 +111,8 @@ TEST_F(Destroyed, NorIsOneThatWaitsForSeveral) {
         ++resumed;
     }(a, b, resumed_);
     all.destroy();
-    EXPECT_EQ(rove_pending_notify(a.raw(), nullptr, nullptr), 0);
-    EXPECT_EQ(rove_pending_notify(b.raw(), nullptr, nullptr), 0);
+    EXPECT_EQ(rove_pending_notify(detail::Access::pending(a), nullptr, nullptr), 0);
+    EXPECT_EQ(rove_pending_notify(detail::Access::pending(b), nullptr, nullptr), 0);
     a.cancel();
     b.cancel();
     expect_not_resumed();
@@ -118,7 +125,7 @@ TEST_F(Destroyed, NorIsOneThatWaitsForTheFirstOfSeveral) {
         ++resumed;
     }(a, b, resumed_);
     any.destroy();
-    EXPECT_EQ(rove_pending_notify(a.raw(), nullptr, nullptr), 0);
+    EXPECT_EQ(rove_pending_notify(detail::Access::pending(a), nullptr, nullptr), 0);
     a.cancel();
     expect_not_resumed();
 }
@@ -135,7 +142,9 @@ TEST_F(Destroyed, ACallbackMayDestroyACoroutineWhoseCallHasEndedAsWell) {
         }
         ++resumed;
     }(both.second, resumed_));
-    EXPECT_EQ(rove_pending_notify(both.first.raw(), [](void* of) { static_cast<Both*>(of)->other.reset(); }, &both), 1);
+    EXPECT_EQ(rove_pending_notify(
+                  detail::Access::pending(both.first), [](void* of) { static_cast<Both*>(of)->other.reset(); }, &both),
+              1);
     both.first.cancel();
     both.second.cancel();  // both ends are queued, this one's last
     expect_not_resumed();

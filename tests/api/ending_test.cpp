@@ -128,7 +128,7 @@ TEST_P(Ends, TellsTheOthersWhereACallbackDoesNotReturn) {
     const auto go_on = std::make_shared<std::atomic<bool>>(false);
     for (int i = 0; i < 2; ++i) {
         Call<int> call = peer.async([] { return 1; });
-        const rove_pending raw = *call.raw();
+        const rove_pending raw = *detail::Access::pending(call);
         call.then([told = told_, go_on, stays = i == 0](const Call<int>&) {
             ++told->callbacks;
             if (stays) go_on->wait(false);

@@ -35,7 +35,7 @@ int element(const std::vector<int>& values, std::size_t index) {
 bool fails(const rove::Call<int>& call, int code, const char* words) {
     const void* data = nullptr;
     std::size_t size = 0;
-    const int error = rove_pending_result(call.raw(), &data, &size);
+    const int error = rove_pending_result(rove::detail::Access::pending(call), &data, &size);
     if (error == code && std::strstr(rove_last_failure()->message, words) != nullptr) return true;
     std::printf("%d: %s\n", error, error != ROVE_OK ? rove_last_failure()->message : "no failure");
     return false;

@@ -1,5 +1,5 @@
 // What the bytes of arguments and results may claim: whatever they are, reading them ends with a value or with one of Rove's errors.
-#include "rove/travel.hpp"
+#include "rove/detail/travel.hpp"
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ std::vector<std::byte> deep(std::size_t levels, std::initializer_list<std::uint8
 
 TEST(Travel, HoldsValuesInValuesUpToALimit) {
     // The Chain itself, and for each further one its pointer and itself.
-    constexpr int kLongest = static_cast<int>((travel::kDepthMax - 1) / 2 + 1);
+    constexpr int kLongest = static_cast<int>((kValueDepthMax - 1) / 2 + 1);
     const Chain back = value_of<Chain>(bytes_of(chain_of(kLongest)));
     int count = 0;
     for (const Chain* at = &back; at != nullptr; at = at->next.get()) ++count;
@@ -78,7 +78,7 @@ TEST(Travel, HoldsValuesInValuesUpToALimit) {
 
     const Error error = error_of([] { (void)bytes_of(chain_of(kLongest + 1)); });
     EXPECT_EQ(error.code(), ErrorCode::invalid);
-    EXPECT_NE(error.message().find(std::to_string(travel::kDepthMax)), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find(std::to_string(kValueDepthMax)), std::string::npos) << error.message();
 }
 
 TEST(Travel, BytesThatNestDeeperThanThatAreAnError) {
@@ -177,7 +177,7 @@ TEST(Travel, WhatCerealFindsWrongIsAnErrorOfRoves) {
 
 TEST(Travel, WhatIsLargerThanAMessageIsCountedAndNotKept) {
     std::vector<std::byte> bytes;
-    travel::Output out(bytes);
+    detail::travel::Output out(bytes);
     const std::vector<char> piece(1'000'000);
     for (int i = 0; i < 64; ++i) out.write(piece.data(), piece.size());
     EXPECT_FALSE(out.fits());

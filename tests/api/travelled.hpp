@@ -4,21 +4,21 @@
 #include <cstddef>
 #include <vector>
 
-#include "rove/travel.hpp"
+#include "rove/detail/travel.hpp"
 
 namespace rove::test {
 
 template <typename T>
 std::vector<std::byte> bytes_of(const T& value) {
     std::vector<std::byte> bytes;
-    travel::Output out(bytes);
-    travel::write(out, value);
+    detail::travel::Output out(bytes);
+    detail::travel::write(out, value);
     return bytes;
 }
 template <typename T>
 T value_of(const std::vector<std::byte>& bytes) {
-    travel::Input in(bytes.data(), bytes.size());
-    return travel::read<T>(in);
+    detail::travel::Input in(bytes.data(), bytes.size());
+    return detail::travel::read<T>(in);
 }
 
 }  // namespace rove::test

@@ -329,12 +329,14 @@ TEST(Travel, MembersAfterOneThatShowsNothingAreLookedAt) {
               (detail::schema_of<Two<seconds, double>>()));
 }
 
-static_assert(travel::Travels<int> && travel::Travels<std::vector<Person>> && travel::Travels<std::unique_ptr<Point>>);
-static_assert(!travel::Travels<int*> && !travel::Travels<std::vector<int*>> && !travel::Travels<int&>);
-static_assert(!travel::Travels<std::optional<const char*>> && !travel::Travels<std::pair<int, void*>>);
+static_assert(detail::travel::Travels<int> && detail::travel::Travels<std::vector<Person>> &&
+              detail::travel::Travels<std::unique_ptr<Point>>);
+static_assert(!detail::travel::Travels<int*> && !detail::travel::Travels<std::vector<int*>> &&
+              !detail::travel::Travels<int&>);
+static_assert(!detail::travel::Travels<std::optional<const char*>> && !detail::travel::Travels<std::pair<int, void*>>);
 struct PointsSomewhere {
     int* where;
 };
-static_assert(!travel::Travels<PointsSomewhere> && !travel::Travels<std::array<PointsSomewhere, 2>>);
+static_assert(!detail::travel::Travels<PointsSomewhere> && !detail::travel::Travels<std::array<PointsSomewhere, 2>>);
 
 }  // namespace rove::test

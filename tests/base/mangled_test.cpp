@@ -18,15 +18,15 @@ struct MangledUlvE_ {
 template <auto value, typename... T>
 struct Of {};
 
-// As in rove/function.hpp.
+// As in rove/detail/offload.hpp.
 struct rove_here;
-namespace rove {
+namespace rove::detail {
 template <auto function, typename... T>
 struct Offload {
     static void run(rove_here* /*here*/, const void* /*payload*/, std::size_t /*size*/) {}
     static void runs(rove_here* /*here*/, const void* /*payload*/, std::size_t /*size*/) {}
 };
-}  // namespace rove
+}  // namespace rove::detail
 
 int updateL1(int n) {
     return n;
@@ -86,12 +86,12 @@ TEST(Mangled, InternalNamesAreKnownInTheirFileAlone) {
 }
 
 TEST(Mangled, WhatIsSentIsFoundByItsType) {
-    using Sent = Offload<&UlvE_sum, int>;
+    using Sent = detail::Offload<&UlvE_sum, int>;
     const std::string symbol = symbol_of_offload(typeid(Sent).name());
     EXPECT_NE(name<&Sent::run>().find(symbol), std::string::npos) << name<&Sent::run>() << " has not " << symbol;
     EXPECT_TRUE(names_offload(symbol));
-    for (const std::string& each : {symbol.substr(1), std::string("_ZN4rove7OffloadILi1EE4runsEP9rove_herePKvm"),
-                                    std::string("_ZN4rove8OffloadsILi1EE3runEP9rove_herePKvm"), std::string()})
+    for (const std::string& each : {symbol.substr(1), std::string("_ZN4rove6detail7OffloadILi1EE4runsEP9rove_herePKvm"),
+                                    std::string("_ZN4rove6detail8OffloadsILi1EE3runEP9rove_herePKvm"), std::string()})
         EXPECT_FALSE(names_offload(each)) << each;
     EXPECT_EQ(name<&Sent::runs>().find(symbol), std::string::npos);
 }

@@ -427,9 +427,9 @@ ROVE_ENTRY int not_left_alone(int n) { return n + optimised(); }
     EXPECT_EQ(call(*module, "not_left_alone", 5), 6);
 }
 
-// As rove/function.hpp makes a program's functions, without all that it includes.
+// As rove/detail/offload.hpp makes a program's functions, without all that it includes.
 constexpr const char* kOffload = R"(
-namespace rove {
+namespace rove::detail {
 template <auto f>
 struct Offload {
     static void run(rove_here*, const void* payload, size_t size) { *(int*)payload = f((int)size); }
@@ -443,7 +443,7 @@ __attribute__((target_clones("avx2", "default"))) int chosen(int n) { return n +
 inline int kept;
 static int calls(int n) { return chosen(n) + kept++; }
 static int calls_not(int n) { return n + 2 + kept++; }
-void (*offloads[])(rove_here*, const void*, size_t) = {&rove::Offload<calls>::run, &rove::Offload<calls_not>::run};
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<calls>::run, &rove::detail::Offload<calls_not>::run};
 )");
     const auto all = engine_->extract({.program = "chosen", .bitcode = bitcode, .only = {}});
     ASSERT_TRUE(all) << all.error().message();

@@ -341,8 +341,8 @@ protected:
     std::string text_sent_ = made<std::string>(500'000);
     ByteBuffer payload_ = [this] {
         ByteBuffer bytes;
-        travel::Output out(bytes);
-        travel::write(out, text_sent_);
+        detail::travel::Output out(bytes);
+        detail::travel::write(out, text_sent_);
         return bytes;
     }();
 };

@@ -170,9 +170,9 @@ std::atomic<std::size_t> passed_on{0};
 void keep_there(Here& here, std::uint32_t to, const std::string& more) {
     if (here.raw()->core->id() != to) {
         std::vector<std::byte> arguments;
-        travel::Output out(arguments);
-        travel::write(out, to);
-        travel::write(out, more);
+        detail::travel::Output out(arguments);
+        detail::travel::write(out, to);
+        detail::travel::write(out, more);
         EXPECT_EQ(rove_forward(here.raw(), to, arguments.data(), arguments.size()), 0);
         ++passed_on;
         return;

@@ -229,12 +229,12 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, Large, testing::Values(kLoopback, kChaos, kShm
 template <typename C>
 bool gathers(const C& values, std::size_t part_bytes, std::size_t total_off = 0) {
     std::vector<std::byte> bytes;
-    travel::Output out(bytes);
-    travel::write(out, values);
-    travel::Gathering<C> gathering;
+    detail::travel::Output out(bytes);
+    detail::travel::write(out, values);
+    detail::travel::Gathering<C> gathering;
     for (std::size_t at = 0; at < bytes.size(); at += part_bytes) {
         const std::size_t size = std::min(part_bytes, bytes.size() - at);
-        if (travel::Gathering<C>::take(&gathering, bytes.data() + at, size, bytes.size() + total_off) == 0)
+        if (detail::travel::Gathering<C>::take(&gathering, bytes.data() + at, size, bytes.size() + total_off) == 0)
             return false;
     }
     return gathering.value() == values;
@@ -251,38 +251,38 @@ TEST(Gathering, InPartsOfEverySize) {
 TEST(Gathering, RefusesWhatIsNoSuchContainer) {
     EXPECT_FALSE(gathers(made<std::vector<Odd>>(10), 64, 1)) << "more bytes than its values have";
     EXPECT_FALSE(gathers(made<std::vector<Odd>>(10), 64, sizeof(Odd)));
-    travel::Gathering<std::string> cut;
+    detail::travel::Gathering<std::string> cut;
     const std::uint64_t count = 1000;
-    EXPECT_EQ(travel::Gathering<std::string>::take(&cut, &count, sizeof count, 1008), 1);
+    EXPECT_EQ(detail::travel::Gathering<std::string>::take(&cut, &count, sizeof count, 1008), 1);
     EXPECT_EQ(error_of([&] { (void)cut.value(); }).code(), ErrorCode::invalid) << "its bytes did not come";
-    travel::Gathering<std::string> beyond;
+    detail::travel::Gathering<std::string> beyond;
     const std::uint64_t all = ~std::uint64_t{0};
-    EXPECT_EQ(travel::Gathering<std::string>::take(&beyond, &all, sizeof all, 1008), 0);
+    EXPECT_EQ(detail::travel::Gathering<std::string>::take(&beyond, &all, sizeof all, 1008), 0);
     std::vector<char> more(1001);
-    travel::Gathering<std::string> longer;
-    EXPECT_EQ(travel::Gathering<std::string>::take(&longer, &count, sizeof count, 1008), 1);
-    EXPECT_EQ(travel::Gathering<std::string>::take(&longer, more.data(), more.size(), 1008), 0);
+    detail::travel::Gathering<std::string> longer;
+    EXPECT_EQ(detail::travel::Gathering<std::string>::take(&longer, &count, sizeof count, 1008), 1);
+    EXPECT_EQ(detail::travel::Gathering<std::string>::take(&longer, more.data(), more.size(), 1008), 0);
 }
 
 // ---- what is left in its place
 
 TEST(Output, NamesWhatIsLargeAndLastsAtItsPlace) {
-    const auto large = made<std::string>(travel::kInPlaceBytesMin);
+    const auto large = made<std::string>(detail::travel::kInPlaceBytesMin);
     std::vector<std::byte> bytes;
-    travel::Output out(bytes);
+    detail::travel::Output out(bytes);
     out.write("ab", 2);
-    for (std::size_t i = 0; i < travel::kInPlaceMax + 2; ++i) {
+    for (std::size_t i = 0; i < detail::travel::kInPlaceMax + 2; ++i) {
         out.write_lasting(large.data(), large.size());
         out.write_lasting("c", 1);
         out.align(8);
     }
-    const travel::Output::Whole whole = out.whole();
+    const detail::travel::Output::Whole whole = out.whole();
     EXPECT_LT(bytes.size(), 3 * large.size()) << "they were copied";
     ByteBuffer room;
     const Bytes joined = Pieces(whole.all()).joined(room);
     ASSERT_EQ(joined.size(), out.size());
     std::string expected = "ab";
-    for (std::size_t i = 0; i < travel::kInPlaceMax + 2; ++i) {
+    for (std::size_t i = 0; i < detail::travel::kInPlaceMax + 2; ++i) {
         expected += large + "c";
         expected.resize((expected.size() + 7) / 8 * 8);
     }

@@ -52,27 +52,28 @@ TEST(Bundle, ChangedBytesAreRefusedOrRead) {
 }
 
 TEST(Bundle, KeysAreThoseOfTheCode) {
-    const std::string type = "N4rove7OffloadINS_2FnIXadL_Z6squareiEEEENS_7InPlaceEiJiEEE";
-    const std::string code = "_ZN4rove7OffloadINS_2FnIXadL_Z6squareiEEEENS_7InPlaceEiJiEE3runEP9rove_herePKvm";
+    const std::string type = "N4rove6detail7OffloadINS0_2FnIXadL_Z6squareiEEEENS0_7InPlaceEiJiEEE";
+    const std::string code = "_ZN4rove6detail7OffloadINS0_2FnIXadL_Z6squareiEEEENS0_7InPlaceEiJiEE3runEP9rove_herePKvm";
     EXPECT_EQ(Bundle::key_of_code(code, "/x/y/z.cpp", false), code);
     EXPECT_EQ(Bundle::without_file(Bundle::key_of(type, "/x/y/z.cpp")), code);
     EXPECT_EQ(Bundle::key_of(type, "/a/y/z.cpp"), Bundle::key_of_code(code + ".__uniq.1234", "/b/c/y/z.cpp", true));
     const std::map<std::string, int> codes{{code, 1}, {code + "@y/z.cpp", 2}};
     EXPECT_EQ(Bundle::find_code(codes, Bundle::key_of(type, "/x/y/z.cpp"))->second, 2) << "the file's own";
     EXPECT_EQ(Bundle::find_code(codes, Bundle::key_of(type, "/x/other.cpp"))->second, 1) << "the whole program's";
-    EXPECT_EQ(Bundle::find_code(codes, Bundle::key_of("N4rove7OffloadIE", "/x/y/z.cpp")), codes.end());
+    EXPECT_EQ(Bundle::find_code(codes, Bundle::key_of("N4rove6detail7OffloadIE", "/x/y/z.cpp")), codes.end());
     EXPECT_EQ(Bundle::file_of("z.cpp"), "z.cpp");
     EXPECT_EQ(Bundle::file_of("y/z.cpp"), "y/z.cpp");
     EXPECT_EQ(Bundle::file_of("/z.cpp"), "/z.cpp");
-    EXPECT_EQ(Bundle::name_of("rove::Fn<&(square(int))>"), "square");
-    EXPECT_EQ(Bundle::name_of("rove::Fn<&(a::largest<int>(std::vector<int> const&))>"), "a::largest<int>");
-    EXPECT_EQ(Bundle::name_of("rove::Fn<&((anonymous namespace)::hidden(int))>"), "(anonymous namespace)::hidden");
-    EXPECT_EQ(Bundle::name_of("rove::Fn<&(a::(anonymous namespace)::hidden(int))>"),
+    EXPECT_EQ(Bundle::name_of("rove::detail::Fn<&(square(int))>"), "square");
+    EXPECT_EQ(Bundle::name_of("rove::detail::Fn<&(a::largest<int>(std::vector<int> const&))>"), "a::largest<int>");
+    EXPECT_EQ(Bundle::name_of("rove::detail::Fn<&((anonymous namespace)::hidden(int))>"),
+              "(anonymous namespace)::hidden");
+    EXPECT_EQ(Bundle::name_of("rove::detail::Fn<&(a::(anonymous namespace)::hidden(int))>"),
               "a::(anonymous namespace)::hidden");
     EXPECT_EQ(Bundle::name_of("main::$_0"), "main::$_0");
     const std::string longest(5000, 'x');
-    EXPECT_TRUE(Bundle::name_of("rove::Fn<&(a::f<" + longest + ">(int))>").starts_with("a::f<xxx"));
-    EXPECT_LE(Bundle::name_of("rove::Fn<&(a::f<" + longest + ">(int))>").size(), wire::kNameBytesMax);
+    EXPECT_TRUE(Bundle::name_of("rove::detail::Fn<&(a::f<" + longest + ">(int))>").starts_with("a::f<xxx"));
+    EXPECT_LE(Bundle::name_of("rove::detail::Fn<&(a::f<" + longest + ">(int))>").size(), wire::kNameBytesMax);
     EXPECT_LE(Bundle::name_of(longest).size(), wire::kNameBytesMax);
 }
 

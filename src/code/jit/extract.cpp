@@ -140,7 +140,7 @@ public:
     }
 
 private:
-    // As the running program gives it (rove/function.hpp).
+    // As the running program gives it (rove/detail/offload.hpp).
     static std::string source_of(const llvm::Module& module) {
         for (const llvm::GlobalVariable& variable : module.globals()) {
             const auto* text = variable.hasInitializer()
@@ -260,11 +260,12 @@ private:
     static std::string_view to_view(llvm::StringRef text) { return {text.data(), text.size()}; }
 
     static std::string name_of(const std::string& symbol) {
-        // rove::Offload<F, …>::run(…)
+        // rove::detail::Offload<F, …>::run(…)
         const std::string text = llvm::demangle(symbol);
-        const std::size_t begin = text.find("rove::Offload<");
+        constexpr std::string_view kBegin = "rove::detail::Offload<";
+        const std::size_t begin = text.find(kBegin);
         if (begin == std::string::npos) return symbol.substr(0, 100);
-        std::size_t at = begin + 14;
+        std::size_t at = begin + kBegin.size();
         const std::size_t first = at;
         for (int depth = 0; at < text.size(); ++at) {
             const char c = text[at];

@@ -1,4 +1,4 @@
-// The bytes of arguments and results, and cereal's way to write and read them: part of rove/travel.hpp, which includes it.
+// The bytes of arguments and results, and the archives by which cereal writes and reads them.
 #pragma once
 
 #include <array>
@@ -18,11 +18,12 @@
 #include <utility>
 #include <vector>
 
+#include "rove/detail/throw.hpp"
 #include "rove/edge.h"
-#include "rove/error.hpp"
 #include "rove/rove.h"
+#include "rove/travel.hpp"
 
-namespace rove::travel {
+namespace rove::detail::travel {
 
 [[noreturn]] inline void cut_short() {
     throw_error(ErrorCode::invalid,
@@ -36,16 +37,12 @@ namespace rove::travel {
         "save() writes?");
 }
 
-// How deep values may hold values: objects, containers and pointers count, the numbers in them do not. Reading and writing one level
-// takes some 1 KiB of stack unoptimised, and 5 KiB with the address sanitizer: 512 levels are 2.5 MiB of a thread's 8.
-inline constexpr unsigned kDepthMax = 512;
-
 class Depth {
 public:
     void enter() {
-        if (++depth_ > kDepthMax)
+        if (++depth_ > kValueDepthMax)
             throw_error(ErrorCode::invalid, "an argument or a result holds values in values more than " +
-                                                std::to_string(kDepthMax) +
+                                                std::to_string(kValueDepthMax) +
                                                 " deep, which is the limit: send the nodes as a vector instead");
     }
     void leave() { --depth_; }
@@ -54,8 +51,8 @@ private:
     unsigned depth_ = 0;
 };
 
-// The shared objects whose content is being written or read. A std::shared_ptr to one of them would make it hold itself, and so never
-// be freed; a std::weak_ptr may name it.
+// The shared objects whose content is being written or read. A std::shared_ptr to one of them would make the object hold itself, so that it is
+// never freed; a std::weak_ptr to it is allowed.
 class OpenObjects {
 public:
     // Around each pointer; begin() says that its object's content follows.
@@ -78,23 +75,24 @@ private:
         std::uint32_t number;
         bool weak;
     };
-    std::vector<Open> open_;  // kDepthMax at most
+    std::vector<Open> open_;  // kValueDepthMax at most
     bool next_is_weak_ = false;
 };
 
-// What is as large as this, and stays as it is until it has been sent, is left in its place. A frame carries less: what fits one is
-// one run of bytes.
+// Bytes that do not change until they have been sent are referenced instead of copied from this size on. A frame carries less, so a payload
+// that fits into one frame is one run of bytes.
 inline constexpr std::size_t kInPlaceBytesMin = 256UL * 1024;
-inline constexpr std::size_t kInPlaceMax = 8;  // of them; the others are copied
+inline constexpr std::size_t kInPlaceMax = 8;  // references in one payload; further ones are copied
 
-// Appends to a growing buffer, as long as it is within what a message may have; what is beyond that is only counted. Large bytes
-// that last are not copied, but named at their place among the others.
+// Appends to a growing buffer up to ROVE_MESSAGE_BYTES_MAX; bytes beyond that are only counted. Large bytes that do not change are not
+// copied, but referenced at their position among the others.
 class Output {
 public:
     explicit Output(std::vector<std::byte>& to) : to_(to) {}
-    // All that was written, in its order: valid until more is.
+    // Everything that was written, in its order; valid until the next write.
     struct Whole {
-        std::array<rove_piece, 2 * kInPlaceMax + 1> pieces;
+        std::array<rove_piece, 2 * kInPlaceMax + 1>
+            pieces;  // the references, and the copied bytes between and around them
         std::size_t count = 0;
         [[nodiscard]] std::span<const rove_piece> all() const { return {pieces.data(), count}; }
     };
@@ -109,7 +107,7 @@ public:
         if (at < to_.size() || whole.count == 0) whole.pieces[whole.count++] = {to_.data() + at, to_.size() - at};
         return whole;
     }
-    // As write(), for bytes that stay as they are until the whole has been sent.
+    // As write(), for bytes that do not change until the whole has been sent.
     void write_lasting(const void* data, std::size_t bytes) {
         if (bytes < kInPlaceBytesMin || in_place_count_ == kInPlaceMax) return write(data, bytes);
         if (grow(bytes)) in_place_[in_place_count_++] = {to_.size(), {data, bytes}};
@@ -122,13 +120,12 @@ public:
         const std::size_t lacks = (alignment - size_ % alignment) % alignment;
         if (grow(lacks)) to_.resize(to_.size() + lacks);
     }
-    // Of all that was written, kept or not.
+    // Of everything that was written, including bytes that were only counted.
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] bool fits() const { return size_ <= ROVE_MESSAGE_BYTES_MAX; }
 
 private:
-    // Not inlined: where g++ 12 knows how many bytes a value has it believes that they are written beyond the vector's first ones, and
-    // warns of it.
+    // Not inlined: if g++ 12 knows the size of a value, it wrongly warns that the bytes are written beyond the vector's first ones.
     [[gnu::noinline]] void append(const std::byte* first, std::size_t bytes) {
         to_.insert(to_.end(), first, first + bytes);
     }
@@ -137,7 +134,7 @@ private:
         return fits();
     }
     struct InPlace {
-        std::size_t at;  // before which byte of the buffer
+        std::size_t at;  // precedes this byte of the buffer
         rove_piece piece;
     };
     std::vector<std::byte>& to_;
@@ -146,7 +143,7 @@ private:
     std::size_t in_place_count_ = 0;
 };
 
-// cereal's way to write to it.
+// The archive by which cereal writes to an Output.
 class OutputArchive : public cereal::OutputArchive<OutputArchive, cereal::AllowEmptyClassElision> {
 public:
     explicit OutputArchive(Output& out)
@@ -156,8 +153,8 @@ public:
 
     [[nodiscard]] OpenObjects& open() { return open_; }
 
-    // cereal asks this in place of its own: the object's number, with the top bit set where its content is to follow. Objects of
-    // two types at one address (an object and its first member) have two numbers, so that a number says the type.
+    // Replaces cereal's own: the object's number, with the top bit set if its content is to follow. Objects of
+    // two types at one address (an object and its first member) have two numbers, so that a number implies the type.
     template <typename T>
     std::uint32_t registerSharedPointer(const std::shared_ptr<T>& object) {
         if (!object) return 0;
@@ -173,15 +170,15 @@ private:
     Output& out_;
     Depth depth_;
     OpenObjects open_;
-    // The objects are kept, so that no other one takes an address over.
+    // The objects are kept alive, so that no other object can get the same address.
     std::map<std::pair<const void*, std::type_index>, std::pair<std::uint32_t, std::shared_ptr<const void>>> shared_;
 };
 
-// Reads from bytes that stay where they are; begins on a multiple of 16.
+// Reads from bytes that outlive it; they begin on a multiple of 16.
 class Input {
 public:
     Input(const void* data, std::size_t bytes) : begin_(static_cast<const std::byte*>(data)), bytes_(bytes) {}
-    // Precondition: there are so many.
+    // Precondition: that many bytes are left.
     [[nodiscard]] const std::byte* take_unchecked(std::size_t bytes) {
         return begin_ + std::exchange(at_, at_ + bytes);
     }
@@ -195,7 +192,7 @@ public:
     }
     void align(std::size_t alignment) { (void)take((at_ + alignment - 1) / alignment * alignment - at_); }
     [[nodiscard]] std::size_t left() const { return bytes_ - at_; }
-    // All has been read: what is left would be taken for something else, or be lost.
+    // Called after everything has been read. invalid: bytes are left, so the two sides disagree on the types.
     void finish() const {
         if (left() > 0) too_long();
     }
@@ -206,12 +203,12 @@ private:
     std::size_t at_ = 0;
 };
 
-// `count` values that lie there as bytes. Where they are aligned the container is made of them, and not of zeros first.
+// `count` values that were written as bytes. If they are aligned the container is constructed from them directly, not zeroed first.
 template <typename Container>
 Container read_values(Input& in, std::size_t count) {
     using T = typename Container::value_type;
     if (count > in.left() / sizeof(T)) cut_short();
-    if (count == 0) return Container();  // which has no place that bytes could be copied to
+    if (count == 0) return Container();  // an empty container has no memory to copy to
     const std::byte* const bytes = in.take(count * sizeof(T));
     if (reinterpret_cast<std::uintptr_t>(bytes) % alignof(T) == 0) {
         const T* const first = std::launder(reinterpret_cast<const T*>(bytes));
@@ -233,7 +230,7 @@ Container read_values(Input& in, std::size_t count) {
     }
 }
 
-// cereal's way to read from it.
+// The archive by which cereal reads from an Input.
 class InputArchive : public cereal::InputArchive<InputArchive, cereal::AllowEmptyClassElision> {
 public:
     explicit InputArchive(Input& in)
@@ -243,8 +240,8 @@ public:
     [[nodiscard]] std::size_t left() const { return in_.left(); }
     [[nodiscard]] Depth& depth() { return depth_; }
 
-    // cereal asks these two in place of its own. The writer numbers objects in the order in which they are written; a number is good
-    // for pointers to the type that it was given for, and no other.
+    // These two replace cereal's own. The writer numbers objects in the order in which they are written; a number is valid only
+    // for pointers to the type for which it was assigned.
     template <typename T>
     void registerSharedPointer(std::uint32_t number, const std::shared_ptr<T>& object) {
         if ((number & ~cereal::detail::msb_32bit) != shared_.size() + 1) wrong_shared();
@@ -279,7 +276,7 @@ private:
     const std::type_info* wanted_ = nullptr;
 };
 
-// Elements that take no bytes cannot be counted by the bytes that are left.
+// The most elements that take no bytes, because the bytes that are left do not bound them.
 inline constexpr std::size_t kWeightlessElementsMax = 4096;
 
 // The number of elements that a container begins with.
@@ -290,4 +287,4 @@ inline std::size_t read_count(InputArchive& in) {
     return static_cast<std::size_t>(count);
 }
 
-}  // namespace rove::travel
+}  // namespace rove::detail::travel

@@ -1,4 +1,4 @@
-// Arguments that are read while their bytes arrive, part by part: part of rove/function.hpp, which includes it.
+// Arguments that are read while their bytes arrive, part by part.
 #pragma once
 
 #include <algorithm>
@@ -9,19 +9,19 @@
 #include <new>
 #include <type_traits>
 
+#include "rove/detail/travel.hpp"
 #include "rove/edge.h"
-#include "rove/travel.hpp"
 
-namespace rove::travel {
+namespace rove::detail::travel {
 
-// Whether a value can be read so.
+// Whether a value can be read in parts.
 template <typename T>
 constexpr bool is_read_in_parts() {
     return Bitwise<T> || can_gather<T>();
 }
 
-// As Input, for a payload of which nothing has been read. Where its call is given up, what is read from then on is zeros and empty
-// containers, and is_complete() is false.
+// Like Input, for a payload that is still arriving. If its call is given up, zeros and empty containers are read from then on, and
+// is_complete() is false.
 class PartsInput {
 public:
     PartsInput(rove_here* here, std::size_t bytes) : here_(here), left_(bytes) {}
@@ -44,15 +44,15 @@ public:
         const std::size_t there = copy(to, bytes);
         if (there < bytes) std::memset(to + there, 0, bytes - there);
     }
-    // Waits for the call itself. False: it does not come.
+    // Waits for the call itself. False: it will not arrive.
     [[nodiscard]] bool is_complete() {
         while (next_part()) pass(part_bytes_);
         return !is_over_;
     }
 
 private:
-    // Each part is copied to its place at once; where values begin at its beginning and are aligned, they are made of it, and not of zeros
-    // first.
+    // Copies each part to its place as it arrives. If whole values begin at the part's beginning and are aligned, they are constructed from it
+    // directly, not zeroed first.
     template <typename C>
     C values(std::uint64_t count) {
         using T = typename C::value_type;
@@ -77,7 +77,7 @@ private:
             } else if constexpr (std::is_trivially_default_constructible_v<T>) {
                 into.resize((filled + some + sizeof(T) - 1) / sizeof(T));
                 std::memcpy(reinterpret_cast<std::byte*>(into.data()) + filled, part_, some);
-            } else {  // none is made but of its bytes: a constructor may do anything
+            } else {  // the default constructor may do anything, so each value is made from its bytes only
                 alignas(T) std::byte one[sizeof(T)];
                 if (copy(one, sizeof(T)) < sizeof(T)) break;
                 into.emplace_back(*std::launder(reinterpret_cast<const T*>(one)));
@@ -90,7 +90,7 @@ private:
         if (is_over_) into.clear();
         return into;
     }
-    // Out of as many parts as it takes; gives how many of the bytes came.
+    // Copies from as many parts as needed; returns how many bytes have arrived.
     std::size_t copy(std::byte* to, std::size_t bytes) {
         std::size_t copied = 0;
         while (copied < bytes && has_part()) {
@@ -107,7 +107,7 @@ private:
         left_ -= bytes;
     }
     [[nodiscard]] bool has_part() { return part_bytes_ > 0 || next_part(); }
-    // Precondition of all that reads: nothing is read beyond the payload's end, because the call follows there.
+    // Precondition of every read: it ends within the payload, because the call follows after its end.
     [[nodiscard]] bool next_part() {
         if (is_over_) return false;
         const void* part = nullptr;
@@ -120,8 +120,8 @@ private:
     rove_here* here_;
     const std::byte* part_ = nullptr;
     std::size_t part_bytes_ = 0;
-    std::size_t left_;  // of the payload, this part included
+    std::size_t left_;  // bytes of the payload, including this part
     bool is_over_ = false;
 };
 
-}  // namespace rove::travel
+}  // namespace rove::detail::travel

@@ -1,45 +1,28 @@
-// Sending functions: what Peer::async, Here's peers and PeerGroup share.
+// Sending a function: arguments are checked and written, wrappers are taken off, and the call is begun. Shared by Peer::async, by the
+// peers that a function sees through Here, and by PeerGroup.
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "rove/call.hpp"
-#include "rove/function.hpp"
+#include "rove/detail/checks.hpp"
+#include "rove/detail/offload.hpp"
+#include "rove/detail/wrappers.hpp"
 #include "rove/here.hpp"
 
 namespace rove::detail {
 
-// Of buffers (rove/buffer.hpp): what an argument says of one.
+// A buffer as an argument (defined in rove/buffer.hpp).
 template <typename T>
 ViewHead view_of(const Buffer<T>& buffer);
-
-template <typename V, typename A>
-constexpr bool fits() {
-    if constexpr (IsBuffer<A>::value)
-        return IsSpan<V>::value &&
-               std::is_same_v<std::remove_const_t<typename IsSpan<V>::Value>, typename IsBuffer<A>::Value>;
-    else if constexpr (IsSpan<V>::value)
-        return !kIsWritableSpan<V> && std::is_convertible_v<const A&, V>;
-    else
-        return std::is_same_v<V, A> || std::is_convertible_v<const A&, V>;
-}
-
-template <typename V, typename A>
-struct Argument {
-    static constexpr bool kNoBuffer = kIsWritableSpan<V> && !IsBuffer<A>::value;
-    static constexpr bool kNoSpan = IsBuffer<A>::value && !IsSpan<V>::value;
-    static constexpr bool kFine = !kNoBuffer && !kNoSpan && fits<V, A>();
-    static constexpr void explain() {
-        static_assert(!kNoBuffer,
-                      "rove: a std::span<T> that can be written to is memory on the node where the function runs: pass "
-                      "a rove::Buffer<T>, or take a std::span<const T>");
-        static_assert(!kNoSpan, "rove: a rove::Buffer<T> is passed to a function that takes a std::span<T>");
-        static_assert(kFine || kNoBuffer || kNoSpan,
-                      "rove: an argument of this type does not fit the function's parameter");
-    }
-};
 
 template <typename V, typename A>
 void write_argument(travel::Output& out, const A& argument) {
@@ -69,7 +52,7 @@ void put_fixed(std::byte*& at, const A& argument) {
     at += sizeof(V);
 }
 
-// What is written onto the stack, at most; more goes to the heap.
+// Arguments of a fixed size up to this are written onto the stack, others onto the heap.
 inline constexpr std::size_t kStackBytesMax = 1024;
 
 template <typename... Vs>
@@ -136,7 +119,7 @@ template <typename P, typename... Ps>
 constexpr void explain_parameters(List<P, Ps...>) {
     (Parameter<Ps>::explain(), ...);
 }
-// Whether parameters and result can travel; where not, the compiler says why.
+// Whether parameters and result can travel; if not, the compiler prints the reason.
 template <typename Signature>
 constexpr bool is_fine() {
     if constexpr (std::is_void_v<Signature>) {
@@ -180,28 +163,30 @@ const Callable& callable() {
         return Enrolment<O, F, R, Values>::callable;
 }
 
+// What a function is wrapped in (rove/function.hpp).
+enum class Wrapper { none, policy, named, bound, exactly };
 template <typename F>
 struct Wrapping {
-    static constexpr int kKind = 0;
+    static constexpr Wrapper kKind = Wrapper::none;
 };
 template <typename P, typename F>
 struct Wrapping<RunBy<P, F>> {
-    static constexpr int kKind = 1;
+    static constexpr Wrapper kKind = Wrapper::policy;
     using Policy = P;
 };
 template <FixedText kText, typename F>
 struct Wrapping<Named<kText, F>> {
-    static constexpr int kKind = 2;
+    static constexpr Wrapper kKind = Wrapper::named;
     static constexpr auto kName = kText;
 };
 template <typename F, typename... Values>
 struct Wrapping<Bound<F, Values...>> {
-    static constexpr int kKind = 3;
+    static constexpr Wrapper kKind = Wrapper::bound;
 };
 
 template <typename F>
 struct Wrapping<Exactly<F>> {
-    static constexpr int kKind = 4;
+    static constexpr Wrapper kKind = Wrapper::exactly;
 };
 
 template <typename Policy, FixedText kName, typename Signature, typename To, typename F, typename... Args>
@@ -227,19 +212,19 @@ auto checked_offload(const To& to, const F& function, const Args&... args) {
     }
 }
 
-// To: begin<O>(callable, payload) gives what async gives for a result of type R.
+// Takes the wrappers off, then checks and sends. `to.begin<O, R>(callable, payload)` begins the call and returns what async returns.
 template <typename Policy, FixedText kName, typename To, typename F, typename... Args>
 auto offload(const To& to, const F& function, const Args&... args) {
     using W = Wrapping<F>;
-    if constexpr (W::kKind == 1) {
+    if constexpr (W::kKind == Wrapper::policy) {
         return offload<typename W::Policy, kName>(to, function.function, args...);
-    } else if constexpr (W::kKind == 2) {
+    } else if constexpr (W::kKind == Wrapper::named) {
         return offload<Policy, W::kName>(to, function.function, args...);
-    } else if constexpr (W::kKind == 3) {
+    } else if constexpr (W::kKind == Wrapper::bound) {
         return std::apply(
             [&](const auto&... values) { return offload<Policy, kName>(to, function.function, values..., args...); },
             function.values);
-    } else if constexpr (W::kKind == 4) {
+    } else if constexpr (W::kKind == Wrapper::exactly) {
         return offload<Policy, kName>(to.exactly(), function.function, args...);
     } else {
         static_assert(!std::is_pointer_v<F> && !std::is_function_v<F> && !std::is_member_pointer_v<F>,
@@ -253,13 +238,14 @@ auto offload(const To& to, const F& function, const Args&... args) {
     }
 }
 
-// From within a function: by its code, which the node knows. A limit in ns bounds the sending, too; negative: none.
+// A call from within a function, which names its callee by the address of its code, because the node knows that. limit_ns covers the sending,
+// too; negative: none.
 struct FromHere {
     rove_here* here;
     std::uint32_t node;
     bool reply;
     std::int64_t limit_ns;
-    // What has travelled calls what travelled with it.
+    // A function that has travelled calls the code that travelled with it, so this changes nothing.
     template <typename To = FromHere>
     [[nodiscard]] To exactly() const {
         static_assert(!std::is_same_v<To, FromHere>,
@@ -268,14 +254,33 @@ struct FromHere {
     }
     template <typename O, typename R, typename Find>
     auto begin(const Find& find, std::span<const rove_piece> payload) const {
-        // Named so that it is enrolled where this is compiled into a program; what travels takes no part of it along.
+        // Names `find`, so that the callee is enrolled if this is compiled into a program; the code that travels contains nothing of it.
         static_assert(std::is_pointer_v<decltype(find())>);
         rove_pending pending{};
         check(rove_here_call_within(here, node, &O::run, payload.data(), payload.size(), limit_ns,
                                     reply ? &pending : nullptr));
-        return Call<R>(pending);
+        return Access::call<R>(pending);
     }
 };
+
+template <typename Policy, FixedText kName, typename F>
+void enrol() {
+    using W = Wrapping<F>;
+    if constexpr (W::kKind == Wrapper::policy) {
+        enrol<typename W::Policy, kName, decltype(F::function)>();
+    } else if constexpr (W::kKind == Wrapper::named) {
+        enrol<Policy, W::kName, decltype(F::function)>();
+    } else if constexpr (W::kKind == Wrapper::exactly) {
+        enrol<Policy, kName, decltype(F::function)>();
+    } else {
+        using Signature = typename decltype(signature_of<F>())::type;
+        if constexpr (is_fine<Signature>()) {
+            using R = typename Signature::Result;
+            using Shape = ValuesOf<typename Signature::Parameters>;
+            (void)callable<kName, typename Shape::template Code<F, Policy, R>, F, R, typename Shape::type>();
+        }
+    }
+}
 
 }  // namespace rove::detail
 
@@ -284,11 +289,12 @@ namespace rove {
 template <typename F, typename... Args>
     requires(!std::is_same_v<F, Within>)
 auto HerePeer::async(const F& function, const Args&... args) const {
-    return detail::offload<InPlace, "">(detail::FromHere{here_, node_, true, -1}, function, args...);
+    return detail::offload<detail::InPlace, "">(detail::FromHere{here_, node_, true, detail::kForever}, function,
+                                                args...);
 }
 template <typename F, typename... Args>
 auto HerePeer::async(Within limit, const F& function, const Args&... args) const {
-    return detail::offload<InPlace, "">(detail::FromHere{here_, node_, true, limit.ns}, function, args...);
+    return detail::offload<detail::InPlace, "">(detail::FromHere{here_, node_, true, limit.ns}, function, args...);
 }
 template <typename F, typename... Args>
     requires(!std::is_same_v<F, Within>)
@@ -303,12 +309,13 @@ template <typename F, typename... Args>
     requires(!std::is_same_v<F, Within>)
 void HerePeer::post(const F& function, const Args&... args) const {
     rove_here* const here = here_;
-    (void)detail::offload<InPlace, "">(detail::FromHere{here, node_, false, -1}, function, args...);
+    (void)detail::offload<detail::InPlace, "">(detail::FromHere{here, node_, false, detail::kForever}, function,
+                                               args...);
 }
 template <typename F, typename... Args>
 void HerePeer::post(Within limit, const F& function, const Args&... args) const {
     rove_here* const here = here_;
-    (void)detail::offload<InPlace, "">(detail::FromHere{here, node_, false, limit.ns}, function, args...);
+    (void)detail::offload<detail::InPlace, "">(detail::FromHere{here, node_, false, limit.ns}, function, args...);
 }
 
 }  // namespace rove

@@ -1,4 +1,4 @@
-// What a function takes and gives, as its type says it and as its arguments fill in what that leaves open.
+// The signature of a function: from its type, and, for generic functions, from the arguments of the call.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "rove/detail/wrappers.hpp"
 #include "rove/here.hpp"
-#include "rove/wrappers.hpp"
 
 namespace rove {
 
@@ -38,9 +38,9 @@ inline constexpr bool kIsWritableSpan<std::span<T>> = !std::is_const_v<T>;
 template <typename T>
 inline constexpr bool kIsView = IsSpan<T>::value || std::is_same_v<T, std::string_view>;
 
-// How a view begins: where what it shows is.
+// The beginning of a view on the wire: where its elements are.
 struct ViewHead {
-    std::uint64_t buffer = 0;  // 0: it follows
+    std::uint64_t buffer = 0;  // the key of a buffer; 0: the elements follow
     std::uint64_t offset = 0;  // bytes into the buffer
     std::uint64_t count = 0;   // of elements
 };
@@ -74,7 +74,7 @@ struct CallOf<R (*)(Ps...)> : CallOf<R(Ps...)> {};
 template <typename R, typename... Ps>
 struct CallOf<R (*)(Ps...) noexcept> : CallOf<R(Ps...)> {};
 
-// What a generic parameter takes of an argument.
+// The type that a generic parameter has for an argument of type A.
 template <typename A>
 struct Taken {
     using type = A;
@@ -102,14 +102,14 @@ template <auto kFunction>
 struct IsFn<Fn<kFunction>> : std::true_type {
     static constexpr bool kMember = std::is_member_function_pointer_v<decltype(kFunction)>;
     using Call = CallOf<decltype(kFunction)>;
-    // A member function, for an object and parameters: whether it leaves the object as it is.
+    // Whether a member function, called with these parameters, leaves its object unchanged.
     template <typename Object, typename... Ps>
     static constexpr bool takes_constant() {
         return std::is_invocable_v<decltype(kFunction), const std::remove_cvref_t<Object>&, Ps...>;
     }
 };
 template <typename Member>
-struct WithObject {  // the object goes first
+struct WithObject {  // the object is the first argument
     template <typename... Ps>
     static List<typename Member::Object, Ps...> list(List<Ps...>);
     using Result = typename Member::Result;
@@ -139,7 +139,7 @@ constexpr auto if_known(std::type_identity<Call> call) {
     else
         return std::type_identity<void>{};
 }
-// Void where that cannot be said, and the compiler has said why.
+// The result and the parameters of a function for these arguments. Void if there is none: the compiler has printed the reason.
 template <typename F, typename... Args>
 constexpr auto signature_of() {
     if constexpr (IsFn<F>::value) {
@@ -149,7 +149,7 @@ constexpr auto signature_of() {
     } else if constexpr (std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>) {
         return std::type_identity<Generic<F, typename Taken<std::decay_t<Args>>::type...>>{};
     } else if constexpr (std::is_invocable_v<F&, Here&, typename Taken<std::decay_t<Args>>::type...>) {
-        // Only now: `const auto&...` would take a Here that nobody meant, too.
+        // Checked last, because `const auto&...` would accept a Here that was not intended.
         return std::type_identity<Generic<F, Here&, typename Taken<std::decay_t<Args>>::type...>>{};
     } else {
         static_assert(std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>,

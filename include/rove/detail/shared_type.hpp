@@ -1,4 +1,4 @@
-// What an object that a node shares is known by: its type's name, size and alignment, in the name of one type that costs nothing.
+// Identifies the type of an object that a node shares: name, size and alignment, encoded in the name of one empty type.
 #pragma once
 
 #include <cstddef>

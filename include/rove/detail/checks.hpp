@@ -1,0 +1,235 @@
+// What is checked when a call is compiled: whether the function, its parameters, its result and the arguments can be sent. Each check brings
+// a message of its own that says what to do; these messages are part of the API (docs/works-at-home.md lists them).
+//
+// Each struct below has `kFine`, and explain(), whose static_asserts print the message for the first mistake. A type for which a message was
+// printed is not compiled any further, otherwise the compiler would add errors of its own.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "rove/detail/signature.hpp"
+#include "rove/detail/travel.hpp"
+#include "rove/here.hpp"
+
+namespace rove::detail {
+
+// Returned in place of a Call if the function cannot be called, so that the compiler stops after Rove's own message.
+struct Wrong {
+    using Value = Wrong;
+    [[nodiscard]] Wrong get() const { return {}; }
+    [[nodiscard]] bool done() const { return true; }
+    template <typename Time>
+    bool wait_for(Time /*time*/) const {
+        return true;
+    }
+    void cancel() const {}
+    template <typename Callback>
+    void then(Callback&& /*callback*/) const {}
+    [[nodiscard]] bool await_ready() const { return true; }
+    template <typename Waiting>
+    void await_suspend(Waiting /*waiting*/) const {}
+    [[nodiscard]] Wrong await_resume() const { return {}; }
+    template <typename T>
+    operator T() const;  // NOLINT: into whatever was to be made of the result
+};
+
+template <typename P>
+constexpr bool is_lost_reference() {
+    return std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
+}
+
+// The type of one parameter.
+template <typename P>
+struct Parameter {
+    using Value = std::remove_cvref_t<P>;
+    static constexpr bool kHere = std::is_same_v<Value, Here>;
+    static constexpr bool kLost = !kHere && is_lost_reference<P>();
+    static constexpr bool kPointer = std::is_pointer_v<Value> || std::is_member_pointer_v<Value>;
+    static constexpr bool kArray = !kLost && std::is_array_v<Value>;
+    static constexpr bool kBuffer = IsBuffer<Value>::value;
+    static constexpr bool kOdd = kHere || kLost || kPointer || kArray || kBuffer;
+    static constexpr bool kView = kIsView<Value>;
+    static constexpr bool kPointing =
+        [] {  // the elements of a view are bytes of the call, so they must not point elsewhere
+            if constexpr (IsSpan<Value>::value)
+                return !travel::Bitwise<std::remove_cv_t<typename Value::value_type>>;
+            else
+                return false;
+        }();
+    static constexpr bool kStays = [] {
+        if constexpr (kOdd || kView)
+            return false;
+        else
+            return travel::stays<Value>();
+    }();
+    static constexpr bool kNoBeginning = [] {
+        if constexpr (kOdd || kView)
+            return false;
+        else
+            return travel::lacks_beginning<Value>();
+    }();
+    static constexpr bool kKnown = kOdd || kPointing || kStays || kNoBeginning;
+    static constexpr bool kFine = [] {
+        if constexpr (kKnown)
+            return false;
+        else
+            return kView || travel::Travels<Value>;
+    }();
+    static constexpr void explain() {
+        static_assert(!kHere,
+                      "rove: a function takes rove::Here as its first parameter, by reference: rove::Here& here");
+        static_assert(
+            !kLost,
+            "rove: a parameter that is a reference to something that can be changed: the change would be lost on the "
+            "other node; take it by value and return it, or take a std::span of a rove::Buffer");
+        static_assert(
+            !kPointer,
+            "rove: a pointer means nothing on another node; pass the value, a std::span, a rove::Buffer, or, for text "
+            "in quotes, std::string_view(\"abc\")");
+        static_assert(!kArray, "rove: a C array cannot be a parameter; take a std::array or a std::span<const T>");
+        static_assert(!kBuffer, "rove: a function takes a rove::Buffer<T> as std::span<T>, on the node that owns it");
+        static_assert(!kStays,
+                      "rove: an argument of this type cannot travel: it means something in one process only (its "
+                      "rove::migratable says so); pass the values that it holds");
+        static_assert(
+            !kPointing,
+            "rove: a std::span shows the bytes that were sent, and elements of this type point to others (as a "
+            "std::string does): take a const std::vector<T>&; or, where their bytes can be copied, say "
+            "migratable<T>::safe = true");
+        static_assert(
+            !kNoBeginning,
+            "rove: an argument of this type cannot travel: cereal reads it, or a type in it, into a "
+            "default-constructed object; give that type a default constructor, or specialise rove::migratable for it");
+        static_assert(kFine || kKnown,
+                      "rove: an argument of this type cannot travel; give it a cereal serialize() that is public or "
+                      "has cereal::access as a friend, or specialise rove::migratable for it");
+    }
+};
+// The type of a result.
+template <typename R>
+struct ResultType {
+    using Value = std::remove_cvref_t<R>;
+    static constexpr bool kPoints = std::is_pointer_v<Value> || kIsView<Value>;
+    static constexpr bool kStays = [] {
+        if constexpr (kPoints)
+            return false;
+        else
+            return travel::stays<Value>();
+    }();
+    static constexpr bool kNoBeginning = [] {
+        if constexpr (kPoints || std::is_void_v<Value>)
+            return false;
+        else
+            return travel::lacks_beginning<Value>();
+    }();
+    static constexpr bool kKnown = kPoints || kStays || kNoBeginning;
+    static constexpr bool kFine = [] {
+        if constexpr (kKnown)
+            return false;
+        else
+            return std::is_void_v<Value> || travel::Travels<Value>;
+    }();
+    static constexpr void explain() {
+        static_assert(
+            !kPoints,
+            "rove: a result that points or refers to something on the other node means nothing here; return the value");
+        static_assert(!kStays,
+                      "rove: a result of this type cannot travel: it means something in one process only (its "
+                      "rove::migratable says so); return the values that it holds");
+        static_assert(
+            !kNoBeginning,
+            "rove: a result of this type cannot travel: cereal reads it, or a type in it, into a "
+            "default-constructed object; give that type a default constructor, or specialise rove::migratable for it");
+        static_assert(kFine || kKnown,
+                      "rove: a result of this type cannot travel; give it a cereal serialize() that is public or has "
+                      "cereal::access as a friend, or specialise rove::migratable for it");
+    }
+};
+
+// A function's own bytes: a lambda's captures, a functor's members.
+template <typename F>
+struct Closure {
+    static constexpr bool kEmpty = std::is_empty_v<F>;
+    static constexpr bool kSerialised = !std::is_trivially_copyable_v<F> && travel::can_travel<F>();
+    static constexpr bool kCopied = kEmpty || kSerialised || std::is_trivially_copyable_v<F>;
+    static constexpr bool kFine = kEmpty || kSerialised || (kCopied && travel::Bitwise<F>);
+    static constexpr void explain() {
+        static_assert(
+            kCopied,
+            "rove: this lambda captures something whose bytes cannot be copied (a std::string, say); pass it as an "
+            "argument instead: rove::bind(lambda, values…)");
+        static_assert(
+            kFine || !kCopied,
+            "rove: this lambda captures a pointer, a reference or `this`, which means nothing on another node; capture "
+            "by value what it needs, or pass it: rove::bind(lambda, values…)");
+    }
+};
+
+// A function that changes its object, or its captures: the change would be lost, because both are copies where it runs.
+template <typename F, typename R, typename... Ps>
+struct Changes {
+    static constexpr bool kObject = [] {
+        if constexpr (!IsFn<F>::value) {
+            return false;
+        } else if constexpr (!IsFn<F>::kMember) {
+            return false;
+        } else {
+            using Object = typename IsFn<F>::Call::Object;
+            return !std::is_same_v<std::remove_cvref_t<R>, Object> && !IsFn<F>::template takes_constant<Ps...>();
+        }
+    }();
+    static constexpr bool kCaptures =
+        !std::is_empty_v<F> && !std::is_same_v<std::remove_cvref_t<R>, F> && !std::is_invocable_v<const F&, Ps...>;
+    static constexpr bool kFine = !kObject && !kCaptures;
+    static constexpr void explain() {
+        static_assert(
+            !kObject,
+            "rove: this member function is not const: the object that it changes is a copy on the other node, which is "
+            "thrown away; return the object, keep it in a rove::Buffer or share it by name there (node.share), or send "
+            "a lambda that takes it by value, where the change does not matter");
+        static_assert(
+            !kCaptures,
+            "rove: this lambda or functor changes what it captured (it is mutable, or its operator() not const): that "
+            "is a copy on the other node, which is thrown away; return what it changes, or copy it within the "
+            "function");
+    }
+};
+
+// Whether the size of a value on the wire is known without the value.
+template <typename V>
+constexpr bool is_fixed() {
+    return !kIsView<V> && travel::Bitwise<V>;
+}
+
+// Whether an argument of type A can be passed to a parameter of type V.
+template <typename V, typename A>
+constexpr bool fits() {
+    if constexpr (IsBuffer<A>::value)
+        return IsSpan<V>::value &&
+               std::is_same_v<std::remove_const_t<typename IsSpan<V>::Value>, typename IsBuffer<A>::Value>;
+    else if constexpr (IsSpan<V>::value)
+        return !kIsWritableSpan<V> && std::is_convertible_v<const A&, V>;
+    else
+        return std::is_same_v<V, A> || std::is_convertible_v<const A&, V>;
+}
+
+template <typename V, typename A>
+struct Argument {
+    static constexpr bool kNoBuffer = kIsWritableSpan<V> && !IsBuffer<A>::value;
+    static constexpr bool kNoSpan = IsBuffer<A>::value && !IsSpan<V>::value;
+    static constexpr bool kFine = !kNoBuffer && !kNoSpan && fits<V, A>();
+    static constexpr void explain() {
+        static_assert(!kNoBuffer,
+                      "rove: a std::span<T> that can be written to is memory on the node where the function runs: pass "
+                      "a rove::Buffer<T>, or take a std::span<const T>");
+        static_assert(!kNoSpan, "rove: a rove::Buffer<T> is passed to a function that takes a std::span<T>");
+        static_assert(kFine || kNoBuffer || kNoSpan,
+                      "rove: an argument of this type does not fit the function's parameter");
+    }
+};
+
+}  // namespace rove::detail

@@ -1,0 +1,64 @@
+// Peer::async, sync and post, which rove/node.hpp declares.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "rove/call.hpp"
+#include "rove/detail/send.hpp"
+#include "rove/node.hpp"
+
+namespace rove {
+
+namespace detail {
+
+// A call from a program's own node. Defined in librove (src/node/offload.cpp).
+struct HowToCall {
+    bool reply;
+    std::int64_t limit_ns;  // including the sending; negative: none
+    bool exactly = false;   // rove::exactly
+};
+rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload, HowToCall how);
+
+struct FromProgram {
+    const Peer& peer;
+    HowToCall how;
+    [[nodiscard]] FromProgram exactly() const { return {peer, {how.reply, how.limit_ns, true}}; }
+    template <typename O, typename R, typename Find>
+    auto begin(const Find& find, std::span<const rove_piece> payload) const {
+        const rove_pending pending = begin_call(peer, *find(), payload, how);
+        return Access::call<R>(pending);
+    }
+};
+}  // namespace detail
+
+template <typename F, typename... Args>
+    requires(!detail::kIsMessage<F>)
+auto Peer::async(const F& function, const Args&... args) const {
+    return async(Within{limit_ns_}, function, args...);
+}
+template <typename F, typename... Args>
+auto Peer::async(Within limit, const F& function, const Args&... args) const {
+    return detail::offload<detail::InPlace, "">(detail::FromProgram{*this, {true, limit.ns}}, function, args...);
+}
+template <typename F, typename... Args>
+    requires(!detail::kIsMessage<F>)
+auto Peer::sync(const F& function, const Args&... args) const {
+    return async(function, args...).get();
+}
+template <typename F, typename... Args>
+auto Peer::sync(Within limit, const F& function, const Args&... args) const {
+    return async(limit, function, args...).get();
+}
+template <typename F, typename... Args>
+    requires(!detail::kIsMessage<F>)
+void Peer::post(const F& function, const Args&... args) const {
+    post(Within{limit_ns_}, function, args...);
+}
+template <typename F, typename... Args>
+    requires(!detail::kIsMessage<F>)
+void Peer::post(Within limit, const F& function, const Args&... args) const {
+    (void)detail::offload<detail::InPlace, "">(detail::FromProgram{*this, {false, limit.ns}}, function, args...);
+}
+
+}  // namespace rove

@@ -1,0 +1,75 @@
+// How containers are read from bytes that are not trusted.
+#pragma once
+
+#include <algorithm>
+#include <cereal/types/deque.hpp>
+#include <cereal/types/list.hpp>
+#include <cereal/types/string.hpp>
+#include <cereal/types/unordered_set.hpp>
+#include <cereal/types/vector.hpp>
+
+#include "rove/detail/travel_archives.hpp"
+
+namespace rove::detail::travel {
+
+// Reads element by element, so that elements that are announced but missing take no memory. Reserves at most as much memory as bytes are left.
+template <typename Container>
+void read_elements(InputArchive& in, Container& into) {
+    using T = typename Container::value_type;
+    const std::size_t count = read_count(in);
+    into.clear();
+    if constexpr (requires { into.reserve(count); }) into.reserve(std::min(count, in.left() / sizeof(T)));
+    for (std::size_t i = 0; i < count; ++i) in(into.emplace_back());
+}
+template <typename Set>
+void read_keys(InputArchive& in, Set& into) {
+    using T = typename Set::key_type;
+    const std::size_t count = read_count(in);
+    into.clear();
+    into.reserve(std::min(count, in.left() / sizeof(T)));
+    for (std::size_t i = 0; i < count; ++i) {
+        T key;
+        in(key);
+        into.emplace(std::move(key));
+    }
+}
+
+}  // namespace rove::detail::travel
+
+namespace cereal {
+
+// These replace cereal's own, which construct all elements before they read the first.
+template <typename T, typename A>
+    requires(!std::is_arithmetic_v<T>)
+void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::vector<T, A>& into) {
+    rove::detail::travel::read_elements(in, into);
+}
+template <typename T, typename A>
+    requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
+void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::vector<T, A>& into) {
+    const std::size_t count = rove::detail::travel::read_count(in);
+    into = rove::detail::travel::read_values<std::vector<T, A>>(in.input(), count);
+}
+template <typename C, typename Traits, typename A>
+void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::basic_string<C, Traits, A>& into) {
+    const std::size_t count = rove::detail::travel::read_count(in);
+    into = rove::detail::travel::read_values<std::basic_string<C, Traits, A>>(in.input(), count);
+}
+template <typename T, typename A>
+void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::deque<T, A>& into) {
+    rove::detail::travel::read_elements(in, into);
+}
+template <typename T, typename A>
+void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::list<T, A>& into) {
+    rove::detail::travel::read_elements(in, into);
+}
+template <typename K, typename H, typename E, typename A>
+void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::unordered_set<K, H, E, A>& into) {
+    rove::detail::travel::read_keys(in, into);
+}
+template <typename K, typename H, typename E, typename A>
+void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::unordered_multiset<K, H, E, A>& into) {
+    rove::detail::travel::read_keys(in, into);
+}
+
+}  // namespace cereal
