@@ -2,7 +2,7 @@
 
 namespace rove::arch {
 
-// Packages for AArch64 name no extensions: the machine need not be asked.
+// Packages for AArch64 name no extensions, so there is nothing to check.
 bool cpu_has(std::string_view) {
     return false;
 }

@@ -1,4 +1,4 @@
-// AArch64. arch.hpp says what each of these is.
+// AArch64. arch.hpp describes each function.
 #pragma once
 
 #include <cstddef>

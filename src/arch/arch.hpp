@@ -1,19 +1,19 @@
-// What Rove asks of an instruction set. A port is a header and a source file beside those that are here, and the choice below; nothing
-// else in src/ asks which instruction set it is compiled for.
+// What Rove needs from an instruction set. A port consists of a header and a source file in this folder, and a line in the choice below;
+// nothing else in src/ depends on the instruction set for which it is compiled.
 //
 // In namespace rove::arch, each of them has:
-//   kName, kTriple           what it is called: "x86_64", and with the system "x86_64-linux-gnu", as packages name their targets
-//   own_soon(line)           asks for a cache line so as to write it
-//   pause()                  what a loop does between two looks at a line that another core writes
-//   rest(), rest_briefly()   a longer pause: as long as a yielding thread takes to look again, and a sixteenth of it
-//   rest_until_written(word, arrived)   rest() that ends when the line of `word` is written; not begun where arrived() says that it is
-//   ticks()                  a counter of constant rate, the fastest clock there is
-//   FloatControls            how this thread computes with floating-point numbers (below)
-//   cpu_has(extension)       whether this CPU has instructions that not each of its kind has, by LLVM's name for them
-//   compiler_symbols()       names of the compiler's own library that compiled code may ask for, with their addresses
+//   kName, kTriple           its name: "x86_64", and with the system "x86_64-linux-gnu", as packages name their targets
+//   own_soon(line)           prefetches a cache line for writing
+//   pause()                  the pause of a loop between two looks at a line that another core writes
+//   rest(), rest_briefly()   longer pauses: the time that a yielding thread takes to look again, and a sixteenth of that
+//   rest_until_written(word, arrived)   rest() that ends when the line of `word` is written; skipped if arrived() is true
+//   ticks()                  a counter of constant rate, the fastest clock available
+//   FloatControls            this thread's floating-point state (below)
+//   cpu_has(extension)       whether this CPU has an extension, by LLVM's name
+//   compiler_symbols()       names of the compiler's runtime library that compiled code may need, with their addresses
 //
-// FloatControls keeps what a thread's arithmetic was when it was made: restore() sets that again, set_standard() what C sets out, and
-// reset() the same with nothing raised, for a thread that begins. None of them computes anything, so none can trap.
+// A FloatControls records the thread's floating-point state when it is constructed. restore() sets that state again, set_standard() sets the
+// state that C defines, and reset() does the same and clears all flags, for a new thread. None of them computes anything, so none can trap.
 //
 // Threads: any.
 #pragma once

@@ -3,7 +3,7 @@
 #include "arch/arch.hpp"
 #include "arch/x86_extensions.hpp"
 
-// What __builtin_cpu_supports reads. libgcc has them in each program, and of its shared library they are no names to link with.
+// The variables that __builtin_cpu_supports reads. libgcc links them into each program; its shared library does not export them.
 extern "C" {
 extern std::uint32_t __cpu_model[4];      // NOLINT
 extern std::uint32_t __cpu_features2[3];  // NOLINT
@@ -18,7 +18,7 @@ bool has_waitpkg() {
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & (1U << 5U)) != 0;
 }
 
-// What the system saves of a thread's registers. 0: it does not say.
+// Which registers of a thread the system saves. 0: it does not report it.
 std::uint64_t saved_registers() {
     std::array<unsigned, 4> of{};
     constexpr unsigned kSystemSays = 1U << 27U;
@@ -39,7 +39,7 @@ bool is_set(const CpuidBit& extension) {
 
 const bool kHasWaitpkg = has_waitpkg();
 
-// The compiler's function asks the system, too, because registers that are not saved cannot be used.
+// The compiler's function checks the system, too, because registers that it does not save cannot be used.
 bool cpu_has(std::string_view extension) {
     __builtin_cpu_init();
 #define ROVE_ASK(name) \

@@ -1,4 +1,4 @@
-// x86-64. arch.hpp says what each of these is.
+// x86-64. arch.hpp describes each function.
 #pragma once
 
 #include <x86intrin.h>
@@ -13,8 +13,8 @@ namespace rove::arch {
 
 inline constexpr std::string_view kName = "x86_64", kTriple = "x86_64-linux-gnu";
 
-// Compiled for any x86-64, __builtin_prefetch asks for a copy to read only, and the store still has to wait until the reader has given up
-// its copy. Processors that lack prefetchw take it for no operation.
+// __builtin_prefetch, compiled for any x86-64, fetches the line for reading only, and the store would still wait until the reader has given up
+// its copy. Processors without prefetchw treat it as no operation.
 inline void own_soon(std::byte* line) {
     __asm__ volatile("prefetchw %0" : : "m"(*line));
 }
@@ -27,7 +27,7 @@ inline void pause() {
     return __rdtsc();
 }
 
-// WAITPKG: the core dozes until a line is written or a little time has passed. Without it all of these are pause().
+// WAITPKG: the core dozes until a line is written or a short time has passed. Without WAITPKG these functions use pause().
 extern const bool kHasWaitpkg;
 inline constexpr std::uint64_t kRestTicks = 2000;
 inline constexpr unsigned kLightSleep = 1;  // C0.1: wakes fast
@@ -75,8 +75,8 @@ public:
         if (x87 != kX87)
             __asm__ volatile("fnstenv %0" : "=m"(x87_.emplace()) : : "memory");  // and masks all of its traps
     }
-    // MXCSR is written without a look at it: ldmxcsr takes a fraction of a nanosecond, stmxcsr 6 ns. The flags that the x87 has raised stay
-    // where it is standard: looking at them takes 4 ns.
+    // MXCSR is written without being read: ldmxcsr takes a fraction of a nanosecond, stmxcsr 6 ns. If the x87's control word is standard, the
+    // flags that the x87 has raised are kept, because reading them takes 4 ns.
     static void set_standard() noexcept {
         std::uint16_t x87 = 0;
         __asm__ volatile("ldmxcsr %1\n\tfnstcw %0" : "=m"(x87) : "m"(kVector) : "memory");
@@ -96,7 +96,7 @@ private:
     static constexpr std::uint16_t kX87 = 0x037F;
 
     std::uint32_t vector_;
-    std::optional<std::array<std::byte, 28>> x87_;  // where it was otherwise
+    std::optional<std::array<std::byte, 28>> x87_;  // if it was not standard
 };
 
 }  // namespace rove::arch

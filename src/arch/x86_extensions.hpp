@@ -1,5 +1,5 @@
-// The instructions that not every x86-64 CPU has, and how one is asked for them. Packages for x86-64 are built on other machines, too, so the
-// names are no part of what a machine's own instruction set gives (arch.hpp).
+// The extensions that not every x86-64 CPU has, and how to detect them. Packages for x86-64 are built on other machines, too, so the
+// names are separate from what a machine's own instruction set provides (arch.hpp).
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace rove::arch {
 
-// Those that the compiler's __builtin_cpu_supports() knows everywhere. It takes literals only.
+// The extensions that __builtin_cpu_supports() of every compiler knows. It accepts literals only.
 // clang-format off
 #define ROVE_X86_EXTENSIONS(EACH)                                                                                            \
     EACH("sse3") EACH("ssse3") EACH("sse4.1") EACH("sse4.2") EACH("sse4a") EACH("popcnt") EACH("aes") EACH("pclmul")         \
@@ -21,7 +21,7 @@ namespace rove::arch {
     EACH("avx512vpopcntdq") EACH("avx512bf16") EACH("avx512vp2intersect")
 // clang-format on
 
-// Extensions that __builtin_cpu_supports() may not know: the bit of CPUID that says so, and the state that the system must save for them
+// Extensions that __builtin_cpu_supports() may not know: their CPUID bit, and the state that the system must save for them
 // (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; volume 1, 13.1. AMD64 Architecture Programmer's Manual,
 // volume 3, appendix E, for leaves from 0x80000001 on).
 enum class Register : std::uint8_t { eax, ebx, ecx, edx };
@@ -90,7 +90,7 @@ inline constexpr auto kX86CpuidBits = std::to_array<CpuidBit>({
     {"usermsr", 7, 1, Register::edx, 15},
     {"avx10.1-256", 7, 1, Register::edx, 19, kAvx},
     {"avx10.1-512", 0x24, 0, Register::ebx, 18, kAvx512},
-    // Intel APX, whose parts come together.
+    // Intel APX, whose parts exist only together.
     {"egpr", 7, 1, Register::edx, 21, kMoreRegisters},
     {"push2pop2", 7, 1, Register::edx, 21, kMoreRegisters},
     {"ppx", 7, 1, Register::edx, 21, kMoreRegisters},
@@ -100,7 +100,7 @@ inline constexpr auto kX86CpuidBits = std::to_array<CpuidBit>({
     {"cf", 7, 1, Register::edx, 21, kMoreRegisters},
 });
 
-// All of them.
+// All extensions.
 inline constexpr auto kX86Extensions = [] {
 #define ROVE_NAME(name) std::string_view(name),
     constexpr auto kAsked = std::to_array({ROVE_X86_EXTENSIONS(ROVE_NAME)});

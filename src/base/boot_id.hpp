@@ -1,5 +1,5 @@
-// Which kernel this is: process numbers, memory files and shared memory mean nothing to another machine, nor to a container with a
-// kernel of its own.
+// Identifies the running kernel; shared memory is used only when both sides match, because process numbers and memory files are
+// meaningless on another kernel.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace rove {
 
 inline constexpr std::size_t kBootIdBytes = 36;
 
-// The kernel's random number for this boot, as text of kBootIdBytes; zeros where it cannot be read.
+// The kernel's random number for this boot, as text of kBootIdBytes; zeros if it cannot be read.
 [[nodiscard]] const std::string& boot_id();
 
 }  // namespace rove

@@ -1,5 +1,5 @@
 // Reading and writing little-endian bytes. A Reader never reads past its end: after the first short read every
-// further read gives zeros and ok() is false, so a decoder checks once, at its end, before it believes anything.
+// further read returns zeros and ok() is false, so a decoder checks once, at its end, before it uses anything.
 #pragma once
 
 #include <bit>
@@ -103,7 +103,7 @@ private:
     ByteBuffer out_;
 };
 
-// memcpy, with the sizes that small payloads have done in place.
+// memcpy, inlined for the sizes of small payloads.
 [[gnu::always_inline]] inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
     const auto both_ends = [&]<std::size_t kPart>() {
         std::memcpy(to, from, kPart);

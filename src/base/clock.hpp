@@ -11,9 +11,9 @@ namespace rove {
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = Clock::duration;
-using Deadline = std::optional<TimePoint>;  // none: for ever
+using Deadline = std::optional<TimePoint>;  // none: no limit
 
-// When a limit that begins now is up; a negative one never is. Ten years are for ever, and do not overflow.
+// The end of a limit that begins now; none for a negative limit. Limits beyond ten years have no end, so that nothing overflows.
 [[nodiscard]] inline Deadline deadline_of(std::int64_t limit_ns) {
     constexpr std::int64_t kEverNs = 10LL * 366 * 24 * 3600 * 1'000'000'000;
     if (limit_ns < 0) return std::nullopt;

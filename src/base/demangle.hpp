@@ -1,4 +1,4 @@
-// C++ names for people.
+// Readable C++ names.
 #pragma once
 
 #include <cxxabi.h>
@@ -8,7 +8,7 @@
 
 namespace rove {
 
-// "std::out_of_range" of "St12out_of_range"; what is no mangled name stays as it is.
+// "std::out_of_range" of "St12out_of_range"; other text is returned unchanged.
 [[nodiscard]] inline std::string demangled(const char* name) {
     int status = 0;
     char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);

@@ -1,6 +1,6 @@
 // Reading 64-bit ELF files: sections and symbols. Every offset is checked.
 //
-// Threads: any; what is read is borrowed.
+// Threads: any; the bytes are borrowed.
 #pragma once
 
 #include <elf.h>
@@ -28,7 +28,7 @@ struct ElfSymbol {
 
 class Elf {
 public:
-    // Borrows the bytes. invalid: they are no such file, or not all of it.
+    // Borrows the bytes. invalid: they are no 64-bit ELF file, or incomplete.
     [[nodiscard]] static Result<Elf> parse(Bytes file);
 
     [[nodiscard]] const std::vector<ElfSection>& sections() const { return sections_; }
@@ -43,10 +43,10 @@ private:
     std::uint16_t machine_ = EM_NONE;
 };
 
-// One on disk, mapped: of a large program only what is looked at is read. It must not be made shorter meanwhile.
+// An ELF file on disk, mapped, so that only the parts that are used are read. The file must not be shortened while it is mapped.
 class ElfFile {
 public:
-    // invalid: it cannot be read, or is no such file; names it.
+    // invalid: it cannot be read, or is no ELF file; the message names it.
     [[nodiscard]] static Result<ElfFile> open(const std::string& path);
     [[nodiscard]] const Elf& elf() const { return elf_; }
 

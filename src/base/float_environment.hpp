@@ -1,4 +1,4 @@
-// How this thread computes with floating-point numbers: rounding, traps, and what becomes of denormals.
+// The floating-point state of a thread: rounding, traps, and the treatment of denormals.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,12 @@
 
 namespace rove {
 
-// While this lives, code runs here that has nothing to do with what ran before, be it the node's or somebody else's: with rounding to nearest, no
-// traps and denormals kept, as C sets out. What that sets of it ends with this.
+// A scope for user code. It begins with the state that C defines (rounding to nearest, no traps, denormals kept), whatever ran in this thread
+// before; changes that the code makes end with the scope.
 class StandardFloatEnvironment {
 public:
-    // on_own_thread: of Rove's own. Such a thread computes so whenever it runs nobody else's code. Any other gets back what was its own.
+    // on_own_thread: a thread of Rove's own, which has the standard state whenever it runs no user code. Any other thread gets its own state
+    // back.
     explicit StandardFloatEnvironment(bool on_own_thread) noexcept {
         if (on_own_thread) return;
         outer_.emplace();
@@ -32,7 +33,7 @@ private:
     std::optional<arch::FloatControls> outer_;
 };
 
-// A thread of Rove's own: it computes as C sets out, whatever the thread that makes it has set and would hand on.
+// Makes a thread of Rove's own. It begins with the state that C defines, instead of inheriting that of the thread that makes it.
 template <typename Work>
 [[nodiscard]] std::thread start_thread(Work work) {
     return std::thread([work = std::move(work)]() mutable {

@@ -13,21 +13,21 @@ std::atomic<std::uint32_t> forks_before{0};
 
 namespace {
 
-// Tables of the process: there are five. A child of a fork makes another one where its parent was making it.
+// The most process-wide tables: there are five. The child of a fork makes another one if its parent was making one.
 constexpr std::size_t kHeldMax = 64;
 std::array<std::atomic<Mutex*>, kHeldMax> held;
 std::atomic<std::size_t> held_count{0};
-// Held across a fork. Who adds to the table takes it, too, so that what is unlocked after a fork is what was locked before.
+// Held across a fork, and while the table is changed, so that exactly those locks are unlocked after a fork that were locked before.
 constinit Mutex forking;
 
-// Locks that it takes in one handler are let go of in another.
+// One handler takes the locks, and another one releases them.
 template <typename Work>
 NO_THREAD_SAFETY_ANALYSIS void with_each(const Work& work) {
     for (std::size_t i = 0; i < kHeldMax; ++i)
         if (Mutex* mutex = held[i].load(std::memory_order_acquire)) work(*mutex);
 }
 
-// Once, when the library is loaded: handlers cannot be taken back.
+// Once, when the library is loaded, because handlers cannot be removed.
 [[maybe_unused]] const int handlers = pthread_atfork(
     []() NO_THREAD_SAFETY_ANALYSIS {
         forking.lock();
@@ -55,7 +55,7 @@ void hold_across_forks(Mutex& mutex) {
     held[place].store(&mutex, std::memory_order_release);
 }
 
-// To the compiler it is no lock: whoever calls into a library uses nothing that it guards.
+// Not a lock for the compiler's checks: code that calls into a library uses no data that it guards.
 NO_THREAD_SAFETY_ANALYSIS NoForkMeanwhile::NoForkMeanwhile() {
     forking.lock();
 }
@@ -64,7 +64,7 @@ NO_THREAD_SAFETY_ANALYSIS NoForkMeanwhile::~NoForkMeanwhile() {
     forking.unlock();
 }
 
-// Nothing is used here but the kernel's and stderr's: a lock of the log may have been another thread's.
+// Uses only the kernel and stderr, because another thread may have held the log's lock.
 void end_child_of(const char* what) {
     std::fprintf(stderr, "rove: %s has forked and returned in the child, which ends here; end it with _exit()\n", what);
     _exit(EXIT_FAILURE);

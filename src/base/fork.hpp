@@ -1,5 +1,5 @@
-// What fork() leaves of this process in its child: the memory, and no thread but the one that called it. A lock that another thread
-// held then is never released there, and what the kernel shares (sockets, mapped memory) is still the parent's.
+// Surviving fork(). The child has the memory of this process, and only the thread that called fork(). A lock that another thread
+// held then is never released there, and shared kernel objects (sockets, mapped memory) still belong to the parent.
 //
 // Threads: every function may be called from any thread.
 #pragma once
@@ -11,23 +11,23 @@
 
 namespace rove {
 
-// How many times this process, or one that it descends from, was forked since librove was loaded. What remembers another number
-// was made by another process. One relaxed load.
+// How many times this process, or one that it descends from, was forked since librove was loaded. An object that recorded another number
+// was made by another process. Cost: one relaxed load.
 extern std::atomic<std::uint32_t> forks_before;
 [[nodiscard]] inline std::uint32_t process_generation() noexcept {
     return forks_before.load(std::memory_order_relaxed);
 }
 
-// What was sent here has forked, and returned in the child too, where nothing is that it could return to: says so on stderr, and ends the
-// child. From the thread that forked, which may hold nothing that another thread of the parent had.
+// Ends the child of a function that has forked and returned in the child as well, where nothing exists to return to; prints a message on
+// stderr. Called by the thread that forked; uses no lock that another thread of the parent may have held.
 [[noreturn]] void end_child_of(const char* what);
 
-// Has a lock taken across every fork(), so that the child finds it free and what it guards whole. For tables of the whole process,
-// which a child goes on with. The mutex is never destroyed. Precondition: no thread holds two of these at once.
+// Has a lock held across every fork(), so that in the child it is free and its data are consistent. For process-wide tables that a child
+// continues to use. The mutex is never destroyed. Precondition: no thread holds two of these at once.
 void hold_across_forks(Mutex& mutex);
 
-// While one lives, fork() waits in whichever thread calls it. For calls into libraries that take a lock of their own: a child
-// born meanwhile finds that lock taken for ever. Precondition: the thread has no other one, and does not fork.
+// A scope in which fork() waits, in every thread that calls it. For calls into libraries that take a lock of their own: in a child that is
+// forked during such a call that lock would stay taken for ever. Precondition: the thread is in no other such scope, and does not fork.
 class NoForkMeanwhile {
 public:
     NoForkMeanwhile();

@@ -23,14 +23,14 @@ std::uint64_t bit_of(int descriptor) noexcept {
     return std::uint64_t{1} << (static_cast<std::size_t>(descriptor) % kBits);
 }
 
-// close() and lock-free atomics are all that it uses: both are safe where only one thread of several has come along.
+// Uses only close() and lock-free atomics, which are safe in the child of a process with several threads.
 void close_all() {
     for (std::size_t i = 0; i < to_close.size(); ++i)
         for (std::uint64_t bits = to_close[i].exchange(0); bits != 0; bits &= bits - 1)
             close(static_cast<int>(i * kBits) + std::countr_zero(bits));
 }
 
-// Once, when the library is loaded: handlers cannot be taken back.
+// Once, when the library is loaded, because handlers cannot be removed.
 [[maybe_unused]] const int handler = pthread_atfork(nullptr, nullptr, close_all);
 
 }  // namespace

@@ -1,21 +1,21 @@
-// Sockets that a fork's child must not keep: its copies would hide this process's end from whoever is at the other end. The child
-// of a fork that does not exec closes them before fork() returns in it.
+// Sockets that the child of a fork must not keep, because with its copies open the peers would not notice this process's end. A child
+// that does not exec closes them before fork() returns in it.
 //
-// What the child must not touch again: only for descriptors of objects that it leaves alone (lifetime.cpp).
+// Only for descriptors of objects that the child never uses again (lifetime.cpp).
 //
-// Threads: any. One that forks while another is opening a socket may give its child a copy that it keeps.
+// Threads: any. If one thread forks while another opens a socket, the child may keep a copy of that socket.
 #pragma once
 
 #include <cstddef>
 
 namespace rove {
 
-// By number: one bit each, 8 KiB. A node has two sockets a peer and 1024 peers. Sockets with higher numbers are kept by children.
+// One bit per descriptor number, 8 KiB. A node has two sockets per peer and 1024 peers. Children keep sockets with higher numbers.
 inline constexpr std::size_t kForkDescriptorsMax = 65536;
 
-// From here on the child of a fork closes it.
+// From now on the child of a fork closes it.
 void close_in_forks(int descriptor) noexcept;
-// It is about to be closed, or given to somebody else.
+// To be called before the descriptor is closed or given away.
 void keep_in_forks(int descriptor) noexcept;
 
 }  // namespace rove

@@ -5,8 +5,8 @@
 
 namespace rove {
 
-// As ftruncate(). Where this process may write no file of that size (RLIMIT_FSIZE) it is false with EFBIG: the kernel would send a
-// signal (SIGXFSZ) that ends the process. False: errno says why.
+// As ftruncate(); false: see errno. If RLIMIT_FSIZE forbids this process a file of that size, returns false with EFBIG, because the kernel
+// would end the process with a signal (SIGXFSZ).
 [[nodiscard]] bool grow_file(int file, std::size_t bytes);
 
 }  // namespace rove

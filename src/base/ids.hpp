@@ -1,4 +1,4 @@
-// Strong ids. None of them says where anything is in memory.
+// Strong ids. None of them is an address or depends on one.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct OpaqueId {
         return text;
     }
 
-    // Nothing for anything but exactly 2N hexadecimal digits.
+    // Nothing unless the text is exactly 2N hexadecimal digits.
     [[nodiscard]] static std::optional<OpaqueId> parse(std::string_view text) {
         if (text.size() != 2 * N) return std::nullopt;
         const auto digit = [](char c) -> int {
@@ -61,7 +61,7 @@ struct OpaqueId {
     [[nodiscard]] Bytes raw() const { return std::as_bytes(std::span(bytes)); }
 };
 
-// BLAKE2b-256 of a package's manifest, which holds the hash of every slice.
+// BLAKE2b-256 of a package's manifest, which contains the hash of every slice.
 using Digest = OpaqueId<32, struct DigestTag>;
 // BLAKE2b-256 of one slice's raw (uncompressed) bytes.
 using SliceHash = OpaqueId<32, struct SliceHashTag>;
@@ -74,7 +74,7 @@ using NodeId = std::uint32_t;
 inline constexpr NodeId kClientBit = 0x8000'0000U;
 inline constexpr NodeId kNodeIdMax = 0x7FFEU;  // dense ids fit 15 bits; 0x7FFF is kept as "none"
 inline constexpr NodeId kNoNode = 0xFFFF'FFFFU;
-// A node's own name for another whose client it is, and which may have any dense id where it is at home. Never on the wire.
+// A client's own number for a node that it met, because nodes of several clusters may have the same dense id. Never on the wire.
 inline constexpr NodeId kForeignBit = 0x4000'0000U;
 
 [[nodiscard]] constexpr bool is_client(NodeId id) {
@@ -92,7 +92,7 @@ inline constexpr NodeId kForeignBit = 0x4000'0000U;
 template <std::size_t N, typename Tag>
 struct std::hash<rove::OpaqueId<N, Tag>> {
     std::size_t operator()(const rove::OpaqueId<N, Tag>& id) const noexcept {
-        std::size_t value = 0;  // the bytes are a cryptographic hash already
+        std::size_t value = 0;  // the bytes are already a cryptographic hash
         std::memcpy(&value, id.bytes.data(), sizeof value);
         return value;
     }

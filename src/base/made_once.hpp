@@ -1,4 +1,4 @@
-// A value of the whole process, made where it is first asked for and kept to the very end.
+// A process-wide value, made when it is first requested and never destroyed.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace rove {
 
-// What a `static` in a function would be, were it not for fork(): a static that another thread is making at that moment is never
-// finished in the child, and whoever asks for it there waits for ever. This one is made anew there; what was begun leaks.
+// Replaces a `static` in a function, because of fork(): a static that another thread is initialising during the fork is never
+// finished in the child, and a thread that requests it there waits for ever. This value is made again there; the unfinished one leaks.
 //
 // Threads: any. One of them makes the value, the others wait for it. The value is never destroyed: threads may outlive main().
 template <typename T>
@@ -20,8 +20,8 @@ public:
     MadeOnce(const MadeOnce&) = delete;
     MadeOnce& operator=(const MadeOnce&) = delete;
 
-    // `make` gives a `T*` made by `new`, and does not ask for this value itself. One acquiring load where the value is there.
-    // Where `make` throws, so does this, and the next one to ask tries again.
+    // `make` returns a `T*` made by `new`, and must not request this value itself. Cost: one acquiring load once the value exists.
+    // If `make` throws, so does this, and the next caller tries again.
     template <typename Make>
     T& get(const Make& make) {
         if (T* made = made_.load(std::memory_order_acquire)) return *made;
@@ -39,7 +39,8 @@ private:
             if (T* made = made_.load(std::memory_order_acquire)) return *made;
             if (maker == self)
                 maker_.wait(maker);
-            else if (maker_.compare_exchange_strong(maker, self))  // was nobody, or a process that we are a fork of
+            else if (maker_.compare_exchange_strong(maker,
+                                                    self))  // was kNobody, or a process of which this one is a fork
                 return make_now(make);
         }
     }
@@ -52,18 +53,18 @@ private:
                 maker.notify_all();
             }
         } const done{maker_};
-        if (T* made = made_.load(std::memory_order_acquire)) return *made;  // since we looked
+        if (T* made = made_.load(std::memory_order_acquire)) return *made;  // made since the last look
         T* made = make();
         made_.store(made, std::memory_order_release);
         return *made;
     }
 
     std::atomic<T*> made_{nullptr};
-    std::atomic<std::uint32_t> maker_{kNobody};  // the generation of the process whose thread is at it, + 1
+    std::atomic<std::uint32_t> maker_{kNobody};  // the generation of the process whose thread makes it, + 1
 };
 
-// The same for what a fork's child cannot go on with, because a thread that it does not have may be in the middle of it and hold a lock
-// of it. Each process makes its own; what its parent made leaks there.
+// The same for a value that the child of a fork cannot continue to use, because a thread that the child does not have may be changing it or
+// hold its lock. Each process makes its own; the parent's value leaks in the child.
 template <typename T>
 class MadeInEachProcess {
 public:

@@ -20,9 +20,9 @@ char letter(std::string_view mangled, std::size_t at) {
     return at < mangled.size() ? mangled[at] : '\0';
 }
 
-// Where the name ends that begins at `at` with its length ("3foo"); `at` where there is none. Other numbers are followed by what ends them:
-// "E" after a literal's value, "_" after an index. A name may begin with these letters as well: after an "E", where either is possible,
-// it counts as no name, and its letters are looked at one by one.
+// The end of the name that begins at `at` with its length ("3foo"); `at` if there is none. Other numbers are followed by a terminator:
+// "E" after a literal's value, "_" after an index. A name may begin with these letters as well. After an "E" both are possible; then it does
+// not count as a name, and its letters are examined one by one.
 std::size_t behind_name(std::string_view mangled, std::size_t at) {
     const std::size_t text = behind_digits(mangled, at);
     if (text == at || text == mangled.size() || mangled[at] == '0') return at;
@@ -33,7 +33,7 @@ std::size_t behind_name(std::string_view mangled, std::size_t at) {
     return length <= mangled.size() - text ? text + length : at;
 }
 
-// Of a built-in type ("Li3E"), or of an enumeration, whose name comes first ("L5Color1E"). `at` where no literal begins there.
+// The end of a literal of a built-in type ("Li3E"), or of an enumeration, whose name precedes the value ("L5Color1E"). `at` if none begins there.
 std::size_t behind_literal(std::string_view mangled, std::size_t at) {
     const char type = letter(mangled, at + 1);
     if (type >= 'a' && type <= 'z') {
@@ -46,14 +46,14 @@ std::size_t behind_literal(std::string_view mangled, std::size_t at) {
     return enumeration > at + 1 && end > value && letter(mangled, end) == 'E' ? end + 1 : at;
 }
 
-// A substitution ("S1_"), a template's parameter ("T0_"), an array's bound ("A10_"). `at` where none of them begins there.
+// The end of a substitution ("S1_"), a template's parameter ("T0_"), or an array's bound ("A10_"). `at` if none of them begins there.
 std::size_t behind_index(std::string_view mangled, std::size_t at) {
     std::size_t end = at + 1;
     while (is_digit(letter(mangled, end)) || (letter(mangled, end) >= 'A' && letter(mangled, end) <= 'Z')) ++end;
     return letter(mangled, end) == '_' ? end + 1 : at;
 }
 
-// What may have digits in it and is no name. `at` where nothing such begins there.
+// The end of an element that may contain digits and is not a name. `at` if none begins there.
 std::size_t behind_number(std::string_view mangled, std::size_t at) {
     switch (mangled[at]) {
         case 'S':
@@ -61,12 +61,13 @@ std::size_t behind_number(std::string_view mangled, std::size_t at) {
         case 'A': return behind_index(mangled, at);
         case 'L': return behind_literal(mangled, at);
         case '_':
-            return is_digit(letter(mangled, at + 1)) ? behind_digits(mangled, at + 1) : at;  // tells equal names apart
+            return is_digit(letter(mangled, at + 1)) ? behind_digits(mangled, at + 1)
+                                                     : at;  // distinguishes equal names
         default: return at;
     }
 }
 
-// Whether there is such a place that is not within a name.
+// Whether `found` holds at a place that is not within a name.
 template <typename Found>
 bool finds(std::string_view mangled, const Found& found) {
     for (std::size_t at = 0; at < mangled.size();) {
@@ -97,7 +98,7 @@ bool names_a_lambda(std::string_view mangled) {
     return finds(mangled, [mangled](std::size_t at) { return mangled.substr(at, 2) == "Ul"; });
 }
 
-// "L" before a name, where that is not a literal's type.
+// "L" before a name that is not a literal's type.
 bool names_internal(std::string_view mangled) {
     if (mangled.find("_GLOBAL__N_") != std::string_view::npos) return true;
     return finds(mangled,

@@ -1,4 +1,4 @@
-// What a mangled C++ name (Itanium ABI) says of where its function is known. (The demangler of libstdc++ leaves that out.)
+// The linkage of a function, derived from its mangled C++ name (Itanium ABI). (The demangler of libstdc++ leaves that out.)
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace rove {
 [[nodiscard]] std::string symbol_of_offload(std::string_view type);
 [[nodiscard]] bool names_offload(std::string_view mangled);
 
-// "UliE_", "UlvE0_", or clang's "$_0": the name of a closure type, or of what one converts to.
+// "UliE_", "UlvE0_", or clang's "$_0": the name of a closure type, or of a function within one.
 [[nodiscard]] bool names_a_lambda(std::string_view mangled);
 
 // Known in one source file only: `static`, or in an unnamed namespace.

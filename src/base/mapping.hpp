@@ -1,4 +1,4 @@
-// Memory that is mapped, and unmapped with its owner.
+// Mapped memory that its owner unmaps.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,7 +11,7 @@ namespace rove {
 class Mapping {
 public:
     Mapping() = default;
-    // Takes over what mmap() has given, MAP_FAILED included.
+    // Takes over the result of mmap(), including MAP_FAILED.
     Mapping(void* mapped, std::size_t bytes)
         : start_(mapped != MAP_FAILED ? static_cast<std::byte*>(mapped) : nullptr), bytes_(bytes) {}
     Mapping(Mapping&& other) noexcept : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}

@@ -2,7 +2,7 @@
 // under it, and that a function that REQUIRES one is called with it.
 // (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html; LevelDB's port/thread_annotations.h shows the same use.)
 //
-// The compiler checks a lambda by itself, as a function that holds no lock, unless it says REQUIRES as a function does:
+// The compiler checks a lambda separately, as a function that holds no lock, unless it says REQUIRES as a function does:
 //     [&](const Package& each) REQUIRES(mutex_) { … }
 // It does not check calls by pointers, nor those that the standard library makes.
 #pragma once
@@ -16,12 +16,12 @@
 #define ROVE_THREAD_ATTRIBUTE(x)
 #endif
 
-// Of a class, and of one whose objects hold a lock while they live.
+// For a class of locks, and for a class whose objects hold a lock during their lifetime.
 #define CAPABILITY(what) ROVE_THREAD_ATTRIBUTE(capability(what))
 #define SCOPED_CAPABILITY ROVE_THREAD_ATTRIBUTE(scoped_lockable)
-// Of a member.
+// For a member.
 #define GUARDED_BY(lock) ROVE_THREAD_ATTRIBUTE(guarded_by(lock))
-// Of a function.
+// For a function.
 #define REQUIRES(...) ROVE_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) ROVE_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 #define ACQUIRE(...) ROVE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
@@ -29,7 +29,7 @@
 #define RELEASE(...) ROVE_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
 #define RELEASE_SHARED(...) ROVE_THREAD_ATTRIBUTE(release_shared_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) ROVE_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
-// What cannot be said in these words; a comment beside it says why it is right.
+// For code that these annotations cannot express; a comment next to it says why it is correct.
 #define NO_THREAD_SAFETY_ANALYSIS ROVE_THREAD_ATTRIBUTE(no_thread_safety_analysis)
 
 namespace rove {
@@ -48,7 +48,7 @@ private:
     std::mutex mutex_;
 };
 
-// Holds a mutex while it lives.
+// Holds a mutex during its lifetime.
 class SCOPED_CAPABILITY MutexLock {
 public:
     explicit MutexLock(Mutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex.lock(); }
@@ -60,7 +60,7 @@ private:
     Mutex& mutex_;
 };
 
-// Releases a mutex that its thread holds while it lives, and takes it again.
+// Releases, during its lifetime, a mutex that its thread holds, and takes it again at its end.
 class SCOPED_CAPABILITY Unlocked {
 public:
     explicit Unlocked(Mutex& mutex) RELEASE(mutex) : mutex_(mutex) { mutex.unlock(); }

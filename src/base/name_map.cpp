@@ -12,7 +12,7 @@ static_assert(sizeof(std::size_t) == crypto_shorthash_BYTES);
 
 using HashKey = std::array<unsigned char, crypto_shorthash_KEYBYTES>;
 
-// Made as the library is loaded, and so not by a thread that a fork could stop halfway.
+// Made when the library is loaded, so that no fork can interrupt it.
 const HashKey hash_key = [] {
     HashKey random;
     randombytes_buf(random.data(), random.size());

@@ -1,6 +1,6 @@
-// A hash table by names that peers choose.
+// A hash table whose keys are names that peers choose.
 //
-// Its hash has a key of this process's own (SipHash): nobody can choose names that fall into one bucket, which would make each look-up
+// Its hash function (SipHash) has a key of this process's own, so a peer cannot choose names that fall into one bucket and make each look-up
 // walk through all of them.
 #pragma once
 

@@ -1,9 +1,9 @@
-// The pages of Rove's own code: brought in at the start, because a page fault each is most of what a first call would take.
+// Prefetches the pages of Rove's own code at the start, because their page faults would be most of the time of a first call.
 #pragma once
 
 namespace rove {
 
-// Maps all pages of the library or program that holds this function, where the kernel can (since 5.14). Once for the process; some
+// Maps all pages of the library or program that contains this function, if the kernel can (since 5.14). Once per process; some
 // 100 us.
 void touch_own_code_pages();
 

@@ -36,7 +36,7 @@ struct Search {
     std::string build;
 };
 
-// A note: three words (bytes of its name, bytes of what it says, its kind), and both, each filled up to words.
+// An ELF note: three words (size of its name, size of its content, kind), then name and content, each padded to words.
 std::string build_in(const char* notes, std::size_t bytes) {
     const auto filled = [](std::size_t size) { return (size + 3) / 4 * 4; };
     while (bytes >= sizeof(ElfW(Nhdr))) {

@@ -11,16 +11,16 @@
 
 namespace rove {
 
-// The handle for dlsym. The library is looked for beside this code, in ../lib, in the build tree's lib, and then where the
-// system looks. Its names stay out of other libraries' way, and it is never closed. unsupported: there is none; the message is
+// Returns the handle for dlsym. The library is searched beside this code, in ../lib, in the build tree's lib, and then on the
+// system's path. Its names are not visible to other libraries, and it is never closed. unsupported: it was not found; the message is
 // the loader's.
 [[nodiscard]] Result<void*> open_own_library(std::string_view file_name);
 
-// The build of the program or library that has this address (its code or data): a number that the linker makes of all that it consists of, in
+// The build id of the program or library that contains this address: a number that the linker computes from its content, in
 // hexadecimal. Empty: it has none.
 [[nodiscard]] std::string build_of(const void* address);
 
-// What such a library gives when it is opened: asked for once in each process, and again where that fails.
+// The result of opening such a library: opened once in each process, and again if that fails.
 //
 // Threads: any. One opens it, the others wait.
 template <typename T>
@@ -28,7 +28,7 @@ class OpenedOnce {
 public:
     constexpr OpenedOnce() = default;
 
-    // `open` gives a Result<T*>.
+    // `open` returns a Result<T*>.
     template <typename Open>
     Result<T*> get(const Open& open) {
         Opened& opened = opened_.get([] { return new Opened; });

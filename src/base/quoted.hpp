@@ -1,4 +1,4 @@
-// A list of names, for a message: as many of them as somebody reads. A peer may have chosen thousands, and each failing call sends the message.
+// A bounded list of names for a message, because a peer may have chosen thousands, and each failing call sends the message.
 #pragma once
 
 #include <fmt/format.h>

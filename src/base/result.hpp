@@ -21,7 +21,7 @@ template <typename... Args>
     return tl::unexpected<Error>(Error(code, fmt::format(text, std::forward<Args>(args)...)));
 }
 
-// That memory ran out, in words that fit into the string itself: where there is none left, this can still be said.
+// The error for running out of memory. Its text fits into the string object itself, so that it needs no allocation.
 [[nodiscard]] inline Error no_memory() {
     return {ErrorCode::overloaded, "memory ran out"};
 }
@@ -31,7 +31,7 @@ template <typename... Args>
     return tl::unexpected<Error>(Error(error.code(), fmt::format("{}: {}", what, error.message())));
 }
 
-// Throws the error of a Result at the public edge, or gives its value.
+// Throws the error of a Result, or returns its value; for the public functions.
 template <typename T>
 T value_or_throw(Result<T>&& result) {
     if (!result) detail::throw_error(std::move(result.error()));

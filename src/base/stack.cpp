@@ -9,7 +9,7 @@ namespace rove {
 
 namespace {
 
-// The lowest address that the stack may grow to; 0: not known.
+// The lowest address to which the stack may grow; 0: unknown.
 std::uintptr_t end_of_stack() {
     pthread_attr_t attributes;
     if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
@@ -26,7 +26,7 @@ std::uintptr_t end_of_stack() {
 std::size_t stack_left() {
     thread_local const std::uintptr_t end = end_of_stack();
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    // A function that runs on a stack of its own (a fiber, a signal's) is not within the thread's.
+    // A function on another stack (a fiber's, a signal handler's) is outside of the thread's stack.
     return end != 0 && here > end ? here - end : SIZE_MAX;
 }
 

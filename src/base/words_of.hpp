@@ -1,4 +1,4 @@
-// What an exception says.
+// The message of an exception.
 #pragma once
 
 #include <exception>
@@ -6,7 +6,7 @@
 
 namespace rove {
 
-// One that is not the program's own may say nothing at all.
+// what() of an exception that is not the program's own may be null.
 [[nodiscard]] inline std::string words_of(const std::exception& error) {
     const char* const words = error.what();
     return words != nullptr ? words : "an exception without words";

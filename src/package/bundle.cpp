@@ -48,7 +48,7 @@ static std::string function_in(std::string name) {
     return name;
 }
 
-// A template's name may be of any length, and a package's may not. Nothing is looked up by it.
+// A template's name may have any length, but a package's is bounded. No look-up uses it.
 std::string Bundle::name_of(std::string name) {
     return function_in(std::move(name)).substr(0, kNameBytesMax);
 }
@@ -70,7 +70,7 @@ std::string Bundle::entry_of(std::string_view key) {
 std::string Bundle::entry_of(std::string_view key, std::string_view name) {
     constexpr std::size_t kShownMax = 100;
     std::string entry = entry_of(key) + '.' + std::string(name.substr(0, kShownMax));
-    // A linker takes what follows an '@' for a version.
+    // A linker interprets the text after an '@' as a version.
     std::replace_if(entry.begin(), entry.end(), [](char c) { return c <= 0x20 || c >= 0x7F || c == '@'; }, '_');
     return entry;
 }
@@ -148,7 +148,7 @@ Result<std::vector<Bundle::Entry>> Bundle::decode(Bytes bytes) {
 
 const Bundle& Bundle::of_program() {
     static constinit MadeOnce<const Bundle>
-        bundle;  // a thread reads it ahead, and may be at it when the program forks or ends
+        bundle;  // a thread reads it in advance, and may be doing so when the program forks or ends
     return bundle.get([] {
         auto* const kept = new Bundle;
         Bundle& read = *kept;

@@ -20,8 +20,8 @@ public:
     // The section's name.
     static constexpr std::string_view kSection = ".rove";
 
-    // A function's code is kept by the mangled name of its rove::detail::Offload<…>::run, and where that name is known in one source file only
-    // (its linkage is internal), also by '@' and that file.
+    // A function's code is stored under the mangled name of its rove::detail::Offload<…>::run, and, if only one source file knows that name
+    // (its linkage is internal), with '@' and that file appended.
     [[nodiscard]] static std::string key_of_code(std::string_view symbol, std::string_view source, bool internal);
     // The key that the running program looks up, from the name of the type. The program does not know which linkage the compiler gave to the
     // function (for a lambda it depends on what encloses it), so this key always names the file; find_code() finds it with or without.
@@ -30,29 +30,29 @@ public:
     [[nodiscard]] static std::string without_file(std::string_view key) {
         return std::string(key.substr(0, key.find('@')));
     }
-    // In a map by the keys of code: what is that file's own, else what the whole program has. No name is both in one program.
+    // Finds code in a map by such keys: the file's own, else the whole program's. No name is both in one program.
     template <typename Map>
     [[nodiscard]] static auto find_code(const Map& codes, const std::string& key) {
         const auto own = codes.find(key);
         return own != codes.end() ? own : codes.find(without_file(key));
     }
-    // The entry's name in a package: the same for a function wherever it is packed, alone or along with others. After a '.' follows what
-    // people call the function.
+    // The entry's name in a package: the same for a function wherever it is packed, alone or with others. A readable name of the function
+    // follows after a '.'.
     [[nodiscard]] static std::string entry_of(std::string_view key, std::string_view name);
-    // The part that its key alone gives.
+    // The part that depends on its key alone.
     [[nodiscard]] static std::string entry_of(std::string_view key);
     [[nodiscard]] static std::string_view without_name(std::string_view entry) {
         return entry.substr(0, entry.find('.'));
     }
-    // The place of a function in its package, by the key that the running program asks with.
+    // The entry of a function in its package, by the key that the running program uses.
     [[nodiscard]] static std::optional<std::size_t> place_in(const PackageStore& package, const std::string& key);
-    // What is kept of a file's path: its last two parts, because the rest differs from machine to machine.
+    // The part of a file's path that counts: its last two parts, because the rest differs between machines.
     [[nodiscard]] static std::string file_of(std::string_view path);
 
-    // For people: "square" of a function type that is written "rove::detail::Fn<&(square(int))>"; a lambda's stays as it is.
+    // A readable name: "square" of a function type that is written "rove::detail::Fn<&(square(int))>"; a lambda's stays as it is.
     [[nodiscard]] static std::string name_of(std::string function_type);
 
-    // Why a program that carries code has none of one of its functions, and what to do.
+    // Why a program that carries code has no code of one of its functions, and the remedy.
     static constexpr std::string_view kNotAmongThem =
         "it comes from a static library without bitcode (add it with rove_embed()), or from a shared library (call it "
         "from a function of the program)";
@@ -60,7 +60,7 @@ public:
     struct Entry {
         std::string key;
         std::shared_ptr<const ByteBuffer>
-            package;          // a package file, of several functions perhaps; null: it does not travel …
+            package;          // a package file, perhaps of several functions; null: it does not travel …
         std::string why_not;  // … because
         friend bool operator==(const Entry& one, const Entry& other) {
             const bool same =
@@ -72,8 +72,8 @@ public:
     // Checks every length. The packages are checked when they are used.
     [[nodiscard]] static Result<std::vector<Entry>> decode(Bytes bytes);
 
-    // That of the program that runs; empty where it has none. The first call reads it, with all its packages (some 10 us each), so
-    // that no call of a function waits for that: code::expect_to_send makes it in time.
+    // The bundle of the running program; empty if it has none. The first call of this reads it, with all its packages (some 10 us each).
+    // code::expect_to_send makes that call early, so that no call of a function waits for it.
     [[nodiscard]] static const Bundle& of_program();
     [[nodiscard]] bool empty() const { return found_.empty(); }
     struct Found {

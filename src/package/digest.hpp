@@ -1,4 +1,4 @@
-// BLAKE2b (libsodium), and the ids that are derived with it.
+// BLAKE2b (libsodium), and the ids derived with it.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace rove {
 
 [[nodiscard]] Digest digest_of_manifest(Bytes manifest);
 [[nodiscard]] SliceHash hash_of_slice(Bytes stored);
-// The same of a slice that arrives piece by piece.
+// The hash of a slice that arrives piece by piece.
 class SliceHasher {
 public:
     SliceHasher();

@@ -13,14 +13,14 @@
 namespace rove {
 namespace {
 
-// A library of this process, by the name that it was opened by; null: there is none.
+// A library of this process, by the name by which it was opened; null: there is none.
 void* opened(const std::string& name) {
     void* const handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-    if (handle != nullptr) dlclose(handle);  // it was there before, and stays
+    if (handle != nullptr) dlclose(handle);  // it was open before, and stays open
     return handle;
 }
 
-// Whether the library itself defines it: dlsym() also looks at the libraries that it asks for.
+// Whether the library itself defines the name, because dlsym() also searches the libraries that it needs.
 bool defines(void* library, const std::string& name) {
     void* const address = dlsym(library, name.c_str());
     Dl_info found{};
@@ -30,10 +30,10 @@ bool defines(void* library, const std::string& name) {
 }
 
 std::string_view file_name(std::string_view path) {
-    return path.substr(path.rfind('/') + 1);  // all of it, where there is no '/'
+    return path.substr(path.rfind('/') + 1);  // the whole path if there is no '/'
 }
 
-// Those of this process that every node has, and its program's list of what it asks for.
+// The libraries of this process that every node has, and the list of those that its program needs.
 struct OfThisProcess {
     std::vector<void*> of_every_node;
     std::vector<std::string> needed;
@@ -66,7 +66,7 @@ const OfThisProcess& of_this_process() {
     });
 }
 
-// Where the libraries lie that Rove has for itself. They are loaded with it, and stay.
+// The addresses of the libraries that Rove itself uses. They are loaded with it, and stay loaded.
 struct Range {
     std::uintptr_t begin, end;
 };
@@ -101,7 +101,7 @@ bool is_of_rove_alone(const void* address) {
 }
 
 bool is_on_every_node(std::string_view soname) {
-    // C and C++; and sanitizers', without whose checks functions travel.
+    // The libraries of C and C++, and those of sanitizers, because functions travel without the checks.
     static constexpr std::string_view names[] = {"libc.so",  "libm.so",  "libstdc++.so",  "libgcc_s.so", "ld-linux",
                                                  "libdl.so", "librt.so", "libpthread.so", "librove.so",  "libasan",
                                                  "libtsan",  "libubsan", "libclang_rt"};
@@ -116,7 +116,7 @@ bool every_node_has(const std::string& name) {
 
 Libraries::Libraries(std::vector<std::string> needed, Defines defines_name)
     : sonames_(std::move(needed)), defines_(std::move(defines_name)) {
-    // What a file asks for by a path no other machine need have, and no node takes.
+    // Libraries named by a path are left out: other machines need not have that path, and nodes refuse it.
     std::erase_if(sonames_, [](const std::string& soname) {
         return is_on_every_node(soname) || soname.find('/') != std::string::npos;
     });

@@ -1,4 +1,4 @@
-// Which shared library a name is from: what `rove bundle` and a program that takes its own functions out both ask.
+// Finds the shared library that defines a name, for `rove bundle` and for programs that extract their own functions.
 //
 // Threads: any.
 #pragma once
@@ -15,29 +15,29 @@ namespace rove {
 // Whether a library, by its soname, is one that every node's process has: no package needs to list it.
 [[nodiscard]] bool is_on_every_node(std::string_view soname);
 
-// Whether an address lies in a library that Rove itself is linked with and that is on no node for what arrives there: code that means such a
-// library lists it, and what happens to have its names must not get it (a library of the program's own that stays at home, say).
+// Whether an address is in a library that Rove itself is linked with and that is not visible to packages: a package that uses such a
+// library lists it, and other code that needs the same names must not get it (for example names of a library of the program that stays at home).
 [[nodiscard]] bool is_of_rove_alone(const void* address);
 
-// Whether a library that every node has defines a name. Such a name is never another library's, although another one may have come first in this
-// process (an allocator that it is linked with, whatever is preloaded): what libc allocates, a function gives back to libc.
+// Whether a library that every node has defines a name. Such a name never counts as another library's, although another library may come first in
+// this process (an allocator, or a preloaded library), because memory that libc allocates must be returned to libc.
 [[nodiscard]] bool every_node_has(const std::string& name);
 
-// The libraries that a program's file asks for itself, but for those that every node has.
+// The libraries that a program's file needs directly, except those that every node has.
 class Libraries {
 public:
-    // Whether the library with that soname itself, and not one that it asks for in turn, defines a name.
+    // Whether the library with that soname defines a name itself; its own dependencies do not count.
     using Defines = std::function<bool(const std::string& soname, const std::string& name)>;
     // `needed`: the file's DT_NEEDED.
     Libraries(std::vector<std::string> needed, Defines defines);
-    // Those of the running program.
+    // The libraries of the running program.
     [[nodiscard]] static Libraries of_this_program();
 
-    // The soname of the one that defines a name; empty: none does, or every node has the name.
+    // The soname of the library that defines a name; empty: none does, or every node has the name.
     [[nodiscard]] std::string with(const std::string& name) const;
-    // Those with these names, sorted, each once.
+    // The libraries that define these names, sorted, each once.
     [[nodiscard]] std::vector<std::string> with(const std::vector<std::string>& names) const;
-    // A line for each, for PackageCache::key_of: a package made of the same bitcode lists other libraries where its program has others.
+    // A line for each, for PackageCache::key_of, because packages of the same bitcode list other libraries if their programs have others.
     [[nodiscard]] std::string lines() const;
 
 private:

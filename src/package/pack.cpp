@@ -17,7 +17,7 @@ wire::Slice make_slice(const std::string& triple, wire::Form form, ByteBuffer ra
     constexpr int kThorough = 12, kFast = 1;
     const std::size_t size =
         ZSTD_compress(packed.data(), packed.size(), raw.data(), raw.size(), soon ? kFast : kThorough);
-    // Images are small, and are to run at once: a gain of less than a quarter is not worth the unpacking.
+    // Images are small and must run at once: saving less than a quarter is not worth the decompression.
     if (ZSTD_isError(size) == 0 && size < raw.size() - raw.size() / 4 &&
         (form == wire::Form::bitcode || raw.size() > 16 * 1024)) {
         packed.resize(size);
@@ -84,7 +84,7 @@ void PackageCache::keep(const Digest& key, Bytes package) const {
     if (folder_.empty()) return;
     std::error_code failed;
     std::filesystem::create_directories(folder_, failed);
-    // Whole or not at all: another process may look for it.
+    // Written under a temporary name and renamed, because another process may read it.
     const std::filesystem::path temporary = folder_ / (key.hex() + "." + std::to_string(getpid()));
     {
         std::ofstream file(temporary, std::ios::binary | std::ios::trunc);

@@ -13,7 +13,7 @@ namespace rove {
 namespace {
 
 constexpr std::string_view kMagic = "ROVEPKG1";
-// Every slice at its largest would be 4 GiB; nobody ships that by accident.
+// If every slice had its largest size that would be 4 GiB; nobody ships that by accident.
 constexpr std::uintmax_t kFileBytesMax = 512UL * 1024 * 1024;
 
 std::string joined(const std::vector<std::string>& names) {
@@ -26,7 +26,8 @@ std::string joined(const std::vector<std::string>& names) {
 
 Result<std::shared_ptr<PackageStore>> PackageStore::from_manifest(Bytes manifest) {
     std::shared_ptr<PackageStore> store(new PackageStore());
-    store->manifest_bytes_.assign(manifest.begin(), manifest.end());  // first: a peer can change what lies in a mailbox
+    store->manifest_bytes_.assign(manifest.begin(),
+                                  manifest.end());  // copied first: a peer can change the bytes in a mailbox
     ROVE_TRY(store->manifest_, wire::decode_manifest(store->manifest_bytes_));
     if (store->manifest_.abi != ROVE_ABI_VERSION)
         return fail(ErrorCode::unsupported,
@@ -127,7 +128,7 @@ Status PackageStore::add_slice(std::size_t index, Bytes stored) {
     if (stored.size() > wire::kSliceBytesMax)
         return fail(ErrorCode::invalid, "package {}: a slice of {} bytes; the limit is {}", manifest_.name,
                     stored.size(), wire::kSliceBytesMax);
-    // The copy is what is checked: a peer can change what lies in a mailbox.
+    // The copy is checked, because a peer can change the bytes in a mailbox.
     auto copy = std::make_shared<const ByteBuffer>(stored.begin(), stored.end());
     const SliceHash hash = hash_of_slice(*copy);
     return add_slice(index, {std::move(copy), hash});

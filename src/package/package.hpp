@@ -1,6 +1,6 @@
-// PackageStore: what implements the public rove::Package. An immutable, content-addressed unit of mobile code. One
-// that came from a file is whole; one that a node received holds the slices that were sent, each verified against the
-// manifest on its own.
+// PackageStore implements the public rove::Package: an immutable, content-addressed unit of mobile code. A package
+// from a file is complete; one that a node received holds the slices that were sent, each verified against the
+// manifest separately.
 //
 // Thread-safe: everything is const after construction except add_slice and drop_slices, which lock.
 #pragma once
@@ -23,7 +23,7 @@ public:
     // A package from the bytes of a file: manifest and all slices. invalid: truncated, altered, another abi.
     [[nodiscard]] static Result<std::shared_ptr<PackageStore>> parse(Bytes file);
     [[nodiscard]] static Result<std::shared_ptr<PackageStore>> open(const std::filesystem::path& path);
-    // A package without slices yet, from a manifest that arrived.
+    // A package without slices, from a manifest that arrived.
     [[nodiscard]] static Result<std::shared_ptr<PackageStore>> from_manifest(Bytes manifest);
 
     // The file's bytes: "ROVEPKG1", manifest size, manifest, every slice in the manifest's order.
@@ -34,27 +34,27 @@ public:
     [[nodiscard]] Bytes manifest_bytes() const { return manifest_bytes_; }
     [[nodiscard]] const Digest& digest() const { return digest_; }
     [[nodiscard]] const std::vector<FunctionId>& function_ids() const { return function_ids_; }  // one per entry
-    // Index of an entry, or invalid with the names there are.
+    // The index of an entry; invalid: there is none, and the message lists the entries.
     [[nodiscard]] Result<std::size_t> entry(std::string_view name) const;
 
-    // The stored bytes of slice `index` of the manifest, null when this node does not have them. Shared: an eviction
-    // cannot take them away from a sender.
+    // The stored bytes of slice `index` of the manifest; null: this node does not have them. Shared, so that an eviction
+    // cannot free them while they are sent.
     [[nodiscard]] std::shared_ptr<const ByteBuffer> stored_slice(std::size_t index) const;
-    // Index of the slice for a target, if the manifest lists it (whether or not its bytes are here).
+    // The index of the slice for a target, if the manifest lists it, whether or not its bytes are here.
     [[nodiscard]] std::optional<std::size_t> slice_index(std::string_view triple, wire::Form form) const;
     // The raw bytes of a slice that is here: verified on arrival, decompressed now.
     [[nodiscard]] Result<ByteBuffer> raw_slice(std::size_t index) const;
     // Adds a slice that arrived; invalid when its size or hash is not the manifest's.
     [[nodiscard]] Status add_slice(std::size_t index, Bytes stored);
-    // The same where its hash is known. Nothing is copied, so it takes the same time for a large one.
+    // The same for a slice whose hash is known. Nothing is copied, so a large slice takes no longer.
     struct HashedSlice {
         std::shared_ptr<const ByteBuffer> bytes;
         SliceHash hash;
     };
     [[nodiscard]] Status add_slice(std::size_t index, HashedSlice stored);
-    // Forgets slices (eviction), all or all but those given; the manifest stays.
+    // Forgets slices (eviction), all or all except those given; the manifest stays.
     void drop_slices(std::initializer_list<std::optional<std::size_t>> but = {});
-    // What the manifest takes in memory, read and unread.
+    // The memory that the manifest takes, as bytes and as a struct.
     [[nodiscard]] std::size_t manifest_bytes_held() const { return manifest_bytes_held_; }
     // The stored bytes of the slices held here.
     [[nodiscard]] std::size_t slice_bytes_held() const;

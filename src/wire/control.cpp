@@ -31,7 +31,7 @@ void write_version(Writer& out) {
     out.number(kVersion);
 }
 
-// A message of another version is recognised by its beginning, whatever follows.
+// A message of another version is recognised by its beginning, whatever its other fields are.
 Status read_version(Reader& in) {
     if (as_text(in.take(kMagic.size())) != kMagic || !in.ok())
         return fail(ErrorCode::invalid, "it does not speak Rove's protocol");
@@ -103,7 +103,7 @@ ByteBuffer read_bytes(Reader& in, std::size_t bytes_max) {
     return {bytes.begin(), bytes.end()};
 }
 
-// Flags beyond those that there are make a message wrong: nothing is passed over in silence.
+// Unknown flags make a message malformed; nothing is ignored silently.
 std::uint8_t read_flags(Reader& in, std::uint8_t all) {
     const auto flags = in.number<std::uint8_t>();
     if ((flags & ~all) != 0) in.fail();

@@ -1,5 +1,5 @@
 // The messages of a control connection as structs, and as bytes (docs/meeting.md). Each message is 4 bytes of length, one
-// byte that says its kind, and fields in a fixed order. Reading one allocates at most what its kind's kBytesMax says, does
+// byte for its kind, and fields in a fixed order. Reading one allocates at most its kind's kBytesMax, does
 // not recurse, and throws nothing but std::bad_alloc.
 #pragma once
 
@@ -22,13 +22,13 @@ inline constexpr std::size_t kAddressBytesMax =
 inline constexpr std::size_t kTripleBytesMax = 32;
 inline constexpr std::size_t kOfferBytesMax = 16 * 1024;  // UCX: two worker addresses (~1 KiB each) and two keys
 inline constexpr std::size_t kGoodbyeTextMax = 240;
-inline constexpr std::size_t kResidentMax = 1024;  // packages that a node says it has
+inline constexpr std::size_t kResidentMax = 1024;  // packages that a node reports to have
 inline constexpr std::size_t kMembersMax = 1024;   // in one list: as many as a node has peers at most
 
 using Nonce = OpaqueId<32, struct NonceTag>;
 using Proof = OpaqueId<32, struct ProofTag>;
-using Ticket = OpaqueId<16, struct TicketTag>;          // presented by who opens a stream lane
-using LaneSecret = OpaqueId<16, struct LaneSecretTag>;  // never presented: the lane's keys come from it
+using Ticket = OpaqueId<16, struct TicketTag>;          // presented by the process that opens a stream lane
+using LaneSecret = OpaqueId<16, struct LaneSecretTag>;  // never presented: the lane's keys are derived from it
 using Cluster = OpaqueId<16, struct ClusterTag>;        // names the cluster: random, made by its first node
 using PublicKey = OpaqueId<32, struct PublicKeyTag>;    // Ed25519
 using Signature = OpaqueId<64, struct SignatureTag>;
@@ -50,7 +50,7 @@ enum class Kind : std::uint8_t {
 enum class Role : std::uint8_t { client = 0, join = 1, member = 2 };
 enum class Lane : std::uint8_t { direct = 0, stream = 1 };
 
-// The first message of a control connection, from whoever opened it.
+// The first message of a control connection, from the process that opened it.
 struct Hello {
     static constexpr Kind kKind = Kind::hello;
     static constexpr std::string_view kName = "hello";
@@ -78,7 +78,7 @@ struct Challenge {
     friend bool operator==(const Challenge&, const Challenge&) = default;
 };
 
-// Sent together with the request; read and checked before any byte of that.
+// Sent together with the request; read and checked before any byte of the request.
 struct ProofGiven {
     static constexpr Kind kKind = Kind::proof;
     static constexpr std::string_view kName = "proof";
@@ -87,10 +87,10 @@ struct ProofGiven {
     friend bool operator==(const ProofGiven&, const ProofGiven&) = default;
 };
 
-// Proves an id: signed by the member that gave it.
+// Proves an id: signed by the member that assigned it.
 struct Certificate {
     NodeId id = 0;
-    std::uint32_t generation = 0;  // of processes that had the id
+    std::uint32_t generation = 0;  // counts the processes that had the id
     NodeId issuer = 0;
     Cluster cluster;
     Signature signature;
@@ -103,10 +103,10 @@ struct Request {
     static constexpr std::size_t kBytesMax =
         1 + 1 + (2 + kTripleBytesMax) + (2 + kAddressBytesMax) + 32 + 64 + (3 * 4 + 16 + 64) + (2 + kOfferBytesMax);
     bool has_residents = false;
-    bool replace = false;  // the sender has no link: the node drops the one that it believes in
+    bool replace = false;  // the sender has no link: the node drops the one that it has
     std::string triple;
-    std::string address;  // where it listens; empty for a client
-    PublicKey key;        // a client's is zero, and so are the two that follow
+    std::string address;  // on which it listens; empty for a client
+    PublicKey key;        // a client's is zero, and so are the next two fields
     Signature signature;
     Certificate certificate;  // of a member; zero before it has joined
     ByteBuffer offer;         // empty: no direct lane
@@ -142,7 +142,7 @@ struct Redirect {
     friend bool operator==(const Redirect&, const Redirect&) = default;
 };
 
-// From the opener: which lane it has opened.
+// From the opener: the lane that it has opened.
 struct Connected {
     static constexpr Kind kKind = Kind::connected;
     static constexpr std::string_view kName = "connected";
@@ -160,7 +160,7 @@ struct Member {
 };
 inline constexpr std::size_t kMemberBytesMax = 4 + 4 + (2 + kAddressBytesMax) + 32;
 
-// From the node: the lane is open. For one that joins its certificate, and who else is a member.
+// From the node: the lane is open. A process that joins gets its certificate and the list of members.
 struct Settled {
     static constexpr Kind kKind = Kind::settled;
     static constexpr std::string_view kName = "settled";
@@ -170,7 +170,7 @@ struct Settled {
     friend bool operator==(const Settled&, const Settled&) = default;
 };
 
-// Between members, at any time after they met: members that the other one may not know.
+// Between members, at any time after they met: members that the other may not know.
 struct Members {
     static constexpr Kind kKind = Kind::members;
     static constexpr std::string_view kName = "members";
@@ -186,11 +186,11 @@ struct Goodbye {
     static constexpr std::string_view kName = "goodbye";
     static constexpr std::size_t kBytesMax = 1 + 1 + 1 + 2 + kGoodbyeTextMax;
     enum class Reason : std::uint8_t {
-        left = 0,        // it ends in order
+        left = 0,        // the process ends normally
         cut = 1,         // the sender ends the link; the text says why
         refused = 2,     // no meeting, for the reason given
         linked = 3,      // no meeting: the two members have a link, or are about to
-        not_joined = 4,  // no meeting: this process is a member of nothing yet
+        not_joined = 4,  // no meeting: this process is not a member yet
     };
     Reason reason = Reason::left;
     ErrorCode code = ErrorCode::ok;
@@ -211,16 +211,16 @@ struct Goodbye {
 [[nodiscard]] ByteBuffer encode(const Members& message);
 [[nodiscard]] ByteBuffer encode(const Goodbye& message);
 
-// From the bytes after the length. invalid: of another kind, too short, too long, or a field is out of its bounds;
-// unsupported: of another version.
+// Reads the bytes after the length. invalid: another kind, too short, too long, or a field is out of its bounds;
+// unsupported: another version.
 template <typename Message>
 [[nodiscard]] Result<Message> decode(Bytes body);
 
-// Of a message of any kind; nothing for one of no kind.
+// The name of a message's kind; nothing for an unknown kind.
 [[nodiscard]] std::optional<Kind> kind_of(Bytes body);
 
-// What a certificate's signature, and the one that proves a key, are made over. The latter is for one meeting at one place: with `bound`,
-// where the node listens, one that was given to somebody else cannot be passed on.
+// The bytes that a certificate's signature, and the signature that proves a key, cover. The latter is valid for one meeting at one address:
+// it covers `bound`, the address on which the node listens, so that it cannot be used at another node.
 [[nodiscard]] ByteBuffer statement(const Certificate& certificate, std::string_view address, const PublicKey& key);
 [[nodiscard]] ByteBuffer statement(std::string_view side, const Nonce& node, const Nonce& peer, std::string_view bound);
 

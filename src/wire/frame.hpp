@@ -1,9 +1,9 @@
-// Frames: what lies in a mailbox. The byte layout is documented in docs/frames.md, with a worked example.
+// Frames: the messages in a mailbox. The byte layout is documented in docs/frames.md, with a worked example.
 //
-// A frame is a 32-byte header, an extension of `extra_bytes` (a multiple of 16) whose meaning goes by the kind, and the
+// A frame is a 32-byte header, an extension of `extra_bytes` (a multiple of 16) whose meaning depends on the kind, and the
 // payload, which is therefore 16-byte aligned. Frames begin on cache lines; a call with up to 32 bytes of payload to a
-// function whose handle is known is one line. The signal word is stored last and on its own: it says that all of the
-// frame is there.
+// function whose handle is known is one line. The signal word is stored last and separately: it announces that the whole
+// frame has been written.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ enum class Kind : std::uint8_t {
     bind = 4,    // extension: FunctionId; `handle` names it from now on (receiver -> sender of the call)
     code = 5,    // extension: CodeChunk; payload: its bytes; destination `node`
     need = 6,    // extension: NeedCode; destination `node`; asks for the code of a function
-    lack = 7,    // extension: NeedCode; destination `node`; nobody on the way has that code
+    lack = 7,    // extension: NeedCode; destination `node`; no node on the way has that code
     load = 8,    // extension: LoadPackage; load this package now; answered by a reply
     batch = 9,   // several posts of one function; `generation` bytes of payload each, every one on a multiple of 16
     ping = 10,   // as a call that runs nothing
@@ -44,38 +44,38 @@ inline constexpr std::uint8_t kParts =
     32;  // call: the payload is a Staged, reply: empty; what it stands for came in parts
 inline constexpr std::uint8_t kThrown = 64;  // reply, with kError: before the message the exception's type, and a zero
 
-// `signal` is stored last, on its own, with release. It is the ring's secret key plus the frame's number in that ring, from
+// `signal` is stored last, separately, with release. It is the ring's secret key plus the frame's number in that ring, from
 // 1: no other frame has it, and payload that an earlier lap left has it with a chance of 2^-64 (docs/frames.md).
 struct FrameHeader {
     std::uint64_t signal = 0;
-    std::uint32_t body_bytes = 0;   // extension and payload; says how many lines the frame takes
+    std::uint32_t body_bytes = 0;   // extension and payload; determines how many lines the frame takes
     std::uint16_t extra_bytes = 0;  // of the extension; a multiple of 16
     Kind kind = Kind::none;
     std::uint8_t flags = 0;
-    std::uint32_t handle = 0;  // call: function; bind: the handle given; reply: the node that answered
+    std::uint32_t handle = 0;  // call: function; bind: the handle assigned; reply: the node that answered
     std::uint32_t generation =
         0;                    // of the caller's slot, so that a late reply is recognised; batch: bytes of one payload
-    NodeId node = kNoNode;    // call: who made it; others: where it goes
+    NodeId node = kNoNode;    // call: the node that made it; others: the destination
     std::uint16_t call = 0;   // the caller's slot
-    std::uint8_t hops = 0;    // forwards so far; of code: 1 where a member passes it on for another
-    std::uint8_t status = 0;  // reply: what the function ran as (code::Ran), or with kError an ErrorCode
+    std::uint8_t hops = 0;    // forwards so far; code: 1 if a member passes it on for another
+    std::uint8_t status = 0;  // reply: the form in which the function ran (code::Ran), or with kError an ErrorCode
 };
 static_assert(sizeof(FrameHeader) == 32);
 
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kHeaderBytes = sizeof(FrameHeader);
-// What one call or reply may carry. 1/4 of a mailbox ring less room for header and extension: four of the largest
-// frames are in flight at once, and one always fits however the ring's end falls.
+// The largest payload of one frame: 1/4 of a mailbox ring less room for header and extension, so that four of the largest
+// frames are in flight at once, and one always fits wherever the ring's end is.
 inline constexpr std::size_t kPayloadBytesMax = 256 * 1024 - 1024;
 inline constexpr std::size_t kFrameBytesMax = 256 * 1024;
-// Of an error's words, and of its exception's type: the rest is cut off, where they are sent and where they come. A caller keeps them for as
-// many calls as it has in flight.
+// The largest error message, including its exception's type: the rest is cut off by the sender and by the receiver. A caller keeps one for
+// each call in flight.
 inline constexpr std::size_t kErrorBytesMax = 4096;
 inline constexpr std::size_t kErrorTypeBytesMax = 1024;
-// What a call or reply may carry in parts: bounds what the receiver puts together. More than this is for a buffer.
+// The largest payload or result in parts: bounds what the receiver reassembles. Larger data belongs into a buffer.
 inline constexpr std::size_t kMessageBytesMax = 32 * 1024 * 1024;
-// How often a call may be sent on before it counts as lost in a circle. A walk over a graph of a million nodes that
-// sends itself on at each step would need a wider field: such a walk batches (see examples).
+// How many times a call may be forwarded before it counts as lost in a circle. A walk over a graph of a million nodes that
+// forwards itself at each step would need a wider field: such a walk batches its steps (see examples).
 inline constexpr std::uint8_t kHopsMax = 255;
 
 [[nodiscard]] constexpr std::uint64_t lines_of(std::size_t frame_bytes) {
@@ -86,20 +86,20 @@ inline constexpr std::uint8_t kHopsMax = 255;
     return lines_of(kHeaderBytes + std::size_t{header.body_bytes});
 }
 
-// Payloads in a batch lie this far apart.
+// The distance between payloads in a batch.
 [[nodiscard]] constexpr std::size_t batch_stride(std::size_t payload_bytes) {
     return std::max<std::size_t>(16, (payload_bytes + 15) / 16 * 16);
 }
 
-// A frame as the receiver sees it: the header copied out once (the peer can change shared memory meanwhile) and checked;
-// `extra` and `payload` still in place, inside the frame's lines.
+// A frame as the receiver sees it: the header copied once, because the peer can change shared memory at any time, and checked;
+// `extra` and `payload` still in place, within the frame's lines.
 struct Frame {
     FrameHeader header;
     Bytes extra;
     Bytes payload;
 };
 
-// A whole frame that this process keeps, header and all. Its parts lie in `bytes`.
+// A whole frame that this process keeps, including the header. Its parts are in `bytes`.
 [[nodiscard]] inline Frame frame_in(const ByteBuffer& bytes) {
     Frame frame;
     std::memcpy(&frame.header, bytes.data(), sizeof frame.header);
@@ -109,8 +109,8 @@ struct Frame {
     return frame;
 }
 
-// Whether a header makes a frame: a known kind, a body within the bound, an extension within the body and a multiple of 16. What the
-// numbers mean is the node's to check.
+// Whether a header is one of a frame: a known kind, a body within the bound, an extension within the body and a multiple of 16. The node
+// checks what the numbers mean.
 [[nodiscard]] constexpr bool is_well_formed(const FrameHeader& header) {
     const auto kind = static_cast<std::uint8_t>(header.kind);
     return kind != 0 && kind <= kKindMax && header.extra_bytes % 16 == 0 && header.extra_bytes <= header.body_bytes &&
@@ -129,30 +129,30 @@ static_assert(sizeof(CodeChunk) == 48);
 
 // Extension of `need` and `lack`.
 struct NeedCode {
-    FunctionId function;      // all zero: the asker knows only `handle`
-    NodeId asker = kNoNode;   // who lacks the code
-    NodeId origin = kNoNode;  // who made the call: the last to be asked
+    FunctionId function;      // all zero: the asking node knows only `handle`
+    NodeId asker = kNoNode;   // the node that lacks the code
+    NodeId origin = kNoNode;  // the node that made the call, which is asked last
     std::uint32_t handle = 0;
     std::uint32_t reserved = 0;
-    std::array<char, 32> triple{};  // the asker's target, zero-padded
+    std::array<char, 32> triple{};  // the asking node's target, zero-padded
 };
 static_assert(sizeof(NeedCode) == 64);
 
 // Extension of a call to a function of the sender's program, which the receiver's program may have as well: the id that it would
-// have there, else (zero: there is none) the id by which its code travels. Where the schemas of what it takes and gives differ,
+// have there, and the id by which its code travels (zero: it does not). If the schemas of what it takes and returns differ,
 // it is not the same function.
 struct Either {
     FunctionId resident;
     FunctionId shipped;
     std::uint32_t schema = 0;
     std::uint32_t forms =
-        0;  // where what travels is that function alone: in which forms; the same number for the same forms. 0: it is not
+        0;  // if the package holds that function alone: a number for its forms, the same for the same forms; else 0
     std::array<std::uint32_t, 2> reserved{};
 };
 static_assert(sizeof(Either) == 48);
 
-// Extension of `part`. Parts of one whole come in their order, before the frame that needs them. For a reply the frame's call and
-// generation say which; calls have a number that their sender counts up.
+// Extension of `part`. Parts of one whole arrive in their order, before the frame that needs them. A result is identified by the frame's
+// call and generation, a payload by a number that its sender counts up.
 struct Part {
     std::uint64_t number = 0;
     std::uint32_t offset = 0;
@@ -161,7 +161,7 @@ struct Part {
 static_assert(sizeof(Part) == 16);
 inline constexpr std::size_t kPartBytesMax = 64 * 1024;  // the receiver copies one while the next is written
 
-// Payload of a call whose payload came in parts.
+// The payload of a call whose actual payload was sent in parts.
 struct Staged {
     std::uint64_t number = 0;
     std::uint64_t total_bytes = 0;
@@ -177,7 +177,7 @@ struct InlineCode {
     std::uint32_t reserved = 0;
 };
 static_assert(sizeof(InlineCode) == 16);
-// Of an extension; its size has 16 bits in a frame.
+// The largest extension; its size has 16 bits in a frame.
 inline constexpr std::size_t kInlineBytesMax = 65520;
 [[nodiscard]] constexpr std::size_t inline_extension_bytes(const InlineCode& code) {
     return (sizeof(FunctionId) + sizeof(InlineCode) + std::size_t{code.manifest_bytes} + code.slice_bytes + 15) / 16 *

@@ -15,7 +15,7 @@ constexpr std::uint8_t kHasData = 1;
 constexpr std::uint8_t kHasUnwind = 2;
 constexpr std::uint8_t kHasArrays = 4;
 constexpr std::uint8_t kFlagsKnown = kHasData | kHasUnwind | kHasArrays;
-// What one of them takes at least, as take_relocation and take_symbol read it: a slice has no more than its bytes hold.
+// The smallest encodings, as take_relocation and take_symbol read them: a slice cannot announce more of them than its bytes hold.
 constexpr std::size_t kRelocationBytesMin = 9;      // offset 4, kind 1, target 4
 constexpr std::size_t kSymbolBytes = 9;             // kind 1, index 4, offset 4
 constexpr std::size_t kRelocationsMax = 1U << 20U;  // 32 MiB once they are read
@@ -59,10 +59,10 @@ Status check_places(const Image& image, std::size_t import_count) {
         return segment == Segment::block ? image.block.size() : image.data_bytes;
     };
     for (const Relocation& each : image.relocations) {
-        // A slot in the initialised part or not, it is written before anything runs; it must lie inside its segment.
+        // The slot is written before any code runs, whether it is in the initialised part or not; it must be inside its segment.
         if (!inside(each.offset, 8, bytes_of(each.where)))
             return fail(ErrorCode::invalid, "image: a relocation outside its segment");
-        // The unwind table is checked as it is here, so nothing is written into it afterwards.
+        // The unwind table is checked in this state, so no relocation may change it afterwards.
         if (each.where == Segment::block && each.offset + std::uint64_t{8} > image.eh_frame_offset &&
             each.offset < std::uint64_t{image.eh_frame_offset} + image.eh_frame_bytes)
             return fail(ErrorCode::invalid, "image: a relocation within its unwind table");
@@ -100,7 +100,7 @@ ByteBuffer encode(const Image& image) {
     out.number(static_cast<std::uint16_t>(image.symbols.size()));
     out.number(flags);
     out.number(static_cast<std::uint8_t>(image.symbols.size() >> 16U));
-    out.bytes(image.block);  // at offset 16: as aligned in the slice as code likes to be
+    out.bytes(image.block);  // at offset 16: the alignment that suits code
     if ((flags & kHasData) != 0) {
         out.number(image.data_bytes);
         out.number(image.data_alignment);

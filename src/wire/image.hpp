@@ -1,4 +1,4 @@
-// An image: machine code that is loaded by copying it, applying a handful of relocations and making it executable.
+// An image: machine code that is loaded by copying it, applying a few relocations and making it executable.
 //
 // Two segments. The *block* is [GOT | code | read-only data], position independent, page-aligned in memory. The *data*
 // segment holds the writable statics; code reaches it through GOT slots only, so the loader places it anywhere and keeps
@@ -27,7 +27,7 @@ struct Relocation {
     friend bool operator==(const Relocation&, const Relocation&) = default;
 };
 
-// A place in the image with a meaning: an entry point, an exported name of an interface, or what the bitcode form binds to by
+// A named place in the image: an entry point, an exported name of an interface, or a place to which the bitcode form binds by
 // name: a writable static, or an anchor, which is a function or constant whose address the code may keep or compare.
 struct Symbol {
     enum class Kind : std::uint8_t { entry = 0, exported = 1, static_ = 2, anchor = 3 };
@@ -55,19 +55,19 @@ struct Image {
     friend bool operator==(const Image&, const Image&) = default;
 };
 
-// Writable statics of one package; what is not initialised costs nothing to send.
+// The most writable statics of one package; uninitialised ones cost nothing to send.
 inline constexpr std::uint32_t kImageDataBytesMax = 64U * 1024 * 1024;
 
-// The prefix of the names that writable statics bear in the bitcode form, one number each from 0.
+// The prefix of the names of writable statics in the bitcode form, which are numbered from 0.
 inline constexpr std::string_view kStaticPrefix = "rove.static.";
-// And those of anchors that are not entries or exports.
+// The prefix of anchors that are not entries or exports.
 inline constexpr std::string_view kAnchorPrefix = "rove.anchor.";
-// What shipped C++ calls __dso_handle, in both forms: under its own name the linker would define it, as the address where
+// The name that replaces __dso_handle in shipped C++, in both forms: under its own name the linker would define it, as the address at which
 // an ELF file would begin.
 inline constexpr std::string_view kDsoHandle = "rove.dso_handle";
 
 [[nodiscard]] ByteBuffer encode(const Image& image);
-// Checks every offset against its segment, every import index against import_count, alignment, counts and leftovers.
+// Checks every offset against its segment, every import index against import_count, alignment, counts, and that no bytes are left over.
 [[nodiscard]] Result<Image> decode_image(Bytes bytes, std::size_t import_count);
 
 }  // namespace rove::wire

@@ -1,5 +1,5 @@
-// What a frame of each kind may look like: one row a kind. Every check of a frame's shape derives from this table; who may send
-// it, and what its numbers mean, is the node's to check (src/node/checked.cpp).
+// What a frame of each kind may look like: one row per kind. Every check of a frame's shape derives from this table. Who may send
+// it, and what its numbers mean, is checked by the node (src/node/checked.cpp).
 #pragma once
 
 #include <array>
@@ -13,16 +13,16 @@ namespace rove::wire {
 struct KindRule {
     Kind kind;
     std::string_view name;
-    bool among_calls, among_replies;  // the rings that it may come by
+    bool among_calls, among_replies;  // the rings in which it may arrive
     std::uint8_t flags;               // that it may have
-    std::size_t extra_bytes;          // of its extension; a call's goes by its flags: see extension_bytes()
+    std::size_t extra_bytes;          // of its extension; a call's depends on its flags: see extension_bytes()
     std::size_t payload_bytes_max;
 };
 
 inline constexpr std::size_t kNoPayload = 0;
 inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
     {Kind::none, "no frame", false, false, 0, 0, kNoPayload},
-    {Kind::filler, "a filler", false, false, 0, 0, kNoPayload},  // the ring passes over them
+    {Kind::filler, "a filler", false, false, 0, 0, kNoPayload},  // the ring skips them
     {Kind::call, "a call", true, false, kNoReply | kNamed | kInline | kEither | kParts, 0, kPayloadBytesMax},
     {Kind::reply, "a reply", false, true, kError | kParts | kThrown, 0, kPayloadBytesMax},
     {Kind::bind, "a bind", false, true, kNamed, sizeof(FunctionId), kNoPayload},
@@ -41,7 +41,7 @@ static_assert([] {
     return true;
 }());
 
-// The size of the extension that a call says it has. Nothing: its flags contradict one another, or it is too short to say.
+// The size of the extension that a call announces. Nothing: its flags contradict one another, or it is too short to announce one.
 [[nodiscard]] inline std::optional<std::size_t> extension_bytes(const Frame& call) {
     switch (call.header.flags & (kNamed | kEither | kInline)) {
         case 0: return 0;
@@ -57,7 +57,7 @@ static_assert([] {
     }
 }
 
-// What is wrong with a frame's shape, if anything; "" where nothing is. `among_calls`: the ring that it came by.
+// What is wrong with a frame's shape; "" if nothing is. `among_calls`: it arrived in the ring of calls.
 [[nodiscard]] inline std::string_view wrong_shape(const Frame& frame, bool among_calls) {
     const FrameHeader& header = frame.header;
     const auto index = static_cast<std::size_t>(header.kind);
@@ -75,7 +75,7 @@ static_assert([] {
     if (header.kind == Kind::part && among_calls) {
         Part part;
         std::memcpy(&part, frame.extra.data(), sizeof part);
-        // Without bytes, of nothing: what has come of that payload is given up.
+        // No bytes, of a whole of 0 bytes: the payload is withdrawn.
         if (frame.payload.empty() != (part.total_bytes == 0)) return "of nothing";
     }
     return {};

@@ -21,7 +21,7 @@ bool is_name(std::string_view text) {
            std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F; });
 }
 
-// `left`: names that the manifest may still have.
+// `left`: how many more names the manifest may have.
 Result<std::vector<std::string>> take_names(Reader& in, std::string_view what, std::size_t& left) {
     const auto count = in.number<std::uint16_t>();
     if (count > left)
@@ -37,7 +37,7 @@ Result<std::vector<std::string>> take_names(Reader& in, std::string_view what, s
             return fail(ErrorCode::invalid, "package manifest: one of the {} is no name", what);
         names.emplace_back(name);
     }
-    // Sorted and not hashed: who knows the hash can choose names that it cannot tell apart.
+    // Sorted and not hashed: a peer that knows the hash could choose names that collide.
     std::vector<std::string_view> sorted(names.begin(), names.end());
     std::sort(sorted.begin(), sorted.end());
     if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); in.ok() && twice != sorted.end())
@@ -64,7 +64,7 @@ Result<Slice> take_slice(Reader& in) {
     slice.raw_bytes = in.number<std::uint32_t>();
     slice.stored_bytes = in.number<std::uint32_t>();
     slice.hash = in.id<SliceHash>();
-    if (!in.ok()) return slice;  // the caller reports what is short
+    if (!in.ok()) return slice;  // the caller reports the missing bytes
     if (!is_name(slice.triple)) return fail(ErrorCode::invalid, "package manifest: a slice without a target");
     if (slice.form != Form::image && slice.form != Form::bitcode)
         return fail(ErrorCode::invalid, "package manifest: a slice of unknown form {}",

@@ -26,7 +26,7 @@ struct Slice {
     Form form = Form::image;
     Compression compression = Compression::none;
     std::uint32_t raw_bytes = 0;     // uncompressed
-    std::uint32_t stored_bytes = 0;  // as it travels and lies in the file
+    std::uint32_t stored_bytes = 0;  // as it travels and as it is in the file
     SliceHash hash;                  // of the stored bytes, so that a slice is verified before it is decompressed
     friend bool operator==(const Slice&, const Slice&) = default;
 };
@@ -35,16 +35,16 @@ struct Manifest {
     std::string name;
     std::uint16_t abi = 0;
     bool interface = false;
-    // Its functions or vtables have addresses that live in writable statics, it has constructors with destructors, or
+    // Addresses of its functions or vtables are kept in writable statics, it has constructors with destructors, or
     // its statics cannot be kept apart from its code: the code stays loaded as long as the node.
     bool pinned = false;
     std::vector<std::string> entries;
     std::vector<std::string> exports;       // an interface's names, functions and data alike
     std::vector<std::string> imports;       // names to be found on the node
     std::vector<std::string> dependencies;  // bare sonames
-    // A row for the package as a whole (its constructors, its exports, its statics' first values), then one for each entry: a bit for each
-    // import that it cannot do without, the lowest bit of a byte first. Where a node lacks an import, the entries that can do without it run
-    // all the same; one that nobody needs is weak, and null there. Empty: everything needs all imports.
+    // A row for the package as a whole (its constructors, its exports, its statics' initial values), then one for each entry: a bit for each
+    // import that it needs, the lowest bit of a byte first. If a node lacks an import, the entries that do not need it still run; an import that
+    // no row needs is weak, and null there. Empty: every entry needs all imports.
     ByteBuffer needs;
     std::vector<Slice> slices;
 
@@ -62,7 +62,7 @@ private:
     [[nodiscard]] bool row_needs(std::size_t row, std::size_t import) const;
 };
 
-// Bounds on what a manifest may hold; anything over them is refused.
+// Bounds of a manifest; a manifest beyond them is refused.
 inline constexpr std::size_t kManifestBytesMax = 64 * 1024;      // ~1000 names of 60 bytes; one code frame carries it
 inline constexpr std::size_t kSliceBytesMax = 64 * 1024 * 1024;  // a large C++ module; 1/4 of the default code budget
 inline constexpr std::size_t kNamesMax = 8192;  // in all lists together: with six bytes each they fill a manifest
@@ -72,7 +72,7 @@ inline constexpr std::size_t kNameBytesMax = 1024;  // long enough for mangled t
 inline constexpr std::size_t kSlicesMax = 64;
 
 [[nodiscard]] ByteBuffer encode(const Manifest& manifest);
-// Checks every length, count, name (printable, no '/' in dependencies) and that nothing is left over.
+// Checks every length, count and name (printable, no '/' in dependencies), and that no bytes are left over.
 [[nodiscard]] Result<Manifest> decode_manifest(Bytes bytes);
 
 }  // namespace rove::wire

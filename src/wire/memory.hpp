@@ -1,4 +1,4 @@
-// What calls of the functions that every node has say of memory (docs/frames.md, "What every node can be asked").
+// Arguments and results of the memory functions that every node has (docs/frames.md, "What every node can be asked").
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace rove::wire {
 
-// The answer to an allocation: how a peer on the same machine finds and recognises the memory.
+// The result of an allocation: how a peer on the same machine finds and recognises the memory.
 struct MemoryPlace {
-    std::uint64_t key = 0;  // unguessable: whoever has it may use the memory
+    std::uint64_t key = 0;  // unguessable: a peer that has it may use the memory
     std::uint64_t bytes = 0;
     std::int64_t pid = 0;  // 0: it cannot be mapped
     std::int64_t file = -1;
@@ -16,7 +16,7 @@ struct MemoryPlace {
 };
 static_assert(sizeof(MemoryPlace) == 48);
 
-// What a put and a get are about. A put's data follow.
+// The argument of a put and of a get. A put's data follow it.
 struct MemoryPart {
     std::uint64_t key = 0, offset = 0, bytes = 0;
 };
@@ -29,7 +29,7 @@ struct MemoryCopy {
 };
 static_assert(sizeof(MemoryCopy) == 48);
 
-// In one call.
+// The largest transfer in one call.
 inline constexpr std::size_t kTransferBytesMax = 16UL * 1024 * 1024;
 
 }  // namespace rove::wire

@@ -8,13 +8,13 @@
 namespace rove::wire {
 namespace {
 
-// How a pointer is written: the low four bits are its size and sign, the next three what it is relative to. Only
-// positions relative to the pointer itself mean something in code that is copied to wherever there is room.
+// How a pointer is encoded: the low four bits are its size and sign, the next three its base. Only
+// pointers relative to their own position are meaningful in code that is copied to any address.
 // (DWARF exception header encoding, Linux Standard Base Core 5.0, 10.5.1.)
 constexpr std::uint8_t kSigned4 = 0x0B;
 constexpr std::uint8_t kSigned8 = 0x0C;
 constexpr std::uint8_t kFromItself = 0x10;
-constexpr std::uint8_t kIndirect = 0x80;  // the position holds the address
+constexpr std::uint8_t kIndirect = 0x80;  // the place holds the address
 constexpr std::uint8_t kOmitted = 0xFF;
 
 Error malformed(std::string_view what) {
@@ -25,9 +25,9 @@ std::size_t size_of(std::uint8_t encoding) {
     return (encoding & 0x0FU) == kSigned8 ? 8 : 4;
 }
 
-// What the records of functions share.
+// The part that records of functions share.
 struct Common {
-    std::uint8_t code = 0;  // how a function's begin is written
+    std::uint8_t code = 0;  // encoding of a function's start
     std::uint8_t exceptions = kOmitted;
 };
 
@@ -72,7 +72,7 @@ public:
         at_ += zero + 1;
         return rest.substr(0, zero);
     }
-    // Where a pointer points to, in the block; nothing: outside of it, or with less than `room` bytes there.
+    // The target of a pointer, in the block; nothing: outside of it, or less than `room` bytes from its end.
     std::optional<std::size_t> pointer(std::uint8_t encoding, std::size_t room) {
         const auto here = static_cast<std::int64_t>(at_);
         const std::int64_t distance =
@@ -84,14 +84,14 @@ public:
         return target;
     }
     [[nodiscard]] bool reaches(std::size_t begin, std::uint64_t bytes) const { return bytes <= block_.size() - begin; }
-    // A pointer of nothing but zeros: there is no such table.
+    // A pointer of zeros only: there is no such table.
     [[nodiscard]] bool points_nowhere(std::uint8_t encoding) const {
         const std::size_t size = std::min(size_of(encoding), left());
         return std::all_of(block_.begin() + static_cast<std::ptrdiff_t>(at_),
                            block_.begin() + static_cast<std::ptrdiff_t>(at_ + size),
                            [](std::byte byte) { return byte == std::byte{0}; });
     }
-    // The next `bytes` as a record of their own; this one goes on after them.
+    // The next `bytes` as a record of their own; this one continues after them.
     Record part(std::uint64_t bytes) {
         if (bytes > left()) ok_ = false;
         Record inner(block_, at_, ok_ ? static_cast<std::size_t>(bytes) : 0);

@@ -1,5 +1,5 @@
 // The unwind table (.eh_frame) of an image that arrived. Once it is registered, every exception of the process walks it,
-// so all of it is checked before.
+// so all of it is checked before that.
 #pragma once
 
 #include "base/bytes.hpp"
@@ -15,8 +15,8 @@ struct UnwindTable {
 
 // Walks all records up to the word of zeros that ends the table: their lengths, the common record that each function's
 // points to, the encodings, and that the code, the personality routine and the exception table of each are inside the
-// block. What the records say of the function's own stack is not interpreted: only exceptions that pass through this
-// code follow it.
+// block. The instructions about the function's own stack are not interpreted: only exceptions that pass through this
+// code follow them.
 [[nodiscard]] Status check_unwind_table(const UnwindTable& table);
 
 }  // namespace rove::wire

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "rove/shared_type.hpp"
+#include "rove/detail/shared_type.hpp"
 
 namespace rove::test {
 namespace {
