@@ -26,7 +26,7 @@ Figures measured(const Settings& settings, const Scratch& scratch, const std::st
     std::vector<std::string> command{settings.rove, "node", "--listen", "127.0.0.1:0",
                                      "--cookie",    cookie, "--log",    "off"};
     command.insert(command.end(), flags.begin(), flags.end());
-    Child node(command, cores.node);
+    Process node = value_or_throw(start_side(command, cores.node));
     const std::string line = node.read_line();
     if (!line.starts_with("listening ")) throw Error(ErrorCode::disconnected, "the benchmark's node did not start");
     const std::filesystem::path path = settings.rove.parent_path() / program;
@@ -35,10 +35,11 @@ Figures measured(const Settings& settings, const Scratch& scratch, const std::st
     const std::filesystem::path cache = scratch.path() / "cache";
     std::filesystem::remove_all(cache);
     const std::string errors = (scratch.path() / "client-says").string();
-    Child run(client, cores.client, {"ROVE_COOKIE=" + cookie, "ROVE_CACHE=" + cache.string()}, errors);
-    std::istringstream said(run.read_all());
-    if (const int status = run.wait(); status != 0)
-        throw Error(ErrorCode::failed, fmt::format("{} ended with {}", program, status));
+    Process run = value_or_throw(
+        start_side(client, cores.client, {"ROVE_COOKIE=" + cookie, "ROVE_CACHE=" + cache.string()}, errors));
+    const Ran ran = run.communicate();
+    if (ran.status != 0) throw Error(ErrorCode::failed, fmt::format("{} ended with {}", program, ran.status));
+    std::istringstream said(ran.out);
     Figures figures;
     std::string name;
     for (double value = 0; said >> name >> value;) figures[name] = value;

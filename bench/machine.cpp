@@ -24,12 +24,15 @@ Cores choose_cores() {
     return chosen;
 }
 
-void pin_to(int core) {
+std::vector<int> cores_of(int core) {
     const Cores both = choose_cores();
+    return core == kAnyCore ? std::vector{both.client, both.node} : std::vector{core};
+}
+
+void pin_to(int core) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
-    for (const int each : {both.client, both.node})
-        if (core == kAnyCore || core == each) CPU_SET(each, &cores);
+    for (const int each : cores_of(core)) CPU_SET(each, &cores);
     sched_setaffinity(0, sizeof cores, &cores);
 }
 

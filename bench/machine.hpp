@@ -15,8 +15,9 @@ struct Cores {
     int node = 0;
 };
 [[nodiscard]] Cores choose_cores();
-// Pins the calling thread, and those that it starts from here on, to one of the two, or to both.
 inline constexpr int kAnyCore = -1;
+[[nodiscard]] std::vector<int> cores_of(int core);  // one of the two, or both
+// Pins the calling thread to these, and those that it starts from here on.
 void pin_to(int core);
 
 // The fastest clock there is: the time-stamp counter (9 ns a reading where steady_clock takes 20).

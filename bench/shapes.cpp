@@ -47,8 +47,8 @@ public:
             command.insert(command.end(), {"--packages", scratch_.path()});
         }
         const std::string errors = scratch_.path() / "node-says";
-        node_ = std::make_unique<Child>(command, cores_.node, std::vector<std::string>{}, errors);
-        const std::string line = node_->read_line();
+        node_ = value_or_throw(start_side(command, cores_.node, {}, errors));
+        const std::string line = node_.read_line();
         if (!line.starts_with("listening ")) {
             std::ifstream said(errors);
             throw Error(ErrorCode::disconnected, "the benchmark's node did not start: " +
@@ -66,7 +66,7 @@ public:
 
     [[nodiscard]] const Peer& peer() const { return *peer_; }
     [[nodiscard]] const Cores& cores() const { return cores_; }
-    [[nodiscard]] pid_t node_pid() const { return node_->pid(); }
+    [[nodiscard]] pid_t node_pid() const { return node_.pid(); }
     [[nodiscard]] Package package(const std::string& name) const {
         return Package::open(settings_.packages / (name + ".rove"));
     }
@@ -76,7 +76,7 @@ private:
     Cores cores_;
     Scratch scratch_;
     std::string cookie_;
-    std::unique_ptr<Child> node_;
+    Process node_;
     std::unique_ptr<Node> client_;
     std::unique_ptr<Peer> peer_;
 };
@@ -325,14 +325,14 @@ private:
 }  // namespace
 
 void measure_latency(const Settings& settings, Report& report, Progress& progress) {
-    std::unique_ptr<Child> stress;
+    Process stress;
     if (settings.stress) {
-        if (std::system("command -v stress-ng > /dev/null 2>&1") != 0) {
+        Result<Process> started = start_side({"stress-ng", "--vm", "2", "--vm-bytes", "256M", "--quiet"}, kAnyCore);
+        if (!started && started.error().code() == ErrorCode::unsupported) {
             report.notes.emplace_back("no latency under load: stress-ng is in the Debian package of that name");
             return;
         }
-        stress = std::make_unique<Child>(
-            std::vector<std::string>{"stress-ng", "--vm", "2", "--vm-bytes", "256M", "--quiet"}, kAnyCore);
+        stress = value_or_throw(std::move(started));
     }
     for (const std::size_t size : sizes_or(settings, {32}))
         for (const std::string& mode : settings.modes) {
@@ -443,14 +443,13 @@ namespace {
 double crowd_per_second(const Settings& settings, unsigned pairs) {
     const Scratch scratch;
     const std::string cookie = scratch.path() / "cookie";
-    std::vector<std::unique_ptr<Child>> nodes;
+    std::vector<Process> nodes;
     std::vector<std::string> addresses;
     for (unsigned i = 0; i < pairs; ++i) {
-        nodes.push_back(std::make_unique<Child>(
-            std::vector<std::string>{settings.rove, "node", "--listen", "127.0.0.1:0", "--fabric", settings.fabric,
-                                     "--cookie", cookie, "--log", "off"},
-            kAnyCore));
-        addresses.push_back(nodes.back()->read_line().substr(10));
+        nodes.push_back(value_or_throw(start_side({settings.rove, "node", "--listen", "127.0.0.1:0", "--fabric",
+                                                   settings.fabric, "--cookie", cookie, "--log", "off"},
+                                                  kAnyCore)));
+        addresses.push_back(nodes.back().read_line().substr(10));
     }
     const Entry increment = Package::open(settings.packages / "increment.rove").entry("increment");
     std::atomic<std::uint64_t> calls = 0;

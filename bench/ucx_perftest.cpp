@@ -44,18 +44,27 @@ std::optional<PerftestResult> run_perftest(const Cores& cores, const std::string
     const std::string port_text = std::to_string(port);
     const std::vector<std::string> environment = {fabric == "shm" ? "UCX_TLS=posix,cma,self" : "UCX_TLS=tcp,self",
                                                   "UCX_NET_DEVICES=lo", "UCX_WARN_UNUSED_ENV_VARS=n"};
-    Child server({"ucx_perftest", "-p", port_text}, cores.node, environment);
+    const auto start = [&](const std::vector<std::string>& command, int core) -> std::optional<Process> {
+        Result<Process> started = start_side(command, core, environment);
+        if (started) return std::move(*started);
+        why = started.error().message() + "; it is in the Debian package ucx-utils";
+        return std::nullopt;
+    };
+    const std::optional<Process> server = start({"ucx_perftest", "-p", port_text}, cores.node);
+    if (!server) return std::nullopt;
     for (unsigned tries = 0; !is_listening(port); ++tries) {
         if (tries == 300) {
-            why = "ucx_perftest does not start; it is in the Debian package ucx-utils";
+            why = "ucx_perftest does not listen";
             return std::nullopt;
         }
         usleep(10'000);
     }
-    Child client({"ucx_perftest", "-p", port_text, "127.0.0.1", "-t", test, "-s", std::to_string(bytes), "-n",
-                  std::to_string(iterations), "-w", std::to_string(iterations / 10), "-f"},
-                 cores.client, environment);
-    const std::string output = client.read_all();
+    std::optional<Process> client =
+        start({"ucx_perftest", "-p", port_text, "127.0.0.1", "-t", test, "-s", std::to_string(bytes), "-n",
+               std::to_string(iterations), "-w", std::to_string(iterations / 10), "-f"},
+              cores.client);
+    if (!client) return std::nullopt;
+    const std::string output = client->communicate().out;
     // The last line of figures: iterations, 50th percentile, average, overall (us), bandwidths (MB/s), message rates (1/s).
     std::istringstream lines(output);
     std::optional<PerftestResult> result;
@@ -67,7 +76,6 @@ std::optional<PerftestResult> run_perftest(const Cores& cores, const std::string
             result = PerftestResult{typical * 1000, rate_overall};
     }
     if (!result) why = "ucx_perftest -t " + test + " gave no figures over " + fabric;
-    (void)client.wait();
     return result;
 }
 

@@ -231,9 +231,9 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     if (!options.keep_bitcode)
         command.insert(command.end(), {"--remove-section", ".llvmbc", "--remove-section", ".llvmcmd"});
     command.push_back(program);
-    ROVE_TRY(const Finished finished, run(command, "binutils"));
-    if (finished.status != 0)
-        return fail(ErrorCode::failed, "objcopy could not add the packages to {}: {}", program, finished.output);
+    ROVE_TRY(const Ran ran, run(command, "binutils"));
+    if (ran.status != 0)
+        return fail(ErrorCode::failed, "objcopy could not add the packages to {}: {}", program, ran.out);
     return report;
 }
 

@@ -96,10 +96,10 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
     if (isatty(STDERR_FILENO) == 0)
         std::replace(command.begin(), command.end(), std::string("-fcolor-diagnostics"),
                      std::string("-fno-color-diagnostics"));
-    ROVE_TRY(const Finished finished, run(command, "clang-19"));
-    if (finished.status != 0)
+    ROVE_TRY(const Ran ran, run(command, "clang-19"));
+    if (ran.status != 0)
         return fail(ErrorCode::failed, "{} does not compile for {}:\n{}", options.source.string(), options.triple,
-                    finished.output);
+                    ran.out);
     return read_file(output);
 }
 

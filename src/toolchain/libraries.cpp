@@ -51,7 +51,7 @@ std::map<std::string, std::filesystem::path> places_of(const std::filesystem::pa
         run({std::string(path.substr(0, path.find('\0'))), "--list", std::filesystem::absolute(program).string()},
             "libc-bin");
     if (!listed) return places;
-    std::istringstream lines(listed->output);
+    std::istringstream lines(listed->out);
     for (std::string line; std::getline(lines, line);) {
         std::istringstream words(line);
         std::string soname, arrow, place;

@@ -1,21 +1,15 @@
 #include "toolchain/process.hpp"
 
-#include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "toolchain/files.hpp"
-
-extern char** environ;
 
 namespace rove::toolchain {
 
@@ -23,13 +17,12 @@ namespace {
 
 constexpr std::array kEnds{SIGINT, SIGTERM, SIGHUP};
 constexpr auto kWayOut = std::chrono::seconds(1);
-std::atomic<int> came{0};  // of these, while somebody is Interruptible
-sem_t something_came;      // one of them, or the end of who is Interruptible
-std::atomic<pid_t> running{
-    0};  // the program that run() runs; it is not reaped meanwhile, so nobody else has its number
+std::atomic<int> came{0};       // of these, while somebody is Interruptible
+sem_t something_came;           // one of them, or the end of who is Interruptible
+std::atomic<pid_t> running{0};  // the program that run() runs: its group, and nobody else's while its Process lives
 
 void end_what_runs() {
-    if (const pid_t child = running.load(); child != 0) (void)kill(child, SIGTERM);
+    if (const pid_t child = running.load(); child != 0) (void)kill(-child, SIGTERM);
 }
 
 void note(int number) {
@@ -75,52 +68,20 @@ Status not_interrupted() {
     return {};
 }
 
-Result<Finished> run(const std::vector<std::string>& command, const std::string& debian_package) {
-    if (came != 0) return fail(ErrorCode::cancelled, "{} was not run: a signal came", command.front());
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0)
-        return fail(ErrorCode::overloaded, "no pipe for {} ({})", command.front(), strerror(errno));
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    std::vector<char*> arguments;
-    for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    pid_t child = 0;
-    const int error = posix_spawnp(&child, arguments.front(), &actions, nullptr, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    if (error != 0) {
-        close(ends[0]);
-        if (error == ENOENT)
-            return fail(ErrorCode::unsupported,
-                        "{} is not installed; install the Debian package {} (apt-get install {})", command.front(),
-                        debian_package, debian_package);
-        return fail(ErrorCode::failed, "{} cannot be started ({})", command.front(), strerror(error));
-    }
-    running = child;
+Result<Ran> run(const std::vector<std::string>& command, const std::string& debian_package) {
+    const std::string& program = command.front();
+    if (came != 0) return fail(ErrorCode::cancelled, "{} was not run: a signal came", program);
+    Result<Process> process = Process::start(command, {.err = ProcessOptions::kAsOutput});
+    if (!process && process.error().code() == ErrorCode::unsupported)
+        return fail(ErrorCode::unsupported, "{} is not installed; install the Debian package {} (apt-get install {})",
+                    program, debian_package, debian_package);
+    if (!process) return tl::unexpected<Error>(process.error());
+    running = process->pid();
     if (came != 0) end_what_runs();  // before it was known
-    Finished finished;
-    std::array<char, 4096> piece{};
-    for (ssize_t count = 0; (count = read(ends[0], piece.data(), piece.size())) != 0;) {
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) break;
-        const std::size_t room = kOutputBytesMax - std::min(kOutputBytesMax, finished.output.size());
-        finished.output.append(piece.data(), std::min(static_cast<std::size_t>(count), room));
-    }
-    close(ends[0]);
-    siginfo_t ended{};
-    while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
-    }
+    Ran ran = process->communicate({}, kOutputBytesMax);
     running = 0;
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (came != 0) return fail(ErrorCode::cancelled, "{} was ended: a signal came", command.front());
-    finished.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return finished;
+    if (came != 0) return fail(ErrorCode::cancelled, "{} was ended: a signal came", program);
+    return ran;
 }
 
 }  // namespace rove::toolchain

@@ -9,14 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/process.hpp"
 #include "base/result.hpp"
 
 namespace rove::toolchain {
 
-struct Finished {
-    int status = 0;      // exit status; 128 + signal when it was ended by one
-    std::string output;  // stdout and stderr together, the first kOutputBytesMax of them
-};
+// Of a program's output, from its beginning.
 inline constexpr std::size_t kOutputBytesMax = 16 * 1024;
 
 // For a command of a terminal. While it lives SIGINT, SIGTERM and SIGHUP do not end the process: they end the program that run() runs, and
@@ -39,7 +37,8 @@ private:
 // Whether one of them came, while somebody is Interruptible: what takes long and runs no program ends by itself, as cancelled.
 [[nodiscard]] Status not_interrupted();
 
-// Runs a program (found on PATH; no shell) to its end. unsupported: it is not installed; names `debian_package`. cancelled: see above.
-[[nodiscard]] Result<Finished> run(const std::vector<std::string>& command, const std::string& debian_package);
+// Runs a program (found on PATH; no shell) to its end; its `out` is stdout and stderr together. unsupported: it is not installed; names
+// `debian_package`. cancelled: see above.
+[[nodiscard]] Result<Ran> run(const std::vector<std::string>& command, const std::string& debian_package);
 
 }  // namespace rove::toolchain

@@ -1,9 +1,6 @@
 // One program in all forms: resident in one binary, resident in another compiler's, and travelling to a plain node.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -19,32 +16,16 @@ namespace {
 class Server {
 public:
     explicit Server(const std::string& path) : log_(scratch() / "server.log") {
-        int in[2] = {}, out[2] = {};
-        if (pipe(in) != 0 || pipe(out) != 0) return;
-        pid_ = fork();
-        if (pid_ == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            dup2(in[0], 0);
-            dup2(out[1], 1);
-            dup2(open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), 2);
-            for (const int each : {in[0], in[1], out[0], out[1]}) close(each);
-            execl(path.c_str(), path.c_str(), "serve", nullptr);
-            _exit(127);
-        }
-        close(in[0]);
-        close(out[1]);
-        stdin_ = in[1];
-        std::string line;
-        for (char c = 0; read(out[0], &c, 1) == 1 && c != '\n';) line += c;
-        close(out[0]);
+        const Descriptor log_to = value_or_throw(open_for_output(log_));
+        process_ =
+            value_or_throw(Process::start({path, "serve"}, {.in = ProcessOptions::kPipe, .err = log_to.number()}));
+        const std::string line = process_.read_line();
         EXPECT_EQ(line.substr(0, 10), "listening ") << path;
         if (line.size() > 10) address_ = line.substr(10);
     }
     ~Server() {
-        close(stdin_);
-        int status = 0;
-        waitpid(pid_, &status, 0);
-        EXPECT_EQ(status, 0);
+        process_.in().close();
+        EXPECT_EQ(process_.wait(), 0);
     }
     Server(const Server&) = delete;
     [[nodiscard]] const std::string& address() const { return address_; }
@@ -55,8 +36,7 @@ public:
 
 private:
     const std::filesystem::path log_;
-    pid_t pid_ = -1;
-    int stdin_ = -1;
+    Process process_;
     std::string address_;
 };
 

@@ -1,6 +1,4 @@
 // Objects that outlive their node: operations are `cancelled`, destructors are silent and never wait.
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "nodes.hpp"
@@ -113,24 +111,13 @@ TEST(LifetimesOfPrograms, AKilledOnesMemoryIsGivenBack) {
     options.log = "error";
     options.buffer_bytes_max = 1'000'000;
     Node server(options);
-    int out[2];
-    ASSERT_EQ(pipe(out), 0);
-    const std::string program = built("api_lifetimes");
-    const pid_t holder = fork_or_throw();
-    if (holder == 0) {
-        dup2(out[1], 1);
-        execl(program.c_str(), program.c_str(), "hold", server.address().c_str(), "900000", nullptr);
-        _exit(127);
-    }
-    close(out[1]);
-    char line[64] = {};
-    EXPECT_GT(read(out[0], line, sizeof line - 1), 0);  // it holds them
+    Process holder = value_or_throw(
+        Process::start({built("api_lifetimes"), "hold", server.address(), "900000"}, {.err = STDERR_FILENO}));
+    EXPECT_FALSE(holder.read_line().empty());  // it holds them
     Node client;
     const Peer peer = client.connect(server.address());
     EXPECT_EQ(error_of([&] { (void)peer.allocate<char>(900'000).get(); }).code(), ErrorCode::overloaded);
-    kill(holder, SIGKILL);
-    waitpid(holder, nullptr, 0);
-    close(out[0]);
+    (void)holder.kill();
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (bool given_back = false; !given_back;) {
         try {

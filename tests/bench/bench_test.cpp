@@ -2,7 +2,6 @@
 // says has to agree with itself and with the machine: a figure in another unit, of another mode or compared with another would not.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -186,20 +185,15 @@ TEST(Bench, LeavesNothingBehind) {
     for (const int number : {SIGINT, SIGKILL}) {
         const std::filesystem::path temporary = scratch() / ("bench-" + std::to_string(number));
         std::filesystem::create_directory(temporary);
-        const pid_t pid = fork_or_throw();
-        if (pid == 0) {
-            setenv("TMPDIR", temporary.c_str(), 1);
-            execl(rove().c_str(), "rove", "bench", "latency", "--runs", "1000", nullptr);
-            _exit(127);
-        }
+        Process bench = value_or_throw(Process::start({rove(), "bench", "latency", "--runs", "1000"},
+                                                      {.environment = {"TMPDIR=" + temporary.string()}}));
         Ran before;
         ASSERT_TRUE(soon([&] {
-            before = run({"pgrep", "-P", std::to_string(pid)});
+            before = run({"pgrep", "-P", std::to_string(bench.pid())});
             return before.status == 0;
         })) << "it has started no node";
-        kill(pid, number);
-        int status = 0;
-        ASSERT_EQ(waitpid(pid, &status, 0), pid);
+        bench.signal(number);
+        EXPECT_EQ(bench.wait(), 128 + number);
         const int node = std::stoi(before.out);
         bool gone = false;
         for (int tries = 0; tries < 200 && !gone; ++tries) {
@@ -207,7 +201,6 @@ TEST(Bench, LeavesNothingBehind) {
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
         EXPECT_TRUE(gone) << "node " << node << " is still there";
-        EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
         if (number == SIGINT) EXPECT_TRUE(std::filesystem::is_empty(temporary));
     }
 }

@@ -65,7 +65,7 @@ protected:
         const auto source = folder_.path() / "quick.c", file = folder_.path() / "quick.rove";
         ASSERT_TRUE(toolchain::write_file(source, as_bytes(std::string("#include <rove/rove.h>\n") + kCounter)));
         const auto built = toolchain::run({rove, "build", source.string(), "-o", file.string()}, "rove");
-        ASSERT_TRUE(built && built->status == 0) << (built ? built->output : built.error().message());
+        ASSERT_TRUE(built && built->status == 0) << (built ? built->out : built.error().message());
         CodeCache cache(options());
         ASSERT_TRUE(cache.add(*PackageStore::open(file), false));
         EXPECT_EQ(call(cache, *cache.find("quick:count")), 41);

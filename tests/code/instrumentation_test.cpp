@@ -78,7 +78,7 @@ protected:
         words.insert(words.end(), options.begin(), options.end());
         words.insert(words.end(), {source, "-o", out});
         const auto done = toolchain::run(words, "clang++-19");
-        EXPECT_TRUE(done && done->status == 0) << (done ? done->output : done.error().message());
+        EXPECT_TRUE(done && done->status == 0) << (done ? done->out : done.error().message());
         auto bytes = toolchain::read_file(out);
         return bytes ? *bytes : ByteBuffer();
     }

@@ -59,7 +59,7 @@ protected:
              "-c", "-fPIC", "-fno-plt", "-I" + std::string(tree != nullptr ? tree : ".") + "/include", source.string(),
              "-o", out.string()},
             cpp ? "clang++-19" : "clang-19");
-        EXPECT_TRUE(done && done->status == 0) << (done ? done->output : done.error().message());
+        EXPECT_TRUE(done && done->status == 0) << (done ? done->out : done.error().message());
         auto bytes = toolchain::read_file(out);
         EXPECT_TRUE(bytes) << name;
         return bytes ? *bytes : ByteBuffer();

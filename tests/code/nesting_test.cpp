@@ -39,7 +39,7 @@ protected:
         // It goes down by recursion, too.
         const auto made = toolchain::run(
             {"prlimit", "--stack=1073741824:", "llvm-as-19", "-disable-verify", source, "-o", out}, "llvm-19");
-        EXPECT_TRUE(made && made->status == 0) << (made ? made->output : made.error().message());
+        EXPECT_TRUE(made && made->status == 0) << (made ? made->out : made.error().message());
         auto bitcode = toolchain::read_file(out);
         EXPECT_TRUE(bitcode);
         return std::move(*bitcode);

@@ -1,15 +1,13 @@
 // Links between two processes, one of which may be killed at any time.
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <filesystem>
 
+#include "base/process.hpp"
 #include "fabrics.hpp"
 #include "open_fabric.hpp"
 #include "wire/control.hpp"
@@ -23,66 +21,50 @@ using Time = std::chrono::steady_clock;
 class PeerProcess {
 public:
     // A stream's socket is connected before the process is there.
-    explicit PeerProcess(std::string lane, int socket = -1) : socket_(socket) {
-        std::array<int, 2> in{}, out{};
-        if (pipe2(in.data(), O_CLOEXEC) != 0 || pipe2(out.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-        posix_spawn_file_actions_t actions;
-        posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-        posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-        std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "test_fabric_peer";
-        std::array<char*, 3> arguments = {program.data(), lane.data(), nullptr};
-        if (socket_ >= 0) posix_spawn_file_actions_adddup2(&actions, socket_, kStreamDescriptor);
-        const int spawned = posix_spawn(&process_, program.c_str(), &actions, nullptr, arguments.data(), environ);
-        posix_spawn_file_actions_destroy(&actions);
-        close(in[0]);
-        close(out[1]);
-        if (socket_ >= 0) close(socket_);
-        to_ = in[1];
-        from_ = out[0];
-        if (spawned != 0) throw std::runtime_error("no process: " + program);
+    explicit PeerProcess(std::string lane, int socket = -1) : is_stream_(socket >= 0) {
+        const Descriptor stream(socket);
+        const std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "test_fabric_peer";
+        ProcessOptions options{.in = ProcessOptions::kPipe, .err = STDERR_FILENO};
+        if (is_stream_) options.descriptors = {{socket, kStreamDescriptor}};
+        process_ = value_or_throw(Process::start({program, std::move(lane)}, options));
     }
+
     PeerProcess(const PeerProcess&) = delete;
-    ~PeerProcess() { (void)end(); }
+    ~PeerProcess() {
+        if (process_.runs()) (void)end();
+    }
 
     [[nodiscard]] bool meet(Link& link) {
-        if (socket_ >= 0) return true;
+        if (is_stream_) return true;
         const auto size = static_cast<std::uint32_t>(link.offer().size());
-        if (write(to_, &size, sizeof size) != sizeof size || write(to_, link.offer().data(), size) != size)
+        if (write(process_.in().number(), &size, sizeof size) != sizeof size ||
+            write(process_.in().number(), link.offer().data(), size) != size)
             return false;
         std::uint32_t theirs = 0;
         if (!read_all(&theirs, sizeof theirs) || theirs > wire::control::kOfferBytesMax) return false;
         ByteBuffer offer(theirs);
         return read_all(offer.data(), theirs) && link.connect(offer).has_value();
     }
-    void kill_it() {
-        if (process_ > 0) kill(process_, SIGKILL);  // -1 names every process of this user
-        (void)end();
-    }
+    void kill_it() { process_ = {}; }
     // Its exit status, once it has ended: it does when its input ends.
     [[nodiscard]] int end() {
-        if (process_ <= 0) return -1;
-        close(to_);
-        close(from_);
-        int status = 0;
-        waitpid(process_, &status, 0);
-        process_ = -1;
-        return status;
+        process_.in().close();
+        process_.out().close();
+        return *process_.wait();
     }
 
 private:
     bool read_all(void* data, std::size_t size) {
         for (std::size_t at = 0; at < size;) {
-            const ssize_t got = read(from_, static_cast<char*>(data) + at, size - at);
+            const ssize_t got = read(process_.out().number(), static_cast<char*>(data) + at, size - at);
             if (got <= 0) return false;
             at += static_cast<std::size_t>(got);
         }
         return true;
     }
 
-    int socket_ = -1;
-    pid_t process_ = -1;
-    int to_ = -1, from_ = -1;
+    bool is_stream_;
+    Process process_;
 };
 
 class Processes : public testing::TestWithParam<const char*> {

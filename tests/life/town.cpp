@@ -92,7 +92,7 @@ void Town::start_node(unsigned index) {
         if (!join.empty()) command.insert(command.end(), {"--join", join});
     }
     node.wanted = true;
-    node.process = Process(command, setting_.scratch + "/node-" + std::to_string(index), runs_);
+    node.process = start(command, setting_.scratch + "/node-" + std::to_string(index), runs_);
 }
 
 bool Town::wait_until_listening(unsigned index) {
@@ -131,8 +131,7 @@ void Town::kill_node(unsigned index, int signal, std::chrono::milliseconds pause
     later(pause, [this, index, signal, ends] {
         NodeProcess& again = nodes_[index];
         if (!again.process.ended()) {
-            const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(ends - Clock::now());
-            if (!again.process.wait(std::max(left, 0ms))) {
+            if (!again.process.wait(ends)) {
                 complain(fmt::format("node {} did not end within {} s of SIG{}", index, kNodeEnds / 1s,
                                      sigabbrev_np(signal)));
                 again.process = {};
@@ -196,7 +195,7 @@ void Town::start_client(std::uint64_t seed, unsigned build, bool roll_call) {
                                      std::to_string(setting_.rate),
                                      roll_call ? "1" : "0"};
     for (const NodeProcess& node : nodes_) command.push_back(node.address);
-    clients_.push_back({Process(command, name, runs_), ledger, records_.size() - 1, {}});
+    clients_.push_back({start(command, name, runs_), ledger, records_.size() - 1, {}});
 }
 
 void Town::tell(Client& client, Phase phase, std::chrono::milliseconds limit) {
@@ -402,7 +401,7 @@ void Town::stop_nodes() {
     }
     for (unsigned i = 0; i < kNodes; ++i) {
         if (!nodes_[i].process.runs()) continue;
-        const auto status = nodes_[i].process.wait(kNodeEnds);
+        const auto status = nodes_[i].process.wait(Clock::now() + kNodeEnds);
         if (!status)
             complain(fmt::format("node {} did not end within {} s of SIGTERM", i, kNodeEnds / 1s));
         else if (*status != 0)

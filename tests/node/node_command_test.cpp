@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -28,19 +26,6 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class Descriptor {
-public:
-    explicit Descriptor(int of) : of_(of) {}
-    Descriptor(Descriptor&& other) noexcept : of_(std::exchange(other.of_, -1)) {}
-    ~Descriptor() {
-        if (of_ >= 0) close(of_);
-    }
-    [[nodiscard]] int get() const { return of_; }
-
-private:
-    int of_;
-};
-
 std::string path_of(const std::string& name) {
     static int number = 0;
     return (scratch() / (name + std::to_string(number++))).string();
@@ -56,39 +41,16 @@ sockaddr_un address_of(const std::string& path) {
 // A `rove node` that may never listen.
 class Starting {
 public:
-    explicit Starting(const std::vector<std::string>& options, int error = -1) : output_(path_of("starting")) {
-        std::vector<std::string> words{rove(), "node"};
-        words.insert(words.end(), options.begin(), options.end());
-        std::vector<char*> arguments;
-        for (std::string& word : words) arguments.push_back(word.data());
-        arguments.push_back(nullptr);
-        pid_ = fork();
-        if (pid_ != 0) return;
-        prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves nothing behind
-        const int out = open(output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-        dup2(out, 1);
-        dup2(error >= 0 ? error : out, 2);
-        execv(arguments[0], arguments.data());
-        _exit(127);
+    explicit Starting(const std::vector<std::string>& options, int error = ProcessOptions::kAsOutput)
+        : output_(path_of("starting")) {
+        std::vector<std::string> command{rove(), "node"};
+        command.insert(command.end(), options.begin(), options.end());
+        const Descriptor out = value_or_throw(open_for_output(output_));
+        process_ = value_or_throw(Process::start(command, {.out = out.number(), .err = error}));
     }
-    Starting(const Starting&) = delete;
-    Starting& operator=(const Starting&) = delete;
-    ~Starting() {
-        if (pid_ <= 0) return;
-        kill(pid_, SIGKILL);
-        waitpid(pid_, nullptr, 0);
-    }
-    void signal(int number) const {
-        ASSERT_GT(pid_, 0);
-        kill(pid_, number);
-    }
-    // Its exit status; -1: it goes on, or a signal ended it.
-    int ended_within(milliseconds time) {
-        int status = 0;
-        if (pid_ <= 0 || !soon([&] { return waitpid(pid_, &status, WNOHANG) == pid_; }, time)) return -1;
-        pid_ = -1;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    }
+    void signal(int number) const { process_.signal(number); }
+    // Its exit status; nothing: it goes on.
+    std::optional<int> ended_within(milliseconds time) { return process_.wait(Clock::now() + time); }
     [[nodiscard]] std::string output() const {
         std::ifstream stream(output_);
         return {std::istreambuf_iterator<char>(stream), {}};
@@ -97,7 +59,7 @@ public:
 
 private:
     std::string output_;
-    pid_t pid_ = -1;
+    Process process_;
 };
 
 TEST(NodeCommand, EndsAtASignalWhileAPackagesConstructorNeverReturns) {
@@ -119,7 +81,7 @@ TEST(NodeCommand, EndsInTimeWhereNobodyReadsWhatItSays) {
     const std::string page(4096, '.');
     while (write(ends[1], page.data(), page.size()) > 0) continue;
     fcntl(ends[1], F_SETFL, 0);
-    Starting node({"--listen", "127.0.0.1:0", "--grace", "60"}, write_end.get());
+    Starting node({"--listen", "127.0.0.1:0", "--grace", "60"}, write_end.number());
     ASSERT_TRUE(soon([&] { return node.says("listening"); })) << node.output();
     node.signal(SIGTERM);
     EXPECT_EQ(node.ended_within(seconds(30)), 0);
@@ -132,13 +94,13 @@ TEST(NodeCommand, NodesLookAtOnePathOneAfterTheOther) {
     const std::string path = folder / "node";
     const auto listens = [&path] { return std::make_unique<Node>(NodeOptions{.listen = "unix:" + path}); };
     const Descriptor another(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    ASSERT_EQ(flock(another.get(), LOCK_EX), 0);
+    ASSERT_EQ(flock(another.number(), LOCK_EX), 0);
     std::future<std::unique_ptr<Node>> made = std::async(std::launch::async, listens);
     EXPECT_EQ(made.wait_for(milliseconds(200)), std::future_status::timeout);
     EXPECT_FALSE(fs::exists(path));
-    flock(another.get(), LOCK_UN);
+    flock(another.number(), LOCK_UN);
     made.get().reset();
-    ASSERT_EQ(flock(another.get(), LOCK_EX), 0);
+    ASSERT_EQ(flock(another.number(), LOCK_EX), 0);
     listens();  // not for ever: anybody who may read the folder can do that
 }
 
@@ -156,12 +118,12 @@ TEST(NodeCommand, EndsAtASignalWhileItJoinsANodeThatDoesNotAnswer) {
     const Descriptor silent(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
     socklen_t size = sizeof address;
-    ASSERT_EQ(::bind(silent.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    ASSERT_EQ(listen(silent.get(), 8), 0);
-    ASSERT_EQ(getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    ASSERT_EQ(::bind(silent.number(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    ASSERT_EQ(listen(silent.number(), 8), 0);
+    ASSERT_EQ(getsockname(silent.number(), reinterpret_cast<sockaddr*>(&address), &size), 0);
     const std::string path = path_of("joins");
     Starting node({"--listen", "unix:" + path, "--join", "127.0.0.1:" + std::to_string(ntohs(address.sin_port))});
-    const Descriptor met(accept4(silent.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const Descriptor met(accept4(silent.number(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(fs::is_socket(path));
     node.signal(SIGINT);
     EXPECT_EQ(node.ended_within(seconds(20)), 0) << node.output();
@@ -174,11 +136,11 @@ TEST(NodeCommand, DoesNotWaitForAListenerWhoseQueueIsFull) {
     const sockaddr_un address = address_of(path);
     const auto* const raw = reinterpret_cast<const sockaddr*>(&address);
     const Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::bind(listener.get(), raw, sizeof address), 0);
-    ASSERT_EQ(listen(listener.get(), 0), 0);
+    ASSERT_EQ(::bind(listener.number(), raw, sizeof address), 0);
+    ASSERT_EQ(listen(listener.number(), 0), 0);
     std::vector<Descriptor> queue;
     do queue.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    while (queue.size() < 100 && connect(queue.back().get(), raw, sizeof address) == 0);
+    while (queue.size() < 100 && connect(queue.back().number(), raw, sizeof address) == 0);
     ASSERT_EQ(errno, EAGAIN);
     Starting node({"--listen", "unix:" + path});
     EXPECT_EQ(node.ended_within(seconds(20)), 1) << node.output();
@@ -255,38 +217,21 @@ TEST(NodeCommand, WritesNoLogIntoWhatHasItsErrorsPlace) {
     }
 }
 
-// A node whose stdout, and stderr, nobody but this process reads, by `out`.
-pid_t node_that_writes_to(int& out, bool errors_too) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-    const std::string program = rove();
-    const pid_t node = fork_or_throw();
-    if (node == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        dup2(ends[1], 1);
-        if (errors_too) dup2(ends[1], 2);
-        execl(program.c_str(), program.c_str(), "node", "--listen", "127.0.0.1:0", nullptr);
-        _exit(127);
-    }
-    close(ends[1]);
-    out = ends[0];
-    return node;
+// A node whose stdout, and stderr, nobody but this process reads.
+Process node_that_writes_to_a_pipe(bool errors_too) {
+    return value_or_throw(Process::start({rove(), "node", "--listen", "127.0.0.1:0"},
+                                         {.err = errors_too ? ProcessOptions::kAsOutput : STDERR_FILENO}));
 }
-void expect_end(pid_t node) {
-    kill(node, SIGTERM);
-    int status = 0;
-    EXPECT_TRUE(soon([&] { return waitpid(node, &status, WNOHANG) == node; }));
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-    if (!WIFEXITED(status) && !WIFSIGNALED(status)) kill(node, SIGKILL);
+void expect_end(Process& node) {
+    node.signal(SIGTERM);
+    EXPECT_EQ(node.wait(Clock::now() + seconds(20)), 0);
 }
 
 TEST(NodeCommand, EndsInGraceWhereNobodyReadsWhatItWrites) {
     (void)scratch();
-    int out = -1;
-    const pid_t node = node_that_writes_to(out, true);
-    char line[64];
-    EXPECT_GT(read(out, line, sizeof line), 0);  // it listens
-    close(out);
+    Process node = node_that_writes_to_a_pipe(true);
+    EXPECT_TRUE(node.read_line().starts_with("listening "));
+    node.out().close();
     expect_end(node);
 }
 
@@ -294,13 +239,9 @@ TEST(NodeCommand, EndsInGraceWhereNobodyReadsWhatItWrites) {
 TEST(NodeCommand, EndsWellWhereNobodyReadsWhatItsFunctionsPrint) {
     const std::string prints = package("prints.c");
     for (const char* const function : {":print", ":print_later"}) {  // before it is told to end, and while it does
-        int out = -1;
-        const pid_t node = node_that_writes_to(out, false);
-        char line[64]{};
-        EXPECT_GT(read(out, line, sizeof line - 1), 0);
-        close(out);
-        const std::string told = line;
-        const std::string address = told.substr(told.find(' ') + 1, told.find('\n') - told.find(' ') - 1);
+        Process node = node_that_writes_to_a_pipe(false);
+        const std::string line = node.read_line(), address = line.substr(line.find(' ') + 1);
+        node.out().close();
         const Ran ran = run({rove(), "call", address, prints + function, "--payload-text", "to nobody"});
         EXPECT_EQ(ran.status, 0) << ran.err;
         expect_end(node);
@@ -350,7 +291,7 @@ TEST(NodeCommand, SaysThatItIsOutOfDescriptorsAndGoesOn) {
     for (int i = 0; i < 6; ++i) {
         held.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
         const sockaddr_un address = address_of(path);
-        ASSERT_EQ(connect(held.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+        ASSERT_EQ(connect(held.back().number(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     }
     const auto told = [&] { return server.log().find("cannot take connections (Too many open files)"); };
     EXPECT_TRUE(soon([&] { return told() != std::string::npos; })) << server.log();

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/process.hpp"
+
 namespace rove::test {
 
 [[nodiscard]] std::string built(const std::string& program);  // a path in this build
@@ -16,11 +18,7 @@ namespace rove::test {
 [[nodiscard]] std::filesystem::path source_folder();
 [[nodiscard]] const std::filesystem::path& scratch();  // a folder of this test program's own, removed at its end
 
-struct Ran {
-    int status = 0;  // exit status, or 128 + signal
-    std::string out, err;
-};
-// Runs a command to its end (killed after `limit`).
+// Runs a command to its end (killed after `limit`). Status 127: it cannot be run.
 [[nodiscard]] Ran run(const std::vector<std::string>& command, std::chrono::seconds limit = std::chrono::seconds(60));
 
 // fork(), which never gives -1: to kill(), -1 names every process of this user.
@@ -35,16 +33,8 @@ class NodeProcess {
 public:
     // Starts it and waits for its `listening` line; throws where there is none, so that there is no NodeProcess without a process.
     explicit NodeProcess(std::vector<std::string> options = {}, const std::string& listen = "127.0.0.1:0");
-    NodeProcess(NodeProcess&& other) noexcept;
-    NodeProcess& operator=(NodeProcess&& other) noexcept {
-        std::swap(pid_, other.pid_);
-        std::swap(address_, other.address_);
-        std::swap(log_file_, other.log_file_);
-        return *this;
-    }
-    ~NodeProcess();
     [[nodiscard]] const std::string& address() const { return address_; }
-    [[nodiscard]] int pid() const { return pid_; }
+    [[nodiscard]] pid_t pid() const { return process_.pid(); }
     [[nodiscard]] std::string log() const;  // what it has written to stderr so far
     void signal(int number) const;          // throws after wait(), as wait() does
     int wait();                             // its exit status; 128 + signal
@@ -52,9 +42,9 @@ public:
     void stop() const;  // SIGSTOP, and waits until it has stopped
 
 private:
-    int pid_ = -1;
-    std::string address_;
     std::string log_file_;
+    Process process_;
+    std::string address_;
 };
 
 }  // namespace rove::test

@@ -418,10 +418,9 @@ TEST_F(ToolchainTest, Aarch64CodeDisassembles) {
     std::string words;
     for (std::size_t i = at->offset; i < at->offset + 32; ++i)
         words += fmt::format("0x{:02x} ", std::to_integer<unsigned>(image.block[i]));
-    const Finished text =
-        run_command({"llvm-mc-19", "--disassemble", "--triple=aarch64", write("words", words).string()});
-    EXPECT_EQ(text.status, 0) << text.output;
-    EXPECT_FALSE(mentions(text.output, "invalid instruction")) << text.output;
+    const Ran text = run_command({"llvm-mc-19", "--disassemble", "--triple=aarch64", write("words", words).string()});
+    EXPECT_EQ(text.status, 0) << text.out;
+    EXPECT_FALSE(mentions(text.out, "invalid instruction")) << text.out;
 }
 
 TEST_F(ToolchainTest, BitcodeOfBothTargetsVerifies) {
@@ -430,11 +429,11 @@ TEST_F(ToolchainTest, BitcodeOfBothTargetsVerifies) {
     for (const std::string_view triple : {kX86, kArm}) {
         const auto raw = (*package)->raw_slice(*(*package)->slice_index(triple, wire::Form::bitcode));
         ASSERT_TRUE(raw) << raw.error().what();
-        const Finished checked =
+        const Ran checked =
             run_command({"opt-19", "-passes=verify", "-disable-output", write("code.bc", as_text(*raw)).string()});
-        EXPECT_EQ(checked.status, 0) << checked.output;
-        const Finished text = run_command({"llvm-dis-19", "-o", "-", (folder() / "code.bc").string()});
-        EXPECT_FALSE(mentions(text.output, "target-cpu")) << "compiled for the CPU that is there, not for this one";
+        EXPECT_EQ(checked.status, 0) << checked.out;
+        const Ran text = run_command({"llvm-dis-19", "-o", "-", (folder() / "code.bc").string()});
+        EXPECT_FALSE(mentions(text.out, "target-cpu")) << "compiled for the CPU that is there, not for this one";
     }
 }
 
@@ -456,9 +455,9 @@ TEST_F(ToolchainTest, TheHeaderCompilesAsCAndAsCpp) {
     const std::string program = (folder() / "use").string();
     for (const auto& [compiler, source] :
          {std::pair{"clang-19", "use.c"}, {"clang++-19", "use.cpp"}, {"gcc", "use.c"}, {"g++", "use.cpp"}}) {
-        const Finished compiled =
+        const Ran compiled =
             run_command({compiler, "-Wall", "-Wextra", "-Werror", "-o", program, (folder() / source).string()});
-        EXPECT_EQ(compiled.status, 0) << compiler << ": " << compiled.output;
+        EXPECT_EQ(compiled.status, 0) << compiler << ": " << compiled.out;
         EXPECT_EQ(run_command({program}).status, 0) << compiler;
     }
 }

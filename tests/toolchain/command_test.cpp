@@ -22,7 +22,7 @@ protected:
             write("hello.c", "#include <rove/rove.h>\n" + entry("hello", "rove_reply(here, \"hi\", 2);")).string();
         output_ = (folder() / "hello.rove").string();
     }
-    Finished rove(std::vector<std::string> words) {
+    Ran rove(std::vector<std::string> words) {
         words.insert(words.begin(), rove_);
         return run_command(words);
     }
@@ -31,12 +31,12 @@ protected:
 };
 
 TEST_F(CommandTest, BuildsAndInspects) {
-    const Finished built = rove({"build", source_, "-o", output_, "--dep", "libz.so.1"});
-    ASSERT_EQ(built.status, 0) << built.output;
-    const Finished shown = rove({"inspect", output_, "--json"});
-    ASSERT_EQ(shown.status, 0) << shown.output;
-    const auto json = nlohmann::ordered_json::parse(shown.output, nullptr, false);
-    ASSERT_TRUE(json.is_object()) << shown.output;
+    const Ran built = rove({"build", source_, "-o", output_, "--dep", "libz.so.1"});
+    ASSERT_EQ(built.status, 0) << built.out;
+    const Ran shown = rove({"inspect", output_, "--json"});
+    ASSERT_EQ(shown.status, 0) << shown.out;
+    const auto json = nlohmann::ordered_json::parse(shown.out, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << shown.out;
     std::vector<std::string> keys;
     for (const auto& [key, value] : json.items()) keys.push_back(key);
     EXPECT_EQ(keys, (std::vector<std::string>{"name", "abi", "digest", "interface", "entries", "targets", "imports",
@@ -57,14 +57,14 @@ TEST_F(CommandTest, ASignalLeavesNoFilesBehind) {
     ASSERT_EQ(mkfifo(waited.c_str(), 0600), 0);
     const std::string source = write("waits.c", "#include \"waited.h\"\n").string();
     for (const std::string signal : {"TERM", "HUP"}) {
-        const Finished ended = run_command({"env", "TMPDIR=" + temporary, "bash", "-c",
-                                            "'" + rove_ + "' build '" + source + "' -o '" + output_ + "' & pid=$!\n" +
-                                                "for ((i = 0; i < 1000; ++i)); do [[ $(ls -A '" + temporary +
-                                                "') == *rove-build-* ]] && break; sleep 0.01; done\n" + "ls -A '" +
-                                                temporary + "'; sleep 0.2; kill -" + signal + " $pid; wait $pid"});
-        EXPECT_NE(ended.output.find("rove-build-"), std::string::npos) << ended.output;
-        EXPECT_EQ(ended.status, 128 + (signal == "TERM" ? SIGTERM : SIGHUP)) << ended.output;
-        EXPECT_TRUE(std::filesystem::is_empty(temporary)) << ended.output;
+        const Ran ended = run_command({"env", "TMPDIR=" + temporary, "bash", "-c",
+                                       "'" + rove_ + "' build '" + source + "' -o '" + output_ + "' & pid=$!\n" +
+                                           "for ((i = 0; i < 1000; ++i)); do [[ $(ls -A '" + temporary +
+                                           "') == *rove-build-* ]] && break; sleep 0.01; done\n" + "ls -A '" +
+                                           temporary + "'; sleep 0.2; kill -" + signal + " $pid; wait $pid"});
+        EXPECT_NE(ended.out.find("rove-build-"), std::string::npos) << ended.out;
+        EXPECT_EQ(ended.status, 128 + (signal == "TERM" ? SIGTERM : SIGHUP)) << ended.out;
+        EXPECT_TRUE(std::filesystem::is_empty(temporary)) << ended.out;
     }
 }
 
@@ -79,7 +79,7 @@ TEST_F(CommandTest, ASignalEndsWhatLlvmTakesLongFor) {
                                      "size_t n) {\nconst unsigned *v = p; unsigned x = (unsigned)n;\n" +
                                          steps + "rove_reply(h, &x, sizeof x); }\n")
                                    .string();
-    const Finished ended = run_command(
+    const Ran ended = run_command(
         {"env", "TMPDIR=" + temporary, "bash", "-c",
          "'" + rove_ + "' build '" + source + "' -o '" + output_ +
              "' & pid=$!; until pgrep -P $pid > /dev/null; do sleep 0.01; done; while pgrep -P $pid > /dev/null; do "
@@ -87,15 +87,15 @@ TEST_F(CommandTest, ASignalEndsWhatLlvmTakesLongFor) {
              "0.05; done; sleep 0.5; ls -A '" +
              temporary +
              "'; kill -TERM $pid; SECONDS=0; wait $pid; ended=$?; ((SECONDS < 10)) || echo late; exit $ended"});
-    EXPECT_NE(ended.output.find("rove-build-"), std::string::npos) << ended.output;
-    EXPECT_EQ(ended.output.find("late"), std::string::npos) << ended.output;
-    EXPECT_EQ(ended.status, 128 + SIGTERM) << ended.output;
-    EXPECT_TRUE(std::filesystem::is_empty(temporary)) << ended.output;
+    EXPECT_NE(ended.out.find("rove-build-"), std::string::npos) << ended.out;
+    EXPECT_EQ(ended.out.find("late"), std::string::npos) << ended.out;
+    EXPECT_EQ(ended.status, 128 + SIGTERM) << ended.out;
+    EXPECT_TRUE(std::filesystem::is_empty(temporary)) << ended.out;
 }
 
 TEST_F(CommandTest, OneTargetWhenAsked) {
     ASSERT_EQ(rove({"build", source_, "-o", output_, "--target", std::string(kArm)}).status, 0);
-    const auto json = nlohmann::json::parse(rove({"inspect", output_, "--json"}).output, nullptr, false);
+    const auto json = nlohmann::json::parse(rove({"inspect", output_, "--json"}).out, nullptr, false);
     ASSERT_EQ(json["targets"].size(), 1U);
     EXPECT_EQ(json["targets"][0]["triple"], kArm);
 }
@@ -109,29 +109,28 @@ TEST_F(CommandTest, WrongUsageIsTwoAndErrorsAreOne) {
     EXPECT_EQ(rove({"--version"}).status, 0);
     EXPECT_EQ(rove({"build", "--help"}).status, 0);
     EXPECT_EQ(rove({"build", source_, "-o", output_, "--target", "pdp11-linux-gnu"}).status, 1);
-    const Finished missing = rove({"inspect", (folder() / "none.rove").string()});
+    const Ran missing = rove({"inspect", (folder() / "none.rove").string()});
     EXPECT_EQ(missing.status, 1);
-    EXPECT_TRUE(missing.output.starts_with("rove: ")) << missing.output;
+    EXPECT_TRUE(missing.out.starts_with("rove: ")) << missing.out;
 }
 
 TEST_F(CommandTest, AFlagOutsideItsChoicesIsToldInTheWordsOfNodeOptions) {
-    const Finished loud = rove({"node", "--listen", "127.0.0.1:0", "--log", "loud"});
-    EXPECT_EQ(loud.status, 2) << loud.output;
-    EXPECT_NE(
-        loud.output.find("option log is 'loud', which is none of its choices: trace, debug, info, warn, error, off"),
-        std::string::npos)
-        << loud.output;
-    const Finished none = rove({"node", "--listen", "127.0.0.1:0", "--threads", "0"});
-    EXPECT_EQ(none.status, 2) << none.output;
-    EXPECT_NE(none.output.find("option threads is 0: a node has 1 to 64 threads of its own"), std::string::npos)
-        << none.output;
+    const Ran loud = rove({"node", "--listen", "127.0.0.1:0", "--log", "loud"});
+    EXPECT_EQ(loud.status, 2) << loud.out;
+    EXPECT_NE(loud.out.find("option log is 'loud', which is none of its choices: trace, debug, info, warn, error, off"),
+              std::string::npos)
+        << loud.out;
+    const Ran none = rove({"node", "--listen", "127.0.0.1:0", "--threads", "0"});
+    EXPECT_EQ(none.status, 2) << none.out;
+    EXPECT_NE(none.out.find("option threads is 0: a node has 1 to 64 threads of its own"), std::string::npos)
+        << none.out;
 }
 
 TEST_F(CommandTest, HelpSpeaksOfCalls) {
-    const Finished help = rove({"call", "--help"});
+    const Ran help = rove({"call", "--help"});
     EXPECT_EQ(help.status, 0);
-    EXPECT_NE(help.output.find("Call a function of a package"), std::string::npos) << help.output;
-    EXPECT_EQ(help.output.find("RawCall"), std::string::npos) << help.output;
+    EXPECT_NE(help.out.find("Call a function of a package"), std::string::npos) << help.out;
+    EXPECT_EQ(help.out.find("RawCall"), std::string::npos) << help.out;
 }
 
 TEST_F(CommandTest, AnAlteredPackageIsRefused) {
@@ -139,8 +138,8 @@ TEST_F(CommandTest, AnAlteredPackageIsRefused) {
     ByteBuffer file = *read_file(output_);
     file.back() ^= std::byte{1};
     ASSERT_TRUE(write_file(output_, file));
-    const Finished altered = rove({"inspect", output_});
-    EXPECT_EQ(altered.status, 1) << altered.output;
+    const Ran altered = rove({"inspect", output_});
+    EXPECT_EQ(altered.status, 1) << altered.out;
     file.resize(file.size() / 2);
     ASSERT_TRUE(write_file(output_, file));
     EXPECT_EQ(rove({"inspect", output_}).status, 1);
@@ -149,10 +148,9 @@ TEST_F(CommandTest, AnAlteredPackageIsRefused) {
 TEST_F(CommandTest, AResultThatCannotBeWrittenIsAFailure) {
     ASSERT_EQ(rove({"build", source_, "-o", output_}).status, 0) << "prints nothing, so needs no output";
     for (const char* what : {"inspect \"$1\"", "inspect --json \"$1\"", "--help", "call --help", "--version"}) {
-        const Finished full =
-            run_command({"sh", "-c", "exec \"$0\" " + std::string(what) + " > /dev/full", rove_, output_});
+        const Ran full = run_command({"sh", "-c", "exec \"$0\" " + std::string(what) + " > /dev/full", rove_, output_});
         EXPECT_EQ(full.status, 1) << what;
-        EXPECT_TRUE(full.output.starts_with("rove: the output cannot be written")) << full.output;
+        EXPECT_TRUE(full.out.starts_with("rove: the output cannot be written")) << full.out;
     }
     EXPECT_EQ(run_command({"sh", "-c", "exec \"$0\" bulid > /dev/full", rove_}).status, 2);
     EXPECT_EQ(
@@ -166,17 +164,17 @@ TEST_F(CommandTest, APackageTakesNothingsPlaceButAFiles) {
     const fs::path link = folder() / "link", fifo = folder() / "fifo", dangling = folder() / "dangling";
     ASSERT_TRUE(write_file(output_, as_bytes("old")));
     fs::create_symlink(output_, link);
-    const Finished through = rove({"build", source_, "-o", link.string(), "--target", std::string(kX86)});
-    EXPECT_EQ(through.status, 0) << through.output;
+    const Ran through = rove({"build", source_, "-o", link.string(), "--target", std::string(kX86)});
+    EXPECT_EQ(through.status, 0) << through.out;
     EXPECT_TRUE(fs::is_symlink(link));
     EXPECT_EQ(*read_file(output_), whole);
 
     ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
     fs::create_symlink(folder() / "nowhere", dangling);
     const auto refused = [&](const fs::path& path, const char* why) {
-        const Finished ran = rove({"build", source_, "-o", path.string(), "--target", std::string(kX86)});
-        EXPECT_EQ(ran.status, 1) << ran.output;
-        EXPECT_EQ(ran.output, "rove: cannot write " + path.string() + ": " + why + "\n");
+        const Ran ran = rove({"build", source_, "-o", path.string(), "--target", std::string(kX86)});
+        EXPECT_EQ(ran.status, 1) << ran.out;
+        EXPECT_EQ(ran.out, "rove: cannot write " + path.string() + ": " + why + "\n");
     };
     refused(fifo, "it is there and is no regular file");
     EXPECT_TRUE(fs::is_fifo(fifo));
@@ -188,9 +186,9 @@ TEST_F(CommandTest, APackageTakesNothingsPlaceButAFiles) {
 }
 
 TEST_F(CommandTest, AMissingCompilerNamesItsDebianPackage) {
-    const Finished built = run_command({"env", "PATH=" + folder().string(), rove_, "build", source_, "-o", output_});
+    const Ran built = run_command({"env", "PATH=" + folder().string(), rove_, "build", source_, "-o", output_});
     EXPECT_EQ(built.status, 1);
-    EXPECT_TRUE(mentions(built.output, "install the Debian package clang-19")) << built.output;
+    EXPECT_TRUE(mentions(built.out, "install the Debian package clang-19")) << built.out;
     EXPECT_FALSE(std::filesystem::exists(output_));
 }
 

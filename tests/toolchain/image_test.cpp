@@ -14,9 +14,9 @@ protected:
             write(visibility + ".c", "__attribute__((visibility(\"" + visibility +
                                          "\"))) int counter = 1;\nint go(void) { return ++counter; }\n");
         const std::filesystem::path object = folder() / (visibility + ".o");
-        const Finished compiled =
+        const Ran compiled =
             run_command({"clang-19", "-O2", "-fPIC", "-fdata-sections", "-c", source.string(), "-o", object.string()});
-        EXPECT_EQ(compiled.status, 0) << compiled.output;
+        EXPECT_EQ(compiled.status, 0) << compiled.out;
         ROVE_TRY(ByteBuffer bytes, read_file(object));
         ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
         return link_image(

@@ -33,10 +33,10 @@ Result<std::shared_ptr<PackageStore>> Workshop::build_of(const std::string& name
     return build_of(BuildOptions{.source = write(name, std::string("#include <rove/rove.h>\n").append(text))});
 }
 
-Finished Workshop::run_command(const std::vector<std::string>& words) {
-    auto finished = run(words, words.front());
-    EXPECT_TRUE(finished) << finished.error().what();
-    return finished ? std::move(*finished) : Finished{};
+Ran Workshop::run_command(const std::vector<std::string>& words) {
+    auto ran = run(words, words.front());
+    EXPECT_TRUE(ran) << ran.error().what();
+    return ran ? std::move(*ran) : Ran{};
 }
 
 wire::Image image_of(const PackageStore& package, std::string_view triple) {

@@ -32,7 +32,7 @@ protected:
     Result<std::shared_ptr<PackageStore>> build_of(BuildOptions options);
     Result<std::shared_ptr<PackageStore>> build_of(const std::string& name, std::string_view text);
     // A command of this machine, with its output; by its words, through no shell.
-    Finished run_command(const std::vector<std::string>& words);
+    Ran run_command(const std::vector<std::string>& words);
     [[nodiscard]] std::filesystem::path folder() const { return folder_.path(); }
 
     std::vector<std::string> warnings_;
