@@ -12,8 +12,8 @@ rove::ByteBuffer sample() {
     manifest.entries = {"count", "reset"};
     manifest.imports = {"rove_reply"};
     manifest.dependencies = {"libz.so.1"};
-    manifest.slices = {{"x86_64-linux-gnu", Form::image, Compression::none, 66, 66, {}},
-                       {"x86_64-linux-gnu", Form::bitcode, Compression::zstd, 2400, 1700, {}}};
+    manifest.slices = {{"x86_64-linux-gnu", rove::Forms::image, Compression::none, 66, 66, {}},
+                       {"x86_64-linux-gnu", rove::Forms::bitcode, Compression::zstd, 2400, 1700, {}}};
     return encode(manifest);
 }
 

@@ -35,6 +35,7 @@
 
 #include "rove/detail/shared_type.hpp"
 #include "rove/error.hpp"
+#include "rove/forms.hpp"
 #include "rove/within.hpp"
 
 namespace rove {
@@ -55,10 +56,6 @@ struct Edge;
 // The id of a node: 0…n-1 among nodes that have joined one another. With the top bit set it is a client's.
 using NodeId = std::uint32_t;
 
-// The form in which a function ran.
-enum class RanAs : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
-[[nodiscard]] std::string_view to_string(RanAs ran) noexcept;
-
 // Marks functions of librove.so that pass a std::vector. With -D_GLIBCXX_DEBUG a vector is another type: such a program then fails to
 // link these functions, instead of being corrupted at run time. All other functions work in it; get_into() replaces get().
 #ifdef _GLIBCXX_DEBUG
@@ -66,11 +63,6 @@ enum class RanAs : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
 #else
 #define ROVE_GIVES_VECTOR
 #endif
-
-// Which forms of a package are sent and run.
-//   both            a function begins on its image at once, and switches to its bitcode once that has been compiled
-//   image, bitcode  that form only
-enum class Forms : std::uint8_t { both, image, bitcode };
 
 // Which transport a node may use.
 //   best  shared memory if both ends are on one machine, otherwise a stream over sockets
@@ -278,16 +270,6 @@ private:
     struct Gathered;
     explicit Batch(std::unique_ptr<Gathered> gathered);
     std::unique_ptr<Gathered> gathered_;
-};
-
-// Which of an interface's names another interface, or the node itself, has as well. Other names are in neither list.
-struct LoadReport {
-    // Names that belonged to another interface and belong to this one now: "name (was of package X)". Functions that arrived before remain
-    // linked to the old ones.
-    std::vector<std::string> replaced;
-    // Names that the node's process has itself, such as those of the C library: functions are still linked to the node's own. Only an
-    // interface in NodeOptions::packages of that node takes these over.
-    std::vector<std::string> kept;
 };
 
 // A function that a node's program offers.

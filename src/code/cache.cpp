@@ -15,15 +15,6 @@ std::atomic<bool> left_in_place{false};
 
 }  // namespace
 
-std::string_view to_string(Ran ran) {
-    switch (ran) {
-        case Ran::resident: return "resident";
-        case Ran::image: return "image";
-        case Ran::bitcode: return "bitcode";
-    }
-    return "unknown";
-}
-
 std::string_view host_triple() {
     return arch::kTriple;
 }
@@ -159,7 +150,7 @@ Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name
     function->id = id;
     function->name = std::move(name);
     function->handle = index | static_cast<std::uint32_t>(state_->generations[index]) << 16U;
-    function->ran.store(Ran::resident, std::memory_order_relaxed);
+    function->ran.store(RanAs::resident, std::memory_order_relaxed);
     function->target.store(entry, std::memory_order_release);
     state_->table[index].store(function.get(), std::memory_order_release);
     state_->functions[id] = function.get();
@@ -253,7 +244,7 @@ void CodeCache::slices_added(const Digest& digest) {
     if (known == state_->packages.end()) return;
     PackageCode& package = *known->second;
     // Bitcode that follows an image which runs already.
-    if (package.image && state_->options.tiers == Tiers::both)
+    if (package.image && state_->options.forms == Forms::both)
         (void)state_->queue_compile(package);  // else the image goes on
     state_->count(package);
     state_->trim(&package);
@@ -318,7 +309,7 @@ void CodeCache::warm_up() {
     const LockOf lock(state_->mutex);
     state_->warm_image = LoadedImage::rehearse(state_->pool);
     (void)PackageStore::from_manifest(wire::encode(wire::Manifest{.name = "nothing", .abi = ROVE_ABI_VERSION}));
-    if (state_->options.tiers != Tiers::image) (void)state_->start_worker(State::Duty::bitcode, true);
+    if (includes(state_->options.forms, Forms::bitcode)) (void)state_->start_worker(State::Duty::bitcode, true);
 }
 
 void CodeCache::wait_for_tiers() {

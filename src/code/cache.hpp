@@ -22,22 +22,16 @@
 #include "base/result.hpp"
 #include "code/pace.hpp"
 #include "package/package.hpp"
+#include "rove/forms.hpp"
 #include "rove/rove.h"
 
 namespace rove::code {
 
 using EntryPoint = void (*)(rove_here* here, const void* payload, std::size_t size);
 
-// What a function ran as. The values are on the wire.
-enum class Ran : std::uint8_t { resident = 0, image = 1, bitcode = 2 };
-[[nodiscard]] std::string_view to_string(Ran ran);
-
 namespace jit {
 class Engine;
 }
-
-// Which forms a node uses: an image at once and bitcode compiled after it, or one of them pinned.
-enum class Tiers : std::uint8_t { both, image, bitcode };
 
 struct HostSymbol {
     std::string_view name;
@@ -47,7 +41,7 @@ struct HostSymbol {
 struct CodeOptions {
     std::string node = "this node";        // for messages
     std::vector<HostSymbol> host_symbols;  // the node's own table: rove_*
-    Tiers tiers = Tiers::both;
+    Forms forms = Forms::both;             // that are run
     // All that is held of packages that came from peers. 256 MiB: a few thousand small packages, or four of the largest.
     //   1/2 at most (or 1 MiB, if that is more): code that cannot be evicted: pinned packages, interfaces. A package that says
     //       it is pinned gets a place here or none, and takes none from others.
@@ -75,7 +69,7 @@ struct Function {
     std::uint32_t entry = 0;                  // index into the manifest's entries
     PackageCode* package = nullptr;           // null: of the process's own program
     std::atomic<EntryPoint> target{nullptr};  // null: not loaded
-    std::atomic<Ran> ran{Ran::image};
+    std::atomic<RanAs> ran{RanAs::image};
     Pace pace;                                 // for the node to use
     std::atomic<bool> waits_quietly{false};    // it kept its thread to itself while it waited: the same
     mutable std::atomic<bool> gathers{false};  // it has said that it can read its payload while that arrives: the same
@@ -89,31 +83,24 @@ struct Function {
 // A function whose code cannot be evicted as long as this lives.
 class Entered {
 public:
-    Entered(EntryPoint entry, Ran ran, PackageCode* package) : entry_(entry), ran_(ran), package_(package) {}
+    Entered(EntryPoint entry, RanAs ran, PackageCode* package) : entry_(entry), ran_(ran), package_(package) {}
     Entered(Entered&& other) noexcept
         : entry_(other.entry_), ran_(other.ran_), package_(std::exchange(other.package_, nullptr)) {}
     Entered& operator=(Entered&&) = delete;
     ~Entered() EXCLUDES(lock_of<CodeCache>);  // it may evict
     void run(rove_here* here, const void* payload, std::size_t size) const { entry_(here, payload, size); }
     [[nodiscard]] EntryPoint entry() const { return entry_; }
-    [[nodiscard]] Ran ran() const { return ran_; }
+    [[nodiscard]] RanAs ran() const { return ran_; }
 
 private:
     EntryPoint entry_;
-    Ran ran_;
+    RanAs ran_;
     PackageCode* package_;
 };
 
 enum class Waiting : std::uint8_t {
     for_code,     // the package has no slice here that this node can use: ask for it
     for_loading,  // it is being loaded or compiled; on_ready will tell
-};
-
-struct LoadReport {
-    // Names that were in use and now mean this package's: "name (was of package X)". Functions that arrived before keep theirs.
-    std::vector<std::string> replaced;
-    // Names that the process has itself and that go on to mean its own: only a preloaded interface may take those over.
-    std::vector<std::string> kept;
 };
 
 class CodeCache {
@@ -123,7 +110,7 @@ public:
     CodeCache(const CodeCache&) = delete;
 
     // Makes a package known and gives the one copy that the cache keeps: the given one, or the one known before with the
-    // given one's slices added. `resident`: preloaded, reported as Ran::resident, never evicted. overloaded: too many.
+    // given one's slices added. `resident`: preloaded, reported as RanAs::resident, never evicted. overloaded: too many.
     [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package,
                                                             bool resident);
     [[nodiscard]] std::shared_ptr<PackageStore> package(const Digest& digest) const;         // null when unknown

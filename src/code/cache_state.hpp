@@ -110,7 +110,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     void open_libraries(PackageCode& package);
     static void publish(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
     void take_back_entries(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool stored(const PackageCode& package, wire::Form form) const;
+    [[nodiscard]] bool stored(const PackageCode& package, Forms form) const;
     [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package) REQUIRES(lock_of<CodeCache>);
 
     // ---- names that are nowhere on this node (lacking.cpp)

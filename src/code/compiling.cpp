@@ -6,11 +6,9 @@
 
 namespace rove::code {
 
-using wire::Form;
-
 Status CodeCache::State::queue_compile(PackageCode& package) {
-    if (package.compile != PackageCode::Compile::none || options.tiers == Tiers::image ||
-        !stored(package, Form::bitcode))
+    if (package.compile != PackageCode::Compile::none || !includes(options.forms, Forms::bitcode) ||
+        !stored(package, Forms::bitcode))
         return {};
     ROVE_CHECK(start_worker(Duty::bitcode));
     // At most one entry a package. Those that have no code yet first, because calls wait for them.
@@ -33,7 +31,7 @@ Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(
         names[fmt::format("{}{}", wire::kStaticPrefix, number)] = loaded.data->start() + offset;
     if (loaded.image == nullptr) return names;
     const wire::Manifest& manifest = package.store->manifest();
-    ROVE_TRY(const wire::Image image, read_image(package, *package.store->slice_index(host_triple(), Form::image)));
+    ROVE_TRY(const wire::Image image, read_image(package, *package.store->slice_index(host_triple(), Forms::image)));
     for (const wire::Symbol& each : image.symbols) {
         void* address = loaded.image->address(each.segment, each.offset);
         if (each.kind == wire::Symbol::Kind::anchor)
@@ -62,7 +60,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
         made.lacks = std::move(lacks);
         open_libraries(package);
         ROVE_TRY(const ByteBuffer bitcode,
-                 package.store->raw_slice(*package.store->slice_index(host_triple(), Form::bitcode)));
+                 package.store->raw_slice(*package.store->slice_index(host_triple(), Forms::bitcode)));
         ROVE_TRY(const auto names, names_in_image(package, loaded));
         ROVE_TRY(jit::Engine * compiler, engine());
         ROVE_TRY(made.module, compiler->compile({.name = package.functions.size() == 1 ? package.functions.front()->name
@@ -131,7 +129,7 @@ void CodeCache::State::compile_one(PackageCode& package) {
         const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
         package.compile = for_now ? PackageCode::Compile::none : PackageCode::Compile::failed;
         // The image goes on, or begins if it came meanwhile; without one, that is the end of it.
-        const bool image_follows = !code && options.tiers != Tiers::bitcode && stored(package, Form::image);
+        const bool image_follows = !code && includes(options.forms, Forms::image) && stored(package, Forms::image);
         if (package.image || image_follows) return;
         if (for_now)
             package.refuse(std::move(done.error()));

@@ -10,8 +10,6 @@
 
 namespace rove::code {
 
-using wire::Form;
-
 namespace {
 
 // Of the packages that hold a budget, the largest: for a message to who has no place in it.
@@ -196,7 +194,8 @@ bool CodeCache::State::needs_slices(const PackageCode& package) const {
 void CodeCache::State::drop_spare_slices(PackageCode& package) {
     if (package.resident || !is_over_budget()) return;
     PackageStore& store = *package.store;
-    store.drop_slices({store.slice_index(host_triple(), Form::image), store.slice_index(host_triple(), Form::bitcode)});
+    store.drop_slices(
+        {store.slice_index(host_triple(), Forms::image), store.slice_index(host_triple(), Forms::bitcode)});
     count(package);
 }
 

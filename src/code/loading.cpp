@@ -5,8 +5,6 @@
 
 namespace rove::code {
 
-using wire::Form;
-
 namespace {
 
 bool is_static(const wire::Symbol& symbol) {
@@ -80,16 +78,16 @@ void CodeCache::leave_leading() {
 
 Entered CodeCache::keep_leading() {
     PackageCode* package = state_->leader_runs.load(std::memory_order_relaxed);
-    if (package == nullptr) return {nullptr, Ran::resident, nullptr};
+    if (package == nullptr) return {nullptr, RanAs::resident, nullptr};
     package->running.fetch_add(1, std::memory_order_seq_cst);
     state_->leader_runs.store(nullptr, std::memory_order_release);
-    return {nullptr, Ran::image, package};
+    return {nullptr, RanAs::image, package};
 }
 
 std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
     if (function.package == nullptr)
         return std::variant<Entered, Waiting, Error>(
-            std::in_place_type<Entered>, function.target.load(std::memory_order_relaxed), Ran::resident, nullptr);
+            std::in_place_type<Entered>, function.target.load(std::memory_order_relaxed), RanAs::resident, nullptr);
     PackageCode& package = *function.package;
     Running running(package);
     if (const EntryPoint target = function.target.load(std::memory_order_seq_cst)) {
@@ -121,15 +119,15 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
                                                  function.ran.load(std::memory_order_relaxed), running.take_over());
 }
 
-bool CodeCache::State::stored(const PackageCode& package, Form form) const {
+bool CodeCache::State::stored(const PackageCode& package, Forms form) const {
     const auto slice = package.store->slice_index(host_triple(), form);
     return slice && package.store->stored_slice(*slice) != nullptr;
 }
 
 std::string CodeCache::State::why_no_form() const {
-    if (options.tiers == Tiers::both)
+    if (options.forms == Forms::both)
         return fmt::format("it is not built for {0}; build it with --target {0}", host_triple());
-    const bool takes_images = options.tiers == Tiers::image;
+    const bool takes_images = options.forms == Forms::image;
     return fmt::format(
         "it has no {0} for {1}, and the node takes {0} only (--forms {0}); {2}, or start the node with "
         "--forms both",
@@ -151,15 +149,15 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
     // Even if an image has come meanwhile: the compiler was told that there are no statics yet, and would bring a second set.
     if (package.is_to_be_compiled()) return Ready::under_way;
     const bool image_fits =
-        options.tiers != Tiers::bitcode && package.store->slice_index(host_triple(), Form::image).has_value();
-    const bool bitcode_fits =
-        options.tiers != Tiers::image && package.store->slice_index(host_triple(), Form::bitcode).has_value();
+        includes(options.forms, Forms::image) && package.store->slice_index(host_triple(), Forms::image).has_value();
+    const bool bitcode_fits = includes(options.forms, Forms::bitcode) &&
+                              package.store->slice_index(host_triple(), Forms::bitcode).has_value();
     if (!image_fits && !bitcode_fits)
         return fail(ErrorCode::unsupported, "package {} has no form that {} can run: {}",
                     package.store->manifest().name, options.node, why_no_form());
     package.lacks_names = false;
-    if (image_fits && stored(package, Form::image)) {
-        const std::size_t slice = *package.store->slice_index(host_triple(), Form::image);
+    if (image_fits && stored(package, Forms::image)) {
+        const std::size_t slice = *package.store->slice_index(host_triple(), Forms::image);
         const Result<bool> loaded = is_quick(package, slice) ? load_in_place(package, slice) : Result<bool>(false);
         if (!loaded) {
             if (loaded.error().code() != ErrorCode::overloaded) package.error = loaded.error();  // others may make room
@@ -169,11 +167,11 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
             ROVE_CHECK(queue_load(package));
             return Ready::under_way;
         }
-        if (options.tiers == Tiers::both && stored(package, Form::bitcode))
+        if (options.forms == Forms::both && stored(package, Forms::bitcode))
             (void)queue_compile(package);  // where there is no thread for it, the image goes on
         return Ready::yes;
     }
-    if (bitcode_fits && stored(package, Form::bitcode)) {
+    if (bitcode_fits && stored(package, Forms::bitcode)) {
         ROVE_CHECK(queue_compile(package));
         return Ready::under_way;
     }
@@ -294,13 +292,13 @@ void CodeCache::State::load_apart(PackageCode& package) {
         package.refuse(std::move(loaded.error()));
     else if (!loaded)
         package.error = std::move(loaded.error());
-    else if (options.tiers == Tiers::both)  // where there is no thread or memory for it, the image goes on
+    else if (options.forms == Forms::both)  // where there is no thread or memory for it, the image goes on
         (void)or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return queue_compile(package); });
 }
 
 // With the lock free but where it looks at what belongs to all; the package cannot be evicted or forgotten meanwhile.
 Status CodeCache::State::load_image(PackageCode& package) {
-    const std::size_t slice = *package.store->slice_index(host_triple(), Form::image);
+    const std::size_t slice = *package.store->slice_index(host_triple(), Forms::image);
     ROVE_TRY(const wire::Image image, unlocked(package, [&]() -> Result<wire::Image> {
                  open_libraries(package);
                  return read_image(package, slice);
@@ -323,8 +321,8 @@ void CodeCache::State::publish(PackageCode& package) noexcept {
         const bool is_compiled = package.module_runs(*function);
         const EntryPoint image = package.image_runs(*function) ? function->image : nullptr;
         const EntryPoint best = is_compiled ? function->compiled : image;
-        const Ran ran = is_compiled ? Ran::bitcode : Ran::image;
-        function->ran.store(package.resident ? Ran::resident : ran, std::memory_order_relaxed);
+        const RanAs ran = is_compiled ? RanAs::bitcode : RanAs::image;
+        function->ran.store(package.resident ? RanAs::resident : ran, std::memory_order_relaxed);
         function->target.store(best, std::memory_order_seq_cst);
     }
 }
@@ -343,7 +341,7 @@ Result<Running> CodeCache::State::hold_locked(const PackageStore& store) {
 Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
     ROVE_TRY(Running running, state_->hold(*store));
     PackageCode* const package = running.take_over();
-    const Entered held(nullptr, Ran::image, package);  // left after the lock
+    const Entered held(nullptr, RanAs::image, package);  // left after the lock
     const LockOf lock(state_->mutex);
     for (;;) {
         ROVE_TRY(const State::Ready ready, state_->make_ready(*package));
@@ -360,7 +358,7 @@ Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
 Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>& store) {
     ROVE_TRY(Running running, state_->hold(*store));
     PackageCode* const package = running.take_over();
-    const Entered held(nullptr, Ran::image,
+    const Entered held(nullptr, RanAs::image,
                        package);  // its code stays between loading and linking; left after the lock
     ROVE_CHECK(load(store));
     const LockOf lock(state_->mutex);

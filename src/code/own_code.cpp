@@ -157,7 +157,7 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
     manifest.dependencies = libraries.with(manifest.imports);
     std::vector<ByteBuffer> stored(1);
     manifest.slices.push_back(
-        make_slice(std::string(host_triple()), wire::Form::bitcode, prepared.bitcode, stored.front(), true));
+        make_slice(std::string(host_triple()), Forms::bitcode, prepared.bitcode, stored.front(), true));
     const ByteBuffer file = PackageStore::serialize(manifest, stored);
     cache.keep(made_of, file);
     return PackageStore::parse(file);

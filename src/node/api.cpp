@@ -120,7 +120,7 @@ Reply RawCall::reply() {
     NodeCore* core = std::exchange(core_, nullptr);
     CallEnd end = value_or_throw(core->finish({slot_, generation_}));
     if (end.large.size() > 0) end.data.assign(end.large.bytes().begin(), end.large.bytes().end());
-    return {std::move(end.data), end.node, static_cast<RanAs>(end.ran), end.hops};
+    return {std::move(end.data), end.node, end.ran, end.hops};
 }
 
 std::vector<std::byte> RawCall::get() {

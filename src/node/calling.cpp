@@ -164,7 +164,7 @@ Result<const ByteBuffer*> NodeCore::inline_code(PeerState& peer, const FunctionI
                                                 const PackageStore& package) {
     if (const auto made = inline_codes_.find(function); made != inline_codes_.end()) return &made->second;
     const std::string& name = package.manifest().name;
-    const auto slice = package.slice_index(peer.triple, wire::Form::image);
+    const auto slice = package.slice_index(peer.triple, Forms::image);
     const std::shared_ptr<const ByteBuffer> bytes = slice ? package.stored_slice(*slice) : nullptr;
     if (!bytes)
         return fail(ErrorCode::unsupported,
@@ -294,8 +294,8 @@ Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
     if (is_client(peer->id)) return fail(ErrorCode::unsupported, "{} takes no code: it is a client", who(*peer));
     ROVE_CHECK(check_forms(*peer, *package));
     keep_within_reach(package);
-    ROVE_TRY(const bool image_sent, send_code(*peer, *package, wire::Form::image, true));
-    ROVE_TRY(const bool bitcode_sent, send_code(*peer, *package, wire::Form::bitcode, !image_sent));
+    ROVE_TRY(const bool image_sent, send_code(*peer, *package, Forms::image, true));
+    ROVE_TRY(const bool bitcode_sent, send_code(*peer, *package, Forms::bitcode, !image_sent));
     (void)bitcode_sent;
     peer->code_sent.insert(package->digest());
     ROVE_TRY(BegunCall begun, BegunCall::in(calls_, peer.get(), true));
@@ -318,8 +318,8 @@ void NodeCore::keep_within_reach(const std::shared_ptr<PackageStore>& package) {
 // Refuses a package that the peer cannot run.
 Status NodeCore::check_forms(const PeerState& peer, const PackageStore& package) const {
     if (peer.code_sent.contains(package.digest())) return {};
-    const bool fits = (may_send(wire::Form::image) && package.slice_index(peer.triple, wire::Form::image)) ||
-                      (may_send(wire::Form::bitcode) && package.slice_index(peer.triple, wire::Form::bitcode));
+    const bool fits = (may_send(Forms::image) && package.slice_index(peer.triple, Forms::image)) ||
+                      (may_send(Forms::bitcode) && package.slice_index(peer.triple, Forms::bitcode));
     if (fits) return {};
     std::string targets;
     bool is_for_peer = false;

@@ -34,7 +34,7 @@ struct CallEnd {
     ByteBuffer data;
     LargeBytes large;  // in place of `data`, where the result came in parts
     NodeId node = kNoNode;
-    code::Ran ran = code::Ran::image;
+    RanAs ran = RanAs::image;
     std::uint8_t hops = 0;
 };
 
@@ -71,7 +71,7 @@ public:
     [[nodiscard]] CallEnd take();
 
     State state = State::free;
-    code::Ran ran = code::Ran::image;  // of an ended call, as hops and node
+    RanAs ran = RanAs::image;  // of an ended call, as hops and node
     std::uint8_t hops = 0;
     std::uint16_t index = 0;  // in its table; constant
     NodeId node = kNoNode;

@@ -9,7 +9,6 @@
 namespace rove {
 
 using fabric::Traffic;
-using wire::Form;
 using wire::Kind;
 
 namespace {
@@ -35,8 +34,8 @@ std::string_view text_of(const std::array<char, 32>& padded) {
 
 }  // namespace
 
-bool NodeCore::may_send(Form form) const {
-    return options_.forms == Forms::both || (options_.forms == Forms::image) == (form == Form::image);
+bool NodeCore::may_send(Forms form) const {
+    return includes(options_.forms, form);
 }
 
 // The package of a function, wherever this process has it from: its own program, or what it was sent.
@@ -47,7 +46,7 @@ std::shared_ptr<PackageStore> NodeCore::package_with(const FunctionId& function)
 }
 
 // The slice by which a node with this target can run a package, where this process has it and may send it. Null: not so.
-std::shared_ptr<const ByteBuffer> NodeCore::slice_for(const PackageStore& package, std::string_view triple, Form form,
+std::shared_ptr<const ByteBuffer> NodeCore::slice_for(const PackageStore& package, std::string_view triple, Forms form,
                                                       std::uint32_t& part) const {
     const auto index = package.slice_index(triple, form);
     if (!may_send(form) || !index) return nullptr;
@@ -56,7 +55,7 @@ std::shared_ptr<const ByteBuffer> NodeCore::slice_for(const PackageStore& packag
 }
 
 // Sends one form of a package, where this process has it for the peer's target. False: it was not sent.
-Result<bool> NodeCore::send_code(PeerState& to, PackageStore& package, Form form, bool with_manifest, Traffic among) {
+Result<bool> NodeCore::send_code(PeerState& to, PackageStore& package, Forms form, bool with_manifest, Traffic among) {
     // A client runs what its own program has: it may know the function, but takes no code.
     if (is_client(to.id)) return false;
     std::uint32_t part = 0;
@@ -89,7 +88,7 @@ Result<std::size_t> NodeCore::send_piece(PeerState& to, Traffic among, NodeId as
 bool NodeCore::answer_with_code(PeerState& from, const wire::NeedCode& need, const PackageStore& package) {
     if (is_client(need.asker) || is_client(from.id)) return false;
     CodeAnswer answer{.need = need, .package = package.digest(), .part_count = 1};
-    for (const Form form : {Form::image, Form::bitcode})
+    for (const Forms form : {Forms::image, Forms::bitcode})
         if (std::uint32_t part = 0; slice_for(package, text_of(need.triple), form, part) != nullptr)
             answer.parts[answer.part_count++] = part;
     if (answer.part_count == 1 || !from.code_answers.add(answer)) return false;
@@ -346,7 +345,7 @@ void NodeCore::on_load(const PeerState& from, const wire::Frame& frame) {
                                           : Error(ErrorCode::invalid,
                                                   fmt::format("{} has not received package {}", name(), digest.hex())));
     }
-    const Status queued = cache_->load_later(package, [this, to, package](const Result<code::LoadReport>& loaded) {
+    const Status queued = cache_->load_later(package, [this, to, package](const Result<LoadReport>& loaded) {
         if (!loaded) {
             reply_error(to, loaded.error());
             return;
@@ -366,7 +365,7 @@ void NodeCore::on_load(const PeerState& from, const wire::Frame& frame) {
         }
         const Bytes answer = rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax));
         const Hold hold(*this);
-        (void)end_with_reply(to, code::Ran::image, answer, nullptr);
+        (void)end_with_reply(to, RanAs::image, answer, nullptr);
     });
     if (!queued) end_with_error(to, queued.error());
 }

@@ -79,7 +79,7 @@ Status NodeCore::start() {
     code::CodeOptions code;
     code.node = options_.listen.empty() ? "this client" : "the node at " + address_;
     code.host_symbols = host_symbols();
-    code.tiers = static_cast<code::Tiers>(options_.forms);
+    code.forms = options_.forms;
     code.code_bytes_max = options_.code_bytes_max;
     code.packages_max = options_.packages_max;
     code.on_ready = [this](const Digest&) { lead_.wake_unlocked(); };

@@ -159,7 +159,7 @@ public:
     void post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload);
 
     // ---- for running functions; as above
-    [[nodiscard]] Status reply(const wire::FrameHeader& to, code::Ran ran, const Pieces& data);
+    [[nodiscard]] Status reply(const wire::FrameHeader& to, RanAs ran, const Pieces& data);
     void reply_error(const wire::FrameHeader& to, const Error& error);
     struct Onward {
         NodeId node;
@@ -388,8 +388,8 @@ private:
     void lack(PeerState& from, const wire::NeedCode& need) noexcept;
     void lack_what_was_asked_of(const PeerState& gone);
     [[nodiscard]] std::shared_ptr<const ByteBuffer> slice_for(const PackageStore& package, std::string_view triple,
-                                                              wire::Form form, std::uint32_t& part) const;
-    [[nodiscard]] Result<bool> send_code(PeerState& to, PackageStore& package, wire::Form form, bool with_manifest,
+                                                              Forms form, std::uint32_t& part) const;
+    [[nodiscard]] Result<bool> send_code(PeerState& to, PackageStore& package, Forms form, bool with_manifest,
                                          fabric::Traffic among = fabric::Traffic::replies);
     [[nodiscard]] Result<std::size_t> send_piece(PeerState& to, fabric::Traffic among, NodeId asker,
                                                  wire::CodeChunk chunk, Bytes part, std::size_t offset);
@@ -400,7 +400,7 @@ private:
     void drop_idle_code();
     [[nodiscard]] PeerState* still_a_peer(const PeerState* peer) const;
     [[nodiscard]] Status part_arrived(PeerState& from, const wire::CodeChunk& chunk, CodePart arrived);
-    [[nodiscard]] bool may_send(wire::Form form) const;
+    [[nodiscard]] bool may_send(Forms form) const;
     void give_up_parked(PeerState& from, const Digest& package, const Error& why);
     void ask_again_later();
     [[nodiscard]] std::shared_ptr<PackageStore> package_with(const FunctionId& function) const;
@@ -437,8 +437,8 @@ private:
     [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock);
     [[nodiscard]] bool await_room_to_reply(NodeId to, std::size_t bytes, std::size_t waiting, Lock& lock);
     [[nodiscard]] wire::FrameHeader answer_to(const wire::FrameHeader& call) const;
-    [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, code::Ran ran, const Pieces& data, Lock* lock);
-    [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data);
+    [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, RanAs ran, const Pieces& data, Lock* lock);
+    [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes data);
     void end_with_error(const wire::FrameHeader& call, const Error& error) noexcept;
     void end_without_answer(rove_here& here) noexcept;
     void tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept;

@@ -227,7 +227,7 @@ unsigned NodeCore::serve_local(Lead::Turn& turn) {
 
 NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn) {
     if (frame.header.kind == Kind::ping) {
-        (void)end_with_reply(frame.header, code::Ran::resident, {}, nullptr);
+        (void)end_with_reply(frame.header, RanAs::resident, {}, nullptr);
         return Taken::done;
     }
     if (nested_ > kNestedMax)
@@ -562,7 +562,7 @@ void NodeCore::on_reply(PeerState* from, const wire::Frame& frame) {
         }
     } else {
         slot->node = header.handle;
-        slot->ran = static_cast<code::Ran>(header.status);
+        slot->ran = static_cast<RanAs>(header.status);
         slot->hops = header.hops;
         if ((header.flags & wire::kParts) != 0)
             slot->end_gathered();

@@ -21,7 +21,7 @@ struct rove_here {
     rove::NodeCore* core;
     const rove::code::Function* function;
     rove::wire::FrameHeader call;  // of the frame that runs
-    rove::code::Ran ran;
+    rove::RanAs ran;
     bool ended = false;
     std::vector<std::shared_ptr<rove::Block>> blocks{};     // buffers that it uses
     std::atomic<bool>* payload_read = nullptr;              // where to note that; null: the payload is not in a mailbox

@@ -10,8 +10,8 @@ constexpr std::array<std::string_view, 6> kLogLevels{"trace", "debug", "info", "
 
 // The value of an enum that may have been made of any number.
 template <typename E>
-Status check_choice(std::string_view option, E value, E last, std::string_view choices) {
-    if (static_cast<unsigned>(value) <= static_cast<unsigned>(last)) return {};
+Status check_choice(std::string_view option, E value, E last, std::string_view choices, E first = {}) {
+    if (value >= first && value <= last) return {};
     return fail(ErrorCode::invalid, "option {} is {}, which is none of its choices: {}", option,
                 static_cast<unsigned>(value), choices);
 }
@@ -37,7 +37,7 @@ Status check_options(const NodeOptions& options) {
     ROVE_CHECK(check_choice("waiting", options.waiting, Waiting::frugal, "latency, balanced, frugal"));
     ROVE_CHECK(
         check_choice("fabric", options.fabric, FabricChoice::ucx, fmt::format("{}", fmt::join(fabric_words(), ", "))));
-    return check_choice("forms", options.forms, Forms::bitcode, "both, image, bitcode");
+    return check_choice("forms", options.forms, Forms::both, "both, image, bitcode", Forms::image);
 }
 
 }  // namespace rove

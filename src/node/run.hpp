@@ -22,7 +22,7 @@ struct PeerState;
 struct Run {
     code::Function* function = nullptr;  // null: a callback
     code::EntryPoint entry = nullptr;
-    code::Ran ran = code::Ran::resident;
+    RanAs ran = RanAs::resident;
     fabric::Link* link = nullptr;            // that its frame came by; null: this node's own frame, or none
     const PeerState* from = nullptr;         // whose link that is
     Watch* watch = nullptr;                  // of its thread's turn at the lead, which does not look meanwhile

@@ -180,7 +180,7 @@ void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) noexcept {
 }
 
 // The fast path: the peer has room.
-bool NodeCore::reply_at_once(const wire::FrameHeader& call, code::Ran ran, Bytes data) {
+bool NodeCore::reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes data) {
     if (call.hops > 1) return false;  // end_call() has more to do
     PeerState* peer = call.node != id() ? routes_.to(call.node) : nullptr;
     if (peer == nullptr || !peer->link || peer->lost || !peer->outbox_of(Traffic::replies).is_empty()) return false;
@@ -204,7 +204,7 @@ wire::FrameHeader NodeCore::answer_to(const wire::FrameHeader& call) const {
     return {.handle = id(), .generation = call.generation, .node = call.node, .call = call.call, .hops = call.hops};
 }
 
-Status NodeCore::end_with_reply(const wire::FrameHeader& call, code::Ran ran, const Pieces& data, Lock* lock) {
+Status NodeCore::end_with_reply(const wire::FrameHeader& call, RanAs ran, const Pieces& data, Lock* lock) {
     if (data.size() > wire::kMessageBytesMax)
         return fail(ErrorCode::invalid, "a reply of {} bytes is over the limit of {}; leave it in a buffer",
                     data.size(), wire::kMessageBytesMax);
@@ -247,7 +247,7 @@ void NodeCore::tell_of_failed_post(const wire::FrameHeader& call, const Error& e
 } catch (const std::bad_alloc&) {  // nobody waits for it
 }
 
-Status NodeCore::reply(const wire::FrameHeader& to, code::Ran ran, const Pieces& data) {
+Status NodeCore::reply(const wire::FrameHeader& to, RanAs ran, const Pieces& data) {
     if (data.is_whole()) {
         Hold hold(*this);
         return end_with_reply(to, ran, data, &hold.lock());
@@ -351,15 +351,15 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
         return send(peer, Traffic::calls, header, named, payload);
     // Image first, so that the call can start; bitcode after the call, for the tier that follows, and among the calls: otherwise it
     // would overtake this one.
-    ROVE_TRY(const bool image_sent, send_code(peer, *package, wire::Form::image, true));
+    ROVE_TRY(const bool image_sent, send_code(peer, *package, Forms::image, true));
     bool bitcode_sent = false;
     if (!image_sent) {
-        ROVE_TRY(bitcode_sent, send_code(peer, *package, wire::Form::bitcode, true));
+        ROVE_TRY(bitcode_sent, send_code(peer, *package, Forms::bitcode, true));
     }
     if (image_sent || bitcode_sent) peer.code_sent.insert(package->digest());
     ROVE_CHECK(send(peer, Traffic::calls, header, named, payload));
     if (image_sent) try {
-            (void)send_code(peer, *package, wire::Form::bitcode, false, Traffic::calls);
+            (void)send_code(peer, *package, Forms::bitcode, false, Traffic::calls);
         } catch (const std::bad_alloc&) {  // the call has been sent, and its image: it runs
         }
     return {};

@@ -11,7 +11,7 @@
 
 namespace rove {
 
-wire::Slice make_slice(const std::string& triple, wire::Form form, ByteBuffer raw, ByteBuffer& stored, bool soon) {
+wire::Slice make_slice(const std::string& triple, Forms form, ByteBuffer raw, ByteBuffer& stored, bool soon) {
     wire::Slice slice{triple, form, wire::Compression::none, static_cast<std::uint32_t>(raw.size()), 0, {}};
     ByteBuffer packed(ZSTD_compressBound(raw.size()));
     constexpr int kThorough = 12, kFast = 1;
@@ -19,7 +19,7 @@ wire::Slice make_slice(const std::string& triple, wire::Form form, ByteBuffer ra
         ZSTD_compress(packed.data(), packed.size(), raw.data(), raw.size(), soon ? kFast : kThorough);
     // Images are small and must run at once: saving less than a quarter is not worth the decompression.
     if (ZSTD_isError(size) == 0 && size < raw.size() - raw.size() / 4 &&
-        (form == wire::Form::bitcode || raw.size() > 16 * 1024)) {
+        (form == Forms::bitcode || raw.size() > 16 * 1024)) {
         packed.resize(size);
         slice.compression = wire::Compression::zstd;
         stored = std::move(packed);

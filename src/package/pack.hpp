@@ -9,7 +9,7 @@
 namespace rove {
 
 // One form for one target, compressed if that saves enough; its stored bytes are appended to `stored`. `soon`: not compressed, because a call waits.
-[[nodiscard]] wire::Slice make_slice(const std::string& triple, wire::Form form, ByteBuffer raw, ByteBuffer& stored,
+[[nodiscard]] wire::Slice make_slice(const std::string& triple, Forms form, ByteBuffer raw, ByteBuffer& stored,
                                      bool soon = false);
 
 // Fills in manifest.needs, after its entries and imports. `needs` lists the imports that the package as a whole needs,

@@ -105,7 +105,7 @@ std::shared_ptr<const ByteBuffer> PackageStore::stored_slice(std::size_t index) 
     return index < slices_.size() ? slices_[index] : nullptr;
 }
 
-std::optional<std::size_t> PackageStore::slice_index(std::string_view triple, wire::Form form) const {
+std::optional<std::size_t> PackageStore::slice_index(std::string_view triple, Forms form) const {
     const wire::Slice* slice = manifest_.find(triple, form);
     if (slice == nullptr) return std::nullopt;
     return static_cast<std::size_t>(slice - manifest_.slices.data());

@@ -41,7 +41,7 @@ public:
     // cannot free them while they are sent.
     [[nodiscard]] std::shared_ptr<const ByteBuffer> stored_slice(std::size_t index) const;
     // The index of the slice for a target, if the manifest lists it, whether or not its bytes are here.
-    [[nodiscard]] std::optional<std::size_t> slice_index(std::string_view triple, wire::Form form) const;
+    [[nodiscard]] std::optional<std::size_t> slice_index(std::string_view triple, Forms form) const;
     // The raw bytes of a slice that is here: verified on arrival, decompressed now.
     [[nodiscard]] Result<ByteBuffer> raw_slice(std::size_t index) const;
     // Adds a slice that arrived; invalid when its size or hash is not the manifest's.

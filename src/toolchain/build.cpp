@@ -92,7 +92,7 @@ void add_names(std::vector<std::string>& names, const std::vector<std::string>& 
 
 Status add_slices(const BuildOptions& options, const Built& built, wire::Manifest& manifest,
                   std::vector<ByteBuffer>& stored) {
-    const auto add = [&](wire::Form form, ByteBuffer raw) -> Status {
+    const auto add = [&](Forms form, ByteBuffer raw) -> Status {
         if (raw.size() > wire::kSliceBytesMax)
             return fail(ErrorCode::invalid, "the {} for {} has {} bytes, over the limit of {}", wire::to_string(form),
                         built.triple, raw.size(), wire::kSliceBytesMax);
@@ -100,13 +100,13 @@ Status add_slices(const BuildOptions& options, const Built& built, wire::Manifes
         return {};
     };
     if (built.image) {
-        ROVE_CHECK(add(wire::Form::image, wire::encode(*built.image)));
+        ROVE_CHECK(add(Forms::image, wire::encode(*built.image)));
     } else if (options.warn) {
         options.warn(
             fmt::format("no image for {}: {}; it travels as bitcode only, and its first call waits for the compiler",
                         built.triple, built.image.error().message()));
     }
-    return add(wire::Form::bitcode, built.prepared.bitcode);
+    return add(Forms::bitcode, built.prepared.bitcode);
 }
 
 // Some atomic operations are calls of a library that a node has only if it is named.

@@ -124,9 +124,9 @@ private:
             if (!image && image.error().code() != ErrorCode::unsupported) return tl::unexpected<Error>(image.error());
             if (image)
                 manifest.slices.push_back(
-                    make_slice(triple, wire::Form::image, wire::encode(*image), stored.emplace_back()));
+                    make_slice(triple, Forms::image, wire::encode(*image), stored.emplace_back()));
         }
-        manifest.slices.push_back(make_slice(triple, wire::Form::bitcode, prepared.bitcode, stored.emplace_back()));
+        manifest.slices.push_back(make_slice(triple, Forms::bitcode, prepared.bitcode, stored.emplace_back()));
         ByteBuffer file = PackageStore::serialize(manifest, stored);
         ROVE_CHECK(PackageStore::parse(file));  // what nobody could open is not written
         return file;
@@ -192,7 +192,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
             report.functions += functions;
             if (packed[i].from_cache) report.from_cache += functions;
             ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(*packed[i].package));
-            if (package->slice_index(code::host_triple(), wire::Form::image)) report.with_image += functions;
+            if (package->slice_index(code::host_triple(), Forms::image)) report.with_image += functions;
             const std::string lacking = left_at_home(*package, has);
             if (!lacking.empty())
                 warn(

@@ -58,7 +58,7 @@ struct FrameHeader {
     NodeId node = kNoNode;    // call: the node that made it; others: the destination
     std::uint16_t call = 0;   // the caller's slot
     std::uint8_t hops = 0;    // forwards so far; code: 1 if a member passes it on for another
-    std::uint8_t status = 0;  // reply: the form in which the function ran (code::Ran), or with kError an ErrorCode
+    std::uint8_t status = 0;  // reply: the form in which the function ran (RanAs), or with kError an ErrorCode
 };
 static_assert(sizeof(FrameHeader) == 32);
 

@@ -59,14 +59,14 @@ Result<ByteBuffer> take_needs(Reader& in, const Manifest& manifest) {
 Result<Slice> take_slice(Reader& in) {
     Slice slice;
     slice.triple = in.text();
-    slice.form = static_cast<Form>(in.number<std::uint8_t>());
+    slice.form = static_cast<Forms>(in.number<std::uint8_t>());
     slice.compression = static_cast<Compression>(in.number<std::uint8_t>());
     slice.raw_bytes = in.number<std::uint32_t>();
     slice.stored_bytes = in.number<std::uint32_t>();
     slice.hash = in.id<SliceHash>();
     if (!in.ok()) return slice;  // the caller reports the missing bytes
     if (!is_name(slice.triple)) return fail(ErrorCode::invalid, "package manifest: a slice without a target");
-    if (slice.form != Form::image && slice.form != Form::bitcode)
+    if (slice.form != Forms::image && slice.form != Forms::bitcode)
         return fail(ErrorCode::invalid, "package manifest: a slice of unknown form {}",
                     static_cast<unsigned>(slice.form));
     if (slice.compression != Compression::none && slice.compression != Compression::zstd)
@@ -96,11 +96,11 @@ Status check(const Manifest& manifest) {
 
 }  // namespace
 
-std::string_view to_string(Form form) {
-    return form == Form::image ? "image" : "bitcode";
+std::string_view to_string(Forms form) {
+    return form == Forms::image ? "image" : "bitcode";
 }
 
-const Slice* Manifest::find(std::string_view triple, Form form) const {
+const Slice* Manifest::find(std::string_view triple, Forms form) const {
     const auto found = std::find_if(slices.begin(), slices.end(),
                                     [&](const Slice& slice) { return slice.form == form && slice.triple == triple; });
     return found != slices.end() ? &*found : nullptr;

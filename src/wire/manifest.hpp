@@ -11,19 +11,18 @@
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
+#include "rove/forms.hpp"
 
 namespace rove::wire {
 
-// How code travels. The values are on the wire.
-enum class Form : std::uint8_t { image = 1, bitcode = 2 };
-[[nodiscard]] std::string_view to_string(Form form);
+[[nodiscard]] std::string_view to_string(Forms form);  // of a slice
 
 enum class Compression : std::uint8_t { none = 0, zstd = 1 };
 
 // One form of the package for one target.
 struct Slice {
     std::string triple;
-    Form form = Form::image;
+    Forms form = Forms::image;  // one of them
     Compression compression = Compression::none;
     std::uint32_t raw_bytes = 0;     // uncompressed
     std::uint32_t stored_bytes = 0;  // as it travels and as it is in the file
@@ -48,7 +47,7 @@ struct Manifest {
     ByteBuffer needs;
     std::vector<Slice> slices;
 
-    [[nodiscard]] const Slice* find(std::string_view triple, Form form) const;
+    [[nodiscard]] const Slice* find(std::string_view triple, Forms form) const;
     [[nodiscard]] bool whole_needs(std::size_t import) const { return row_needs(0, import); }
     [[nodiscard]] bool entry_needs(std::size_t entry, std::size_t import) const { return row_needs(1 + entry, import); }
     // Any of some, of which there is a bit each, as in a row of `needs`; empty: of none.

@@ -142,7 +142,8 @@ TEST(Options, OutsideTheirChoicesAreInvalidAndTheMessageNamesThose) {
     expect({.log = "loud"}, {"log", "'loud'", "trace", "debug", "info", "warn", "error", "off"});
     expect({.log = ""}, {"log", "warn"});
     expect({.waiting = static_cast<Waiting>(9)}, {"waiting", "9", "latency", "balanced", "frugal"});
-    expect({.forms = static_cast<Forms>(3)}, {"forms", "3", "both", "image", "bitcode"});
+    for (const unsigned number : {0U, 4U})
+        expect({.forms = static_cast<Forms>(number)}, {"forms", std::to_string(number), "both", "image", "bitcode"});
     expect({.packages_max = 0}, {"packages_max"});
     expect({.connect_timeout = std::chrono::milliseconds(0)}, {"connect_timeout", "0 ms"});
     expect({.connect_timeout = std::chrono::milliseconds(-5)}, {"connect_timeout", "-5 ms"});

@@ -177,27 +177,27 @@ class Anchors : public CacheTest, public testing::WithParamInterface<Sample> {};
 
 TEST_P(Anchors, HaveOneAddressInBothForms) {
     const auto package = build(GetParam().file, std::string(kHead) + GetParam().text);
-    for (const Tiers tiers : {Tiers::both, Tiers::image, Tiers::bitcode}) {
-        CodeCache cache(options(tiers));
-        const std::vector<Form> first = {tiers == Tiers::bitcode ? Form::bitcode : Form::image};
+    for (const Forms forms : {Forms::both, Forms::image, Forms::bitcode}) {
+        CodeCache cache(options(forms));
+        const std::vector<Forms> first = {forms == Forms::bitcode ? Forms::bitcode : Forms::image};
         ASSERT_TRUE(cache.add(arriving(*package, first), false));
         const std::string file = GetParam().file;
         Function* function = cache.find(file.substr(0, file.find('.')) + ":count");
         ASSERT_NE(function, nullptr);
-        Ran ran{};
+        RanAs ran{};
         for (long expected = 1; expected <= 4; ++expected) {
             EXPECT_EQ(call(cache, *function, &ran), expected)
-                << GetParam().what << "; call " << expected << " with tiers " << static_cast<int>(tiers);
+                << GetParam().what << "; call " << expected << " with forms " << static_cast<int>(forms);
             if (expected == 2) {
-                ASSERT_TRUE(cache.add(arriving(*package, {Form::bitcode}), false));
+                ASSERT_TRUE(cache.add(arriving(*package, {Forms::bitcode}), false));
                 cache.slices_added(package->digest());
             }
             cache.wait_for_tiers();
         }
         // An entry that holds labels runs the image's code always.
         const bool holds_labels = file == "entry_labels.cpp" || file == "moved_labels.cpp";
-        const bool as_image = tiers == Tiers::image || (tiers == Tiers::both && holds_labels);
-        EXPECT_EQ(ran, as_image ? Ran::image : Ran::bitcode) << file << " with tiers " << static_cast<int>(tiers);
+        const bool as_image = forms == Forms::image || (forms == Forms::both && holds_labels);
+        EXPECT_EQ(ran, as_image ? RanAs::image : RanAs::bitcode) << file << " with forms " << static_cast<int>(forms);
     }
 }
 
@@ -212,19 +212,19 @@ TEST_F(CacheTest, AnInterfaceHasItsVariablesOnceInBothForms) {
                             "extern long level; ROVE_ENTRY void count(rove_here *h, const void *p, size_t n) "
                             "{ *(long *)p = ++level; (void)h, (void)n; }");
     CodeCache cache(options());
-    ASSERT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+    ASSERT_TRUE(cache.add(arriving(*package, {Forms::image}), false));
     ASSERT_TRUE(cache.load_interface(cache.package(package->digest())));
     ASSERT_TRUE(cache.add(user, false));
     Function *shelf = cache.find("shelf:count"), *other = cache.find("user:count");
-    Ran ran{};
+    RanAs ran{};
     EXPECT_EQ(call(cache, *shelf, &ran), 41);
-    EXPECT_EQ(ran, Ran::image);
+    EXPECT_EQ(ran, RanAs::image);
     EXPECT_EQ(call(cache, *other), 42);
-    ASSERT_TRUE(cache.add(arriving(*package, {Form::bitcode}), false));
+    ASSERT_TRUE(cache.add(arriving(*package, {Forms::bitcode}), false));
     cache.slices_added(package->digest());
     cache.wait_for_tiers();
     EXPECT_EQ(call(cache, *shelf, &ran), 43);
-    EXPECT_EQ(ran, Ran::bitcode);
+    EXPECT_EQ(ran, RanAs::bitcode);
     EXPECT_EQ(call(cache, *other), 44);
 }
 

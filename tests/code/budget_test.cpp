@@ -36,7 +36,7 @@ protected:
     // A counter whose image has as many bytes more.
     [[nodiscard]] std::shared_ptr<PackageStore> large(const std::string& name, std::size_t bytes,
                                                       bool pinned = false) const {
-        const ByteBuffer small = counter_->raw_slice(*counter_->slice_index(host_triple(), Form::image)).value();
+        const ByteBuffer small = counter_->raw_slice(*counter_->slice_index(host_triple(), Forms::image)).value();
         wire::Image image = wire::decode_image(small, counter_->manifest().imports.size()).value();
         auto value = static_cast<unsigned>(std::hash<std::string>()(name));
         for (std::size_t i = 0; i < bytes; ++i)
@@ -45,7 +45,7 @@ protected:
         manifest.name = name;
         manifest.pinned = pinned;
         ByteBuffer stored;
-        manifest.slices = {make_slice(std::string(host_triple()), Form::image, wire::encode(image), stored, true)};
+        manifest.slices = {make_slice(std::string(host_triple()), Forms::image, wire::encode(image), stored, true)};
         auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
         EXPECT_TRUE(package->add_slice(0, stored));
         return package;
@@ -58,7 +58,7 @@ protected:
 // the names.
 TEST_F(BudgetTest, WhatEntriesLackIsKeptOnce) {
     constexpr std::uint32_t kEntries = 1000, kImports = 40;
-    const ByteBuffer small = counter_->raw_slice(*counter_->slice_index(host_triple(), Form::image)).value();
+    const ByteBuffer small = counter_->raw_slice(*counter_->slice_index(host_triple(), Forms::image)).value();
     wire::Image image = wire::decode_image(small, counter_->manifest().imports.size()).value();
     wire::Manifest manifest;
     manifest.name = "lacks";
@@ -79,10 +79,10 @@ TEST_F(BudgetTest, WhatEntriesLackIsKeptOnce) {
     manifest.needs.assign((1 + kEntries) * manifest.needs_row_bytes(), std::byte{0xFF});
     std::fill_n(manifest.needs.begin(), manifest.needs_row_bytes(), std::byte{0});
     ByteBuffer stored;
-    manifest.slices = {make_slice(std::string(host_triple()), Form::image, wire::encode(image), stored, true)};
+    manifest.slices = {make_slice(std::string(host_triple()), Forms::image, wire::encode(image), stored, true)};
     const auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
     ASSERT_TRUE(package->add_slice(0, stored));
-    CodeCache cache(options(Tiers::image));
+    CodeCache cache(options(Forms::image));
     ASSERT_TRUE(cache.add(package, false));
     const std::size_t before = mallinfo2().uordblks;
     ASSERT_TRUE(cache.load(package));
@@ -116,7 +116,7 @@ TEST_F(BudgetTest, ThePackageThatWasUnusedForLongestIsForgottenFirst) {
 
 // A call that waits for a package's code keeps it known, until it has come or the call has given up.
 TEST_F(BudgetTest, WhatACallWaitsForIsNotForgotten) {
-    CodeOptions given = options(Tiers::image);
+    CodeOptions given = options(Forms::image);
     given.packages_max = 3;
     CodeCache cache(given);
     const auto counter = build("counter.c", kCounter);
@@ -125,7 +125,7 @@ TEST_F(BudgetTest, WhatACallWaitsForIsNotForgotten) {
     EXPECT_TRUE(waits_for_code(cache, *function));
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(cache.add(named("package" + std::to_string(i)), false));
     ASSERT_EQ(cache.find("counter:count"), function);
-    ASSERT_TRUE(cache.add(arriving(*counter, {Form::image}), false));
+    ASSERT_TRUE(cache.add(arriving(*counter, {Forms::image}), false));
     EXPECT_EQ(call(cache, *function), 41);
 }
 
@@ -144,7 +144,7 @@ TEST_F(BudgetTest, AnOldHandleNeverMeansAnotherFunction) {
 }
 
 TEST_F(BudgetTest, ManifestsAreCountedAndTheOldestForgotten) {
-    CodeCache cache(options(Tiers::image, 8 * kMiB));
+    CodeCache cache(options(Forms::image, 8 * kMiB));
     for (int i = 0; i < 40; ++i) ASSERT_TRUE(cache.add(named("package" + std::to_string(i), 1000), false));
     EXPECT_LE(cache.usage().manifest_bytes, 2 * kMiB);
     EXPECT_EQ(cache.find("package0:go0"), nullptr);
@@ -152,7 +152,7 @@ TEST_F(BudgetTest, ManifestsAreCountedAndTheOldestForgotten) {
 }
 
 TEST_F(BudgetTest, SlicesThatNobodyCallsGoFirst) {
-    CodeCache cache(options(Tiers::image, kMiB));
+    CodeCache cache(options(Forms::image, kMiB));
     ASSERT_TRUE(cache.add(build("counter.c", kCounter), false));
     EXPECT_EQ(call(cache, *cache.find("counter:count")), 41);
     for (int i = 0; i < 12; ++i) {
@@ -167,7 +167,7 @@ TEST_F(BudgetTest, SlicesThatNobodyCallsGoFirst) {
 
 // Pinned is the package's own word: it buys a place among such packages, and pushes nobody out.
 TEST_F(BudgetTest, PinnedCodeHasABudgetOfItsOwn) {
-    CodeCache cache(options(Tiers::image, 4 * kMiB));
+    CodeCache cache(options(Forms::image, 4 * kMiB));
     ASSERT_TRUE(cache.add(build("counter.c", kCounter), false));
     Function* counter = cache.find("counter:count");
     EXPECT_EQ(call(cache, *counter), 41);
@@ -207,12 +207,12 @@ protected:
         wire::Manifest manifest = whole->manifest();
         manifest.name = "hoard";
         manifest.pinned = pinned;
-        const std::size_t image = *whole->slice_index(host_triple(), Form::image);
+        const std::size_t image = *whole->slice_index(host_triple(), Forms::image);
         manifest.slices = {whole->manifest().slices[image]};
         for (std::size_t i = 0; i < kSpare; ++i) {
             stored_.emplace_back(kMiB, static_cast<std::byte>(i));
             manifest.slices.push_back({.triple = "machine" + std::to_string(i),
-                                       .form = Form::bitcode,
+                                       .form = Forms::bitcode,
                                        .compression = wire::Compression::none,
                                        .raw_bytes = kMiB,
                                        .stored_bytes = kMiB,
@@ -236,7 +236,7 @@ protected:
 };
 
 TEST_F(SpareSlices, OfPinnedCodeHaveNoPlaceBeyondTheBudget) {
-    CodeCache cache(options(Tiers::image, 4 * kMiB));
+    CodeCache cache(options(Forms::image, 4 * kMiB));
     ASSERT_TRUE(cache.add(counter_, false));
     EXPECT_EQ(call(cache, *cache.find("counter:count")), 41);
     const auto package = hoard(true);
@@ -248,7 +248,7 @@ TEST_F(SpareSlices, OfPinnedCodeHaveNoPlaceBeyondTheBudget) {
 }
 
 TEST_F(SpareSlices, OfAnInterfaceHaveNoPlaceBeyondTheBudget) {
-    CodeCache cache(options(Tiers::image, 4 * kMiB));
+    CodeCache cache(options(Forms::image, 4 * kMiB));
     const auto package = hoard(false, true);
     ASSERT_TRUE(cache.add(package, false));
     ASSERT_TRUE(cache.load_interface(package));
@@ -257,7 +257,7 @@ TEST_F(SpareSlices, OfAnInterfaceHaveNoPlaceBeyondTheBudget) {
 }
 
 TEST_F(SpareSlices, OfCodeThatRunsHaveNoPlaceBeyondTheBudget) {
-    CodeCache cache(options(Tiers::image, 4 * kMiB));
+    CodeCache cache(options(Forms::image, 4 * kMiB));
     const auto package = hoard(false);
     ASSERT_TRUE(cache.add(package, false));
     const auto runs = cache.enter(*cache.find("hoard:count"));
@@ -267,7 +267,7 @@ TEST_F(SpareSlices, OfCodeThatRunsHaveNoPlaceBeyondTheBudget) {
 
 // They make room for what comes next, and the code goes on.
 TEST_F(SpareSlices, OfPinnedCodeGoBeforeCode) {
-    CodeCache cache(options(Tiers::image, 4 * kMiB));
+    CodeCache cache(options(Forms::image, 4 * kMiB));
     const auto package = hoard(true);
     ASSERT_TRUE(cache.add(package, false));
     EXPECT_EQ(call(cache, *cache.find("hoard:count")), 41);
@@ -316,14 +316,14 @@ private:
 // Where the image has its place among pinned code, its bitcode has none yet.
 TEST_F(BudgetTest, PinnedCodeThatIsCompiledAgainIsAskedWhetherThereIsRoom) {
     LargeCode engine(3 * kMiB);
-    CodeOptions given = options(Tiers::both, 4 * kMiB);
+    CodeOptions given = options(Forms::both, 4 * kMiB);
     given.engine = [&engine] { return &engine; };
     for (const bool pinned : {false, true}) {
         CodeCache cache(given);
         wire::Manifest manifest = counter_->manifest();
         manifest.pinned = pinned;
         auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
-        for (const Form form : {Form::image, Form::bitcode}) {
+        for (const Forms form : {Forms::image, Forms::bitcode}) {
             const std::size_t slice = *counter_->slice_index(host_triple(), form);
             ASSERT_TRUE(package->add_slice(slice, *counter_->stored_slice(slice)));
         }
@@ -331,9 +331,9 @@ TEST_F(BudgetTest, PinnedCodeThatIsCompiledAgainIsAskedWhetherThereIsRoom) {
         Function& function = *cache.find("counter:count");
         EXPECT_EQ(call(cache, function), 41);
         cache.wait_for_tiers();
-        Ran ran{};
+        RanAs ran{};
         EXPECT_EQ(call(cache, function, &ran), 42);
-        EXPECT_EQ(ran, pinned ? Ran::image : Ran::bitcode);
+        EXPECT_EQ(ran, pinned ? RanAs::image : RanAs::bitcode);
         EXPECT_LE(cache.usage().pinned_bytes, 2 * kMiB);
         EXPECT_LE(cache.usage().code_bytes, 4 * kMiB);
     }
@@ -342,7 +342,7 @@ TEST_F(BudgetTest, PinnedCodeThatIsCompiledAgainIsAskedWhetherThereIsRoom) {
 // Calls that go before their code is loaded leave it to the next ones, but not without bound.
 TEST_F(BudgetTest, CodeThatCallsWaitForIsBounded) {
     constexpr std::size_t kEach = 20 * kMiB;
-    CodeCache cache(options(Tiers::image, kMiB));
+    CodeCache cache(options(Forms::image, kMiB));
     for (int i = 0; i < 12; ++i) {
         const auto package = large("awaited" + std::to_string(i), kEach);
         const auto arrives = PackageStore::from_manifest(package->manifest_bytes()).value();
@@ -359,7 +359,7 @@ TEST_F(BudgetTest, CodeThatCallsWaitForIsBounded) {
 }
 
 TEST_F(BudgetTest, StaticsSayWhoHoldsTheirBudget) {
-    CodeOptions given = options(Tiers::image);
+    CodeOptions given = options(Forms::image);
     given.static_bytes_max = 100'000;
     CodeCache cache(given);
     const auto package = [this](const std::string& name) {
@@ -379,7 +379,7 @@ TEST_F(BudgetTest, StaticsSayWhoHoldsTheirBudget) {
 TEST_F(BudgetTest, PlacesOfStaticsAreCountedAndKeptWithThem) {
     constexpr std::uint32_t kPlaces = 10'000;
     const auto named_often = [this](const std::string& name) {
-        const ByteBuffer small = counter_->raw_slice(*counter_->slice_index(host_triple(), Form::image)).value();
+        const ByteBuffer small = counter_->raw_slice(*counter_->slice_index(host_triple(), Forms::image)).value();
         wire::Image image = wire::decode_image(small, counter_->manifest().imports.size()).value();
         std::erase_if(image.symbols, [](const auto& each) { return each.kind == wire::Symbol::Kind::static_; });
         for (std::uint32_t i = 0; i < kPlaces; ++i)
@@ -387,12 +387,12 @@ TEST_F(BudgetTest, PlacesOfStaticsAreCountedAndKeptWithThem) {
         wire::Manifest manifest = counter_->manifest();
         manifest.name = name;
         ByteBuffer stored;
-        manifest.slices = {make_slice(std::string(host_triple()), Form::image, wire::encode(image), stored, true)};
+        manifest.slices = {make_slice(std::string(host_triple()), Forms::image, wire::encode(image), stored, true)};
         auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
         EXPECT_TRUE(package->add_slice(0, stored));
         return package;
     };
-    CodeOptions given = options(Tiers::image, 1);
+    CodeOptions given = options(Forms::image, 1);
     given.static_bytes_max = 3 * 8 * kPlaces / 2;
     CodeCache cache(given);
     for (int i = 0; i < 3; ++i) {
@@ -411,10 +411,10 @@ TEST_F(BudgetTest, PlacesOfStaticsAreCountedAndKeptWithThem) {
 
 // Loaded ahead of a call that never came: nobody counts on what its statics hold.
 TEST_F(BudgetTest, StaticsOfWhatWasNeverCalledGoWithTheirPackage) {
-    CodeOptions given = options(Tiers::image, 1);
+    CodeOptions given = options(Forms::image, 1);
     given.packages_max = 2;
     CodeCache cache(given);
-    const auto counter = cache.add(arriving(*counter_, {Form::image}), false);
+    const auto counter = cache.add(arriving(*counter_, {Forms::image}), false);
     ASSERT_TRUE(counter && cache.load(*counter));
     EXPECT_EQ(cache.usage().static_bytes, 16U);
     ASSERT_TRUE(cache.add(large("other", 10), false));  // evicts
@@ -431,7 +431,7 @@ TEST_F(BudgetTest, StaticsOfWhatWasNeverCalledGoWithTheirPackage) {
 
 // The budget is one byte, so who leaves a function evicts all that is not in use.
 TEST_F(BudgetTest, WhatTheLeaderRunsIsNotEvicted) {
-    CodeCache cache(options(Tiers::image, 1));
+    CodeCache cache(options(Forms::image, 1));
     ASSERT_TRUE(cache.add(build("one.c", kCounter), false));
     Function* one = cache.find("one:count");
     std::optional<EntryPoint> entry;
@@ -453,7 +453,7 @@ TEST_F(BudgetTest, WhatTheLeaderRunsIsNotEvicted) {
 
 // What lies there next is another function.
 TEST_F(BudgetTest, AFunctionIsFoundByItsAddressForAsLongAsItsCodeLiesThere) {
-    CodeCache cache(options(Tiers::image, 1));
+    CodeCache cache(options(Forms::image, 1));
     const EntryPoint resident = [](rove_here*, const void*, std::size_t) {};
     const auto own = cache.add_resident(FunctionId{{1}}, "own", resident);
     ASSERT_TRUE(own);
@@ -461,7 +461,7 @@ TEST_F(BudgetTest, AFunctionIsFoundByItsAddressForAsLongAsItsCodeLiesThere) {
     const std::vector<std::shared_ptr<PackageStore>> packages = {build("one.c", kCounter), build("two.c", kCounter)};
     for (int i = 0; i < 3; ++i)
         for (const auto& package : packages) {
-            ASSERT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+            ASSERT_TRUE(cache.add(arriving(*package, {Forms::image}), false));
             Function* function = cache.find(package->function_ids().front());
             EntryPoint entry = nullptr;
             {
@@ -476,7 +476,7 @@ TEST_F(BudgetTest, AFunctionIsFoundByItsAddressForAsLongAsItsCodeLiesThere) {
 }
 
 TEST_F(BudgetTest, AFunctionIsFoundByTheAddressOfEitherForm) {
-    CodeCache cache(options(Tiers::both));
+    CodeCache cache(options(Forms::both));
     ASSERT_TRUE(cache.add(build("one.c", kCounter), false));
     Function* function = cache.find("one:count");
     (void)call(cache, *function);
@@ -494,13 +494,13 @@ TEST_F(BudgetTest, UnwindTablesGoWithTheirCode) {
         "ROVE_ENTRY void go(rove_here*, const void* p, size_t n) { try { if (n == sizeof(long)) throw long(SALT); } "
         "catch (long "
         "thrown) { *(long*)p = thrown; } }";
-    CodeCache cache(options(Tiers::image, 0));
+    CodeCache cache(options(Forms::image, 0));
     const std::vector<std::shared_ptr<PackageStore>> packages = {
         build("one.cpp", std::string("#define SALT 1\n") + kThrower),
         build("two.cpp", std::string("#define SALT 2\nlong rove_pad(long x) { return x * 77 + 3; }\n") + kThrower)};
     for (int i = 0; i < 200; ++i)
         for (std::size_t which = 0; which < packages.size(); ++which) {
-            ASSERT_TRUE(cache.add(arriving(*packages[which], {Form::image}), false));
+            ASSERT_TRUE(cache.add(arriving(*packages[which], {Forms::image}), false));
             ASSERT_EQ(call(cache, *cache.find(packages[which]->function_ids().front())), static_cast<long>(which) + 1);
         }
     EXPECT_GE(cache.usage().evictions, 399U);
@@ -525,7 +525,7 @@ TEST_F(BudgetTest, NoUnwindTableIsFoundWhereCodeWas) {
 }
 
 TEST_F(BudgetTest, PointersBetweenStaticsAreKeptOverEvictions) {
-    CodeCache cache(options(Tiers::image, 0));
+    CodeCache cache(options(Forms::image, 0));
     const auto package =
         build("pointers.c",
               "static int a = 1, b = 2, *p = &a;\nROVE_ENTRY void go(rove_here *h, const void *out, size_t n) { "
@@ -533,7 +533,7 @@ TEST_F(BudgetTest, PointersBetweenStaticsAreKeptOverEvictions) {
     ASSERT_FALSE(package->manifest().pinned);
     std::vector<long> answers;
     for (int i = 0; i < 6; ++i) {
-        ASSERT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+        ASSERT_TRUE(cache.add(arriving(*package, {Forms::image}), false));
         answers.push_back(call(cache, *cache.find("pointers:go")));
     }
     EXPECT_EQ(answers, (std::vector<long>{1, 3, 2, 4, 3, 5}));
@@ -542,7 +542,7 @@ TEST_F(BudgetTest, PointersBetweenStaticsAreKeptOverEvictions) {
 
 TEST_F(BudgetTest, DestructorsOfAnImageRunLastFirst) {
     {
-        CodeCache cache(options(Tiers::image));
+        CodeCache cache(options(Forms::image));
         ASSERT_TRUE(
             cache.add(build("ends.c",
                             "void note(long);\n__attribute__((destructor(201))) static void first(void) { note(1); }\n"

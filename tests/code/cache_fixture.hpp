@@ -13,8 +13,6 @@
 
 namespace rove::code {
 
-using wire::Form;
-
 inline std::vector<long> noted;  // what shipped code told this process
 extern "C" inline void note(long value) {
     noted.push_back(value);
@@ -58,26 +56,26 @@ protected:
         return package ? *package : nullptr;
     }
     // As it comes from a peer: the manifest, and the slices of some forms.
-    static std::shared_ptr<PackageStore> arriving(const PackageStore& whole, const std::vector<Form>& forms) {
+    static std::shared_ptr<PackageStore> arriving(const PackageStore& whole, const std::vector<Forms>& forms) {
         auto package = PackageStore::from_manifest(whole.manifest_bytes());
         EXPECT_TRUE(package);
-        for (const Form form : forms) {
+        for (const Forms form : forms) {
             const auto slice = whole.slice_index(host_triple(), form);
             EXPECT_TRUE(slice) << "no " << wire::to_string(form);
             if (slice) EXPECT_TRUE((*package)->add_slice(*slice, *whole.stored_slice(*slice)));
         }
         return *package;
     }
-    static CodeOptions options(Tiers tiers = Tiers::both, std::size_t code_bytes_max = 64 * 1024 * 1024) {
+    static CodeOptions options(Forms forms = Forms::both, std::size_t code_bytes_max = 64 * 1024 * 1024) {
         CodeOptions given;
         given.node = "node 7";
         given.host_symbols = {{"note", reinterpret_cast<void*>(&note)}};
-        given.tiers = tiers;
+        given.forms = forms;
         given.code_bytes_max = code_bytes_max;
         return given;
     }
     // What the function stores through its payload; waits for a compile, and fails the test for anything else.
-    static long call(CodeCache& cache, Function& function, Ran* ran = nullptr) {
+    static long call(CodeCache& cache, Function& function, RanAs* ran = nullptr) {
         long answer = -1;
         for (;;) {
             auto entered = cache.enter(function);

@@ -47,8 +47,8 @@ TEST_F(CacheWithoutMemory, CodeThatAThreadAwaitsStaysWithoutAny) {
         })");
     noted.clear();
     std::thread([&] {
-        auto cache = std::make_unique<CodeCache>(options(Tiers::image));
-        ASSERT_TRUE(cache->add(arriving(*package, {Form::image}), false));
+        auto cache = std::make_unique<CodeCache>(options(Forms::image));
+        ASSERT_TRUE(cache->add(arriving(*package, {Forms::image}), false));
         EXPECT_EQ(call(*cache, *cache->find(package->function_ids().front())), 3);
         refused_in = 1;
         cache.reset();
@@ -64,10 +64,10 @@ TEST_F(CacheWithoutMemory, WhatCouldNotBeEnteredHoldsNothing) {
     const auto other = build("other.c", kOther);
     int refused = 1, refusals = 0;
     for (bool in_want = true; in_want && refused < kMost; ++refused) {
-        CodeOptions one = options(Tiers::image);
+        CodeOptions one = options(Forms::image);
         one.packages_max = 1;
         CodeCache cache(one);
-        ASSERT_TRUE(cache.add(arriving(*counter, {Form::image}), false));
+        ASSERT_TRUE(cache.add(arriving(*counter, {Forms::image}), false));
         Function* function = cache.find(counter->function_ids().front());
         bool entered = false;
         refused_in = refused;
@@ -83,7 +83,7 @@ TEST_F(CacheWithoutMemory, WhatCouldNotBeEnteredHoldsNothing) {
         if (refused % 2 == 0)
             EXPECT_EQ(call(cache, *function), 41) << "allocation " << refused;
         else  // it makes room for another one
-            EXPECT_TRUE(cache.add(arriving(*other, {Form::image}), false)) << "allocation " << refused;
+            EXPECT_TRUE(cache.add(arriving(*other, {Forms::image}), false)) << "allocation " << refused;
     }
     EXPECT_GT(refusals, 5);
     EXPECT_LT(refused, kMost);
@@ -93,8 +93,8 @@ TEST_F(CacheWithoutMemory, WhatCouldNotBeEnteredHoldsNothing) {
 TEST_F(CacheWithoutMemory, ANameThatWasNotPutIsPutByTheNextCall) {
     const auto two = build("two.c", "long elsewhere(long);\n" + entry("one", "1") + entry("three", "elsewhere(3)"));
     const auto interface = build("elsewhere.c", "long elsewhere(long n) { return 100 + n; }", true);
-    for (const Form form : {Form::image, Form::bitcode}) {
-        CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        CodeCache cache(options(form == Forms::image ? Forms::image : Forms::bitcode));
         ASSERT_TRUE(cache.add(arriving(*two, {form}), false));
         ASSERT_EQ(call(cache, *cache.find("two:one")), 1);
         const auto known = cache.add(arriving(*interface, {form}), false);
@@ -175,8 +175,8 @@ TEST_F(WorkerWithoutMemory, AnImageThatWasNotLoadedIsLoadedForTheNextCall) {
               "ROVE_ENTRY void count(rove_here *h, const void *p, size_t n) { *(long *)p = ++c; (void)h, (void)n; }");
     with_each_refused([&](int& errors, const auto& begin, const auto& end) {
         noted.clear();
-        CodeCache cache(options(Tiers::image));
-        ASSERT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+        CodeCache cache(options(Forms::image));
+        ASSERT_TRUE(cache.add(arriving(*package, {Forms::image}), false));
         Function* function = cache.find("constructs:count");
         if (first_call_fails(cache, *function, errors, begin, end)) EXPECT_EQ(cache.usage().static_bytes, 0U);
         EXPECT_EQ(call(cache, *function), 41);
@@ -190,8 +190,8 @@ TEST_F(WorkerWithoutMemory, EachLoadIsAnswered) {
                              "(void)n; }\nlong on_the_shelf(void) { return 7; }",
                              true);
     with_each_refused([&](int& errors, const auto& begin, const auto& end) {
-        CodeCache cache(options(Tiers::image));
-        const auto known = cache.add(arriving(*shelf, {Form::image}), false);
+        CodeCache cache(options(Forms::image));
+        const auto known = cache.add(arriving(*shelf, {Forms::image}), false);
         ASSERT_TRUE(known);
         std::atomic<int> answers{0};
         std::optional<Error> error;
@@ -248,10 +248,10 @@ TEST_F(WorkerWithoutMemory, BitcodeThatWasNotCompiledIsCompiledForTheNextCall) {
     const auto counter = build("counter.c", kCounter);
     QuickEngine engine;
     with_each_refused([&](int& errors, const auto& begin, const auto& end) {
-        CodeOptions given = options(Tiers::bitcode);
+        CodeOptions given = options(Forms::bitcode);
         given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
         CodeCache cache(given);
-        ASSERT_TRUE(cache.add(arriving(*counter, {Form::bitcode}), false));
+        ASSERT_TRUE(cache.add(arriving(*counter, {Forms::bitcode}), false));
         Function* function = cache.find("counter:count");
         (void)first_call_fails(cache, *function, errors, begin, end);
         EXPECT_EQ(call(cache, *function), 99);

@@ -27,27 +27,28 @@ TEST_F(CacheTest, CountsOnThroughTiersAndReportsThem) {
     CodeCache cache(options());
     ASSERT_TRUE(cache.add(build("counter.c", kCounter), false));
     Function* function = cache.find("counter:count");
-    Ran ran{};
+    RanAs ran{};
     EXPECT_EQ(call(cache, *function, &ran), 41);
-    EXPECT_EQ(ran, Ran::image);
+    EXPECT_EQ(ran, RanAs::image);
     cache.wait_for_tiers();
     EXPECT_EQ(call(cache, *function, &ran), 42);
-    EXPECT_EQ(ran, Ran::bitcode);
+    EXPECT_EQ(ran, RanAs::bitcode);
 }
 
 // The smallest budget there is: each call's code goes as the call ends, and comes again; the static stays.
 TEST_F(CacheTest, CountsOnThroughEvictionsWhateverFormComesNext) {
-    CodeCache cache(options(Tiers::both, 1));
+    CodeCache cache(options(Forms::both, 1));
     const auto whole = build("counter.c", kCounter);
     ASSERT_TRUE(cache.add(PackageStore::from_manifest(whole->manifest_bytes()).value(), false));
     Function* function = cache.find("counter:count");
     long expected = 40;
-    for (const Form form : {Form::image, Form::image, Form::bitcode, Form::image, Form::bitcode, Form::bitcode}) {
+    for (const Forms form :
+         {Forms::image, Forms::image, Forms::bitcode, Forms::image, Forms::bitcode, Forms::bitcode}) {
         EXPECT_TRUE(waits_for_code(cache, *function));
         ASSERT_TRUE(cache.add(arriving(*whole, {form}), false));
-        Ran ran{};
+        RanAs ran{};
         EXPECT_EQ(call(cache, *function, &ran), ++expected);
-        EXPECT_EQ(ran, form == Form::image ? Ran::image : Ran::bitcode);
+        EXPECT_EQ(ran, form == Forms::image ? RanAs::image : RanAs::bitcode);
     }
     EXPECT_EQ(cache.usage().evictions, 6U);
 }
@@ -57,8 +58,8 @@ TEST_F(CacheTest, AnImageThatComesDuringTheFirstCompileBringsNoSecondStatics) {
     const auto whole = build("counter.c", kCounter);
     for (int i = 0; i < 20; ++i) {
         CodeCache cache(options());
-        const auto image = arriving(*whole, {Form::image});
-        ASSERT_TRUE(cache.add(arriving(*whole, {Form::bitcode}), false));
+        const auto image = arriving(*whole, {Forms::image});
+        ASSERT_TRUE(cache.add(arriving(*whole, {Forms::bitcode}), false));
         Function* function = cache.find("counter:count");
         const auto first = cache.enter(*function);
         ASSERT_TRUE(std::holds_alternative<Waiting>(first));
@@ -71,7 +72,7 @@ TEST_F(CacheTest, AnImageThatComesDuringTheFirstCompileBringsNoSecondStatics) {
 }
 
 TEST_F(CacheTest, RunningCodeIsNotEvicted) {
-    CodeCache cache(options(Tiers::image, 1));
+    CodeCache cache(options(Forms::image, 1));
     const auto counter = build("counter.c", kCounter);
     const auto other = build("other.c", kCounter);
     ASSERT_TRUE(cache.add(counter, false));
@@ -86,13 +87,13 @@ TEST_F(CacheTest, RunningCodeIsNotEvicted) {
 
 // Every call evicts, from several threads at once; slices come again as a peer would send them.
 TEST_F(CacheTest, ThreadsThatEvictOneAnothersCodeLoseNoCall) {
-    CodeCache cache(options(Tiers::image, 1));
+    CodeCache cache(options(Forms::image, 1));
     constexpr const char* kAtomic =
         "ROVE_ENTRY void count(rove_here *h, const void *p, size_t n) { static long c; *(long *)p = "
         "__atomic_add_fetch(&c, 1, 5); (void)h, (void)n; }";
     const std::vector<std::shared_ptr<PackageStore>> packages = {build("one.c", kAtomic), build("two.c", kAtomic),
                                                                  build("three.c", kAtomic)};
-    for (const auto& package : packages) ASSERT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+    for (const auto& package : packages) ASSERT_TRUE(cache.add(arriving(*package, {Forms::image}), false));
     constexpr int kThreads = 4, kCalls = 300;
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t)
@@ -106,7 +107,7 @@ TEST_F(CacheTest, ThreadsThatEvictOneAnothersCodeLoseNoCall) {
                     running->run(nullptr, &answer, sizeof answer);
                     ++i;
                 } else if (std::holds_alternative<Waiting>(entered)) {
-                    (void)cache.add(arriving(*package, {Form::image}), false);
+                    (void)cache.add(arriving(*package, {Forms::image}), false);
                 } else {
                     ADD_FAILURE() << std::get<Error>(entered).message();
                     return;
@@ -116,7 +117,7 @@ TEST_F(CacheTest, ThreadsThatEvictOneAnothersCodeLoseNoCall) {
     for (std::thread& thread : threads) thread.join();
     long calls = 0;
     for (const auto& package : packages) {
-        (void)cache.add(arriving(*package, {Form::image}), false);
+        (void)cache.add(arriving(*package, {Forms::image}), false);
         calls += call(cache, *cache.find(package->function_ids().front())) - 1;
     }
     EXPECT_EQ(calls, kThreads * kCalls);
@@ -139,8 +140,8 @@ TEST_F(CacheTest, AMissingSymbolIsNamedWithItsFunctionAndNode) {
 
 // The message says to load an interface; so that has to help.
 TEST_F(CacheTest, AnInterfaceThatComesLaterHealsWhatMissedIt) {
-    for (const Tiers tiers : {Tiers::image, Tiers::bitcode}) {
-        CodeCache cache(options(tiers));
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        CodeCache cache(options(forms));
         ASSERT_TRUE(cache.add(build("user.c",
                                     "long shelf(void); ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { "
                                     "*(long *)p = shelf(); (void)h, (void)n; }"),
@@ -158,8 +159,8 @@ TEST_F(CacheTest, AnInterfaceThatComesLaterHealsWhatMissedIt) {
 
 // Even where no code fits and the compiler's thread evicts.
 TEST_F(CacheTest, AnInterfaceStaysAndANewerOneTakesItsNames) {
-    for (const auto& [tiers, form] : {std::pair{Tiers::image, Form::image}, {Tiers::bitcode, Form::bitcode}}) {
-        CodeCache cache(options(tiers, 1));
+    for (const auto& [forms, form] : {std::pair{Forms::image, Forms::image}, {Forms::bitcode, Forms::bitcode}}) {
+        CodeCache cache(options(forms, 1));
         const std::string user =
             "long shelf(void); ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = shelf() + "
             "SALT; (void)h, (void)n; }";
@@ -189,10 +190,10 @@ struct Guest { long id; explicit Guest(long n) : id(n) { note(id); } ~Guest() { 
 static Guest first(1), second(2);
 ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = first.id + second.id; }
 )";
-    for (const Tiers tiers : {Tiers::image, Tiers::bitcode, Tiers::both}) {
+    for (const Forms forms : {Forms::image, Forms::bitcode, Forms::both}) {
         noted.clear();
         {
-            CodeCache cache(options(tiers));
+            CodeCache cache(options(forms));
             ASSERT_TRUE(cache.add(build("guest.cpp", kGuest), false));
             EXPECT_EQ(call(cache, *cache.find("guest:touch")), 3);
             cache.wait_for_tiers();
@@ -236,15 +237,16 @@ TEST_F(CacheTest, NoFormForThisMachineIsAnErrorThatNamesIt) {
 // What does not fit the table leaves nothing behind in it.
 TEST_F(CacheTest, WhatANodeWasToldNotToTakeIsAnErrorThatSaysSo) {
     const auto whole = build("counter.c", kCounter);
-    for (const auto& [form, tiers, words] :
-         {std::tuple{Form::bitcode, Tiers::image, "it has no image for "},
-          std::tuple{Form::image, Tiers::bitcode, "the node takes bitcode only (--forms bitcode); ship bitcode, or"}}) {
+    for (const auto& [form, forms, words] :
+         {std::tuple{Forms::bitcode, Forms::image, "it has no image for "},
+          std::tuple{Forms::image, Forms::bitcode,
+                     "the node takes bitcode only (--forms bitcode); ship bitcode, or"}}) {
         const std::size_t slice = *whole->slice_index(host_triple(), form);
         wire::Manifest manifest = whole->manifest();
         manifest.slices = {manifest.slices[slice]};
         auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
         ASSERT_TRUE(package->add_slice(0, *whole->stored_slice(slice)));
-        CodeCache cache(options(tiers));
+        CodeCache cache(options(forms));
         ASSERT_TRUE(cache.add(package, false));
         const std::string error = error_of(cache, *cache.find("counter:count"));
         EXPECT_NE(error.find(words), std::string::npos) << error;
@@ -260,7 +262,7 @@ TEST_F(CacheTest, ARefusedPackageLeavesNoHandles) {
         for (int i = 0; i < 1000; ++i) manifest.entries.push_back("f" + std::to_string(i));
         return PackageStore::from_manifest(wire::encode(manifest)).value();
     };
-    CodeCache cache(options(Tiers::image));
+    CodeCache cache(options(Forms::image));
     for (int i = 0; i < 65; ++i) ASSERT_TRUE(cache.add(many(i), true));  // resident: never forgotten
     const std::size_t functions = cache.usage().functions;
     EXPECT_FALSE(cache.add(many(65), false));

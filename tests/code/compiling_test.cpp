@@ -48,9 +48,9 @@ protected:
     [[nodiscard]] bool has_begun() {
         return engine_.begun.get_future().wait_for(kPatience) == std::future_status::ready;
     }
-    [[nodiscard]] static CodeOptions waiting_options(Tiers tiers) {
+    [[nodiscard]] static CodeOptions waiting_options(Forms forms) {
         constructors = std::make_shared<Constructors>();
-        CodeOptions given = options(tiers);
+        CodeOptions given = options(forms);
         given.host_symbols.push_back({"wait_for_word", reinterpret_cast<void*>(&wait_for_word)});
         return given;
     }
@@ -90,14 +90,14 @@ protected:
 TEST_F(CompilingTest, WhatCallsWaitForIsCompiledFirst) {
     CodeCache cache(slow_options());
     for (const char* name : {"first.c", "second.c", "third.c"}) {
-        const auto package = arriving(*build(name, kCounter), {Form::image, Form::bitcode});
+        const auto package = arriving(*build(name, kCounter), {Forms::image, Forms::bitcode});
         ASSERT_TRUE(cache.add(package, false));
         EXPECT_EQ(call(cache, *cache.find(package->function_ids().front())), 41);
         if (name == std::string("first.c")) {
             ASSERT_TRUE(has_begun());
         }
     }
-    const auto awaited = arriving(*build("awaited.c", kCounter), {Form::bitcode});
+    const auto awaited = arriving(*build("awaited.c", kCounter), {Forms::bitcode});
     ASSERT_TRUE(cache.add(awaited, false));
     EXPECT_TRUE(std::holds_alternative<Waiting>(cache.enter(*cache.find(awaited->function_ids().front()))));
     engine_.go_on.set_value();
@@ -108,9 +108,9 @@ TEST_F(CompilingTest, WhatCallsWaitForIsCompiledFirst) {
 
 // They are a peer's code: nobody waits for them but the calls of their own package.
 TEST_F(CompilingTest, ConstructorsKeepNoOtherFromRunning) {
-    for (const Tiers tiers : {Tiers::image, Tiers::bitcode}) {
-        const Form form = tiers == Tiers::image ? Form::image : Form::bitcode;
-        CodeCache cache(waiting_options(tiers));
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        const Forms form = forms == Forms::image ? Forms::image : Forms::bitcode;
+        CodeCache cache(waiting_options(forms));
         ASSERT_TRUE(cache.add(arriving(*build("built.cpp", kConstructed), {form}), false));
         Function* built = cache.find("built:go");
         ASSERT_TRUE(std::holds_alternative<Waiting>(cache.enter(*built)));
@@ -127,9 +127,9 @@ TEST_F(CompilingTest, ConstructorsKeepNoOtherFromRunning) {
 }
 
 TEST_F(CompilingTest, LoadsOfOnePackageWaitForItsConstructorsAndOthersDoNot) {
-    CodeCache cache(waiting_options(Tiers::image));
-    const auto built = arriving(*build("built.cpp", kConstructed), {Form::image});
-    const auto other = arriving(*build("other.c", kCounter), {Form::image});
+    CodeCache cache(waiting_options(Forms::image));
+    const auto built = arriving(*build("built.cpp", kConstructed), {Forms::image});
+    const auto other = arriving(*build("other.c", kCounter), {Forms::image});
     ASSERT_TRUE(cache.add(built, false));
     ASSERT_TRUE(cache.add(other, false));
     Loading first, second, third;
@@ -153,10 +153,10 @@ TEST_F(CompilingTest, LoadsOfOnePackageWaitForItsConstructorsAndOthersDoNot) {
 }
 
 TEST_F(CompilingTest, MoreConstructorsThanMayRunAreRefused) {
-    CodeCache cache(waiting_options(Tiers::image));
+    CodeCache cache(waiting_options(Forms::image));
     const auto enter = [&](std::size_t i) {
         const std::string name = "built" + std::to_string(i);
-        EXPECT_TRUE(cache.add(arriving(*build(name + ".cpp", kConstructed), {Form::image}), false));
+        EXPECT_TRUE(cache.add(arriving(*build(name + ".cpp", kConstructed), {Forms::image}), false));
         return cache.find(name + ":go");
     };
     for (std::size_t i = 0; i < kConstructingMax; ++i)
@@ -175,10 +175,10 @@ TEST_F(CompilingTest, MoreConstructorsThanMayRunAreRefused) {
 
 // It is for the calls that wait: who comes later finds out anew.
 TEST_F(CompilingTest, ARefusalAnswersNoLaterCall) {
-    CodeCache cache(waiting_options(Tiers::image));
+    CodeCache cache(waiting_options(Forms::image));
     const auto enter = [&](std::size_t i) {
         const std::string name = "built" + std::to_string(i);
-        EXPECT_TRUE(cache.add(arriving(*build(name + ".cpp", kConstructed), {Form::image}), false));
+        EXPECT_TRUE(cache.add(arriving(*build(name + ".cpp", kConstructed), {Forms::image}), false));
         EXPECT_TRUE(std::holds_alternative<Waiting>(cache.enter(*cache.find(name + ":go"))));
         return cache.find(name + ":go");
     };
@@ -186,7 +186,7 @@ TEST_F(CompilingTest, ARefusalAnswersNoLaterCall) {
     ASSERT_TRUE(have_begun(static_cast<int>(kConstructingMax)));
     Loading behind;
     Function* refused = enter(kConstructingMax);
-    const auto last = arriving(*build("last.c", kCounter), {Form::image});
+    const auto last = arriving(*build("last.c", kCounter), {Forms::image});
     ASSERT_TRUE(cache.add(last, false));
     ASSERT_TRUE(behind.begin(cache, last));
     ASSERT_TRUE(behind.ended()) << "the one before it has been refused by now";
@@ -198,7 +198,7 @@ TEST_F(CompilingTest, ARefusalAnswersNoLaterCall) {
 
 // Pinned code takes its place before its constructors run, however long they do.
 TEST_F(CompilingTest, WhatIsBeingConstructedHasItsPlace) {
-    CodeOptions given = waiting_options(Tiers::image);
+    CodeOptions given = waiting_options(Forms::image);
     given.code_bytes_max = 1;  // so pinned code has kShareBytesMin
     CodeCache cache(given);
     const auto enter = [&](const std::string& name) {
@@ -208,7 +208,7 @@ TEST_F(CompilingTest, WhatIsBeingConstructedHasItsPlace) {
                                    "const void *p, size_t n) { *(long *)p = s + filled[n]; (void)h; }");
         wire::Manifest manifest = package->manifest();
         manifest.pinned = true;
-        const std::size_t slice = *package->slice_index(host_triple(), Form::image);
+        const std::size_t slice = *package->slice_index(host_triple(), Forms::image);
         manifest.slices = {manifest.slices[slice]};
         const auto pinned = PackageStore::from_manifest(wire::encode(manifest)).value();
         EXPECT_TRUE(pinned->add_slice(0, *package->stored_slice(slice)));
@@ -234,10 +234,10 @@ TEST_F(CompilingTest, WhatWasConstructedEndsWhereAConstructorThrows) {
         "struct first { first() { note(1); } ~first() { note(2); } };\nstatic first f;\n"
         "static int fail() { note(3); throw 7; }\nstatic int s = fail();\n"
         "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = s; (void)h, (void)n; }";
-    for (const Form form : {Form::image, Form::bitcode}) {
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
         noted.clear();
         {
-            CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
+            CodeCache cache(options(form == Forms::image ? Forms::image : Forms::bitcode));
             ASSERT_TRUE(cache.add(arriving(*build("built.cpp", kThrows), {form}), false));
             Function* built = cache.find("built:go");
             const std::string error = outcome(cache, *built);
@@ -276,8 +276,8 @@ TEST_F(CompilingTest, AConstructorThatEndsItsThreadFailsItsPackageAlone) {
 #else
     constexpr std::array kEnds{kEndsInC, kEndsInCpp, kDetaches, kEndsByItself};
 #endif
-    for (const Form form : {Form::image, Form::bitcode}) {
-        CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        CodeCache cache(options(form == Forms::image ? Forms::image : Forms::bitcode));
         for (std::size_t i = 0; i <= kConstructingMax; ++i) {  // none keeps a place
             const char* const source = kEnds[i % kEnds.size()];
             const std::string name = "ends" + std::to_string(i);
@@ -297,8 +297,8 @@ TEST_F(CompilingTest, AConstructorsChildThatReturnsEnds) {
         "static int forks() { pid_t child = fork(); if (child > 0) waitpid(child, &status, 0); return 0; }\n"
         "static int s = forks();\n"
         "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = status + s; (void)h, (void)n; }";
-    CodeCache cache(options(Tiers::image));
-    ASSERT_TRUE(cache.add(arriving(*build("forks.cpp", kForks), {Form::image}), false));
+    CodeCache cache(options(Forms::image));
+    ASSERT_TRUE(cache.add(arriving(*build("forks.cpp", kForks), {Forms::image}), false));
     EXPECT_EQ(call(cache, *cache.find("forks:go")), EXIT_FAILURE << 8);
 }
 
@@ -309,8 +309,8 @@ TEST_F(CompilingTest, AConstructorsChildThatEndsItsThreadEnds) {
         "__attribute__((constructor)) static void forks(void) { pid_t child = fork();\n"
         "  if (child == 0) pthread_exit(0);\n  if (child > 0) waitpid(child, &status, 0); }\n"
         "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = status; (void)h, (void)n; }";
-    CodeCache cache(options(Tiers::image));
-    ASSERT_TRUE(cache.add(arriving(*build("exits.c", kForks), {Form::image}), false));
+    CodeCache cache(options(Forms::image));
+    ASSERT_TRUE(cache.add(arriving(*build("exits.c", kForks), {Forms::image}), false));
     EXPECT_EQ(call(cache, *cache.find("exits:go")), EXIT_FAILURE << 8);
 }
 
@@ -320,8 +320,8 @@ TEST_F(CompilingTest, AConstructorMayThrowWhatHasNoWords) {
         "const char *what() const noexcept override { return nullptr; } };\n"
         "static int fail() { throw wordless(); }\nstatic int s = fail();\n"
         "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = s; (void)h, (void)n; }";
-    CodeCache cache(options(Tiers::image));
-    ASSERT_TRUE(cache.add(arriving(*build("wordless.cpp", kWordless), {Form::image}), false));
+    CodeCache cache(options(Forms::image));
+    ASSERT_TRUE(cache.add(arriving(*build("wordless.cpp", kWordless), {Forms::image}), false));
     const std::string error = outcome(cache, *cache.find("wordless:go"));
     EXPECT_NE(error.find("let an exception out: an exception without words"), std::string::npos) << error;
 }
@@ -329,12 +329,12 @@ TEST_F(CompilingTest, AConstructorMayThrowWhatHasNoWords) {
 TEST_F(CompilingTest, WhatDoesNotCompileIsNotCompiledForEachInterface) {
     engine_.go_on.set_value();
     CodeCache cache(slow_options());
-    ASSERT_TRUE(cache.add(arriving(*build("slow.c", kCounter), {Form::bitcode}), false));
+    ASSERT_TRUE(cache.add(arriving(*build("slow.c", kCounter), {Forms::bitcode}), false));
     Function* slow = cache.find("slow:count");
     const std::string error = outcome(cache, *slow);
     EXPECT_NE(error.find("was not compiled"), std::string::npos) << error;
     const auto shelf =
-        cache.add(arriving(*build("shelf.c", "int shelf(void) { return 8; }", true), {Form::image}), false);
+        cache.add(arriving(*build("shelf.c", "int shelf(void) { return 8; }", true), {Forms::image}), false);
     ASSERT_TRUE(shelf && cache.load_interface(*shelf));
     EXPECT_EQ(outcome(cache, *slow), error);
     EXPECT_EQ(engine_.compiles, 1);
@@ -342,7 +342,7 @@ TEST_F(CompilingTest, WhatDoesNotCompileIsNotCompiledForEachInterface) {
 
 // The same image behind many frames of zstd's that hold nothing, each of which is read nevertheless.
 std::shared_ptr<PackageStore> with_empty_frames(const PackageStore& whole) {
-    const std::size_t index = *whole.slice_index(host_triple(), wire::Form::image);
+    const std::size_t index = *whole.slice_index(host_triple(), Forms::image);
     const ByteBuffer raw = *whole.raw_slice(index);
     const auto append = [](ByteBuffer& to, Bytes content) {
         ByteBuffer frame(ZSTD_compressBound(content.size()));
@@ -354,7 +354,7 @@ std::shared_ptr<PackageStore> with_empty_frames(const PackageStore& whole) {
     append(stored, raw);
     wire::Manifest manifest = whole.manifest();
     manifest.name = "padded";
-    manifest.slices = {{std::string(host_triple()), wire::Form::image, wire::Compression::zstd,
+    manifest.slices = {{std::string(host_triple()), Forms::image, wire::Compression::zstd,
                         static_cast<std::uint32_t>(raw.size()), static_cast<std::uint32_t>(stored.size()),
                         hash_of_slice(stored)}};
     return PackageStore::parse(PackageStore::serialize(manifest, {stored})).value();
@@ -364,9 +364,9 @@ std::shared_ptr<PackageStore> with_empty_frames(const PackageStore& whole) {
 TEST_F(CompilingTest, LargeImagesAreNotLoadedInPlace) {
     const std::string go =
         "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = t[n] + 7; (void)h; }";
-    CodeCache cache(options(Tiers::image));
+    CodeCache cache(options(Forms::image));
     const auto first_of = [&](const std::shared_ptr<PackageStore>& package) {
-        EXPECT_TRUE(cache.add(arriving(*package, {Form::image}), false));
+        EXPECT_TRUE(cache.add(arriving(*package, {Forms::image}), false));
         Function* function = cache.find(package->function_ids().front());
         const bool in_place = std::holds_alternative<Entered>(cache.enter(*function));
         EXPECT_EQ(call(cache, *function), 7);
@@ -382,31 +382,31 @@ TEST_F(CompilingTest, LargeImagesAreNotLoadedInPlace) {
 TEST_F(CompilingTest, ACompileKeepsNoImageFromRunning) {
     for (const bool loaded_ahead : {false, true}) {
         SlowEngine engine;
-        CodeOptions given = waiting_options(Tiers::both);
+        CodeOptions given = waiting_options(Forms::both);
         given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
         CodeCache cache(given);
-        const auto take = [&](const std::string& file, const std::string& text, Form form) {
+        const auto take = [&](const std::string& file, const std::string& text, Forms form) {
             const auto package = arriving(*build(file, text), {form});
             EXPECT_TRUE(cache.add(package, false));
             return package;
         };
-        const auto slow = take("slow.c", kCounter, Form::bitcode);
+        const auto slow = take("slow.c", kCounter, Forms::bitcode);
         Loading bitcode, next_bitcode, image;
         if (loaded_ahead)
             ASSERT_TRUE(bitcode.begin(cache, slow));
         else
             ASSERT_TRUE(std::holds_alternative<Waiting>(cache.enter(*cache.find("slow:count"))));
         ASSERT_EQ(engine.begun.get_future().wait_for(kPatience), std::future_status::ready);
-        ASSERT_TRUE(next_bitcode.begin(cache, take("next.c", kCounter, Form::bitcode)));
-        ASSERT_TRUE(image.begin(cache, take("ahead.c", kCounter, Form::image)));
+        ASSERT_TRUE(next_bitcode.begin(cache, take("next.c", kCounter, Forms::bitcode)));
+        ASSERT_TRUE(image.begin(cache, take("ahead.c", kCounter, Forms::image)));
         EXPECT_TRUE(image.ended()) << "a load waits for a compile of another package";
         take("large.c",
              "long t[16384] = {0, 1}; ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = t[n]; "
              "(void)h; }",
-             Form::image);
+             Forms::image);
         EXPECT_EQ(outcome(cache, *cache.find("large:go")), kEntered);
         constructors->word.set_value();
-        take("built.cpp", kConstructed, Form::image);
+        take("built.cpp", kConstructed, Forms::image);
         EXPECT_EQ(outcome(cache, *cache.find("built:go")), kEntered);
         engine.go_on.set_value();
         EXPECT_TRUE(next_bitcode.ended());
@@ -416,13 +416,13 @@ TEST_F(CompilingTest, ACompileKeepsNoImageFromRunning) {
 
 TEST_F(CompilingTest, LoadingOneKeepsNoOtherFromRunning) {
     CodeCache cache(slow_options());
-    const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Form::bitcode}), false);
+    const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Forms::bitcode}), false);
     ASSERT_TRUE(slow);
     std::promise<std::string> done;
     ASSERT_TRUE(cache.load_later(
         *slow, [&done](const Result<LoadReport>& loaded) { done.set_value(loaded ? "" : loaded.error().message()); }));
     ASSERT_TRUE(has_begun());
-    ASSERT_TRUE(cache.add(arriving(*build("quick.c", kCounter), {Form::image}), false));
+    ASSERT_TRUE(cache.add(arriving(*build("quick.c", kCounter), {Forms::image}), false));
     EXPECT_EQ(call(cache, *cache.find("quick:count")), 41);
     engine_.go_on.set_value();
     std::future<std::string> answer = done.get_future();
@@ -433,7 +433,7 @@ TEST_F(CompilingTest, LoadingOneKeepsNoOtherFromRunning) {
 TEST_F(CompilingTest, MoreLoadsThanMayWaitAreRefused) {
     CodeCache cache(slow_options());
     const auto add = [&](std::size_t i) {
-        return cache.add(arriving(*build("slow" + std::to_string(i) + ".c", kCounter), {Form::bitcode}), false);
+        return cache.add(arriving(*build("slow" + std::to_string(i) + ".c", kCounter), {Forms::bitcode}), false);
     };
     std::size_t packages = 0;
     for (std::size_t waiting = 0; waiting < CodeCache::kLoadsMax; ++packages) {
@@ -457,7 +457,7 @@ TEST_F(CompilingTest, ACacheEndsDuringACompile) {
         {
             {
                 CodeCache cache(slow_options());
-                const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Form::bitcode}), false);
+                const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Forms::bitcode}), false);
                 if (!slow || !cache.load_later(*slow, [](const auto&) {}) || !has_begun()) _exit(1);
             }
             std::exit(7);  // NOLINT(concurrency-mt-unsafe)
@@ -469,8 +469,8 @@ TEST_F(CompilingTest, WhatIsQueuedAtTheEndIsNotCompiled) {
     std::promise<void> called_back;
     {
         CodeCache cache(slow_options());
-        const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Form::bitcode}), false);
-        const auto next = cache.add(arriving(*build("next.c", kCounter), {Form::bitcode}), false);
+        const auto slow = cache.add(arriving(*build("slow.c", kCounter), {Forms::bitcode}), false);
+        const auto next = cache.add(arriving(*build("next.c", kCounter), {Forms::bitcode}), false);
         ASSERT_TRUE(slow && next);
         ASSERT_TRUE(cache.load_later(*slow, [&](const auto&) { called_back.set_value(); }));
         ASSERT_TRUE(cache.load_later(*next, [&](const auto&) { called_back.set_value(); }));
@@ -492,13 +492,13 @@ TEST_F(CompilingTest, AnInterfaceOfAPeerDoesNotTakeTheNodesOwnNames) {
               "int getppid(void); int shelf(void); ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { "
               "*(long *)p = getppid() * 100L + shelf(); (void)h, (void)n; }");
     for (const bool preloaded : {false, true}) {
-        CodeCache cache(options(Tiers::image));
-        const auto names = cache.add(arriving(*interface, {Form::image}), preloaded);
+        CodeCache cache(options(Forms::image));
+        const auto names = cache.add(arriving(*interface, {Forms::image}), preloaded);
         ASSERT_TRUE(names);
         const auto linked = cache.load_interface(*names);
         ASSERT_TRUE(linked) << linked.error().message();
         EXPECT_EQ(linked->kept, preloaded ? std::vector<std::string>{} : std::vector<std::string>{"getppid"});
-        ASSERT_TRUE(cache.add(arriving(*user, {Form::image}), false));
+        ASSERT_TRUE(cache.add(arriving(*user, {Forms::image}), false));
         EXPECT_EQ(call(cache, *cache.find("user:go")), (preloaded ? 7 : getppid()) * 100L + 8);
     }
 }

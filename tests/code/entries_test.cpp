@@ -6,22 +6,22 @@
 namespace rove::code {
 namespace {
 
-class Entries : public CacheTest, public testing::WithParamInterface<Tiers> {
+class Entries : public CacheTest, public testing::WithParamInterface<Forms> {
 protected:
     std::shared_ptr<PackageStore> add(CodeCache& cache, const std::string& file, const std::string& text) {
         const auto package = build(file, text);
-        const Form form = GetParam() == Tiers::bitcode ? Form::bitcode : Form::image;
+        const Forms form = GetParam() == Forms::bitcode ? Forms::bitcode : Forms::image;
         const auto came =
-            GetParam() == Tiers::both ? arriving(*package, {Form::image, Form::bitcode}) : arriving(*package, {form});
+            GetParam() == Forms::both ? arriving(*package, {Forms::image, Forms::bitcode}) : arriving(*package, {form});
         EXPECT_TRUE(cache.add(came, false));
         return package;
     }
     CodeCache cache_{options(GetParam())};
 };
-INSTANTIATE_TEST_SUITE_P(Forms, Entries, testing::Values(Tiers::image, Tiers::bitcode, Tiers::both),
-                         [](const auto& tiers) {
-                             return tiers.param == Tiers::image     ? "image"
-                                    : tiers.param == Tiers::bitcode ? "bitcode"
+INSTANTIATE_TEST_SUITE_P(Forms, Entries, testing::Values(Forms::image, Forms::bitcode, Forms::both),
+                         [](const auto& forms) {
+                             return forms.param == Forms::image     ? "image"
+                                    : forms.param == Forms::bitcode ? "bitcode"
                                                                     : "both";
                          });
 

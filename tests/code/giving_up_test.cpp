@@ -43,7 +43,7 @@ protected:
         manifest.entries = prepared->entries;
         std::vector<ByteBuffer> stored(1);
         manifest.slices.push_back(
-            make_slice(std::string(host_triple()), Form::bitcode, prepared->bitcode, stored.front()));
+            make_slice(std::string(host_triple()), Forms::bitcode, prepared->bitcode, stored.front()));
         auto package = PackageStore::parse(PackageStore::serialize(manifest, stored));
         EXPECT_TRUE(package) << package.error().message();
         return *package;
@@ -90,14 +90,14 @@ TEST_F(GivingUpTest, PrepareFailsWithLlvmsWords) {
 }
 
 TEST_F(GivingUpTest, ACacheGoesOnAndCompilesTheNext) {
-    CodeCache cache(options(Tiers::bitcode));
+    CodeCache cache(options(Forms::bitcode));
     const auto package = cache.add(too_much("heavy"), false);
     ASSERT_TRUE(package) << package.error().message();
     const Error error = failure_of(cache, *cache.find("heavy:bits_of"));
     EXPECT_EQ(error.code(), ErrorCode::failed);
     EXPECT_NE(error.message().find("bits_of does not compile: LLVM gave up: Cannot select"), std::string::npos)
         << error.message();
-    ASSERT_TRUE(cache.add(arriving(*build("quick.c", kCounter), {Form::bitcode}), false));
+    ASSERT_TRUE(cache.add(arriving(*build("quick.c", kCounter), {Forms::bitcode}), false));
     EXPECT_EQ(call(cache, *cache.find("quick:count")), 41);
 }
 

@@ -33,11 +33,11 @@ public:
 
 class LaterNames : public CacheTest {
 protected:
-    void add(CodeCache& cache, const std::string& file, const std::string& text, const std::vector<Form>& forms) {
+    void add(CodeCache& cache, const std::string& file, const std::string& text, const std::vector<Forms>& forms) {
         ASSERT_TRUE(cache.add(arriving(*build(file, text), forms), false));
     }
     static void load(CodeCache& cache, const PackageStore& interface) {
-        const auto came = cache.add(arriving(interface, {Form::image, Form::bitcode}), false);
+        const auto came = cache.add(arriving(interface, {Forms::image, Forms::bitcode}), false);
         ASSERT_TRUE(came);
         const auto loaded = cache.load_interface(*came);
         EXPECT_TRUE(loaded) << loaded.error().message();
@@ -47,7 +47,7 @@ protected:
         return build("elsewhere.c", "long elsewhere(long n) { return 100 + n; }", true);
     }
     static CodeOptions with(jit::Engine& engine) {
-        CodeOptions given = options(Tiers::both);
+        CodeOptions given = options(Forms::both);
         given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
         return given;
     }
@@ -62,7 +62,7 @@ protected:
     }
     // Its image, longer by bytes that nothing compresses.
     static std::shared_ptr<PackageStore> larger(const PackageStore& small, std::size_t bytes, bool pinned) {
-        const ByteBuffer raw = small.raw_slice(*small.slice_index(host_triple(), Form::image)).value();
+        const ByteBuffer raw = small.raw_slice(*small.slice_index(host_triple(), Forms::image)).value();
         wire::Image image = wire::decode_image(raw, small.manifest().imports.size()).value();
         unsigned value = 7;
         for (std::size_t i = 0; i < bytes; ++i)
@@ -70,7 +70,7 @@ protected:
         wire::Manifest manifest = small.manifest();
         manifest.pinned = pinned;
         ByteBuffer stored;
-        manifest.slices = {make_slice(std::string(host_triple()), Form::image, wire::encode(image), stored, true)};
+        manifest.slices = {make_slice(std::string(host_triple()), Forms::image, wire::encode(image), stored, true)};
         auto package = PackageStore::from_manifest(wire::encode(manifest)).value();
         EXPECT_TRUE(package->add_slice(0, stored));
         return package;
@@ -82,15 +82,15 @@ TEST_F(LaterNames, IsThereWhileTheBitcodeIsCompiled) {
     std::promise<void> go;
     engine.before = [gone = go.get_future().share()] { gone.wait(); };
     CodeCache cache(with(engine));
-    add(cache, "two.c", kTwo, {Form::image, Form::bitcode});
+    add(cache, "two.c", kTwo, {Forms::image, Forms::bitcode});
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
     load_elsewhere(cache);
     EXPECT_EQ(error_of(cache, *cache.find("two:three")), "");
     go.set_value();
     cache.wait_for_tiers();
-    Ran ran{};
+    RanAs ran{};
     EXPECT_EQ(call(cache, *cache.find("two:three"), &ran), 103);
-    EXPECT_EQ(ran, Ran::bitcode) << "which has got the name, too";
+    EXPECT_EQ(ran, RanAs::bitcode) << "which has got the name, too";
 }
 
 // The image has got it already when the code that was linked without it is there.
@@ -104,12 +104,12 @@ TEST_F(LaterNames, ComesToBitcodeThatTheImageWasAheadOf) {
         load(cache, *interface);
         EXPECT_EQ(error_of(cache, *cache.find("two:three")), "");
     };
-    add(cache, "two.c", kTwo, {Form::image, Form::bitcode});
+    add(cache, "two.c", kTwo, {Forms::image, Forms::bitcode});
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
     cache.wait_for_tiers();
-    Ran ran{};
+    RanAs ran{};
     EXPECT_EQ(call(cache, *cache.find("two:three"), &ran), 103);
-    EXPECT_EQ(ran, Ran::bitcode);
+    EXPECT_EQ(ran, RanAs::bitcode);
 }
 
 TEST_F(LaterNames, MayComeWhileThePackageIsLinked) {
@@ -117,7 +117,7 @@ TEST_F(LaterNames, MayComeWhileThePackageIsLinked) {
     CodeCache cache(with(engine));
     const auto interface = elsewhere();
     engine.after = [&] { load(cache, *interface); };
-    add(cache, "two.c", kTwo, {Form::bitcode});
+    add(cache, "two.c", kTwo, {Forms::bitcode});
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
     EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
 }
@@ -129,7 +129,7 @@ TEST_F(LaterNames, MayComeWhileAPackageThatNeedsThemAllIsLinked) {
     engine.after = [&] { load(cache, *interface); };
     const auto two = build("two.c", kTwo);
     const auto all = with_needs(*two, {});
-    ASSERT_TRUE(cache.add(arriving(*all, {Form::bitcode}), false));
+    ASSERT_TRUE(cache.add(arriving(*all, {Forms::bitcode}), false));
     (void)cache.enter(*cache.find("two:three"));
     cache.wait_for_tiers();
     engine.after = [] {};
@@ -137,7 +137,7 @@ TEST_F(LaterNames, MayComeWhileAPackageThatNeedsThemAllIsLinked) {
 }
 
 TEST_F(LaterNames, NeedNoRoom) {
-    CodeCache cache(options(Tiers::image, 2U << 20U));  // 1 MiB of it for pinned code
+    CodeCache cache(options(Forms::image, 2U << 20U));  // 1 MiB of it for pinned code
     ASSERT_TRUE(cache.add(larger(*build("two.c", kTwo), 600'000, true), false));
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
     load_elsewhere(cache);
@@ -149,7 +149,7 @@ TEST_F(LaterNames, NeedNoRoom) {
 }
 
 TEST_F(LaterNames, NeedNoSlice) {
-    CodeCache cache(options(Tiers::image, 1U << 20U));
+    CodeCache cache(options(Forms::image, 1U << 20U));
     const auto two = larger(*build("two.c", kTwo), 10'000, true);
     ASSERT_TRUE(cache.add(two, false));
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
@@ -163,8 +163,8 @@ TEST_F(LaterNames, NeedNoSlice) {
 }
 
 TEST_F(LaterNames, OtherNamesChangeNothing) {
-    CodeCache cache(options(Tiers::image));
-    add(cache, "two.c", kTwo, {Form::image});
+    CodeCache cache(options(Forms::image));
+    add(cache, "two.c", kTwo, {Forms::image});
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
     load(cache, *build("other.c", "long other(void) { return 1; }", true));
     const std::size_t loads = cache.usage().loads;
@@ -175,25 +175,25 @@ TEST_F(LaterNames, OtherNamesChangeNothing) {
 
 // The bitcode was compiled before there was an image, and made the statics.
 TEST_F(LaterNames, StaticsGoOn) {
-    CodeCache cache(options(Tiers::both));
+    CodeCache cache(options(Forms::both));
     const auto whole =
         build("two.c", "long elsewhere(long); static long calls; static long counted(void) { return ++calls; }\n" +
                            entry("one", "counted()") + entry("three", "elsewhere(counted())"));
-    ASSERT_TRUE(cache.add(arriving(*whole, {Form::bitcode}), false));
+    ASSERT_TRUE(cache.add(arriving(*whole, {Forms::bitcode}), false));
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
     EXPECT_EQ(call(cache, *cache.find("two:one")), 2);
-    ASSERT_TRUE(cache.add(arriving(*whole, {Form::image}), false));
+    ASSERT_TRUE(cache.add(arriving(*whole, {Forms::image}), false));
     load_elsewhere(cache);
     EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
     EXPECT_EQ(call(cache, *cache.find("two:one")), 4);
 }
 
 TEST_F(LaterNames, AddressesThatAreKeptGoOn) {
-    CodeCache cache(options(Tiers::image));
+    CodeCache cache(options(Forms::image));
     add(cache, "kept.c",
         "long elsewhere(long); static long f(long n) { return n + 1; }\nstatic long (*volatile kept)(long);\n" +
             entry("set", "(kept = f, 1)") + entry("same", "kept == f") + entry("three", "elsewhere(3)"),
-        {Form::image});
+        {Forms::image});
     EXPECT_EQ(call(cache, *cache.find("kept:set")), 1);
     load_elsewhere(cache);
     EXPECT_EQ(call(cache, *cache.find("kept:three")), 103);
@@ -202,18 +202,18 @@ TEST_F(LaterNames, AddressesThatAreKeptGoOn) {
 
 // A function whose address is kept is the image's (jit/anchors.hpp), also where the bitcode of its caller runs.
 TEST_F(LaterNames, BothFormsGetThem) {
-    CodeCache cache(options(Tiers::both));
+    CodeCache cache(options(Forms::both));
     add(cache, "kept.c",
         "long elsewhere(long); static long f(long n) { return elsewhere(n) + 1; }\nstatic long (*volatile "
         "kept)(long);\n" +
             entry("one", "1") + entry("three", "(kept = f, kept(3))"),
-        {Form::image, Form::bitcode});
+        {Forms::image, Forms::bitcode});
     EXPECT_EQ(call(cache, *cache.find("kept:one")), 1);
     cache.wait_for_tiers();
     load_elsewhere(cache);
-    Ran ran = Ran::image;
+    RanAs ran = RanAs::image;
     EXPECT_EQ(call(cache, *cache.find("kept:three"), &ran), 104);
-    EXPECT_EQ(ran, Ran::bitcode);
+    EXPECT_EQ(ran, RanAs::bitcode);
 }
 
 // It was compiled when there was the name, and linked as an image when there was none.
@@ -226,24 +226,24 @@ TEST_F(LaterNames, TheImageOfCompiledCodeGetsThem) {
         "long elsewhere(long); static long f(long n) { return elsewhere(n) + 1; }\nstatic long (*volatile "
         "kept)(long);\n" +
             entry("one", "1") + entry("three", "(kept = f, kept(3))"),
-        {Form::image, Form::bitcode});
+        {Forms::image, Forms::bitcode});
     EXPECT_EQ(call(cache, *cache.find("kept:one")), 1);
     cache.wait_for_tiers();
-    Ran ran = Ran::image;
+    RanAs ran = RanAs::image;
     EXPECT_EQ(call(cache, *cache.find("kept:three"), &ran), 104);
-    EXPECT_EQ(ran, Ran::bitcode);
+    EXPECT_EQ(ran, RanAs::bitcode);
 }
 
 // Each name for itself, and an entry that needs several when all are there.
 TEST_F(LaterNames, MayComeOneAfterTheOther) {
-    for (const Tiers tiers : {Tiers::image, Tiers::bitcode}) {
-        CodeCache cache(options(tiers));
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        CodeCache cache(options(forms));
         add(cache, "names.c",
             "long first(long); __attribute__((noplt)) long second(long); extern long third;\n"
             "static long (*const table[2])(long) = {first, second};\n" +
                 entry("one", "1") + entry("a", "first(1)") + entry("b", "first(2) + second(2)") +
                 entry("c", "table[n & 1](3) + third"),
-            {tiers == Tiers::image ? Form::image : Form::bitcode});
+            {forms == Forms::image ? Forms::image : Forms::bitcode});
         EXPECT_EQ(call(cache, *cache.find("names:one")), 1);
         load(cache, *build("first.c", "long first(long n) { return 100 + n; }", true));
         const std::string error = error_of(cache, *cache.find("names:b"));
@@ -268,29 +268,29 @@ TEST_F(LaterNames, WhatTheCodeItselfHoldsComesTooLate) {
                            entry("three", "kept ? far() : 0"));
     ASSERT_EQ(two->manifest().imports, std::vector<std::string>{"elsewhere"});
     const auto package = with_needs(*two, {std::byte{0}, std::byte{0}, std::byte{1}});
-    CodeCache cache(options(Tiers::bitcode));
-    ASSERT_TRUE(cache.add(arriving(*package, {Form::bitcode}), false));
+    CodeCache cache(options(Forms::bitcode));
+    ASSERT_TRUE(cache.add(arriving(*package, {Forms::bitcode}), false));
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
     load_elsewhere(cache);
     const std::string error = error_of(cache, *cache.find("two:three"));
     EXPECT_NE(error.find("before the first call"), std::string::npos) << error;
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
-    CodeCache other(options(Tiers::bitcode));
+    CodeCache other(options(Forms::bitcode));
     load_elsewhere(other);
-    ASSERT_TRUE(other.add(arriving(*package, {Form::bitcode}), false));
+    ASSERT_TRUE(other.add(arriving(*package, {Forms::bitcode}), false));
     EXPECT_EQ(call(other, *other.find("two:three")), 103);
 #endif
 }
 
 // Names are put in their places while the node's lock is held.
 TEST_F(LaterNames, WhatHasTooManyPlacesComesTooLate) {
-    for (const Tiers tiers : {Tiers::image, Tiers::bitcode}) {
-        CodeCache cache(options(tiers));
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        CodeCache cache(options(forms));
         add(cache, "two.c",
             "long elsewhere(long);\nstatic long (*const table[70000])(long) = {[0 ... 69999] = elsewhere};\n"
             "static volatile long at = 7;\n" +
                 entry("one", "1") + entry("three", "table[at](3)"),
-            {Form::image, Form::bitcode});
+            {Forms::image, Forms::bitcode});
         EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
         load_elsewhere(cache);
         const std::string error = error_of(cache, *cache.find("two:three"));
@@ -301,7 +301,7 @@ TEST_F(LaterNames, WhatHasTooManyPlacesComesTooLate) {
 
 // What needs no name of theirs runs, and an interface may bring what they do not.
 TEST_F(LaterNames, LibrariesThatAreNotThereAreToldWhereANameIsLacked) {
-    for (const Tiers tiers : {Tiers::image, Tiers::bitcode}) {
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
         const auto with_library = [&](ByteBuffer needs) {
             const auto two = build("two.c", kTwo);
             wire::Manifest manifest = two->manifest();
@@ -312,24 +312,25 @@ TEST_F(LaterNames, LibrariesThatAreNotThereAreToldWhereANameIsLacked) {
                 EXPECT_TRUE(package->add_slice(i, *two->stored_slice(i)));
             return package;
         };
-        const std::vector<std::string> wanted = {
-            "no symbol 'elsewhere' for two", "on node 7",
-            "its library libnowhere.so.9 cannot be opened (libnowhere.so.9: ", "; install what is lacking on that node, and start that node again",
-            "its library libelse.so cannot be opened ("};
+        const std::vector<std::string> wanted = {"no symbol 'elsewhere' for two", "on node 7",
+                                                 "its library libnowhere.so.9 cannot be opened (libnowhere.so.9: ",
+                                                 "; install what is lacking on that node, and start that node again",
+                                                 "its library libelse.so cannot be opened ("};
         const auto expect_told = [&](const std::string& error) {
             for (const std::string& each : wanted) EXPECT_NE(error.find(each), std::string::npos) << error;
             EXPECT_EQ(error.find("node 7", error.find("node 7") + 1), std::string::npos) << error;
         };
-        CodeCache cache(options(tiers));
-        ASSERT_TRUE(cache.add(arriving(*with_library({}), {Form::image, Form::bitcode}), false));
+        CodeCache cache(options(forms));
+        ASSERT_TRUE(cache.add(arriving(*with_library({}), {Forms::image, Forms::bitcode}), false));
         EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
         expect_told(error_of(cache, *cache.find("two:three")));
         load_elsewhere(cache);
         EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
         // A package that needs the name as a whole.
-        CodeCache other(options(tiers));
+        CodeCache other(options(forms));
         ASSERT_TRUE(other.add(
-            arriving(*with_library({std::byte{1}, std::byte{0}, std::byte{0}}), {Form::image, Form::bitcode}), false));
+            arriving(*with_library({std::byte{1}, std::byte{0}, std::byte{0}}), {Forms::image, Forms::bitcode}),
+            false));
         (void)other.enter(*other.find("two:one"));
         other.wait_for_tiers();
         expect_told(error_of(other, *other.find("two:one")));
@@ -342,8 +343,8 @@ TEST_F(LaterNames, AFewOfManyAreSaid) {
         names += "long elsewhere" + std::to_string(i) + "(void);\n";
         sum += " + elsewhere" + std::to_string(i) + "()";
     }
-    CodeCache cache(options(Tiers::image));
-    add(cache, "many.c", names + entry("one", "1") + entry("three", sum), {Form::image});
+    CodeCache cache(options(Forms::image));
+    add(cache, "many.c", names + entry("one", "1") + entry("three", sum), {Forms::image});
     EXPECT_EQ(call(cache, *cache.find("many:one")), 1);
     const std::string error = error_of(cache, *cache.find("many:three"));
     EXPECT_NE(error.find(" and 12 more for many:three on node 7"), std::string::npos) << error;
@@ -351,7 +352,7 @@ TEST_F(LaterNames, AFewOfManyAreSaid) {
 
 // The address at which a function is known goes with its code, and no other one does.
 TEST_F(LaterNames, AnEvictedPackagesAddressesGoAlone) {
-    CodeCache cache(options(Tiers::image, 1U << 20U));
+    CodeCache cache(options(Forms::image, 1U << 20U));
     const auto two = larger(*build("two.c", kTwo), 400'000, false);
     ASSERT_TRUE(cache.add(two, false));
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);

@@ -9,7 +9,7 @@ class MakingWay : public CacheTest {};
 
 // A node whose functions were all called once takes new ones: those that idle make way, with their code.
 TEST_F(MakingWay, WhatIdlesMakesWayForWhatIsNew) {
-    CodeOptions given = options(Tiers::image);
+    CodeOptions given = options(Forms::image);
     given.packages_max = 5;
     CodeCache cache(given);
     for (int i = 0; i < 30; ++i) {
@@ -24,7 +24,7 @@ TEST_F(MakingWay, WhatIdlesMakesWayForWhatIsNew) {
 // While LLVM is busy with one package the bitcode of all others waits, and their images run: they idle, too.
 TEST_F(MakingWay, WhatWaitsForTheCompilerMakesWayToo) {
     SlowEngine engine;
-    CodeOptions given = options(Tiers::both);
+    CodeOptions given = options(Forms::both);
     given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
     given.packages_max = 5;
     {
@@ -46,11 +46,12 @@ TEST_F(MakingWay, WhatWaitsForTheCompilerMakesWayToo) {
 
 // What was to stay, and found no place for that, has none as a call that waits either.
 TEST_F(MakingWay, WhatWasRefusedAPlaceToStayMakesWay) {
-    CodeOptions given = options(Tiers::image);
+    CodeOptions given = options(Forms::image);
     given.packages_max = 4;
     CodeCache cache(given);
     const auto large = [this](int i) {
-        return build("large" + std::to_string(i) + ".c", "long kept[16384] = {[0 ... 16383] = 7};" + entry("go", "++kept[n % 16384]"));
+        return build("large" + std::to_string(i) + ".c",
+                     "long kept[16384] = {[0 ... 16383] = 7};" + entry("go", "++kept[n % 16384]"));
     };
     for (int i = 0; i < 6; ++i) {
         ASSERT_TRUE(cache.add(large(i), false)) << i;
@@ -70,7 +71,7 @@ TEST_F(MakingWay, WhatWasRefusedAPlaceToStayMakesWay) {
 // A worker that finds a place for what is to stay takes the statics of what was loaded and never called. It forgets nothing: the leader
 // may be about to call it.
 TEST_F(MakingWay, WhatWasLoadedAndNotCalledIsKnownStill) {
-    CodeOptions given = options(Tiers::image);
+    CodeOptions given = options(Forms::image);
     given.packages_max = 4;
     CodeCache cache(given);
     const auto with_static = [this](const std::string& name) {
@@ -85,21 +86,21 @@ TEST_F(MakingWay, WhatWasLoadedAndNotCalledIsKnownStill) {
         EXPECT_TRUE(ended.get());
     };
     const auto whole = with_static("first");
-    for (const auto& package : {arriving(*whole, {Form::image}), with_static("second"), with_static("third")}) {
+    for (const auto& package : {arriving(*whole, {Forms::image}), with_static("second"), with_static("third")}) {
         ASSERT_TRUE(cache.add(package, false));
         load(package);
     }
     Function* const first = cache.find("first:go");
     ASSERT_NE(first, nullptr) << "forgotten by a worker";
     EXPECT_EQ(cache.by_handle(first->handle), first);
-    ASSERT_TRUE(cache.add(arriving(*whole, {Form::image}), false));
+    ASSERT_TRUE(cache.add(arriving(*whole, {Forms::image}), false));
     EXPECT_EQ(call(cache, *first), 2) << "with statics of its own again";
     EXPECT_EQ(call(cache, *first), 3);
 }
 
 // Statics and interfaces stay. They leave half of all places to others.
 TEST_F(MakingWay, WhatStaysLeavesHalfToOthers) {
-    CodeOptions given = options(Tiers::image);
+    CodeOptions given = options(Forms::image);
     given.packages_max = 8;
     CodeCache cache(given);
     for (int i = 0; i < 2; ++i) {

@@ -63,8 +63,8 @@ constexpr const char* kLarge =
     "(void)h; }";
 
 TEST_F(NoThreadTest, WhatNeedsAWorkerIsRefusedAndRunsLater) {
-    for (const Form form : {Form::image, Form::bitcode}) {
-        CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        CodeCache cache(options(form == Forms::image ? Forms::image : Forms::bitcode));
         const auto large = arriving(*build("large.c", kLarge), {form});
         ASSERT_TRUE(cache.add(large, false));
         Function* go = cache.find("large:go");
@@ -91,8 +91,8 @@ TEST_F(NoThreadTest, AnImageRunsWhereItsBitcodeHasNoThread) {
 // The worker is there, and LLVM's thread is not.
 TEST_F(NoThreadTest, WhatLlvmHasNoThreadForIsRefusedAndRunsLater) {
     ASSERT_TRUE(jit::engine());
-    CodeCache cache(options(Tiers::bitcode));
-    ASSERT_TRUE(cache.add(arriving(*build("counter.c", kCounter), {Form::bitcode}), false));
+    CodeCache cache(options(Forms::bitcode));
+    ASSERT_TRUE(cache.add(arriving(*build("counter.c", kCounter), {Forms::bitcode}), false));
     threads_left = 1;
     cache.warm_up();
     Function* count = cache.find("counter:count");
@@ -102,8 +102,8 @@ TEST_F(NoThreadTest, WhatLlvmHasNoThreadForIsRefusedAndRunsLater) {
 }
 
 TEST_F(NoThreadTest, ConstructorsWithoutAThreadAreRefusedAndRunLater) {
-    for (const Form form : {Form::image, Form::bitcode}) {
-        CodeCache cache(options(form == Form::image ? Tiers::image : Tiers::bitcode));
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        CodeCache cache(options(form == Forms::image ? Forms::image : Forms::bitcode));
         ASSERT_TRUE(
             cache.add(arriving(*build("built.cpp",
                                       "extern \"C\" void note(long); static int s = (note(1), 7); ROVE_ENTRY void "
@@ -113,7 +113,7 @@ TEST_F(NoThreadTest, ConstructorsWithoutAThreadAreRefusedAndRunLater) {
                       false));
         Function* go = cache.find("built:go");
         noted.clear();
-        threads_left = form == Form::image ? 1 : 2;  // the worker, and LLVM's
+        threads_left = form == Forms::image ? 1 : 2;  // the worker, and LLVM's
         expect_no_thread(outcome(cache, *go));
         EXPECT_EQ(noted.size(), 0U);
         threads_left = -1;

@@ -85,7 +85,7 @@ TEST_P(CodeTrouble, AHandleIsNamedOnlyWhereItWasAskedFor) {
 TEST_P(CodeTrouble, InlineCodeIsThatOfTheFunctionItNames) {
     const auto named = PackageStore::open(package("basics.c")).value();
     const auto sent = PackageStore::open(package("plain.c", {"-DANSWER=1"})).value();
-    const auto slice = sent->slice_index(code::host_triple(), wire::Form::image);
+    const auto slice = sent->slice_index(code::host_triple(), Forms::image);
     ASSERT_TRUE(slice);
     const wire::InlineCode code{.manifest_bytes = static_cast<std::uint32_t>(sent->manifest_bytes().size()),
                                 .slice = static_cast<std::uint32_t>(*slice),

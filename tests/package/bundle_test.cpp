@@ -89,8 +89,7 @@ TEST(PackageCache, KeepsWholePackagesOnly) {
     manifest.abi = 1;
     manifest.entries = {"run"};
     std::vector<ByteBuffer> stored(1);
-    manifest.slices.push_back(
-        make_slice("x86_64-linux-gnu", wire::Form::bitcode, ByteBuffer(64, std::byte{3}), stored[0]));
+    manifest.slices.push_back(make_slice("x86_64-linux-gnu", Forms::bitcode, ByteBuffer(64, std::byte{3}), stored[0]));
     const ByteBuffer package = PackageStore::serialize(manifest, stored);
     cache.keep(key, package);
     EXPECT_EQ(cache.find(key), package);

@@ -27,8 +27,7 @@ wire::Manifest sample_manifest(Bytes image) {
     manifest.abi = 1;
     manifest.entries = {"count"};
     const auto size = static_cast<std::uint32_t>(image.size());
-    manifest.slices = {
-        {"x86_64-linux-gnu", wire::Form::image, wire::Compression::none, size, size, hash_of_slice(image)}};
+    manifest.slices = {{"x86_64-linux-gnu", Forms::image, wire::Compression::none, size, size, hash_of_slice(image)}};
     return manifest;
 }
 
@@ -105,7 +104,7 @@ TEST(Package, DecompressionStopsAtTheSizeTheManifestSays) {
     stored.resize(ZSTD_compress(stored.data(), stored.size(), zeros.data(), zeros.size(), 3));
     for (const std::uint32_t claimed : {std::uint32_t{1} << 20, std::uint32_t{4096}, std::uint32_t{2} << 20}) {
         wire::Manifest manifest = sample_manifest(sample_image());
-        manifest.slices = {{"x86_64-linux-gnu", wire::Form::bitcode, wire::Compression::zstd, claimed,
+        manifest.slices = {{"x86_64-linux-gnu", Forms::bitcode, wire::Compression::zstd, claimed,
                             static_cast<std::uint32_t>(stored.size()), hash_of_slice(stored)}};
         const auto package = PackageStore::parse(PackageStore::serialize(manifest, {stored}));
         ASSERT_TRUE(package);

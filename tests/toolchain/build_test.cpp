@@ -44,11 +44,11 @@ TEST_F(ToolchainTest, ACounterIncrementIsSmallOnBothTargets) {
     const auto package = build_of({.source = std::filesystem::path(tree) / "packages/increment/increment.c"});
     ASSERT_TRUE(package) << package.error().what();
     for (const std::string_view triple : {kX86, kArm}) {
-        const wire::Slice* slice = (*package)->manifest().find(triple, wire::Form::image);
+        const wire::Slice* slice = (*package)->manifest().find(triple, Forms::image);
         ASSERT_NE(slice, nullptr) << triple;
         EXPECT_LE(slice->raw_bytes, 256U) << triple;
         EXPECT_EQ(image_of(**package, triple).eh_frame_bytes, 0U) << "C is not unwound through";
-        EXPECT_NE((*package)->manifest().find(triple, wire::Form::bitcode), nullptr);
+        EXPECT_NE((*package)->manifest().find(triple, Forms::bitcode), nullptr);
     }
     EXPECT_FALSE((*package)->manifest().pinned);
     EXPECT_EQ((*package)->manifest().imports, std::vector<std::string>{"rove_reply"});
@@ -221,7 +221,7 @@ TEST_F(ToolchainTest, MoreStaticsThanANodeTakesMeanNoImage) {
                                                 entry("get", "huge[size]++; rove_reply(here, huge + size / 2, 1);"));
     ASSERT_TRUE(package) << package.error().what();
     ASSERT_FALSE(warnings_.empty());
-    EXPECT_EQ((*package)->manifest().find(kX86, wire::Form::image), nullptr);
+    EXPECT_EQ((*package)->manifest().find(kX86, Forms::image), nullptr);
 }
 
 TEST_F(ToolchainTest, ThreadLocalStorageHasAnImageWhoseControlObjectIsAStatic) {
@@ -236,7 +236,7 @@ TEST_F(ToolchainTest, ThreadLocalStorageHasAnImageWhoseControlObjectIsAStatic) {
         EXPECT_TRUE(std::ranges::any_of(image.symbols, [](const wire::Symbol& symbol) {
             return symbol.kind == wire::Symbol::Kind::static_ && symbol.segment == wire::Segment::data;
         })) << triple;
-        EXPECT_NE((*package)->manifest().find(triple, wire::Form::bitcode), nullptr);
+        EXPECT_NE((*package)->manifest().find(triple, Forms::bitcode), nullptr);
     }
 }
 
@@ -427,7 +427,7 @@ TEST_F(ToolchainTest, BitcodeOfBothTargetsVerifies) {
     const auto package = build_of("shapes.cpp", kThrowing);
     ASSERT_TRUE(package) << package.error().what();
     for (const std::string_view triple : {kX86, kArm}) {
-        const auto raw = (*package)->raw_slice(*(*package)->slice_index(triple, wire::Form::bitcode));
+        const auto raw = (*package)->raw_slice(*(*package)->slice_index(triple, Forms::bitcode));
         ASSERT_TRUE(raw) << raw.error().what();
         const Ran checked =
             run_command({"opt-19", "-passes=verify", "-disable-output", write("code.bc", as_text(*raw)).string()});

@@ -40,7 +40,7 @@ Ran Workshop::run_command(const std::vector<std::string>& words) {
 }
 
 wire::Image image_of(const PackageStore& package, std::string_view triple) {
-    const auto index = package.slice_index(triple, wire::Form::image);
+    const auto index = package.slice_index(triple, Forms::image);
     EXPECT_TRUE(index) << "no image for " << triple;
     if (!index) return {};
     const auto raw = package.raw_slice(*index);

@@ -49,8 +49,8 @@ Manifest manifest() {
     m.imports = {"rove_reply", "memcpy"};
     m.dependencies = {"libz.so.1"};
     m.needs = bytes({0, 1, 3});
-    m.slices = {{"x86_64-linux-gnu", Form::image, Compression::none, 10, 10, {}},
-                {"x86_64-linux-gnu", Form::bitcode, Compression::zstd, 100, 50, {}}};
+    m.slices = {{"x86_64-linux-gnu", Forms::image, Compression::none, 10, 10, {}},
+                {"x86_64-linux-gnu", Forms::bitcode, Compression::zstd, 100, 50, {}}};
     return m;
 }
 
@@ -175,8 +175,10 @@ TEST(ManifestFormat, RefusesWhatNoBuildWouldWrite) {
     EXPECT_NE(message([](Manifest& m) { m.slices[1].raw_bytes = 0xFFFFFFFF; }).find("limit"), std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.needs[1] = std::byte{4}; }).find("none is needed"), std::string::npos);
     EXPECT_NE(message([](Manifest& m) { m.imports.clear(); }).find("has none"), std::string::npos);
-    EXPECT_NE(message([](Manifest& m) { m.slices[0].form = static_cast<Form>(7); }).find("unknown form 7"),
-              std::string::npos);
+    for (const unsigned form : {0U, 3U, 7U}) {  // 3: a slice is of one form, not of both
+        const std::string said = message([form](Manifest& m) { m.slices[0].form = static_cast<Forms>(form); });
+        EXPECT_NE(said.find("unknown form " + std::to_string(form)), std::string::npos) << said;
+    }
 }
 
 }  // namespace

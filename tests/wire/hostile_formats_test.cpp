@@ -82,7 +82,7 @@ TEST(HostileManifest, SlicesAreBounded) {
     Manifest manifest = many_names(1);
     std::swap(manifest.entries, manifest.exports);
     for (std::size_t i = 0; i <= kSlicesMax; ++i)
-        manifest.slices.push_back({"target-" + std::to_string(i), Form::image, Compression::none, 1, 1, {}});
+        manifest.slices.push_back({"target-" + std::to_string(i), Forms::image, Compression::none, 1, 1, {}});
     const auto decoded = decode_manifest(encode(manifest));
     ASSERT_FALSE(decoded);
     EXPECT_NE(decoded.error().message().find("65 slices, over the limit of 64"), std::string::npos)
