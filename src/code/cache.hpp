@@ -98,9 +98,10 @@ private:
     PackageCode* package_;
 };
 
-enum class Waiting : std::uint8_t {
-    for_code,     // the package has no slice here that this node can use: ask for it
-    for_loading,  // it is being loaded or compiled; on_ready will tell
+// What a call of a function waits for.
+enum class Awaited : std::uint8_t {
+    code,     // the package has no slice here that this node can use: ask for it
+    loading,  // it is being loaded or compiled; on_ready will tell
 };
 
 class CodeCache {
@@ -130,7 +131,7 @@ public:
     // Loads the code if need be and holds it. An Error is final for this code on this node: a symbol that is nowhere
     // (names symbol, function and node), a dependency that cannot be opened, a malformed image, no form for this target, a constructor
     // that threw. Only the first two are tried once more, when an interface has been loaded; overloaded at any later call.
-    [[nodiscard]] std::variant<Entered, Waiting, Error> enter(Function& function);
+    [[nodiscard]] std::variant<Entered, Awaited, Error> enter(Function& function);
     // The same for the one thread that leads a node, at the cost of two plain stores: gives the entry point where the code is
     // loaded, else null. One function at a time, until leave_leading(), or until keep_leading() makes an Entered of it because
     // another thread leads from here on.

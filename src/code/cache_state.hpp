@@ -68,10 +68,10 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     void free_numbers(PackageCode& package) REQUIRES(lock_of<CodeCache>);
 
     // ---- loading (loading.cpp)
-    enum class Ready : std::uint8_t { yes, code, under_way };
     [[nodiscard]] Result<Running> hold(const PackageStore& store);
     [[nodiscard]] Result<Running> hold_locked(const PackageStore& store) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Result<Ready> make_ready(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    // Nothing: it is ready.
+    [[nodiscard]] Result<std::optional<Awaited>> make_ready(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] std::string why_no_form() const;
     [[nodiscard]] bool is_quick(const PackageCode& package, std::size_t slice) const;
     // False: it has constructors.

@@ -84,9 +84,9 @@ Entered CodeCache::keep_leading() {
     return {nullptr, RanAs::image, package};
 }
 
-std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
+std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
     if (function.package == nullptr)
-        return std::variant<Entered, Waiting, Error>(
+        return std::variant<Entered, Awaited, Error>(
             std::in_place_type<Entered>, function.target.load(std::memory_order_relaxed), RanAs::resident, nullptr);
     PackageCode& package = *function.package;
     Running running(package);
@@ -95,18 +95,18 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
             package.awaited_until.store(0, std::memory_order_relaxed);
         package.last_used.store(state_->epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
         package.called.store(true, std::memory_order_relaxed);
-        return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target,
+        return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
                                                      function.ran.load(std::memory_order_relaxed), running.take_over());
     }
     const LockOf lock(state_->mutex);
-    const Result<State::Ready> ready = state_->make_ready(package);
-    if (!ready) {
+    const Result<std::optional<Awaited>> awaited = state_->make_ready(package);
+    if (!awaited) {
         package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others
-        return ready.error();
+        return awaited.error();
     }
-    if (*ready != State::Ready::yes) {
+    if (*awaited) {
         package.await();
-        return *ready == State::Ready::code ? Waiting::for_code : Waiting::for_loading;
+        return **awaited;
     }
     package.awaited_until.store(0, std::memory_order_relaxed);
     if (function.target.load(std::memory_order_relaxed) == nullptr)
@@ -115,7 +115,7 @@ std::variant<Entered, Waiting, Error> CodeCache::enter(Function& function) {
     if (target == nullptr) return state_->why_no_entry(function);
     package.last_used.store(state_->epoch.fetch_add(1), std::memory_order_relaxed);
     package.called.store(true, std::memory_order_relaxed);
-    return std::variant<Entered, Waiting, Error>(std::in_place_type<Entered>, target,
+    return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
                                                  function.ran.load(std::memory_order_relaxed), running.take_over());
 }
 
@@ -134,20 +134,20 @@ std::string CodeCache::State::why_no_form() const {
         takes_images ? "image" : "bitcode", host_triple(), takes_images ? "ship images" : "ship bitcode");
 }
 
-Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& package) {
+Result<std::optional<Awaited>> CodeCache::State::make_ready(PackageCode& package) {
     if (package.error && package.lacks_names && package.names_seen != symbols.generation()) {
         package.error.reset();  // what it lacks may be there now
         package.compile = PackageCode::Compile::none;
     }
     if (package.error) return tl::unexpected<Error>(*package.error);
-    if (package.loading) return Ready::under_way;
+    if (package.loading) return Awaited::loading;
     if (const std::optional<Error> refusal = package.take_refusal()) return tl::unexpected<Error>(*refusal);
     if (package.loaded()) {
         publish(package);  // an eviction that found it running may have cleared the targets meanwhile
-        return Ready::yes;
+        return std::nullopt;
     }
     // Even if an image has come meanwhile: the compiler was told that there are no statics yet, and would bring a second set.
-    if (package.is_to_be_compiled()) return Ready::under_way;
+    if (package.is_to_be_compiled()) return Awaited::loading;
     const bool image_fits =
         includes(options.forms, Forms::image) && package.store->slice_index(host_triple(), Forms::image).has_value();
     const bool bitcode_fits = includes(options.forms, Forms::bitcode) &&
@@ -165,17 +165,17 @@ Result<CodeCache::State::Ready> CodeCache::State::make_ready(PackageCode& packag
         }
         if (!*loaded) {
             ROVE_CHECK(queue_load(package));
-            return Ready::under_way;
+            return Awaited::loading;
         }
         if (options.forms == Forms::both && stored(package, Forms::bitcode))
             (void)queue_compile(package);  // where there is no thread for it, the image goes on
-        return Ready::yes;
+        return std::nullopt;
     }
     if (bitcode_fits && stored(package, Forms::bitcode)) {
         ROVE_CHECK(queue_compile(package));
-        return Ready::under_way;
+        return Awaited::loading;
     }
-    return Ready::code;
+    return Awaited::code;
 }
 
 void CodeCache::State::open_libraries(PackageCode& package) {
@@ -344,9 +344,9 @@ Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
     const Entered held(nullptr, RanAs::image, package);  // left after the lock
     const LockOf lock(state_->mutex);
     for (;;) {
-        ROVE_TRY(const State::Ready ready, state_->make_ready(*package));
-        if (ready == State::Ready::yes) return {};
-        if (ready == State::Ready::code)
+        ROVE_TRY(const std::optional<Awaited> awaited, state_->make_ready(*package));
+        if (!awaited) return {};
+        if (*awaited == Awaited::code)
             return fail(ErrorCode::invalid, "package {} is not here whole", store->manifest().name);
         while (!state_->stopping && package->is_under_way()) state_->changed.wait(state_->mutex);
         if (package->is_under_way())

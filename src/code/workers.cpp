@@ -267,17 +267,17 @@ bool CodeCache::State::load_next() {
                                    [](const Load& load)
                                        REQUIRES(lock_of<CodeCache>) { return !load.running.package().is_under_way(); });
     if (next == loads_queue.end()) return false;
-    Result<Ready> ready = or_error(next->running.package(),
-                                   [&]() REQUIRES(lock_of<CodeCache>) { return make_ready(next->running.package()); });
-    if (ready && *ready == Ready::under_way) return true;  // now it is
+    Result<std::optional<Awaited>> awaited = or_error(
+        next->running.package(), [&]() REQUIRES(lock_of<CodeCache>) { return make_ready(next->running.package()); });
+    if (awaited && *awaited == Awaited::loading) return true;  // now it is under way
     Load load = std::move(*next);
     PackageCode& package = load.running.package();
     loads_queue.erase(next);
     ++working;
     const Result<LoadReport> loaded = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Result<LoadReport> {
         const wire::Manifest& manifest = package.store->manifest();
-        if (!ready) return tl::unexpected<Error>(std::move(ready.error()));
-        if (*ready == Ready::code) return fail(ErrorCode::invalid, "package {} is not here whole", manifest.name);
+        if (!awaited) return tl::unexpected<Error>(std::move(awaited.error()));
+        if (*awaited == Awaited::code) return fail(ErrorCode::invalid, "package {} is not here whole", manifest.name);
         return manifest.interface ? link_interface(package) : LoadReport{};
     });
     const Digest digest = package.store->digest();

@@ -361,8 +361,8 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     }
     if (leave_to_follower(*function, turn)) return Taken::parked;
     auto entered = cache_->enter(*function);
-    if (const auto* waiting = std::get_if<code::Waiting>(&entered))
-        return park(from, frame, function, *waiting == code::Waiting::for_code);
+    if (const auto* awaited = std::get_if<code::Awaited>(&entered))
+        return park(from, frame, function, *awaited == code::Awaited::code);
     parked.reset();
     if (const auto* error = std::get_if<Error>(&entered)) return refuse(from, frame, *error);
     if (named && from != nullptr && (frame.header.flags & wire::kInline) == 0)

@@ -178,7 +178,7 @@ TEST_F(BudgetTest, PinnedCodeHasABudgetOfItsOwn) {
         ASSERT_TRUE(package->manifest().pinned);
         ASSERT_TRUE(cache.add(package, false));
         Function& function = *cache.find(package->function_ids().front());
-        if (std::holds_alternative<Waiting>(cache.enter(function)))
+        if (std::holds_alternative<Awaited>(cache.enter(function)))
             cache.wait_for_tiers();  // it is not loaded in place
         const auto entered = cache.enter(function);
         if (const auto* error = std::get_if<Error>(&entered)) {
@@ -403,7 +403,7 @@ TEST_F(BudgetTest, PlacesOfStaticsAreCountedAndKeptWithThem) {
     EXPECT_EQ(cache.usage().evictions, 3U);
     ASSERT_TRUE(cache.add(named_often("second"), false));
     const auto waits = cache.enter(*cache.find("second:count"));
-    ASSERT_TRUE(std::holds_alternative<Waiting>(waits)) << "it is not loaded in place";
+    ASSERT_TRUE(std::holds_alternative<Awaited>(waits)) << "it is not loaded in place";
     cache.wait_for_tiers();
     const std::string error = error_of(cache, *cache.find("second:count"));
     EXPECT_NE(error.find("first (80008)"), std::string::npos) << error;

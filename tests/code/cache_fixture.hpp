@@ -88,7 +88,7 @@ protected:
                 ADD_FAILURE() << error->message();
                 return -1;
             }
-            if (std::get<Waiting>(entered) == Waiting::for_code) {
+            if (std::get<Awaited>(entered) == Awaited::code) {
                 ADD_FAILURE() << "its code is not here";
                 return -1;
             }
@@ -102,8 +102,8 @@ protected:
     }
     static bool waits_for_code(CodeCache& cache, Function& function) {
         const auto entered = cache.enter(function);
-        const auto* waiting = std::get_if<Waiting>(&entered);
-        return waiting != nullptr && *waiting == Waiting::for_code;
+        const auto* waiting = std::get_if<Awaited>(&entered);
+        return waiting != nullptr && *waiting == Awaited::code;
     }
 
     toolchain::TemporaryFolder folder_;

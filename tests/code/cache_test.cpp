@@ -62,7 +62,7 @@ TEST_F(CacheTest, AnImageThatComesDuringTheFirstCompileBringsNoSecondStatics) {
         ASSERT_TRUE(cache.add(arriving(*whole, {Forms::bitcode}), false));
         Function* function = cache.find("counter:count");
         const auto first = cache.enter(*function);
-        ASSERT_TRUE(std::holds_alternative<Waiting>(first));
+        ASSERT_TRUE(std::holds_alternative<Awaited>(first));
         std::this_thread::sleep_for(std::chrono::microseconds(100 * i));
         ASSERT_TRUE(cache.add(image, false));
         EXPECT_EQ(call(cache, *function), 41);
@@ -106,7 +106,7 @@ TEST_F(CacheTest, ThreadsThatEvictOneAnothersCodeLoseNoCall) {
                     long answer = 0;
                     running->run(nullptr, &answer, sizeof answer);
                     ++i;
-                } else if (std::holds_alternative<Waiting>(entered)) {
+                } else if (std::holds_alternative<Awaited>(entered)) {
                     (void)cache.add(arriving(*package, {Forms::image}), false);
                 } else {
                     ADD_FAILURE() << std::get<Error>(entered).message();

@@ -99,7 +99,7 @@ TEST_F(CompilingTest, WhatCallsWaitForIsCompiledFirst) {
     }
     const auto awaited = arriving(*build("awaited.c", kCounter), {Forms::bitcode});
     ASSERT_TRUE(cache.add(awaited, false));
-    EXPECT_TRUE(std::holds_alternative<Waiting>(cache.enter(*cache.find(awaited->function_ids().front()))));
+    EXPECT_TRUE(std::holds_alternative<Awaited>(cache.enter(*cache.find(awaited->function_ids().front()))));
     engine_.go_on.set_value();
     cache.wait_for_tiers();
     ASSERT_EQ(engine_.order.size(), 4U);
@@ -113,9 +113,9 @@ TEST_F(CompilingTest, ConstructorsKeepNoOtherFromRunning) {
         CodeCache cache(waiting_options(forms));
         ASSERT_TRUE(cache.add(arriving(*build("built.cpp", kConstructed), {form}), false));
         Function* built = cache.find("built:go");
-        ASSERT_TRUE(std::holds_alternative<Waiting>(cache.enter(*built)));
+        ASSERT_TRUE(std::holds_alternative<Awaited>(cache.enter(*built)));
         ASSERT_TRUE(have_begun(1));
-        EXPECT_TRUE(std::holds_alternative<Waiting>(cache.enter(*built))) << "it is not ready before they have run";
+        EXPECT_TRUE(std::holds_alternative<Awaited>(cache.enter(*built))) << "it is not ready before they have run";
         const auto other = arriving(*build("other.c", kCounter), {form});
         ASSERT_TRUE(cache.add(other, false));
         ASSERT_TRUE(cache.load(other));  // compiled, too
@@ -160,7 +160,7 @@ TEST_F(CompilingTest, MoreConstructorsThanMayRunAreRefused) {
         return cache.find(name + ":go");
     };
     for (std::size_t i = 0; i < kConstructingMax; ++i)
-        ASSERT_TRUE(std::holds_alternative<Waiting>(cache.enter(*enter(i))));
+        ASSERT_TRUE(std::holds_alternative<Awaited>(cache.enter(*enter(i))));
     ASSERT_TRUE(have_begun(static_cast<int>(kConstructingMax)));
     Function* more = enter(kConstructingMax);
     std::string refused;
@@ -179,7 +179,7 @@ TEST_F(CompilingTest, ARefusalAnswersNoLaterCall) {
     const auto enter = [&](std::size_t i) {
         const std::string name = "built" + std::to_string(i);
         EXPECT_TRUE(cache.add(arriving(*build(name + ".cpp", kConstructed), {Forms::image}), false));
-        EXPECT_TRUE(std::holds_alternative<Waiting>(cache.enter(*cache.find(name + ":go"))));
+        EXPECT_TRUE(std::holds_alternative<Awaited>(cache.enter(*cache.find(name + ":go"))));
         return cache.find(name + ":go");
     };
     for (std::size_t i = 0; i < kConstructingMax; ++i) (void)enter(i);
@@ -216,7 +216,7 @@ TEST_F(CompilingTest, WhatIsBeingConstructedHasItsPlace) {
         return cache.find(name + ":go");
     };
     Function* first = enter("first");
-    ASSERT_TRUE(std::holds_alternative<Waiting>(cache.enter(*first)));
+    ASSERT_TRUE(std::holds_alternative<Awaited>(cache.enter(*first)));
     ASSERT_TRUE(have_begun(1));
     EXPECT_GT(cache.usage().pinned_bytes, 700'000U);
     const std::string refused = outcome(cache, *enter("second"));
@@ -395,7 +395,7 @@ TEST_F(CompilingTest, ACompileKeepsNoImageFromRunning) {
         if (loaded_ahead)
             ASSERT_TRUE(bitcode.begin(cache, slow));
         else
-            ASSERT_TRUE(std::holds_alternative<Waiting>(cache.enter(*cache.find("slow:count"))));
+            ASSERT_TRUE(std::holds_alternative<Awaited>(cache.enter(*cache.find("slow:count"))));
         ASSERT_EQ(engine.begun.get_future().wait_for(kPatience), std::future_status::ready);
         ASSERT_TRUE(next_bitcode.begin(cache, take("next.c", kCounter, Forms::bitcode)));
         ASSERT_TRUE(image.begin(cache, take("ahead.c", kCounter, Forms::image)));
