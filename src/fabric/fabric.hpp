@@ -151,7 +151,7 @@ protected:
     // The transport ended.
     void end_with(Error why);
 
-    // Message links: carry lines [position, position + lines) of the ring to the peer / carry the credit. Direct: nothing.
+    // Message links: carry that many bytes of the ring, from the line `position` on, to the peer / carry the credit. Direct: nothing.
     virtual void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) = 0;
     virtual void transmit_credit(Traffic traffic) = 0;
     // Direct links: has the peer announced that it sleeps? Message links wake by the message itself.
