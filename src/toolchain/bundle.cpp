@@ -46,8 +46,10 @@ public:
         std::vector<Packed> packed(all.size());
         std::vector<Work> work;
         for (std::size_t i = 0; i < all.size(); ++i) {
-            packed[i].why_not = all[i].obstacle;
-            if (!packed[i].why_not.empty()) continue;
+            if (!all[i].obstacle.empty()) {
+                packed[i].why_not = all[i].obstacle;
+                continue;
+            }
             Digest made_of = PackageCache::key_of({"both", made_by_, linked_with_, as_text(all[i].bitcode)});
             if (ByteBuffer kept = cache_.find(made_of); !kept.empty())
                 packed[i] = {.package = std::make_shared<const ByteBuffer>(std::move(kept)), .from_cache = true};
@@ -186,7 +188,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     std::set<std::string> replaced, begin_anew;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::size_t functions = all[i].keys.size();
-        if (packed[i].why_not.empty()) {
+        if (packed[i].package) {
             replaced.insert(all[i].replaced.begin(), all[i].replaced.end());
             begin_anew.insert(all[i].begin_anew.begin(), all[i].begin_anew.end());
             report.functions += functions;

@@ -322,7 +322,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
         check_welcome(wanted, welcome, wire::control::statement("node", theirs, mine, channel->bound_there())));
 
     // The lane: direct, else a stream.
-    Error no_lane(ErrorCode::unsupported, "");
+    std::optional<Error> no_lane;
     bool direct = false;
     if (link && !welcome.offer.empty()) {
         const Status reached = core_.connect_link(*link, welcome.offer);
@@ -336,7 +336,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
         if (!welcome.has_ticket || !core_.has_streams())
             co_return fail(ErrorCode::unsupported,
                            "there is no lane to it{}{}; are both ends started with the same --fabric?",
-                           no_lane.message().empty() ? "" : ": ", no_lane.message());
+                           no_lane ? ": " : "", no_lane ? no_lane->message() : "");
         ROVE_CO_TRY(const auto endpoint, channel->remote());
         Result<std::unique_ptr<fabric::Link>> stream = co_await open_stream(endpoint, welcome, until);
         if (!stream) co_return tl::unexpected<Error>(stream.error());
