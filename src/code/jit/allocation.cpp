@@ -10,10 +10,14 @@ namespace {
 
 bool is_of_c(llvm::StringRef name) {
     static constexpr llvm::StringLiteral names[] = {
-        "malloc", "free", "calloc", "realloc", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc",
-        "cfree", "malloc_usable_size",
-        // and what allocates by it: an allocator that replaces malloc brings these, too
-        "strdup", "strndup", "wcsdup", "reallocarray"};
+        "malloc",         "free",   "calloc",  "realloc", "aligned_alloc",     "memalign",
+        "posix_memalign", "valloc", "pvalloc", "cfree",   "malloc_usable_size"};
+    return llvm::is_contained(names, name);
+}
+
+// What allocates by malloc(): an allocator that replaces it brings these, too.
+bool is_beside_malloc(llvm::StringRef name) {
+    static constexpr llvm::StringLiteral names[] = {"strdup", "strndup", "wcsdup", "reallocarray"};
     return llvm::is_contained(names, name);
 }
 
@@ -28,9 +32,10 @@ bool is_of_cpp(llvm::StringRef name) {
 
 }  // namespace
 
-bool replaces_allocation(const llvm::GlobalValue& value) {
+bool replaces_allocation(const llvm::GlobalValue& value, bool with_malloc) {
     return !value.isDeclaration() && !value.hasLocalLinkage() &&
-           (is_of_cpp(value.getName()) || is_of_c(value.getName()));
+           (is_of_cpp(value.getName()) || is_of_c(value.getName()) ||
+            (with_malloc && is_beside_malloc(value.getName())));
 }
 
 llvm::Function* declare_allocation(const llvm::GlobalValue& replaced, llvm::Module& into) {
@@ -42,9 +47,11 @@ llvm::Function* declare_allocation(const llvm::GlobalValue& replaced, llvm::Modu
 }
 
 std::vector<std::string> leave_out_allocation(llvm::Module& module) {
+    const llvm::GlobalValue* const malloc = module.getNamedValue("malloc");
+    const bool with_malloc = malloc != nullptr && replaces_allocation(*malloc, false);
     std::vector<llvm::GlobalValue*> replaced;  // a form may be another one's second name
     for (llvm::GlobalValue& value : module.global_values())
-        if (replaces_allocation(value)) replaced.push_back(&value);
+        if (replaces_allocation(value, with_malloc)) replaced.push_back(&value);
     std::vector<std::string> names;
     for (llvm::GlobalValue* value : replaced) {
         names.push_back(llvm::demangle(value->getName().str()));

@@ -12,8 +12,9 @@
 namespace rove::code::jit {
 
 // A definition of `operator new`, `operator delete` or one of their forms, which the standard lets a program replace, or of malloc() or
-// another of C's, which the C library does.
-[[nodiscard]] bool replaces_allocation(const llvm::GlobalValue& value);
+// another of C's, which the C library does. with_malloc: the program replaces malloc(); then its strdup() and the like belong to its allocator.
+// Without, they are functions as others.
+[[nodiscard]] bool replaces_allocation(const llvm::GlobalValue& value, bool with_malloc);
 
 // Its declaration in another module.
 [[nodiscard]] llvm::Function* declare_allocation(const llvm::GlobalValue& replaced, llvm::Module& into);

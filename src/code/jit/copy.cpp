@@ -83,7 +83,7 @@ llvm::GlobalValue* Copy::declare(const llvm::GlobalValue& source) {
         if (!source.hasLocalLinkage()) other->setName(name + ".other");
     }
     const bool defined = !source.isDeclaration();
-    if (replaces_allocation(source)) {
+    if (replaces_allocation(source, from_.defines("malloc"))) {
         replaced_.push_back(llvm::demangle(name.str()));
         return declare_allocation(source, into_);
     }

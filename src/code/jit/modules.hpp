@@ -29,6 +29,8 @@ public:
     [[nodiscard]] Result<llvm::Module*> get(std::size_t index);
     // Notes what a module defines. To be called for each of them before definition_of().
     void note_definitions(const llvm::Module& module, std::size_t index);
+    // Whether a module defines a function or variable of this name that all can refer to.
+    [[nodiscard]] bool defines(const std::string& name) const { return defined_in_.contains(name); }
     // In its own module, or in that which defines it for the whole program; itself where none does.
     [[nodiscard]] Result<const llvm::GlobalValue*> definition_of(const llvm::GlobalValue& met);
     // Where the program makes an inline variable (or a template's static member) that is made by code: in the first file that has it, which is the
