@@ -158,6 +158,31 @@ TEST_F(InstrumentationTest, CountersAreNeitherWrittenNorReset) {
     EXPECT_EQ(*measured, 5);
 }
 
+// A call that may throw is the end of its block where something has to be destroyed then.
+TEST_F(InstrumentationTest, CountersAreNotWrittenWhereSomethingIsToBeDestroyed) {
+    const ByteBuffer bitcode = bitcode_of(
+        "#include <rove/rove.h>\n"
+        "extern \"C\" { void __gcov_dump(void); int __llvm_profile_write_file(void); }\n"
+        "struct Counted { int* n; ~Counted() { ++*n; } };\n"
+        "extern \"C\" ROVE_ENTRY int measure(int n) {\n"
+        "    int written = 0;\n"
+        "    {\n"
+        "        Counted counted{&n};\n"
+        "        __gcov_dump();\n"
+        "        written = __llvm_profile_write_file();\n"
+        "    }\n"
+        "    return written + n;\n"
+        "}",
+        {"-fexceptions"});
+    const auto prepared = engine_->prepare({"x86_64-linux-gnu", {bitcode}});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_EQ(std::ranges::count(prepared->imports, "__gcov_dump"), 0);
+    EXPECT_EQ(std::ranges::count(prepared->imports, "__llvm_profile_write_file"), 0);
+    const Result<int> measured = run(bitcode, 5);
+    ASSERT_TRUE(measured) << measured.error().message();
+    EXPECT_EQ(*measured, 6);
+}
+
 TEST_F(InstrumentationTest, AnotherCpusInstructionIsRefusedByTheFunctionsName) {
     const auto prepared = engine_->prepare(
         {"x86_64-linux-gnu",

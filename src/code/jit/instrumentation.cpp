@@ -4,6 +4,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
 
@@ -100,7 +101,7 @@ constexpr llvm::StringLiteral kCounting[] = {"__gcov_dump", "__gcov_reset", "__l
 // that its counters are to be written.
 bool reports_to_runtime(const llvm::CallBase& call) {
     const llvm::Function* called = call.getCalledFunction();
-    if (called == nullptr || !called->isDeclaration() || !llvm::isa<llvm::CallInst>(call)) return false;
+    if (called == nullptr || !called->isDeclaration()) return false;
     const llvm::Type* result = call.getType();
     if (called->getName().starts_with("__sanitizer_dtor_callback")) return result->isVoidTy();
     return (result->isVoidTy() || result->isIntegerTy()) && llvm::is_contained(kCounting, called->getName());
@@ -115,6 +116,8 @@ void leave_out_calls(llvm::Function& function) {
             }
             auto* call = llvm::dyn_cast<llvm::CallBase>(&each);
             if (call != nullptr && reports_to_runtime(*call)) {
+                // It is the end of its block where something is to be destroyed if it throws.
+                if (auto* invoke = llvm::dyn_cast<llvm::InvokeInst>(call)) call = llvm::changeToCall(invoke);
                 if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(llvm::ConstantInt::get(call->getType(), 0));
                 call->eraseFromParent();
                 continue;
