@@ -154,6 +154,17 @@ TEST_F(ToolchainTest, WhatCouldNotRunThereIsRefused) {
     EXPECT_NE(why("extern char _end[];", "char *end = _end; rove_reply(here, &end, sizeof end);")
                   .find("_end is a bound of a program's own memory"),
               std::string::npos);
+    EXPECT_NE(why("extern void (*__init_array_start[])(void);", "__init_array_start[0](); rove_reply(here, 0, 0);")
+                  .find("__init_array_start is a bound of a program's own memory"),
+              std::string::npos);
+    EXPECT_NE(why("extern char etext;", "char *end = &etext; rove_reply(here, &end, sizeof end);")
+                  .find("etext is a bound of a program's own memory"),
+              std::string::npos);
+    EXPECT_EQ(why("extern char _end[]; char *top(void) { return _end; }\n"
+                  "__attribute__((target_clones(\"avx2\", \"default\"))) int twice(int x) { return 2 * x; }",
+                  "rove_reply(here, 0, 0);"),
+              "")
+        << "nothing that travels uses them";
     EXPECT_NE(why("static int kept __attribute__((used)) = 5;",
                   "int x; __asm__(\"movl kept(%%rip), %0\" : \"=r\"(x)); rove_reply(here, &x, sizeof x);")
                   .find("assembly names kept"),
@@ -358,6 +369,15 @@ TEST_F(ToolchainTest, AReplacedMallocStaysWithAWarning) {
     std::sort(imports.begin(), imports.end());
     EXPECT_EQ(imports, (std::vector<std::string>{"free", "malloc", "rove_reply", "strdup", "strndup"}))
         << "valloc is its own";
+}
+
+TEST_F(ToolchainTest, AFunctionOfTheNameStrdupIsThePackagesOwn) {
+    const auto package =
+        build_of("own.c", "char *strdup(const char *text) { return (char *)text + 1; }\n" +
+                              entry("run", "const char *copy = strdup(payload); rove_reply(here, copy, size - 1);"));
+    ASSERT_TRUE(package) << package.error().what();
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+    EXPECT_EQ((*package)->manifest().imports, std::vector<std::string>{"rove_reply"});
 }
 
 TEST_F(ToolchainTest, AFolderIsOnePackage) {

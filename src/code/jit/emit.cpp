@@ -10,6 +10,7 @@
 #include <llvm/Passes/StandardInstrumentations.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
 
 #include <set>
 
@@ -88,6 +89,12 @@ Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& t
         normal, arm ? "generic" : "x86-64", "", options, llvm::Reloc::PIC_, model, llvm::CodeGenOptLevel::Default));
     if (!machine) return fail(ErrorCode::internal, "LLVM has no code generator for {}", triple);
     return machine;
+}
+
+void leave_out_unreached(llvm::Module& module) {
+    llvm::PassBuilder builder;
+    Analyses analyses(builder);
+    (void)llvm::GlobalDCEPass().run(module, analyses.modules);
 }
 
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {

@@ -15,6 +15,8 @@ namespace rove::code::jit {
 
 // Of a generic CPU, for position-independent code.
 [[nodiscard]] Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& triple);
+// Removes internal functions and variables that nothing kept reaches, before checks that only what travels has to pass.
+void leave_out_unreached(llvm::Module& module);
 void optimise(llvm::Module& module, llvm::TargetMachine& machine);
 [[nodiscard]] ByteBuffer write_bitcode(const llvm::Module& module);
 // Leaves the module unfit for anything else.

@@ -107,12 +107,13 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
         return fail(
             ErrorCode::invalid,
             "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
-    ROVE_CHECK(check_runnable(*module));
     prepared.replaced = leave_out_allocation(*module);
     const std::set<std::string> defined = defined_names(*module);
     leave_out_instrumentation(*module);
     define_exit_handlers(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
+    leave_out_unreached(*module);
+    ROVE_CHECK(check_runnable(*module));
     generalise_cpu(*module);
     keep_unwindable(*module);
     inline_early(*module, *machine);

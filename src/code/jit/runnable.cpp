@@ -37,8 +37,25 @@ Status check_runnable(const llvm::Module& module) {
                         "into an array",
                         name.str());
     }
-    static constexpr llvm::StringLiteral kBounds[] = {
-        "_end", "_edata", "_etext", "__etext", "__data_start", "__bss_start", "__executable_start"};
+    static constexpr llvm::StringLiteral kBounds[] = {"end",
+                                                      "_end",
+                                                      "edata",
+                                                      "_edata",
+                                                      "etext",
+                                                      "_etext",
+                                                      "__etext",
+                                                      "__data_start",
+                                                      "__bss_start",
+                                                      "__executable_start",
+
+                                                      "_DYNAMIC",
+                                                      "_GLOBAL_OFFSET_TABLE_",
+                                                      "__preinit_array_start",
+                                                      "__preinit_array_end",
+                                                      "__init_array_start",
+                                                      "__init_array_end",
+                                                      "__fini_array_start",
+                                                      "__fini_array_end"};
     for (const llvm::StringLiteral name : kBounds)
         if (const llvm::GlobalValue* const bound = module.getNamedValue(name);
             bound != nullptr && bound->isDeclaration() && !bound->use_empty())

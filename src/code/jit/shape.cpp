@@ -1,6 +1,7 @@
 #include "code/jit/shape.hpp"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/GlobalIFunc.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Operator.h>
 #include <llvm/Transforms/IPO/Internalize.h>
@@ -162,6 +163,7 @@ std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std
 
     llvm::internalizeModule(module,
                             [&](const llvm::GlobalValue& value) { return kept.contains(value.getName().str()); });
+    for (llvm::GlobalIFunc& function : module.ifuncs()) function.setLinkage(llvm::GlobalValue::InternalLinkage);
     // What is left of the aliases are second names of internal things (constructors, mostly).
     for (llvm::GlobalAlias& alias : llvm::make_early_inc_range(module.aliases())) {
         if (!alias.hasLocalLinkage()) continue;
