@@ -130,9 +130,8 @@ wire::Manifest manifest_of(const jit::Extracted& extracted, const jit::Prepared&
 }
 
 std::string made_by(const jit::Engine& engine, const void* packer) {
-    const void* of_engine = nullptr;
-    std::memcpy(&of_engine, static_cast<const void*>(&engine), sizeof of_engine);  // its table of functions
-    return fmt::format("{} {} {}", ROVE_BUILD, build_of(of_engine), build_of(packer));
+    const auto [of_engine, of_llvm] = engine.code();
+    return fmt::format("{} {} {} {}", ROVE_BUILD, build_of(of_engine), build_of(of_llvm), build_of(packer));
 }
 
 Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {

@@ -1,4 +1,5 @@
 // The one thing that librove-jit.so exports.
+#include <llvm-c/Core.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Host.h>
@@ -16,6 +17,9 @@ namespace {
 
 class LlvmEngine final : public Engine {
 public:
+    std::array<const void*, 2> code() const override {
+        return {reinterpret_cast<const void*>(&jit::prepare), reinterpret_cast<const void*>(&LLVMShutdown)};
+    }
     Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) override {
         return jit::compile(request);
     }

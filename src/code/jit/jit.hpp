@@ -4,6 +4,7 @@
 // This header includes nothing of LLVM; everything else in this folder may.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -101,6 +102,8 @@ struct Prepared {
 class Engine {
 public:
     virtual ~Engine() = default;
+    // An address in each of the libraries whose code it is: librove-jit.so and LLVM's. Null: in none.
+    [[nodiscard]] virtual std::array<const void*, 2> code() const { return {}; }
     // Compiles for the CPU that is there. Thread-safe.
     [[nodiscard]] virtual Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) = 0;
     [[nodiscard]] virtual Result<Prepared> prepare(const PrepareRequest& request) = 0;
