@@ -95,11 +95,11 @@ struct Parameter {
         static_assert(!kStays,
                       "rove: an argument of this type cannot travel: it means something in one process only (its "
                       "rove::migratable says so); pass the values that it holds");
-        static_assert(
-            !kPointing,
-            "rove: a std::span shows the bytes that were sent, and elements of this type point to others (as a "
-            "std::string does): take a const std::vector<T>&; or, where their bytes can be copied, say "
-            "migratable<T>::safe = true");
+        static_assert(!kPointing,
+                      "rove: a std::span shows the bytes that were sent, and elements of this type are not known to be "
+                      "their bytes "
+                      "(a std::string points to others, a std::pair has an assignment of its own): take a const "
+                      "std::vector<T>&; or, where their bytes can be copied, say migratable<T>::safe = true");
         static_assert(
             !kNoBeginning,
             "rove: an argument of this type cannot travel: cereal reads it, or a type in it, into a "

@@ -1,4 +1,4 @@
-// expect: rove: a std::span shows the bytes that were sent, and elements of this type point to others
+// expect: rove: a std::span shows the bytes that were sent, and elements of this type are not known to be their bytes
 #include "common.hpp"
 
 std::size_t longest(std::span<const std::string> words) {
