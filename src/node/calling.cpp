@@ -128,10 +128,10 @@ Result<CallTable::Id> NodeCore::call_whole(const std::shared_ptr<PeerState>& pee
         if (const auto sent = send_at_once(*peer, outgoing)) return *sent;  // there is room by now
     }
     const bool is_new_there = callee.package != nullptr && *callee.package && !peer->bindings.handle_of(*callee.id);
-    if (is_new_there) ROVE_CHECK(check_forms(*peer, **callee.package));
+    if (is_new_there) ROVE_CHECK(exchange_.check_forms(*peer, **callee.package));
     // Before the call is sent: both need memory, and a call whose sender is told that there was none must not run.
-    if (is_new_there) keep_within_reach(*callee.package);
-    if (callee.shipped != nullptr) shipped_as_[*callee.id] = *callee.shipped;
+    if (is_new_there) own_functions_.keep(*callee.package);
+    if (callee.shipped != nullptr) own_functions_.note_shipped(*callee.id, *callee.shipped);
     ROVE_TRY(BegunCall begun, BegunCall::in(calls_, peer.get(), outgoing.wants_reply));
     const CallTable::Id id = begun.id();
     const auto flags =
@@ -153,10 +153,10 @@ Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const Outgoing& out
     peer.counters.frame_bytes_last =
         static_cast<std::uint32_t>(wire::kHeaderBytes + code->size() + outgoing.payload.size());
     peer.bindings.expect();
-    ROVE_CHECK(
-        send(peer, Traffic::calls,
-             {.kind = Kind::call, .flags = flags, .generation = id.generation, .node = peer.my_id, .call = id.slot},
-             *code, outgoing.payload.whole()));
+    ROVE_CHECK(sender_.send(
+        peer, Traffic::calls,
+        {.kind = Kind::call, .flags = flags, .generation = id.generation, .node = peer.my_id, .call = id.slot}, *code,
+        outgoing.payload.whole()));
     return begun.sent();
 }
 
@@ -251,13 +251,13 @@ Status NodeCore::post_batch(const std::shared_ptr<PeerState>& peer, const Outgoi
         Hold hold(*this);
         ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size(), outgoing.deadline));
         if (const auto handle = peer->bindings.handle_of(*outgoing.callee.id))
-            return send(*peer, Traffic::calls,
-                        {.kind = Kind::batch,
-                         .flags = wire::kNoReply,
-                         .handle = *handle,
-                         .generation = static_cast<std::uint32_t>(payload_bytes),
-                         .node = peer->my_id},
-                        {}, outgoing.payload.whole());
+            return sender_.send(*peer, Traffic::calls,
+                                {.kind = Kind::batch,
+                                 .flags = wire::kNoReply,
+                                 .handle = *handle,
+                                 .generation = static_cast<std::uint32_t>(payload_bytes),
+                                 .node = peer->my_id},
+                                {}, outgoing.payload.whole());
     }
     // The peer does not know the function yet: one by one.
     for (std::size_t at = 0; at < outgoing.payload.size(); at += stride) {
@@ -276,13 +276,13 @@ Result<CallTable::Id> NodeCore::ping(const std::shared_ptr<PeerState>& peer, Byt
     Hold hold(*this);
     ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size(), deadline));
     ROVE_TRY(BegunCall begun, BegunCall::in(calls_, peer.get(), wants_reply));
-    ROVE_CHECK(send(*peer, Traffic::calls,
-                    {.kind = Kind::ping,
-                     .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
-                     .generation = begun.id().generation,
-                     .node = peer->my_id,
-                     .call = begun.id().slot},
-                    {}, payload));
+    ROVE_CHECK(sender_.send(*peer, Traffic::calls,
+                            {.kind = Kind::ping,
+                             .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                             .generation = begun.id().generation,
+                             .node = peer->my_id,
+                             .call = begun.id().slot},
+                            {}, payload));
     return sent_within(begun.sent(), wants_reply, deadline);
 }
 
@@ -292,48 +292,18 @@ Result<CallTable::Id> NodeCore::load(const std::shared_ptr<PeerState>& peer,
     Hold hold(*this);
     ROVE_CHECK(make_alive(peer, hold.lock(), deadline));
     if (is_client(peer->id)) return fail(ErrorCode::unsupported, "{} takes no code: it is a client", who(*peer));
-    ROVE_CHECK(check_forms(*peer, *package));
-    keep_within_reach(package);
-    ROVE_TRY(const bool image_sent, send_code(*peer, *package, Forms::image, true));
-    ROVE_TRY(const bool bitcode_sent, send_code(*peer, *package, Forms::bitcode, !image_sent));
+    ROVE_CHECK(exchange_.check_forms(*peer, *package));
+    own_functions_.keep(package);
+    ROVE_TRY(const bool image_sent, exchange_.send(*peer, *package, Forms::image, true));
+    ROVE_TRY(const bool bitcode_sent, exchange_.send(*peer, *package, Forms::bitcode, !image_sent));
     (void)bitcode_sent;
     peer->code_sent.insert(package->digest());
     ROVE_TRY(BegunCall begun, BegunCall::in(calls_, peer.get(), true));
-    ROVE_CHECK(
-        send(*peer, Traffic::replies,
-             {.kind = Kind::load, .generation = begun.id().generation, .node = peer->my_id, .call = begun.id().slot},
-             package->digest().raw(), {}));
+    ROVE_CHECK(sender_.send(
+        *peer, Traffic::replies,
+        {.kind = Kind::load, .generation = begun.id().generation, .node = peer->my_id, .call = begun.id().slot},
+        package->digest().raw(), {}));
     return sent_within(begun.sent(), true, deadline);
-}
-
-// For nodes that ask for the code of one of this program's functions later. The package's first function comes last, because it stands for
-// all of them: where memory runs out on the way, the next call keeps the others.
-void NodeCore::keep_within_reach(const std::shared_ptr<PackageStore>& package) {
-    const std::vector<FunctionId>& functions = package->function_ids();
-    if (functions.empty() || own_functions_.contains(functions.front())) return;
-    for (auto function = functions.rbegin(); function != functions.rend(); ++function)
-        own_functions_[*function] = package;
-}
-
-// Refuses a package that the peer cannot run.
-Status NodeCore::check_forms(const PeerState& peer, const PackageStore& package) const {
-    if (peer.code_sent.contains(package.digest())) return {};
-    const bool fits = (may_send(Forms::image) && package.slice_index(peer.triple, Forms::image)) ||
-                      (may_send(Forms::bitcode) && package.slice_index(peer.triple, Forms::bitcode));
-    if (fits) return {};
-    std::string targets;
-    bool is_for_peer = false;
-    for (const wire::Slice& slice : package.manifest().slices) {
-        targets += fmt::format(" {} ({})", slice.triple, wire::to_string(slice.form));
-        is_for_peer = is_for_peer || slice.triple == peer.triple;
-    }
-    if (is_for_peer)
-        return fail(ErrorCode::unsupported,
-                    "package {} has{}, and this program sends {} only (--forms, NodeOptions::forms); let it send both",
-                    package.manifest().name, targets, options_.forms == Forms::image ? "image" : "bitcode");
-    return fail(ErrorCode::unsupported,
-                "package {} has no form for {}, the target of {}; it has{}; build it with --target {}",
-                package.manifest().name, peer.triple, who(peer), targets, peer.triple);
 }
 
 // A thread that waits for room in a mailbox.

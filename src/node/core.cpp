@@ -167,7 +167,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     std::shared_ptr<PeerState> peer = std::move(old);
     for (std::size_t i = 0; !peer && meeting.member && i < peers_.size(); ++i)  // a member that came back
         if (peers_[i]->member && peers_[i]->id == meeting.id && !peers_[i]->link) peer = peers_[i];
-    if (!peer) peer = std::make_shared<PeerState>(outbox_bytes_);
+    if (!peer) peer = std::make_shared<PeerState>(sender_.waiting_bytes());
     const bool is_new = std::find(peers_.begin(), peers_.end(), peer) == peers_.end();
     if (is_new && peers_.size() >= kPeersMax)
         return fail(ErrorCode::overloaded,
@@ -218,7 +218,7 @@ void NodeCore::enter(PeerState& peer) {
     peer.sent_on = std::move(kept_for.sent_on);
     for (const ByteBuffer& kept : kept_for.frames) {
         const wire::Frame frame = wire::frame_in(kept);
-        send_or_cut(peer, frame.header, frame.extra, frame.payload);
+        sender_.send_or_cut(peer, frame.header, frame.extra, frame.payload);
     }
     end_orphans();
 }

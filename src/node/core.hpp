@@ -21,17 +21,19 @@
 #include "code/cache.hpp"
 #include "node/absent_members.hpp"
 #include "node/calls.hpp"
+#include "node/code_exchange.hpp"
 #include "node/complaints.hpp"
 #include "node/large_turns.hpp"
 #include "node/lead.hpp"
 #include "node/memory.hpp"
 #include "node/objects.hpp"
+#include "node/own_functions.hpp"
 #include "node/peer_state.hpp"
 #include "node/pieces.hpp"
-#include "node/questions_passed_on.hpp"
 #include "node/quiet.hpp"
 #include "node/routes.hpp"
 #include "node/run.hpp"
+#include "node/sender.hpp"
 #include "node/untaken_memory.hpp"
 #include "wire/control.hpp"
 
@@ -357,7 +359,6 @@ private:
     void run_parked(Lead::Turn& turn);
     void on_reply_traffic(PeerState& from, const wire::Frame& frame);
     void on_reply(PeerState* from, const wire::Frame& frame);
-    void on_bind(PeerState& from, const wire::Frame& frame);
     void on_load(const PeerState& from, const wire::Frame& frame);
     Taken run(Run& run, const wire::Frame& frame, Lead::Turn& turn);
     [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox);
@@ -378,50 +379,10 @@ private:
     [[nodiscard]] bool takes_code(const PeerState& from) const;
     [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot);
 
-    // ---- code (code_traffic.cpp)
-    void on_code(PeerState& from, const wire::Frame& frame);
-    void on_need(PeerState& from, const wire::Frame& frame);
-    void on_lack(PeerState& from, const wire::Frame& frame);
-    void ask_for_code(PeerState* from, Parked& parked, NodeId origin);
-    [[nodiscard]] bool speaks_for(const PeerState& from, NodeId asker) const;
-    [[nodiscard]] bool pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need);
-    void lack(PeerState& from, const wire::NeedCode& need) noexcept;
-    void lack_what_was_asked_of(const PeerState& gone);
-    [[nodiscard]] std::shared_ptr<const ByteBuffer> slice_for(const PackageStore& package, std::string_view triple,
-                                                              Forms form, std::uint32_t& part) const;
-    [[nodiscard]] Result<bool> send_code(PeerState& to, PackageStore& package, Forms form, bool with_manifest,
-                                         fabric::Traffic among = fabric::Traffic::replies);
-    [[nodiscard]] Result<std::size_t> send_piece(PeerState& to, fabric::Traffic among, NodeId asker,
-                                                 wire::CodeChunk chunk, Bytes part, std::size_t offset);
-    [[nodiscard]] bool answer_with_code(PeerState& from, const wire::NeedCode& need, const PackageStore& package);
-    void send_code_asked_for(PeerState& to);
-    void pass_code_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk);
-    void refuse_code(PeerState& from, const wire::Frame& frame, std::string_view what);
-    void drop_idle_code();
-    [[nodiscard]] PeerState* still_a_peer(const PeerState* peer) const;
-    [[nodiscard]] Status part_arrived(PeerState& from, const wire::CodeChunk& chunk, CodePart arrived);
-    [[nodiscard]] bool may_send(Forms form) const;
-    void give_up_parked(PeerState& from, const Digest& package, const Error& why);
-    void ask_again_later();
-    [[nodiscard]] std::shared_ptr<PackageStore> package_with(const FunctionId& function) const;
-
     // ---- sending (sending.cpp)
-    [[nodiscard]] Status send(PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
-                              Bytes payload);
-    // For what must not be lost as long as the peer lives: cuts off a peer that does not take it.
-    bool send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes extra, Bytes payload) noexcept;
-    unsigned flush(PeerState& peer);  // frames sent
-    void cut_whom_most_waits_for(std::size_t more);
-    void pass_reply_on(PeerState& from, const wire::Frame& reply);
-    void forget_sent_on(const wire::FrameHeader& call);
-    void remember_sent_on(PeerState& peer, const wire::FrameHeader& header, std::uint64_t position) const;
     [[nodiscard]] Status send_to_self(const Onward& onward);
-    [[nodiscard]] Status check_forms(const PeerState& peer, const PackageStore& package) const;
-    void keep_within_reach(const std::shared_ptr<PackageStore>& package);
     [[nodiscard]] Peer::Counters counters_of(const PeerState& peer) const;
-    [[nodiscard]] Error absent(NodeId node) const;
     void bury(std::shared_ptr<fabric::Link> link);
-    void route_frame(const wire::Frame& frame) noexcept;
     [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload);
     struct LargeSend;
     [[nodiscard]] Result<CallTable::Id> call_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock,
@@ -480,7 +441,6 @@ private:
     void take_last_replies(PeerState& peer);
     void keep_replies_of(PeerState& peer);
     void end_orphans();
-    [[nodiscard]] bool route_downwards(const wire::Frame& frame);
 
     const std::uint32_t generation_ = process_generation();
     std::atomic<bool> stopped_{false};  // calls cannot begin any more
@@ -516,9 +476,24 @@ private:
     std::vector<std::shared_ptr<fabric::Link>> buried_;  // that ended: a function may still run on a frame of theirs
     DroppedBytes dropped_;                               // what waited for peers that have gone
     AbsentMembers absent_;                               // members without a link
-    std::uint64_t meetings_ = 0;                         // ever, with whomever
-    std::unordered_map<FunctionId, std::shared_ptr<PackageStore>> own_functions_;  // of this program's own packages
-    std::unordered_map<FunctionId, FunctionId> shipped_as_;    // this program's functions, by their ids as residents
+    Sender sender_{{.peers = peers_,
+                    .routes = routes_,
+                    .absent = absent_,
+                    .complaints = complaints_,
+                    .name = [this] { return name(); },
+                    .wake = [this] { lead_.wake(); }}};
+    OwnFunctions own_functions_;
+    std::optional<Parked> local_parked_;
+    CodeExchange exchange_{{.options = options_,
+                            .cache = cache_,
+                            .peers = peers_,
+                            .routes = routes_,
+                            .sender = sender_,
+                            .complaints = complaints_,
+                            .own_functions = own_functions_,
+                            .local_parked = local_parked_,
+                            .name = [this] { return name(); }}};
+    std::uint64_t meetings_ = 0;                               // ever, with whomever
     std::array<SeenInline, 64> seen_inline_;                   // by some bits of the function's id
     std::unordered_map<FunctionId, ByteBuffer> inline_codes_;  // extensions, ready to be sent
     std::list<ByteBuffer> local_;                              // frames this node sends to itself
@@ -526,11 +501,6 @@ private:
     std::size_t staged_bytes_ = 0;  // of payloads that come in parts, from all peers
     unsigned gatherings_ = 0;       // runs that read theirs themselves …
     std::uint64_t gathered_ = 0;    // … and have, ever
-    std::size_t outbox_bytes_ = 0;  // of frames that wait for room, to all peers
-    std::optional<Parked> local_parked_;
-    std::size_t code_arriving_bytes_ = 0;  // of all peers: kAssemblyBytesOfAllMax
-    TimePoint idle_code_dropped_at_{};
-    QuestionsPassedOn passed_on_;
     MemoryTable memory_;
     UntakenMemory untaken_;
     Objects objects_{[this] { return name(); }};

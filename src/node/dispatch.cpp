@@ -55,7 +55,11 @@ static Error no_memory(const std::string& node, const PeerState& peer) try {
 // until nothing runs (`buried_`). Where the lead was lost, another thread has the peer, and nothing of it is touched any more.
 unsigned NodeCore::serve(PeerState& peer, Lead::Turn& turn) try {
     fabric::Link* const link = peer.link.get();
-    unsigned handled = peer.has_frames_waiting() ? flush(peer) : 0;
+    unsigned handled = 0;
+    if (peer.has_frames_waiting()) {
+        handled = sender_.flush(peer);
+        exchange_.answer_more(peer);
+    }
     TimePoint code_since{};
     wire::Frame frame;
     // Replies first: code travels with them, and is sent before the call that needs it.
@@ -111,7 +115,7 @@ unsigned NodeCore::serve_calls(PeerState& peer, Lead::Turn& turn) {
                 }
                 if (kind == Kind::code) {
                     if (begun == TimePoint{}) begun = Clock::now();
-                    on_code(peer, frame);
+                    exchange_.on_code(peer, frame);
                 } else if (!take_part(peer, frame)) {
                     break;
                 }
@@ -154,10 +158,10 @@ void NodeCore::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
     switch (frame.header.kind) {
         case Kind::reply: return on_reply(&from, frame);
         case Kind::part: return on_reply_part(from, frame);
-        case Kind::bind: return on_bind(from, frame);
-        case Kind::code: return on_code(from, frame);
-        case Kind::need: return on_need(from, frame);
-        case Kind::lack: return on_lack(from, frame);
+        case Kind::bind: return exchange_.on_bind(from, frame);
+        case Kind::code: return exchange_.on_code(from, frame);
+        case Kind::need: return exchange_.on_need(from, frame);
+        case Kind::lack: return exchange_.on_lack(from, frame);
         case Kind::load: return on_load(from, frame);
         default: break;  // none of them passes the check
     }
@@ -257,7 +261,7 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
 
 // By the name that the peer used.
 void NodeCore::bind(PeerState& peer, const FunctionId& named, const code::Function& function) {
-    send_or_cut(peer, {.kind = Kind::bind, .handle = function.handle, .node = peer.id}, named.raw(), {});
+    sender_.send_or_cut(peer, {.kind = Kind::bind, .handle = function.handle, .node = peer.id}, named.raw(), {});
 }
 
 // Code that came in the frame. The frame's bytes are compared with those that were loaded for this function before, and
@@ -530,7 +534,7 @@ NodeCore::Taken NodeCore::park(PeerState* from, const wire::Frame& frame, const 
         if (!parked->asked) parked->since = Clock::now();  // until now it waited for something else
         parked->asked = true;
         parked->ask_again.reset();
-        ask_for_code(from, *parked, frame.header.node);
+        exchange_.ask(from, *parked, frame.header.node);
     }
     return Taken::parked;
 }
@@ -543,7 +547,7 @@ bool NodeCore::may_answer(const PeerState& from, const CallSlot& slot) {
 void NodeCore::on_reply(PeerState* from, const wire::Frame& frame) {
     const wire::FrameHeader& header = frame.header;
     const bool mine = header.node == (from != nullptr ? from->my_id : id());
-    if (!mine) return pass_reply_on(*from, frame);  // what this node tells itself is its own
+    if (!mine) return sender_.pass_reply_on(*from, frame);  // what this node tells itself is its own
     CallSlot* slot = calls_.flying({header.call, header.generation});
     if (slot == nullptr) return on_late_reply(from, frame);
     if (from != nullptr && !may_answer(*from, *slot)) return;

@@ -61,7 +61,7 @@ Result<std::shared_ptr<PeerState>> NodeCore::linked(NodeId to) {
     if (is_client(to))
         return fail(ErrorCode::invalid, "{} has no link to client {:x}: only the node that a client met can call it",
                     this->name(), to);
-    if (to < node_count()) return tl::unexpected<Error>(absent(to));
+    if (to < node_count()) return tl::unexpected<Error>(sender_.absent(to));
     return fail(ErrorCode::invalid, "{} knows no node {}: there are {}", this->name(), to, node_count());
 }
 

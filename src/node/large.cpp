@@ -114,8 +114,8 @@ Status NodeCore::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
                               .total_bytes = static_cast<std::uint32_t>(sent.payload.size())};
         // The first one names the function, so that this can read the payload as it arrives. One more: 0 is none.
         const std::uint32_t function = offset == 0 && sent.handle ? *sent.handle + 1 : 0;
-        return send(peer, Traffic::calls, {.kind = Kind::part, .handle = function, .node = peer.my_id},
-                    std::as_bytes(std::span(&part, 1)), piece);
+        return sender_.send(peer, Traffic::calls, {.kind = Kind::part, .handle = function, .node = peer.my_id},
+                            std::as_bytes(std::span(&part, 1)), piece);
     };
     Status all;
     (void)sent.payload.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
@@ -167,7 +167,8 @@ void NodeCore::let_others(Lock& lock) {
 void NodeCore::take_back_parts(PeerState& peer, const LargeSend& sent) try {
     if (!peer.link || peer.meeting != sent.meeting) return;  // it has forgotten them already
     const wire::Part part{.number = sent.staged.number};
-    (void)send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id}, std::as_bytes(std::span(&part, 1)), {});
+    (void)sender_.send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id},
+                       std::as_bytes(std::span(&part, 1)), {});
 } catch (const std::bad_alloc&) {
     peer.link->break_with(no_memory());
 }
@@ -236,7 +237,7 @@ unsigned NodeCore::cut_off_slow_senders(TimePoint now) {
 
 // A piece of a result that is larger than a frame.
 void NodeCore::on_reply_part(PeerState& from, const wire::Frame& frame) {
-    if (frame.header.node != from.my_id) return route_frame(frame);
+    if (frame.header.node != from.my_id) return sender_.route(frame);
     CallSlot* slot = calls_.flying({frame.header.call, frame.header.generation});
     if (slot == nullptr || !may_answer(from, *slot)) return;  // late, or somebody else's to answer
     wire::Part part;
@@ -279,9 +280,9 @@ bool NodeCore::reply_in_parts(const wire::FrameHeader& call, const Pieces& data,
         if (begun_in != 0 && meeting() != begun_in) return false;  // the parts before this one went with the link
         const wire::Part part{.offset = static_cast<std::uint32_t>(offset),
                               .total_bytes = static_cast<std::uint32_t>(data.size())};
-        route_frame({{.kind = Kind::part, .generation = call.generation, .node = call.node, .call = call.call},
-                     std::as_bytes(std::span(&part, 1)),
-                     piece});
+        sender_.route({{.kind = Kind::part, .generation = call.generation, .node = call.node, .call = call.call},
+                       std::as_bytes(std::span(&part, 1)),
+                       piece});
         return true;
     });
 }

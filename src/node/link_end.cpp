@@ -85,13 +85,4 @@ void NodeCore::end_orphans() {
     }
 }
 
-// A reply for a caller whose node this one has never heard of, because that one has just joined: members with lower ids have met
-// it. Each passes it on downwards, so it ends.
-bool NodeCore::route_downwards(const wire::Frame& frame) {
-    for (NodeId lower = 0; lower < id(); ++lower)
-        if (PeerState* const peer = routes_.member(lower); peer != nullptr && peer->linked())
-            return send_or_cut(*peer, frame.header, frame.extra, frame.payload);
-    return false;
-}
-
 }  // namespace rove

@@ -112,6 +112,8 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     [[nodiscard]] bool owes_code() const {
         return parked && parked->asked_of == back && !parked->compiling && !parked->for_thread;
     }
+    // Known here by another name than by its id.
+    [[nodiscard]] bool is_foreign() const { return back != id; }
     // Whether there is a link that can be used.
     [[nodiscard]] bool linked() const { return link && !lost && link->broken() == nullptr; }
     // Whether a call can be written into the mailbox at once, if there is room.

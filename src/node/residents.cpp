@@ -82,11 +82,11 @@ std::vector<Resident> Residents::all() {
 
 // A function of this very program, called by the id under which this program has sent it out: it comes back.
 code::Function* NodeCore::own_shipped(const FunctionId& function) {
-    const auto package = own_functions_.find(function);
-    if (package == own_functions_.end()) return nullptr;
-    const auto& ids = package->second->function_ids();
+    const std::shared_ptr<PackageStore> package = own_functions_.package_of(function);
+    if (!package) return nullptr;
+    const auto& ids = package->function_ids();
     const auto entry = static_cast<std::size_t>(std::find(ids.begin(), ids.end(), function) - ids.begin());
-    const Resident* own = detail::resident_of_entry(package->second->manifest().entries[entry]);
+    const Resident* own = detail::resident_of_entry(package->manifest().entries[entry]);
     if (own == nullptr) return nullptr;
     const Result<code::Function*> added = cache_->add_resident(function, own->name, own->entry);
     return added ? *added : nullptr;

@@ -15,19 +15,6 @@ using wire::Kind;
 
 namespace {
 
-// Known here by another name than by its id.
-bool is_foreign(const PeerState& peer) {
-    return peer.back != peer.id;
-}
-
-// A call that was sent on for someone else.
-bool is_sent_on(const PeerState& peer, const wire::FrameHeader& header) {
-    return header.kind == Kind::call && (header.flags & wire::kNoReply) == 0 && header.node != peer.my_id;
-}
-Forwarded forwarded(const wire::FrameHeader& header, std::uint64_t position) {
-    return {position, header.node, header.call, header.generation, header.hops};
-}
-
 // Gives the calls of others that wait for room in the peer's mailbox to `end`. They are known as those in the mailbox are, and removed
 // there.
 template <typename End>
@@ -44,139 +31,12 @@ void take_unsent(PeerState& peer, End&& end) {
 
 }  // namespace
 
-Status NodeCore::send(PeerState& peer, Traffic traffic, wire::FrameHeader header, Bytes extra, Bytes payload) {
-    if (!peer.link || peer.lost)
-        return fail(ErrorCode::disconnected, "{} is gone{}", who(peer),
-                    because(peer.lost ? peer.lost->message() : peer.gone));
-    header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
-    header.extra_bytes = static_cast<std::uint16_t>(extra.size());
-    const std::size_t bytes = wire::kHeaderBytes + header.body_bytes;
-    Outbox& outbox = peer.outbox_of(traffic);
-    if (outbox.is_empty() && !(peer.frame_open && traffic == Traffic::calls)) {
-        if (std::byte* frame = peer.link->reserve(traffic, bytes)) {
-            fill_body(frame, extra, payload);
-            peer.link->publish(traffic, header);
-            if (is_sent_on(peer, header)) remember_sent_on(peer, header, peer.link->lines_published(Traffic::calls));
-            if (peer.link->by_messages()) lead_.wake();
-            return {};
-        }
-    }
-    const std::size_t waiting = bytes_waiting(bytes);
-    if (outbox_bytes_ + waiting > kAllOutboxBytesMax) cut_whom_most_waits_for(waiting);
-    if (outbox.is_full_for(waiting))
-        return fail(ErrorCode::overloaded, "{} does not take its frames: {} bytes wait for it, the most there may",
-                    who(peer), outbox.bytes());
-    outbox.push(header, extra, payload);
-    if (is_sent_on(peer, header)) remember_sent_on(peer, header, SentOn::kWaits);
-    lead_.wake();
-    return {};
-}
-
-// Not for a client that has gone.
-void NodeCore::remember_sent_on(PeerState& peer, const wire::FrameHeader& header, std::uint64_t position) const {
-    const bool passes_here = routes_.is_home_of(header.node);
-    if (passes_here && is_client(header.node) && !routes_.has_client(header.node)) return;
-    peer.sent_on.add(forwarded(header, position), passes_here);
-}
-
-// All peers together take too little. The one for which most waits makes way, and not the one that is next. What waits for those that were
-// cut off already goes with them.
-void NodeCore::cut_whom_most_waits_for(std::size_t more) {
-    PeerState* most = nullptr;
-    std::size_t stays = 0;
-    for (const auto& peer : peers_) {
-        if (!peer->linked()) continue;
-        stays += peer->bytes_waiting_in_all();
-        if (most == nullptr || peer->bytes_waiting_in_all() > most->bytes_waiting_in_all()) most = peer.get();
-    }
-    if (stays + more <= kAllOutboxBytesMax) return;
-    most->link->break_with(
-        Error(ErrorCode::overloaded,
-              fmt::format("{} bytes wait for all peers of {}, the most there may, and {} of them for {}", outbox_bytes_,
-                          name(), most->bytes_waiting_in_all(), who(*most))));
-}
-
-unsigned NodeCore::flush(PeerState& peer) {
-    unsigned sent = 0;
-    for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
-        Outbox& outbox = peer.outbox_of(traffic);
-        while (!outbox.is_empty() && peer.link && !(peer.frame_open && traffic == Traffic::calls)) {
-            const ByteBuffer& waiting = outbox.front();
-            std::byte* frame = peer.link->reserve(traffic, waiting.size());
-            if (frame == nullptr) break;
-            wire::FrameHeader header;
-            std::memcpy(&header, waiting.data(), sizeof header);
-            fill_body(frame, {}, Bytes(waiting).subspan(wire::kHeaderBytes));
-            peer.link->publish(traffic, header);
-            if (is_sent_on(peer, header))
-                peer.sent_on.sent(forwarded(header, peer.link->lines_published(Traffic::calls)));
-            outbox.pop();
-            ++sent;
-        }
-    }
-    if (!peer.code_answers.empty()) send_code_asked_for(peer);
-    return sent;
-}
-
-// A call that was sent on is answered, by whom it was sent on to or, where that one sent it on again, by another member.
-void NodeCore::pass_reply_on(PeerState& from, const wire::Frame& reply) {
-    const wire::FrameHeader& header = reply.header;
-    const bool from_there = from.sent_on.answered(header.node, header.call, header.generation);
-    if (!from_there || header.hops > 1) forget_sent_on(header);
-    route_frame(reply);
-}
-
-// A call that was sent on more than once may be among those of several members.
-void NodeCore::forget_sent_on(const wire::FrameHeader& call) {
-    for (PeerState* const member : routes_.members())
-        if (member != nullptr) (void)member->sent_on.answered(call.node, call.call, call.generation);
-    absent_.answered(call);
-}
-
-// What others wait for: where it cannot wait either, for want of room or of memory, the link is cut, and its end tells them.
-bool NodeCore::send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes extra, Bytes payload) noexcept try {
-    Status sent = send(peer, Traffic::replies, header, extra, payload);
-    if (!sent && sent.error().code() == ErrorCode::overloaded && peer.link)
-        peer.link->break_with(std::move(sent.error()));
-    return sent.has_value();
-} catch (const std::bad_alloc&) {
-    if (peer.link) peer.link->break_with(no_memory());
-    return false;
-}
-
-// Where memory is too short to keep an answer for who cannot be reached, it is lost.
-void NodeCore::route_frame(const wire::Frame& frame) noexcept try {
-    PeerState* peer = routes_.to(frame.header.node);
-    wire::FrameHeader header = frame.header;
-    if (peer != nullptr && is_foreign(*peer)) {
-        header.node = peer->id;
-        if (header.handle == id() && header.kind == Kind::reply) header.handle = peer->my_id;
-    }
-    if (peer != nullptr && (send_or_cut(*peer, header, frame.extra, frame.payload) || !peer->member)) return;
-    // The home of its caller may be met again: a reply waits for that. Otherwise its caller is gone, and so is the call.
-    if (header.kind != Kind::reply && header.kind != Kind::part) return;
-    const NodeId home = home_of(header.node);
-    if (peer != nullptr) absent_.lost(home, peer->process, who(*peer) + " cannot be reached");  // clean_up() says why
-    if (home == id() || (home & kForeignBit) != 0) return;
-    const auto kept = absent_.keep(home, header, frame.extra, frame.payload, Clock::now());
-    if (kept == AbsentMembers::Kept::full)
-        return complaints_.say(name(), fmt::format("the answer to a call of {} is lost: as many answers for node {} as "
-                                                   "may wait already, until it is reached",
-                                                   who(header.node, {}), home));
-    if (kept == AbsentMembers::Kept::unknown && !route_downwards(frame))
-        complaints_.say(name(),
-                        fmt::format("the answer to a call of {} is lost: node {} has never been met, and nobody is "
-                                    "known who has",
-                                    who(header.node, {}), home));
-} catch (const std::bad_alloc&) {
-}
-
 void NodeCore::end_call(wire::FrameHeader reply, Bytes payload) noexcept {
     reply.kind = Kind::reply;
-    if (reply.hops > 1) forget_sent_on(reply);  // it came back to this node, which had sent it on
+    if (reply.hops > 1) sender_.forget_sent_on(reply);  // it came back to this node, which had sent it on
     const wire::Frame frame{reply, {}, payload};
     if (reply.node == id()) return on_reply(nullptr, frame);
-    route_frame(frame);
+    sender_.route(frame);
 }
 
 // The fast path: the peer has room.
@@ -189,9 +49,9 @@ bool NodeCore::reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes dat
     copy_bytes(frame + wire::kHeaderBytes, data.data(), data.size());
     peer->link->publish(Traffic::replies, {.body_bytes = static_cast<std::uint32_t>(data.size()),
                                            .kind = Kind::reply,
-                                           .handle = is_foreign(*peer) ? peer->my_id : id(),
+                                           .handle = peer->is_foreign() ? peer->my_id : id(),
                                            .generation = call.generation,
-                                           .node = is_foreign(*peer) ? peer->id : call.node,
+                                           .node = peer->is_foreign() ? peer->id : call.node,
                                            .call = call.call,
                                            .hops = call.hops,
                                            .status = static_cast<std::uint8_t>(ran)});
@@ -294,14 +154,14 @@ Status NodeCore::send_on(const Onward& onward) {
         return fail(ErrorCode::invalid, "there is no node {}: there are {}", onward.node, node_count());
     if (onward.node == id()) return send_to_self(onward);
     PeerState* peer = routes_.to(onward.node);
-    if (peer == nullptr) return tl::unexpected<Error>(absent(onward.node));
+    if (peer == nullptr) return tl::unexpected<Error>(sender_.absent(onward.node));
     const NodeId caller = onward.header.node;
     if ((onward.header.flags & wire::kNoReply) == 0 && routes_.is_home_of(caller) &&
         peer->sent_on.is_full_for(caller, onward.header.call))
         return fail(ErrorCode::overloaded,
                     "as many calls are on {} for callers of {} as may be at once: {} for one, {} for all", who(*peer),
                     name(), SentOn::kMaxOfCaller, SentOn::kMax);
-    const std::shared_ptr<PackageStore> package = package_with(onward.function);
+    const std::shared_ptr<PackageStore> package = exchange_.package_with(onward.function);
     if (callee.package == nullptr) callee.package = &package;
     return send_call(*peer, callee, onward.header, onward.payload);
 }
@@ -332,7 +192,7 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
     if (const auto bound = peer.bindings.handle_of(*callee.id)) {
         header.handle = *bound;
         sent_as(0);
-        return send(peer, Traffic::calls, header, {}, payload);
+        return sender_.send(peer, Traffic::calls, header, {}, payload);
     }
     header.flags |= wire::kNamed;
     peer.bindings.expect();
@@ -348,18 +208,18 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
     PackageStore* package = callee.package != nullptr ? callee.package->get() : nullptr;
     // A program's own functions may be resident there: then its code is not sent before it is asked for.
     if (package == nullptr || peer.code_sent.contains(package->digest()) || (callee.own && peer.has_residents))
-        return send(peer, Traffic::calls, header, named, payload);
+        return sender_.send(peer, Traffic::calls, header, named, payload);
     // Image first, so that the call can start; bitcode after the call, for the tier that follows, and among the calls: otherwise it
     // would overtake this one.
-    ROVE_TRY(const bool image_sent, send_code(peer, *package, Forms::image, true));
+    ROVE_TRY(const bool image_sent, exchange_.send(peer, *package, Forms::image, true));
     bool bitcode_sent = false;
     if (!image_sent) {
-        ROVE_TRY(bitcode_sent, send_code(peer, *package, Forms::bitcode, true));
+        ROVE_TRY(bitcode_sent, exchange_.send(peer, *package, Forms::bitcode, true));
     }
     if (image_sent || bitcode_sent) peer.code_sent.insert(package->digest());
-    ROVE_CHECK(send(peer, Traffic::calls, header, named, payload));
+    ROVE_CHECK(sender_.send(peer, Traffic::calls, header, named, payload));
     if (image_sent) try {
-            (void)send_code(peer, *package, Forms::bitcode, false, Traffic::calls);
+            (void)exchange_.send(peer, *package, Forms::bitcode, false, Traffic::calls);
         } catch (const std::bad_alloc&) {  // the call has been sent, and its image: it runs
         }
     return {};
@@ -393,7 +253,7 @@ void NodeCore::clean_up(PeerState& peer) {
     const bool member = leave_routes(peer);
     memory_.free_all_of(peer.back);
     end_sent_on(peer, member, not_sent);
-    lack_what_was_asked_of(peer);
+    exchange_.peer_left(peer);
     if (peer.hang_up) peer.hang_up(why);
     peer.hang_up = nullptr;
     peer.counters = counters_of(peer);
@@ -435,13 +295,6 @@ void NodeCore::end_sent_on(PeerState& peer, bool member, const Error& not_sent) 
         if (other != nullptr) other->sent_on.left(peer.back);
     absent_.caller_left(peer.back);
     end_orphans();
-}
-
-// Why a member cannot be reached.
-Error NodeCore::absent(NodeId node) const {
-    const std::string* why = absent_.why(node);
-    return {ErrorCode::disconnected,
-            why != nullptr ? *why : fmt::format("node {} has not been met, or has left", node)};
 }
 
 Peer::Counters NodeCore::counters_of(const PeerState& peer) const {

@@ -1,0 +1,42 @@
+// OwnFunctions: this program's own functions as they travel, for nodes that ask for their code later.
+//
+// Threads: under the node's lock. Throws std::bad_alloc.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "base/ids.hpp"
+#include "package/package.hpp"
+
+namespace rove {
+
+class OwnFunctions {
+public:
+    // Keeps a package of this program. Its first function comes last, because it stands for all of them: if memory runs out on the way, the
+    // next call keeps the others.
+    void keep(const std::shared_ptr<PackageStore>& package) {
+        const std::vector<FunctionId>& functions = package->function_ids();
+        if (functions.empty() || packages_.contains(functions.front())) return;
+        for (auto function = functions.rbegin(); function != functions.rend(); ++function)
+            packages_[*function] = package;
+    }
+    // Null: it is in no package that was kept.
+    [[nodiscard]] std::shared_ptr<PackageStore> package_of(const FunctionId& function) const {
+        const auto found = packages_.find(function);
+        return found != packages_.end() ? found->second : nullptr;
+    }
+    // A function of this program has one id as a resident and another one in the package that carries it.
+    void note_shipped(const FunctionId& resident, const FunctionId& shipped) { shipped_as_[resident] = shipped; }
+    // The id itself where none is noted.
+    [[nodiscard]] FunctionId shipped_as(const FunctionId& resident) const {
+        const auto found = shipped_as_.find(resident);
+        return found != shipped_as_.end() ? found->second : resident;
+    }
+
+private:
+    std::unordered_map<FunctionId, std::shared_ptr<PackageStore>> packages_;
+    std::unordered_map<FunctionId, FunctionId> shipped_as_;
+};
+
+}  // namespace rove

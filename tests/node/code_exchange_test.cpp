@@ -1,0 +1,216 @@
+// Code on its way between nodes, without a node.
+#include "node/code_exchange.hpp"
+
+#include <gtest/gtest.h>
+
+#include "neighbours.hpp"
+#include "some_package.hpp"
+
+namespace rove::test {
+namespace {
+
+using wire::Kind;
+
+class CodeExchangeTest : public testing::Test {
+protected:
+    template <typename Extension>
+    static wire::Frame frame(Kind kind, NodeId node, const Extension& extra, Bytes payload = {}) {
+        return {{.body_bytes = static_cast<std::uint32_t>(sizeof extra + payload.size()),
+                 .extra_bytes = sizeof extra,
+                 .kind = kind,
+                 .node = node},
+                std::as_bytes(std::span(&extra, 1)),
+                payload};
+    }
+    static wire::NeedCode need_of(const FunctionId& function, NodeId asker, NodeId origin) {
+        wire::NeedCode need{.function = function, .asker = asker, .origin = origin};
+        std::string_view("x86_64-linux-gnu").copy(need.triple.data(), need.triple.size() - 1);
+        return need;
+    }
+    template <typename Extension>
+    static Extension extra_of(const Neighbours::Received& received) {
+        Extension extra;
+        EXPECT_EQ(received.extra.size(), sizeof extra);
+        std::memcpy(&extra, received.extra.data(), sizeof extra);
+        return extra;
+    }
+    // Nothing is said against the peer.
+    static void expect_trusted(const PeerState& peer) {
+        EXPECT_EQ(peer.link->broken(), nullptr) << peer.link->broken()->message();
+    }
+
+    NodeOptions options_;
+    std::unique_ptr<code::CodeCache> cache_ = std::make_unique<code::CodeCache>(code::CodeOptions{});
+    Neighbours neighbours_;
+    OwnFunctions own_;
+    std::optional<Parked> local_parked_;
+    CodeExchange exchange_{{.options = options_,
+                            .cache = cache_,
+                            .peers = neighbours_.peers,
+                            .routes = neighbours_.routes,
+                            .sender = neighbours_.sender,
+                            .complaints = neighbours_.complaints,
+                            .own_functions = own_,
+                            .local_parked = local_parked_,
+                            .name = [] { return std::string("node 0"); }}};
+    std::shared_ptr<PackageStore> package_ = some_package({"run"}, {{Forms::image, 3'000}, {Forms::bitcode, 200'000}});
+};
+
+TEST_F(CodeExchangeTest, WhoAsksForCodeThatIsHereGetsManifestAndSlices) {
+    own_.keep(package_);
+    PeerState& peer = neighbours_.add(2);
+    const auto need = need_of(package_->function_ids()[0], 2, 0);
+    exchange_.on_need(peer, frame(Kind::need, 0, need));
+    std::map<std::uint32_t, ByteBuffer> parts;
+    for (const auto& received : neighbours_.received_by(peer)) {
+        ASSERT_EQ(received.header.kind, Kind::code);
+        EXPECT_EQ(received.header.node, 2U);
+        const auto chunk = extra_of<wire::CodeChunk>(received);
+        EXPECT_EQ(chunk.package, package_->digest());
+        ByteBuffer& part = parts[chunk.part];
+        EXPECT_EQ(chunk.offset, part.size()) << "in their order";
+        part.insert(part.end(), received.payload.begin(), received.payload.end());
+    }
+    ASSERT_EQ(parts.size(), 3U);
+    EXPECT_TRUE(std::ranges::equal(parts[0], package_->manifest_bytes()));
+    EXPECT_EQ(parts[1], *package_->stored_slice(0));
+    EXPECT_EQ(parts[2], *package_->stored_slice(1));
+}
+
+TEST_F(CodeExchangeTest, OnlyTheFormThatMayBeSentIs) {
+    options_.forms = Forms::image;
+    own_.keep(package_);
+    PeerState& peer = neighbours_.add(2);
+    exchange_.on_need(peer, frame(Kind::need, 0, need_of(package_->function_ids()[0], 2, 0)));
+    EXPECT_EQ(neighbours_.received_by(peer).size(), 2U) << "the manifest and the image";
+    const auto only_bitcode = some_package({"other"}, {{Forms::bitcode, 10}});
+    const Status checked = exchange_.check_forms(peer, *only_bitcode);
+    ASSERT_FALSE(checked);
+    EXPECT_NE(checked.error().message().find("sends image only"), std::string::npos) << checked.error().message();
+    peer.triple = "aarch64-linux-gnu";
+    EXPECT_NE(exchange_.check_forms(peer, *package_).error().message().find("no form for aarch64-linux-gnu"),
+              std::string::npos);
+}
+
+TEST_F(CodeExchangeTest, WhatNobodyHasIsLacked) {
+    PeerState& peer = neighbours_.add(2);
+    const auto need = need_of(package_->function_ids()[0], 2, 0);
+    exchange_.on_need(peer, frame(Kind::need, 0, need));
+    const auto received = neighbours_.received_by(peer);
+    ASSERT_EQ(received.size(), 1U);
+    EXPECT_EQ(received.front().header.kind, Kind::lack);
+    EXPECT_EQ(extra_of<wire::NeedCode>(received.front()).function, need.function);
+}
+
+TEST_F(CodeExchangeTest, AQuestionIsPassedOnToTheCallsOriginAndItsAnswerBack) {
+    PeerState& asker = neighbours_.add(2);
+    PeerState& origin = neighbours_.add(3);
+    PeerState& other = neighbours_.add(1);
+    const auto need = need_of(package_->function_ids()[0], 2, 3);
+    exchange_.on_need(asker, frame(Kind::need, 0, need));
+    const auto asked = neighbours_.received_by(origin);
+    ASSERT_EQ(asked.size(), 1U);
+    EXPECT_EQ(asked.front().header.kind, Kind::need);
+    EXPECT_TRUE(neighbours_.received_by(asker).empty());
+
+    const wire::CodeChunk chunk{.package = package_->digest(), .part = 0, .total_bytes = 10};
+    const ByteBuffer piece(10);
+    exchange_.on_code(other, frame(Kind::code, 2, chunk, piece));  // whom nobody asked
+    EXPECT_TRUE(neighbours_.received_by(asker).empty());
+    exchange_.on_code(origin, frame(Kind::code, 2, chunk, piece));
+    const auto answered = neighbours_.received_by(asker);
+    ASSERT_EQ(answered.size(), 1U);
+    EXPECT_EQ(answered.front().header.kind, Kind::code);
+    EXPECT_EQ(answered.front().header.hops, 1) << "it is passed on";
+}
+
+TEST_F(CodeExchangeTest, WhenTheOriginLeavesItsQuestionsAreLacked) {
+    PeerState& asker = neighbours_.add(2);
+    PeerState& origin = neighbours_.add(3);
+    exchange_.on_need(asker, frame(Kind::need, 0, need_of(package_->function_ids()[0], 2, 3)));
+    exchange_.peer_left(origin);
+    const auto received = neighbours_.received_by(asker);
+    ASSERT_EQ(received.size(), 1U);
+    EXPECT_EQ(received.front().header.kind, Kind::lack);
+}
+
+TEST_F(CodeExchangeTest, WhoAsksInTheNameOfAnotherIsCutOff) {
+    PeerState& client = neighbours_.add(client_id(0, 7));
+    exchange_.on_need(client, frame(Kind::need, 0, need_of(package_->function_ids()[0], 2, 0)));
+    ASSERT_NE(client.link->broken(), nullptr);
+    EXPECT_NE(client.link->broken()->message().find("in the name of"), std::string::npos);
+}
+
+TEST_F(CodeExchangeTest, AParkedCallAsksItsSenderAndEndsWhereNobodyHasItsCode) {
+    PeerState& peer = neighbours_.add(2);
+    peer.parked.emplace();
+    peer.parked->function = package_->function_ids()[0];
+    exchange_.ask(&peer, *peer.parked, 2);
+    const auto asked = neighbours_.received_by(peer);
+    ASSERT_EQ(asked.size(), 1U);
+    const auto need = extra_of<wire::NeedCode>(asked.front());
+    EXPECT_EQ(need.function, peer.parked->function);
+    EXPECT_EQ(need.asker, 0U);
+    peer.parked->asked = true;
+    PeerState& other = neighbours_.add(3);
+    exchange_.on_lack(other, frame(Kind::lack, 0, need));  // whom it has not asked
+    EXPECT_FALSE(peer.parked->cannot_run);
+    exchange_.on_lack(peer, frame(Kind::lack, 0, need));
+    ASSERT_TRUE(peer.parked->cannot_run);
+    EXPECT_EQ(peer.parked->cannot_run->code(), ErrorCode::unsupported);
+}
+
+// In pieces, as they fit into frames.
+TEST_F(CodeExchangeTest, APackageThatArrivesIsKnown) {
+    PeerState& peer = neighbours_.add(2);
+    const auto arrives = [&](std::uint32_t part, Bytes bytes) {
+        for (std::size_t offset = 0; offset < bytes.size(); offset += 1'000) {
+            const Bytes piece = bytes.subspan(offset, std::min<std::size_t>(1'000, bytes.size() - offset));
+            exchange_.on_code(peer, frame(Kind::code, 0,
+                                          wire::CodeChunk{.package = package_->digest(),
+                                                          .part = part,
+                                                          .offset = static_cast<std::uint32_t>(offset),
+                                                          .total_bytes = static_cast<std::uint32_t>(bytes.size())},
+                                          piece));
+        }
+    };
+    arrives(0, package_->manifest_bytes());
+    arrives(1, *package_->stored_slice(0));
+    expect_trusted(peer);
+    const auto known = cache_->package(package_->digest());
+    ASSERT_NE(known, nullptr);
+    EXPECT_NE(known->stored_slice(0), nullptr);
+    EXPECT_TRUE(peer.code_sent.contains(package_->digest())) << "it has what it has sent";
+    EXPECT_EQ(exchange_.package_with(package_->function_ids()[0]), known) << "for others that ask";
+}
+
+TEST_F(CodeExchangeTest, AWrongPieceCutsItsSenderOffAndNotWhoPassedItOn) {
+    const ByteBuffer piece(100);
+    const wire::CodeChunk outside{.package = package_->digest(), .part = 1, .offset = 950, .total_bytes = 1'000};
+    PeerState& honest = neighbours_.add(2);
+    wire::Frame passed_on = frame(Kind::code, 0, outside, piece);
+    passed_on.header.hops = 1;
+    exchange_.on_code(honest, passed_on);
+    expect_trusted(honest);
+    exchange_.on_code(honest, frame(Kind::code, 0, outside, piece));
+    ASSERT_NE(honest.link->broken(), nullptr);
+    EXPECT_NE(honest.link->broken()->message().find("outside its part"), std::string::npos);
+}
+
+// "Your handle, which I no longer know": the answer is believed where a call by that handle waits, and nowhere else.
+TEST_F(CodeExchangeTest, AForgottenHandleIsNamedToWhoAsked) {
+    PeerState& peer = neighbours_.add(2);
+    peer.parked.emplace();
+    peer.parked->handle = 5;
+    wire::Frame named{{.extra_bytes = sizeof(FunctionId), .kind = Kind::bind, .flags = wire::kNamed, .handle = 6},
+                      package_->function_ids()[0].raw(),
+                      {}};
+    CodeExchange::on_bind(peer, named);
+    EXPECT_EQ(peer.parked->function, FunctionId{});
+    named.header.handle = 5;
+    CodeExchange::on_bind(peer, named);
+    EXPECT_EQ(peer.parked->function, package_->function_ids()[0]);
+}
+
+}  // namespace
+}  // namespace rove::test

@@ -1,0 +1,80 @@
+// Peers of a node that has nothing else: each has a loopback link, whose other end the test reads. For parts of a node by themselves.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "fabric/loopback/loopback.hpp"
+#include "node/absent_members.hpp"
+#include "node/complaints.hpp"
+#include "node/peer_state.hpp"
+#include "node/routes.hpp"
+#include "node/sender.hpp"
+
+namespace rove::test {
+
+class Neighbours {
+public:
+    // A frame that the peer has received.
+    struct Received {
+        wire::FrameHeader header;
+        ByteBuffer extra, payload;
+    };
+
+    // This node is that one of `node_count`.
+    explicit Neighbours(NodeId id = 0, std::uint32_t node_count = 4) { routes.set_identity(id, node_count); }
+
+    // A peer that has just been met: a member, or a client of this node.
+    PeerState& add(NodeId id, NodeId my_id = kNoNode) {
+        auto link = value_or_throw(ours_->open_link());
+        auto far = value_or_throw(theirs_->open_link());
+        value_or_throw(link->connect(far->offer()));
+        value_or_throw(far->connect(link->offer()));
+        peers.push_back(std::make_shared<PeerState>(sender.waiting_bytes()));
+        PeerState& peer = *peers.back();
+        peer.id = id;
+        peer.my_id = my_id == kNoNode ? routes.id() : my_id;
+        peer.member = !is_client(id);
+        peer.triple = "x86_64-linux-gnu";
+        peer.back = routes.name_for(peer);
+        peer.link = std::move(link);
+        routes.enter(peer);
+        far_[&peer] = std::move(far);
+        return peer;
+    }
+    // What it has received since the last time.
+    std::vector<Received> received_by(const PeerState& peer, fabric::Traffic traffic = fabric::Traffic::replies) {
+        std::vector<Received> all;
+        fabric::Link& link = *far_.at(&peer);
+        for (wire::Frame frame; link.next(traffic, frame); link.release(traffic))
+            all.push_back(
+                {frame.header, {frame.extra.begin(), frame.extra.end()}, {frame.payload.begin(), frame.payload.end()}});
+        return all;
+    }
+
+private:
+    std::shared_ptr<fabric::Exchange> exchange_ = std::make_shared<fabric::Exchange>();
+    std::unique_ptr<fabric::Fabric> ours_ = value_or_throw(fabric::LoopbackFabric::open(exchange_)),
+                                    theirs_ = value_or_throw(fabric::LoopbackFabric::open(exchange_));
+
+public:
+    std::vector<std::shared_ptr<PeerState>> peers;
+    Routes routes;
+    AbsentMembers absent;
+    Complaints complaints;
+    unsigned woken = 0;  // how often the leader was
+    Sender sender{{.peers = peers,
+                   .routes = routes,
+                   .absent = absent,
+                   .complaints = complaints,
+                   .name = [] { return std::string("node 0"); },
+                   .wake = [this] { ++woken; }}};
+
+private:
+    std::map<const PeerState*, std::unique_ptr<fabric::Link>> far_;
+};
+
+}  // namespace rove::test
