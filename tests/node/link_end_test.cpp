@@ -32,6 +32,9 @@ protected:
 };
 ROVE_ON_FABRICS(LinkEnd);
 
+class LinkEndOfProcesses : public OnFabrics {};
+ROVE_ON_FABRICS_OF_PROCESSES(LinkEndOfProcesses);
+
 bool has(const Error& error, const std::string& text) {
     return error.message().find(text) != std::string::npos;
 }
@@ -114,9 +117,8 @@ TEST(LastReplies, AreCheckedAsOthersAre) {
     }
 }
 
-TEST_P(LinkEnd, OfAClientThatLeavesIsNoWarning) {
+TEST_P(LinkEndOfProcesses, OfAClientThatLeavesIsNoWarning) {
     const std::string basics = package("basics.c");
-    if (!GetParam().joins_processes()) GTEST_SKIP() << "it reads the log of a process";
     NodeProcess node({"--fabric", GetParam().name});
     for (int round = 0; round < 20; ++round) {
         Node client(started(options()));

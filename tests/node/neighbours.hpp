@@ -27,7 +27,7 @@ public:
     // This node is that one of `node_count`.
     explicit Neighbours(NodeId id = 0, std::uint32_t node_count = 4) { routes.set_identity(id, node_count); }
 
-    // A peer that has just been met: a member, or a client of this node.
+    // A peer that has just been met: a member, a client of this node, or, where this node has the id of a client there, another cluster's node.
     PeerState& add(NodeId id, NodeId my_id = kNoNode) {
         auto link = value_or_throw(ours_->open_link());
         auto far = value_or_throw(theirs_->open_link());
@@ -37,7 +37,7 @@ public:
         PeerState& peer = *peers.back();
         peer.id = id;
         peer.my_id = my_id == kNoNode ? routes.id() : my_id;
-        peer.member = !is_client(id);
+        peer.member = !is_client(id) && !is_client(peer.my_id);
         peer.triple = "x86_64-linux-gnu";
         peer.back = routes.name_for(peer);
         peer.link = std::move(link);
