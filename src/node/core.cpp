@@ -93,11 +93,9 @@ Status NodeCore::start() {
     // The lead is taken before others are met: they may call at once.
     // Beside the threads for functions that run long there are one that serves the mailboxes, one that watches it, and one that
     // stands by and runs no function; with one thread each function runs to its end.
-    if (options_.own_thread) own_threads_ = options_.threads < 2 ? 1 : options_.threads + 2;
-    {
+    if (options_.own_thread) {
         Hold hold(*this);
-        for (unsigned i = 0; i < own_threads_; ++i) ROVE_CHECK(add_own_thread(&NodeCore::serve_own_thread));
-        if (own_threads_ > 1) ROVE_CHECK(add_own_thread(&NodeCore::stand_by));
+        ROVE_CHECK(own_threads_.start(options_.threads < 2 ? 1 : options_.threads + 2));
     }
     if (!options_.join.empty()) return control_->join(options_.join);
     if (!options_.listen.empty()) set_identity(0, 1);

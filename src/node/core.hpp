@@ -28,9 +28,9 @@
 #include "node/memory.hpp"
 #include "node/objects.hpp"
 #include "node/own_functions.hpp"
+#include "node/own_threads.hpp"
 #include "node/peer_state.hpp"
 #include "node/pieces.hpp"
-#include "node/quiet.hpp"
 #include "node/routes.hpp"
 #include "node/run.hpp"
 #include "node/sender.hpp"
@@ -224,18 +224,10 @@ public:
     void set_node_count(std::uint32_t node_count) { routes_.set_node_count(node_count); }
     [[nodiscard]] std::vector<Digest> resident_digests();
 
-    // The node's lock, taken in a way that a busy leader notices.
-    class Hold {
+    // The node's lock.
+    class Hold : public rove::Hold {
     public:
-        explicit Hold(NodeCore& core) : lock_(core.lead_.mutex(), std::try_to_lock) {
-            if (lock_.owns_lock()) return;
-            core.lead_.mutex().lock_soon();
-            lock_ = std::unique_lock(core.lead_.mutex(), std::adopt_lock);
-        }
-        [[nodiscard]] std::unique_lock<NodeLock>& lock() { return lock_; }
-
-    private:
-        std::unique_lock<NodeLock> lock_;
+        explicit Hold(NodeCore& core) : rove::Hold(core.lead_.mutex()) {}
     };
 
 private:
@@ -290,15 +282,7 @@ private:
         return in_user_code_.core == this && !lead_.lost(in_user_code_.term) && running_ != nullptr;
     }
     [[nodiscard]] static bool is_deep();
-    static constinit thread_local OwnThread* own_thread_ [[gnu::tls_model("initial-exec")]];  // null: the program's
-    [[nodiscard]] Status add_own_thread(void (NodeCore::*serves)(OwnThread&));
-    void serve_own_thread(OwnThread& self);
-    [[nodiscard]] bool replace_thread(Run& run);
-    void take_thread_back(Run& run);
-    [[nodiscard]] bool stops_nesting();
-    [[nodiscard]] bool has_threads(unsigned more = 0);  // those that are to be there; makes them where they are not
-    [[nodiscard]] unsigned places_taken() const;        // of `options_.threads`, for functions that run long
-    void stand_by(OwnThread& self);
+    [[nodiscard]] unsigned places_taken() const;  // of `options_.threads`, for functions that run long
     void set_aside(Run& run) noexcept;
     void begin_run(Run& run);
     void end_run(Run& run);
@@ -322,7 +306,7 @@ private:
         lead_.tell_waiting();
     }
     unsigned tell_of_ends(Lead::Turn& turn);
-    void tell_of_last_ends(OwnThread& self);
+    void tell_of_last_ends(Lock& lock, const OwnThreads::One& self);
     [[nodiscard]] bool is_beneath_here(const Run& run) const;
     unsigned end_late_calls();
     bool step_aside();
@@ -454,9 +438,6 @@ private:
     unsigned busy_ = 0;       // functions that have not returned, callbacks included
     unsigned long_runs_ = 0;  // of these: run beside the leader, and do not wait for a call
     LongRuns long_run_list_;
-    unsigned own_threads_ = 0;  // of the node's own that run functions, without replacements; constant from the start
-    QuietRuns quiet_runs_{own_threads_};
-    unsigned unnested_waits_ = 0;        // that run nothing on top of them, for those beneath (stacked_wait.hpp)
     std::vector<RoomWait*> room_waits_;  // threads that wait for room
     unsigned housekeeping_in_ = 1;       // frames, and turns, until the clock is looked at again
     bool turn_was_cut_short_ = false;    // it lost the lead before tend()
@@ -467,7 +448,8 @@ private:
     std::uint64_t links_version_ = 1;  // changes with the links there are
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
-    Lead lead_{*this};                           // after the fabric, which outlives the links that it watches
+    Lead lead_{*this};  // after the fabric, which outlives the links that it watches
+    OwnThreads own_threads_{lead_, [this] { return name(); }};
     std::shared_ptr<SpareMemory> spare_memory_;  // for payloads and results in parts
     Complaints complaints_;                      // of peers
     CallTable calls_;
@@ -499,16 +481,12 @@ private:
     std::list<ByteBuffer> local_;                              // frames this node sends to itself
     std::size_t local_bytes_ = 0;
     std::size_t staged_bytes_ = 0;  // of payloads that come in parts, from all peers
-    unsigned gatherings_ = 0;       // runs that read theirs themselves …
-    std::uint64_t gathered_ = 0;    // … and have, ever
+    std::uint64_t gathered_ = 0;    // runs that have read theirs themselves, ever
     MemoryTable memory_;
     UntakenMemory untaken_;
     Objects objects_{[this] { return name(); }};
 
     std::unique_ptr<control::Control> control_;
-    std::deque<OwnThread> threads_;
-    unsigned own_live_ = 0;      // of them that have not ended
-    unsigned kept_threads_ = 0;  // that a function wanted to end
     bool shut_down_ = false;
     std::shared_ptr<NodeCore> abandoned_;  // itself, where a function did not end with the node
     std::shared_ptr<NodeCore> self_;       // while Calls outlive the Node

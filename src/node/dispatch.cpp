@@ -351,7 +351,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
     }
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, takes_no_code(name()));
     if (function == nullptr) return park(from, frame, nullptr, true);
-    const auto held_until = quiet_runs_.held_until(*function, from);
+    const auto held_until = own_threads_.quiet().held_until(*function, from);
     if (held_until && Clock::now() >= *held_until) {
         parked.reset();
         return refuse(from, frame, QuietRuns::too_many(name(), *function));

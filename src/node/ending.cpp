@@ -56,9 +56,7 @@ bool NodeCore::is_beneath_here(const Run& run) const {
 // Whoever waits for calls by a callback or in a coroutine is told before the node is gone, by a thread that is there for nothing else: one
 // that led goes as soon as it sees the end, there may be no other, and what is told may never return. So the lead is taken from whoever
 // has it, whatever that is at; it is at a function or a callback only where that has had all its time.
-void NodeCore::tell_of_last_ends(OwnThread& self) {
-    Hold hold(*this);
-    Lock& lock = hold.lock();
+void NodeCore::tell_of_last_ends(Lock& lock, const OwnThreads::One& self) {
     while (!ready_.empty() && !self.is_left) {
         if (running_ != nullptr) {
             running_->begun = Clock::now();
@@ -71,8 +69,6 @@ void NodeCore::tell_of_last_ends(OwnThread& self) {
         if (!lead_.lost(turn)) lead_.give(turn);
         turn.watch.clear();
     }
-    self.ended = true;
-    --own_live_;
 }
 
 // The end of a node, in phases. The thread that ends it runs none of its functions where the node has threads for that, so that
@@ -89,7 +85,7 @@ void NodeCore::shut_down() {
         const auto until = [&](TimePoint limit, const auto& done) { lead_.wait_briefly(hold.lock(), limit, done); };
         // 2. What has arrived is run and answered, as far as that is soon done.
         const TimePoint drained = begun + std::min<Clock::duration>(kDrainFor, options_.grace / 5);
-        if (own_threads_ > 0) {
+        if (own_threads_.count() > 0) {
             const std::uint64_t quiet = lead_.idle_steps() + 3;
             until(drained, [&] { return busy_ <= mine && lead_.idle_steps() >= quiet; });
         } else if (fabric_ && !lead_.is_led() && mine == 0) {
@@ -103,7 +99,7 @@ void NodeCore::shut_down() {
         }
         // 3. Threads end when they have nothing to run. Functions that wait go on waiting for most of the grace …
         lead_.stop();
-        const auto nobody_runs = [&] { return busy_ <= mine && own_live_ <= (mine > 0 ? 1U : 0U); };
+        const auto nobody_runs = [&] { return busy_ <= mine && own_threads_.live() <= (mine > 0 ? 1U : 0U); };
         until(begun + options_.grace * 4 / 5, nobody_runs);
         // 4. … and are told then that nothing comes any more.
         ending_ = true;
@@ -113,8 +109,11 @@ void NodeCore::shut_down() {
                         [this](CallSlot& slot) { call_ended(slot); });
         lead_.tell_waiting();
         lead_.wake();
+        const auto tell = [](void* core, Lock& lock, OwnThreads::One& self) {
+            static_cast<NodeCore*>(core)->tell_of_last_ends(lock, self);
+        };
         for (unsigned i = 0; i < kTellersMax && !ready_.empty(); ++i) {
-            if (const Status told = add_own_thread(&NodeCore::tell_of_last_ends); !told) {
+            if (const Status told = own_threads_.add(tell, this); !told) {
                 log().error("callbacks are not told that their calls have ended: {}", told.error().message());
                 break;
             }
@@ -122,7 +121,7 @@ void NodeCore::shut_down() {
         }
         until(std::max(begun + options_.grace, Clock::now() + kTellFor), nobody_runs);
         // 5. Functions that still run are left to themselves, with all that they use.
-        if (running_ != nullptr && own_live_ > 0) {
+        if (running_ != nullptr && own_threads_.live() > 0) {
             set_aside(*running_);
             lead_.hand_over();
         }
@@ -134,15 +133,7 @@ void NodeCore::shut_down() {
                 log().error("{}: it ran on top of {}, which waited for a call in the same thread. {}", name(),
                             run.nested_in->name, kDeadlockRemedy);
         }
-        for (OwnThread& each : threads_) {
-            if (each.ended) {
-                ended.push_back(std::move(each.thread));
-                continue;
-            }
-            each.is_left = true;
-            each.thread.detach();
-            abandoned_ = shared_from_this();
-        }
+        if (own_threads_.part_with_all(ended)) abandoned_ = shared_from_this();
     }
     for (std::thread& each : ended) each.join();
     if (control_) control_->stop();

@@ -44,7 +44,7 @@ Gathering::Gathering(NodeCore& core, PeerState& from, const wire::Part& first, s
       total_bytes_(first.total_bytes) {
     from.staged.begin_elsewhere(number_, total_bytes_, begun_);  // first: there may be no memory
     core_.staged_bytes_ += total_bytes_;
-    ++core_.gatherings_;
+    core_.own_threads_.begin_gathering();
     from.gathering = this;
 }
 
@@ -55,7 +55,7 @@ std::uint64_t Gathering::done_on(NodeCore& core) {
 
 unsigned Gathering::running_on(NodeCore& core) {
     const NodeCore::Hold hold(core);
-    return core.gatherings_;
+    return core.own_threads_.gatherings();
 }
 
 // What may not is refused, or waits, where payloads are put together.
@@ -63,8 +63,8 @@ bool Gathering::may_begin(const NodeCore& core, const PeerState& from, const wir
                           const Lead::Turn& turn) {
     const bool thread = turn.baton.own && turn.runs_functions() && core.lead_.has_followers() &&
                         core.running_ == nullptr && NodeCore::in_user_code_.core == nullptr &&
-                        core.gatherings_ < core.options_.threads / 2 && core.places_taken() < core.options_.threads &&
-                        !core.lead_.is_stopping();
+                        core.own_threads_.gatherings() < core.options_.threads / 2 &&
+                        core.places_taken() < core.options_.threads && !core.lead_.is_stopping();
     if (!thread || first.offset != 0 || first.total_bytes == 0 || first.total_bytes > wire::kMessageBytesMax)
         return false;
     return from.linked() && !from.link->by_messages() && from.gathering == nullptr && !from.parked &&
@@ -82,7 +82,7 @@ bool Gathering::runs_part(NodeCore& core, PeerState& from, const wire::Frame& pa
         core.must_wait_for_thread(*function, &from))
         return false;
     // It takes no place among the functions that run long while it reads, for a call that needs one may lie before its next part.
-    if (!core.has_threads(1)) return false;
+    if (!core.own_threads_.has_enough(1)) return false;
     const code::EntryPoint entry = core.cache_->enter_leading(*function);
     if (entry == nullptr) return false;
     Gathering gathering(core, from, first, named - 1);
@@ -251,7 +251,7 @@ Gathering::Next Gathering::end(State state) {
     state_ = state;
     if (peer_->gathering == this)
         core_.staged_bytes_ -= peer_->staged.forget(number_);  // of a meeting that has ended, clear() has given it back
-    --core_.gatherings_;
+    core_.own_threads_.end_gathering();
     const bool keeps =
         state == State::called && run_->handed_over && peer_->gathering == this && !run_->function->pace.is_long();
     if (!keeps) give_mailbox();

@@ -22,10 +22,10 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
     }
     bool untold = step_aside();
     const InUserCode here = in_user_code_.core == this ? in_user_code_ : InUserCode{};
-    bool quiet =
-        manner.quiet || no_nesting_ > 0 || (own_threads_ > 1 && (is_deep() || has_less_stack_than(kStackReserveBytes)));
+    bool quiet = manner.quiet || no_nesting_ > 0 ||
+                 (own_threads_.count() > 1 && (is_deep() || has_less_stack_than(kStackReserveBytes)));
     bool run_waits = here.run != nullptr && here.run->handed_over;
-    if (quiet && here.run != nullptr && !replace_thread(*here.run)) {
+    if (quiet && here.run != nullptr && !own_threads_.replace(*here.run)) {
         // As many threads are replaced as may be. Other functions run on top of this one instead, unless its NoNesting forbids that:
         // then it keeps its thread, and its place among the functions that run long.
         quiet = no_nesting_ > 0;
@@ -58,12 +58,12 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
         // It holds up a wait beneath it: nothing more is to run on top of it.
         [[nodiscard]] bool wants_change() { return may_nest && stacked.holds_up(); }
         void change(Lead::Turn& turn) {
-            turn.baton.quiet = unnested = core.stops_nesting();
+            turn.baton.quiet = unnested = core.own_threads_.stop_nesting();
             may_nest = false;
         }
-    } waiter{*this, done, deadline, !quiet && own_threads_ > 1};
+    } waiter{*this, done, deadline, !quiet && own_threads_.count() > 1};
     lead_.wait(turn, deadline, waiter, untold);
-    if (waiter.unnested) --unnested_waits_;
+    if (waiter.unnested) own_threads_.nest_again();
     nested_ -= here.core != nullptr ? 1 : 0;
     if (run_waits) take_place(*here.run);
     if (here.run == nullptr) return waiter.is_done;

@@ -33,9 +33,6 @@ Living& all_living() {
     });
 }
 
-// Threads that functions wanted to end. Beyond it they have no other in their place, as with functions that never return.
-constexpr unsigned kKeptThreadsMax = 64;
-
 }  // namespace
 
 Error NodeCore::why_unusable() const {
@@ -75,7 +72,7 @@ void NodeCore::Delete::operator()(NodeCore* core) const {
 void NodeCore::keep_thread(rove_here* here) {
     const std::string whose = here != nullptr ? here->function->name : "a callback";
     stay_in_parent(whose);
-    const bool own = own_thread_ != nullptr && own_thread_->of == this;
+    const bool own = own_threads_.is_mine();
     const std::string what = fmt::format("{} on {} wanted to end its thread, which {}", whose, name(),
                                          own ? "is the node's" : "is its program's");
     log().error("{}; that thread is kept, and runs nothing more", what);
@@ -98,21 +95,12 @@ void NodeCore::keep_thread(rove_here* here) {
         for (Run* each = run; each != nullptr; each = each->beneath) each->let_go();  // nothing reads their payloads
         const bool ran = run != nullptr && run->handed_over;
         const bool is_to_be_replaced = own && ran;
-        if (is_to_be_replaced)
-            replaced = kept_threads_ < kKeptThreadsMax
-                           ? add_own_thread(&NodeCore::serve_own_thread)
-                           : fail(ErrorCode::overloaded,
-                                  "{} threads are kept, as many as may have another one in their place", kept_threads_);
+        if (is_to_be_replaced) replaced = own_threads_.keep_mine();
         const bool is_replaced = is_to_be_replaced && replaced;
         for (Run* each = ran && (is_replaced || !own) ? run : nullptr; each != nullptr; each = each->beneath) {
             give_place(*each);
             long_run_list_.remove(*each);
             --busy_;  // the node's end does not wait for it
-        }
-        if (is_replaced) {
-            ++kept_threads_;
-            if (std::exchange(own_thread_->quiet_runs, 0) > 0 && quiet_runs_.end(own_thread_->quiet_for)) lead_.wake();
-            --own_live_;
         }
     }
     if (!replaced) log().error("{} is a thread short: {}; restart it", name(), replaced.error().message());

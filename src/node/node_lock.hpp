@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 
 namespace rove {
 
@@ -34,6 +35,20 @@ private:
     alignas(64) std::atomic<unsigned> wanting_{0};  // threads that want it
     std::atomic<unsigned> had_{0};                  // of them, that have had it, ever
     std::atomic<unsigned> in_vain_at_{~0U};         // `had_` when they were last waited for in vain
+};
+
+// The lock, taken in a way that a busy leader notices, for as long as this lives.
+class Hold {
+public:
+    explicit Hold(NodeLock& mutex) : lock_(mutex, std::try_to_lock) {
+        if (lock_.owns_lock()) return;
+        mutex.lock_soon();
+        lock_ = std::unique_lock(mutex, std::adopt_lock);
+    }
+    [[nodiscard]] std::unique_lock<NodeLock>& lock() { return lock_; }
+
+private:
+    std::unique_lock<NodeLock> lock_;
 };
 
 }  // namespace rove

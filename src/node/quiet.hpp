@@ -1,12 +1,10 @@
-// A node's own threads, how many of them are kept by functions that wait quietly (quiet.cpp), and which further ones are held back
-// for it.
+// QuietRuns: how many of a node's own threads are kept by functions that wait quietly, and which further functions are held back for it.
 //
 // Threads: under the node's lock.
 #pragma once
 
 #include <map>
 #include <optional>
-#include <thread>
 
 #include "base/clock.hpp"
 #include "code/cache.hpp"
@@ -25,22 +23,7 @@ inline constexpr unsigned kQuietRunsOfPeerMax = kQuietRunsMax / 4;
 // waiting for what is behind them in the same mailbox: from then on they are refused.
 inline constexpr auto kQuietHoldFor = std::chrono::seconds(10);
 
-// Waits that run nothing on top of them because they hold up others beneath (stacked_wait.hpp): each has another thread made, too. A wait
-// beyond these goes on running functions on top of it: nobody is refused for it.
-inline constexpr unsigned kUnnestedWaitsMax = 16;
-
-class NodeCore;
 struct PeerState;
-
-struct OwnThread {
-    const NodeCore* of;
-    std::thread thread{};
-    unsigned quiet_runs =
-        0;  // functions on it that have waited quietly: while there are some it has another one in its place
-    const PeerState* quiet_for = nullptr;  // whose share that is
-    bool ended = false;
-    bool is_left = false;  // the node has ended without it
-};
 
 class QuietRuns {
 public:

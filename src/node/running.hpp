@@ -54,8 +54,8 @@ template <typename Code>
 // As many functions run long already as there are threads for them, or have waited quietly as may.
 [[gnu::always_inline]] inline bool NodeCore::must_wait_for_thread(const code::Function& function,
                                                                   const PeerState* from) const {
-    if (own_threads_ < 2) return false;
-    if (quiet_runs_.holds(function, from)) return true;
+    if (own_threads_.count() < 2) return false;
+    if (own_threads_.quiet().holds(function, from)) return true;
     return long_runs_ >= options_.threads && waits_where_places_are_rare(function);
 }
 

@@ -66,7 +66,7 @@ bool NodeCore::step_aside() {
 // For a thread that asks whether its call has ended and does not wait. Outside of functions nothing need be done for it: the node's
 // threads serve. A function that asks again and again must not keep the lead meanwhile.
 void NodeCore::look_once(Lock& lock) {
-    if (in_user_code_.core != this && own_threads_ > 0) return;
+    if (in_user_code_.core != this && own_threads_.count() > 0) return;
     step_aside();
     const bool is_beneath = in_user_code_.core == this;
     if (is_beneath) in_user_code_.run->noticed.reset();  // it waits for a call, and for no lock
@@ -109,7 +109,7 @@ void NodeCore::set_aside(Run& run) noexcept {
 
 void NodeCore::end_handed_over(Run& run) {
     long_run_list_.remove(run);
-    if (run.replaced) take_thread_back(run);
+    if (run.replaced) own_threads_.take_back(run);
     if (run.function != nullptr) {
         const TimePoint read_at = std::max(run.begun, run.large_read_at.load(std::memory_order_relaxed));
         run.function->pace.ended(Clock::now() - read_at - run.waited, read_at - run.begun);
@@ -140,6 +140,13 @@ void NodeCore::take_function_away() noexcept {
 
 bool NodeCore::runs_function() const {
     return running_ != nullptr;
+}
+
+// A run that reads its payload has a thread besides, and takes none. (Where what it reads has code of its own that waits for a call, it is
+// not among the long runs either meanwhile.)
+unsigned NodeCore::places_taken() const {
+    const unsigned leading = running_ != nullptr && running_->gathering != nullptr ? 1 : 0;
+    return long_runs_ - std::min(long_runs_, own_threads_.gatherings() - leading);
 }
 
 }  // namespace rove

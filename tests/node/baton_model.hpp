@@ -190,7 +190,7 @@ private:
         tell(whom);
     }
 
-    // ---- NodeCore::serve_own_thread, keep_watch
+    // ---- Lead::serve, keep_watch
     void own_loop(Frame& frame) {
         Baton& baton = w_.baton;
         switch (frame.at) {
@@ -237,7 +237,7 @@ private:
         }
     }
 
-    // ---- NodeCore::stand_by
+    // ---- Lead::stand_by
     void standby(Frame& frame) {
         Baton& baton = w_.baton;
         switch (frame.at) {

@@ -9,7 +9,7 @@ namespace rove {
 struct CoreView {
     static unsigned quiet_runs(NodeCore& core) {
         const NodeCore::Hold hold(core);
-        return core.quiet_runs_.threads();
+        return core.own_threads_.quiet().threads();
     }
     // Of payloads that are arriving in parts.
     static std::size_t staged_bytes(NodeCore& core) {
@@ -19,11 +19,11 @@ struct CoreView {
     // How many of so many waits would let nothing more run on top of them, and how many threads are made for that.
     static std::pair<unsigned, std::size_t> unnested_waits(NodeCore& core, unsigned waits) {
         const NodeCore::Hold hold(core);
-        const std::size_t threads = core.threads_.size();
+        const std::size_t threads = core.own_threads_.made();
         unsigned unnested = 0;
-        for (unsigned i = 0; i < waits; ++i) unnested += core.stops_nesting() ? 1 : 0;
-        core.unnested_waits_ -= unnested;
-        return {unnested, core.threads_.size() - threads};
+        for (unsigned i = 0; i < waits; ++i) unnested += core.own_threads_.stop_nesting() ? 1 : 0;
+        core.own_threads_.nest_again(unnested);
+        return {unnested, core.own_threads_.made() - threads};
     }
     // As a function waits for room that comes between two looks.
     static void wait_for_what_comes_at_once(NodeCore& core) {

@@ -4,29 +4,12 @@
 #include <functional>
 #include <thread>
 
+#include "no_fabric.hpp"
 #include "node/lead.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
 namespace {
-
-// Carries nothing.
-class NoFabric final : public fabric::Fabric {
-public:
-    [[nodiscard]] std::string_view name() const override { return "none"; }
-    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link() override {
-        return fail(ErrorCode::unsupported, "there are no links");
-    }
-    unsigned progress() override { return 0; }
-    [[nodiscard]] bool needs_progress() const override { return false; }
-    [[nodiscard]] std::vector<int> descriptors() const override { return {}; }
-    [[nodiscard]] bool announce_sleep() override {
-        ++sleeps;
-        return true;
-    }
-    void end_sleep() override {}
-    std::atomic<int> sleeps{0};
-};
 
 class LeadAlone : public testing::TestWithParam<Waiting>, protected Lead::Duties {
 protected:

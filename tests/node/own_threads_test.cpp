@@ -1,0 +1,186 @@
+// A node's own threads, without a node.
+#include "node/own_threads.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "no_fabric.hpp"
+#include "node/run.hpp"
+#include "soon.hpp"
+
+namespace rove::test {
+namespace {
+
+struct Scene final : private Lead::Duties {
+    NoFabric fabric;
+    Lead lead{*this};
+    OwnThreads own{lead, [] { return std::string("node 0"); }};
+
+private:
+    unsigned work(Lead::Turn& /*turn*/) override {
+        lead.begin_work();
+        return 0;
+    }
+    void watch(Lead::Turn& turn) noexcept override { turn.watch.clear(); }
+    [[nodiscard]] bool waits_for_room() const override { return false; }
+    [[nodiscard]] Lead::Rest rest(const Lead::Turn& /*turn*/) override { return {}; }
+    void woke_up() override {}
+    [[nodiscard]] bool runs_function() const override { return false; }
+    void take_function_away() noexcept override {}
+    void follower_came() override {}
+};
+
+class OwnThreadsTest : public testing::Test {
+protected:
+    OwnThreadsTest() { value_or_throw(lead_.open(scene_->fabric, Waiting::frugal, 2)); }
+    ~OwnThreadsTest() override {
+        if (scene_) EXPECT_FALSE(end());
+    }
+    // Whether a thread was left.
+    bool end() {
+        std::vector<std::thread> ended;
+        bool leaves_some = false;
+        {
+            Hold hold(lead_.mutex());
+            lead_.stop();
+            lead_.wake();
+            lead_.wait_briefly(hold.lock(), Clock::now() + std::chrono::seconds(20),
+                               [this] { return own_.live() == 0; });
+            EXPECT_EQ(own_.live(), 0U);
+            leaves_some = own_.part_with_all(ended);
+        }
+        for (std::thread& each : ended) each.join();
+        return leaves_some;
+    }
+    void start(unsigned count) {
+        const Hold hold(lead_.mutex());
+        value_or_throw(own_.start(count));
+    }
+    template <typename Ask>
+    auto under_lock(const Ask& ask) {
+        const Hold hold(lead_.mutex());
+        return ask();
+    }
+    // On another thread of the node's own, under the lock.
+    void run(const std::function<void()>& what) {
+        struct Job {
+            const std::function<void()>& what;
+            std::atomic<bool> done{false};
+        } job{what};
+        value_or_throw(under_lock([&] {
+            return own_.add(
+                [](void* argument, OwnThreads::Lock&, OwnThreads::One&) {
+                    auto& its_job = *static_cast<Job*>(argument);
+                    its_job.what();
+                    its_job.done = true;
+                },
+                &job);
+        }));
+        EXPECT_TRUE(soon([&] { return job.done.load(); }));
+    }
+
+    std::unique_ptr<Scene> scene_ = std::make_unique<Scene>();
+    Lead& lead_ = scene_->lead;
+    OwnThreads& own_ = scene_->own;
+};
+
+TEST_F(OwnThreadsTest, BesideSeveralThatRunFunctionsOneStandsBy) {
+    start(3);
+    EXPECT_EQ(own_.count(), 3U);
+    EXPECT_EQ(own_.made(), 4U);
+    EXPECT_TRUE(under_lock([this] { return own_.has_enough(); }));
+    EXPECT_EQ(own_.made(), 4U) << "there are enough";
+    EXPECT_TRUE(under_lock([this] { return own_.has_enough(2); }));
+    EXPECT_EQ(own_.made(), 6U);
+    EXPECT_FALSE(own_.is_mine());
+}
+
+TEST_F(OwnThreadsTest, OneAloneRunsEverything) {
+    start(1);
+    EXPECT_EQ(own_.made(), 1U);
+}
+
+TEST_F(OwnThreadsTest, AFunctionThatWaitsQuietlyHasAnotherThreadInItsPlace) {
+    start(2);
+    const std::size_t at_first = own_.made();
+    run([&] {
+        EXPECT_TRUE(own_.is_mine());
+        code::Function function;
+        rove::Run one{.function = &function};
+        rove::Run two{.function = &function};
+        EXPECT_TRUE(own_.replace(one));
+        EXPECT_TRUE(one.replaced);
+        EXPECT_TRUE(function.waits_quietly);
+        EXPECT_TRUE(own_.replace(two));  // on top of it, in the same thread
+        EXPECT_EQ(own_.quiet().threads(), 1U);
+        own_.take_back(two);
+        EXPECT_EQ(own_.quiet().threads(), 1U) << "the one beneath still waits";
+        own_.take_back(one);
+        EXPECT_EQ(own_.quiet().threads(), 0U);
+    });
+    EXPECT_GE(own_.made(), at_first + 1);  // the one that ran this
+}
+
+TEST_F(OwnThreadsTest, AThreadOfTheProgramIsReplacedByNone) {
+    start(2);
+    code::Function function;
+    rove::Run run{.function = &function};
+    EXPECT_TRUE(under_lock([&] { return own_.replace(run); }));
+    EXPECT_FALSE(run.replaced);
+    EXPECT_EQ(own_.made(), 3U);
+}
+
+TEST_F(OwnThreadsTest, WaitsThatLetNothingRunOnTopAreBounded) {
+    start(2);
+    for (unsigned i = 0; i < kUnnestedWaitsMax; ++i)
+        ASSERT_TRUE(under_lock([this] { return own_.stop_nesting(); })) << i;
+    EXPECT_FALSE(under_lock([this] { return own_.stop_nesting(); }));
+    EXPECT_EQ(own_.made(), 3U + kUnnestedWaitsMax) << "each has a thread made";
+    under_lock([this] { own_.nest_again(); });
+    EXPECT_TRUE(under_lock([this] { return own_.stop_nesting(); }));
+    EXPECT_EQ(own_.made(), 3U + kUnnestedWaitsMax) << "and those stay";
+    under_lock([this] { own_.nest_again(kUnnestedWaitsMax); });
+}
+
+TEST_F(OwnThreadsTest, ARunThatReadsItsPayloadHasAThreadBesides) {
+    start(2);
+    under_lock([this] { own_.begin_gathering(); });
+    EXPECT_TRUE(under_lock([this] { return own_.has_enough(); }));
+    EXPECT_EQ(own_.made(), 4U);
+    under_lock([this] { own_.end_gathering(); });
+    EXPECT_EQ(own_.gatherings(), 0U);
+}
+
+// Its function never returns: the node's end does not wait for it, and another one runs what comes.
+TEST_F(OwnThreadsTest, AThreadThatIsKeptHasAnotherOneInItsPlace) {
+    start(2);
+    static std::atomic<bool> is_kept = false;
+    value_or_throw(under_lock([&] {
+        return own_.add(
+            [](void* argument, OwnThreads::Lock& lock, OwnThreads::One& self) {
+                auto& own = *static_cast<OwnThreads*>(argument);
+                code::Function function;
+                rove::Run run{.function = &function};
+                EXPECT_TRUE(own.replace(run));
+                const unsigned live = own.live();
+                EXPECT_TRUE(own.keep_mine());
+                EXPECT_EQ(own.live(), live) << "one more, and without this one";
+                EXPECT_EQ(own.quiet().threads(), 0U) << "it holds no place of those that wait quietly";
+                EXPECT_EQ(self.quiet_runs, 0U);
+                is_kept = true;
+                lock.unlock();
+                for (;;) pause();
+            },
+            &own_);
+    }));
+    ASSERT_TRUE(soon([] { return is_kept.load(); }));
+    EXPECT_TRUE(end()) << "it is left to itself";
+    static const Scene* left = nullptr;  // it still has this
+    left = scene_.release();
+    EXPECT_NE(left, nullptr);
+}
+
+}  // namespace
+}  // namespace rove::test
