@@ -148,8 +148,7 @@ Result<CallTable::Id> NodeCore::call_inline(PeerState& peer, const Outgoing& out
         return tl::unexpected<Error>(too_large(outgoing.callee.name, outgoing.payload.size()));
     ROVE_TRY(BegunCall begun, BegunCall::in(calls_, &peer, outgoing.wants_reply));
     const CallTable::Id id = begun.id();
-    const auto flags =
-        static_cast<std::uint8_t>(wire::kNamed | wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
+    const auto flags = static_cast<std::uint8_t>(wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
     peer.counters.frame_bytes_last =
         static_cast<std::uint32_t>(wire::kHeaderBytes + code->size() + outgoing.payload.size());
     peer.bindings.expect();

@@ -43,7 +43,7 @@ std::optional<Error> NodeCore::checked(const PeerState& from, const wire::Frame&
     // A client is sent no code, whoever asks for that.
     if (header.kind == Kind::code && is_client(header.node) && header.node != from.my_id) return wrong("to a client");
     const bool brings_code = header.kind == Kind::code || header.kind == Kind::load ||
-                             (header.kind == Kind::call && (header.flags & wire::kInline) != 0);
+                             (header.kind == Kind::call && wire::naming_of(header) == wire::kInline);
     if (brings_code && !takes_code(from)) return wrong("but a client takes none");
     return std::nullopt;
 }

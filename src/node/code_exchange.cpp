@@ -268,7 +268,7 @@ void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
             need.function = own_functions_.shipped_as(named);
             from.bindings.forget(named);
             sender_.send_or_cut(from,
-                                {.kind = Kind::bind, .flags = wire::kNamed, .handle = need.handle, .node = from.id},
+                                {.kind = Kind::bind, .flags = wire::kMeant, .handle = need.handle, .node = from.id},
                                 need.function.raw(), {});
         }
     }
@@ -319,11 +319,11 @@ void CodeExchange::ask_again_later() {
     for (const auto& peer : peers_) mark(peer->parked);
 }
 
-// With kNamed: "your handle, which I used and you no longer know, meant this function". It is believed only where a call by that handle
+// With kMeant: "your handle, which I used and you no longer know, meant this function". It is believed only where a call by that handle
 // waits, because this node has asked then.
 void CodeExchange::on_bind(PeerState& from, const wire::Frame& frame) {
     const FunctionId function = FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
-    if ((frame.header.flags & wire::kNamed) == 0) return from.bindings.learn(function, frame.header.handle);
+    if ((frame.header.flags & wire::kMeant) == 0) return from.bindings.learn(function, frame.header.handle);
     if (!from.parked || from.parked->function != FunctionId{} || from.parked->handle != frame.header.handle) return;
     from.parked->function = function;
     from.aliases.learn(frame.header.handle, function);

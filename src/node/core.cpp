@@ -186,6 +186,7 @@ Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabri
     peer->triple = std::move(meeting.triple);
     peer->node_count = meeting.node_count;
     peer->has_residents = meeting.has_residents;
+    peer->features = meeting.features;
     peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
     peer->back = routes_.name_for(*peer);
     if (is_new) peers_.push_back(peer);  // before anything points to it, and memory is too short for more

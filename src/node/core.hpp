@@ -202,7 +202,8 @@ public:
         std::uint32_t node_count;
         std::vector<Digest> resident;
         bool has_residents = false;
-        bool replace = false;  // a link that the peer still has is no good: the other end says so
+        bool replace = false;        // a link that the peer still has is no good: the other end says so
+        std::uint32_t features = 0;  // that both ends have
         std::function<void(const Error&)> hang_up;
     };
     struct Adopted {

@@ -248,7 +248,7 @@ NodeCore::Taken NodeCore::on_call(PeerState* from, const wire::Frame& frame, Lea
                             "next function may need; call less deeply, or give that thread a larger stack",
                             name(), nested_, kStackReserveBytes / 1024)));
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
-    const bool plain = (frame.header.flags & (wire::kNamed | wire::kParts)) == 0;
+    const bool plain = (frame.header.flags & (wire::kNaming | wire::kParts)) == 0;
     if (plain && !parked && (from == nullptr || from->aliases.find(frame.header.handle) == nullptr)) {
         // The fast path: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
@@ -315,9 +315,9 @@ bool NodeCore::waits_where_places_are_rare(const code::Function& function) const
 // A call by name, one that waited for its code, or one whose code is not loaded.
 NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn) {
     std::optional<Parked>& parked = from != nullptr ? from->parked : local_parked_;
-    const bool named = (frame.header.flags & wire::kNamed) != 0;
+    const std::uint8_t naming = wire::naming_of(frame.header);
     code::Function* function = nullptr;
-    if (from != nullptr && !parked && (frame.header.flags & wire::kInline) != 0) {
+    if (from != nullptr && !parked && naming == wire::kInline) {
         const Result<code::Function*> unpacked = unpack_inline(*from, frame);
         if (!unpacked) return refuse(from, frame, unpacked.error());
         function = *unpacked;
@@ -325,7 +325,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
         if (!must_wait_for_thread(*function, from)) {
             if (const auto taken = run_leading(*function, from, frame, turn)) return *taken;
         }
-    } else if (named && (frame.header.flags & wire::kEither) != 0) {
+    } else if (naming == wire::kByEither) {
         wire::Either either;
         std::memcpy(&either, frame.extra.data(), sizeof either);
         const Result<code::Function*> found = either_function(either);
@@ -334,7 +334,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
             return refuse(from, frame, found.error());
         }
         function = *found;
-    } else if (named) {
+    } else if (naming != wire::kByHandle) {
         function = cache_->find(named_function(frame));
         if (function == nullptr) function = own_shipped(named_function(frame));
     } else if (const FunctionId* const alias = from != nullptr ? from->aliases.find(frame.header.handle) : nullptr) {
@@ -369,7 +369,7 @@ NodeCore::Taken NodeCore::on_rare_call(PeerState* from, const wire::Frame& frame
         return park(from, frame, function, *awaited == code::Awaited::code);
     parked.reset();
     if (const auto* error = std::get_if<Error>(&entered)) return refuse(from, frame, *error);
-    if (named && from != nullptr && (frame.header.flags & wire::kInline) == 0)
+    if (from != nullptr && (naming == wire::kById || naming == wire::kByEither))
         bind(*from, named_function(frame), *function);
     auto& held = std::get<code::Entered>(entered);
     Run begun{.function = function,
@@ -521,9 +521,9 @@ NodeCore::Taken NodeCore::park(PeerState* from, const wire::Frame& frame, const 
     parked->held_until.reset();
     if (function != nullptr)
         parked->function = function->id;
-    else if ((frame.header.flags & wire::kEither) != 0)
+    else if (wire::naming_of(frame.header) == wire::kByEither)
         std::memcpy(&parked->function, frame.extra.data() + offsetof(wire::Either, shipped), sizeof parked->function);
-    else if ((frame.header.flags & wire::kNamed) != 0)
+    else if (wire::naming_of(frame.header) != wire::kByHandle)
         parked->function = named_function(frame);
     parked->handle = frame.header.handle;
     if (ask)

@@ -230,7 +230,7 @@ Gathering::Next Gathering::take_call(const wire::Frame& frame, rove_here& here) 
     wire::Staged which;
     std::memcpy(&which, frame.payload.data(), sizeof which);
     if (which.total_bytes != total_bytes_ || arrived_ != total_bytes_) return refuse("sent a call without its parts");
-    if ((frame.header.flags & wire::kNamed) != 0 || frame.header.handle != handle_)
+    if (wire::naming_of(frame.header) != wire::kByHandle || frame.header.handle != handle_)
         return refuse("sent a call of another function than its first part named");
     if (frame.header.node != peer_->id) return refuse("sent on a call whose payload came in parts");
     here.call = frame.header;

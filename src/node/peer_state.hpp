@@ -58,6 +58,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     std::string address;               // where to reach it again; empty for a client
     std::string triple;
     std::uint32_t node_count = 1;
+    std::uint32_t features = 0;              // that both ends have: wire::control::kFeatures
     std::atomic<bool> has_residents{false};  // its program has functions of its own: what I call may be there already
     NodeId back = kNoNode;  // what its frames' origin is called here, where it is the origin: Routes::name_for
 

@@ -173,7 +173,7 @@ Status NodeCore::send_to_self(const Onward& onward) {
         return fail(ErrorCode::overloaded, "{} bytes of calls to itself wait on {}, the most there may", local_bytes_,
                     name());
     header.kind = Kind::call;
-    header.flags = static_cast<std::uint8_t>((header.flags & wire::kNoReply) | wire::kNamed);
+    header.flags = static_cast<std::uint8_t>((header.flags & wire::kNoReply) | wire::kById);
     header.extra_bytes = sizeof(FunctionId);
     header.body_bytes = static_cast<std::uint32_t>(sizeof(FunctionId) + onward.payload.size());
     local_.push_back(waiting_frame(header, onward.function.raw(), onward.payload));
@@ -194,16 +194,17 @@ Status NodeCore::send_call(PeerState& peer, const Callee& callee, wire::FrameHea
         sent_as(0);
         return sender_.send(peer, Traffic::calls, header, {}, payload);
     }
-    header.flags |= wire::kNamed;
     peer.bindings.expect();
     wire::Either either{.resident = *callee.id, .shipped = {}, .schema = callee.schema};
     if (callee.shipped != nullptr) either.shipped = *callee.shipped;
     if (callee.shipped != nullptr && callee.package != nullptr) either.forms = detail::forms_of_one(**callee.package);
     Bytes named = callee.id->raw();
+    std::uint8_t naming = wire::kById;
     if (callee.own) {
-        header.flags |= wire::kEither;
+        naming = wire::kByEither;
         named = std::as_bytes(std::span(&either, 1));
     }
+    header.flags |= naming;
     sent_as(named.size());
     PackageStore* package = callee.package != nullptr ? callee.package->get() : nullptr;
     // A program's own functions may be resident there: then its code is not sent before it is asked for.

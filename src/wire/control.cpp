@@ -134,6 +134,7 @@ void read(Reader& in, Request& message) {
     const std::uint8_t flags = read_flags(in, 3);
     message.has_residents = (flags & 1U) != 0;
     message.replace = (flags & 2U) != 0;
+    message.features = in.number<std::uint32_t>();
     message.triple = read_text(in, kTripleBytesMax);
     message.address = read_text(in, kAddressBytesMax);
     message.key = in.id<PublicKey>();
@@ -146,6 +147,7 @@ void read(Reader& in, Welcome& message) {
     const std::uint8_t flags = read_flags(in, 3);
     message.has_residents = (flags & 1U) != 0;
     message.has_ticket = (flags & 2U) != 0;
+    message.features = in.number<std::uint32_t>();
     message.id = in.number<std::uint32_t>();
     message.you = in.number<std::uint32_t>();
     message.count = in.number<std::uint32_t>();
@@ -230,6 +232,7 @@ ByteBuffer encode(const ProofGiven& message) {
 ByteBuffer encode(const Request& message) {
     Writer out = begin<Request>();
     out.number(static_cast<std::uint8_t>((message.has_residents ? 1 : 0) | (message.replace ? 2 : 0)));
+    out.number(message.features);
     out.text(message.triple);
     out.text(message.address);
     out.bytes(message.key.raw());
@@ -242,6 +245,7 @@ ByteBuffer encode(const Request& message) {
 ByteBuffer encode(const Welcome& message) {
     Writer out = begin<Welcome>();
     out.number(static_cast<std::uint8_t>((message.has_residents ? 1 : 0) | (message.has_ticket ? 2 : 0)));
+    out.number(message.features);
     out.number(message.id);
     out.number(message.you);
     out.number(message.count);

@@ -13,7 +13,9 @@
 
 namespace rove::wire::control {
 
-inline constexpr std::uint16_t kVersion = 4;
+inline constexpr std::uint16_t kVersion = 5;
+// What this build can do beyond the version, a bit each: none yet. Two nodes use with one another what both have (docs/meeting.md).
+inline constexpr std::uint32_t kFeatures = 0;
 inline constexpr std::size_t kLengthBytes = 4;
 
 // Bounds of the fields.
@@ -101,9 +103,10 @@ struct Request {
     static constexpr Kind kKind = Kind::request;
     static constexpr std::string_view kName = "request";
     static constexpr std::size_t kBytesMax =
-        1 + 1 + (2 + kTripleBytesMax) + (2 + kAddressBytesMax) + 32 + 64 + (3 * 4 + 16 + 64) + (2 + kOfferBytesMax);
+        1 + 1 + 4 + (2 + kTripleBytesMax) + (2 + kAddressBytesMax) + 32 + 64 + (3 * 4 + 16 + 64) + (2 + kOfferBytesMax);
     bool has_residents = false;
     bool replace = false;  // the sender has no link: the node drops the one that it has
+    std::uint32_t features = 0;
     std::string triple;
     std::string address;  // on which it listens; empty for a client
     PublicKey key;        // a client's is zero, and so are the next two fields
@@ -117,11 +120,12 @@ struct Welcome {
     static constexpr Kind kKind = Kind::welcome;
     static constexpr std::string_view kName = "welcome";
     static constexpr std::size_t kBytesMax =
-        1 + 1 + 3 * 4 + 16 + 32 + 64 + 16 + 16 + (2 + kTripleBytesMax) + (2 + kResidentMax * 32) + (2 + kOfferBytesMax);
+        1 + 1 + 4 * 4 + 16 + 32 + 64 + 16 + 16 + (2 + kTripleBytesMax) + (2 + kResidentMax * 32) + (2 + kOfferBytesMax);
     bool has_residents = false;
     bool has_ticket = false;  // the opener may open a stream
-    NodeId id = 0;            // the node's
-    NodeId you = 0;           // the opener's
+    std::uint32_t features = 0;
+    NodeId id = 0;   // the node's
+    NodeId you = 0;  // the opener's
     std::uint32_t count = 1;
     Cluster cluster;
     PublicKey key;

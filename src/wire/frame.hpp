@@ -33,16 +33,20 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr auto kKindMax = static_cast<std::uint8_t>(Kind::part);
 
-// Flags of a frame.
-inline constexpr std::uint8_t kNoReply = 1;  // call, batch, ping: a post
-inline constexpr std::uint8_t kNamed =
-    2;  // call: the extension is a FunctionId and `handle` means nothing; bind: it is what `handle` meant
-inline constexpr std::uint8_t kError = 4;    // reply: `status` is an ErrorCode and the payload its message
-inline constexpr std::uint8_t kInline = 8;   // call, with kNamed: after the FunctionId follow InlineCode and its bytes
-inline constexpr std::uint8_t kEither = 16;  // call, with kNamed: the extension is an Either, not a FunctionId
+// Flags of a frame. The two lowest bits of a call's are one field of four values: how it names its function.
+inline constexpr std::uint8_t kNaming = 3;
+inline constexpr std::uint8_t kByHandle = 0;  // by `handle`; no extension
+inline constexpr std::uint8_t kById = 1;      // the extension is a FunctionId; here and below `handle` means nothing
+inline constexpr std::uint8_t kByEither = 2;  // the extension is an Either
+inline constexpr std::uint8_t kInline = 3;    // the extension is a FunctionId, InlineCode and the code
+inline constexpr std::uint8_t kNoReply = 4;   // call, batch, ping: a post
 inline constexpr std::uint8_t kParts =
-    32;  // call: the payload is a Staged, reply: empty; what it stands for came in parts
-inline constexpr std::uint8_t kThrown = 64;  // reply, with kError: before the message the exception's type, and a zero
+    8;  // call: the payload is a Staged, reply: empty; what it stands for came in parts
+inline constexpr std::uint8_t kError = 16;   // reply: `status` is an ErrorCode and the payload its message
+inline constexpr std::uint8_t kThrown = 32;  // reply, with kError: before the message the exception's type, and a zero
+inline constexpr std::uint8_t kMeant =
+    64;  // bind: the extension is what `handle` meant, which its sender gave and forgot
+// 128 is reserved (docs/frames.md).
 
 // `signal` is stored last, separately, with release. It is the ring's secret key plus the frame's number in that ring, from
 // 1: no other frame has it, and payload that an earlier lap left has it with a chance of 2^-64 (docs/frames.md).
@@ -107,6 +111,10 @@ struct Frame {
     frame.extra = body.first(frame.header.extra_bytes);
     frame.payload = body.subspan(frame.header.extra_bytes);
     return frame;
+}
+
+[[nodiscard]] constexpr std::uint8_t naming_of(const FrameHeader& call) {
+    return call.flags & kNaming;
 }
 
 // Whether a header is one of a frame: a known kind, a body within the bound, an extension within the body and a multiple of 16. The node

@@ -23,9 +23,9 @@ inline constexpr std::size_t kNoPayload = 0;
 inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
     {Kind::none, "no frame", false, false, 0, 0, kNoPayload},
     {Kind::filler, "a filler", false, false, 0, 0, kNoPayload},  // the ring skips them
-    {Kind::call, "a call", true, false, kNoReply | kNamed | kInline | kEither | kParts, 0, kPayloadBytesMax},
+    {Kind::call, "a call", true, false, kNaming | kNoReply | kParts, 0, kPayloadBytesMax},
     {Kind::reply, "a reply", false, true, kError | kParts | kThrown, 0, kPayloadBytesMax},
-    {Kind::bind, "a bind", false, true, kNamed, sizeof(FunctionId), kNoPayload},
+    {Kind::bind, "a bind", false, true, kMeant, sizeof(FunctionId), kNoPayload},
     {Kind::code, "a piece of code", true, true, 0, sizeof(CodeChunk), kFrameBytesMax},
     {Kind::need, "a question for code", false, true, 0, sizeof(NeedCode), kNoPayload},
     {Kind::lack, "an answer that code is lacking", false, true, 0, sizeof(NeedCode), kNoPayload},
@@ -41,19 +41,18 @@ static_assert([] {
     return true;
 }());
 
-// The size of the extension that a call announces. Nothing: its flags contradict one another, or it is too short to announce one.
+// The size of the extension that a call announces. Nothing: it is too short to announce one.
 [[nodiscard]] inline std::optional<std::size_t> extension_bytes(const Frame& call) {
-    switch (call.header.flags & (kNamed | kEither | kInline)) {
-        case 0: return 0;
-        case kNamed: return sizeof(FunctionId);
-        case kNamed | kEither: return sizeof(Either);
-        case kNamed | kInline: {
+    switch (naming_of(call.header)) {
+        case kByHandle: return 0;
+        case kById: return sizeof(FunctionId);
+        case kByEither: return sizeof(Either);
+        default: {
             if (call.extra.size() < sizeof(FunctionId) + sizeof(InlineCode)) return std::nullopt;
             InlineCode code;
             std::memcpy(&code, call.extra.data() + sizeof(FunctionId), sizeof code);
             return inline_extension_bytes(code);
         }
-        default: return std::nullopt;
     }
 }
 
@@ -67,7 +66,7 @@ static_assert([] {
     if ((header.flags & ~rule.flags) != 0) return "with marks that are not its own";
     if (header.kind == Kind::batch && (header.flags & kNoReply) == 0) return "that wants replies";
     const std::optional<std::size_t> extra = header.kind == Kind::call ? extension_bytes(frame) : rule.extra_bytes;
-    if (!extra) return "that is named in two ways, or with half its code";
+    if (!extra) return "with half its code";
     if (frame.extra.size() != *extra) return "with an extension of the wrong size";
     if (frame.payload.size() > rule.payload_bytes_max) return "with a payload over the limit";
     if (header.kind == Kind::call && (header.flags & kParts) != 0 && frame.payload.size() != sizeof(Staged))

@@ -176,7 +176,7 @@ TEST_F(Staging, WhoOwesCodeIsCutOffAllTheSame) {
         ASSERT_EQ(guest.link.sync(within(20s), fn<add>, 1, 2), 3);
         for (std::uint8_t call = 1; call <= 100; ++call) {
             unknown.bytes[0] = call;
-            write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .flags = wire::kNamed | wire::kNoReply},
+            write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .flags = wire::kById | wire::kNoReply},
                         unknown.raw());
         }
     }

@@ -183,7 +183,7 @@ TEST_P(Callers, TheirRefusedCallsLeaveNoPartsBehind) {
         const wire::Part part{.number = number + (1UL << 40U), .total_bytes = 1000};
         const wire::Staged which{.number = part.number, .total_bytes = part.total_bytes};
         write({.kind = Kind::part}, raw(part), ByteBuffer(part.total_bytes));
-        write({.kind = Kind::call, .flags = wire::kEither | wire::kNamed | wire::kParts}, raw(nobodys), raw(which));
+        write({.kind = Kind::call, .flags = wire::kByEither | wire::kParts}, raw(nobodys), raw(which));
         if (HasFatalFailure()) return;
         (void)enemy_->poll();
     }

@@ -202,7 +202,7 @@ TEST_F(CodeExchangeTest, AForgottenHandleIsNamedToWhoAsked) {
     PeerState& peer = neighbours_.add(2);
     peer.parked.emplace();
     peer.parked->handle = 5;
-    wire::Frame named{{.extra_bytes = sizeof(FunctionId), .kind = Kind::bind, .flags = wire::kNamed, .handle = 6},
+    wire::Frame named{{.extra_bytes = sizeof(FunctionId), .kind = Kind::bind, .flags = wire::kMeant, .handle = 6},
                       package_->function_ids()[0].raw(),
                       {}};
     CodeExchange::on_bind(peer, named);

@@ -145,7 +145,7 @@ protected:
         received_ = last_->connect(middle_->address()).counters().frames_received;
         write_frame(*to_last_, Traffic::calls,
                     {.kind = Kind::call,
-                     .flags = wire::kNamed,
+                     .flags = wire::kById,
                      .generation = 1,
                      .node = detail::Edge::state(*home_)->my_id,
                      .call = 5,

@@ -75,7 +75,7 @@ TEST_P(CodeTrouble, AHandleIsNamedOnlyWhereItWasAskedFor) {
     const auto other =
         std::ranges::find_if(state.bindings.all(), [&](const auto& each) { return each.second != handle; });
     ASSERT_NE(other, state.bindings.all().end());
-    write_frame(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kNamed, .handle = handle},
+    write_frame(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kMeant, .handle = handle},
                 other->first.raw());
     for (int i = 0; i < 3; ++i) (void)link_->ping().get();  // it has been read: replies are, before calls
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5) << "it is believed unasked";
@@ -98,8 +98,7 @@ TEST_P(CodeTrouble, InlineCodeIsThatOfTheFunctionItNames) {
     ByteBuffer extension = out.take();
     extension.resize(wire::inline_extension_bytes(code));
     is_cut_off("another function's code", [&] {
-        write_frame(*link_, Traffic::calls,
-                    {.kind = Kind::call, .flags = wire::kNamed | wire::kInline | wire::kNoReply}, extension);
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kInline | wire::kNoReply}, extension);
     });
 }
 

@@ -147,7 +147,7 @@ TEST_P(Healing, WhatAPeerMadeOfItsAnswersIsNotSentAgain) {
     third.sync(fn<pass_on>, third_->id());
     const auto there = detail::Edge::core(back);
     write_frame(back, fabric::Traffic::replies, {.kind = wire::Kind::part, .call = 1}, {});
-    write_frame(back, fabric::Traffic::replies, {.kind = wire::Kind::reply, .flags = wire::kNamed, .call = 1}, {});
+    write_frame(back, fabric::Traffic::replies, {.kind = wire::Kind::reply, .flags = wire::kMeant, .call = 1}, {});
     const std::shared_ptr<PeerState> cut = detail::Edge::state(back);
     const auto core = detail::Edge::core(third);
     const std::shared_ptr<PeerState> here = detail::Edge::state(third);

@@ -28,15 +28,19 @@ ROVE_ON_FABRICS(Hostile);
 
 TEST_P(Hostile, CallsThatContradictThemselves) {
     const wire::Either either{};
-    is_cut_off("either, but not by name",
-               [&] { write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither}, raw(either)); });
-    is_cut_off("either, and with its code inline", [&] {
-        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither | wire::kNamed | wire::kInline},
-                    raw(either));
-    });
-    is_cut_off("either, with half the ids", [&] {
-        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kEither | wire::kNamed},
+    is_cut_off("by its handle, and with an id", [&] {
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kByHandle, .handle = handle()},
                     raw(either).first(16));
+    });
+    is_cut_off("by one id, with two",
+               [&] { write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kById}, raw(either)); });
+    is_cut_off("with a code inline that is none",
+               [&] { write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kInline}, raw(either)); });
+    is_cut_off("either, with half the ids", [&] {
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kByEither}, raw(either).first(16));
+    });
+    is_cut_off("with a mark that means nothing yet", [&] {
+        write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = 128, .handle = handle()}, {}, ByteBuffer(8));
     });
     is_cut_off("in parts, without saying which", [&] {
         write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kParts, .handle = handle()}, {},
@@ -47,8 +51,7 @@ TEST_P(Hostile, CallsThatContradictThemselves) {
         write_frame(*link_, Traffic::calls, {.kind = Kind::call, .flags = wire::kParts, .handle = handle()}, {},
                     raw(which));
     });
-    for (const unsigned marks : {unsigned{wire::kNamed}, unsigned{wire::kNamed | wire::kEither},
-                                 unsigned{wire::kNamed | wire::kInline}, unsigned{wire::kParts}})
+    for (const unsigned marks : {wire::kById, wire::kByEither, wire::kInline, wire::kParts})
         is_cut_off("a batch that says it has what it has not", [&] {
             const auto flags = static_cast<std::uint8_t>(wire::kNoReply | marks);
             write_frame(*link_, Traffic::calls,

@@ -88,7 +88,7 @@ TEST_P(LinkEnd, SaysWhyTheOtherSideCutIt) {
 
 // What has arrived counts where the link has gone before anybody looks; it is checked as what arrives at any other time.
 TEST(LastReplies, AreCheckedAsOthersAre) {
-    for (const std::uint8_t marks : {std::uint8_t{0}, std::uint8_t{wire::kNamed}}) {
+    for (const std::uint8_t marks : {std::uint8_t{0}, std::uint8_t{wire::kMeant}}) {
         NodeOptions own = options("127.0.0.1:0");
         own.fabric = FabricChoice::shm;
         own.own_thread = false;

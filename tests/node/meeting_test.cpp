@@ -250,6 +250,31 @@ TEST(Meeting, AStreamIsMatchedByItsTicket) {
         EXPECT_TRUE(decode<Settled>(answer));
 }
 
+// What a newer build can do more is of no meaning to this one.
+TEST(Meeting, TwoNodesUseTheFeaturesThatBothHave) {
+    const auto core = NodeCore::create(options(unix_address()));
+    ASSERT_TRUE(core);
+    const Raw opener((*core)->address());
+    opener.send(encode(Hello{}));
+    ASSERT_TRUE(decode<Challenge>(opener.receive()));
+    opener.send(encode(ProofGiven{}));
+    opener.send(encode(Request{.features = ~0U, .triple = "x86_64-linux-gnu", .address = {}, .offer = {}}));
+    const auto welcome = decode<Welcome>(opener.receive());
+    ASSERT_TRUE(welcome);
+    EXPECT_EQ(welcome->features, wire::control::kFeatures);
+    const Raw stream((*core)->address());
+    stream.send(encode(LaneHello{.ticket = welcome->ticket}));
+    opener.send(encode(Connected{.lane = Lane::stream}));
+    ASSERT_TRUE(decode<Settled>(opener.receive()));
+    std::shared_ptr<PeerState> peer;
+    ASSERT_TRUE(soon([&] {
+        peer = (*core)->peer_of(welcome->you);
+        return peer != nullptr;
+    }));
+    EXPECT_EQ(peer->features, wire::control::kFeatures);
+    (*core)->shut_down();
+}
+
 TEST(Meeting, EndsWithTheNodeThatWaitsForIt) {
     std::promise<void> met;
     FakeNode silent([&](const Raw& guest) {

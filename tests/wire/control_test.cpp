@@ -22,6 +22,7 @@ Member member(NodeId id) {
 Request request() {
     return {.has_residents = true,
             .replace = true,
+            .features = 0x8000'0001,
             .triple = "x86_64-linux-gnu",
             .address = "unix:/run/node",
             .key = filled<PublicKey>(1),
@@ -32,6 +33,7 @@ Request request() {
 Welcome welcome() {
     return {.has_residents = true,
             .has_ticket = true,
+            .features = 0x4000'0002,
             .id = 1,
             .you = client_id(1, 4),
             .count = 2,
@@ -94,7 +96,7 @@ TEST(ControlMessages, AHelloInBytes) {
               "28000000"
               "01"
               "524f5645"
-              "0400"
+              "0500"
               "01"
               "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a");
 }

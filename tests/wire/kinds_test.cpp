@@ -24,7 +24,7 @@ const std::vector<Honest>& honest() {
     static const std::vector<Honest> all{
         {Kind::call, true, false, kNoReply, 0, kPayloadBytesMax},
         {Kind::reply, false, true, kError | kParts | kThrown, 0, kPayloadBytesMax},
-        {Kind::bind, false, true, kNamed, 16, 0},
+        {Kind::bind, false, true, kMeant, 16, 0},
         {Kind::code, true, true, 0, 48, kFrameBytesMax},
         {Kind::need, false, true, 0, 64, 0},
         {Kind::lack, false, true, 0, 64, 0},
@@ -53,7 +53,7 @@ TEST_F(FrameShape, EachKindComesByItsOwnRings) {
 }
 
 TEST_F(FrameShape, EachKindHasItsOwnMarksOnly) {
-    constexpr unsigned kNames = kNamed | kInline | kEither | kParts;  // of calls: below
+    constexpr unsigned kNames = kNaming | kParts;  // of calls: below
     for (const Honest& each : honest())
         for (unsigned bit = 1; bit < 0x100; bit *= 2) {
             if (each.kind == Kind::call && (bit & kNames) != 0) continue;
@@ -80,17 +80,14 @@ TEST_F(FrameShape, CallsAreNamedInOneWay) {
     const InlineCode code{.manifest_bytes = 100, .slice = 0, .slice_bytes = 50};
     std::memcpy(extra_.data() + sizeof(FunctionId), &code, sizeof code);
     const auto fits_as = [&](unsigned flags, std::size_t extra) { return fits(Kind::call, true, flags, extra, 8); };
-    EXPECT_TRUE(fits_as(kNamed, 16));
-    EXPECT_TRUE(fits_as(kNamed | kEither, 48));
-    EXPECT_TRUE(fits_as(kNamed | kInline, inline_extension_bytes(code)));
-    for (const std::size_t extra : {0UL, 16UL, 32UL, 48UL, inline_extension_bytes(code)}) {
-        EXPECT_FALSE(fits_as(kEither, extra));
-        EXPECT_FALSE(fits_as(kInline, extra));
-        EXPECT_FALSE(fits_as(kEither | kInline, extra));
-        EXPECT_FALSE(fits_as(kNamed | kEither | kInline, extra));
+    const std::size_t whole = inline_extension_bytes(code);
+    for (const std::size_t extra : {std::size_t{0}, std::size_t{16}, std::size_t{32}, std::size_t{48}, whole}) {
+        EXPECT_EQ(fits_as(kByHandle, extra), extra == 0);
+        EXPECT_EQ(fits_as(kById, extra), extra == 16);
+        EXPECT_EQ(fits_as(kByEither, extra), extra == 48);
+        EXPECT_EQ(fits_as(kInline, extra), extra == whole);
     }
-    EXPECT_FALSE(fits_as(kNamed | kInline, 16)) << "with half its code";
-    EXPECT_FALSE(fits_as(kNamed | kInline, inline_extension_bytes(code) - 16));
+    EXPECT_FALSE(fits_as(kInline, whole - 16)) << "with half its code";
     EXPECT_TRUE(fits(Kind::call, true, kParts, 0, sizeof(Staged)));
     EXPECT_FALSE(fits(Kind::call, true, kParts, 0, sizeof(Staged) - 1));
     EXPECT_FALSE(fits(Kind::call, true, kParts, 0, sizeof(Staged) + 1));

@@ -291,6 +291,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
         co_return tl::unexpected<Error>(opened.error());
     wire::control::Request request{.has_residents = !Residents::none(),
                                    .replace = wanted.replace,
+                                   .features = wire::control::kFeatures,
                                    .triple = std::string(code::host_triple()),
                                    .address = address_,
                                    .key = {},
@@ -379,6 +380,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
                               .resident = welcome.resident,
                               .has_residents = welcome.has_residents,
                               .replace = wanted.replace,
+                              .features = welcome.features & wire::control::kFeatures,
                               .hang_up = hang_up_of(channel)};
     Result<NodeCore::Adopted> adopted = core_.adopt(std::move(meeting), link.take(), old);
     if (!adopted) co_return tl::unexpected<Error>(adopted.error());

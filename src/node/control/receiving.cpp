@@ -252,6 +252,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
 
     Welcome welcome{.has_residents = !Residents::none(),
                     .has_ticket = lane != nullptr,
+                    .features = wire::control::kFeatures,
                     .id = core_.id(),
                     .you = you,
                     .count = std::max(core_.node_count(), is_client(you) ? 1 : you + 1),
@@ -297,6 +298,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
                               .resident = {},
                               .has_residents = request.has_residents,
                               .replace = true,
+                              .features = request.features & wire::control::kFeatures,
                               .hang_up = hang_up_of(channel)};
     Result<NodeCore::Adopted> adopted = core_.adopt(std::move(meeting), link.take(), old);
     if (!adopted) co_return tl::unexpected<Error>(adopted.error());
