@@ -22,21 +22,18 @@ std::optional<Error> NodeCore::checked(const PeerState& from, const wire::Frame&
         return wrong(shape);
     const bool fellow = from.is_fellow();
     const bool known = home_of(header.node) < std::max(1U, node_count());
-    switch (header.kind) {
-        case Kind::call:
-        case Kind::batch:
-        case Kind::ping:
+    switch (wire::rule_of(header.kind).names) {
+        case wire::Names::caller:
             if (header.node != from.id && !(fellow && known)) return wrong("that names another caller");
             break;
-        case Kind::load:
+        case wire::Names::sender:
             if (header.node != from.id) return wrong("that names another caller");
             break;
-        case Kind::reply:
-        case Kind::part:
+        case wire::Names::receiver:
             if (among == Traffic::replies && header.node != from.my_id && !fellow)
                 return wrong("to somebody else's call");
             break;
-        default: break;
+        case wire::Names::anybody: break;
     }
     // Only members pass on others' code. They are not to blame for what is wrong with it (refuse_code), so nobody else may say so.
     if (header.kind == Kind::code && header.hops != 0 && !fellow) return wrong("as another's");

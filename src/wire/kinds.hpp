@@ -1,5 +1,5 @@
-// What a frame of each kind may look like: one row per kind. Every check of a frame's shape derives from this table. Who may send
-// it, and what its numbers mean, is checked by the node (src/node/checked.cpp).
+// What a frame of each kind may look like, and who may send it: one row per kind. Every check of a frame derives from this table: its shape
+// here, its sender in src/node/checked.cpp.
 #pragma once
 
 #include <array>
@@ -10,9 +10,18 @@
 
 namespace rove::wire {
 
+// Whom the header's `node` may name. A member may name others as well, because it sends on their calls and the answers to these.
+enum class Names : std::uint8_t {
+    anybody,   // a destination, to which the receiver passes it on, or nobody
+    caller,    // who made the call: its sender, or another one for whom a member speaks
+    sender,    // its sender, and nobody else
+    receiver,  // among the replies: whom it is for, which is the receiver, or another one to whom a member sends it on
+};
+
 struct KindRule {
     Kind kind;
     std::string_view name;
+    Names names;
     bool among_calls, among_replies;  // the rings in which it may arrive
     std::uint8_t flags;               // that it may have
     std::size_t extra_bytes;          // of its extension; a call's depends on its flags: see extension_bytes()
@@ -21,18 +30,18 @@ struct KindRule {
 
 inline constexpr std::size_t kNoPayload = 0;
 inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
-    {Kind::none, "no frame", false, false, 0, 0, kNoPayload},
-    {Kind::filler, "a filler", false, false, 0, 0, kNoPayload},  // the ring skips them
-    {Kind::call, "a call", true, false, kNaming | kNoReply | kParts, 0, kPayloadBytesMax},
-    {Kind::reply, "a reply", false, true, kError | kParts | kThrown, 0, kPayloadBytesMax},
-    {Kind::bind, "a bind", false, true, kMeant, sizeof(FunctionId), kNoPayload},
-    {Kind::code, "a piece of code", true, true, 0, sizeof(CodeChunk), kFrameBytesMax},
-    {Kind::need, "a question for code", false, true, 0, sizeof(NeedCode), kNoPayload},
-    {Kind::lack, "an answer that code is lacking", false, true, 0, sizeof(NeedCode), kNoPayload},
-    {Kind::load, "a package to load", false, true, 0, sizeof(LoadPackage), kNoPayload},
-    {Kind::batch, "a batch", true, false, kNoReply, 0, kFrameBytesMax},
-    {Kind::ping, "a ping", true, false, kNoReply, 0, kPayloadBytesMax},
-    {Kind::part, "a part", true, true, 0, sizeof(Part), kPartBytesMax},
+    {Kind::none, "no frame", Names::anybody, false, false, 0, 0, kNoPayload},
+    {Kind::filler, "a filler", Names::anybody, false, false, 0, 0, kNoPayload},  // the ring skips them
+    {Kind::call, "a call", Names::caller, true, false, kNaming | kNoReply | kParts, 0, kPayloadBytesMax},
+    {Kind::reply, "a reply", Names::receiver, false, true, kError | kParts | kThrown, 0, kPayloadBytesMax},
+    {Kind::bind, "a bind", Names::anybody, false, true, kMeant, sizeof(FunctionId), kNoPayload},
+    {Kind::code, "a piece of code", Names::anybody, true, true, 0, sizeof(CodeChunk), kFrameBytesMax},
+    {Kind::need, "a question for code", Names::anybody, false, true, 0, sizeof(NeedCode), kNoPayload},
+    {Kind::lack, "an answer that code is lacking", Names::anybody, false, true, 0, sizeof(NeedCode), kNoPayload},
+    {Kind::load, "a package to load", Names::sender, false, true, 0, sizeof(LoadPackage), kNoPayload},
+    {Kind::batch, "a batch", Names::caller, true, false, kNoReply, 0, kFrameBytesMax},
+    {Kind::ping, "a ping", Names::caller, true, false, kNoReply, 0, kPayloadBytesMax},
+    {Kind::part, "a part", Names::receiver, true, true, 0, sizeof(Part), kPartBytesMax},
 }};
 
 static_assert([] {
@@ -40,6 +49,11 @@ static_assert([] {
         if (kKindRules[i].kind != static_cast<Kind>(i)) return false;
     return true;
 }());
+
+// Precondition: it is a kind.
+[[nodiscard]] constexpr const KindRule& rule_of(Kind kind) {
+    return kKindRules[static_cast<std::size_t>(kind)];
+}
 
 // The size of the extension that a call announces. Nothing: it is too short to announce one.
 [[nodiscard]] inline std::optional<std::size_t> extension_bytes(const Frame& call) {
