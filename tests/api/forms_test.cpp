@@ -329,6 +329,19 @@ TEST(Forms, BundleNamesTheStaticsThatTheProgramChangesForItself) {
     EXPECT_EQ(said.find(" changes "), said.rfind(" changes ")) << "once: " << said;
 }
 
+TEST(Forms, BundleNamesTheStaticsThatAreChangedThroughIteratorsAndCopies) {
+    std::filesystem::copy_file(built("api_follows_statics"), scratch() / "follows",
+                               std::filesystem::copy_options::overwrite_existing);
+    const Ran bundled = run({rove(), "bundle", (scratch() / "follows").string()});
+    EXPECT_EQ(bundled.status, 0) << bundled.err;
+    for (const char* name :
+         {"'changed::sorted()::by_iterators'", "'changed::looped()::by_a_loop'", "'changed::first()::by_front'",
+          "'changed::moved()::by_a_moved_iterator'", "'changed::raw()::by_a_copy'",
+          "'changed::span()::by_a_copied_span'", "'changed::beside_views'", "'changed::owner()::of_what_changes'"})
+        EXPECT_NE(bundled.err.find(name), std::string::npos) << name << " in " << bundled.err;
+    EXPECT_EQ(bundled.err.find("left::"), std::string::npos) << bundled.err;
+}
+
 TEST(Forms, VariablesThatASanitizerAddsAreNamedByTheirReason) {
     const NodeProcess node;
     const Ran ran = run({built("api_undefined"), node.address()});

@@ -12,7 +12,7 @@ namespace rove::code::jit {
 
 // Of these statics (Modules::name_in_program) those that may have other values than their first ones where the program sends its functions: code
 // that begins with main() or makes the program's variables, and is not only sent, writes them or what they point to. What makes a static
-// does not count, and what is passed on as a pointer or reference to const is not followed.
+// does not count. A pointer or reference to const is believed where the code that receives it is not seen.
 //
 // Reads the bodies of all functions that the program itself may run.
 [[nodiscard]] Result<std::set<std::string>> changed_at_home(Modules& program, const std::set<std::string>& statics,

@@ -1,0 +1,102 @@
+// A program that changes statics through iterators, copies and pointers to const, and searches others through the same types. It is only packed.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rove/rove.hpp"
+
+namespace changed {
+inline std::vector<int>& sorted() {
+    static std::vector<int> by_iterators{3, 1, 2};
+    return by_iterators;
+}
+inline std::vector<int>& looped() {
+    static std::vector<int> by_a_loop{3, 1, 2};
+    return by_a_loop;
+}
+inline std::vector<int>& first() {
+    static std::vector<int> by_front{3, 1, 2};
+    return by_front;
+}
+inline std::vector<int>& moved() {
+    static std::vector<int> by_a_moved_iterator{3, 1, 2};
+    return by_a_moved_iterator;
+}
+struct Raw {  // copied in memory
+    int* where;
+    long more[3];
+};
+inline Raw& raw() {
+    static Raw by_a_copy{new int(1), {}};
+    return by_a_copy;
+}
+inline std::span<int>& span() {
+    static std::span<int> by_a_copied_span(new int[4]{}, 4);
+    return by_a_copied_span;
+}
+inline int beside_views = 1;
+[[gnu::noinline]] inline void set(std::string_view, std::string_view, int& out, const int& value) {
+    out = value;
+}
+inline std::unique_ptr<int>& owner() {
+    static std::unique_ptr<int> of_what_changes(new int(4));
+    return of_what_changes;
+}
+inline void set(const std::unique_ptr<int>& pointer, int value) {
+    *pointer = value;
+}
+}  // namespace changed
+
+namespace left {
+inline const std::map<int, int> kDistances{{1, 2}, {3, 4}};
+inline const std::map<int, int> kCounted{{1, 2}, {3, 4}};
+inline const std::vector<int> kSorted{1, 2, 3};
+inline std::vector<int>& read() {  // by the iterators that change others
+    static std::vector<int> only{3, 1, 2};
+    return only;
+}
+inline std::shared_ptr<int>& shared() {
+    static std::shared_ptr<int> counted = std::make_shared<int>(1);
+    return counted;
+}
+inline int looked_up(int x) {
+    int sum = 0;
+    for (int& each : read()) sum += each;
+    const std::shared_ptr<int> mine = shared();
+    return sum + read().front() + *mine +
+           static_cast<int>(
+               std::distance(kDistances.begin(), kDistances.lower_bound(x)) +
+               std::count_if(kCounted.begin(), kCounted.end(), [x](const auto& each) { return each.second > x; }) +
+               (std::lower_bound(kSorted.begin(), kSorted.end(), x) - kSorted.begin()));
+}
+}  // namespace left
+
+static int all(int x) {
+    return changed::sorted()[0] + changed::looped()[0] + changed::first()[0] + changed::moved()[0] +
+           *changed::raw().where + changed::span()[0] + changed::beside_views + *changed::owner() + left::looked_up(x);
+}
+
+int main(int argc, char** argv) {
+    std::sort(changed::sorted().begin(), changed::sorted().end());
+    for (int& each : changed::looped()) each = argc;
+    changed::first().front() = argc;
+    std::vector<int>::iterator at = changed::moved().begin();
+    at += 1;
+    *at = argc;
+    const changed::Raw raw = changed::raw();
+    *raw.where = argc;
+    const std::span<int> span = changed::span();
+    span[0] = argc;
+    changed::set("a", "b", changed::beside_views, argc);
+    changed::set(changed::owner(), argc);
+    std::printf("%d\n", left::looked_up(argc));
+    if (argc < 2) return 0;
+    rove::Node node;
+    rove::Peer peer = node.connect(argv[1]);
+    std::printf("%d\n", peer.sync(rove::fn<all>, 1));
+    return 0;
+}
