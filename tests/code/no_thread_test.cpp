@@ -33,13 +33,6 @@ using namespace std::chrono_literals;
 
 class NoThreadTest : public CacheTest {
 protected:
-    void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || \
-    __has_feature(thread_sanitizer)
-        GTEST_SKIP() << "sanitizers have a pthread_create of their own";
-#endif
-        CacheTest::SetUp();
-    }
     void TearDown() override { threads_left = -1; }
     // Enters it until it can be entered or not.
     static std::optional<Error> outcome(CodeCache& cache, Function& function) {
