@@ -374,7 +374,7 @@ void Town::keep_maps(unsigned index, const char* when) const {
 void Town::compare_usage() {
     const auto until = Clock::now() + kSettles;
     Usage slack = setting_.fabric == "ucx" ? kSlackOverUcx : kSlack;
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
     slack.mappings = std::numeric_limits<int>::max();  // its runtime makes them as it goes
 #endif
     for (unsigned i = 0; i < kNodes; ++i) {
