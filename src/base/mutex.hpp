@@ -28,6 +28,7 @@
 #define ACQUIRE_SHARED(...) ROVE_THREAD_ATTRIBUTE(acquire_shared_capability(__VA_ARGS__))
 #define RELEASE(...) ROVE_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
 #define RELEASE_SHARED(...) ROVE_THREAD_ATTRIBUTE(release_shared_capability(__VA_ARGS__))
+#define ASSERT_HELD(...) ROVE_THREAD_ATTRIBUTE(assert_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) ROVE_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 // For code that these annotations cannot express; a comment next to it says why it is correct.
 #define NO_THREAD_SAFETY_ANALYSIS ROVE_THREAD_ATTRIBUTE(no_thread_safety_analysis)

@@ -226,9 +226,14 @@ public:
     [[nodiscard]] std::vector<Digest> resident_digests();
 
     // The node's lock.
-    class Hold : public rove::Hold {
+    class SCOPED_CAPABILITY Hold {
     public:
-        explicit Hold(NodeCore& core) : rove::Hold(core.lead_.mutex()) {}
+        explicit Hold(NodeCore& core) ACQUIRE(lock_of<NodeLock>) : hold_(core.lead_.mutex()) {}
+        ~Hold() RELEASE() {}
+        [[nodiscard]] HeldLock& lock() { return hold_.lock(); }
+
+    private:
+        rove::Hold hold_;
     };
 
 private:
@@ -238,7 +243,7 @@ private:
     [[nodiscard]] Status start();
     [[nodiscard]] Status preload();
 
-    using Lock = std::unique_lock<NodeLock>;
+    using Lock = HeldLock;
 
     struct Manner {               // how a thread waits
         bool quiet = false;       // it takes replies and parts, and runs no function on top of the one that it is in
@@ -265,232 +270,261 @@ private:
         no_nesting_ [[gnu::tls_model("initial-exec")]];
 
     // ---- what the leader does (turn.cpp): Lead::Duties
-    unsigned work(Lead::Turn& turn) override;
-    void watch(Lead::Turn& turn) noexcept override;
-    [[nodiscard]] bool waits_for_room() const override;
-    [[nodiscard]] Lead::Rest rest(const Lead::Turn& turn) override;
-    void woke_up() override;
-    [[nodiscard]] bool runs_function() const override;
-    void take_function_away() noexcept override;
-    void follower_came() override;
-    unsigned tend(Lead::Turn& turn, unsigned handled);
-    [[nodiscard]] bool progress_is_due(unsigned handled);
-    unsigned serve_all(Lead::Turn& turn);
+    unsigned work(Lead::Turn& turn) override REQUIRES(lock_of<NodeLock>);
+    void watch(Lead::Turn& turn) noexcept override REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool waits_for_room() const override REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Lead::Rest rest(const Lead::Turn& turn) override REQUIRES(lock_of<NodeLock>);
+    void woke_up() override REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool runs_function() const override REQUIRES(lock_of<NodeLock>);
+    void take_function_away() noexcept override REQUIRES(lock_of<NodeLock>);
+    void follower_came() override REQUIRES(lock_of<NodeLock>);
+    unsigned tend(Lead::Turn& turn, unsigned handled) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool progress_is_due(unsigned handled) REQUIRES(lock_of<NodeLock>);
+    unsigned serve_all(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
 
     // ---- functions while they run (runs.cpp)
     // This thread is in the function that the leader runs.
-    [[nodiscard]] bool runs_as_leader() const {
+    [[nodiscard]] bool runs_as_leader() const REQUIRES(lock_of<NodeLock>) {
         return in_user_code_.core == this && !lead_.lost(in_user_code_.term) && running_ != nullptr;
     }
     [[nodiscard]] static bool is_deep();
-    [[nodiscard]] unsigned places_taken() const;  // of `options_.threads`, for functions that run long
-    void set_aside(Run& run) noexcept;
-    void begin_run(Run& run);
-    void end_run(Run& run);
+    [[nodiscard]] unsigned places_taken() const
+        REQUIRES(lock_of<NodeLock>);  // of `options_.threads`, for functions that run long
+    void set_aside(Run& run) noexcept REQUIRES(lock_of<NodeLock>);
+    void begin_run(Run& run) REQUIRES(lock_of<NodeLock>);
+    void end_run(Run& run) REQUIRES(lock_of<NodeLock>);
     template <typename Code>
     static void call_out(const Run& run, const Code& code);
-    void hand_over_at_once(Run& run) noexcept;
-    void end_handed_over(Run& run);
-    void take_place(Run& run);
-    void give_place(Run& run);
+    void hand_over_at_once(Run& run) noexcept REQUIRES(lock_of<NodeLock>);
+    void end_handed_over(Run& run) REQUIRES(lock_of<NodeLock>);
+    void take_place(Run& run) REQUIRES(lock_of<NodeLock>);
+    void give_place(Run& run) REQUIRES(lock_of<NodeLock>);
     template <typename Done>
-    bool lead_until(Lock& lock, Deadline deadline, const Done& done, Manner manner);
+    bool lead_until(Lock& lock, Deadline deadline, const Done& done, Manner manner) REQUIRES(lock_of<NodeLock>);
     template <typename Done>
-    bool lead_until(Lock& lock, Deadline deadline, const Done& done) {
+    bool lead_until(Lock& lock, Deadline deadline, const Done& done) REQUIRES(lock_of<NodeLock>) {
         return lead_until(lock, deadline, done, {});
     }
-    void go_beneath(const Lead::Turn& turn);
+    void go_beneath(const Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
     static void come_up(const Lead::Turn& turn);
-    unsigned housekeep(Lead::Turn& turn);
-    void call_ended(CallSlot& slot) {
+    unsigned housekeep(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    void call_ended(CallSlot& slot) REQUIRES(lock_of<NodeLock>) {
         if (slot.notify != nullptr) ready_.push_back(slot.id());
         lead_.tell_waiting();
     }
-    unsigned tell_of_ends(Lead::Turn& turn);
-    void tell_of_last_ends(Lock& lock, const OwnThreads::One& self);
-    [[nodiscard]] bool is_beneath_here(const Run& run) const;
-    unsigned end_late_calls();
-    bool step_aside();
-    void look_once(Lock& lock);
-    [[nodiscard]] bool has_ended(CallTable::Id id);
-    [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into);
+    unsigned tell_of_ends(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    void tell_of_last_ends(Lock& lock, const OwnThreads::One& self) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool is_beneath_here(const Run& run) const REQUIRES(lock_of<NodeLock>);
+    unsigned end_late_calls() REQUIRES(lock_of<NodeLock>);
+    bool step_aside() REQUIRES(lock_of<NodeLock>);
+    void look_once(Lock& lock) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool has_ended(CallTable::Id id) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallTable::Id id, std::span<std::byte> into)
+        REQUIRES(lock_of<NodeLock>);
     struct Afterwards {                  // what is left to be done without the lock when a slot is free
         std::shared_ptr<NodeCore> last;  // this node itself, where that was the last call that it had stayed for
         TrimAtEnd memory;
         [[gnu::always_inline]] ~Afterwards() {}  // each call has one
     };
-    void free_slot(CallTable::Id id, Afterwards& afterwards);
-    void leave_memory(CallSlot& slot) noexcept;
-    void on_late_reply(PeerState* from, const wire::Frame& frame);
-    void free_memory(PeerState& peer, Bytes place);
-    [[nodiscard]] std::shared_ptr<NodeCore> last_use();
+    void free_slot(CallTable::Id id, Afterwards& afterwards) REQUIRES(lock_of<NodeLock>);
+    void leave_memory(CallSlot& slot) noexcept REQUIRES(lock_of<NodeLock>);
+    void on_late_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    void free_memory(PeerState& peer, Bytes place) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] std::shared_ptr<NodeCore> last_use() REQUIRES(lock_of<NodeLock>);
     static void remember(const std::shared_ptr<NodeCore>& core);
-    [[nodiscard]] bool wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline);
-    void wait_into(Lock& lock, CallTable::Id id, const ResultSink& sink);
-    [[nodiscard]] Result<CallSlot*> ended_slot(CallTable::Id id);
+    [[nodiscard]] bool wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline)
+        REQUIRES(lock_of<NodeLock>);
+    void wait_into(Lock& lock, CallTable::Id id, const ResultSink& sink) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallSlot*> ended_slot(CallTable::Id id) REQUIRES(lock_of<NodeLock>);
 
     // ---- arrivals (checked.cpp, dispatch.cpp)
-    unsigned serve(PeerState& peer, Lead::Turn& turn);
-    unsigned serve_local(Lead::Turn& turn);
-    [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn);
+    unsigned serve(PeerState& peer, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    unsigned serve_local(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
+        REQUIRES(lock_of<NodeLock>);
     std::optional<Taken> run_leading(code::Function& function, PeerState* from, const wire::Frame& frame,
-                                     Lead::Turn& turn);
-    [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn);
-    void bind(PeerState& peer, const FunctionId& named, const code::Function& function);
-    [[nodiscard]] Result<code::Function*> unpack_inline(PeerState& from, const wire::Frame& frame);
-    [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead::Turn& turn);
-    unsigned serve_calls(PeerState& peer, Lead::Turn& turn);
-    void leave_to_others(Lead::Turn& turn);
-    void run_parked(Lead::Turn& turn);
-    void on_reply_traffic(PeerState& from, const wire::Frame& frame);
-    void on_reply(PeerState* from, const wire::Frame& frame);
-    void on_load(const PeerState& from, const wire::Frame& frame);
-    Taken run(Run& run, const wire::Frame& frame, Lead::Turn& turn);
+                                     Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
+        REQUIRES(lock_of<NodeLock>);
+    void bind(PeerState& peer, const FunctionId& named, const code::Function& function) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Result<code::Function*> unpack_inline(PeerState& from, const wire::Frame& frame)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    unsigned serve_calls(PeerState& peer, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    void leave_to_others(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    void run_parked(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    void on_reply_traffic(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    void on_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    void on_load(const PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    Taken run(Run& run, const wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox);
     void run_here(Run& run, rove_here& here, Bytes payload) noexcept;
-    [[nodiscard]] bool is_plain_call(const PeerState& from, const wire::Frame& frame) const;
-    [[nodiscard]] bool take_part(PeerState& from, const wire::Frame& frame);
-    void forget_parts(PeerState& from, std::uint64_t number);
-    [[nodiscard]] unsigned cut_off_slow_senders(TimePoint now);
-    [[nodiscard]] Result<code::Function*> either_function(const wire::Either& either);
-    Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why);
-    [[nodiscard]] bool must_wait_for_thread(const code::Function& function, const PeerState* from) const;
-    [[nodiscard]] bool waits_where_places_are_rare(const code::Function& function) const;
-    [[nodiscard]] code::Function* own_shipped(const FunctionId& function);
-    void on_reply_part(PeerState& from, const wire::Frame& frame);
-    Taken park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask);
+    [[nodiscard]] bool is_plain_call(const PeerState& from, const wire::Frame& frame) const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool take_part(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    void forget_parts(PeerState& from, std::uint64_t number) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] unsigned cut_off_slow_senders(TimePoint now) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Result<code::Function*> either_function(const wire::Either& either) REQUIRES(lock_of<NodeLock>);
+    Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool must_wait_for_thread(const code::Function& function, const PeerState* from) const
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool waits_where_places_are_rare(const code::Function& function) const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] code::Function* own_shipped(const FunctionId& function) REQUIRES(lock_of<NodeLock>);
+    void on_reply_part(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    Taken park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask)
+        REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] std::optional<Error> checked(const PeerState& from, const wire::Frame& frame,
-                                               fabric::Traffic among) const;
+                                               fabric::Traffic among) const REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] bool takes_code(const PeerState& from) const;
     [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot);
 
     // ---- sending (sending.cpp)
-    [[nodiscard]] Status send_to_self(const Onward& onward);
-    [[nodiscard]] Peer::Counters counters_of(const PeerState& peer) const;
-    void bury(std::shared_ptr<fabric::Link> link);
-    [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload);
+    [[nodiscard]] Status send_to_self(const Onward& onward) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Peer::Counters counters_of(const PeerState& peer) const REQUIRES(lock_of<NodeLock>);
+    void bury(std::shared_ptr<fabric::Link> link) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload)
+        REQUIRES(lock_of<NodeLock>);
     struct LargeSend;
     [[nodiscard]] Result<CallTable::Id> call_in_parts(const std::shared_ptr<PeerState>& peer, Lock& lock,
-                                                      const Outgoing& outgoing);
-    [[nodiscard]] Status begin_large(PeerState& peer, Lock& lock, LargeSend& sent);
-    [[nodiscard]] Status send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent);
+                                                      const Outgoing& outgoing) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status begin_large(PeerState& peer, Lock& lock, LargeSend& sent) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) REQUIRES(lock_of<NodeLock>);
     // Waits with wait(deadline, manner) until that says that it is done.
     template <typename Wait>
-    [[nodiscard]] Status wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait);
-    [[nodiscard]] Status keep_apart(Lock& lock, LargeSend& sent);
-    void take_back_parts(PeerState& peer, const LargeSend& sent);
+    [[nodiscard]] Status wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status keep_apart(Lock& lock, LargeSend& sent) REQUIRES(lock_of<NodeLock>);
+    void take_back_parts(PeerState& peer, const LargeSend& sent) REQUIRES(lock_of<NodeLock>);
     // False: the caller's node does not take them.
-    [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock);
-    [[nodiscard]] bool await_room_to_reply(NodeId to, std::size_t bytes, std::size_t waiting, Lock& lock);
-    [[nodiscard]] wire::FrameHeader answer_to(const wire::FrameHeader& call) const;
-    [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, RanAs ran, const Pieces& data, Lock* lock);
-    [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes data);
-    void end_with_error(const wire::FrameHeader& call, const Error& error) noexcept;
+    [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, const Pieces& data, Lock& lock)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool await_room_to_reply(NodeId to, std::size_t bytes, std::size_t waiting, Lock& lock)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] wire::FrameHeader answer_to(const wire::FrameHeader& call) const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, RanAs ran, const Pieces& data, Lock* lock)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes data) REQUIRES(lock_of<NodeLock>);
+    void end_with_error(const wire::FrameHeader& call, const Error& error) noexcept REQUIRES(lock_of<NodeLock>);
     void end_without_answer(rove_here& here) noexcept;
-    void tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept;
-    void end_call(wire::FrameHeader reply, Bytes payload) noexcept;
+    void tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept REQUIRES(lock_of<NodeLock>);
+    void end_call(wire::FrameHeader reply, Bytes payload) noexcept REQUIRES(lock_of<NodeLock>);
     // Of every call that has just been sent: its answer has what is left of the time that it was given.
-    CallTable::Id sent_within(CallTable::Id call, bool wants_reply, const Deadline& deadline) {
+    CallTable::Id sent_within(CallTable::Id call, bool wants_reply, const Deadline& deadline)
+        REQUIRES(lock_of<NodeLock>) {
         if (!wants_reply || !deadline) return call;
         limit_sent(call, *deadline);
         return call;
     }
-    void limit_sent(CallTable::Id call, TimePoint deadline);
+    void limit_sent(CallTable::Id call, TimePoint deadline) REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] Result<CallTable::Id> call_any(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
-    [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const Outgoing& outgoing);
+    [[nodiscard]] std::optional<CallTable::Id> send_at_once(PeerState& peer, const Outgoing& outgoing)
+        REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] Result<CallTable::Id> call_whole(const std::shared_ptr<PeerState>& peer, Lock& lock,
-                                                   const Outgoing& outgoing, const wire::Staged* staged);
-    [[nodiscard]] Result<CallTable::Id> call_inline(PeerState& peer, const Outgoing& outgoing);
+                                                   const Outgoing& outgoing, const wire::Staged* staged)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallTable::Id> call_inline(PeerState& peer, const Outgoing& outgoing)
+        REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] Result<const ByteBuffer*> inline_code(PeerState& peer, const FunctionId& function,
-                                                        const PackageStore& package);
+                                                        const PackageStore& package) REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] Status ready_to_send(const std::shared_ptr<PeerState>& peer, Lock& lock, std::size_t payload_bytes,
-                                       Deadline deadline);
+                                       Deadline deadline) REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] static Status no_frame_begun(const PeerState& peer);
-    [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, Deadline deadline);
+    [[nodiscard]] Status make_alive(const std::shared_ptr<PeerState>& peer, Lock& lock, Deadline deadline)
+        REQUIRES(lock_of<NodeLock>);
     struct RoomWait;
     [[nodiscard]] Status wait_for_room(PeerState& peer, Lock& lock, fabric::Traffic traffic, std::size_t bytes,
-                                       Deadline deadline, Manner manner);
-    unsigned tell_of_room();
-    void let_others(Lock& lock);
+                                       Deadline deadline, Manner manner) REQUIRES(lock_of<NodeLock>);
+    unsigned tell_of_room() REQUIRES(lock_of<NodeLock>);
+    void let_others(Lock& lock) REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] Error stopped() const;
-    void enter(PeerState& peer);
-    void lose_now(PeerState& peer, Error why);
-    void clean_up(PeerState& peer);
-    [[nodiscard]] bool leave_routes(PeerState& peer);
-    void end_sent_on(PeerState& peer, bool member, const Error& not_sent);
+    void enter(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void lose_now(PeerState& peer, Error why) REQUIRES(lock_of<NodeLock>);
+    void clean_up(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool leave_routes(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void end_sent_on(PeerState& peer, bool member, const Error& not_sent) REQUIRES(lock_of<NodeLock>);
 
     // ---- a link's end (link_end.cpp)
     [[nodiscard]] static bool awaits_goodbye(PeerState& peer);
-    [[nodiscard]] Status await_goodbye(PeerState& peer, Lock& lock, Deadline deadline);
-    void notice_end(PeerState& peer);
-    void take_last_replies(PeerState& peer);
-    void keep_replies_of(PeerState& peer);
-    void end_orphans();
+    [[nodiscard]] Status await_goodbye(PeerState& peer, Lock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>);
+    void notice_end(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void take_last_replies(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void keep_replies_of(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void end_orphans() REQUIRES(lock_of<NodeLock>);
 
     const std::uint32_t generation_ = process_generation();
     std::atomic<bool> stopped_{false};  // calls cannot begin any more
-    std::size_t begun_frames_ = 0;      // frames that callers fill: the node stays for them as for calls
+    std::size_t begun_frames_ GUARDED_BY(lock_of<NodeLock>) =
+        0;  // frames that callers fill: the node stays for them as for calls
     NodeOptions options_;
     std::string address_;
     Routes routes_;
 
-    bool ending_ = false;     // whatever still waits is told so: it has had its time
-    Run* running_ = nullptr;  // the function that the leader runs
-    unsigned busy_ = 0;       // functions that have not returned, callbacks included
-    unsigned long_runs_ = 0;  // of these: run beside the leader, and do not wait for a call
-    LongRuns long_run_list_;
-    std::vector<RoomWait*> room_waits_;  // threads that wait for room
-    unsigned housekeeping_in_ = 1;       // frames, and turns, until the clock is looked at again
-    bool turn_was_cut_short_ = false;    // it lost the lead before tend()
-    TimePoint housekeeping_due_{};
-    TimePoint progressed_at_{};
-    std::size_t served_first_ = 0;     // of `peers_`, by whoever leads next
-    unsigned progress_in_ = 1;         // steps until the fabric is given a turn where no link needs it
-    std::uint64_t links_version_ = 1;  // changes with the links there are
+    bool ending_ GUARDED_BY(lock_of<NodeLock>) = false;     // whatever still waits is told so: it has had its time
+    Run* running_ GUARDED_BY(lock_of<NodeLock>) = nullptr;  // the function that the leader runs
+    unsigned busy_ GUARDED_BY(lock_of<NodeLock>) = 0;       // functions that have not returned, callbacks included
+    unsigned long_runs_ GUARDED_BY(lock_of<NodeLock>) =
+        0;  // of these: run beside the leader, and do not wait for a call
+    LongRuns long_run_list_ GUARDED_BY(lock_of<NodeLock>);
+    std::vector<RoomWait*> room_waits_ GUARDED_BY(lock_of<NodeLock>);  // threads that wait for room
+    unsigned housekeeping_in_ GUARDED_BY(lock_of<NodeLock>) =
+        1;  // frames, and turns, until the clock is looked at again
+    bool turn_was_cut_short_ GUARDED_BY(lock_of<NodeLock>) = false;  // it lost the lead before tend()
+    TimePoint housekeeping_due_ GUARDED_BY(lock_of<NodeLock>){};
+    TimePoint progressed_at_ GUARDED_BY(lock_of<NodeLock>){};
+    std::size_t served_first_ GUARDED_BY(lock_of<NodeLock>) = 0;  // of `peers_`, by whoever leads next
+    unsigned progress_in_ GUARDED_BY(lock_of<NodeLock>) =
+        1;  // steps until the fabric is given a turn where no link needs it
+    std::uint64_t links_version_ GUARDED_BY(lock_of<NodeLock>) = 1;  // changes with the links there are
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
     Lead lead_{*this};  // after the fabric, which outlives the links that it watches
     OwnThreads own_threads_{lead_, [this] { return name(); }};
-    std::shared_ptr<SpareMemory> spare_memory_;  // for payloads and results in parts
-    Complaints complaints_;                      // of peers
-    CallTable calls_;
-    std::deque<CallId> ready_;  // calls that ended and notify somebody, where nobody has forgotten them meanwhile
-    std::vector<std::shared_ptr<PeerState>> peers_;      // only the leader takes any away
-    std::vector<std::shared_ptr<fabric::Link>> buried_;  // that ended: a function may still run on a frame of theirs
-    DroppedBytes dropped_;                               // what waited for peers that have gone
-    AbsentMembers absent_;                               // members without a link
-    Sender sender_{{.peers = peers_,
-                    .routes = routes_,
-                    .absent = absent_,
-                    .complaints = complaints_,
-                    .name = [this] { return name(); },
-                    .wake = [this] { lead_.wake(); }}};
-    OwnFunctions own_functions_;
-    std::optional<Parked> local_parked_;
-    CodeExchange exchange_{{.options = options_,
-                            .cache = cache_,
-                            .peers = peers_,
-                            .routes = routes_,
-                            .sender = sender_,
-                            .complaints = complaints_,
-                            .own_functions = own_functions_,
-                            .local_parked = local_parked_,
-                            .name = [this] { return name(); }}};
-    std::uint64_t meetings_ = 0;                               // ever, with whomever
-    std::array<SeenInline, 64> seen_inline_;                   // by some bits of the function's id
-    std::unordered_map<FunctionId, ByteBuffer> inline_codes_;  // extensions, ready to be sent
-    std::list<ByteBuffer> local_;                              // frames this node sends to itself
-    std::size_t local_bytes_ = 0;
-    std::size_t staged_bytes_ = 0;  // of payloads that come in parts, from all peers
-    std::uint64_t gathered_ = 0;    // runs that have read theirs themselves, ever
+    std::shared_ptr<SpareMemory> spare_memory_;            // for payloads and results in parts
+    Complaints complaints_ GUARDED_BY(lock_of<NodeLock>);  // of peers
+    CallTable calls_ GUARDED_BY(lock_of<NodeLock>);
+    // Calls that ended and notify somebody, where nobody has forgotten them meanwhile.
+    std::deque<CallId> ready_ GUARDED_BY(lock_of<NodeLock>);
+    std::vector<std::shared_ptr<PeerState>> peers_ GUARDED_BY(lock_of<NodeLock>);  // only the leader takes any away
+    std::vector<std::shared_ptr<fabric::Link>> buried_
+        GUARDED_BY(lock_of<NodeLock>);                    // that ended: a function may still run on a frame of theirs
+    DroppedBytes dropped_ GUARDED_BY(lock_of<NodeLock>);  // what waited for peers that have gone
+    AbsentMembers absent_ GUARDED_BY(lock_of<NodeLock>);  // members without a link
+    Sender sender_ GUARDED_BY(lock_of<NodeLock>){{.peers = peers_,
+                                                  .routes = routes_,
+                                                  .absent = absent_,
+                                                  .complaints = complaints_,
+                                                  .name = [this] { return name(); },
+                                                  .wake =
+                                                      [this] {
+                                                          node_lock_is_held();
+                                                          lead_.wake();
+                                                      }}};
+    OwnFunctions own_functions_ GUARDED_BY(lock_of<NodeLock>);
+    std::optional<Parked> local_parked_ GUARDED_BY(lock_of<NodeLock>);
+    CodeExchange exchange_ GUARDED_BY(lock_of<NodeLock>){{.options = options_,
+                                                          .cache = cache_,
+                                                          .peers = peers_,
+                                                          .routes = routes_,
+                                                          .sender = sender_,
+                                                          .complaints = complaints_,
+                                                          .own_functions = own_functions_,
+                                                          .local_parked = local_parked_,
+                                                          .name = [this] { return name(); }}};
+    std::uint64_t meetings_ GUARDED_BY(lock_of<NodeLock>) = 0;              // ever, with whomever
+    std::array<SeenInline, 64> seen_inline_ GUARDED_BY(lock_of<NodeLock>);  // by some bits of the function's id
+    std::unordered_map<FunctionId, ByteBuffer> inline_codes_
+        GUARDED_BY(lock_of<NodeLock>);                           // extensions, ready to be sent
+    std::list<ByteBuffer> local_ GUARDED_BY(lock_of<NodeLock>);  // frames this node sends to itself
+    std::size_t local_bytes_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    std::size_t staged_bytes_ GUARDED_BY(lock_of<NodeLock>) = 0;  // of payloads that come in parts, from all peers
+    std::uint64_t gathered_ GUARDED_BY(lock_of<NodeLock>) = 0;    // runs that have read theirs themselves, ever
     MemoryTable memory_;
-    UntakenMemory untaken_;
+    UntakenMemory untaken_ GUARDED_BY(lock_of<NodeLock>);
     Objects objects_{[this] { return name(); }};
 
     std::unique_ptr<control::Control> control_;
-    bool shut_down_ = false;
-    std::shared_ptr<NodeCore> abandoned_;  // itself, where a function did not end with the node
-    std::shared_ptr<NodeCore> self_;       // while Calls outlive the Node
+    bool shut_down_ GUARDED_BY(lock_of<NodeLock>) = false;
+    std::shared_ptr<NodeCore> abandoned_
+        GUARDED_BY(lock_of<NodeLock>);  // itself, where a function did not end with the node
+    std::shared_ptr<NodeCore> self_ GUARDED_BY(lock_of<NodeLock>);  // while Calls outlive the Node
 };
 
 }  // namespace rove

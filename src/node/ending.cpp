@@ -82,12 +82,13 @@ void NodeCore::shut_down() {
     {
         Hold hold(*this);
         if (std::exchange(shut_down_, true)) return;
-        const auto until = [&](TimePoint limit, const auto& done) { lead_.wait_briefly(hold.lock(), limit, done); };
+        const auto until = [&](TimePoint limit, const auto& done)
+                               REQUIRES(lock_of<NodeLock>) { lead_.wait_briefly(hold.lock(), limit, done); };
         // 2. What has arrived is run and answered, as far as that is soon done.
         const TimePoint drained = begun + std::min<Clock::duration>(kDrainFor, options_.grace / 5);
         if (own_threads_.count() > 0) {
             const std::uint64_t quiet = lead_.idle_steps() + 3;
-            until(drained, [&] { return busy_ <= mine && lead_.idle_steps() >= quiet; });
+            until(drained, [&]() REQUIRES(lock_of<NodeLock>) { return busy_ <= mine && lead_.idle_steps() >= quiet; });
         } else if (fabric_ && !lead_.is_led() && mine == 0) {
             Lead::Turn turn{.lock = hold.lock(), .baton = {.own = true}};
             lead_.take(turn);
@@ -99,17 +100,22 @@ void NodeCore::shut_down() {
         }
         // 3. Threads end when they have nothing to run. Functions that wait go on waiting for most of the grace …
         lead_.stop();
-        const auto nobody_runs = [&] { return busy_ <= mine && own_threads_.live() <= (mine > 0 ? 1U : 0U); };
+        const auto nobody_runs = [&]() REQUIRES(lock_of<NodeLock>) {
+            return busy_ <= mine && own_threads_.live() <= (mine > 0 ? 1U : 0U);
+        };
         until(begun + options_.grace * 4 / 5, nobody_runs);
         // 4. … and are told then that nothing comes any more.
         ending_ = true;
         stopped_.store(true, std::memory_order_relaxed);
         calls_.close();
         calls_.fail_all(nullptr, Error(ErrorCode::cancelled, name() + " was shut down while the call was in flight"),
-                        [this](CallSlot& slot) { call_ended(slot); });
+                        [this](CallSlot& slot) {
+                            node_lock_is_held();
+                            call_ended(slot);
+                        });
         lead_.tell_waiting();
         lead_.wake();
-        const auto tell = [](void* core, Lock& lock, OwnThreads::One& self) {
+        const auto tell = [](void* core, Lock& lock, OwnThreads::One& self) REQUIRES(lock_of<NodeLock>) {
             static_cast<NodeCore*>(core)->tell_of_last_ends(lock, self);
         };
         for (unsigned i = 0; i < kTellersMax && !ready_.empty(); ++i) {
@@ -117,7 +123,8 @@ void NodeCore::shut_down() {
                 log().error("callbacks are not told that their calls have ended: {}", told.error().message());
                 break;
             }
-            until(Clock::now() + kTellFor, [&] { return ready_.empty(); });  // then the next one tells the others
+            until(Clock::now() + kTellFor,
+                  [&]() REQUIRES(lock_of<NodeLock>) { return ready_.empty(); });  // then the next one tells the others
         }
         until(std::max(begun + options_.grace, Clock::now() + kTellFor), nobody_runs);
         // 5. Functions that still run are left to themselves, with all that they use.

@@ -29,7 +29,8 @@ class Gathering {
 public:
     // Begins a function's run where this is the first part of its payload, and that may be read so. False: nothing was done, and the part is
     // taken as ever. True: the part is no longer in the mailbox, and the lead may have been lost.
-    [[nodiscard]] static bool runs_part(NodeCore& core, PeerState& from, const wire::Frame& part, Lead::Turn& turn);
+    [[nodiscard]] static bool runs_part(NodeCore& core, PeerState& from, const wire::Frame& part, Lead::Turn& turn)
+        REQUIRES(lock_of<NodeLock>);
     // How many calls' payloads the node has gathered since it was made; for tests.
     [[nodiscard]] static std::uint64_t done_on(NodeCore& core);
     [[nodiscard]] static unsigned running_on(NodeCore& core);  // now; for tests, too
@@ -39,11 +40,11 @@ public:
 
     // ---- by the leader
     // Whether the run reads the peer's calls, so that the leader must not. Where its function has run for too long they are given back here.
-    [[nodiscard]] bool keeps_mailbox();
+    [[nodiscard]] bool keeps_mailbox() REQUIRES(lock_of<NodeLock>);
     // Whether its function runs. When it has run for too long nobody is woken: the leader has to ask again by then.
-    [[nodiscard]] bool is_called() const { return state_ == State::called; }
+    [[nodiscard]] bool is_called() const REQUIRES(lock_of<NodeLock>) { return state_ == State::called; }
     // Of the next frame among the calls. True: it belongs to the payload, and the mailbox is the run's again.
-    [[nodiscard]] bool takes(const wire::Frame& frame);
+    [[nodiscard]] bool takes(const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
 
     // ---- by the run's thread
     enum class Next : std::uint8_t {
@@ -62,20 +63,21 @@ public:
 private:
     enum class State : std::uint8_t { reading, called, over };
 
-    Gathering(NodeCore& core, PeerState& from, const wire::Part& first, std::uint32_t handle);
+    Gathering(NodeCore& core, PeerState& from, const wire::Part& first, std::uint32_t handle)
+        REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] static bool may_begin(const NodeCore& core, const PeerState& from, const wire::Part& first,
-                                        const Lead::Turn& turn);
-    [[nodiscard]] bool is_own(const wire::Frame& frame) const;
-    [[nodiscard]] std::optional<Next> look(rove_here& here);
-    [[nodiscard]] Next take(const wire::Frame& frame, rove_here& here);
-    [[nodiscard]] Next take_part(const wire::Frame& frame);
-    [[nodiscard]] Next take_call(const wire::Frame& frame, rove_here& here);
-    [[nodiscard]] Next refuse(std::string_view what);
-    [[nodiscard]] Next end(State state);
-    void give_mailbox();
-    void mind_the_lead(bool arrived);
-    [[nodiscard]] bool leads() const;
-    [[nodiscard]] bool others_wait(TimePoint now) const;
+                                        const Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool is_own(const wire::Frame& frame) const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] std::optional<Next> look(rove_here& here) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Next take(const wire::Frame& frame, rove_here& here) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Next take_part(const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Next take_call(const wire::Frame& frame, rove_here& here) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Next refuse(std::string_view what) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Next end(State state) REQUIRES(lock_of<NodeLock>);
+    void give_mailbox() REQUIRES(lock_of<NodeLock>);
+    void mind_the_lead(bool arrived) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool leads() const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool others_wait(TimePoint now) const REQUIRES(lock_of<NodeLock>);
     void pause() const;
 
     NodeCore& core_;
@@ -98,11 +100,11 @@ private:
 };
 
 // Whether the leader looks at a peer's calls: not while a run reads them, nor while the peer takes no answers.
-inline bool looks_at_calls(const PeerState& peer) {
+inline bool looks_at_calls(const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
     return !peer.has_backlog() && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
 }
 // Whether it takes the next one there. A call that was parked comes first, and waits for something else than the mailbox.
-inline bool takes_calls(const PeerState& peer) {
+inline bool takes_calls(const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
     return !peer.parked && !peer.waits_to_stage && looks_at_calls(peer);
 }
 

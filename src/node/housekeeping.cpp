@@ -70,7 +70,9 @@ unsigned NodeCore::housekeep(Lead::Turn& turn) {
         expire(peer->parked);
         if (peer->lost && peer->link) {
             const fabric::Link* const gone = peer->link.get();
-            const auto is_read = [&peer] { return peer->gathering != nullptr && peer->gathering->keeps_mailbox(); };
+            const auto is_read = [&peer]() REQUIRES(lock_of<NodeLock>) {
+                return peer->gathering != nullptr && peer->gathering->keeps_mailbox();
+            };
             const bool was_read = is_read();
             (void)serve(*peer, turn);  // what it sent before it went still counts
             if (lead_.lost(turn)) return changed;

@@ -48,14 +48,14 @@ Result<CallTable::Id> NodeCore::call_in_parts(const std::shared_ptr<PeerState>& 
         Lock& lock;
         LargeSend& sent;
         bool called = false;
-        ~End() {
+        ~End() NO_THREAD_SAFETY_ANALYSIS {  // which has no word for a lock that may be held
             if (!lock.owns_lock()) lock.lock();
             if (!called) core.take_back_parts(peer, sent);
             sent.turn.end();
             core.lead_.tell_waiting();
         }
     } end{*this, *peer, lock, sent};
-    const auto send_all = [&]() -> Result<CallTable::Id> {
+    const auto send_all = [&]() REQUIRES(lock_of<NodeLock>) -> Result<CallTable::Id> {
         ROVE_CHECK(begin_large(*peer, lock, sent));
         ROVE_CHECK(make_alive(peer, lock, sent.deadline));
         sent.meeting = peer->meeting;
@@ -78,7 +78,7 @@ Result<CallTable::Id> NodeCore::call_in_parts(const std::shared_ptr<PeerState>& 
 
 // Waits for its turn.
 Status NodeCore::begin_large(PeerState& peer, Lock& lock, LargeSend& sent) {
-    const auto wait = [&](Deadline deadline, Manner manner) -> Status {
+    const auto wait = [&](Deadline deadline, Manner manner) REQUIRES(lock_of<NodeLock>) -> Status {
         if (lead_until(lock, deadline, [&] { return sent.turn.is_next(); }, manner)) return {};
         if (ending_) return tl::unexpected<Error>(stopped());
         return fail(
@@ -95,18 +95,19 @@ Status NodeCore::begin_large(PeerState& peer, Lock& lock, LargeSend& sent) {
 }
 
 Status NodeCore::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
-    const auto wait_for = [&](std::size_t bytes) -> Status {
+    const auto wait_for = [&](std::size_t bytes) REQUIRES(lock_of<NodeLock>) -> Status {
         let_others(lock);
         if (peer.meeting == sent.meeting && !(peer.clear_way() && peer.link->has_room(Traffic::calls, bytes)))
-            ROVE_CHECK(wait_in_large(lock, sent, [&](Deadline deadline, Manner manner) -> Status {
-                ROVE_CHECK(no_frame_begun(peer));
-                return wait_for_room(peer, lock, Traffic::calls, bytes, deadline, manner);
-            }));
+            ROVE_CHECK(
+                wait_in_large(lock, sent, [&](Deadline deadline, Manner manner) REQUIRES(lock_of<NodeLock>) -> Status {
+                    ROVE_CHECK(no_frame_begun(peer));
+                    return wait_for_room(peer, lock, Traffic::calls, bytes, deadline, manner);
+                }));
         if (peer.meeting == sent.meeting && peer.linked()) return {};
         return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way{}", who(peer),
                     because(peer.gone));
     };
-    const auto send_part = [&](std::size_t offset, Bytes piece) -> Status {
+    const auto send_part = [&](std::size_t offset, Bytes piece) REQUIRES(lock_of<NodeLock>) -> Status {
         ROVE_CHECK(wait_for(wire::kHeaderBytes + sizeof(wire::Part) + piece.size()));
         if (sent.copy) piece = sent.copy->bytes().subspan(offset, piece.size());
         const wire::Part part{.number = sent.staged.number,
@@ -119,6 +120,7 @@ Status NodeCore::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
     };
     Status all;
     (void)sent.payload.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
+        node_lock_is_held();
         all = send_part(offset, piece);
         return all.has_value();
     });
@@ -274,6 +276,7 @@ bool NodeCore::reply_in_parts(const wire::FrameHeader& call, const Pieces& data,
     };
     const std::uint64_t begun_in = meeting();
     return data.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
+        node_lock_is_held();
         let_others(lock);
         if (!await_room_to_reply(call.node, wire::kHeaderBytes + sizeof(wire::Part) + piece.size(), 0, lock))
             return false;

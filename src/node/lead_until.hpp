@@ -14,7 +14,7 @@ namespace rove {
 template <typename Done>
 bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manner manner) {
     if (done()) return true;
-    const auto late = [&] { return ending_ || (deadline && Clock::now() >= *deadline); };
+    const auto late = [&]() REQUIRES(lock_of<NodeLock>) { return ending_ || (deadline && Clock::now() >= *deadline); };
     if (late()) {
         // A look may run functions.
         if (!ending_ && !manner.quiet && !manner.holds_back && manner.turn == nullptr) look_once(lock);
@@ -48,16 +48,16 @@ bool NodeCore::lead_until(Lock& lock, Deadline deadline, const Done& done, Manne
         const Deadline& deadline;
         bool may_nest, is_done = false, unnested = false;
         StackedWait stacked{core, *this};
-        [[nodiscard]] bool operator()() const {
+        [[nodiscard]] bool operator()() const REQUIRES(lock_of<NodeLock>) {
             return done() || core.ending_ || (deadline && Clock::now() >= *deadline);
         }
-        [[nodiscard]] bool is_over() {
+        [[nodiscard]] bool is_over() REQUIRES(lock_of<NodeLock>) {
             is_done = done();
             return is_done || core.ending_ || (deadline && Clock::now() >= *deadline);
         }
         // It holds up a wait beneath it: nothing more is to run on top of it.
         [[nodiscard]] bool wants_change() { return may_nest && stacked.holds_up(); }
-        void change(Lead::Turn& turn) {
+        void change(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>) {
             turn.baton.quiet = unnested = core.own_threads_.stop_nesting();
             may_nest = false;
         }

@@ -65,7 +65,7 @@ void NodeCore::take_last_replies(PeerState& peer) {
 // Those that the member may not have taken, and those that had not left. Where memory runs out in between, what was kept is kept once
 // more when this is done again: its receiver drops what comes twice.
 void NodeCore::keep_replies_of(PeerState& peer) {
-    const auto keep = [&](const ByteBuffer& bytes) {
+    const auto keep = [&](const ByteBuffer& bytes) REQUIRES(lock_of<NodeLock>) {
         const wire::Frame frame = wire::frame_in(bytes);
         if (frame.header.kind != Kind::reply && frame.header.kind != Kind::part) return;
         // A direct peer could write there: what it made of them may be no reply any more.
@@ -81,7 +81,10 @@ void NodeCore::end_orphans() {
     for (auto& orphans = absent_.orphans(); !orphans.empty(); orphans.pop_front()) {
         const Error why(ErrorCode::disconnected,
                         orphans.front().why + "; the call had been sent on there, and may have run");
-        orphans.front().calls.take_all([&](const Forwarded& call) noexcept { end_with_error(header_of(call), why); });
+        orphans.front().calls.take_all([&](const Forwarded& call) noexcept {
+            node_lock_is_held();
+            end_with_error(header_of(call), why);
+        });
     }
 }
 

@@ -22,7 +22,7 @@ constexpr auto kLetInAgainFor = std::chrono::microseconds(5);
 
 }  // namespace
 
-void NodeLock::wait() {
+void NodeLock::wait() NO_THREAD_SAFETY_ANALYSIS {
     for (unsigned looks = 0;; ++looks) {
         if (!taken_.load(std::memory_order_relaxed) && try_lock()) return;
         if (looks < kLooks) continue;
@@ -33,7 +33,7 @@ void NodeLock::wait() {
     }
 }
 
-void NodeLock::lock_soon() {
+void NodeLock::lock_soon() NO_THREAD_SAFETY_ANALYSIS {
     wanting_.fetch_add(1, std::memory_order_relaxed);
     lock();
     wanting_.fetch_sub(1, std::memory_order_relaxed);

@@ -9,24 +9,30 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
+
+#include "base/mutex.hpp"
 
 namespace rove {
 
+// To the compiler it is lock_of<NodeLock>, because parts of a node refer to the one that their node has (base/mutex.hpp).
 class NodeLock {
 public:
-    void lock() {
+    void lock() ACQUIRE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS {
         if (!try_lock()) wait();
     }
-    [[nodiscard]] bool try_lock() { return !taken_.exchange(true, std::memory_order_acquire); }
-    void unlock() { taken_.store(false, std::memory_order_release); }
+    [[nodiscard]] bool try_lock() TRY_ACQUIRE(true, lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS {
+        return !taken_.exchange(true, std::memory_order_acquire);
+    }
+    void unlock() RELEASE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS {
+        taken_.store(false, std::memory_order_release);
+    }
 
     // As lock(), in a way that a busy leader notices.
-    void lock_soon();
+    void lock_soon() ACQUIRE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS;
     [[nodiscard]] bool is_wanted() const { return wanting_.load(std::memory_order_relaxed) > 0; }
     // Without the lock: until those who want it now have had it, however many come after them. Not for long: one of them may get no core
     // (an idle priority beside a busy thread, a debugger), and the node is everybody's.
-    void let_in();
+    void let_in() EXCLUDES(lock_of<NodeLock>);
 
 private:
     void wait();
@@ -37,18 +43,48 @@ private:
     std::atomic<unsigned> in_vain_at_{~0U};         // `had_` when they were last waited for in vain
 };
 
-// The lock, taken in a way that a busy leader notices, for as long as this lives.
-class Hold {
+// Tells the compiler that the lock is held, in a lambda that is called by a function which does not know of the lock.
+inline void node_lock_is_held() ASSERT_HELD(lock_of<NodeLock>) {}
+
+// The lock in a thread that has it: for functions that let go of it in between. What such a function promises is REQUIRES(lock_of<NodeLock>).
+class HeldLock {
 public:
-    explicit Hold(NodeLock& mutex) : lock_(mutex, std::try_to_lock) {
-        if (lock_.owns_lock()) return;
-        mutex.lock_soon();
-        lock_ = std::unique_lock(mutex, std::adopt_lock);
+    explicit HeldLock(NodeLock& mutex) : mutex_(mutex) {}
+    HeldLock(const HeldLock&) = delete;
+    HeldLock& operator=(const HeldLock&) = delete;
+
+    void lock() ACQUIRE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS {
+        mutex_.lock();
+        owns_ = true;
     }
-    [[nodiscard]] std::unique_lock<NodeLock>& lock() { return lock_; }
+    void unlock() RELEASE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS {
+        owns_ = false;
+        mutex_.unlock();
+    }
+    [[nodiscard]] bool owns_lock() const { return owns_; }
 
 private:
-    std::unique_lock<NodeLock> lock_;
+    friend class Hold;
+    NodeLock& mutex_;
+    bool owns_ = false;
+};
+
+// Holds the lock during its lifetime, except while HeldLock lets go of it. Taken in a way that a busy leader notices.
+class SCOPED_CAPABILITY Hold {
+public:
+    explicit Hold(NodeLock& mutex) ACQUIRE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS : held_(mutex) {
+        if (!mutex.try_lock()) mutex.lock_soon();
+        held_.owns_ = true;
+    }
+    ~Hold() RELEASE() NO_THREAD_SAFETY_ANALYSIS {
+        if (held_.owns_) held_.unlock();
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    [[nodiscard]] HeldLock& lock() { return held_; }
+
+private:
+    HeldLock held_;
 };
 
 }  // namespace rove

@@ -248,6 +248,7 @@ void NodeCore::clean_up(PeerState& peer) {
                     Error(ErrorCode::disconnected,
                           fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone)),
                     [this](CallSlot& slot) {
+                        node_lock_is_held();
                         slot.brings_memory = false;
                         call_ended(slot);
                     });
@@ -284,8 +285,14 @@ bool NodeCore::leave_routes(PeerState& peer) {
 void NodeCore::end_sent_on(PeerState& peer, bool member, const Error& not_sent) {
     const Error not_taken(ErrorCode::disconnected, fmt::format("{} went while the call was on it; it may have run{}",
                                                                who(peer), because(peer.gone)));
-    const auto end = [&](const Forwarded& call) noexcept { end_with_error(header_of(call), not_taken); };
-    take_unsent(peer, [&](const wire::FrameHeader& call) noexcept { end_with_error(call, not_sent); });
+    const auto end = [&](const Forwarded& call) noexcept {
+        node_lock_is_held();
+        end_with_error(header_of(call), not_taken);
+    };
+    take_unsent(peer, [&](const wire::FrameHeader& call) noexcept {
+        node_lock_is_held();
+        end_with_error(call, not_sent);
+    });
     if (!member) {
         peer.sent_on.take_all(end);
     } else {

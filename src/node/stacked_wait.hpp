@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "node/node_lock.hpp"
 
 namespace rove {
 
@@ -20,7 +21,10 @@ class StackedWait {
 public:
     template <typename IsOver>  // borrowed
     StackedWait(const NodeCore& node, const IsOver& is_over)
-        : node_(&node), of_(&is_over), is_over_([](const void* of) { return (*static_cast<const IsOver*>(of))(); }) {
+        : node_(&node), of_(&is_over), is_over_([](const void* of) {
+              node_lock_is_held();
+              return (*static_cast<const IsOver*>(of))();
+          }) {
         top_ = this;
     }
     StackedWait(const StackedWait&) = delete;

@@ -6,7 +6,7 @@
 namespace rove {
 
 bool NodeCore::wait_for(Lock& lock, CallTable::Id id, std::optional<TimePoint> deadline) {
-    return lead_until(lock, deadline, [this, id] { return has_ended(id); });
+    return lead_until(lock, deadline, [this, id]() REQUIRES(lock_of<NodeLock>) { return has_ended(id); });
 }
 
 bool NodeCore::wait(CallTable::Id id, std::optional<TimePoint> deadline) {
@@ -17,7 +17,7 @@ bool NodeCore::wait(CallTable::Id id, std::optional<TimePoint> deadline) {
 std::optional<std::size_t> NodeCore::wait_any(std::span<const CallTable::Id> ids, std::optional<TimePoint> deadline) {
     Hold hold(*this);
     std::optional<std::size_t> ended;
-    (void)lead_until(hold.lock(), deadline, [&] {
+    (void)lead_until(hold.lock(), deadline, [&]() REQUIRES(lock_of<NodeLock>) {
         for (std::size_t i = 0; i < ids.size() && !ended; ++i)
             if (has_ended(ids[i])) ended = i;
         return ended.has_value();

@@ -59,6 +59,10 @@ inline std::vector<int>& read() {  // by the iterators that change others
     static std::vector<int> only{3, 1, 2};
     return only;
 }
+inline std::map<int, int>& walked() {
+    static std::map<int, int> tree{{1, 2}};
+    return tree;
+}
 inline std::shared_ptr<int>& shared() {
     static std::shared_ptr<int> counted = std::make_shared<int>(1);
     return counted;
@@ -66,6 +70,7 @@ inline std::shared_ptr<int>& shared() {
 inline int looked_up(int x) {
     int sum = 0;
     for (int& each : read()) sum += each;
+    for (auto& [key, value] : walked()) sum += key + value;
     const std::shared_ptr<int> mine = shared();
     return sum + read().front() + *mine +
            static_cast<int>(

@@ -340,6 +340,7 @@ TEST(Forms, BundleNamesTheStaticsThatAreChangedThroughIteratorsAndCopies) {
           "'changed::span()::by_a_copied_span'", "'changed::beside_views'", "'changed::owner()::of_what_changes'"})
         EXPECT_NE(bundled.err.find(name), std::string::npos) << name << " in " << bundled.err;
     EXPECT_EQ(bundled.err.find("left::"), std::string::npos) << bundled.err;
+    EXPECT_EQ(bundled.err.find(" more"), std::string::npos) << "eight are named at most: " << bundled.err;
 }
 
 TEST(Forms, VariablesThatASanitizerAddsAreNamedByTheirReason) {

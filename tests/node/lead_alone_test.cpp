@@ -8,6 +8,9 @@
 #include "node/lead.hpp"
 #include "soon.hpp"
 
+// The lock is taken by the test, for lambdas that do not say so.
+#pragma clang diagnostic ignored "-Wthread-safety"
+
 namespace rove::test {
 namespace {
 
@@ -16,7 +19,7 @@ protected:
     LeadAlone() { EXPECT_TRUE(lead_.open(fabric_, GetParam(), 2)); }
     ~LeadAlone() override {
         {
-            const std::lock_guard hold(lead_.mutex());
+            const Hold hold(lead_.mutex());
             lead_.stop();
             lead_.wake();
         }
@@ -25,14 +28,14 @@ protected:
 
     // What the leader does next, once, by whichever thread it is.
     void give(std::function<void(Lead::Turn&)> work) {
-        lead_.mutex().lock_soon();  // a leader may be busy
-        const std::lock_guard hold(lead_.mutex(), std::adopt_lock);
+        const Hold hold(lead_.mutex());  // a leader may be busy
         work_ = std::move(work);
         lead_.wake();
     }
     void add_own_thread() {
         threads_.emplace_back([this] {
-            Lead::Lock lock(lead_.mutex());
+            Hold hold(lead_.mutex());
+            Lead::Lock& lock = hold.lock();
             lead_.serve(lock);
         });
     }
@@ -56,7 +59,8 @@ protected:
     };
     // This thread waits, and leads where it may.
     void wait(const std::function<bool()>& done) {
-        Lead::Lock lock(lead_.mutex());
+        Hold hold(lead_.mutex());
+        Lead::Lock& lock = hold.lock();
         Lead::Turn turn{.lock = lock, .baton = {.own = false}};
         const Deadline deadline = Clock::now() + std::chrono::seconds(20);
         Until until{done, deadline};
@@ -65,7 +69,7 @@ protected:
     }
     template <typename Ask>
     bool under_lock(const Ask& ask) {
-        const std::lock_guard hold(lead_.mutex());
+        const Hold hold(lead_.mutex());
         return ask();
     }
 
@@ -187,7 +191,8 @@ TEST_P(LeadAlone, WhoWaitsTakesTheLeadOverFromALongFunction) {
 // It looks by itself that there is somebody, and leads where there is nobody.
 TEST_P(LeadAlone, TheThreadThatStandsByLeadsWhereAllOthersAreInFunctions) {
     std::thread standing_by([&] {
-        Lead::Lock lock(lead_.mutex());
+        Hold hold(lead_.mutex());
+        Lead::Lock& lock = hold.lock();
         lead_.stand_by(lock);
     });
     std::atomic<bool> done{false};
@@ -197,7 +202,7 @@ TEST_P(LeadAlone, TheThreadThatStandsByLeadsWhereAllOthersAreInFunctions) {
     });
     EXPECT_TRUE(soon([&] { return done.load(); }));
     {
-        const std::lock_guard hold(lead_.mutex());
+        const Hold hold(lead_.mutex());
         lead_.stop();
         lead_.wake();
     }
@@ -209,7 +214,8 @@ TEST_P(LeadAlone, APollThatWaitsForTheLeadIsInterrupted) {
     ASSERT_TRUE(soon([&] { return under_lock([&] { return lead_.is_led(); }); }));
     std::atomic<bool> returned{false};
     std::thread polls([&] {
-        Lead::Lock lock(lead_.mutex());
+        Hold hold(lead_.mutex());
+        Lead::Lock& lock = hold.lock();
         EXPECT_FALSE(lead_.wait_while_led(lock, Clock::now() + std::chrono::seconds(20)));
         returned = true;
     });

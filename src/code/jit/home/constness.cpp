@@ -80,8 +80,14 @@ std::optional<std::size_t> type_of(const std::vector<std::string>& types, std::s
     return std::nullopt;
 }
 
+// The steps of libstdc++'s iterators of trees: of those of trees that are not const, too.
+bool is_step_of_tree(llvm::StringRef mangled) {
+    return mangled.starts_with("_ZSt18_Rb_tree_increment") || mangled.starts_with("_ZSt18_Rb_tree_decrement");
+}
+
 unsigned constness_of(const llvm::Function& function, const llvm::CallBase& call, std::size_t argument) {
     const std::string mangled = function.getName().str();
+    if (is_step_of_tree(mangled)) return 1;
     llvm::ItaniumPartialDemangler demangler;
     if (demangler.partialDemangle(mangled.c_str()))
         return reads_only(function, call, static_cast<unsigned>(argument)) ? 1 : 0;
