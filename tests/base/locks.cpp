@@ -1,9 +1,10 @@
-// What -Wthread-safety sees of the locks of base/mutex.hpp: clang's -verify wants each of these warnings, and no other.
+// What -Wthread-safety sees of the locks of base/mutex.hpp, and of a node's: clang's -verify wants each of these warnings, and no other.
 #include <algorithm>
 #include <condition_variable>
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "node/node_lock.hpp"
 
 namespace rove {
 
@@ -102,6 +103,67 @@ public:
 private:
     MutexOf<Table> mutex_;
     std::vector<Part> parts_ GUARDED_BY(lock_of<Table>);
+};
+
+// ---- a node's lock
+class Node {
+public:
+    int next() {
+        Hold hold(lock_);
+        return next_locked(hold.lock());
+    }
+    int step_without() {
+        return step();  // expected-warning {{calling function 'step' requires holding mutex 'lock_of'}}
+    }
+    int in_between(HeldLock& lock) REQUIRES(lock_of<NodeLock>) {
+        lock.unlock();
+        const int seen = steps_;  // expected-warning {{reading variable 'steps_' requires holding mutex 'lock_of'}}
+        lock.lock();
+        return seen;
+    }
+    int not_again(HeldLock& lock) REQUIRES(lock_of<NodeLock>) {
+        const int made = step();
+        lock.unlock();
+        return made;
+    }  // expected-warning {{expecting mutex 'lock_of' to be held at the end of function}}
+    // expected-note@-5 {{mutex acquired here}}
+    int taken_twice() {
+        const Hold hold(lock_);
+        const Hold again(lock_);  // expected-warning {{acquiring mutex 'lock_of' that is already held}}
+        // expected-note@-2 {{mutex acquired here}}
+        return steps_;
+    }
+    void let_in_under_it() {
+        const Hold hold(lock_);
+        lock_.let_in();  // expected-warning {{cannot call function 'let_in' while mutex 'lock_of' is held}}
+    }
+    int wait() {
+        Hold hold(lock_);
+        while (steps_ == 0) changed_.wait(hold.lock());
+        return steps_;
+    }
+    int in_lambda_of_another() {
+        const Hold hold(lock_);
+        return called([this] {
+            node_lock_is_held();
+            return steps_;
+        });
+    }
+
+private:
+    template <typename Work>
+    static int called(const Work& work) {
+        return work();
+    }
+    int step() REQUIRES(lock_of<NodeLock>) { return ++steps_; }
+    int next_locked(HeldLock& lock) REQUIRES(lock_of<NodeLock>) {
+        lock.unlock();
+        lock.lock();
+        return step();
+    }
+    NodeLock lock_;
+    std::condition_variable_any changed_;
+    int steps_ GUARDED_BY(lock_of<NodeLock>) = 0;
 };
 
 // ---- a lock that several threads may share
