@@ -62,7 +62,7 @@ public:
     NodeCore(const NodeCore&) = delete;
 
     // ---- the public edge; functions take the lock, getters do not
-    [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(std::string_view address);
+    [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(std::string_view address) EXCLUDES(lock_of<NodeLock>);
     // Whom a call is for. Pointers, so that making one costs nothing; what they point to outlives the send.
     struct Callee {
         const FunctionId* id;                                    // by which the peer's handle is found
@@ -81,56 +81,67 @@ public:
         // For all of it: until then it may wait for a link and for room (after that nothing was sent), and for its answer.
         Deadline deadline{};
     };
-    [[nodiscard]] Result<CallTable::Id> call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing);
+    [[nodiscard]] Result<CallTable::Id> call(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing)
+        EXCLUDES(lock_of<NodeLock>);
     struct Begun {                   // a frame that the caller fills in place
         std::shared_ptr<void> link;  // whose mailbox has the place; null: there is none now, so use call()
         std::span<std::byte> place;
         std::uint32_t handle = 0;
     };
     [[nodiscard]] Result<Begun> begin(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,
-                                      std::size_t payload_bytes);
-    [[nodiscard]] Result<CallTable::Id> post_begun(PeerState& peer, Begun begun, bool wants_reply, Deadline deadline);
-    void drop_begun(PeerState& peer, std::shared_ptr<void> link);
+                                      std::size_t payload_bytes) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallTable::Id> post_begun(PeerState& peer, Begun begun, bool wants_reply, Deadline deadline)
+        EXCLUDES(lock_of<NodeLock>);
+    void drop_begun(PeerState& peer, std::shared_ptr<void> link) EXCLUDES(lock_of<NodeLock>);
     // Several posts of one function; payloads lie wire::batch_stride(payload_bytes) apart.
     [[nodiscard]] Status post_batch(const std::shared_ptr<PeerState>& peer, const Outgoing& outgoing,
-                                    std::size_t payload_bytes);
+                                    std::size_t payload_bytes) EXCLUDES(lock_of<NodeLock>);
     [[nodiscard]] Result<CallTable::Id> ping(const std::shared_ptr<PeerState>& peer, Bytes payload, bool wants_reply,
-                                             Deadline deadline);
+                                             Deadline deadline) EXCLUDES(lock_of<NodeLock>);
     [[nodiscard]] Result<CallTable::Id> load(const std::shared_ptr<PeerState>& peer,
-                                             const std::shared_ptr<PackageStore>& package, Deadline deadline);
-    [[nodiscard]] bool wait(CallTable::Id id, std::optional<TimePoint> deadline);  // true: ended
-    [[nodiscard]] bool test(CallTable::Id id);
-    [[nodiscard]] Result<CallEnd> finish(CallTable::Id id);  // waits, and frees the slot
+                                             const std::shared_ptr<PackageStore>& package, Deadline deadline)
+        EXCLUDES(lock_of<NodeLock>);
+    // True: ended.
+    [[nodiscard]] bool wait(CallTable::Id id, std::optional<TimePoint> deadline) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] bool test(CallTable::Id id) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallEnd> finish(CallTable::Id id) EXCLUDES(lock_of<NodeLock>);  // waits, and frees the slot
     // The same into the caller's memory; gives the result's size. invalid: it is larger than `into`.
-    [[nodiscard]] Result<std::size_t> finish_into(CallTable::Id id, std::span<std::byte> into);
-    void forget(CallTable::Id id);
-    void expect_memory(CallTable::Id id);  // its result names some, to be freed where nobody takes it
+    [[nodiscard]] Result<std::size_t> finish_into(CallTable::Id id, std::span<std::byte> into)
+        EXCLUDES(lock_of<NodeLock>);
+    void forget(CallTable::Id id) EXCLUDES(lock_of<NodeLock>);
+    // Its result names some, to be freed where nobody takes it.
+    void expect_memory(CallTable::Id id) EXCLUDES(lock_of<NodeLock>);
     // Ends a call from this side: what comes for it later is discarded.
-    void cancel(CallTable::Id id);
-    void limit(CallTable::Id id, TimePoint deadline);
+    void cancel(CallTable::Id id) EXCLUDES(lock_of<NodeLock>);
+    void limit(CallTable::Id id, TimePoint deadline) EXCLUDES(lock_of<NodeLock>);
     // Has `notify(argument)` called when the call has ended, by the thread that leads. False: it has ended already.
     // Null takes back what was asked for. False: it has been called, is being called, or was never asked for.
-    [[nodiscard]] bool notify(CallTable::Id id, void (*notify)(void*), void* argument);
+    [[nodiscard]] bool notify(CallTable::Id id, void (*notify)(void*), void* argument) EXCLUDES(lock_of<NodeLock>);
     // The result in place, until the call is forgotten: waits for it.
-    [[nodiscard]] Result<Bytes> result(CallTable::Id id);
+    [[nodiscard]] Result<Bytes> result(CallTable::Id id) EXCLUDES(lock_of<NodeLock>);
     // The same; but nothing, where it came in parts while this waited and all of them were given to the sink.
-    [[nodiscard]] Result<std::optional<Bytes>> result_into(CallTable::Id id, const ResultSink& sink);
+    [[nodiscard]] Result<std::optional<Bytes>> result_into(CallTable::Id id, const ResultSink& sink)
+        EXCLUDES(lock_of<NodeLock>);
     [[nodiscard]] std::optional<std::size_t> wait_any(std::span<const CallTable::Id> ids,
-                                                      std::optional<TimePoint> deadline);
+                                                      std::optional<TimePoint> deadline) EXCLUDES(lock_of<NodeLock>);
     // Leads, or waits, until done() gives true; that is asked whenever something has happened.
-    void drive(const std::function<bool()>& done, std::optional<TimePoint> deadline);
+    void drive(const std::function<bool()>& done, std::optional<TimePoint> deadline) EXCLUDES(lock_of<NodeLock>);
     // Calls point to their node: it stays until the last of them has been taken or forgotten.
-    void outlive_node(std::shared_ptr<NodeCore> self);
-    unsigned poll(std::chrono::milliseconds wait);
+    void outlive_node(std::shared_ptr<NodeCore> self) EXCLUDES(lock_of<NodeLock>);
+    unsigned poll(std::chrono::milliseconds wait) EXCLUDES(lock_of<NodeLock>);
     void wake() noexcept;
-    void shut_down();
-    [[nodiscard]] Peer::Counters counters(PeerState& peer);
-    [[nodiscard]] bool knows_owner(NodeId owner);  // whether whoever is called that here is still linked
-    [[nodiscard]] std::shared_ptr<PeerState> peer_of(NodeId node);  // whom frames for it are sent to; null: nobody
-    [[nodiscard]] std::size_t replies_kept();  // for members without a link: bytes of results, and errors
-    [[nodiscard]] std::size_t peers_known();   // with a link, or that somebody has a handle of
+    void shut_down() EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Peer::Counters counters(PeerState& peer) EXCLUDES(lock_of<NodeLock>);
+    // Whether whoever is called that here is still linked.
+    [[nodiscard]] bool knows_owner(NodeId owner) EXCLUDES(lock_of<NodeLock>);
+    // Whom frames for it are sent to; null: nobody.
+    [[nodiscard]] std::shared_ptr<PeerState> peer_of(NodeId node) EXCLUDES(lock_of<NodeLock>);
+    // For members without a link: bytes of results, and errors.
+    [[nodiscard]] std::size_t replies_kept() EXCLUDES(lock_of<NodeLock>);
+    // With a link, or that somebody has a handle of.
+    [[nodiscard]] std::size_t peers_known() EXCLUDES(lock_of<NodeLock>);
     // Copies: a reconnect changes what a peer is.
-    [[nodiscard]] NodeDescription describe(const PeerState& peer);
+    [[nodiscard]] NodeDescription describe(const PeerState& peer) EXCLUDES(lock_of<NodeLock>);
 
     [[nodiscard]] const NodeOptions& options() const { return options_; }
     [[nodiscard]] const std::string& address() const { return address_; }
@@ -145,7 +156,7 @@ public:
     void stay_in_parent(const std::string& what) const {
         if (is_inherited()) end_child_of(what.c_str());
     }
-    [[noreturn]] void keep_thread(rove_here* here);      // null: of a callback
+    [[noreturn]] void keep_thread(rove_here* here) EXCLUDES(lock_of<NodeLock>);  // null: of a callback
     [[noreturn]] static void exit_thread(void* result);  // in place of pthread_exit() for shipped code
     [[nodiscard]] static bool is_in_function();          // this thread is, and in no callback on top of it
     // False: it was shut down, or is inherited. Two relaxed loads.
@@ -158,42 +169,45 @@ public:
         void operator()(NodeCore* core) const;
     };
     // A post that never waits and never meets anybody: where the meeting that it belongs to is over, so is what it was about.
-    void post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload);
+    void post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload)
+        EXCLUDES(lock_of<NodeLock>);
 
     // ---- for running functions; as above
-    [[nodiscard]] Status reply(const wire::FrameHeader& to, RanAs ran, const Pieces& data);
-    void reply_error(const wire::FrameHeader& to, const Error& error);
+    [[nodiscard]] Status reply(const wire::FrameHeader& to, RanAs ran, const Pieces& data) EXCLUDES(lock_of<NodeLock>);
+    void reply_error(const wire::FrameHeader& to, const Error& error) EXCLUDES(lock_of<NodeLock>);
     struct Onward {
         NodeId node;
         FunctionId function;
         Bytes payload;
         wire::FrameHeader header;  // origin, call, generation, hops, flags of the frame to send
     };
-    [[nodiscard]] Status send_on(const Onward& onward);
-    [[nodiscard]] std::optional<std::uint64_t> find_function(std::string_view name);  // a rove_function
-    [[nodiscard]] std::optional<FunctionId> function_of(std::uint64_t handle);
+    [[nodiscard]] Status send_on(const Onward& onward) EXCLUDES(lock_of<NodeLock>);
+    // A rove_function.
+    [[nodiscard]] std::optional<std::uint64_t> find_function(std::string_view name) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] std::optional<FunctionId> function_of(std::uint64_t handle) EXCLUDES(lock_of<NodeLock>);
 
     // The peer that functions on this node reach by that id. invalid: there is no link.
-    [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to);
+    [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to) EXCLUDES(lock_of<NodeLock>);
     // A function of this program, or of a package that is loaded here, by its code: on another node, on this one, or on the
     // client that the caller is.
     [[nodiscard]] Result<CallTable::Id> call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload,
-                                                       bool wants_reply, Deadline deadline);
-    void hand_over_here();
+                                                       bool wants_reply, Deadline deadline) EXCLUDES(lock_of<NodeLock>);
+    void hand_over_here() EXCLUDES(lock_of<NodeLock>);
     // While the sum is not 0, this thread takes replies only where it waits.
     static void forbid_nesting(int change) { no_nesting_ += static_cast<unsigned>(change); }
     [[nodiscard]] std::optional<code::Entered> hold_code(const code::Function& function);
     [[nodiscard]] MemoryTable& memory() { return memory_; }
     [[nodiscard]] Objects& objects() { return objects_; }
     // Whether the member of that id is reached at that address.
-    [[nodiscard]] bool reaches(NodeId node, std::string_view address);
+    [[nodiscard]] bool reaches(NodeId node, std::string_view address) EXCLUDES(lock_of<NodeLock>);
 
     // ---- for the control thread; as above
-    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link();
+    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link() EXCLUDES(lock_of<NodeLock>);
     [[nodiscard]] bool has_streams() const { return fabric_->has_streams(); }
-    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_stream(int socket, const fabric::StreamKeys& keys);
-    [[nodiscard]] Status connect_link(fabric::Link& link, Bytes offer);
-    void drop_link(std::unique_ptr<fabric::Link> link);
+    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_stream(int socket, const fabric::StreamKeys& keys)
+        EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Status connect_link(fabric::Link& link, Bytes offer) EXCLUDES(lock_of<NodeLock>);
+    void drop_link(std::unique_ptr<fabric::Link> link) EXCLUDES(lock_of<NodeLock>);
     struct Meeting {
         NodeId id, my_id;
         bool member;
@@ -213,14 +227,16 @@ public:
     };
     // Makes a peer of a link that is connected, or brings an old one back to life.
     [[nodiscard]] Result<Adopted> adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
-                                        std::shared_ptr<PeerState> old);
-    void warn_of_deadlocks();  // to be called every second or so
+                                        std::shared_ptr<PeerState> old) EXCLUDES(lock_of<NodeLock>);
+    void warn_of_deadlocks() EXCLUDES(lock_of<NodeLock>);  // to be called every second or so
     // The connection of that meeting has ended. Nothing happens where the peer was met again since. Needs no memory.
-    void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why);
+    void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why) EXCLUDES(lock_of<NodeLock>);
     // Of a member without a link: it is being met again, or its process has gone.
-    void member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why);
-    void member_gone(NodeId member, const std::string& why);
-    [[nodiscard]] bool linked(const PeerState& peer);  // there is a link, and nothing is known against it
+    void member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why)
+        EXCLUDES(lock_of<NodeLock>);
+    void member_gone(NodeId member, const std::string& why) EXCLUDES(lock_of<NodeLock>);
+    // There is a link, and nothing is known against it.
+    [[nodiscard]] bool linked(const PeerState& peer) EXCLUDES(lock_of<NodeLock>);
     void set_identity(NodeId id, std::uint32_t node_count) { routes_.set_identity(id, node_count); }
     void set_node_count(std::uint32_t node_count) { routes_.set_node_count(node_count); }
     [[nodiscard]] std::vector<Digest> resident_digests();
@@ -288,8 +304,8 @@ private:
         return in_user_code_.core == this && !lead_.lost(in_user_code_.term) && running_ != nullptr;
     }
     [[nodiscard]] static bool is_deep();
-    [[nodiscard]] unsigned places_taken() const
-        REQUIRES(lock_of<NodeLock>);  // of `options_.threads`, for functions that run long
+    // Of `options_.threads`, for functions that run long.
+    [[nodiscard]] unsigned places_taken() const REQUIRES(lock_of<NodeLock>);
     void set_aside(Run& run) noexcept REQUIRES(lock_of<NodeLock>);
     void begin_run(Run& run) REQUIRES(lock_of<NodeLock>);
     void end_run(Run& run) REQUIRES(lock_of<NodeLock>);
@@ -358,7 +374,7 @@ private:
     void on_load(const PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
     Taken run(Run& run, const wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox);
-    void run_here(Run& run, rove_here& here, Bytes payload) noexcept;
+    void run_here(Run& run, rove_here& here, Bytes payload) noexcept EXCLUDES(lock_of<NodeLock>);
     [[nodiscard]] bool is_plain_call(const PeerState& from, const wire::Frame& frame) const REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] bool take_part(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
     void forget_parts(PeerState& from, std::uint64_t number) REQUIRES(lock_of<NodeLock>);
@@ -403,7 +419,7 @@ private:
         REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes data) REQUIRES(lock_of<NodeLock>);
     void end_with_error(const wire::FrameHeader& call, const Error& error) noexcept REQUIRES(lock_of<NodeLock>);
-    void end_without_answer(rove_here& here) noexcept;
+    void end_without_answer(rove_here& here) noexcept EXCLUDES(lock_of<NodeLock>);
     void tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept REQUIRES(lock_of<NodeLock>);
     void end_call(wire::FrameHeader reply, Bytes payload) noexcept REQUIRES(lock_of<NodeLock>);
     // Of every call that has just been sent: its answer has what is left of the time that it was given.
@@ -451,8 +467,8 @@ private:
 
     const std::uint32_t generation_ = process_generation();
     std::atomic<bool> stopped_{false};  // calls cannot begin any more
-    std::size_t begun_frames_ GUARDED_BY(lock_of<NodeLock>) =
-        0;  // frames that callers fill: the node stays for them as for calls
+    // Frames that callers fill: the node stays for them as for calls.
+    std::size_t begun_frames_ GUARDED_BY(lock_of<NodeLock>) = 0;
     NodeOptions options_;
     std::string address_;
     Routes routes_;
@@ -460,18 +476,18 @@ private:
     bool ending_ GUARDED_BY(lock_of<NodeLock>) = false;     // whatever still waits is told so: it has had its time
     Run* running_ GUARDED_BY(lock_of<NodeLock>) = nullptr;  // the function that the leader runs
     unsigned busy_ GUARDED_BY(lock_of<NodeLock>) = 0;       // functions that have not returned, callbacks included
-    unsigned long_runs_ GUARDED_BY(lock_of<NodeLock>) =
-        0;  // of these: run beside the leader, and do not wait for a call
+    // Of these: run beside the leader, and do not wait for a call.
+    unsigned long_runs_ GUARDED_BY(lock_of<NodeLock>) = 0;
     LongRuns long_run_list_ GUARDED_BY(lock_of<NodeLock>);
     std::vector<RoomWait*> room_waits_ GUARDED_BY(lock_of<NodeLock>);  // threads that wait for room
-    unsigned housekeeping_in_ GUARDED_BY(lock_of<NodeLock>) =
-        1;  // frames, and turns, until the clock is looked at again
+    // Frames, and turns, until the clock is looked at again.
+    unsigned housekeeping_in_ GUARDED_BY(lock_of<NodeLock>) = 1;
     bool turn_was_cut_short_ GUARDED_BY(lock_of<NodeLock>) = false;  // it lost the lead before tend()
     TimePoint housekeeping_due_ GUARDED_BY(lock_of<NodeLock>){};
     TimePoint progressed_at_ GUARDED_BY(lock_of<NodeLock>){};
     std::size_t served_first_ GUARDED_BY(lock_of<NodeLock>) = 0;  // of `peers_`, by whoever leads next
-    unsigned progress_in_ GUARDED_BY(lock_of<NodeLock>) =
-        1;  // steps until the fabric is given a turn where no link needs it
+    // Steps until the fabric is given a turn where no link needs it.
+    unsigned progress_in_ GUARDED_BY(lock_of<NodeLock>) = 1;
     std::uint64_t links_version_ GUARDED_BY(lock_of<NodeLock>) = 1;  // changes with the links there are
     std::unique_ptr<code::CodeCache> cache_;
     std::unique_ptr<fabric::Fabric> fabric_;
@@ -492,11 +508,7 @@ private:
                                                   .absent = absent_,
                                                   .complaints = complaints_,
                                                   .name = [this] { return name(); },
-                                                  .wake =
-                                                      [this] {
-                                                          node_lock_is_held();
-                                                          lead_.wake();
-                                                      }}};
+                                                  .wake = [this]() REQUIRES(lock_of<NodeLock>) { lead_.wake(); }}};
     OwnFunctions own_functions_ GUARDED_BY(lock_of<NodeLock>);
     std::optional<Parked> local_parked_ GUARDED_BY(lock_of<NodeLock>);
     CodeExchange exchange_ GUARDED_BY(lock_of<NodeLock>){{.options = options_,

@@ -32,8 +32,8 @@ public:
     [[nodiscard]] static bool runs_part(NodeCore& core, PeerState& from, const wire::Frame& part, Lead::Turn& turn)
         REQUIRES(lock_of<NodeLock>);
     // How many calls' payloads the node has gathered since it was made; for tests.
-    [[nodiscard]] static std::uint64_t done_on(NodeCore& core);
-    [[nodiscard]] static unsigned running_on(NodeCore& core);  // now; for tests, too
+    [[nodiscard]] static std::uint64_t done_on(NodeCore& core) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] static unsigned running_on(NodeCore& core) EXCLUDES(lock_of<NodeLock>);  // now; for tests, too
 
     Gathering(const Gathering&) = delete;
     Gathering& operator=(const Gathering&) = delete;
@@ -53,10 +53,10 @@ public:
         over,  // the call does not come
     };
     // Waits for it. Once it has given `call` or `over`, it gives that again.
-    [[nodiscard]] Next next(rove_here& here);
+    [[nodiscard]] Next next(rove_here& here) EXCLUDES(lock_of<NodeLock>);
     [[nodiscard]] Bytes part() const { return part_; }
     [[nodiscard]] std::size_t total_bytes() const { return total_bytes_; }
-    void skip_rest(rove_here& here) {
+    void skip_rest(rove_here& here) EXCLUDES(lock_of<NodeLock>) {
         while (next(here) == Next::part) continue;
     }
 

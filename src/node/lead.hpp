@@ -193,8 +193,8 @@ private:
     std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
     std::condition_variable_any standby_changed_;    // for the one that stands by
     unsigned spin_turns_ GUARDED_BY(lock_of<NodeLock>) = kSpinTurnsMax;
-    unsigned crowded_steps_ GUARDED_BY(lock_of<NodeLock>) =
-        0;  // in a row, in which nothing came and frames waited for room
+    // In a row, in which nothing came and frames waited for room.
+    unsigned crowded_steps_ GUARDED_BY(lock_of<NodeLock>) = 0;
     std::uint64_t idle_steps_ GUARDED_BY(lock_of<NodeLock>) = 0;
     std::atomic<bool> interrupted_{false};
     Sleeper sleeper_;

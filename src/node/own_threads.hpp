@@ -35,8 +35,8 @@ public:
     struct One {
         const OwnThreads* of;
         std::thread thread{};
-        unsigned quiet_runs =
-            0;  // functions on it that have waited quietly: while there are some it has another one in its place
+        // Functions on it that have waited quietly: while there are some it has another one in its place.
+        unsigned quiet_runs = 0;
         const PeerState* quiet_for = nullptr;  // whose share that is
         bool ended = false;
         bool is_left = false;  // the node has ended without it
@@ -91,8 +91,8 @@ private:
     unsigned live_ GUARDED_BY(lock_of<NodeLock>) = 0;
     unsigned kept_ GUARDED_BY(lock_of<NodeLock>) = 0;  // that a function wanted to end
     QuietRuns quiet_runs_ GUARDED_BY(lock_of<NodeLock>){count_};
-    unsigned unnested_waits_ GUARDED_BY(lock_of<NodeLock>) =
-        0;  // that run nothing on top of them, for those beneath (stacked_wait.hpp)
+    // That run nothing on top of them, for those beneath (stacked_wait.hpp).
+    unsigned unnested_waits_ GUARDED_BY(lock_of<NodeLock>) = 0;
     unsigned gatherings_ GUARDED_BY(lock_of<NodeLock>) = 0;
 
     static constinit thread_local One* mine_ [[gnu::tls_model("initial-exec")]];  // null: a thread of the program's
