@@ -8,9 +8,6 @@
 #include "node/lead.hpp"
 #include "soon.hpp"
 
-// The lock is taken by the test, for lambdas that do not say so.
-#pragma clang diagnostic ignored "-Wthread-safety"
-
 namespace rove::test {
 namespace {
 
@@ -40,7 +37,7 @@ protected:
         });
     }
     // As a function that takes its time, without the lock: until `done`.
-    void run(Lead::Turn& turn, const std::atomic<bool>& done) {
+    void run(Lead::Turn& turn, const std::atomic<bool>& done) REQUIRES(lock_of<NodeLock>) {
         const std::uint64_t term = turn.baton.term;
         runs_ = true;
         lead_.begin_run();
@@ -75,28 +72,32 @@ protected:
 
     NoFabric fabric_;
     Lead lead_{*this};
-    std::function<void(Lead::Turn&)> work_;
-    bool runs_ = false, taken_away_ = false, lost_while_running_ = false;
+    std::function<void(Lead::Turn&)> work_ GUARDED_BY(lock_of<NodeLock>);
+    bool runs_ GUARDED_BY(lock_of<NodeLock>) = false;
+    bool taken_away_ GUARDED_BY(lock_of<NodeLock>) = false;
+    bool lost_while_running_ GUARDED_BY(lock_of<NodeLock>) = false;
     std::atomic<bool> pending_{false};
 
 private:
-    unsigned work(Lead::Turn& turn) override {
+    unsigned work(Lead::Turn& turn) override REQUIRES(lock_of<NodeLock>) {
         lead_.begin_work();
         if (!work_) return 0;
         const auto work = std::exchange(work_, nullptr);
         work(turn);
         return 1;
     }
-    void watch(Lead::Turn& turn) noexcept override { turn.watch.clear(); }
-    [[nodiscard]] bool waits_for_room() const override { return false; }
-    [[nodiscard]] Lead::Rest rest(const Lead::Turn& /*turn*/) override { return {.pending = work_ != nullptr}; }
-    void woke_up() override {}
-    [[nodiscard]] bool runs_function() const override { return runs_; }
-    void take_function_away() noexcept override {
+    void watch(Lead::Turn& turn) noexcept override REQUIRES(lock_of<NodeLock>) { turn.watch.clear(); }
+    [[nodiscard]] bool waits_for_room() const override REQUIRES(lock_of<NodeLock>) { return false; }
+    [[nodiscard]] Lead::Rest rest(const Lead::Turn& /*turn*/) override REQUIRES(lock_of<NodeLock>) {
+        return {.pending = work_ != nullptr};
+    }
+    void woke_up() override REQUIRES(lock_of<NodeLock>) {}
+    [[nodiscard]] bool runs_function() const override REQUIRES(lock_of<NodeLock>) { return runs_; }
+    void take_function_away() noexcept override REQUIRES(lock_of<NodeLock>) {
         runs_ = false;
         taken_away_ = true;
     }
-    void follower_came() override {}
+    void follower_came() override REQUIRES(lock_of<NodeLock>) {}
 
     std::vector<std::thread> threads_;
 };
@@ -110,7 +111,8 @@ TEST_P(LeadAlone, WhoWaitsDoesTheWorkThatItWaitsFor) {
     });
     wait([&] { return done; });
     EXPECT_EQ(by, std::this_thread::get_id()) << "there is no other thread";
-    EXPECT_FALSE(under_lock([&] { return lead_.is_led(); })) << "it keeps the lead when it has what it waited for";
+    EXPECT_FALSE(under_lock([&]() REQUIRES(lock_of<NodeLock>) { return lead_.is_led(); }))
+        << "it keeps the lead when it has what it waited for";
 }
 
 TEST_P(LeadAlone, AnOwnThreadWorksWhileNobodyWaits) {
@@ -139,10 +141,10 @@ TEST_P(LeadAlone, ALeaderThatSleepsIsWoken) {
 // A reply is seen by the thread that wants it.
 TEST_P(LeadAlone, WhoWaitsIsGivenTheLeadOfAnOwnThreadThatIsIdle) {
     add_own_thread();
-    ASSERT_TRUE(soon([&] { return under_lock([&] { return lead_.is_led(); }); }));
+    ASSERT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<NodeLock>) { return lead_.is_led(); }); }));
     bool done = false, looked = false;
     std::thread::id by;
-    wait([&] {
+    wait([&]() REQUIRES(lock_of<NodeLock>) {
         if (!std::exchange(looked, true)) return false;
         if (!done)
             work_ = [&](Lead::Turn&) {
@@ -159,23 +161,23 @@ TEST_P(LeadAlone, AFunctionThatRunsLongGoesOnBesideTheLeader) {
     add_own_thread();
     add_own_thread();
     std::atomic<bool> returns{false}, begun{false}, done{false};
-    give([&](Lead::Turn& turn) {
+    give([&](Lead::Turn& turn) REQUIRES(lock_of<NodeLock>) {
         begun = true;
         run(turn, returns);
     });
     ASSERT_TRUE(soon([&] { return begun.load(); }));
     give([&](Lead::Turn&) { done = true; });
     EXPECT_TRUE(soon([&] { return done.load(); })) << "nobody took the lead over";
-    EXPECT_TRUE(under_lock([&] { return taken_away_; }));
+    EXPECT_TRUE(under_lock([&]() REQUIRES(lock_of<NodeLock>) { return taken_away_; }));
     returns = true;
-    EXPECT_TRUE(soon([&] { return under_lock([&] { return lost_while_running_; }); }));
+    EXPECT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<NodeLock>) { return lost_while_running_; }); }));
 }
 
 // Where all of the node's own threads are in functions, a thread that waits keeps watch.
 TEST_P(LeadAlone, WhoWaitsTakesTheLeadOverFromALongFunction) {
     add_own_thread();
     std::atomic<bool> returns{false}, begun{false};
-    give([&](Lead::Turn& turn) {
+    give([&](Lead::Turn& turn) REQUIRES(lock_of<NodeLock>) {
         begun = true;
         run(turn, returns);
     });
@@ -183,9 +185,9 @@ TEST_P(LeadAlone, WhoWaitsTakesTheLeadOverFromALongFunction) {
     bool done = false;
     give([&](Lead::Turn&) { done = true; });
     wait([&] { return done; });
-    EXPECT_TRUE(under_lock([&] { return taken_away_; }));
+    EXPECT_TRUE(under_lock([&]() REQUIRES(lock_of<NodeLock>) { return taken_away_; }));
     returns = true;
-    EXPECT_TRUE(soon([&] { return under_lock([&] { return lost_while_running_; }); }));
+    EXPECT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<NodeLock>) { return lost_while_running_; }); }));
 }
 
 // It looks by itself that there is somebody, and leads where there is nobody.
@@ -211,7 +213,7 @@ TEST_P(LeadAlone, TheThreadThatStandsByLeadsWhereAllOthersAreInFunctions) {
 
 TEST_P(LeadAlone, APollThatWaitsForTheLeadIsInterrupted) {
     add_own_thread();
-    ASSERT_TRUE(soon([&] { return under_lock([&] { return lead_.is_led(); }); }));
+    ASSERT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<NodeLock>) { return lead_.is_led(); }); }));
     std::atomic<bool> returned{false};
     std::thread polls([&] {
         Hold hold(lead_.mutex());
@@ -229,7 +231,7 @@ TEST_P(LeadAlone, APollThatWaitsForTheLeadIsInterrupted) {
 TEST_P(LeadAlone, ABusyLeaderMakesWay) {
     add_own_thread();
     std::atomic<std::uint64_t> turns{0};
-    std::function<void(Lead::Turn&)> again = [&](Lead::Turn&) {
+    std::function<void(Lead::Turn&)> again = [&](Lead::Turn&) REQUIRES(lock_of<NodeLock>) {
         ++turns;
         work_ = again;
     };

@@ -10,9 +10,6 @@
 #include "node/run.hpp"
 #include "soon.hpp"
 
-// The lock is taken by the test, for lambdas that do not say so.
-#pragma clang diagnostic ignored "-Wthread-safety"
-
 namespace rove::test {
 namespace {
 
@@ -50,7 +47,7 @@ protected:
             lead_.stop();
             lead_.wake();
             lead_.wait_briefly(hold.lock(), Clock::now() + std::chrono::seconds(20),
-                               [this] { return own_.live() == 0; });
+                               [this]() REQUIRES(lock_of<NodeLock>) { return own_.live() == 0; });
             EXPECT_EQ(own_.live(), 0U);
             leaves_some = own_.part_with_all(ended);
         }
@@ -66,13 +63,19 @@ protected:
         const Hold hold(lead_.mutex());
         return ask();
     }
+    std::size_t made() {
+        return under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.made(); });
+    }
+    unsigned gatherings() {
+        return under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.gatherings(); });
+    }
     // On another thread of the node's own, under the lock.
     void run(const std::function<void()>& what) {
         struct Job {
             const std::function<void()>& what;
             std::atomic<bool> done{false};
         } job{what};
-        value_or_throw(under_lock([&] {
+        value_or_throw(under_lock([&]() REQUIRES(lock_of<NodeLock>) {
             return own_.add(
                 [](void* argument, OwnThreads::Lock&, OwnThreads::One&) {
                     auto& its_job = *static_cast<Job*>(argument);
@@ -92,23 +95,23 @@ protected:
 TEST_F(OwnThreadsTest, BesideSeveralThatRunFunctionsOneStandsBy) {
     start(3);
     EXPECT_EQ(own_.count(), 3U);
-    EXPECT_EQ(own_.made(), 4U);
-    EXPECT_TRUE(under_lock([this] { return own_.has_enough(); }));
-    EXPECT_EQ(own_.made(), 4U) << "there are enough";
-    EXPECT_TRUE(under_lock([this] { return own_.has_enough(2); }));
-    EXPECT_EQ(own_.made(), 6U);
+    EXPECT_EQ(made(), 4U);
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.has_enough(); }));
+    EXPECT_EQ(made(), 4U) << "there are enough";
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.has_enough(2); }));
+    EXPECT_EQ(made(), 6U);
     EXPECT_FALSE(own_.is_mine());
 }
 
 TEST_F(OwnThreadsTest, OneAloneRunsEverything) {
     start(1);
-    EXPECT_EQ(own_.made(), 1U);
+    EXPECT_EQ(made(), 1U);
 }
 
 TEST_F(OwnThreadsTest, AFunctionThatWaitsQuietlyHasAnotherThreadInItsPlace) {
     start(2);
-    const std::size_t at_first = own_.made();
-    run([&] {
+    const std::size_t at_first = made();
+    run([&]() REQUIRES(lock_of<NodeLock>) {
         EXPECT_TRUE(own_.is_mine());
         code::Function function;
         rove::Run one{.function = &function};
@@ -123,46 +126,46 @@ TEST_F(OwnThreadsTest, AFunctionThatWaitsQuietlyHasAnotherThreadInItsPlace) {
         own_.take_back(one);
         EXPECT_EQ(own_.quiet().threads(), 0U);
     });
-    EXPECT_GE(own_.made(), at_first + 1);  // the one that ran this
+    EXPECT_GE(made(), at_first + 1);  // the one that ran this
 }
 
 TEST_F(OwnThreadsTest, AThreadOfTheProgramIsReplacedByNone) {
     start(2);
     code::Function function;
     rove::Run run{.function = &function};
-    EXPECT_TRUE(under_lock([&] { return own_.replace(run); }));
+    EXPECT_TRUE(under_lock([&]() REQUIRES(lock_of<NodeLock>) { return own_.replace(run); }));
     EXPECT_FALSE(run.replaced);
-    EXPECT_EQ(own_.made(), 3U);
+    EXPECT_EQ(made(), 3U);
 }
 
 TEST_F(OwnThreadsTest, WaitsThatLetNothingRunOnTopAreBounded) {
     start(2);
     for (unsigned i = 0; i < kUnnestedWaitsMax; ++i)
-        ASSERT_TRUE(under_lock([this] { return own_.stop_nesting(); })) << i;
-    EXPECT_FALSE(under_lock([this] { return own_.stop_nesting(); }));
-    EXPECT_EQ(own_.made(), 3U + kUnnestedWaitsMax) << "each has a thread made";
-    under_lock([this] { own_.nest_again(); });
-    EXPECT_TRUE(under_lock([this] { return own_.stop_nesting(); }));
-    EXPECT_EQ(own_.made(), 3U + kUnnestedWaitsMax) << "and those stay";
-    under_lock([this] { own_.nest_again(kUnnestedWaitsMax); });
+        ASSERT_TRUE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.stop_nesting(); })) << i;
+    EXPECT_FALSE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.stop_nesting(); }));
+    EXPECT_EQ(made(), 3U + kUnnestedWaitsMax) << "each has a thread made";
+    under_lock([this]() REQUIRES(lock_of<NodeLock>) { own_.nest_again(); });
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.stop_nesting(); }));
+    EXPECT_EQ(made(), 3U + kUnnestedWaitsMax) << "and those stay";
+    under_lock([this]() REQUIRES(lock_of<NodeLock>) { own_.nest_again(kUnnestedWaitsMax); });
 }
 
 TEST_F(OwnThreadsTest, ARunThatReadsItsPayloadHasAThreadBesides) {
     start(2);
-    under_lock([this] { own_.begin_gathering(); });
-    EXPECT_TRUE(under_lock([this] { return own_.has_enough(); }));
-    EXPECT_EQ(own_.made(), 4U);
-    under_lock([this] { own_.end_gathering(); });
-    EXPECT_EQ(own_.gatherings(), 0U);
+    under_lock([this]() REQUIRES(lock_of<NodeLock>) { own_.begin_gathering(); });
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.has_enough(); }));
+    EXPECT_EQ(made(), 4U);
+    under_lock([this]() REQUIRES(lock_of<NodeLock>) { own_.end_gathering(); });
+    EXPECT_EQ(gatherings(), 0U);
 }
 
 // Its function never returns: the node's end does not wait for it, and another one runs what comes.
 TEST_F(OwnThreadsTest, AThreadThatIsKeptHasAnotherOneInItsPlace) {
     start(2);
     static std::atomic<bool> is_kept = false;
-    value_or_throw(under_lock([&] {
+    value_or_throw(under_lock([&]() REQUIRES(lock_of<NodeLock>) {
         return own_.add(
-            [](void* argument, OwnThreads::Lock& lock, OwnThreads::One& self) {
+            [](void* argument, OwnThreads::Lock& lock, OwnThreads::One& self) REQUIRES(lock_of<NodeLock>) {
                 auto& own = *static_cast<OwnThreads*>(argument);
                 code::Function function;
                 rove::Run run{.function = &function};
