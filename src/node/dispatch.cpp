@@ -445,7 +445,7 @@ NodeCore::Taken NodeCore::run(Run& run, const wire::Frame& frame, Lead::Turn& tu
     if (run.holds) {  // it is known to run long: the mailbox does not wait for it, where there is memory
         const bool in_parts = (frame.header.flags & wire::kParts) != 0;
         if (!in_parts && copied(payload, copy)) payload = copy;
-        if (in_parts || payload.data() == copy.data()) run.let_go();
+        if ((in_parts || payload.data() == copy.data()) && run.let_go()) lead_.wake();
     }
     const bool in_mailbox = frame.header.kind == Kind::call && run.link != nullptr && copy.empty() &&
                             (frame.header.flags & wire::kParts) == 0;

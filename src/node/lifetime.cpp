@@ -92,7 +92,8 @@ void NodeCore::keep_thread(rove_here* here) {
         Hold hold(*this);
         step_aside();
         lead_.leave_to_others();
-        for (Run* each = run; each != nullptr; each = each->beneath) each->let_go();  // nothing reads their payloads
+        for (Run* each = run; each != nullptr; each = each->beneath)
+            if (each->let_go()) lead_.wake();  // nothing reads their payloads
         const bool ran = run != nullptr && run->handed_over;
         const bool is_to_be_replaced = own && ran;
         if (is_to_be_replaced) replaced = own_threads_.keep_mine();

@@ -48,10 +48,13 @@ struct Run {
     std::uint64_t held = 0;                 // … the frame is held in its mailbox
     Gathering* gathering = nullptr;         // while it reads its payload, which is still arriving
     [[gnu::always_inline]] ~Run() {}        // each call has one
-    // Gives the frame's place back. Under the lock, because it may be the last to hold the link.
-    void let_go() {
+    // Gives the frame's place back. Under the lock, because it may be the last to hold the link. True: the credit for that travels by
+    // messages, which somebody who leads has to progress, and the leader may sleep.
+    [[nodiscard]] bool let_go() {
+        const bool by_messages = holds && holds->by_messages();
         if (holds) holds->let_go(fabric::Traffic::calls, held);
         holds.reset();
+        return by_messages;
     }
 };
 

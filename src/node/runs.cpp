@@ -116,7 +116,7 @@ void NodeCore::end_handed_over(Run& run) {
     }
     give_place(run);
     run.entered.reset();
-    run.let_go();
+    if (run.let_go()) lead_.wake();
 }
 
 void NodeCore::take_place(Run& run) {
