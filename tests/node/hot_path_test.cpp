@@ -205,6 +205,16 @@ TEST_P(HotPath, CallsOfOnePeerOverlap) {
     }
 }
 
+// The frame of a long function keeps the place of all that came after it. They have run by the time that it ends, and the leader sleeps:
+// the place has to be given back all the same.
+TEST_P(HotPath, WhoWaitsForRoomBehindALongFunctionGetsIt) {
+    EXPECT_EQ(count(), 1);
+    const unsigned long_ms = 200;
+    peer_->post(entry("nap"), bytes_of(long_ms));
+    for (int i = 0; i < 20'000; ++i) peer_->post(entry("count"));  // the ring has 16,384 lines
+    EXPECT_EQ(count(), 20'002);
+}
+
 TEST_P(HotPath, MoreLongFunctionsThanThreadsAllEnd) {
     const unsigned long_ms = 30;
     std::vector<RawCall> naps;
