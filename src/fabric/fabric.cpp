@@ -4,7 +4,7 @@
 
 namespace rove::fabric {
 
-// At the ring's end, without credit, or with a wrong one.
+// Handles the cases at the ring's end, without credit, or with a wrong credit.
 std::byte* Link::reserve_rarely(Traffic traffic, std::size_t frame_bytes) {
     RingWriter& ring = outgoing_[index_of(traffic)];
     const std::uint64_t before = ring.head();
@@ -54,7 +54,7 @@ Result<std::unique_ptr<Link>> Fabric::open_stream(int socket, const StreamKeys&)
     return fail(ErrorCode::unsupported, "the fabric {} has no lanes over sockets", name());
 }
 
-// A direct peer can write there: each header is copied once, and checked as one that arrives.
+// A direct peer can write to this memory, so each header is copied once, and checked like a header that arrives.
 std::vector<ByteBuffer> Link::untaken(Traffic traffic) {
     RingWriter& ring = outgoing_[index_of(traffic)];
     std::vector<ByteBuffer> frames;

@@ -1,12 +1,12 @@
-// Moving bytes. A Fabric gives Links; a Link joins this node and one peer by four mailboxes: in each direction one
-// ring for calls and one for replies (everything that must move so that calls can end), each with credits of its own, so
+// Moving bytes. A Fabric opens Links; a Link connects this node and one peer by four mailboxes: in each direction one
+// ring for calls and one for replies (everything that must be delivered so that calls can end), each with separate credits, so
 // that two nodes that flood each other cannot deadlock.
 //
 //     reserve -> write the frame in place -> publish        sender
 //     next -> use the frame in place -> release             receiver
 //
 // A link's rings are either *direct* (the sender writes the peer's memory: shared memory, loopback) or *message* (the
-// sender fills a local mirror of the ring and the transport carries it over a TCP or Unix socket, or by UCX). Callers cannot tell.
+// sender fills a local mirror of the ring and the transport carries it over a TCP or Unix socket, or by UCX). Callers see no difference.
 //
 // Threads: a Fabric and its Links are used under one lock, or by one thread; the peer's side is another thread or process.
 #pragma once
@@ -26,7 +26,7 @@
 
 namespace rove::fabric {
 
-// Where the next frame of a ring will be announced, and by which word.
+// The word in which the next frame of a ring will be signalled, and the value that signals it.
 struct AwaitedSignal {
     const std::uint64_t* word;
     std::uint64_t value;
@@ -49,19 +49,19 @@ public:
 
     // What the peer needs to reach this side: addresses, keys, an unguessable token. Bounded by wire::control::kOfferBytesMax.
     [[nodiscard]] virtual const ByteBuffer& offer() const = 0;
-    // Opens the way to the peer. unsupported: no transport reaches it.
+    // Connects to the peer. unsupported: no transport reaches it.
     [[nodiscard]] virtual Status connect(Bytes peer_offer) = 0;
-    // Both ends have connected: what was kept for the peer to connect by is given up.
+    // Both ends have connected: releases what the peer needed only to connect.
     virtual void settled() {}
-    // "direct" or "message" once connected; for people.
+    // "direct" or "message" once connected; for messages to people.
     [[nodiscard]] virtual std::string_view lane() const = 0;
 
-    // Whether its frames travel by messages, which somebody has to progress.
+    // Whether its frames are sent by messages, which need calls of progress().
     [[nodiscard]] bool by_messages() const { return by_messages_; }
 
     // --- sending
 
-    // Room for a frame of that many bytes (header included) in the peer's ring, 64-byte aligned; null when the ring has
+    // Room for a frame of that many bytes (header included) in the peer's ring, 64-byte aligned; null if the ring has
     // no credit for it now. The caller fills the frame (all but the signal word) and publishes it before it reserves
     // again on the same traffic. Precondition: kHeaderBytes <= frame_bytes <= wire::kFrameBytesMax.
     [[nodiscard]] std::byte* reserve(Traffic traffic, std::size_t frame_bytes) {
@@ -70,20 +70,20 @@ public:
         if (std::byte* frame = ring.reserve(frame_bytes)) return frame;
         return reserve_rarely(traffic, frame_bytes);
     }
-    // To be called shortly before a frame is written: asks for the cache line of its header, so that the line is on its way while the
-    // writer does something else. Called too early it is of no use, because the reader polls that line and takes it back. Half a round trip
-    // takes 235 ns with it and 320 ns without (two distant cores of a Zen 5; `rove bench latency`).
+    // To be called shortly before a frame is written: prefetches the cache line of its header for writing, while the writer does
+    // something else. A call that is too early has no effect, because the reader polls that line and so fetches it back. Half a round
+    // trip takes 235 ns with it and 320 ns without (two distant cores of a Zen 5; `rove bench latency`).
     void own_next(Traffic traffic) const {
         if (const RingWriter& ring = outgoing_[index_of(traffic)]; ring.connected()) ring.own_next();
     }
-    // Whether there is room, or the link is broken and reserve() will say so.
+    // Whether there is room. Also true if the link is broken, which reserve() will report.
     [[nodiscard]] bool has_room(Traffic traffic, std::size_t frame_bytes) {
         RingWriter& ring = outgoing_[index_of(traffic)];
         return broken_ || ring.credit_is_wrong() || !ring.connected() || ring.has_room(frame_bytes);
     }
-    // Makes the reserved frame visible to the peer, and rings if the peer sleeps. Writes the header, the signal last. In line: a header
-    // that its caller has put together field by field would be read back by wider loads, and they wait until all stores before them
-    // are in the cache, those into the mailbox as well.
+    // Makes the reserved frame visible to the peer, and rings if the peer sleeps. Writes the header, the signal last. Inlined, because a
+    // header that the caller stored field by field would otherwise be read back by wider loads, which wait until all earlier stores
+    // are in the cache, including those to the mailbox.
     [[gnu::always_inline]] void publish(Traffic traffic, const wire::FrameHeader& header) {
         RingWriter& ring = outgoing_[index_of(traffic)];
         const std::uint64_t position = ring.head();
@@ -96,41 +96,41 @@ public:
 
     // --- receiving
 
-    // The next frame, if one has arrived whole; it stays valid until release(). Fillers are passed over. A malformed
-    // frame breaks the link: broken() tells, and nothing is delivered any more.
+    // The next frame, if one has arrived completely; it stays valid until release(). Fillers are skipped. A malformed
+    // frame breaks the link: broken() reports it, and nothing more is delivered.
     [[nodiscard, gnu::always_inline]] bool next(Traffic traffic, wire::Frame& frame) {
         if (!delivers()) return false;
         const RingReader::Arrival arrival = incoming_[index_of(traffic)].next(frame);
         if (arrival == RingReader::Arrival::malformed) break_with_malformed();
         return arrival == RingReader::Arrival::frame;
     }
-    // Gives the frame's room back; credits go to the peer once per bank.
+    // Gives the frame's room back; credits are sent to the peer once per bank.
     void release(Traffic traffic) {
         RingReader& ring = incoming_[index_of(traffic)];
         ring.release();
         ++counters_.frames_received;
         if (ring.credit_due()) transmit_credit(traffic);
     }
-    // Goes on to the next frame while this one stays in use until let_go() of the value given. The room of the frames behind
-    // it is given back with its own.
+    // Advances to the next frame; this one stays in use until let_go() is called with the returned value. The room of the frames after
+    // it is given back together with its own.
     [[nodiscard]] std::uint64_t hold(Traffic traffic);
     void let_go(Traffic traffic, std::uint64_t held);
-    // Whether frames in use leave the peer no room for the largest frame: that it sends nothing is not its doing.
+    // Whether frames in use leave the peer no room for the largest frame, so that it is not the peer's fault if it sends nothing.
     [[nodiscard]] bool keeps_back(Traffic traffic) const { return incoming_[index_of(traffic)].keeps_back(); }
-    // Is there anything to deliver? Cheap; for the last look before sleep.
+    // Whether there is anything to deliver. Cheap; for the last check before sleep.
     [[nodiscard]] bool pending(bool calls_too = true) const {
         return delivers() && ((calls_too && incoming_[0].pending()) || incoming_[1].pending());
     }
-    // Adds the next frames' signals: for a look that needs no lock, as long as the link lives.
+    // Appends the signals of the next frames, which can be checked without the lock for as long as the link exists.
     void await(std::vector<AwaitedSignal>& signals, bool calls_too) const;
 
     // --- ends
 
-    // Why nothing can be sent any more, or null.
+    // The reason why nothing can be sent any more, or null.
     [[nodiscard]] const Error* broken() const { return broken_ ? &*broken_ : nullptr; }
-    // This side ends it, because the other one broke a rule or takes too little: nothing more of it is believed.
+    // This side ends the link, because the peer broke a rule or reads too little: nothing more is accepted from it.
     void break_with(Error why);
-    // Whether the transport ended under it, and nobody here wanted that: what has arrived whole is still delivered.
+    // Whether the transport ended without this side's doing: frames that have arrived completely are still delivered.
     [[nodiscard]] bool has_ended() const { return ended_; }
 
     // Bytes of frames published / frames published, for reports.
@@ -138,26 +138,27 @@ public:
         std::uint64_t frames_sent = 0, bytes_sent = 0, frames_received = 0;
     };
     [[nodiscard]] const Counters& counters() const { return counters_; }
-    // Where the ring stands: lines written, and lines that the peer has given back. What lies between may or may not have
-    // run. (For telling the callers of what was in a dead peer's mailbox.)
+    // The lines written to the ring, and the lines that the peer has given back. Calls in the lines between may or may not have
+    // run. (Needed to report to the callers of calls that were in a dead peer's mailbox.)
     [[nodiscard]] std::uint64_t lines_published(Traffic traffic) const { return outgoing_[index_of(traffic)].head(); }
     [[nodiscard]] std::uint64_t lines_credited(Traffic traffic);
-    // Lines read of what has come, ever.
+    // All lines read so far.
     [[nodiscard]] std::uint64_t lines_read(Traffic traffic) const { return incoming_[index_of(traffic)].tail(); }
-    // What lies between: whole frames, header first, in their order. What a direct peer has spoilt in its memory ends the list.
+    // The frames between lines_credited() and lines_published(), each complete, header first, in order. The list ends at a frame that a
+    // direct peer has corrupted in its memory.
     [[nodiscard]] std::vector<ByteBuffer> untaken(Traffic traffic);
 
 protected:
     // The transport ended.
     void end_with(Error why);
 
-    // Message links: carry that many bytes of the ring, from the line `position` on, to the peer / carry the credit. Direct: nothing.
+    // Message links: send that many bytes of the ring, from the line `position` on, to the peer / send the credit. Direct links: nothing.
     virtual void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) = 0;
     virtual void transmit_credit(Traffic traffic) = 0;
-    // Direct links: has the peer announced that it sleeps? Message links wake by the message itself.
+    // Direct links: whether the peer has announced that it sleeps. On message links the message itself wakes the peer.
     [[nodiscard]] bool peer_sleeps() const {
         if (asleep_ == nullptr) return peer_asleep();
-        // The sleeper's barrier makes a fence here needless, where it can be had: see SleepFence.
+        // If the sleeper's barrier is available, no fence is needed here: see SleepFence.
         if (sleeper_pays_->load(std::memory_order_acquire))
             std::atomic_signal_fence(std::memory_order_seq_cst);
         else
@@ -166,13 +167,13 @@ protected:
     }
     // The same for links that set no `asleep_`.
     [[nodiscard]] virtual bool peer_asleep() const { return false; }
-    // Wakes it.
+    // Wakes the peer.
     virtual void ring() = 0;
 
     bool by_messages_ = false;                         // frames need transmit()
     std::uint32_t* asleep_ = nullptr;                  // in the peer's region
     const std::atomic<bool>* sleeper_pays_ = nullptr;  // set with asleep_
-    // The derived class wires these up: outgoing_ at connect, incoming_ when the link is opened.
+    // The derived class sets these: outgoing_ at connect, incoming_ when the link is opened.
     RingWriter outgoing_[kTrafficKinds];
     RingReader incoming_[kTrafficKinds];
     std::optional<Error> broken_;
@@ -182,15 +183,15 @@ private:
     [[nodiscard]] bool delivers() const { return !broken_ || ended_; }
     [[nodiscard]] std::byte* reserve_rarely(Traffic traffic, std::size_t frame_bytes);
     void break_with_malformed();
-    bool ended_ = false;  // broken_ is the transport's end
+    bool ended_ = false;  // broken_ is set because the transport ended
 };
 
-// Frames of a lane of messages share a message when the one before them was sent less than this long ago: about what a message costs,
-// so that the lane is never idle in between.
+// Frames of a message lane are coalesced if the previous message was sent less than this time ago. This is about the time that a message
+// takes, so the lane is never idle in between.
 inline constexpr auto kGatherFor = std::chrono::microseconds(5);
 
-// The keys of a stream lane's rings (ring.hpp), random numbers that both ends know: one for what this end receives, one for
-// what it sends.
+// The keys of a stream lane's rings (ring.hpp), random numbers that both ends know: one for the frames that this end receives, one for
+// those that it sends.
 struct StreamKeys {
     std::uint64_t incoming = 0, outgoing = 0;
 };
@@ -199,20 +200,20 @@ class Fabric {
 public:
     virtual ~Fabric() = default;
     [[nodiscard]] virtual std::string_view name() const = 0;
-    // Allocates the incoming mailboxes of a link that offers connect. unsupported: this fabric has none of that kind.
+    // Allocates the incoming mailboxes of a link that is connected by exchanging offers. unsupported: this fabric has no such links.
     [[nodiscard]] virtual Result<std::unique_ptr<Link>> open_link() = 0;
-    // Whether open_stream() gives links. Constant.
+    // Whether open_stream() is supported. Constant.
     [[nodiscard]] virtual bool has_streams() const { return false; }
-    // A link over a stream socket that is connected already, by which the two ends proved who they are. Takes the socket,
-    // also where it fails. unsupported: this fabric has no such lane.
+    // A link over a stream socket that is connected already, and over which the two ends have authenticated each other. Takes ownership of
+    // the socket, also if it fails. unsupported: this fabric has no such lane.
     [[nodiscard]] virtual Result<std::unique_ptr<Link>> open_stream(int socket, const StreamKeys& keys);
-    // Moves what needs moving (messages, credits, doorbells). Returns how many events it handled.
+    // Sends and receives what is due (messages, credits, doorbells). Returns the number of events handled.
     virtual unsigned progress() = 0;
-    // Whether frames arrive only while somebody calls progress().
+    // Whether frames arrive only during calls of progress().
     [[nodiscard]] virtual bool needs_progress() const = 0;
 
-    // --- sleep: descriptors() are for epoll (level-triggered, readable = wake). To sleep: announce_sleep(); if it gives
-    // false something is already there; else look at every link's pending() once more, wait, then end_sleep().
+    // --- sleep: descriptors() are for epoll (level-triggered, readable = wake). To sleep: announce_sleep(); if it returns
+    // false something has arrived already; otherwise check every link's pending() once more, wait, then end_sleep().
     [[nodiscard]] virtual std::vector<int> descriptors() const = 0;
     [[nodiscard]] virtual bool announce_sleep() = 0;
     virtual void end_sleep() = 0;

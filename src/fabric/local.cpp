@@ -34,7 +34,7 @@ public:
         return descriptors;
     }
     [[nodiscard]] bool announce_sleep() override {
-        if (streams_) streams_->flush();  // what arrives, or finds room again, makes descriptors() readable
+        if (streams_) streams_->flush();  // descriptors() become readable when data arrives or a socket has room again
         if (direct_) direct_->announce_sleep();
         return true;
     }

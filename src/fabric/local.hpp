@@ -1,6 +1,6 @@
 // The fabric of a plain node: direct lanes to processes of the same user on the same machine (direct/), and streams over
-// sockets that are connected already (stream/). It needs no transport library, and nobody can reach it who has not met this
-// node.
+// sockets that are connected already (stream/). It needs no transport library, and only processes that have met this node can
+// reach it.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ struct LocalOptions {
     bool stream = true;  // allow streams: open_stream()
 };
 
-// overloaded: no more descriptors; unsupported: direct lanes alone were asked for, and shared memory cannot be used here.
+// overloaded: no more descriptors; unsupported: only direct lanes were requested, and shared memory cannot be used here.
 [[nodiscard]] Result<std::unique_ptr<Fabric>> open_local_fabric(const LocalOptions& options);
 
 }  // namespace rove::fabric

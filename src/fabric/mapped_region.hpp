@@ -1,4 +1,4 @@
-// A Region in a mapping of its own, which is unmapped with its owner.
+// A Region in a separate mapping, which is unmapped when its owner is destroyed.
 #pragma once
 
 #include <sys/mman.h>
@@ -19,11 +19,11 @@ using MappedRegion = std::unique_ptr<Region, UnmapRegion>;
     void* memory = mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, flags, file, 0);
     return MappedRegion(memory != MAP_FAILED ? static_cast<Region*>(memory) : nullptr);
 }
-// Memory of this process alone.
+// Memory that only this process uses.
 [[nodiscard]] inline MappedRegion map_private_region() {
     return map_region(MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
-// Page faults now, and not on the way of the first frames. Where the kernel cannot (before 5.14), they come then.
+// Takes the page faults now, and not while the first frames are written. Kernels before 5.14 cannot do this; the faults then occur later.
 inline void populate(void* begin, std::size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
     (void)madvise(begin, bytes, MADV_POPULATE_WRITE);

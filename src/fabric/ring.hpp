@@ -1,17 +1,17 @@
 // The mailbox ring: frames of whole cache lines, written by one peer and read by one node. docs/frames.md shows the layout.
 //
-// What holds:
-//   * A frame never wraps: where the ring's end is too near, a filler frame takes the lines that are left.
-//   * The signal word is stored last, on its own, with release; the reader loads it with acquire (each the other's partner).
-//     It is the ring's key, a random number that only the two ends know, plus the frame's number in this ring. So what an
-//     earlier lap left is never taken for the next frame: an old signal has another number, and payload would have to hit one
-//     word of 2^64. Nobody clears anything; the writer only fills up the last word of a body, so that no old signal is left
-//     in part.
+// Invariants:
+//   * A frame never wraps: if it does not fit before the ring's end, a filler frame takes the remaining lines.
+//   * The signal word is stored last, in a separate store with release; the reader loads it with acquire (the two are partners).
+//     It is the ring's key, a random number that only the two ends know, plus the frame's number in this ring. So data of an
+//     earlier lap is never taken for the next frame: an old signal has another number, and payload would have to equal one
+//     word of 2^64. Neither side clears anything; the writer only fills up the last word of a body, so that no part of an old
+//     signal remains.
 //   * Credit is the count of lines that the reader has given back, stored with release in the sender's memory once per
 //     bank, and loaded there with acquire. A frame that is still in use while later ones are done (a function that runs long)
-//     is *held*: its lines and those behind it are given back when it ends.
+//     is *held*: its lines and those after it are given back when it ends.
 //
-// The other side may be hostile or broken: a header is copied once and checked before it is believed; a credit may only
+// The other side may be hostile or broken: a header is copied once and checked before it is used; a credit may only
 // grow, and not beyond what was sent.
 #pragma once
 
@@ -26,24 +26,24 @@
 
 namespace rove::fabric {
 
-// One ring. Four of the largest frames; a full bank (below) and the largest frame with its filler fit together, so a sender
+// The size of one ring: four of the largest frames. A full bank (below) and the largest frame with its filler fit together, so a sender
 // that waits for the largest frame always gets its credit once the reader has caught up:
-//   the reader keeps back less than a bank (1/8); a filler is shorter than the frame it makes room for (1/4);
+//   the reader keeps back less than a bank (1/8); a filler is shorter than the frame for which it makes room (1/4);
 //   1/8 + 1/4 + 1/4 < 1.
 inline constexpr std::uint64_t kRingBytes = 1024 * 1024;
 inline constexpr std::uint64_t kRingLines = kRingBytes / wire::kLineBytes;
 inline constexpr std::uint64_t kBankLines = kRingLines / 8;
 static_assert(wire::kFrameBytesMax * 4 <= kRingBytes);
 
-// The writer asks for lines so far ahead of the next frame's: the reader has them in its cache, and getting one back takes as
-// long as a few frames do. Nearer ones the reader may be polling: for them there is own_next(), just before they are written.
+// The writer's prefetch distance from the next frame, in lines: the reader has these lines in its cache, and fetching one back takes as
+// long as a few frames do. The reader may be polling nearer lines, so own_next() prefetches the next frame's just before it is written.
 inline constexpr std::uint64_t kAheadLines = 8;
-// It asks for as many as the last frame had. After a longer one it asks for one line: asking for all of a long frame's costs more than it
-// saves (1.5 times as many posts of 4 KiB get through without).
+// The writer prefetches as many lines as the last frame had, if these are at most kAskedLinesMax, and one line after a longer frame:
+// prefetching all lines of a long frame costs more than it saves (without it, 1.5 times as many posts of 4 KiB are sent).
 inline constexpr std::uint64_t kAskedLinesMax = 32;
 
-// The reader asks for so many of a frame's lines when its first one has come: they lie in the writer's cache, and come while the frame's
-// header is checked.
+// The reader prefetches this many of a frame's lines when the first one has arrived: they are in the writer's cache, and are transferred
+// while the frame's header is checked.
 inline constexpr std::uint64_t kReadAheadLines = 16;
 
 using CreditWord = std::uint64_t;
@@ -54,14 +54,14 @@ public:
     RingWriter(std::byte* memory, CreditWord* credit, std::uint64_t key)
         : memory_(memory), credit_(credit), key_(key) {}
 
-    // Room for a frame where that takes neither a filler nor a look at the credit, else null.
+    // Room for a frame if that needs neither a filler nor a new load of the credit, otherwise null.
     [[nodiscard]] std::byte* reserve(std::size_t frame_bytes) const {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
         if (head_ % kRingLines + lines > kRingLines || head_ + lines - credited_ > kRingLines) return nullptr;
         return line(head_);
     }
 
-    // Asks for the line that the next frame begins in.
+    // Prefetches, for writing, the line in which the next frame begins.
     void own_next() const { arch::own_soon(line(head_)); }
 
     // Whether reserve_rarely() would find room.
@@ -72,7 +72,7 @@ public:
         return head_ + needed - credited_ <= kRingLines || head_ + needed - load_credit() <= kRingLines;
     }
 
-    // Room for a frame, or null. Publishes a filler when the ring's end is too near.
+    // Room for a frame, or null. Publishes a filler if the frame does not fit before the ring's end.
     [[nodiscard]] std::byte* reserve_rarely(std::size_t frame_bytes) {
         const std::uint64_t lines = wire::lines_of(frame_bytes);
         const std::uint64_t to_end = kRingLines - head_ % kRingLines;
@@ -83,7 +83,7 @@ public:
         return line(head_);
     }
 
-    // Of the frame reserved last. All but the signal is the caller's; body_bytes as reserved.
+    // Publishes the frame that was reserved last. The caller sets all of the header but the signal; body_bytes as reserved.
     [[gnu::always_inline]] void publish(wire::FrameHeader header) {
         std::byte* at = line(head_);
         header.signal = key_ + ++sequence_;
@@ -94,7 +94,7 @@ public:
         const std::uint64_t lines = wire::lines_of(header);
         head_ += lines;
         std::uint64_t ahead = head_ + kAheadLines;
-        std::byte* const memory = memory_;  // own_soon() has the compiler read members again for each line
+        std::byte* const memory = memory_;  // own_soon() makes the compiler reload members for each line
         for (std::uint64_t left = lines <= kAskedLinesMax ? lines : 1; left > 0; --left, ++ahead)
             arch::own_soon(memory + ahead % kRingLines * wire::kLineBytes);
     }
@@ -136,11 +136,11 @@ public:
 
     enum class Arrival : std::uint8_t { none, frame, malformed };
 
-    // The frame at the tail, if it is there whole. Asked again before release(), it gives the same frame.
+    // The frame at the tail, if it has arrived completely. Called again before release(), it returns the same frame.
     [[nodiscard, gnu::always_inline]] Arrival next(wire::Frame& frame) {
         while (pending()) {
             const std::byte* at = line(tail_);
-            std::memcpy(&frame.header, at, sizeof frame.header);  // once: the peer can change it meanwhile
+            std::memcpy(&frame.header, at, sizeof frame.header);  // once: the peer can change it at any time
             if (!wire::is_well_formed(frame.header)) return Arrival::malformed;
             lines_ = wire::lines_of(frame.header);
             const std::uint64_t to_end = kRingLines - tail_ % kRingLines;
@@ -155,20 +155,20 @@ public:
                 frame.payload = body.subspan(frame.header.extra_bytes);
                 return Arrival::frame;
             }
-            if (lines_ != to_end) return Arrival::malformed;  // so there is one at most: none is as long as the ring
+            if (lines_ != to_end) return Arrival::malformed;  // so at most one filler: none is as long as the ring
             release();
         }
         return Arrival::none;
     }
 
-    // Goes on to the next frame.
+    // Advances to the next frame.
     void release() {
         tail_ += lines_;
         ++awaited_;
         lines_ = 0;
     }
 
-    // Goes on to the next frame, but keeps this one's lines until let_go() of the position that it gives.
+    // Advances to the next frame, but keeps this one's lines until let_go() is called with the returned position.
     [[nodiscard]] std::uint64_t hold() {
         held_.push_back(tail_);
         release();
@@ -192,7 +192,7 @@ public:
     [[nodiscard]] bool pending() const {
         return std::atomic_ref(*next_word()).load(std::memory_order_acquire) == awaited_;
     }
-    // Where the next frame's signal will be, and what it is.
+    // The address of the next frame's signal, and its value.
     [[nodiscard]] std::uint64_t* next_word() const { return reinterpret_cast<std::uint64_t*>(line(tail_)); }
     [[nodiscard]] std::uint64_t awaited() const { return awaited_; }
     [[nodiscard]] std::uint64_t tail() const { return tail_; }
@@ -208,16 +208,16 @@ private:
     std::uint64_t tail_ = 0;     // lines read, ever
     std::uint64_t credit_given_ = 0;
     std::uint64_t lines_ = 0;          // of the frame at the tail
-    std::vector<std::uint64_t> held_;  // positions of frames in use, in their order
+    std::vector<std::uint64_t> held_;  // positions of frames in use, in order
 };
 
-// What a node owns per link and lets its peer write: two rings, and the credits for the rings that the node itself fills.
-// `asleep` is the owner's to write and the peer's to read.
+// The memory that a node owns per link and that its peer writes: two rings, and the credits for the rings that the node itself fills.
+// `asleep` is set by the owner, which announces its sleep with it, and read by the peer, which clears it when it rings.
 struct alignas(4096) Region {
     alignas(64) CreditWord credits[2];
     alignas(64) std::uint32_t asleep;
     std::uint64_t
-        owner;  // the owner's link token: a sender that has mapped this knows by it that it is the right place
+        owner;  // the owner's link token, by which a sender that has mapped this verifies that it is the right region
     alignas(64) std::byte rings[2][kRingBytes];
 };
 

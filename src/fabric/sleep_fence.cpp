@@ -17,16 +17,16 @@ bool membarrier(int command) {
     return syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-// The process's, not a fabric's: no fabric's end waits for the kernel, and a process pays once.
+// Registration belongs to the process, not to a fabric: destroying a fabric never waits for the kernel, and a process registers once.
 constinit std::atomic<bool> registered{false};
-constinit std::atomic<std::uint32_t> registering{0};  // the generation of the process whose thread is or was at it, + 1
+constinit std::atomic<std::uint32_t> registering{0};  // 1 + the generation of the process that registers or has done so
 
 }  // namespace
 
-// Registration waits until every core has been through the scheduler: 10 ms mostly, seconds where the machine is overloaded. So it
-// runs beside the start, and nobody waits for its thread. It is made from a second thread and not before there is one: for a
-// single-threaded process the kernel marks only the core that it runs on then, and a barrier could miss a thread that is started
-// on another. A fork's child inherits what the kernel has noted, but not the thread that was at it.
+// Registration waits until every core has run the scheduler: mostly 10 ms, seconds if the machine is overloaded. So it runs
+// concurrently with the start, and nothing waits for its thread. A second thread registers, and only once it exists: for a
+// single-threaded process the kernel marks only the core on which it runs at that time, and a barrier could miss a thread that is
+// started on another core. The child of a fork inherits what the kernel has recorded, but not a thread that was still registering.
 SleepFence::SleepFence() {
     const std::uint32_t self = process_generation() + 1;
     if (registered.load(std::memory_order_acquire) || registering.exchange(self) == self) return;
@@ -36,7 +36,7 @@ SleepFence::SleepFence() {
         }).detach();
     } catch (const std::exception&) {
         registering =
-            0;  // no thread to be had, or no memory for one: senders fence for themselves, and the next fabric tries again
+            0;  // no thread, or no memory for one: senders execute the fence themselves, and the next fabric tries again
     }
 }
 
@@ -45,8 +45,8 @@ const std::atomic<bool>& SleepFence::sleeper_pays() {
 }
 
 void SleepFence::pay() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // for senders that fence for themselves
-    (void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);    // for those that do not
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // for senders that execute the fence themselves
+    (void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);    // for senders that do not
 }
 
 }  // namespace rove::fabric

@@ -1,6 +1,6 @@
-// The fence between a sender that stores a signal and then looks whether its peer sleeps, and a sleeper that announces its
-// sleep and then looks at the signals: one of them must see the other. The sleeper pays for both, because its membarrier
-// interrupts every sender that runs (they have registered), so the way of a call has no fence.
+// The fence between a sender that stores a signal and then checks whether its peer sleeps, and a sleeper that announces its
+// sleep and then checks the signals: one of them must see the other. The sleeper bears the cost for both: its membarrier
+// interrupts every running sender (all have registered), so sending a call needs no fence.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,13 @@ namespace rove::fabric {
 
 class SleepFence {
 public:
-    // Has this process registered with the kernel, once, beside what it does.
+    // Registers this process with the kernel, once, in a thread of its own.
     SleepFence();
 
-    // For senders: whether this process is registered. Until then, and where the kernel has no membarrier, they fence for
+    // For senders: whether this process is registered. Until then, and if the kernel has no membarrier, senders execute the fence
     // themselves.
     [[nodiscard]] static const std::atomic<bool>& sleeper_pays();
-    // For the sleeper: between announcing its sleep and its last look at the signals.
+    // For the sleeper: called between announcing its sleep and its last check of the signals.
     static void pay();
 };
 

@@ -41,7 +41,7 @@ void Doorbell::ring() const noexcept {
 
 void Doorbell::quiet() const noexcept {
     std::array<char, kPipeBytes> bells;
-    // Once is enough: a pipe that is filled faster than it is read only wakes its reader once more.
+    // One read is enough: if the pipe is filled faster than it is read, its reader is only woken once more.
     (void)!read(pipe_.number(), bells.data(), bells.size());
 }
 

@@ -12,8 +12,8 @@ Result<std::unique_ptr<Link>> DirectLanes::open_link() {
     return std::unique_ptr<Link>(std::move(link));
 }
 
-// The order matters: bells of earlier sleeps are forgotten before the flags are set. A bell that is rung for a flag set here
-// stays in the pipe, so the sleeper that polls it wakes; a sender that has taken a flag and not rung yet will.
+// The order matters: bells of earlier sleeps are discarded before the flags are set. A bell that is rung for a flag set here
+// stays in the pipe, so the sleeper that polls it wakes; a sender that has cleared a flag and not rung yet will still ring.
 void DirectLanes::announce_sleep() {
     bell_.quiet();
     for (DirectLink* link : links_) link->announce_sleep(true);

@@ -15,11 +15,11 @@ namespace rove::fabric {
 namespace {
 
 constexpr std::uint8_t kOfferVersion = 3;
-// A file that can neither shrink nor be unsealed: touching what a peer cut off would be SIGBUS.
+// The file can neither shrink nor be unsealed, because access to a part that a peer cut off would raise SIGBUS.
 constexpr int kSealsWanted = F_SEAL_SHRINK | F_SEAL_SEAL;
 
-// A memory file of huge pages has a whole number of them, so it is none of this size. Its pages come from a pool, and a hole that is
-// punched into it is SIGBUS where the pool is empty.
+// The size of a memory file of huge pages is a multiple of their size, so no such file has this size. Its pages would come from a pool,
+// and access to a hole punched into it raises SIGBUS if the pool is empty.
 static_assert(sizeof(Region) % (64UL * 1024) != 0);
 
 // A memory file of the right size, sealed.

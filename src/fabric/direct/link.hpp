@@ -1,5 +1,5 @@
 // DirectLink: a Link between two processes of one user on one machine. Each end owns a Region in a sealed memory file, which
-// the other end maps; docs/frames.md has the offer. It keeps one descriptor: the peer's doorbell.
+// the other end maps; docs/frames.md describes the offer. A link keeps one descriptor: the peer's doorbell.
 #pragma once
 
 #include "fabric/direct/doorbell.hpp"
@@ -31,12 +31,12 @@ private:
     explicit DirectLink(DirectLanes& lanes) : lanes_(lanes) {}
     [[nodiscard]] Status make_region();
 
-    DirectLanes& lanes_;       // outlive it
-    std::uint64_t token_ = 0;  // this end's: the key of its rings, which marks its region
+    DirectLanes& lanes_;       // outlive the link
+    std::uint64_t token_ = 0;  // this end's token: the key of its rings, which also marks its region
     ByteBuffer offer_;
-    Descriptor file_;      // of region_, until the peer has mapped it
-    MappedRegion region_;  // this end's, for the peer to write
-    MappedRegion remote_;  // the peer's
+    Descriptor file_;      // the file of region_, until the peer has mapped it
+    MappedRegion region_;  // this end's region, which the peer writes
+    MappedRegion remote_;  // the peer's region
     Doorbell peers_bell_;
 };
 

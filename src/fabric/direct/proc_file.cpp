@@ -13,7 +13,7 @@
 namespace rove::fabric {
 namespace {
 
-// Memory files, and pipes, of all processes are on one device of the kernel's each: that of any of this process's own.
+// The device of a memory file or pipe of this process: the kernel has one device for the memory files of all processes, and one for pipes.
 Result<dev_t> device_of_own(mode_t kind) {
     Descriptor own;
     if (kind == S_IFREG) {
@@ -32,7 +32,7 @@ Result<dev_t> device_of_own(mode_t kind) {
     return facts.st_dev;
 }
 
-// Where an open file really is. Asks the kernel and not the file's own file system, which may be one that never answers (FUSE).
+// The device and inode of an open file. Queries the kernel and not the file's own file system, which may never answer (FUSE).
 dev_t device_without_asking(int descriptor) {
     struct statx facts{};
     if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &facts) != 0) return 0;

@@ -1,4 +1,4 @@
-// A file of this process that another process of the same user opens through /proc/PID/fd, and the checks that it is that file.
+// A file of this process that another process of the same user opens through /proc/PID/fd, and the checks that it is the same file.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace rove::fabric {
 
-// What an offer says of one file. 20 bytes.
+// The description of one file in an offer. 20 bytes.
 struct ProcFile {
     std::uint32_t descriptor = 0;
     std::uint64_t device = 0;
@@ -20,8 +20,8 @@ struct ProcFile {
     [[nodiscard]] static Result<ProcFile> of(int descriptor);
     void write_to(Writer& out) const;
     static ProcFile read_from(Reader& in);
-    // Opens the file for reading and writing, without waiting. `kind` is S_IFREG for a memory file, or S_IFIFO for a pipe. Another
-    // file is never opened, nor is its file system asked about it. unsupported: process `pid` has no such file of this user's;
+    // Opens the file for reading and writing, without blocking. `kind` is S_IFREG for a memory file, or S_IFIFO for a pipe. No other
+    // file is ever opened, and no other file's file system is queried. unsupported: process `pid` has no such file of this user;
     // overloaded: no more descriptors.
     [[nodiscard]] Result<Descriptor> open(std::uint32_t pid, mode_t kind) const;
 };

@@ -9,16 +9,16 @@ namespace {
 
 constexpr std::size_t kSignalBytes = sizeof(wire::FrameHeader::signal);
 
-// A part of a frame that has not been carried yet.
+// A part of a frame that has not been copied yet.
 struct Piece {
-    std::size_t begin = 0;  // from the frame's start
+    std::size_t begin = 0;  // offset from the frame's start
     std::size_t end = 0;
 };
 
-// A frame on its way.
+// A frame in transit.
 struct Flight {
     Traffic traffic = Traffic::calls;
-    std::size_t offset = 0;     // in the ring, of its signal word
+    std::size_t offset = 0;     // of its signal word in the ring
     std::vector<Piece> pieces;  // without the signal word
 };
 
@@ -33,7 +33,7 @@ public:
     ChaosLink(std::shared_ptr<Exchange> exchange, std::shared_ptr<Bell> bell, std::vector<LoopbackLink*>& links,
               const ChaosOptions& options)
         : LoopbackLink(std::move(exchange), std::move(bell), links), options_(options), random_(options.seed) {}
-    // What was published before the link was closed arrives, as it does through a socket.
+    // Frames that were published before the link was closed arrive, as they do through a socket.
     ~ChaosLink() override {
         while (remote_ && broken() == nullptr && !flights_.empty()) carry_piece();
     }
@@ -86,7 +86,7 @@ void ChaosLink::transmit_credit(Traffic traffic) {
                         static_cast<unsigned>(below(options_.credit_turns_max + 1))});
 }
 
-// One turn. A late credit holds up those behind it: credits may be late but never go back.
+// One turn. A late credit delays those after it: credits may be late but never decrease.
 unsigned ChaosLink::carry() {
     if (!remote_ || broken() != nullptr) return 0;
     unsigned events = 0;
@@ -121,7 +121,7 @@ void ChaosLink::carry_piece() {
     flights_.pop_back();
 }
 
-// The signal word, when the rest is there. Partner: RingReader::pending.
+// Copies the signal word, after the rest of the frame. Partner: RingReader::pending.
 void ChaosLink::land(const Flight& flight) {
     const auto i = static_cast<std::size_t>(flight.traffic);
     std::uint64_t word = 0;
@@ -143,7 +143,7 @@ public:
     [[nodiscard]] std::string_view name() const override { return "chaos"; }
     [[nodiscard]] Result<std::unique_ptr<Link>> open_link() override {
         ChaosOptions options = options_;
-        options.seed += 1000003 * opened_++;  // each link has a bad day of its own
+        options.seed += 1000003 * opened_++;  // each link has its own random sequence
         return std::make_unique<ChaosLink>(exchange_, bell_, links_, options);
     }
     unsigned progress() override {
@@ -152,7 +152,7 @@ public:
         return events;
     }
     [[nodiscard]] bool needs_progress() const override { return true; }
-    // What is on its way moves only while this side polls.
+    // Frames in transit advance only while this side polls.
     [[nodiscard]] bool announce_sleep() override {
         const auto busy = [](LoopbackLink* link) { return static_cast<ChaosLink*>(link)->busy(); };
         return LoopbackFabric::announce_sleep() && std::none_of(links_.begin(), links_.end(), busy);

@@ -85,9 +85,9 @@ void LoopbackLink::transmit_credit(Traffic traffic) {
     std::atomic_ref(remote_->region.credits[i]).store(incoming_[i].given_back(), std::memory_order_release);
 }
 
-// A sender stores its signal and then touches the flag; the sleeper touches the flag and then looks at the signals.
-// Both touch it by read-modify-write, so one comes first: if the sender, the sleeper acquires its signal; if the
-// sleeper, the sender sees the flag. (Unlike fences, the thread sanitizer understands this too.)
+// A sender stores its signal and then accesses the flag; the sleeper accesses the flag and then checks the signals.
+// Both access it by read-modify-write, so one of them is first: if it is the sender, the sleeper acquires its signal; if it is
+// the sleeper, the sender sees the flag. (The thread sanitizer understands this, but not fences.)
 void LoopbackLink::announce_sleep(bool asleep) {
     std::atomic_ref(own_->region.asleep).exchange(asleep ? 1 : 0, std::memory_order_acq_rel);  // partner: peer_asleep
 }

@@ -1,9 +1,9 @@
-// The loopback fabric: direct lanes between fabrics of one process, with nothing beneath them. One thread can drain
-// both sides, so that a test is the same each time it runs.
+// The loopback fabric: direct lanes between fabrics of one process, without any transport. One thread can drain
+// both sides, so that a test runs in the same order each time.
 //
-// Fabrics of one Exchange meet; an offer is a number that the exchange knows.
+// Fabrics with the same Exchange can connect; an offer is a number that the exchange knows.
 //
-// Threads: as every Fabric, each one by one thread at a time; the two ends of a link may be on different threads. Only
+// Threads: each fabric, like every Fabric, is used by one thread at a time; the two ends of a link may be on different threads. Only
 // the Exchange is shared, under its own lock, and only when links are opened, connected and closed.
 #pragma once
 
@@ -25,7 +25,7 @@ public:
     ~Bell();
     Bell(const Bell&) = delete;
     void ring() noexcept;
-    // Whether it was rung since the last time.
+    // Whether it was rung since the last call.
     [[nodiscard]] bool take() noexcept;
     [[nodiscard]] int descriptor() const { return descriptor_; }
 
@@ -33,7 +33,7 @@ private:
     int descriptor_;
 };
 
-// What one end of a link owns and the other may use, for as long as either is there.
+// The memory and bell that one end of a link owns and the other may use, for as long as either end exists.
 struct Landing {
     Region region{};
     std::shared_ptr<Bell> bell;
@@ -72,7 +72,7 @@ protected:
 
 private:
     std::shared_ptr<Exchange> exchange_;
-    std::vector<LoopbackLink*>& links_;  // of its fabric, which outlives it
+    std::vector<LoopbackLink*>& links_;  // the list of its fabric, which outlives the link
     std::uint64_t id_ = 0;
     ByteBuffer offer_;
 };
@@ -96,7 +96,7 @@ protected:
 
     std::shared_ptr<Exchange> exchange_;
     std::shared_ptr<Bell> bell_;
-    std::vector<LoopbackLink*> links_;  // open ones; each takes itself out
+    std::vector<LoopbackLink*> links_;  // open links; each removes itself
 };
 
 }  // namespace rove::fabric

@@ -13,13 +13,13 @@ public:
     // overloaded: no more descriptors.
     [[nodiscard]] static Result<std::unique_ptr<StreamLanes>> open();
 
-    // Takes the socket.
+    // Takes ownership of the socket.
     [[nodiscard]] Result<std::unique_ptr<Link>> open_stream(int socket, const StreamKeys& keys);
     unsigned progress();
-    // Sends what waits for company.
+    // Sends the frames that wait to be coalesced.
     void flush();
     [[nodiscard]] bool is_empty() const { return links_.empty(); }
-    // Readable while something has arrived, or a socket takes what it did not take before.
+    // Readable while data has arrived, or a socket that was full has room again.
     [[nodiscard]] int descriptor() const { return epoll_.number(); }
 
     // For the links.
@@ -29,10 +29,10 @@ public:
     void watch_room(StreamLink& link, bool wanted);
 
 private:
-    // Up to this many links are read without asking which have something: a read that finds nothing takes about as long as the
-    // question.
+    // Up to this many links are read without first asking epoll which of them have data, because a read that finds nothing takes about
+    // as long as the query.
     static constexpr std::size_t kPolledMax = 2;
-    static constexpr std::size_t kEventsMax = 64;  // of one question; the kernel takes turns
+    static constexpr std::size_t kEventsMax = 64;  // per query; the kernel reports the sockets in turn
     static constexpr std::size_t kScratchBytes = 64 * 1024;
 
     explicit StreamLanes(Descriptor epoll) : epoll_(std::move(epoll)), scratch_(kScratchBytes) {}

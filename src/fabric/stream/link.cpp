@@ -14,10 +14,10 @@
 namespace rove::fabric {
 namespace {
 
-// Of a peer that sends without end, one progress() takes this many reads: each the rest of one frame and the lanes' scratch.
+// The most reads of one progress(), for a peer that never stops sending: each reads the rest of one frame and up to the lanes' scratch.
 constexpr unsigned kReadsMax = 2;
-// Pages of each ring that are made when the link is opened. The others come with the first lap, because most links never get
-// there: two regions of 2 MiB a link.
+// The part of each ring whose pages are populated when the link is opened. The other pages are faulted in during the first lap, because
+// most links never get that far: a link has two regions of 2 MiB.
 constexpr std::size_t kPopulatedBytes = 64 * 1024;
 constexpr std::size_t kSignalBytes = sizeof(wire::FrameHeader::signal);
 
@@ -61,7 +61,7 @@ Result<std::unique_ptr<StreamLink>> StreamLink::open(StreamLanes& lanes, Descrip
 StreamLink::~StreamLink() {
     if (broken() == nullptr) flush();
     lanes_.remove(*this);
-    (void)shutdown(socket_.number(), SHUT_RDWR);  // the end is seen at once, although a fork's child may have a copy
+    (void)shutdown(socket_.number(), SHUT_RDWR);  // the peer sees the end at once, even if a fork's child has a copy
     keep_in_forks(socket_.number());
 }
 
@@ -70,7 +70,7 @@ Status StreamLink::connect(Bytes peer_offer) {
     return fail(ErrorCode::invalid, "a stream needs no offer, and the peer made one of {} bytes", peer_offer.size());
 }
 
-// Also in the destructor, and where memory has run out: then in words that fit into the string itself.
+// Also called in the destructor, and when memory has run out; the message is then one that fits into the string object itself.
 void StreamLink::lose(std::string_view why) noexcept {
     try {
         end_with(Error(ErrorCode::disconnected, fmt::format("the stream to the peer ended ({})", why)));
@@ -82,7 +82,7 @@ void StreamLink::lose(std::string_view why) noexcept {
 
 // ---- sending
 
-// Messages for one system call: the unfinished one first.
+// The messages of one system call, the unfinished one first.
 class StreamLink::Batch {
 public:
     static constexpr std::size_t kMost = 8;
@@ -116,7 +116,7 @@ private:
 };
 
 void StreamLink::transmit(Traffic, std::uint64_t, std::size_t) {
-    if (blocked_) return;  // it leaves when the socket takes more
+    if (blocked_) return;  // the frame is sent when the socket takes more
     std::uint64_t lines = 0;
     for (std::size_t i = 0; i < kTrafficKinds; ++i) lines += outgoing_[i].head() - sending_[i].next;
     if (lines < kStreamGatherBytes / wire::kLineBytes / 2 && Clock::now() - sent_at_ <= kGatherFor) {
@@ -137,7 +137,7 @@ void StreamLink::transmit_credit(Traffic traffic) {
     if (!blocked_) flush();
 }
 
-// The frames from a line on that go in one message: as they follow one another in the mirror, up to the ring's end. The last
+// The frames from a line on that are sent in one message: consecutive frames of the mirror, up to the ring's end. The last
 // one is cut off after its used bytes.
 StreamLink::Outgoing StreamLink::cut(Traffic traffic, std::uint64_t from) const {
     const RingWriter& ring = outgoing_[index_of(traffic)];
@@ -163,8 +163,8 @@ StreamLink::Outgoing StreamLink::cut(Traffic traffic, std::uint64_t from) const 
     return message;
 }
 
-// Replies before calls: code is there when the call that needs it comes. Replies before credit: whoever has the credit for a call
-// has its reply, too, where that had room in the ring.
+// Replies before calls, so that code arrives before the call that needs it. Replies before credit, so that a peer that has the credit
+// for a call also has its reply, if the reply had room in the ring.
 void StreamLink::collect(Batch& batch) const {
     if (unfinished_at_ > 0) batch.add(unfinished_, unfinished_at_);
     collect_frames(batch, Traffic::replies);
@@ -201,7 +201,7 @@ void StreamLink::ended(const Outgoing& message) {
 
 void StreamLink::account(const Batch& batch, std::size_t sent) {
     for (const Outgoing& message : batch.messages()) {
-        const std::size_t left = message.bytes() - unfinished_at_;  // of the first message; of the others all
+        const std::size_t left = message.bytes() - unfinished_at_;  // of the first message; the others are complete
         if (sent == 0) return;
         if (unfinished_at_ == 0) begun(message);
         if (sent < left) {
@@ -237,7 +237,7 @@ void StreamLink::set_blocked(bool blocked) {
 unsigned StreamLink::receive(std::span<std::byte> scratch) {
     messages_ended_ = 0;
     for (unsigned reads = 0; reads < kReadsMax && receives() && !at_end_; ++reads) {
-        // First the rest of the message that has begun, in its place; what follows it through the scratch memory.
+        // First the rest of the message that has begun, to its place in the ring; the bytes after it to the scratch memory.
         std::memcpy(scratch.data(), head_.data(), head_bytes_);
         std::array<iovec, 2> parts{iovec{body_at_, body_left_},
                                    iovec{scratch.data() + head_bytes_, scratch.size() - head_bytes_}};
@@ -265,7 +265,7 @@ unsigned StreamLink::receive(std::span<std::byte> scratch) {
     return messages_ended_;
 }
 
-// Bytes in the order in which they were sent.
+// Takes the bytes in the order in which they were sent.
 void StreamLink::take_in(Bytes bytes) {
     while (!bytes.empty() && receives()) {
         if (body_left_ > 0) {
@@ -287,7 +287,7 @@ void StreamLink::take_in(Bytes bytes) {
         } else if (bytes.size() >= head_.size()) {
             begin_message(header, bytes.subspan(sizeof header, kSignalBytes));
             bytes = bytes.subspan(head_.size());
-        } else {  // the rest comes later
+        } else {  // the rest arrives later
             std::memcpy(head_.data(), bytes.data(), bytes.size());
             head_bytes_ = bytes.size();
             return;
@@ -295,13 +295,13 @@ void StreamLink::take_in(Bytes bytes) {
     }
 }
 
-// The one place where a header is checked: nothing of it is used before.
+// The only check of a header: no field is used before it.
 bool StreamLink::is_expected(const StreamHeader& header) const {
     for (const std::uint8_t byte : header.reserved)
         if (byte != 0) return false;
     if (header.kind == StreamKind::none || header.kind > StreamKind::credit_of_replies) return false;
     const std::size_t i = index_of(header.kind);
-    if (is_credit(header.kind))  // it may only grow, and not beyond what was sent
+    if (is_credit(header.kind))  // a credit may only grow, and not beyond what was sent
         return header.bytes == 0 && header.position >= sending_[i].credited &&
                header.position <= sending_[i].transmitted;
     const std::uint64_t behind_filler = round_up(arrived_[i], kRingLines);
@@ -333,7 +333,7 @@ void StreamLink::take_body(std::size_t bytes) {
     if (body_left_ == 0) end_message();
 }
 
-// A thread that has just lost the lead may still be looking at the first signal: it is stored last and on its own.
+// The first signal is stored last, in a separate store, because a thread that has just lost the lead may still be polling it.
 void StreamLink::end_message() {
     const std::size_t i = index_of(incoming_header_.kind);
     std::byte* at = region_->rings[i] + incoming_header_.position % kRingLines * wire::kLineBytes;

@@ -1,11 +1,11 @@
-// StreamLink: a Link over a stream socket that is connected already and whose two ends have proved who they are.
+// StreamLink: a Link over a stream socket that is connected already and whose two ends have authenticated each other.
 //
-// The sender fills a mirror of the peer's rings. What is published there is sent from there: the lines are not written again
-// before the peer has given credit for them, and credit for what was not sent ends the link. So what the socket does not take
-// waits where it is, and a peer that does not read costs nothing but its rings.
+// The sender fills a mirror of the peer's rings, and published frames are sent from the mirror: the lines are not written again
+// before the peer has given credit for them, and credit for lines that were not sent ends the link. So data that the socket does not
+// take stays where it is, and a peer that does not read costs only its rings.
 //
-// What has arrived of a message goes straight into the ring, but for the signal word of its first frame, which is stored last,
-// on its own and with release, when all of the message is there (partner: RingReader::pending).
+// Arriving parts of a message are stored directly in the ring, except the signal word of its first frame, which is stored last,
+// in a separate store with release, when the whole message has arrived (partner: RingReader::pending).
 #pragma once
 
 #include <sys/uio.h>
@@ -29,35 +29,35 @@ public:
                                                                   const StreamKeys& keys);
     ~StreamLink() override;
 
-    // There is nothing to offer: the two ends are connected.
+    // Empty, because the two ends are connected already.
     [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override;
     [[nodiscard]] std::string_view lane() const override { return "message"; }
 
-    // For StreamLanes. Takes in what has arrived, through `scratch` where it is small: a bounded amount, so that others get
-    // their turn. Returns how many messages ended, and counts the end of the link as one.
+    // For StreamLanes. Receives what has arrived, small parts by way of `scratch`: a bounded amount per call, so that other links get
+    // their turn. Returns the number of messages that were completed; the end of the link counts as one.
     unsigned receive(std::span<std::byte> scratch);
-    // Sends what waits, as far as the socket takes it.
+    // Sends what waits, as much of it as the socket takes.
     void flush();
-    // The same, as StreamLanes::flush_later() was asked to.
+    // The same, called by StreamLanes after flush_later().
     void flush_gathered();
-    // Whether the socket took less than there was.
+    // Whether the socket has taken less than there was to send.
     [[nodiscard]] bool is_blocked() const { return blocked_; }
     [[nodiscard]] int descriptor() const { return socket_.number(); }
-    // True once, when nothing more is read from it: its socket would be readable for ever.
+    // True once, when nothing more is read from the link: its socket would otherwise stay readable for ever.
     [[nodiscard]] bool leaves_watch() { return (at_end_ || !receives()) && std::exchange(watched_, false); }
 
 protected:
     void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) override;
     void transmit_credit(Traffic traffic) override;
-    void ring() override {}  // a message wakes by itself
+    void ring() override {}  // the message itself wakes the peer
 
 private:
     // A message that is being sent.
     struct Outgoing {
         StreamHeader header;
         const std::byte* body = nullptr;
-        std::uint64_t end = 0;  // of its lines
+        std::uint64_t end = 0;  // the end of its lines
         [[nodiscard]] std::size_t bytes() const { return sizeof header + header.bytes; }
     };
     class Batch;
@@ -71,7 +71,7 @@ private:
     void account(const Batch& batch, std::size_t sent);
     void set_blocked(bool blocked);
 
-    // Also where a send has failed: what the other end had sent before it closed is still there.
+    // Also true after a failed send, because data that the other end sent before it closed can still be read.
     [[nodiscard]] bool receives() const { return broken() == nullptr || has_ended(); }
     void take_in(Bytes bytes);
     void take_body(std::size_t bytes);
@@ -82,33 +82,33 @@ private:
     void break_as_malformed(const StreamHeader& header);
     void lose(std::string_view why) noexcept;
 
-    StreamLanes& lanes_;  // outlive it
+    StreamLanes& lanes_;  // outlive the link
     Descriptor socket_;
     ByteBuffer offer_;
-    MappedRegion region_;  // what the peer sends
-    MappedRegion mirror_;  // what the peer's rings will hold
+    MappedRegion region_;  // the rings that the peer's messages fill
+    MappedRegion mirror_;  // the mirror of the peer's rings
 
     struct Sending {
-        std::uint64_t next = 0;         // the first line of which no message has begun
+        std::uint64_t next = 0;         // the first line that no message begun so far contains
         std::uint64_t transmitted = 0;  // lines that the socket has taken
-        std::uint64_t credited = 0;     // of those, given back
-        bool credit_due = false;        // for what this end has read
+        std::uint64_t credited = 0;     // lines of these that the peer has given back
+        bool credit_due = false;        // a credit for lines that this end has read is to be sent
     };
     std::array<Sending, kTrafficKinds> sending_{};
-    Outgoing unfinished_;            // of which the socket has taken a part
-    std::size_t unfinished_at_ = 0;  // how much; 0: there is none
+    Outgoing unfinished_;            // a message of which the socket has taken a part
+    std::size_t unfinished_at_ = 0;  // the size of that part; 0: no message is unfinished
     TimePoint sent_at_{};
     bool blocked_ = false;
     bool gathering_ = false;  // StreamLanes will flush it
-    bool watched_ = true;     // by StreamLanes' epoll
-    bool at_end_ = false;     // all that will ever come has been read
+    bool watched_ = true;     // in StreamLanes' epoll set
+    bool at_end_ = false;     // the end of the stream has been read
 
-    std::array<std::uint64_t, kTrafficKinds> arrived_{};  // lines
+    std::array<std::uint64_t, kTrafficKinds> arrived_{};  // lines received
     StreamHeader incoming_header_;
     std::uint64_t incoming_signal_ = 0;
     std::byte* body_at_ = nullptr;
     std::size_t body_left_ = 0;
-    // A header of which not all has arrived, and the signal word after it.
+    // A header, with the signal word after it, that has not arrived completely.
     std::array<std::byte, sizeof(StreamHeader) + sizeof(std::uint64_t)> head_{};
     std::size_t head_bytes_ = 0;
     unsigned messages_ended_ = 0;

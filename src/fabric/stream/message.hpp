@@ -11,17 +11,17 @@ namespace rove::fabric {
 enum class StreamKind : std::uint8_t { none = 0, calls = 1, replies = 2, credit_of_calls = 3, credit_of_replies = 4 };
 
 struct StreamHeader {
-    std::uint32_t bytes = 0;  // of frames that follow; a credit has none
+    std::uint32_t bytes = 0;  // size of the frames that follow; 0 for a credit
     StreamKind kind = StreamKind::none;
     std::uint8_t reserved[3] = {};  // zeros
-    std::uint64_t position = 0;     // the line of the first frame; of a credit: lines given back
+    std::uint64_t position = 0;     // the line of the first frame; for a credit: lines given back
 };
 static_assert(sizeof(StreamHeader) == 16, "a call of 8 bytes has 56 on the wire");
 static_assert(offsetof(StreamHeader, bytes) == 0 && offsetof(StreamHeader, kind) == 4 &&
               offsetof(StreamHeader, reserved) == 5 && offsetof(StreamHeader, position) == 8);
 
-// Frames that follow one another in a ring share a message up to here; a larger frame has one of its own. The receiver sees none
-// of a message's frames before it has all of them, so larger messages would only make it wait.
+// Consecutive frames of a ring are coalesced into messages of up to this size; a larger frame has a message of its own. The receiver
+// sees none of a message's frames before all have arrived, so larger messages would only make it wait.
 inline constexpr std::size_t kStreamGatherBytes = 64 * 1024;
 inline constexpr std::size_t kStreamMessageBytesMax = wire::kFrameBytesMax;
 static_assert(kStreamGatherBytes <= kStreamMessageBytesMax);

@@ -13,14 +13,14 @@ namespace {
 MessageHeader header_of(const void* header, std::size_t bytes) {
     MessageHeader copy;
     if (bytes == sizeof copy) std::memcpy(&copy, header, sizeof copy);
-    return copy;  // token 0 is nobody's
+    return copy;  // no link has token 0
 }
 
 ucs_status_t on_frame(void* argument, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
                       const ucp_am_recv_param_t* param) {
     const MessageHeader at = header_of(header, header_bytes);
     UcxLink* link = static_cast<UcxFabric*>(argument)->find(at.token);
-    // A stranger's message, or one for a link that has been closed. Rendezvous is nothing that a Rove node would begin.
+    // A message of an unknown sender, or for a link that has been closed, is dropped, and so is a rendezvous, which no Rove node begins.
     if (link == nullptr || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
     link->frames_arrived(at, {static_cast<const std::byte*>(data), bytes});
     return UCS_OK;
@@ -33,7 +33,7 @@ ucs_status_t on_credit(void* argument, const void* header, std::size_t header_by
     return UCS_OK;
 }
 
-// Its arrival is all it says.
+// Only the arrival of the message matters.
 ucs_status_t on_ring(void*, const void*, std::size_t, void*, std::size_t, const ucp_am_recv_param_t*) {
     return UCS_OK;
 }
@@ -125,8 +125,8 @@ bool UcxFabric::announce_sleep() {
     for (const auto& workers : workers_)
         for (const auto& worker : workers->each)
             if (worker && !worker->arm()) return false;
-    // Arming may have taken in the doorbell of a sender that saw the flag of an earlier sleep, or this one's, and has cleared it:
-    // nobody would ring for what comes next. A flag that is cleared from here on means a doorbell that finds the worker armed.
+    // Arming may have consumed the doorbell of a sender that saw the flag of an earlier sleep, or of this one, and cleared it; then nobody
+    // would ring for the next frame. If a flag is cleared after this check, its doorbell finds the worker armed.
     for (const auto& [token, link] : links_)
         if (link->was_rung()) return false;
     return true;

@@ -19,21 +19,21 @@ inline constexpr unsigned kFrameMessage = 1;
 inline constexpr unsigned kCreditMessage = 2;
 inline constexpr unsigned kRingMessage = 3;
 
-// A worker of each transport, with what their links use. Endpoints go with their worker alone (worker.cpp), so links that are opened later
-// get other workers, and these end with the last link that has them.
+// A worker of each transport, with the memory that their links use. Endpoints end only with their worker (worker.cpp), so links that are
+// opened later get other workers, and a worker ends with the last link that uses it.
 struct UcxWorkers {
-    // Links opened on them, after which there are others. To make them takes milliseconds; an endpoint to a peer that has gone costs some
-    // mappings or a socket.
+    // The number of links that are opened on these workers before new workers are made. Making workers takes milliseconds; an endpoint to
+    // a peer that has gone costs some mappings or a socket.
     static constexpr unsigned kLinksMax = 16;
 
-    std::vector<std::unique_ptr<MessageMemory>> left;  // it goes after the workers, which read from it
-    std::array<std::unique_ptr<UcxWorker>, 2> each;  // null where the transport is not available, or was not asked for
+    std::vector<std::unique_ptr<MessageMemory>> left;  // destroyed after the workers, which read from it
+    std::array<std::unique_ptr<UcxWorker>, 2> each;    // null: the transport is unavailable, or was not requested
     unsigned links_opened = 0;
 
     [[nodiscard]] UcxWorker* worker(Transport transport) const {
         return each[static_cast<std::size_t>(transport)].get();
     }
-    // By a link that goes: keeps the memory while messages are read from it.
+    // Called by a link that ends: keeps the memory for as long as messages are read from it.
     void leave(std::unique_ptr<MessageMemory> memory);
 };
 
@@ -50,20 +50,20 @@ public:
     [[nodiscard]] bool announce_sleep() override;
     void end_sleep() override;
 
-    // Without membarrier both sides fence for themselves.
+    // Without membarrier both sides execute the fence.
     [[nodiscard]] const std::atomic<bool>& sleeper_pays() const { return SleepFence::sleeper_pays(); }
     [[nodiscard]] UcxLink* find(std::uint64_t token) const;
     void add(UcxLink& link) { links_[link.token()] = &link; }
     void remove(UcxLink& link) { links_.erase(link.token()); }
-    // By a link that goes: its workers may go as well.
+    // Called by a link that ends: its workers may end, too.
     void drop_unused_workers();
 
 private:
     [[nodiscard]] Result<std::shared_ptr<UcxWorkers>> open_workers();
 
     std::array<std::shared_ptr<UcxContext>, 2> contexts_;
-    Descriptor events_;                                 // an epoll of all workers' own
-    std::vector<std::shared_ptr<UcxWorkers>> workers_;  // the last are those of the next link
+    Descriptor events_;                                 // an epoll descriptor that watches those of all workers
+    std::vector<std::shared_ptr<UcxWorkers>> workers_;  // the last ones are used by the next link
     std::unordered_map<std::uint64_t, UcxLink*> links_;
     int message_links_ = 0;
     SleepFence fence_;

@@ -1,4 +1,4 @@
-// Finds and opens librove-ucx.so, once.
+// Finds and opens librove-ucx.so once.
 #include <dlfcn.h>
 
 #include "base/own_library.hpp"

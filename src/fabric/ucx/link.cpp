@@ -120,15 +120,15 @@ Status UcxLink::connect(Bytes peer_offer) {
 
 Status UcxLink::connect_direct(Bytes address, Bytes key, std::uint64_t region) {
     UcxWorker& shm = *workers_->worker(Transport::shm);
-    // UCX reads a key without knowing where it ends; those of one kind of memory are of one size.
+    // UCX reads a key without knowing its length; all keys for one kind of memory have the same size.
     if (key.size() != key_bytes_) return fail(ErrorCode::unsupported, "the peer's key has {} bytes", key.size());
     ROVE_TRY(shm_endpoint_, shm.connect(address));
     void* pointer = nullptr;
     if (region % alignof(Region) != 0 || ucp_ep_rkey_unpack(shm_endpoint_, key.data(), &key_) != UCS_OK ||
         ucp_rkey_ptr(key_, region, &pointer) != UCS_OK)
         return fail(ErrorCode::unsupported, "the peer's memory cannot be mapped");
-    // UCX adds the offer's address to a base and checks nothing: the peer could point at anything that is ours, or at what
-    // another peer shares with us.
+    // UCX adds the offer's address to a base and checks nothing, so the peer could name any memory of this process, or memory that
+    // another peer shares with it.
     if (!is_shared_mapping(pointer) ||
         std::atomic_ref(static_cast<Region*>(pointer)->owner).load(std::memory_order_relaxed) != peer_token_)
         return fail(ErrorCode::unsupported, "the peer's offer names memory that is not its mailbox");
@@ -172,7 +172,7 @@ UcxLink::~UcxLink() {
     fabric_.drop_unused_workers();
 }
 
-// A message of its own where the lane has been quiet; else frames gather and share the next one.
+// Sends the frame in a message of its own if the lane has been quiet; otherwise coalesces frames into the next message.
 void UcxLink::transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) {
     if (tcp_endpoint_ == nullptr) return;
     Gathered& gathered = gathered_[index_of(traffic)];
@@ -185,7 +185,7 @@ void UcxLink::transmit(Traffic traffic, std::uint64_t position, std::size_t byte
     flush();
 }
 
-// Replies first: code is there when the call that needs it comes.
+// Replies first, so that code arrives before the call that needs it.
 void UcxLink::flush() {
     for (const Traffic traffic : {Traffic::replies, Traffic::calls})
         if (gathered_[index_of(traffic)].bytes > 0) send_gathered(traffic);
@@ -211,7 +211,7 @@ void UcxLink::transmit_credit(Traffic traffic) {
         return;
     }
     if (tcp_endpoint_ == nullptr) return;
-    flush();  // whoever has the credit for a call has its reply, too
+    flush();  // a peer that has the credit for a call also has its reply
     auto& headers = messages_->credit_headers[i];
     MessageHeader& header = headers[credits_sent_[i]++ % headers.size()];
     header = {peer_token_, credit | (traffic == Traffic::replies ? kTrafficBit : 0)};
@@ -223,12 +223,11 @@ void UcxLink::transmit_credit(Traffic traffic) {
 
 void UcxLink::credit_arrived(const MessageHeader& header) {
     const std::size_t i = (header.position & kTrafficBit) != 0 ? 1 : 0;
-    // Checked where it is used: it may only grow, and not beyond what was sent.
+    // Checked when it is used: a credit may only grow, and not beyond what was sent.
     std::atomic_ref(region_->credits[i]).store(header.position & ~kTrafficBit, std::memory_order_release);
 }
 
-// One frame or several, as they follow one another in the ring. The last one may be cut short: a frame's unused bytes, a
-// filler's lines.
+// One frame or several consecutive ones of the ring. The last one may be shortened by a frame's unused bytes or a filler's lines.
 void UcxLink::frames_arrived(const MessageHeader& header, Bytes bytes) {
     const std::size_t i = (header.position & kTrafficBit) != 0 ? 1 : 0;
     const std::uint64_t position = header.position & ~kTrafficBit;
@@ -239,7 +238,7 @@ void UcxLink::frames_arrived(const MessageHeader& header, Bytes bytes) {
     if ((position != expected && position != behind_filler) || bytes.size() < wire::kHeaderBytes ||
         line + lines > kRingLines || position + lines - incoming_[i].given_back() > kRingLines)
         return break_with(Error(ErrorCode::invalid, "the peer sent frames that do not fit the mailbox"));
-    // The first signal last and on its own: a thread that has just lost the lead may still be looking at it.
+    // The first signal is stored last, in a separate store, because a thread that has just lost the lead may still be polling it.
     std::byte* at = region_->rings[i] + line * wire::kLineBytes;
     std::uint64_t signal = 0;
     std::memcpy(&signal, bytes.data(), sizeof signal);
@@ -249,7 +248,7 @@ void UcxLink::frames_arrived(const MessageHeader& header, Bytes bytes) {
 }
 
 void UcxLink::announce_sleep(bool asleep) {
-    // Even where this side sends by messages: the peer may be allowed to map what this side is not.
+    // Even if this side sends by messages, because the peer may be allowed to map memory that this side is not.
     std::atomic_ref(region_->asleep).store(asleep ? 1 : 0, std::memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
-// UcxLink: a Link over UCX. The offer tells the peer where this side's Region is (shared memory) and how to send it messages
-// (TCP); connect() takes the first of the two that works.
+// UcxLink: a Link over UCX. The offer contains the location of this side's Region (shared memory) and the address for messages
+// (TCP); connect() uses the first of the two that works.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace rove::fabric {
 class UcxFabric;
 struct UcxWorkers;
 
-// What goes before each message: whose link, which ring, and where in it.
+// The header of each message: the link, the ring, and the position in the ring.
 struct MessageHeader {
     std::uint64_t token = 0;     // the receiver's, unguessable: a worker's TCP port is open to everyone on this machine
     std::uint64_t position = 0;  // line, with the traffic in bit 63; for credits: lines given back
@@ -24,17 +24,17 @@ struct MessageHeader {
 static_assert(sizeof(MessageHeader) == 16, "a call of 8 bytes stays at 56 on the wire");
 inline constexpr std::uint64_t kTrafficBit = std::uint64_t{1} << 63U;
 
-// Frames that share a message (kGatherFor) leave with the next progress() at the latest, or when there are so many bytes of them: what UCX
-// sends over TCP in one piece (8 KiB) less its headers.
+// Coalesced frames (kGatherFor) are sent by the next progress() at the latest, or when they have this many bytes: the size that UCX
+// sends over TCP in one piece (8 KiB), without its headers.
 inline constexpr std::size_t kGatherBytes = 7 * 1024;
 
-// What the messages of one link are read from.
+// The memory from which UCX reads the messages of one link.
 struct MessageMemory {
-    MappedRegion mirror;  // what the peer's rings will hold
-    // One per line of a ring is free again when its frame has been credited.
+    MappedRegion mirror;  // the mirror of the peer's rings
+    // One header per line of a ring; it is free again when its frame has been credited.
     std::array<std::vector<MessageHeader>, kTrafficKinds> headers;
-    std::array<std::array<MessageHeader, 32>, kTrafficKinds> credit_headers{};  // at most 8 banks are on their way
-    unsigned on_their_way = 0;  // messages that UCX has not read yet; it may do so after their link has gone
+    std::array<std::array<MessageHeader, 32>, kTrafficKinds> credit_headers{};  // at most 8 banks are in transit
+    unsigned on_their_way = 0;  // messages that UCX has not read yet, which it may do after their link has ended
 };
 
 class UcxLink final : public Link {
@@ -48,15 +48,15 @@ public:
         return remote_ != nullptr ? "direct" : messages_ ? "message" : "none";
     }
 
-    // For the fabric: what its workers received for this link.
+    // Called by the fabric with messages that its workers received for this link.
     void frames_arrived(const MessageHeader& header, Bytes bytes);
     void credit_arrived(const MessageHeader& header);
     void announce_sleep(bool asleep);
-    // Since the sleep was announced.
+    // Whether it was rung since the sleep was announced.
     [[nodiscard]] bool was_rung() const {
         return std::atomic_ref(region_->asleep).load(std::memory_order_acquire) == 0;
     }
-    // Sends the frames that wait for one another.
+    // Sends the frames that wait to be coalesced.
     void flush();
     [[nodiscard]] std::uint64_t token() const { return token_; }
 
@@ -78,12 +78,12 @@ private:
     std::uint64_t token_ = 0;
     std::uint64_t peer_token_ = 0;
     ByteBuffer offer_;
-    Region* region_ = nullptr;     // this end's, for the peer to write
-    ucp_mem_h handle_ = nullptr;   // of region_, where it is shared
-    MappedRegion private_region_;  // region_, where it is not
-    std::size_t key_bytes_ = 0;    // of the key to region_
+    Region* region_ = nullptr;     // this end's region, which the peer writes
+    ucp_mem_h handle_ = nullptr;   // the handle of region_, if it is shared
+    MappedRegion private_region_;  // region_, if it is not shared
+    std::size_t key_bytes_ = 0;    // size of the key to region_
 
-    Region* remote_ = nullptr;  // direct: the peer's
+    Region* remote_ = nullptr;  // direct: the peer's region
     ucp_ep_h shm_endpoint_ = nullptr;
     ucp_rkey_h key_ = nullptr;
 
@@ -91,7 +91,7 @@ private:
     ucp_ep_h tcp_endpoint_ = nullptr;
     struct Gathered {
         std::uint64_t position = 0;  // of the first frame
-        std::size_t bytes = 0;       // 0: none
+        std::size_t bytes = 0;       // 0: no frames
     };
     std::array<Gathered, kTrafficKinds> gathered_{};
     TimePoint sent_at_{};

@@ -1,8 +1,8 @@
-// The fabric over UCX: its shared memory where both ends can map it (direct lanes), its active messages over TCP elsewhere.
+// The fabric over UCX: its shared memory if both ends can map it (direct lanes), otherwise its active messages over TCP.
 //
-// For trusted networks only: UCX writes where a message says and keeps pointers in queues that peers write, so everybody who
-// can reach one of its ports or queues is trusted with this process. UCX is in librove-ucx.so, which is opened here and by
-// nobody else: a process that does not ask for this fabric has no UCX in it.
+// For trusted networks only: UCX writes to addresses that a message contains and keeps pointers in queues that peers write, so everybody
+// who can reach one of its ports or queues is trusted with this process. UCX is in librove-ucx.so, which is opened only here: a process
+// that does not request this fabric does not load UCX.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@ struct UcxOptions {
     bool tcp = true;  // allow message lanes
 };
 
-// unsupported: librove-ucx.so or UCX is not installed, or none of the allowed transports works here (UCX_TLS may exclude it).
+// unsupported: librove-ucx.so or UCX is not installed, or no allowed transport works here (UCX_TLS may exclude it).
 [[nodiscard]] Result<std::unique_ptr<Fabric>> open_ucx_fabric(const UcxOptions& options);
 
 // unsupported: as above.
 [[nodiscard]] Result<std::string_view> ucx_version();
 
-// What librove-ucx.so exports under this name: `extern "C" const rove::fabric::UcxLibrary* rove_ucx_library()`.
+// librove-ucx.so exports this by one function: `extern "C" const rove::fabric::UcxLibrary* rove_ucx_library()`.
 inline constexpr const char* kUcxLibrary = "rove_ucx_library";
 struct UcxLibrary {
     Result<std::unique_ptr<Fabric>> (*open)(const UcxOptions& options);

@@ -17,7 +17,7 @@ tl::unexpected<Error> ucx_failure(std::string_view what, ucs_status_t status) {
                 ucs_status_string(status));
 }
 
-// UCX catches SIGSEGV and its like to print a backtrace of its own; a library that others embed must leave them alone.
+// UCX handles SIGSEGV and similar signals to print a backtrace; a library that others embed must not handle them.
 void give_signals_back() {
     for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
         struct sigaction action{};
@@ -30,15 +30,15 @@ void give_signals_back() {
     }
 }
 
-// UCX has read its environment before main: what the user has not set is set by its own interface.
+// UCX has read its environment before main, so settings that the user has not made are made by its own interface.
 void set_defaults_once() {
     static constinit MadeOnce<const bool> done;
     (void)done.get([] {
         give_signals_back();
-        // Nor does it patch the C library's mmap: that takes a page that can be written and executed.
+        // UCX must not patch the C library's mmap either, because that needs a page that is writable and executable.
         if (std::getenv("UCX_MEM_EVENTS") == nullptr) ucm_global_opts.enable_events = 0;
         if (std::getenv("UCX_LOG_LEVEL") == nullptr)
-            ucs_global_opts_set_value("LOG_LEVEL", "fatal");  // errors come back as values
+            ucs_global_opts_set_value("LOG_LEVEL", "fatal");  // errors are returned as values
         return new const bool(true);
     });
 }
@@ -69,7 +69,7 @@ Result<std::shared_ptr<UcxContext>> UcxContext::open(Transport transport) {
     if (!shm) ucp_config_modify(config, "NET_DEVICES", "lo");
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-    // TCP gets no RMA: an emulated put would write wherever the sender says.
+    // TCP gets no RMA, because an emulated put would write to any address that the sender names.
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (shm ? UCP_FEATURE_RMA : 0U);
     params.name = shm ? "rove-shm" : "rove-tcp";
     const ucs_status_t initialised = ucp_init(&params, config, &self->handle_);
@@ -113,15 +113,15 @@ bool UcxWorker::arm() {
     return false;
 }
 
-// Without an error handler, although TCP endpoints may have one: in that mode UCX 1.13 exchanges messages of its own at
-// first, and where the peer closes or dies among them one of its assertions ends this process (seen: wireup_ep.c,
-// pending_count; ucp_ep.inl, remote_ep_id). Without it, sends to a peer that has gone fail, and nothing else happens.
-// But UCX refuses to close such an endpoint at once (UCS_ERR_INVALID_PARAM), and to close it in order, with what is on its way, ended a
-// node by SIGSEGV or kept it at its end (mixed life under the thread sanitizer). So it is never closed: UcxWorkers has a worker end in
-// time that has many.
+// The endpoint has no error handler, although TCP endpoints may have one: with a handler UCX 1.13 first exchanges messages of its own,
+// and if the peer closes or dies during that exchange, one of UCX's assertions ends this process (seen: wireup_ep.c, pending_count;
+// ucp_ep.inl, remote_ep_id). Without a handler, sends to a peer that has gone fail, and nothing else happens.
+// But UCX refuses to close such an endpoint at once (UCS_ERR_INVALID_PARAM), and closing it in order, with messages in transit, ended a
+// node by SIGSEGV or kept it from ending (mixed life under the thread sanitizer). So it is never closed: UcxWorkers ends a worker
+// that has many endpoints.
 Result<ucp_ep_h> UcxWorker::connect(Bytes address) {
-    // UCX reads an address without knowing where it ends, and some junk makes it end this process. What tells an address of
-    // this version's is looked at: its first byte (version and flags), and that it is about as long as this worker's own.
+    // UCX reads an address without knowing its length, and some invalid data makes it end this process. The properties of an address
+    // of this version are checked: its first byte (version and flags), and that it is about as long as this worker's own.
     if (address.size() < address_.size() / 2 || address.size() > 2 * address_.size() || address[0] != address_[0])
         return fail(ErrorCode::unsupported, "the peer's offer holds no address of this version of UCX");
     ucp_ep_params_t params{};

@@ -39,15 +39,15 @@ public:
     [[nodiscard]] const ByteBuffer& address() const { return address_; }
     [[nodiscard]] int descriptor() const { return descriptor_; }
     unsigned progress() { return ucp_worker_progress(worker_); }
-    // Ready to sleep on descriptor(): false when events are still to be handled.
+    // Prepares a sleep on descriptor(). False: events are still to be handled.
     [[nodiscard]] bool arm();
 
-    // A peer that has gone shows in a later send(), or in the control connection: see worker.cpp on error handlers.
-    // The endpoint stays until the worker ends.
+    // If the peer has gone, a later send() fails, or the control connection ends: see worker.cpp about error handlers.
+    // The endpoint exists until the worker ends.
     [[nodiscard]] Result<ucp_ep_h> connect(Bytes address);
     [[nodiscard]] Status on_message(unsigned id, ucp_am_recv_callback_t callback, void* argument);
-    // Sends header and data, which must stay as they are until the peer has them. Where they are read from later, they count in
-    // `on_their_way` until they are read no more, whatever becomes of the endpoint; null: they stay for ever.
+    // Sends header and data, which must stay unchanged until the peer has them. If UCX reads them after this call, the message counts in
+    // `on_their_way` until UCX has finished reading, whatever happens to the endpoint; null: they exist for ever.
     [[nodiscard]] Status send(ucp_ep_h endpoint, unsigned id, Bytes header, Bytes data, unsigned* on_their_way);
 
 private:
@@ -58,7 +58,7 @@ private:
     int descriptor_ = -1;
 };
 
-// Whether UCX_TLS, if the user has set it, lets this transport be used.
+// Whether UCX_TLS, if the user has set it, allows this transport.
 [[nodiscard]] bool allowed_by_environment(Transport transport);
 
 }  // namespace rove::fabric
