@@ -18,6 +18,18 @@ extern std::atomic<std::uint32_t> forks_before;
     return forks_before.load(std::memory_order_relaxed);
 }
 
+// The process that an object was made in.
+//
+// Threads: any.
+class MakingProcess {
+public:
+    // This one is a fork of it: what the object points to in other processes, and in the kernel, is the parent's. One relaxed load.
+    [[nodiscard]] bool is_past() const noexcept { return generation_ != process_generation(); }
+
+private:
+    const std::uint32_t generation_ = process_generation();
+};
+
 // Ends the child of a function that has forked and returned in the child as well, where nothing exists to return to; prints a message on
 // stderr. Called by the thread that forked; uses no lock that another thread of the parent may have held.
 [[noreturn]] void end_child_of(const char* what);

@@ -1,9 +1,9 @@
 #include "node/built_ins.hpp"
 
 #include "base/made_once.hpp"
+#include "engine/here.hpp"
 #include "node/core.hpp"
-#include "node/here.hpp"
-#include "node/residents.hpp"
+#include "program/residents.hpp"
 #include "rove/edge.h"
 #include "wire/memory.hpp"
 
@@ -19,7 +19,7 @@ Bytes bytes_of(const void* data, std::size_t size) {
 template <typename T>
 std::optional<T> head_of(rove_here* here, Bytes payload) {
     if (payload.size() < sizeof(T)) {
-        here->core->reply_error(here->call, Error(ErrorCode::invalid, "a request for memory is too short"));
+        here->core->answers().reply_error(here->call, Error(ErrorCode::invalid, "a request for memory is too short"));
         here->ended = true;
         return std::nullopt;
     }
@@ -29,7 +29,7 @@ std::optional<T> head_of(rove_here* here, Bytes payload) {
 }
 
 void end_with(rove_here* here, const Error& error) {
-    here->core->reply_error(here->call, error);
+    here->core->answers().reply_error(here->call, error);
     here->ended = true;
 }
 
@@ -65,7 +65,7 @@ void allocate(rove_here* here, const void* payload, std::size_t size) {
     const Result<wire::MemoryPlace> place = here->core->memory().allocate(*bytes, here->call.node);
     if (!place) return end_with(here, Error(place.error().code(), here->core->name() + ": " + place.error().message()));
     // The caller may have gone while this was made: all that it owned was freed without it. If it goes later, this is freed with the rest.
-    if (!here->core->knows_owner(here->call.node)) here->core->memory().free(place->key);
+    if (!here->core->peers().knows_owner(here->call.node)) here->core->memory().free(place->key);
     (void)rove_reply(here, &*place, sizeof *place);
 }
 
@@ -125,7 +125,9 @@ void knows(rove_here* here, const void* payload, std::size_t size) {
     const auto node = head_of<std::uint64_t>(here, bytes_of(payload, size));
     if (!node) return;
     const std::string_view address = as_text(bytes_of(payload, size).subspan(sizeof *node));
-    const bool known = here->core->reaches(static_cast<NodeId>(*node), address);
+    const auto id = static_cast<NodeId>(*node);
+    const bool known =
+        id == here->core->id() ? address == here->core->address() : here->core->peers().reaches(id, address);
     (void)rove_reply(here, &known, 1);
 }
 

@@ -9,7 +9,7 @@
 namespace rove {
 
 struct BuiltIns {
-    FunctionId allocate, free, mapped, put, get, copy;  // memory (node/memory.hpp)
+    FunctionId allocate, free, mapped, put, get, copy;  // memory (services/memory.hpp)
     FunctionId knows;                                   // whether it reaches a node at an address
     FunctionId functions;                               // the names and types of its program's functions
 };

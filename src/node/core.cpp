@@ -7,16 +7,16 @@
 #include <algorithm>
 
 #include "base/fork.hpp"
+#include "base/log.hpp"
 #include "base/own_code_pages.hpp"
+#include "control/control.hpp"
 #include "fabric/local.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
 #include "node/built_ins.hpp"
-#include "node/control/control.hpp"
-#include "node/here.hpp"
-#include "node/log.hpp"
-#include "node/names.hpp"
-#include "node/offload.hpp"
+#include "node/host_symbols.hpp"
 #include "node/options.hpp"
+#include "peer/names.hpp"
+#include "program/callables.hpp"
 
 namespace rove {
 
@@ -34,17 +34,156 @@ bool prepare_libsodium() {
 
 }  // namespace
 
+// Each part is given references to those that it uses, some of which are made after it: none is used before all are made.
 NodeCore::NodeCore(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric)
     : options_(std::move(options)),
       fabric_(std::move(fabric)),
-      spare_memory_(std::make_shared<SpareMemory>()),
-      calls_(randombytes_random(), spare_memory_),
-      memory_(options_.buffer_bytes_max) {
+      memory_(options_.buffer_bytes_max),
+      lead_(turns_),
+      own_threads_(lead_, name_),
+      runner_({.node = *this,
+               .options = options_,
+               .lead = lead_,
+               .duties = turns_,
+               .own_threads = own_threads_,
+               .cache = cache_}),
+      local_(lead_, name_),
+      peers_({.lead = lead_,
+              .routes = routes_,
+              .absent = absent_,
+              .sender = sender_,
+              .link_ends = link_ends_,
+              .name = name_}),
+      sender_({.peers = peers_.list(),
+               .routes = routes_,
+               .absent = absent_,
+               .complaints = complaints_,
+               .name = name_,
+               .wake = [this]() REQUIRES(lock_of<NodeLock>) { lead_.wake(); }}),
+      exchange_({.options = options_,
+                 .cache = cache_,
+                 .peers = peers_.list(),
+                 .routes = routes_,
+                 .sender = sender_,
+                 .complaints = complaints_,
+                 .own_functions = own_functions_,
+                 .local_parked = local_.parked_place(),
+                 .name = name_}),
+      rooms_(lead_, runner_, name_),
+      own_calls_({.options = options_,
+                  .lead = lead_,
+                  .duties = turns_,
+                  .runner = runner_,
+                  .sender = sender_,
+                  .routes = routes_,
+                  .fabric = fabric_,
+                  .peers = peers_.list(),
+                  .spare_memory = spare_memory_,
+                  .name = name_,
+                  .call_back = [this](const Run& run, const CallSlot::Notify& notify) { call_back(run, notify); },
+                  .free_memory =
+                      [this](PeerState& peer, Bytes place) {
+                          node_lock_is_held();
+                          caller_.free_memory(peer, place);
+                      }},
+                 randombytes_random()),
+      answers_({.lead = lead_,
+                .runner = runner_,
+                .rooms = rooms_,
+                .sender = sender_,
+                .routes = routes_,
+                .own_calls = own_calls_,
+                .complaints = complaints_,
+                .name = name_}),
+      checks_(options_, routes_),
+      payload_parts_(peers_.list(), spare_memory_, name_),
+      link_ends_({.lead = lead_,
+                  .runner = runner_,
+                  .housekeeping = housekeeping_,
+                  .routes = routes_,
+                  .absent = absent_,
+                  .checks = checks_,
+                  .answers = answers_,
+                  .own_calls = own_calls_,
+                  .exchange = exchange_,
+                  .payload_parts = payload_parts_,
+                  .memory = memory_,
+                  .complaints = complaints_,
+                  .name = name_}),
+      finder_(
+          {.options = options_, .cache = cache_, .own_functions = own_functions_, .sender = sender_, .name = name_}),
+      gatherings_({.node = *this,
+                   .options = options_,
+                   .cache = cache_,
+                   .lead = lead_,
+                   .runner = runner_,
+                   .own_threads = own_threads_,
+                   .checks = checks_,
+                   .answers = answers_,
+                   .payload_parts = payload_parts_,
+                   .housekeeping = housekeeping_,
+                   .run = [this](Run& run, rove_here& here) { dispatcher_.run_here(run, here, {}); },
+                   .others_wait =
+                       [this](const PeerState& read, TimePoint now) {
+                           node_lock_is_held();
+                           return turns_.others_wait(read, now);
+                       }}),
+      dispatcher_({.node = *this,
+                   .options = options_,
+                   .cache = cache_,
+                   .lead = lead_,
+                   .runner = runner_,
+                   .own_threads = own_threads_,
+                   .peers = peers_.list(),
+                   .local = local_,
+                   .sender = sender_,
+                   .exchange = exchange_,
+                   .checks = checks_,
+                   .functions = finder_,
+                   .own_calls = own_calls_,
+                   .answers = answers_,
+                   .payload_parts = payload_parts_,
+                   .gatherings = gatherings_,
+                   .link_ends = link_ends_,
+                   .keep_thread = [this](rove_here* here) { keep_thread(here); },
+                   .name = name_}),
+      turns_({.lead = lead_,
+              .runner = runner_,
+              .peers = peers_,
+              .link_ends = link_ends_,
+              .dispatcher = dispatcher_,
+              .local = local_,
+              .own_calls = own_calls_,
+              .rooms = rooms_,
+              .payload_parts = payload_parts_,
+              .absent = absent_,
+              .housekeeping = housekeeping_,
+              .memory = memory_,
+              .fabric = fabric_,
+              .spare_memory = spare_memory_}),
+      caller_({.lead = lead_,
+               .runner = runner_,
+               .routes = routes_,
+               .peers = peers_,
+               .link_ends = link_ends_,
+               .rooms = rooms_,
+               .sender = sender_,
+               .exchange = exchange_,
+               .own_functions = own_functions_,
+               .own_calls = own_calls_,
+               .local = local_,
+               .cache = cache_,
+               .spare_memory = spare_memory_,
+               .free_memory = built_ins().free,
+               .meet = [this](const std::string& at, const std::shared_ptr<PeerState>& peer,
+                              Deadline deadline) { return control_->connect(at, peer, deadline); },
+               .name = name_}),
+      functions_(lead_, cache_),
+      locked_fabric_(lead_, fabric_) {
     options_.grace = std::min(options_.grace, kOptionTimeMax);
     options_.connect_timeout = std::min(options_.connect_timeout, kOptionTimeMax);
 }
 
-// Over that fabric; null: over the one that the options name.
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric) {
     if (!prepare_libsodium()) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
     (void)built_ins();  // enrols what is built in
@@ -74,7 +213,13 @@ Status NodeCore::start() {
         ROVE_TRY(fabric_, open_fabric(options_.fabric));
     }
     ROVE_CHECK(lead_.open(*fabric_, options_.waiting, options_.threads));
-    ROVE_TRY(control_, control::Control::create(*this));
+    ROVE_TRY(control_, control::Control::create({.options = options_,
+                                                 .routes = routes_,
+                                                 .peers = peers_,
+                                                 .fabric = locked_fabric_,
+                                                 .functions = functions_,
+                                                 .name = name_,
+                                                 .every_second = [this] { warn_of_deadlocks(); }}));
     ROVE_TRY(address_, control_->listen(options_.listen));
     code::CodeOptions code;
     code.node = options_.listen.empty() ? "this client" : "the node at " + address_;
@@ -88,7 +233,7 @@ Status NodeCore::start() {
         cache_->warm_up();
         detail::read_own_code();
     }
-    ROVE_CHECK(preload());
+    ROVE_CHECK(functions_.preload(options_.packages));
     if (!options_.listen.empty()) control_->accept();
     // The lead is taken before others are met: they may call at once.
     // Beside the threads for functions that run long there are one that serves the mailboxes, one that watches it, and one that
@@ -98,209 +243,38 @@ Status NodeCore::start() {
         ROVE_CHECK(own_threads_.start(options_.threads < 2 ? 1 : options_.threads + 2));
     }
     if (!options_.join.empty()) return control_->join(options_.join);
-    if (!options_.listen.empty()) set_identity(0, 1);
+    if (!options_.listen.empty()) routes_.set_identity(0, 1);
     control_->identity_known();
     return {};
 }
 
-Status NodeCore::preload() {
-    if (options_.packages.empty()) return {};
-    std::error_code error;
-    std::vector<std::filesystem::path> files;
-    for (const auto& file : std::filesystem::directory_iterator(options_.packages, error))
-        if (file.path().extension() == ".rove") files.push_back(file.path());
-    if (error)
-        return fail(ErrorCode::invalid, "packages directory {}: {}", options_.packages.string(), error.message());
-    std::sort(files.begin(), files.end());
-    std::vector<std::shared_ptr<PackageStore>> functions;
-    for (const auto& file : files) {  // interfaces first: functions link to them
-        ROVE_TRY(std::shared_ptr<PackageStore> package, PackageStore::open(file));
-        ROVE_TRY(package, cache_->add(package, true));
-        if (!package->manifest().interface) {
-            functions.push_back(package);
-            continue;
-        }
-        if (const auto loaded = cache_->load_interface(package); !loaded)
-            return prefixed(loaded.error(), file.string());
-    }
-    for (const auto& package : functions)
-        if (const Status loaded = cache_->load(package); !loaded)
-            return prefixed(loaded.error(), package->manifest().name);
-    return {};
-}
-
-std::vector<Digest> NodeCore::resident_digests() {
-    // At most as many as fit a control message well; for others the code is sent once, which does no harm.
-    constexpr std::size_t kMost = 1024;
-    std::vector<Digest> digests;
-    for (const auto& package : cache_->packages())
-        if (digests.size() < kMost) digests.push_back(package->digest());
-    return digests;
-}
-
-Result<std::unique_ptr<fabric::Link>> NodeCore::open_link() {
-    Hold hold(*this);
-    return fabric_->open_link();
-}
-
-Result<std::unique_ptr<fabric::Link>> NodeCore::open_stream(int socket, const fabric::StreamKeys& keys) {
-    Hold hold(*this);
-    return fabric_->open_stream(socket, keys);
-}
-
-Status NodeCore::connect_link(fabric::Link& link, Bytes offer) {
-    Hold hold(*this);
-    return link.connect(offer);
-}
-
-void NodeCore::drop_link(std::unique_ptr<fabric::Link> link) {
-    Hold hold(*this);
-    link.reset();
-}
-
-Result<NodeCore::Adopted> NodeCore::adopt(Meeting meeting, std::unique_ptr<fabric::Link> opened,
-                                          std::shared_ptr<PeerState> old) {
-    Hold hold(*this);
-    std::unique_ptr<fabric::Link> link = std::move(opened);  // ends under the lock, wherever this ends
-    std::shared_ptr<PeerState> peer = std::move(old);
-    for (std::size_t i = 0; !peer && meeting.member && i < peers_.size(); ++i)  // a member that came back
-        if (peers_[i]->member && peers_[i]->id == meeting.id && !peers_[i]->link) peer = peers_[i];
-    if (!peer) peer = std::make_shared<PeerState>(sender_.waiting_bytes());
-    const bool is_new = std::find(peers_.begin(), peers_.end(), peer) == peers_.end();
-    if (is_new && peers_.size() >= kPeersMax)
-        return fail(ErrorCode::overloaded,
-                    "{} has {} peers, the most a node has at once; try again when some have left", name(), kPeersMax);
-    if (peer->linked() && !meeting.replace) return Adopted{peer, peer->meeting, false};
-    if (peer->link && !peer->lost && peer->link->broken() == nullptr)
-        peer->lost = Error(ErrorCode::disconnected, "it was met again");
-    if (peer->link) clean_up(*peer);
-    if (PeerState* const former = meeting.member ? routes_.member(meeting.id) : nullptr) {
-        former->lost = Error(ErrorCode::disconnected, "another process took its place");  // before its end was seen
-        clean_up(*former);
-    }
-    peer->id = meeting.id;
-    peer->my_id = meeting.my_id;
-    peer->member = meeting.member;
-    peer->process = meeting.process;
-    if (!meeting.address.empty()) peer->address = std::move(meeting.address);
-    peer->triple = std::move(meeting.triple);
-    peer->node_count = meeting.node_count;
-    peer->has_residents = meeting.has_residents;
-    peer->features = meeting.features;
-    peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
-    peer->back = routes_.name_for(*peer);
-    if (is_new) peers_.push_back(peer);  // before anything points to it, and memory is too short for more
-    link->settled();
-    peer->lane = link->lane();
-    peer->link = std::move(link);
-    ++links_version_;
-    peer->lost.reset();
-    peer->broken_since.reset();
-    peer->meeting.store(++meetings_, std::memory_order_relaxed);
-    peer->hang_up = std::move(meeting.hang_up);
-    try {
-        enter(*peer);
-        log().info("{}: met {} ({} lane)", name(), who(*peer), peer->lane);
-    } catch (const std::bad_alloc&) {
-        lose_now(*peer, Error(ErrorCode::overloaded, "no memory"));
-        throw;
-    }
-    lead_.wake();
-    return Adopted{peer, peer->meeting, true};
-}
-
-// Where others find the peer by its id, and what was kept for it.
-void NodeCore::enter(PeerState& peer) {
-    routes_.enter(peer);
-    if (!peer.member) return;
-    AbsentMembers::Met kept_for = absent_.met(peer.id, peer.process);
-    peer.sent_on = std::move(kept_for.sent_on);
-    for (const ByteBuffer& kept : kept_for.frames) {
-        const wire::Frame frame = wire::frame_in(kept);
-        sender_.send_or_cut(peer, frame.header, frame.extra, frame.payload);
-    }
-    end_orphans();
-}
-
-bool NodeCore::linked(const PeerState& peer) {
-    Hold hold(*this);
-    return peer.linked();
-}
-
-void NodeCore::lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why) {
-    Hold hold(*this);
-    if (peer->link && !peer->lost && peer->meeting == meeting) lose_now(*peer, std::move(why));
-}
-
-void NodeCore::lose_now(PeerState& peer, Error why) {
-    peer.lost = std::move(why);
-    housekeeping_due_ = {};
-    housekeeping_in_ = 1;
-    lead_.wake();
-    lead_.tell_waiting();
-}
-
-void NodeCore::member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why) {
-    Hold hold(*this);
-    // A link that is still there is one that ends: clean_up() says why.
-    if (routes_.member(member) == nullptr) absent_.expected(member, process, why);
-    end_orphans();
-}
-
-void NodeCore::member_gone(NodeId member, const std::string& why) {
-    Hold hold(*this);
-    absent_.gone(member, why, Clock::now());
-    end_orphans();
-}
-
 Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {
-    {
-        Hold hold(*this);
-        for (const auto& peer : peers_)  // a member's address may be its own word: the control plane knows
-            if (peer->address == address && !peer->member && peer->linked()) return peer;
-    }
+    if (std::shared_ptr<PeerState> peer = peers_.linked_at(address)) return peer;
     return control_->connect(std::string(address), nullptr);
 }
 
-NodeDescription NodeCore::describe(const PeerState& peer) {
-    Hold hold(*this);
-    return {peer.id, peer.address, peer.triple, peer.lane, peer.node_count};
-}
-
-bool NodeCore::test(CallTable::Id id) {
-    if (!options_.own_thread) (void)poll(std::chrono::milliseconds(0));
-    Hold hold(*this);
-    if (!has_ended(id) && in_user_code_.core == this) look_once(hold.lock());
-    return has_ended(id);
-}
-
-bool NodeCore::has_ended(CallTable::Id id) {
-    const CallSlot* slot = calls_.find(id);
-    return slot == nullptr || slot->state == CallSlot::State::ended;
-}
-
-void NodeCore::forget(CallTable::Id id) {
-    Afterwards afterwards;
-    Hold hold(*this);
-    free_slot(id, afterwards);
-}
-
-void NodeCore::free_slot(CallTable::Id id, Afterwards& afterwards) {
-    if (CallSlot* const slot = calls_.find(id)) {
-        if (slot->brings_memory) leave_memory(*slot);
-        calls_.release(*slot);
-    }
-    if (self_) afterwards.last = last_use();
-    if (spare_memory_->is_over()) afterwards.memory = TrimAtEnd(spare_memory_);
-}
-
-std::shared_ptr<NodeCore> NodeCore::last_use() {
-    return self_ && calls_.used() == 0 && begun_frames_ == 0 ? std::exchange(self_, nullptr) : nullptr;
-}
-
 void NodeCore::outlive_node(std::shared_ptr<NodeCore> self) {
+    const Hold hold(*this);
+    own_calls_.outlive_node(std::move(self));
+}
+
+unsigned NodeCore::poll(std::chrono::milliseconds wait) {
     Hold hold(*this);
-    if (calls_.used() > 0 || begun_frames_ > 0) self_ = std::move(self);
+    return runner_.poll(hold.lock(), wait);
+}
+
+void NodeCore::drive(const std::function<bool()>& done, Deadline deadline) {
+    Hold hold(*this);
+    (void)runner_.wait_until(hold.lock(), deadline, done);
+}
+
+void NodeCore::hand_over_here() {
+    const Hold hold(*this);
+    runner_.hand_over_here();
+}
+
+void NodeCore::wake() noexcept {
+    lead_.interrupt();
 }
 
 }  // namespace rove

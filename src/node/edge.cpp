@@ -13,13 +13,13 @@
 #include <utility>
 
 #include "base/demangle.hpp"
+#include "base/log.hpp"
 #include "base/words_of.hpp"
+#include "engine/gathering.hpp"
+#include "engine/here.hpp"
 #include "node/core.hpp"
-#include "node/gathering.hpp"
-#include "node/here.hpp"
-#include "node/log.hpp"
-#include "node/names.hpp"
-#include "node/residents.hpp"
+#include "peer/names.hpp"
+#include "program/residents.hpp"
 
 namespace {
 
@@ -91,7 +91,7 @@ int end(rove_here* here, const Error& error) {
     if (here->gathering != nullptr)
         here->gathering->skip_rest(*here);  // the call that is to be ended comes after its parts
     if (here->is_over()) return ROVE_INVALID;
-    here->core->reply_error(here->call, error);
+    here->core->answers().reply_error(here->call, error);
     here->ended = true;
     return ROVE_OK;
 }
@@ -106,7 +106,7 @@ struct Kept : rove_here {
                     .ended = from.ended,
                     .blocks = from.blocks},
           node(from.core->shared_from_this()),
-          code(from.core->hold_code(*from.function)) {}
+          code(from.core->functions().hold(*from.function)) {}
     const std::shared_ptr<NodeCore> node;
     const std::optional<rove::code::Entered> code;  // it is not evicted meanwhile
 };
@@ -157,7 +157,7 @@ void rove_report_caught(const char* where) noexcept try {
 
 void rove_raise(const rove_failure* why) {
     Error error = Error::told(static_cast<ErrorCode>(why->error), why->message, why->node, why->type);
-    if (NodeCore::is_in_function()) {
+    if (rove::Runner::is_in_function()) {
         if (!error.exception_type().empty()) throw rove::RemoteError(std::move(error));
         throw error;
     }
@@ -256,7 +256,7 @@ void rove_hand_over(rove_here* here) noexcept try {
 }
 
 void rove_no_nesting(int change) noexcept {
-    NodeCore::forbid_nesting(change);
+    rove::Runner::forbid_nesting(change);
 }
 
 rove_here* rove_keep(rove_here* here) noexcept {
@@ -288,7 +288,7 @@ int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const v
 int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
                           int64_t timeout_ns, rove_pending* out) noexcept try {
     if (!here->core->is_usable()) return failed(here->core->why_unusable());
-    const rove::Result<rove::CallTable::Id> id = here->core->call_from_here(
+    const rove::Result<rove::CallTable::Id> id = here->core->caller().call_from_here(
         to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)), out != nullptr,
         rove::deadline_of(timeout_ns));
     if (!id) return failed(id.error());
@@ -300,11 +300,11 @@ int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, 
 
 int rove_pending_done(const rove_pending* pending) noexcept {
     // True in a fork: whoever waits is told why by the take.
-    return is_inherited(*pending) || core_of(*pending).test(id_of(*pending)) ? 1 : 0;
+    return is_inherited(*pending) || core_of(*pending).own_calls().test(id_of(*pending)) ? 1 : 0;
 }
 
 int rove_pending_wait(const rove_pending* pending, int64_t timeout_ns) noexcept try {
-    if (is_inherited(*pending) || core_of(*pending).wait(id_of(*pending), rove::deadline_of(timeout_ns)))
+    if (is_inherited(*pending) || core_of(*pending).own_calls().wait(id_of(*pending), rove::deadline_of(timeout_ns)))
         return ROVE_OK;
     return failed(ErrorCode::timed_out, "the call has not ended in that time; it is still in flight");
 } catch (const std::bad_alloc&) {
@@ -316,7 +316,7 @@ int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* si
     const rove::CallTable::Id id = id_of(*pending);
     pending->node = nullptr;
     if (core.is_inherited()) return failed(core.why_unusable());
-    const rove::Result<std::size_t> taken = core.finish_into(id, {static_cast<std::byte*>(into), room});
+    const rove::Result<std::size_t> taken = core.own_calls().finish_into(id, {static_cast<std::byte*>(into), room});
     if (!taken) return failed(taken.error());
     *size = *taken;
     return ROVE_OK;
@@ -326,7 +326,7 @@ int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* si
 
 int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) noexcept try {
     if (is_inherited(*pending)) return failed(core_of(*pending).why_unusable());
-    const rove::Result<rove::Bytes> bytes = core_of(*pending).result(id_of(*pending));
+    const rove::Result<rove::Bytes> bytes = core_of(*pending).own_calls().result(id_of(*pending));
     if (!bytes) return failed(bytes.error());
     *data = bytes->data();
     *size = bytes->size();
@@ -350,7 +350,8 @@ int rove_pending_gather(const rove_pending* pending, int (*take)(void*, const vo
                                       return took == 0 ? refused : accepted;
                                   },
                                   &sink};
-    const rove::Result<std::optional<rove::Bytes>> bytes = core_of(*pending).result_into(id_of(*pending), taking);
+    const rove::Result<std::optional<rove::Bytes>> bytes =
+        core_of(*pending).own_calls().result_into(id_of(*pending), taking);
     if (!bytes) return failed(bytes.error());
     *data = *bytes ? (*bytes)->data() : nullptr;
     *size = *bytes ? (*bytes)->size() : 0;
@@ -368,7 +369,7 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
             return failed(ErrorCode::invalid, "calls of different nodes of one process cannot be waited for together");
         ids.push_back(id_of(pendings[i]));
     }
-    const auto ended = core_of(pendings[0]).wait_any(ids, rove::deadline_of(timeout_ns));
+    const auto ended = core_of(pendings[0]).own_calls().wait_any(ids, rove::deadline_of(timeout_ns));
     if (!ended) return failed(ErrorCode::timed_out, "none of the calls has ended in that time");
     *which = *ended;
     return ROVE_OK;
@@ -379,26 +380,27 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
 int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) noexcept {
     if (notify == nullptr) {  // the call may be gone, and its node
         const std::shared_ptr<NodeCore> core = NodeCore::living(pending->node);
-        return core && !core->is_inherited() && core->notify(id_of(*pending), nullptr, nullptr) ? 1 : 0;
+        return core && !core->is_inherited() && core->own_calls().notify(id_of(*pending), nullptr, nullptr) ? 1 : 0;
     }
     if (is_inherited(*pending)) return 0;
-    return core_of(*pending).notify(id_of(*pending), notify, argument) ? 1 : 0;
+    return core_of(*pending).own_calls().notify(id_of(*pending), notify, argument) ? 1 : 0;
 }
 
 void rove_pending_limit(const rove_pending* pending, int64_t timeout_ns) noexcept {
     if (is_inherited(*pending)) return;
-    if (const auto deadline = rove::deadline_of(timeout_ns)) core_of(*pending).limit(id_of(*pending), *deadline);
+    if (const auto deadline = rove::deadline_of(timeout_ns))
+        core_of(*pending).own_calls().limit(id_of(*pending), *deadline);
 }
 
 void rove_pending_cancel(const rove_pending* pending) noexcept {
-    if (!is_inherited(*pending)) core_of(*pending).cancel(id_of(*pending));
+    if (!is_inherited(*pending)) core_of(*pending).own_calls().cancel(id_of(*pending));
 }
 
 void rove_pending_drop(rove_pending* pending) noexcept {
     if (pending->node == nullptr) return;
     NodeCore& core = core_of(*pending);
     pending->node = nullptr;
-    if (!core.is_inherited()) core.forget(id_of(*pending));
+    if (!core.is_inherited()) core.own_calls().forget(id_of(*pending));
 }
 
 void rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) noexcept {

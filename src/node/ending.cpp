@@ -1,8 +1,8 @@
 // How a node ends, and what it says of functions that may never do so.
+#include "base/log.hpp"
 #include "code/own_code.hpp"
-#include "node/control/control.hpp"
+#include "control/control.hpp"
 #include "node/core.hpp"
-#include "node/log.hpp"
 
 namespace rove {
 namespace {
@@ -38,34 +38,20 @@ void NodeCore::warn_of_deadlocks() {
                    run.function->name, std::chrono::duration_cast<std::chrono::seconds>(kDeadlockAfter).count(),
                    run.nested_in->name, kDeadlockRemedy);
     };
-    for (Run& run : long_run_list_) look_at(run);
-    if (running_ != nullptr) look_at(*running_);
-}
-
-Error NodeCore::stopped() const {
-    return {ErrorCode::cancelled, name() + " was shut down"};
-}
-
-// Whether this thread is in that function or callback: it ends its own node, and returns when that is done.
-bool NodeCore::is_beneath_here(const Run& run) const {
-    const Run* mine = in_user_code_.core == this ? in_user_code_.run : nullptr;
-    while (mine != nullptr && mine != &run) mine = mine->beneath;
-    return mine != nullptr;
+    for (Run& run : runner_.long_runs()) look_at(run);
+    if (runner_.leading() != nullptr) look_at(*runner_.leading());
 }
 
 // Whoever waits for calls by a callback or in a coroutine is told before the node is gone, by a thread that is there for nothing else: one
 // that led goes as soon as it sees the end, there may be no other, and what is told may never return. So the lead is taken from whoever
 // has it, whatever that is at; it is at a function or a callback only where that has had all its time.
-void NodeCore::tell_of_last_ends(Lock& lock, const OwnThreads::One& self) {
-    while (!ready_.empty() && !self.is_left) {
-        if (running_ != nullptr) {
-            running_->begun = Clock::now();
-            set_aside(*running_);
-        }
+void NodeCore::tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) {
+    while (own_calls_.has_ends_to_tell() && !self.is_left) {
+        if (runner_.leading() != nullptr) runner_.set_aside(Clock::now());
         lead_.hand_over();
         Lead::Turn turn{.lock = lock, .baton = {.own = true}};
         lead_.take(turn);
-        (void)tell_of_ends(turn);
+        (void)own_calls_.tell_of_ends(turn);
         if (!lead_.lost(turn)) lead_.give(turn);
         turn.watch.clear();
     }
@@ -75,65 +61,63 @@ void NodeCore::tell_of_last_ends(Lock& lock, const OwnThreads::One& self) {
 // none can keep it for ever.
 void NodeCore::shut_down() {
     const TimePoint begun = Clock::now();
-    const unsigned mine = in_user_code_.core == this ? nested_ + 1 : 0;  // functions that this thread is in
+    const unsigned mine = runner_.depth();  // functions that this thread is in
     std::vector<std::thread> ended;
     // 1. Nobody new is met.
     if (control_) control_->stop_accepting();
     {
         Hold hold(*this);
         if (std::exchange(shut_down_, true)) return;
+        caller_.close();
         const auto until = [&](TimePoint limit, const auto& done)
                                REQUIRES(lock_of<NodeLock>) { lead_.wait_briefly(hold.lock(), limit, done); };
         // 2. What has arrived is run and answered, as far as that is soon done.
         const TimePoint drained = begun + std::min<Clock::duration>(kDrainFor, options_.grace / 5);
         if (own_threads_.count() > 0) {
             const std::uint64_t quiet = lead_.idle_steps() + 3;
-            until(drained, [&]() REQUIRES(lock_of<NodeLock>) { return busy_ <= mine && lead_.idle_steps() >= quiet; });
+            until(drained,
+                  [&]() REQUIRES(lock_of<NodeLock>) { return runner_.busy() <= mine && lead_.idle_steps() >= quiet; });
         } else if (fabric_ && !lead_.is_led() && mine == 0) {
             Lead::Turn turn{.lock = hold.lock(), .baton = {.own = true}};
             lead_.take(turn);
             for (unsigned nothing = 0; !lead_.lost(turn) && nothing < 100 && Clock::now() < drained;) {
-                progress_in_ = 1;
-                nothing = work(turn) > 0 ? 0 : nothing + 1;
+                turns_.progress_soon();
+                nothing = turns_.work(turn) > 0 ? 0 : nothing + 1;
             }
             if (!lead_.lost(turn)) lead_.give(turn);
         }
         // 3. Threads end when they have nothing to run. Functions that wait go on waiting for most of the grace …
         lead_.stop();
         const auto nobody_runs = [&]() REQUIRES(lock_of<NodeLock>) {
-            return busy_ <= mine && own_threads_.live() <= (mine > 0 ? 1U : 0U);
+            return runner_.busy() <= mine && own_threads_.live() <= (mine > 0 ? 1U : 0U);
         };
         until(begun + options_.grace * 4 / 5, nobody_runs);
         // 4. … and are told then that nothing comes any more.
-        ending_ = true;
+        runner_.end_waits();
         stopped_.store(true, std::memory_order_relaxed);
-        calls_.close();
-        calls_.fail_all(nullptr, Error(ErrorCode::cancelled, name() + " was shut down while the call was in flight"),
-                        [this](CallSlot& slot) {
-                            node_lock_is_held();
-                            call_ended(slot);
-                        });
+        own_calls_.close(Error(ErrorCode::cancelled, name() + " was shut down while the call was in flight"));
         lead_.tell_waiting();
         lead_.wake();
-        const auto tell = [](void* core, Lock& lock, OwnThreads::One& self) REQUIRES(lock_of<NodeLock>) {
+        const auto tell = [](void* core, HeldLock& lock, OwnThreads::One& self) REQUIRES(lock_of<NodeLock>) {
             static_cast<NodeCore*>(core)->tell_of_last_ends(lock, self);
         };
-        for (unsigned i = 0; i < kTellersMax && !ready_.empty(); ++i) {
+        for (unsigned i = 0; i < kTellersMax && own_calls_.has_ends_to_tell(); ++i) {
             if (const Status told = own_threads_.add(tell, this); !told) {
                 log().error("callbacks are not told that their calls have ended: {}", told.error().message());
                 break;
             }
-            until(Clock::now() + kTellFor,
-                  [&]() REQUIRES(lock_of<NodeLock>) { return ready_.empty(); });  // then the next one tells the others
+            until(Clock::now() + kTellFor, [&]() REQUIRES(lock_of<NodeLock>) {
+                return !own_calls_.has_ends_to_tell();
+            });  // then the next one tells the others
         }
         until(std::max(begun + options_.grace, Clock::now() + kTellFor), nobody_runs);
         // 5. Functions that still run are left to themselves, with all that they use.
-        if (running_ != nullptr && own_threads_.live() > 0) {
-            set_aside(*running_);
+        if (runner_.leading() != nullptr && own_threads_.live() > 0) {
+            runner_.set_aside(Clock::now());
             lead_.hand_over();
         }
-        for (const Run& run : long_run_list_) {
-            if (is_beneath_here(run)) continue;
+        for (const Run& run : runner_.long_runs()) {
+            if (runner_.is_beneath_here(run)) continue;
             log().error("{}: {} has not returned within {} ms; the node ends without it", name(),
                         run.function != nullptr ? run.function->name : "a callback", options_.grace.count());
             if (run.nested_in != nullptr && !run.warned)
@@ -147,9 +131,9 @@ void NodeCore::shut_down() {
     if (cache_) cache_->stop();  // without the lock: its workers answer loads
     code::wait_until_open();     // the process may end next
     Hold hold(*this);
-    for (const auto& peer : peers_) peer->forget_meeting(dropped_);
+    peers_.forget_meetings();
     lead_.tell_waiting();  // who waits for room finds that there is no link any more
-    if (!abandoned_) buried_.clear();
+    if (!abandoned_) link_ends_.drop_buried();
     lead_.drop_watch();
 }
 

@@ -1,10 +1,11 @@
-#include "node/here.hpp"
+#include "engine/here.hpp"
 
 #include <pthread.h>
 
+#include "base/log.hpp"
 #include "node/core.hpp"
+#include "node/host_symbols.hpp"
 #include "node/library_names.hpp"
-#include "node/log.hpp"
 #include "rove/edge.h"
 
 using rove::Bytes;
@@ -19,7 +20,7 @@ namespace {
 
 // The thread that runs a function is not its own to let go of: whose it is waits for its end.
 int detach_thread(pthread_t thread) {
-    if (rove::NodeCore::is_in_function() && pthread_equal(thread, pthread_self()) != 0) return 0;
+    if (rove::Runner::is_in_function() && pthread_equal(thread, pthread_self()) != 0) return 0;
     return pthread_detach(thread);
 }
 
@@ -90,13 +91,14 @@ int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) n
         here->ended = true;
         return ROVE_OK;
     }
-    return end_or_no_memory(here, [&] { return here->core->reply(here->call, here->ran, data); });
+    return end_or_no_memory(here, [&] { return here->core->answers().reply(here->call, here->ran, data); });
 }
 
 int rove_fail(rove_here* here, const char* message) noexcept {
     if (here->is_over()) return ROVE_INVALID;
     return end_or_no_memory(here, [&] {
-        here->core->reply_error(here->call, rove::Error(ErrorCode::failed, message != nullptr ? message : ""));
+        here->core->answers().reply_error(here->call,
+                                          rove::Error(ErrorCode::failed, message != nullptr ? message : ""));
         return rove::Status();
     });
 }
@@ -107,14 +109,15 @@ int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t
     rove::wire::FrameHeader header = here->call;
     header.flags &= rove::wire::kNoReply;  // how this one's name and payload came says nothing of the next one's
     ++header.hops;
-    return end_or_no_memory(
-        here, [&] { return here->core->send_on({node, here->function->id, bytes_of(payload, size), header}); });
+    return end_or_no_memory(here, [&] {
+        return here->core->caller().send_on({node, here->function->id, bytes_of(payload, size), header});
+    });
 }
 
 int rove_find(rove_here* here, const char* name, rove_function* out) noexcept {
     if (name == nullptr || out == nullptr || here->core->is_inherited()) return ROVE_INVALID;
     return or_no_memory([&] {
-        const std::optional<std::uint64_t> function = here->core->find_function(name);
+        const std::optional<std::uint64_t> function = here->core->functions().find(name);
         if (!function) return ROVE_INVALID;
         *out = *function;
         return ROVE_OK;
@@ -124,11 +127,11 @@ int rove_find(rove_here* here, const char* name, rove_function* out) noexcept {
 int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload, size_t size) noexcept {
     if (here->core->is_inherited()) return ROVE_INVALID;
     return or_no_memory([&] {
-        const std::optional<rove::FunctionId> id = here->core->function_of(function);
+        const std::optional<rove::FunctionId> id = here->core->functions().id_of(function);
         if (!id || (payload == nullptr && size > 0)) return static_cast<int>(ROVE_INVALID);
         const rove::wire::FrameHeader header{
             .kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply, .node = here->core->id(), .hops = 0};
-        return code_of(here->core->send_on({node, *id, bytes_of(payload, size), header}), here);
+        return code_of(here->core->caller().send_on({node, *id, bytes_of(payload, size), header}), here);
     });
 }
 

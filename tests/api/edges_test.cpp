@@ -4,8 +4,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "node/names.hpp"
 #include "nodes.hpp"
+#include "peer/names.hpp"
 
 namespace rove::test {
 

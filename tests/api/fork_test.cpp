@@ -17,10 +17,10 @@
 #include <thread>
 
 #include "../childs_leaks.hpp"
+#include "api/access.hpp"
 #include "base/made_once.hpp"
+#include "engine/here.hpp"
 #include "node/core.hpp"
-#include "node/here.hpp"
-#include "node/offload.hpp"
 #include "nodes.hpp"
 
 namespace rove::test {
@@ -167,7 +167,7 @@ TEST(MadeOnce, IsTriedAgainWhereMakingFailed) {
 
 // How many peers the node knows that the function runs on.
 std::size_t peers_here(Here& here) {
-    return here.raw()->core->peers_known();
+    return here.raw()->core->peers().count();
 }
 // A process meets the server and has a child that lives on. The child keeps none of the sockets by which its end is seen.
 TEST_P(Forks, AChildThatLivesOnHidesNobodysEnd) {

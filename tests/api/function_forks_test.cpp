@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "../node/soon.hpp"
-#include "node/here.hpp"
+#include "engine/here.hpp"
 #include "nodes.hpp"
 #include "rove/task.hpp"
 

@@ -18,7 +18,7 @@
 #include "../node/core_view.hpp"
 #include "../node/soon.hpp"
 #include "../watched_new.hpp"
-#include "node/here.hpp"
+#include "engine/here.hpp"
 #include "nodes.hpp"
 #include "without_memory.hpp"
 
@@ -429,7 +429,7 @@ TEST_F(WithoutMemory, WhatAMemberHasTakenIsAnsweredAfterACut) {
     without_each_allocation([&] {
         std::shared_ptr<PeerState> member;
         ASSERT_TRUE(soon([&] {
-            auto linked = core.linked(1);
+            auto linked = core.peers().linked(1);
             if (linked) member = *linked;
             return linked.has_value();
         }));
@@ -473,11 +473,11 @@ TEST_F(WithoutMemory, AClientThatHasGoneIsNotKept) {
         Node client(NodeOptions{.log = "off"});
         core = &core_behind(client.connect(server.node().address()));
     }
-    ASSERT_TRUE(soon([&] { return core->peers_known() == 0; }));
+    ASSERT_TRUE(soon([&] { return core->peers().count() == 0; }));
     counts_others = true;
     without_each_allocation([&] {
         (void)run({rove(), "functions", server.node().address(), "--timeout", "1"}, kPatience);
-        EXPECT_TRUE(soon([&] { return core->peers_known() == 0; })) << core->peers_known();
+        EXPECT_TRUE(soon([&] { return core->peers().count() == 0; })) << core->peers().count();
     });
 }
 
@@ -499,7 +499,7 @@ TEST_F(WithoutMemory, ANodeThatWasNotMetIsNotKept) {
         const int refused = refused_in.exchange(0);
         client.node().connect(server.node().address()).sync(within(kPatience), fn<note_caller>);
         NodeCore& core = *core_that_was_called;
-        ASSERT_TRUE(soon([&] { return core.peers_known() == 1; }));
+        ASSERT_TRUE(soon([&] { return core.peers().count() == 1; }));
         refused_in = refused;
         counts_others = true;
         std::size_t known = 2;
@@ -509,7 +509,7 @@ TEST_F(WithoutMemory, ANodeThatWasNotMetIsNotKept) {
             known = 1;
         }
         counts_others = false;
-        EXPECT_TRUE(soon([&] { return core.peers_known() <= known; })) << core.peers_known();
+        EXPECT_TRUE(soon([&] { return core.peers().count() <= known; })) << core.peers().count();
     });
 }
 

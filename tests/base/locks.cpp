@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "node/node_lock.hpp"
+#include "lead/node_lock.hpp"
 
 namespace rove {
 

@@ -1,5 +1,5 @@
 // Replies for callers whose node is not reached at the moment.
-#include "node/absent_members.hpp"
+#include "peer/absent_members.hpp"
 
 #include <gtest/gtest.h>
 

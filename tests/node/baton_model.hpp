@@ -1,6 +1,6 @@
 // Threads that hand on the lead, as small state machines whose steps call the node's own Baton: see baton_test.cpp. Their code is written
-// after Lead's and NodeCore's (node/lead.hpp, lead.cpp, lead_until.hpp, runs.cpp, ending.cpp: shut_down) by hand, without Gathering::mind_the_lead, payloads that are held
-// back, threads that cannot be replaced, wait_while_led and the node's telling of callbacks at its end.
+// after that of Lead and Runner, and after NodeCore::shut_down, by hand, without Gathering::mind_the_lead, payloads that are held back,
+// threads that cannot be replaced, wait_while_led and the node's telling of callbacks at its end.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 #include "baton_scene.hpp"
 #include "choices.hpp"
-#include "node/baton.hpp"
+#include "lead/baton.hpp"
 
 namespace rove {
 
@@ -41,20 +41,20 @@ namespace baton_model {
 constexpr int kThreadsMax = 5, kDepthMax = 8, kCallsMax = 3;
 constexpr std::size_t kFirstOfCalls = kThreadsMax;  // among replies
 
-enum class Kind : std::uint8_t { own_loop, standby, user, lead_until, lead_step, function };
+enum class Kind : std::uint8_t { own_loop, standby, user, wait_until, lead_step, function };
 enum class Place : std::uint8_t { ready, waits, follows, stands_by, sleeps, ended };
 
 struct Frame {
     Kind kind = Kind::user;
     std::uint8_t at = 0;       // where in its code
     std::uint8_t what = 0;     // which reply, which call, or which operation
-    bool quiet = false;        // lead_until
-    bool timed = false;        // lead_until
-    bool is_late = false;      // lead_until: the time is over
-    bool untold = false;       // lead_until: it has handed the lead over, and nobody knows
+    bool quiet = false;        // wait_until
+    bool timed = false;        // wait_until
+    bool is_late = false;      // wait_until: the time is over
+    bool untold = false;       // wait_until: it has handed the lead over, and nobody knows
     bool rests = false;        // lead_step: it may idle
     bool handled = false;      // lead_step
-    bool watches = false;      // own_loop, lead_until; standby: it looks now and then
+    bool watches = false;      // own_loop, wait_until; standby: it looks now and then
     bool handed_over = false;  // function
     bool replaced = false;     // function
     std::uint64_t term = 0;    // function: in_user_code_.term
@@ -119,7 +119,7 @@ public:
                 case Kind::own_loop: own_loop(thread.top()); break;
                 case Kind::standby: standby(thread.top()); break;
                 case Kind::user: user(thread.top()); break;
-                case Kind::lead_until: lead_until(thread.top()); break;
+                case Kind::wait_until: wait_until(thread.top()); break;
                 case Kind::lead_step: lead_step(thread.top()); break;
                 case Kind::function: function(thread.top()); break;
             }
@@ -278,7 +278,7 @@ private:
         const Op op = scene_.users[static_cast<std::size_t>(self_ - scene_.owned())];
         const auto wait = [&] {
             frame.at = 9;
-            push({.kind = Kind::lead_until,
+            push({.kind = Kind::wait_until,
                   .what = static_cast<std::uint8_t>(mine),
                   .quiet = op == Op::wait_quietly,
                   .timed = op == Op::wait_a_while});
@@ -317,8 +317,8 @@ private:
         }
     }
 
-    // ---- NodeCore::lead_until
-    void lead_until(Frame& frame) {
+    // ---- Runner::wait_until
+    void wait_until(Frame& frame) {
         Baton& baton = w_.baton;
         const auto is_done = [&] { return w_.replies[frame.what] == Reply::ended; };
         const auto done = [&] {
@@ -376,7 +376,7 @@ private:
         }
     }
 
-    // ---- NodeCore::lead_step: work, and idle where there was none
+    // ---- Lead::step: work, and idle where there was none
     void lead_step(Frame& frame) {
         Baton& baton = w_.baton;
         const Baton::Turn& turn = me().below().turn;
@@ -460,7 +460,7 @@ private:
                 if (w_.replies[reply] == Reply::unasked) w_.replies[reply] = w_.ending ? Reply::ended : Reply::flying;
                 if (does != Does::polls) {
                     frame.at = 3;
-                    return push({.kind = Kind::lead_until,
+                    return push({.kind = Kind::wait_until,
                                  .what = static_cast<std::uint8_t>(reply),
                                  .quiet = does == Does::waits_quietly});
                 }
@@ -548,7 +548,7 @@ private:
     }
     [[nodiscard]] bool below_is_timed(const Thread& thread) const {
         const Frame& frame = thread.stack[static_cast<std::size_t>(thread.depth - 2)];
-        return frame.kind == Kind::lead_until && frame.timed;
+        return frame.kind == Kind::wait_until && frame.timed;
     }
     [[nodiscard]] bool in_long(const Thread& thread) const {
         for (int i = 0; i < thread.depth; ++i)
@@ -570,7 +570,7 @@ private:
                 const Frame& frame = thread.stack[static_cast<std::size_t>(k)];
                 // Without own threads there may be nobody else for what waits beneath.
                 const bool alone = beneath && scene_.own == 0;
-                if (frame.kind == Kind::lead_until && w_.replies[frame.what] != Reply::ended && !alone) return false;
+                if (frame.kind == Kind::wait_until && w_.replies[frame.what] != Reply::ended && !alone) return false;
                 if (frame.kind == Kind::function && scene_.calls[frame.what].does != Does::long_time && !beneath)
                     return false;
             }

@@ -1,5 +1,5 @@
 // Handles and what they mean, by themselves.
-#include "node/bindings.hpp"
+#include "peer/bindings.hpp"
 
 #include <gtest/gtest.h>
 

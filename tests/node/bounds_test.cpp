@@ -10,12 +10,12 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "engine/here.hpp"
 #include "hand_made.hpp"
 #include "node/built_ins.hpp"
-#include "node/here.hpp"
-#include "node/memory.hpp"
-#include "node/residents.hpp"
 #include "package/digest.hpp"
+#include "program/residents.hpp"
+#include "services/memory.hpp"
 #include "soon.hpp"
 #include "wire/manifest.hpp"
 
@@ -152,7 +152,7 @@ TEST_F(Staging, IsBoundedOverAllPeersAndWhoDoesNotGoOnIsCutOff) {
         << "there was room beyond the bound";
     is_served();
     // As many as there need be: the others have the time that they have where nobody waits.
-    EXPECT_TRUE(soon([] { return core.load()->peers_known() <= kAllStagedBytesMax / kStagedBytesMax + 1; }))
+    EXPECT_TRUE(soon([] { return core.load()->peers().count() <= kAllStagedBytesMax / kStagedBytesMax + 1; }))
         << "all who hold the room are still there";
     (void)kept.node.poll(0ms);
     EXPECT_EQ(meeting(kept.link), kept_met);
@@ -286,7 +286,7 @@ protected:
         return guest;
     }
     // Without the node behind.
-    static std::size_t peers() { return core.load()->peers_known() - 1; }
+    static std::size_t peers() { return core.load()->peers().count() - 1; }
     // What one peer may have waiting, nearly: less than that where its mailbox takes some, too.
     static constexpr int kNearlyAll = static_cast<int>(kOutboxBytesMax / kResultBytes) - 10;
     static constexpr int kPeersTooMany = static_cast<int>(kAllOutboxBytesMax / kOutboxBytesMax) + 3;
@@ -309,7 +309,7 @@ TEST_F(Bounds, WhoTakesNoResultsHasNoMoreCallsBegun) {
     ASSERT_TRUE(soon([] { return made * kResultBytes > kBacklogBytes; }));
     for (int i = 0; i < 100; ++i) EXPECT_EQ(honest().sync(within(20s), fn<add>, i, 2), i + 2);
     EXPECT_LT(made, kMost);
-    EXPECT_EQ(core.load()->peers_known(), 2U) << "it was cut off";
+    EXPECT_EQ(core.load()->peers().count(), 2U) << "it was cut off";
     EXPECT_TRUE(soon([&] {
         (void)guest.node.poll(1ms);  // it takes them
         return made == 2 * kMost;
@@ -350,9 +350,9 @@ TEST_F(Bounds, WhoTakesNoAnswerToItsLoadKeepsNobodysPackagesOut) {
     guest.link.load(held);
     const std::uint64_t met = meeting(guest.link);
     const NodeId server = detail::Edge::state(guest.link)->id, me = detail::Edge::state(guest.link)->my_id;
-    const std::shared_ptr<PeerState> there = core.load()->peer_of(me);
+    const std::shared_ptr<PeerState> there = core.load()->peers().on_the_way_to(me);
     ASSERT_TRUE(there);
-    const auto received = [&] { return core.load()->counters(*there).frames_received; };
+    const auto received = [&] { return core.load()->peers().counters(*there).frames_received; };
     const auto waiting = [&] {
         const NodeCore::Hold hold(*core.load());
         return there->outbox_of(Traffic::replies).bytes();
@@ -474,9 +474,9 @@ TEST_F(Bounds, WhatIsAllocatedForWhoHasGoneIsFreed) {
         Guest guest(NodeOptions{.log = "off"}, server.address());
         guest.link.sync(fn<tell_core>);
         gone = detail::Edge::state(guest.link)->my_id;
-        EXPECT_TRUE(core.load()->knows_owner(gone));
+        EXPECT_TRUE(core.load()->peers().knows_owner(gone));
     }
-    ASSERT_TRUE(soon([&] { return !core.load()->knows_owner(gone); }));
+    ASSERT_TRUE(soon([&] { return !core.load()->peers().knows_owner(gone); }));
     const Resident* allocate = Residents::find(built_ins().allocate);
     ASSERT_NE(allocate, nullptr);
     const std::uint64_t bytes = 8192;

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "node/begun_call.hpp"
-#include "node/peer_state.hpp"
+#include "peer/begun_call.hpp"
+#include "peer/peer_state.hpp"
 
 namespace rove::test {
 namespace {
@@ -61,7 +61,7 @@ TEST(CallTable, ASlotThatIsUsedAgainKeepsNothing) {
     CallSlot& slot = *table.flying(*first);
     const ResultSink sink{};
     slot.sink = &sink;
-    slot.notify = [](void*) {};
+    slot.notify = {[](void*) {}, nullptr};
     slot.brings_memory = true;
     table.limit(*first, TimePoint{});
     table.end(slot, ByteBuffer(1000, std::byte{1}));
@@ -70,7 +70,7 @@ TEST(CallTable, ASlotThatIsUsedAgainKeepsNothing) {
     ASSERT_EQ(table.flying(*second), &slot) << "the test is about one slot";
     EXPECT_EQ(slot.peer, nullptr);
     EXPECT_EQ(slot.sink, nullptr);
-    EXPECT_EQ(slot.notify, nullptr);
+    EXPECT_EQ(slot.notify.function, nullptr);
     EXPECT_FALSE(slot.brings_memory);
     EXPECT_TRUE(slot.data().empty());
     EXPECT_EQ(table.first_deadline(), std::nullopt);

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <thread>
 
+#include "engine/here.hpp"
 #include "hand_made.hpp"
-#include "node/here.hpp"
 #include "soon.hpp"
 
 namespace rove::test {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "../seed.hpp"
+#include "api/access.hpp"
+#include "engine/here.hpp"
 #include "fabrics.hpp"
-#include "node/here.hpp"
-#include "node/offload.hpp"
 #include "process.hpp"
 #include "rove/rove.hpp"
 

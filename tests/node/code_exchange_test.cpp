@@ -1,5 +1,5 @@
 // Code on its way between nodes, without a node.
-#include "node/code_exchange.hpp"
+#include "peer/code_exchange.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 
 #include "bytes.hpp"
 #include "hand_made.hpp"
-#include "node/code_arrival.hpp"
 #include "node/core.hpp"
+#include "peer/code_arrival.hpp"
 #include "process.hpp"
 #include "soon.hpp"
 

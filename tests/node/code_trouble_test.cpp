@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/access.hpp"
 #include "bytes.hpp"
 #include "hand_made.hpp"
-#include "node/code_arrival.hpp"
-#include "node/offload.hpp"
+#include "peer/code_arrival.hpp"
 #include "process.hpp"
 #include "wire/frame.hpp"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "node/core.hpp"
-#include "node/lead_until.hpp"
 
 namespace rove {
 
@@ -14,7 +13,7 @@ struct CoreView {
     // Of payloads that are arriving in parts.
     static std::size_t staged_bytes(NodeCore& core) {
         const NodeCore::Hold hold(core);
-        return core.staged_bytes_;
+        return core.payload_parts_.bytes();
     }
     // How many of so many waits would let nothing more run on top of them, and how many threads are made for that.
     static std::pair<unsigned, std::size_t> unnested_waits(NodeCore& core, unsigned waits) {
@@ -29,12 +28,12 @@ struct CoreView {
     static void wait_for_what_comes_at_once(NodeCore& core) {
         NodeCore::Hold hold(core);
         int looks = 0;
-        (void)core.lead_until(hold.lock(), std::nullopt, [&looks] { return ++looks > 1; });
+        (void)core.runner_.wait_until(hold.lock(), std::nullopt, [&looks] { return ++looks > 1; });
     }
     // Threads that wait until they may send.
     static std::size_t waits_for_room(NodeCore& core) {
         const NodeCore::Hold hold(core);
-        return core.room_waits_.size();
+        return core.rooms_.count();
     }
     // Whether a thread leads, and how many others wait; how many of these are quiet.
     static bool has_lead(NodeCore& core, int waiting, int quiet) {

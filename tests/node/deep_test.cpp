@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "../api/nodes.hpp"
+#include "api/access.hpp"
 #include "core_view.hpp"
+#include "lead/stacked_wait.hpp"
 #include "node/core.hpp"
-#include "node/offload.hpp"
-#include "node/stacked_wait.hpp"
 #include "soon.hpp"
 
 namespace rove::test {

@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "api/access.hpp"
+#include "engine/here.hpp"
 #include "node/core.hpp"
-#include "node/here.hpp"
-#include "node/offload.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -75,8 +75,8 @@ std::shared_ptr<PeerState> state(const Peer& peer) {
 }
 // As if the connection had been cut, seen from this side.
 void cut(const Peer& peer) {
-    detail::Edge::core(peer)->lose(state(peer), state(peer)->meeting,
-                                   Error(ErrorCode::disconnected, "cut by the test"));
+    detail::Edge::core(peer)->peers().lose(state(peer), state(peer)->meeting,
+                                           Error(ErrorCode::disconnected, "cut by the test"));
 }
 
 class Dependable : public OnFabrics {
@@ -522,7 +522,7 @@ TEST_P(Dependable, AClientIsSentNoCode) {
         return begun == 1;
     }));
     NodeCore& core = *core_of_hostile;
-    const std::shared_ptr<PeerState> to_client = core.peer_of(state(link)->my_id);
+    const std::shared_ptr<PeerState> to_client = core.peers().on_the_way_to(state(link)->my_id);
     ASSERT_TRUE(to_client);
     const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
     std::byte* frame = to_client->link->reserve(fabric::Traffic::replies, wire::kHeaderBytes + sizeof chunk + 16);
@@ -591,7 +591,7 @@ TEST_P(Dependable, APeerThatNobodyKeepsIsForgotten) {
         Node once(started(options(true)));
         EXPECT_EQ(node_->connect(once.address()).sync(fn<add>, i, 1), i + 1);
     }
-    EXPECT_TRUE(soon([&] { return core.peers_known() <= 2; })) << core.peers_known();
+    EXPECT_TRUE(soon([&] { return core.peers().count() <= 2; })) << core.peers().count();
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include <atomic>
 
 #include "../seed.hpp"
+#include "api/access.hpp"
 #include "base/result.hpp"
 #include "fabric/loopback/chaos.hpp"
 #include "fabric/loopback/loopback.hpp"
-#include "node/offload.hpp"
 
 namespace rove::test {
 namespace {

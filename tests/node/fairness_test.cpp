@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "../api/nodes.hpp"
-#include "node/here.hpp"
+#include "engine/here.hpp"
 #include "soon.hpp"
 
 namespace rove::test {

@@ -4,8 +4,9 @@
 #include <atomic>
 
 #include "../api/nodes.hpp"
-#include "node/gathering.hpp"
-#include "node/here.hpp"
+#include "engine/gathering.hpp"
+#include "engine/here.hpp"
+#include "node/core.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -29,11 +30,11 @@ protected:
     }
     void call_large() { EXPECT_EQ(peer().sync(fn<take>, text_), text_.size()); }
     static void was_told_of(std::uint32_t handle) {
-        const std::shared_ptr<PeerState> from = core.load()->peer_of(caller);
+        const std::shared_ptr<PeerState> from = core.load()->peers().on_the_way_to(caller);
         const NodeCore::Hold hold(*core);
         from->aliases.learn(handle, function.load()->id);
     }
-    static std::uint64_t gathered() { return Gathering::done_on(*core); }
+    static std::uint64_t gathered() { return core.load()->gatherings().done(); }
 
 private:
     const std::string text_ = std::string(1'000'000, 'x');

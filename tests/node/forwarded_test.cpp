@@ -7,8 +7,8 @@
 
 #include "../api/nodes.hpp"
 #include "bytes.hpp"
-#include "node/here.hpp"
-#include "node/sent_on.hpp"
+#include "engine/here.hpp"
+#include "peer/sent_on.hpp"
 #include "rove/rove.hpp"
 
 namespace rove::test {

@@ -10,9 +10,9 @@
 #include <span>
 
 #include "../api/nodes.hpp"
+#include "api/access.hpp"
 #include "node/core.hpp"
-#include "node/offload.hpp"
-#include "node/peer_state.hpp"
+#include "peer/peer_state.hpp"
 #include "rove/rove.hpp"
 
 namespace rove::test {

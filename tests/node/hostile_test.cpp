@@ -6,10 +6,10 @@
 
 #include <cstring>
 
+#include "api/access.hpp"
+#include "engine/here.hpp"
 #include "hand_made.hpp"
-#include "node/here.hpp"
-#include "node/memory.hpp"
-#include "node/offload.hpp"
+#include "services/memory.hpp"
 #include "soon.hpp"
 #include "wire/frame.hpp"
 
@@ -200,7 +200,7 @@ TEST_P(Hostile, QuestionsOfAServerGoToNoOtherServer) {
     ASSERT_EQ(to_other.sync(fn<add>, 1, 2), 3);
     const std::uint64_t meeting = detail::Edge::state(to_other)->meeting;
     const auto core = detail::Edge::core(server_->connect(other.address()));
-    const auto client = core->peer_of(detail::Edge::state(peer())->my_id);
+    const auto client = core->peers().on_the_way_to(detail::Edge::state(peer())->my_id);
     ASSERT_TRUE(client);
     for (std::uint32_t n = 0; n < 8; ++n) {
         wire::NeedCode need{.asker = 0, .origin = kForeignBit | n, .handle = n};

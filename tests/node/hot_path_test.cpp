@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "../api/error_of.hpp"
+#include "api/access.hpp"
 #include "beside_node.hpp"
 #include "bytes.hpp"
 #include "core_view.hpp"
-#include "node/offload.hpp"
 #include "soon.hpp"
 
 namespace rove::test {

@@ -7,10 +7,10 @@
 
 #include "../api/error_of.hpp"
 #include "../api/nodes.hpp"
+#include "api/access.hpp"
 #include "core_view.hpp"
-#include "node/here.hpp"
-#include "node/offload.hpp"
-#include "node/pieces.hpp"
+#include "engine/here.hpp"
+#include "engine/pieces.hpp"
 #include "soon.hpp"
 
 namespace rove::test {

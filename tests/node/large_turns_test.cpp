@@ -1,5 +1,5 @@
 // Whose large payload goes to a peer next.
-#include "node/large_turns.hpp"
+#include "lead/large_turns.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <thread>
 
+#include "lead/lead.hpp"
 #include "no_fabric.hpp"
-#include "node/lead.hpp"
 #include "soon.hpp"
 
 namespace rove::test {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
-#include "node/here.hpp"
+#include "engine/here.hpp"
 
 namespace rove::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "base/descriptor.hpp"
-#include "node/complaints.hpp"
+#include "peer/complaints.hpp"
 
 namespace rove::test {
 namespace {

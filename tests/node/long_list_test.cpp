@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "../api/error_of.hpp"
-#include "node/residents.hpp"
 #include "package/digest.hpp"
 #include "process.hpp"
+#include "program/residents.hpp"
 #include "rove/rove.hpp"
 
 namespace rove::test {

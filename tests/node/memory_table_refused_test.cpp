@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "../watched_new.hpp"
-#include "node/memory.hpp"
+#include "services/memory.hpp"
 
 namespace {
 unsigned refused_in = 0;  // counts down with each allocation: the one that makes it 0 is refused; 0: none is

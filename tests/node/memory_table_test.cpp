@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "node/memory.hpp"
+#include "services/memory.hpp"
 
 namespace rove::test {
 namespace {

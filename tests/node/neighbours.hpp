@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "fabric/loopback/loopback.hpp"
-#include "node/absent_members.hpp"
-#include "node/complaints.hpp"
-#include "node/peer_state.hpp"
-#include "node/routes.hpp"
-#include "node/sender.hpp"
+#include "peer/absent_members.hpp"
+#include "peer/complaints.hpp"
+#include "peer/peer_state.hpp"
+#include "peer/routes.hpp"
+#include "peer/sender.hpp"
 
 namespace rove::test {
 

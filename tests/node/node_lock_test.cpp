@@ -1,5 +1,5 @@
 // The node's lock, by itself.
-#include "node/node_lock.hpp"
+#include "lead/node_lock.hpp"
 
 #include <gtest/gtest.h>
 

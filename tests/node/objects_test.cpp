@@ -1,5 +1,5 @@
 // Objects that functions use by their names, by themselves.
-#include "node/objects.hpp"
+#include "services/objects.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Frames that wait for room, by themselves.
-#include "node/outbox.hpp"
+#include "peer/outbox.hpp"
 
 #include <gtest/gtest.h>
 

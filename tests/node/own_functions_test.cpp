@@ -1,4 +1,4 @@
-#include "node/own_functions.hpp"
+#include "peer/own_functions.hpp"
 
 #include <gtest/gtest.h>
 

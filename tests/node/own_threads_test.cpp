@@ -1,13 +1,13 @@
 // A node's own threads, without a node.
-#include "node/own_threads.hpp"
+#include "lead/own_threads.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 
+#include "lead/run.hpp"
 #include "no_fabric.hpp"
-#include "node/run.hpp"
 #include "soon.hpp"
 
 namespace rove::test {

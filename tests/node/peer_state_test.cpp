@@ -1,5 +1,5 @@
 // What a node keeps of a peer, by itself.
-#include "node/peer_state.hpp"
+#include "peer/peer_state.hpp"
 
 #include <gtest/gtest.h>
 

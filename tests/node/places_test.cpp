@@ -1,5 +1,5 @@
 // The places that a node has for those who come: how many there are, who makes room, and that each is given back.
-#include "node/control/places.hpp"
+#include "control/places.hpp"
 
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>

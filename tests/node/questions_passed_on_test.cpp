@@ -1,12 +1,12 @@
 // Questions for code that were passed on, by themselves.
-#include "node/questions_passed_on.hpp"
+#include "peer/questions_passed_on.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <deque>
 
-#include "node/peer_state.hpp"
+#include "peer/peer_state.hpp"
 
 namespace rove::test {
 namespace {

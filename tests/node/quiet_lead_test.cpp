@@ -3,9 +3,9 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
+#include "api/access.hpp"
 #include "core_view.hpp"
-#include "node/here.hpp"
-#include "node/offload.hpp"
+#include "engine/here.hpp"
 #include "soon.hpp"
 
 namespace rove::test {

@@ -10,7 +10,7 @@
 
 #include "../api/nodes.hpp"
 #include "core_view.hpp"
-#include "node/here.hpp"
+#include "engine/here.hpp"
 #include "node/options.hpp"
 #include "soon.hpp"
 

@@ -21,12 +21,12 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
-#include "node/control/address.hpp"
-#include "node/control/cookie.hpp"
-#include "node/control/identity.hpp"
-#include "node/control/members.hpp"
+#include "api/access.hpp"
+#include "control/address.hpp"
+#include "control/cookie.hpp"
+#include "control/identity.hpp"
+#include "control/members.hpp"
 #include "node/core.hpp"
-#include "node/offload.hpp"
 #include "soon.hpp"
 
 namespace rove::test {

@@ -8,7 +8,7 @@
 #include "../watched_new.hpp"
 #include "base/descriptor.hpp"
 #include "fabric/local.hpp"
-#include "node/spare_memory.hpp"
+#include "peer/spare_memory.hpp"
 #include "process.hpp"
 #include "rove/rove.h"
 #include "rove/rove.hpp"

@@ -1,9 +1,9 @@
 // Which peer frames for a node are sent to, by itself.
-#include "node/routes.hpp"
+#include "peer/routes.hpp"
 
 #include <gtest/gtest.h>
 
-#include "node/peer_state.hpp"
+#include "peer/peer_state.hpp"
 
 namespace rove::test {
 namespace {

@@ -1,5 +1,5 @@
 // Frames on their way to peers, without a node.
-#include "node/sender.hpp"
+#include "peer/sender.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The calls that were sent on to one peer, by themselves.
-#include "node/sent_on.hpp"
+#include "peer/sent_on.hpp"
 
 #include <gtest/gtest.h>
 

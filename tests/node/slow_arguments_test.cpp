@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "../api/nodes.hpp"
-#include "node/gathering.hpp"
-#include "node/here.hpp"
+#include "engine/gathering.hpp"
+#include "engine/here.hpp"
+#include "node/core.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -102,12 +103,12 @@ TEST_P(SlowArguments, WhatArrivedBeforeItsSenderWentCounts) {
         Heavy::is_slow = true;
         to->post(fn<take>, values);
         ++sent;
-        if (!soon([&] { return Heavy::begun == sent; }) || Gathering::running_on(core) == 1) return true;
+        if (!soon([&] { return Heavy::begun == sent; }) || core.gatherings().running() == 1) return true;
         Heavy::is_slow = false;
         (void)soon(all_taken);
         return false;
     }));
-    ASSERT_EQ(Gathering::running_on(core), 1U);
+    ASSERT_EQ(core.gatherings().running(), 1U);
     to->post(fn<note>);
     to.reset();
     goes.reset();

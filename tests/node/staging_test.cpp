@@ -1,5 +1,5 @@
 // Payloads that arrive in parts: their memory, and who is too slow with them.
-#include "node/staging.hpp"
+#include "peer/staging.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
-#include "node/here.hpp"
+#include "engine/here.hpp"
 #include "soon.hpp"
 
 namespace rove::test {

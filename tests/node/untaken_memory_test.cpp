@@ -1,5 +1,5 @@
 // Allocations of which nobody waits for the end any more, by themselves.
-#include "node/untaken_memory.hpp"
+#include "peer/untaken_memory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
-#include "node/control/socket_file.hpp"
+#include "control/socket_file.hpp"
 #include "rove/error.hpp"
 
 namespace rove::tools {

@@ -11,12 +11,12 @@
 #include <map>
 #include <optional>
 
+#include "base/log.hpp"
 #include "choices.hpp"
 #include "code/cache.hpp"
 #include "commands.hpp"
 #include "end_signals.hpp"
 #include "freed_memory.hpp"
-#include "node/log.hpp"
 #include "node/options.hpp"
 
 namespace rove::tools {

@@ -34,7 +34,7 @@
 
 namespace rove::detail {
 
-// ---- what a program reports to librove about its functions (src/node/offload.cpp)
+// ---- what a program reports to librove about its functions (src/program/callables.cpp)
 
 struct TypeFacts {
     const std::type_info* type;

@@ -12,7 +12,7 @@ namespace rove {
 
 namespace detail {
 
-// A call from a program's own node. Defined in librove (src/node/offload.cpp).
+// A call from a program's own node. Defined in librove (src/api/own_call.cpp).
 struct HowToCall {
     bool reply;
     std::int64_t limit_ns;  // including the sending; negative: none

@@ -1,0 +1,35 @@
+// Access to what a Node and a Peer are made of, for what implements the public headers.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "node/core.hpp"
+#include "rove/rove.hpp"
+
+namespace rove::detail {
+
+struct Edge {
+    static Node node(std::shared_ptr<NodeCore> core) { return Node(std::move(core)); }
+    static const std::shared_ptr<NodeCore>& core(const Peer& peer) { return peer.core_; }
+    static const std::shared_ptr<PeerState>& state(const Peer& peer) { return peer.state_; }
+    // invalid: the node has no link to that one.
+    static Result<Peer> peer(NodeCore& core, NodeId node) {
+        ROVE_TRY(std::shared_ptr<PeerState> state, core.peers().linked(node));
+        return Peer(core.shared_from_this(), std::move(state));
+    }
+};
+
+// The node of a call that is made now. Throws where it was shut down, or is the process's that this one is a fork of.
+inline NodeCore& usable(NodeCore& core) {
+    if (!core.is_usable()) throw_error(core.why_unusable());
+    return core;
+}
+inline rove_pending pending_of(NodeCore& core, CallTable::Id id) {
+    return {&core, id.slot, id.generation};
+}
+// A call of what is built into every node.
+[[nodiscard]] rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name,
+                                         const Pieces& payload, Deadline deadline);
+
+}  // namespace rove::detail

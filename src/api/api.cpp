@@ -1,0 +1,354 @@
+// The public C++ edge: Results become exceptions here, and nowhere else.
+#include "api/access.hpp"
+#include "base/log.hpp"
+#include "node/core.hpp"
+#include "package/package.hpp"
+#include "program/callables.hpp"
+#include "rove/node.hpp"
+#include "rove/peer_group.hpp"
+
+namespace rove {
+
+std::string_view to_string(RanAs ran) noexcept {
+    switch (ran) {
+        case RanAs::resident: return "resident";
+        case RanAs::image: return "image";
+        case RanAs::bitcode: return "bitcode";
+    }
+    return "unknown";
+}
+
+static_assert(ROVE_MESSAGE_BYTES_MAX == wire::kMessageBytesMax);
+
+namespace {
+Callee callee_of(const std::shared_ptr<PackageStore>& package, std::size_t entry) {
+    return {.id = &package->function_ids()[entry], .package = &package, .name = package->manifest().entries[entry]};
+}
+// Of an object that may have been moved from.
+NodeCore& present(NodeCore* core) {
+    if (core == nullptr)
+        throw Error(ErrorCode::invalid, "this Node or Peer was moved from: use the one that it was moved to");
+    return *core;
+}
+// The node of something that is begun now.
+NodeCore& usable(NodeCore* core) {
+    return detail::usable(present(core));
+}
+NodeCore& usable(const std::shared_ptr<NodeCore>& core) {
+    return usable(core.get());
+}
+Within left_of(const Deadline& deadline) {
+    return {deadline ? detail::ns_of(*deadline - Clock::now()) : -1};
+}
+// For what a shut down node still answers, and an inherited one does not.
+NodeCore& own(NodeCore* core) {
+    if (present(core).is_inherited()) detail::throw_error(core->why_unusable());
+    return *core;
+}
+NodeCore& own(const std::shared_ptr<NodeCore>& core) {
+    return own(core.get());
+}
+// Of a call in flight: results that came before its node was shut down can be taken afterwards.
+void check_usable(NodeCore* core) {
+    if (core == nullptr) throw Error(ErrorCode::invalid, "the call's result was taken already");
+    (void)own(core);
+}
+}  // namespace
+
+// ---- Package, Entry
+
+Package Package::open(const std::filesystem::path& path) {
+    return Package(value_or_throw(PackageStore::open(path)));
+}
+Package Package::parse(std::span<const std::byte> file) {
+    return Package(value_or_throw(PackageStore::parse(file)));
+}
+const std::string& Package::name() const {
+    return store_->manifest().name;
+}
+std::string Package::digest() const {
+    return store_->digest().hex();
+}
+bool Package::is_interface() const {
+    return store_->manifest().interface;
+}
+const std::vector<std::string>& Package::entries() const {
+    return store_->manifest().entries;
+}
+Entry Package::entry(std::string_view name) const {
+    return {store_, value_or_throw(store_->entry(name))};
+}
+
+const std::string& Entry::name() const {
+    return package_->manifest().entries[index_];
+}
+std::string Entry::id() const {
+    return package_->function_ids()[index_].hex();
+}
+
+// ---- RawCall
+
+RawCall& RawCall::operator=(RawCall&& other) noexcept {
+    if (this == &other) return *this;
+    forget();
+    core_ = std::exchange(other.core_, nullptr);
+    slot_ = other.slot_;
+    generation_ = other.generation_;
+    return *this;
+}
+
+RawCall::~RawCall() {
+    forget();
+}
+
+void RawCall::forget() noexcept {
+    NodeCore* core = std::exchange(core_, nullptr);
+    if (core != nullptr && !core->is_inherited()) core->own_calls().forget({slot_, generation_});
+}
+
+bool RawCall::done() {
+    check_usable(core_);
+    return core_->own_calls().test({slot_, generation_});
+}
+
+bool RawCall::wait_for(std::chrono::milliseconds timeout) {
+    check_usable(core_);
+    return core_->own_calls().wait({slot_, generation_}, deadline_of(detail::ns_of(timeout)));
+}
+
+Reply RawCall::reply() {
+    check_usable(core_);
+    NodeCore* core = std::exchange(core_, nullptr);
+    CallEnd end = value_or_throw(core->own_calls().finish({slot_, generation_}));
+    if (end.large.size() > 0) end.data.assign(end.large.bytes().begin(), end.large.bytes().end());
+    return {std::move(end.data), end.node, end.ran, end.hops};
+}
+
+std::vector<std::byte> RawCall::get() {
+    return reply().data;
+}
+
+std::size_t RawCall::get_into(std::span<std::byte> into) {
+    check_usable(core_);
+    NodeCore* core = std::exchange(core_, nullptr);
+    return value_or_throw(core->own_calls().finish_into({slot_, generation_}, into));
+}
+
+// ---- CallFrame
+
+CallFrame::CallFrame(CallFrame&& other) noexcept
+    : core_(std::exchange(other.core_, nullptr)),
+      peer_(other.peer_),
+      link_(std::move(other.link_)),
+      place_(other.place_),
+      handle_(other.handle_),
+      deadline_(other.deadline_),
+      through_(std::move(other.through_)),
+      entry_(std::move(other.entry_)),
+      aside_(std::move(other.aside_)) {}
+
+CallFrame::~CallFrame() {
+    if (core_ == nullptr || !link_) return;
+    if (core_->is_inherited())
+        (void)new std::shared_ptr<void>(std::move(link_));  // the parent's link: it is not ended here
+    else
+        core_->caller().drop_begun(*peer_, std::move(link_));
+}
+
+RawCall CallFrame::call() {
+    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
+    NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
+    core_ = nullptr;
+    if (!link_) return through_->limited(left_of(deadline_)).call(*entry_, place_);
+    const CallTable::Id id =
+        value_or_throw(core->caller().post_begun(*peer_, {std::move(link_), place_, handle_}, true, deadline_));
+    return {core, id.slot, id.generation};
+}
+
+void CallFrame::post() {
+    if (core_ == nullptr) throw Error(ErrorCode::invalid, "the frame was sent already");
+    NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
+    core_ = nullptr;
+    if (!link_) return through_->limited(left_of(deadline_)).post(*entry_, place_);
+    (void)value_or_throw(core->caller().post_begun(*peer_, {std::move(link_), place_, handle_}, false, deadline_));
+}
+
+// ---- Batch
+
+struct Batch::Gathered {
+    std::shared_ptr<NodeCore> core;
+    std::shared_ptr<PeerState> peer;
+    Entry entry;
+    std::size_t payload_bytes;
+    std::int64_t limit_ns;  // for each frame
+    std::vector<std::byte> bytes;
+    std::size_t used = 0;
+};
+
+namespace {
+// Of payloads that share a frame: enough that the frame itself costs little beside them, and less than a bank of the ring.
+constexpr std::size_t kBatchBytes = 2048 - wire::kHeaderBytes;
+}  // namespace
+
+Batch::Batch(std::unique_ptr<Gathered> gathered) : gathered_(std::move(gathered)) {}
+Batch::Batch(Batch&&) noexcept = default;
+
+Batch::~Batch() {
+    try {
+        if (gathered_ && gathered_->core->is_usable()) post();
+    } catch (const std::exception& error) {  // an Error, or memory has run out
+        log().warn("the posts of a batch were dropped: {}", error.what());
+    }
+}
+
+std::span<std::byte> Batch::add() {
+    Gathered& g = *gathered_;
+    const std::size_t stride = wire::batch_stride(g.payload_bytes);
+    if (g.used + stride > g.bytes.size()) post();
+    const std::span<std::byte> room(g.bytes.data() + g.used, g.payload_bytes);
+    g.used += stride;
+    return room;
+}
+
+void Batch::post() {
+    Gathered& g = *gathered_;
+    const Bytes payload = Bytes(g.bytes).first(std::exchange(g.used, 0));
+    if (!payload.empty())
+        value_or_throw(usable(g.core).caller().post_batch(g.peer,
+                                                          {.callee = callee_of(g.entry.package_, g.entry.index_),
+                                                           .payload = payload,
+                                                           .wants_reply = false,
+                                                           .deadline = deadline_of(g.limit_ns)},
+                                                          g.payload_bytes));
+}
+
+// ---- Peer
+
+CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
+    CallFrame frame(core_.get(), state_.get());
+    frame.deadline_ = deadline_of(limit_ns_);
+    BegunFrame begun = value_or_throw(usable(core_).caller().begin(state_,
+                                                                   {.callee = callee_of(entry.package_, entry.index_),
+                                                                    .payload = {},
+                                                                    .wants_reply = false,
+                                                                    .deadline = frame.deadline_},
+                                                                   payload_bytes));
+    frame.link_ = std::move(begun.link);
+    frame.place_ = begun.place;
+    frame.handle_ = begun.handle;
+    if (!frame.link_) {
+        frame.through_ = std::make_shared<Peer>(*this);
+        frame.entry_ = entry;
+        frame.aside_ = std::make_unique<std::byte[]>(payload_bytes);
+        frame.place_ = {frame.aside_.get(), payload_bytes};
+    }
+    return frame;
+}
+
+Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
+    if (payload_bytes > wire::kPayloadBytesMax)
+        throw Error(ErrorCode::invalid, "a payload of " + std::to_string(payload_bytes) + " bytes is over the limit");
+    const std::size_t room = std::max(kBatchBytes, wire::batch_stride(payload_bytes));
+    return Batch(std::unique_ptr<Batch::Gathered>(
+        new Batch::Gathered{core_, state_, entry, payload_bytes, limit_ns_, std::vector<std::byte>(room)}));
+}
+
+RawCall Peer::ping(std::span<const std::byte> payload) const {
+    const CallTable::Id id = value_or_throw(usable(core_).caller().ping(state_, payload, true, deadline_of(limit_ns_)));
+    return {core_.get(), id.slot, id.generation};
+}
+
+void Peer::deliver(std::span<const std::byte> payload) const {
+    (void)value_or_throw(usable(core_).caller().ping(state_, payload, false, deadline_of(limit_ns_)));
+}
+
+RawCall Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
+    const CallTable::Id id = value_or_throw(usable(core_).caller().call(
+        state_, {callee_of(entry.package_, entry.index_), payload, true, entry.sending_, deadline_of(limit_ns_)}));
+    return {core_.get(), id.slot, id.generation};
+}
+
+void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
+    (void)value_or_throw(usable(core_).caller().call(
+        state_, {callee_of(entry.package_, entry.index_), payload, false, entry.sending_, deadline_of(limit_ns_)}));
+}
+
+LoadReport Peer::load(const Package& package) const {
+    const CallTable::Id id =
+        value_or_throw(usable(core_).caller().load(state_, package.store_, deadline_of(limit_ns_)));
+    const std::vector<std::byte> lines = RawCall(core_.get(), id.slot, id.generation).get();
+    LoadReport report;
+    std::vector<std::string>* names = &report.replaced;
+    std::string_view rest = as_text(lines);
+    for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+        if (end == 0)
+            names = &report.kept;
+        else
+            names->emplace_back(rest.substr(0, end));
+        rest.remove_prefix(end + 1);
+    }
+    return report;
+}
+
+NodeId Peer::node() const {
+    return own(core_).peers().describe(*state_).node;
+}
+std::string Peer::address() const {
+    return own(core_).peers().describe(*state_).address;
+}
+std::string Peer::lane() const {
+    return own(core_).peers().describe(*state_).lane;
+}
+std::uint32_t Peer::node_count() const {
+    return own(core_).peers().describe(*state_).node_count;
+}
+Peer::Counters Peer::counters() const {
+    return own(core_).peers().counters(*state_);
+}
+std::size_t Peer::payload_bytes_max() noexcept {
+    return wire::kPayloadBytesMax;
+}
+std::size_t Peer::message_bytes_max() noexcept {
+    return wire::kMessageBytesMax;
+}
+NodeDescription Peer::description() const {
+    return own(core_).peers().describe(*state_);
+}
+
+// ---- Node
+
+Node::Node(NodeOptions options) : core_(value_or_throw(NodeCore::create(std::move(options)))) {}
+
+Node::~Node() {
+    if (!core_ || core_->is_inherited()) return;
+    core_->shut_down();
+    core_->outlive_node(core_);
+}
+
+Peer Node::connect(std::string_view address) {
+    return {core_, value_or_throw(usable(core_).connect(address))};
+}
+void Node::share(const std::string& name, void* object, const char* type) {
+    value_or_throw(usable(core_).objects().share(name, object, type));
+}
+void Node::unshare(const std::string& name) {
+    own(core_).objects().unshare(name);
+}
+unsigned Node::poll(std::chrono::milliseconds wait) {
+    const std::shared_ptr<NodeCore> core = core_;  // a callback may end the node
+    return usable(core).poll(wait);
+}
+void Node::wake() noexcept {
+    if (core_ && core_->is_usable()) core_->wake();
+}
+const std::string& Node::address() const {
+    return present(core_.get()).address();
+}
+NodeId Node::id() const {
+    return present(core_.get()).id();
+}
+std::uint32_t Node::node_count() const {
+    return present(core_.get()).node_count();
+}
+
+}  // namespace rove

@@ -1,0 +1,23 @@
+// Calls of functions of this program: what the templates of rove/detail/offload.hpp begin.
+#include "api/access.hpp"
+#include "peer/names.hpp"
+#include "program/callables.hpp"
+
+namespace rove::detail {
+
+rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload,
+                        HowToCall how) {
+    Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
+    NodeCore& core = usable(*Edge::core(peer));
+    const Callable::Code& code = *value_or_throw(complete(callee, callable));
+    // Where the peer's program can have nothing that it could run instead, there is no need to ask.
+    if (callee.shipped == nullptr && (how.exactly || !Edge::state(peer)->has_residents))
+        throw Error(ErrorCode::unsupported,
+                    callable.name + " cannot be sent to " + who(peer.node(), peer.address()) + ": " + code.why_not);
+    if (how.exactly) callee = {.id = callee.shipped, .package = callee.package, .name = callee.name};
+    Outgoing outgoing{callee, Pieces(payload), how.reply};
+    outgoing.deadline = deadline_of(how.limit_ns);
+    return pending_of(core, value_or_throw(core.caller().call(Edge::state(peer), outgoing)));
+}
+
+}  // namespace rove::detail

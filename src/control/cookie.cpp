@@ -1,0 +1,109 @@
+#include "control/cookie.hpp"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace rove::control {
+namespace {
+
+std::filesystem::path home() {
+    if (const char* value = std::getenv("HOME"); value != nullptr && *value != '\0') return value;
+    if (const passwd* user = getpwuid(geteuid()); user != nullptr) return user->pw_dir;
+    return "/";
+}
+
+// Writes the cookie under a name of its own and links it to the final one, so that nobody reads half a cookie and the
+// first of two processes wins.
+Status make(const std::filesystem::path& path) {
+    std::error_code ignored;
+    // A folder that is there already is somebody's: /tmp, say.
+    if (std::filesystem::create_directories(path.parent_path(), ignored)) (void)chmod(path.parent_path().c_str(), 0700);
+    std::string temporary = path.string() + ".XXXXXX";
+    const int file = mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
+    if (file < 0)
+        return fail(ErrorCode::refused,
+                    "cannot make the cookie {}: {}; name another place with --cookie FILE or ROVE_COOKIE",
+                    path.string(), strerror(errno));
+    Cookie cookie;
+    randombytes_buf(cookie.data(), cookie.size());
+    const bool written = write(file, cookie.data(), cookie.size()) == static_cast<ssize_t>(cookie.size());
+    const bool linked = written && (link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST);
+    const int error = errno;
+    close(file);
+    unlink(temporary.c_str());
+    if (!linked) return fail(ErrorCode::refused, "cannot write the cookie {}: {}", path.string(), strerror(error));
+    return {};
+}
+
+}  // namespace
+
+std::filesystem::path cookie_path(const std::filesystem::path& chosen) {
+    if (!chosen.empty()) return chosen;
+    if (const char* value = std::getenv("ROVE_COOKIE"); value != nullptr && *value != '\0') return value;
+    if (const char* value = std::getenv("XDG_CONFIG_HOME"); value != nullptr && *value == '/')
+        return std::filesystem::path(value) / "rove" / "cookie";
+    return home() / ".config" / "rove" / "cookie";
+}
+
+Result<Cookie> read_or_make_cookie(const std::filesystem::path& path) {
+    constexpr int kHow = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // of a pipe it would wait for whoever writes
+    int file = open(path.c_str(), kHow);
+    if (file < 0 && errno == ENOENT) {
+        ROVE_CHECK(make(path));
+        file = open(path.c_str(), kHow);
+    }
+    if (file < 0) return fail(ErrorCode::refused, "cannot read the cookie {}: {}", path.string(), strerror(errno));
+    struct stat facts{};
+    Cookie cookie;
+    const bool read_all =
+        fstat(file, &facts) == 0 && read(file, cookie.data(), cookie.size()) == static_cast<ssize_t>(cookie.size());
+    close(file);
+    if (!S_ISREG(facts.st_mode))
+        return fail(ErrorCode::refused,
+                    "the cookie {} is no regular file; name another one with --cookie FILE or ROVE_COOKIE",
+                    path.string());
+    if (facts.st_uid != geteuid() || (facts.st_mode & 077) != 0)
+        return fail(ErrorCode::refused,
+                    "the cookie {} must belong to this user and be readable by no one else (chmod 600)", path.string());
+    if (!read_all)
+        return fail(ErrorCode::refused, "the cookie {} is not {} bytes long; delete it, and it is made anew",
+                    path.string(), kCookieBytes);
+    return cookie;
+}
+
+Nonce random_nonce() {
+    Nonce nonce;
+    randombytes_buf(nonce.bytes.data(), nonce.bytes.size());
+    return nonce;
+}
+
+Proof prove(const Cookie& cookie, std::string_view side, const Nonce& node, const Nonce& peer,
+            std::string_view endpoint) {
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, reinterpret_cast<const unsigned char*>(cookie.data()), cookie.size(),
+                            sizeof(Proof));
+    const auto add = [&state](Bytes bytes) {
+        const std::uint64_t size = bytes.size();  // lengths keep neighbouring fields apart
+        crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(&size), sizeof size);
+        crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    };
+    for (const std::string_view text : {std::string_view("rove meeting 1"), side, endpoint})
+        add(std::as_bytes(std::span(text)));
+    add(node.raw());
+    add(peer.raw());
+    Proof proof;
+    crypto_generichash_final(&state, proof.bytes.data(), proof.bytes.size());
+    return proof;
+}
+
+bool same(const Proof& a, const Proof& b) {
+    return sodium_memcmp(a.bytes.data(), b.bytes.data(), sizeof(Proof)) == 0;
+}
+
+}  // namespace rove::control

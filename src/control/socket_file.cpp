@@ -1,0 +1,121 @@
+#include "control/socket_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/fork.hpp"
+#include "base/made_once.hpp"
+
+namespace rove::control {
+namespace {
+
+constexpr auto kPathLockFor = std::chrono::seconds(1);
+constexpr auto kPathLockAgain = std::chrono::milliseconds(1);
+
+struct Files {
+    // Held while a file is made or removed: whoever ends the process knows of each that there is.
+    Mutex mutex;
+    struct Made {
+        std::string path;
+        dev_t device;
+        ino_t inode;
+        // Another process that took this one for dead may have made its own there.
+        void unlink() const {
+            struct stat facts{};
+            if (lstat(path.c_str(), &facts) == 0 && facts.st_dev == device && facts.st_ino == inode)
+                ::unlink(path.c_str());
+        }
+    };
+    std::vector<Made> made GUARDED_BY(mutex);
+};
+// Never destroyed: a program's globals may hold nodes.
+Files& all_files() {
+    static constinit MadeOnce<Files> kept;
+    return kept.get([] {
+        auto* made = new Files;
+        hold_across_forks(made->mutex);
+        return made;
+    });
+}
+
+// Of a path that fits (parse_address).
+bool is_refused(const std::string& path) {
+    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (probe < 0) return false;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    const bool refused =
+        connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 && errno == ECONNREFUSED;
+    close(probe);
+    return refused;
+}
+
+}  // namespace
+
+AtPath clear_path(const std::string& path) {
+    struct stat facts{};
+    if (lstat(path.c_str(), &facts) != 0) return AtPath::nothing;
+    if (!S_ISSOCK(facts.st_mode)) return AtPath::no_socket;
+    if (!is_refused(path)) return AtPath::listener;
+    unlink(path.c_str());
+    return AtPath::nothing;
+}
+
+PathLock::PathLock(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    directory_ = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const TimePoint until = Clock::now() + kPathLockFor;
+    while (directory_ >= 0 && flock(directory_, LOCK_EX | LOCK_NB) != 0 && Clock::now() < until)
+        std::this_thread::sleep_for(kPathLockAgain);
+}
+
+PathLock::~PathLock() {
+    if (directory_ >= 0) close(directory_);
+}
+
+void SocketFile::make(const std::string& path, const std::function<bool()>& bind) {
+    Files& all = all_files();
+    const MutexLock lock(all.mutex);
+    all.made.push_back({.path = path});  // first, because it may throw
+    struct stat facts{};
+    if (bind() && lstat(path.c_str(), &facts) == 0) {
+        all.made.back().device = facts.st_dev;
+        all.made.back().inode = facts.st_ino;
+        path_ = path;
+    } else {
+        all.made.pop_back();
+    }
+}
+
+void SocketFile::remove() {
+    if (path_.empty()) return;
+    Files& all = all_files();
+    const MutexLock lock(all.mutex);
+    const auto mine =
+        std::find_if(all.made.begin(), all.made.end(), [this](const auto& each) { return each.path == path_; });
+    mine->unlink();
+    all.made.erase(mine);
+    path_.clear();
+}
+
+void exit_without_socket_files(int status) {
+    Files& all = all_files();
+    const MutexLock lock(all.mutex);  // no other is made any more
+    for (const Files::Made& each : all.made) each.unlink();
+    _exit(status);
+}
+
+}  // namespace rove::control

@@ -1,0 +1,83 @@
+// Answers: how calls that this node runs, or refuses to run, are answered: at once into the caller's mailbox, by way of other nodes, in parts
+// where a result is larger than a frame, or, for a call of this node's own, to its slot.
+//
+// Threads: what takes the node's lock says so (EXCLUDES); all else runs under it, and lets go of it only where it is given the lock.
+//
+// Invariants: each call that wants an answer gets one, a reply or an error. An error takes no memory but what its frame may take where it
+// has to wait.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/fork.hpp"
+#include "engine/own_calls.hpp"
+#include "engine/pieces.hpp"
+#include "engine/room_waits.hpp"
+#include "peer/complaints.hpp"
+#include "peer/routes.hpp"
+#include "peer/sender.hpp"
+
+struct rove_here;
+
+namespace rove {
+
+class Answers {
+public:
+    // What a node has beside it, which outlives it.
+    struct Beside {
+        Lead& lead;
+        Runner& runner;
+        RoomWaits& rooms;
+        Sender& sender;
+        const Routes& routes;
+        OwnCalls& own_calls;
+        Complaints& complaints;
+        std::function<std::string()> name;  // of this node, for messages
+    };
+    explicit Answers(Beside beside)
+        : lead_(beside.lead),
+          runner_(beside.runner),
+          rooms_(beside.rooms),
+          sender_(beside.sender),
+          routes_(beside.routes),
+          own_calls_(beside.own_calls),
+          complaints_(beside.complaints),
+          name_(std::move(beside.name)) {}
+
+    // ---- by threads that have not the lock
+    // Waits for room where the caller is slow to take results. invalid: the result is over the limit, and the call not answered.
+    [[nodiscard]] Status reply(const wire::FrameHeader& to, RanAs ran, const Pieces& data) EXCLUDES(lock_of<NodeLock>);
+    // In the child of a fork nothing happens: the call is the parent's.
+    void reply_error(const wire::FrameHeader& to, const Error& error) EXCLUDES(lock_of<NodeLock>);
+
+    // ---- by those that have
+    // The same; where `lock` is null it does not wait, and the result is one frame.
+    [[nodiscard]] Status end_with_reply(const wire::FrameHeader& call, RanAs ran, const Pieces& data, HeldLock* lock)
+        REQUIRES(lock_of<NodeLock>);
+    // A post that failed is a line in the log.
+    void end_with_error(const wire::FrameHeader& call, const Error& error) noexcept REQUIRES(lock_of<NodeLock>);
+
+private:
+    [[nodiscard]] bool reply_at_once(const wire::FrameHeader& call, RanAs ran, Bytes data) REQUIRES(lock_of<NodeLock>);
+    // False: the caller's node does not take them.
+    [[nodiscard]] bool reply_in_parts(const wire::FrameHeader& call, const Pieces& data, HeldLock& lock)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool await_room(NodeId to, std::size_t bytes, std::size_t waiting, HeldLock& lock)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] wire::FrameHeader answer_to(const wire::FrameHeader& call) const REQUIRES(lock_of<NodeLock>);
+    void tell_of_failed_post(const wire::FrameHeader& call, const Error& error) noexcept REQUIRES(lock_of<NodeLock>);
+    void send(wire::FrameHeader reply, Bytes payload) noexcept REQUIRES(lock_of<NodeLock>);
+
+    Lead& lead_;
+    Runner& runner_;
+    RoomWaits& rooms_;
+    Sender& sender_;
+    const Routes& routes_;
+    OwnCalls& own_calls_;
+    Complaints& complaints_;
+    const std::function<std::string()> name_;
+    const MakingProcess process_;
+};
+
+}  // namespace rove

@@ -1,0 +1,464 @@
+#include "engine/caller.hpp"
+
+#include "peer/begun_call.hpp"
+#include "peer/names.hpp"
+#include "program/residents.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+namespace {
+
+// How often a call meets a peer again that goes at once.
+constexpr unsigned kMeetingsPerCall = 3;
+// Extensions kept ready: at 64 KiB at most, 64 MiB.
+constexpr std::size_t kInlineCodesMax = 1024;
+
+Error too_large(std::string_view name, std::size_t bytes) {
+    return {ErrorCode::invalid, fmt::format("{}: a payload of {} bytes is over the limit of {}; send it in pieces",
+                                            name, bytes, wire::kPayloadBytesMax)};
+}
+
+Error too_large_in_parts(std::string_view name, std::size_t bytes) {
+    return {ErrorCode::invalid,
+            fmt::format("{}: {} bytes of arguments are over the limit of {}; put them into a buffer there", name, bytes,
+                        wire::kMessageBytesMax)};
+}
+
+}  // namespace
+
+Result<const detail::Callable::Code*> complete(Callee& callee, const detail::Callable& callable) {
+    ROVE_TRY(const detail::Callable::Code* code, detail::code_of(callable));
+    if (code->package) {
+        callee.package = &code->package;
+        callee.shipped = &code->shipped;
+    }
+    return code;
+}
+
+Status Caller::ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t payload_bytes, Deadline deadline) {
+    ROVE_CHECK(in_time(deadline));
+    // The frame and what may have to go with it: a name, or code that is not too large to be inlined.
+    const std::size_t bytes = wire::kHeaderBytes + sizeof(FunctionId) + payload_bytes;
+    if (peer->clear_way() && peer->link->has_room(Traffic::calls, bytes)) return {};
+    ROVE_CHECK(no_frame_begun(*peer));
+    ROVE_CHECK(make_alive(peer, lock, deadline));
+    return rooms_.wait(*peer, lock, Traffic::calls, bytes, deadline, {});
+}
+
+// Refuses to send where this thread is filling a frame for the peer: the send would wait for that frame for ever.
+Status Caller::no_frame_begun(const PeerState& peer) {
+    if (!peer.frame_open || peer.frame_opened_by != std::this_thread::get_id()) return {};
+    return fail(ErrorCode::invalid, "a frame for {} that this thread has begun is neither posted nor dropped",
+                who(peer));
+}
+
+// The fast path: the peer knows the function, and there is room.
+std::optional<CallId> Caller::send_at_once(PeerState& peer, const Outgoing& outgoing) {
+    const FunctionId& function = *outgoing.callee.id;
+    const Bindings::Bound& bound = peer.bindings.recent(function);
+    if (!peer.clear_way() || bound.function != function) return std::nullopt;
+    const std::size_t bytes = wire::kHeaderBytes + outgoing.payload.size();
+    std::byte* frame = peer.link->reserve(Traffic::calls, bytes);
+    if (frame == nullptr) return std::nullopt;
+    CallId id{0, 0};
+    if (outgoing.wants_reply) {
+        const Result<CallId> begun = own_calls_.table().begin(&peer);
+        if (!begun) return std::nullopt;
+        id = *begun;
+    }
+    const Bytes payload = outgoing.payload.whole();
+    copy_bytes(frame + wire::kHeaderBytes, payload.data(), payload.size());
+    peer.counters.frame_bytes_last = static_cast<std::uint32_t>(bytes);
+    peer.link->publish(Traffic::calls, {.body_bytes = static_cast<std::uint32_t>(outgoing.payload.size()),
+                                        .kind = Kind::call,
+                                        .flags = outgoing.wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                                        .handle = bound.handle,
+                                        .generation = id.generation,
+                                        .node = peer.my_id,
+                                        .call = id.slot});
+    if (peer.link->by_messages()) lead_.wake();
+    return id;
+}
+
+// The fast path; nothing is set up here for the others.
+Result<CallId> Caller::call(const PeerPointer& peer, const Outgoing& outgoing) {
+    const bool plain = outgoing.payload.is_whole() && outgoing.payload.size() <= wire::kPayloadBytesMax &&
+                       outgoing.sending != Sending::always_inlined && !outgoing.deadline;
+    if (plain) {
+        const Hold hold(lead_.mutex());
+        if (const auto sent = send_at_once(*peer, outgoing)) return *sent;
+    }
+    return call_any(peer, outgoing);
+}
+
+[[gnu::noinline]] Result<CallId> Caller::call_any(const PeerPointer& peer, const Outgoing& outgoing) {
+    if (outgoing.payload.size() > wire::kMessageBytesMax)
+        return tl::unexpected<Error>(too_large_in_parts(outgoing.callee.name, outgoing.payload.size()));
+    if (!outgoing.payload.is_whole() && outgoing.payload.size() <= wire::kPayloadBytesMax) {
+        ByteBuffer room;
+        Outgoing joined = outgoing;
+        joined.payload = outgoing.payload.joined(room);
+        return call(peer, joined);
+    }
+    ROVE_CHECK(in_time(outgoing.deadline));
+    Hold hold(lead_.mutex());
+    const bool whole = outgoing.payload.size() <= wire::kPayloadBytesMax;
+    if (outgoing.sending != Sending::always_inlined && whole) {
+        if (const auto sent = send_at_once(*peer, outgoing))
+            return own_calls_.sent_within(*sent, outgoing.wants_reply, outgoing.deadline);
+    }
+    const Result<CallId> sent =
+        whole ? call_whole(peer, hold.lock(), outgoing, nullptr) : call_in_parts(peer, hold.lock(), outgoing);
+    if (sent) (void)own_calls_.sent_within(*sent, outgoing.wants_reply, outgoing.deadline);
+    return sent;
+}
+
+// With the payload, or, by room that there is, with the number of one that has been sent in parts.
+Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Outgoing& outgoing,
+                                  const wire::Staged* staged) {
+    const Callee& callee = outgoing.callee;
+    const bool whole = staged == nullptr;
+    const Bytes payload = whole ? outgoing.payload.whole() : std::as_bytes(std::span(staged, 1));
+    if (whole) ROVE_CHECK(ready_to_send(peer, lock, payload.size(), outgoing.deadline));
+    if (whole && !is_client(peer->id) &&  // which takes no code
+        (outgoing.sending == Sending::always_inlined ||
+         (outgoing.sending == Sending::inlined && !peer->bindings.handle_of(*callee.id) &&
+          peer->sent_inline[*callee.id]++ < kInlineSends)))
+        return call_inline(*peer, outgoing);
+    if (whole) {
+        if (const auto sent = send_at_once(*peer, outgoing)) return *sent;  // there is room by now
+    }
+    const bool is_new_there = callee.package != nullptr && *callee.package && !peer->bindings.handle_of(*callee.id);
+    if (is_new_there) ROVE_CHECK(exchange_.check_forms(*peer, **callee.package));
+    // Before the call is sent: both need memory, and a call whose sender is told that there was none must not run.
+    if (is_new_there) own_functions_.keep(*callee.package);
+    if (callee.shipped != nullptr) own_functions_.note_shipped(*callee.id, *callee.shipped);
+    ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), outgoing.wants_reply));
+    const CallId id = begun.id();
+    const auto flags =
+        static_cast<std::uint8_t>((outgoing.wants_reply ? 0 : wire::kNoReply) | (whole ? 0 : wire::kParts));
+    ROVE_CHECK(send_call(*peer, callee,
+                         {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot}, payload));
+    return begun.sent();
+}
+
+// The code goes with the call; it is compared there with what came before, so that it is loaded once.
+Result<CallId> Caller::call_inline(PeerState& peer, const Outgoing& outgoing) {
+    ROVE_TRY(const ByteBuffer* code, inline_code(peer, *outgoing.callee.id, **outgoing.callee.package));
+    if (code->size() + outgoing.payload.size() > wire::kFrameBytesMax - wire::kHeaderBytes)
+        return tl::unexpected<Error>(too_large(outgoing.callee.name, outgoing.payload.size()));
+    ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), &peer, outgoing.wants_reply));
+    const CallId id = begun.id();
+    const auto flags = static_cast<std::uint8_t>(wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
+    peer.counters.frame_bytes_last =
+        static_cast<std::uint32_t>(wire::kHeaderBytes + code->size() + outgoing.payload.size());
+    peer.bindings.expect();
+    ROVE_CHECK(sender_.send(
+        peer, Traffic::calls,
+        {.kind = Kind::call, .flags = flags, .generation = id.generation, .node = peer.my_id, .call = id.slot}, *code,
+        outgoing.payload.whole()));
+    return begun.sent();
+}
+
+Result<const ByteBuffer*> Caller::inline_code(PeerState& peer, const FunctionId& function,
+                                              const PackageStore& package) {
+    if (const auto made = inline_codes_.find(function); made != inline_codes_.end()) return &made->second;
+    const std::string& name = package.manifest().name;
+    const auto slice = package.slice_index(peer.triple, Forms::image);
+    const std::shared_ptr<const ByteBuffer> bytes = slice ? package.stored_slice(*slice) : nullptr;
+    if (!bytes)
+        return fail(ErrorCode::unsupported,
+                    "package {} has no image for {}, and no other form travels inline; send it cached", name,
+                    peer.triple);
+    const wire::InlineCode code{.manifest_bytes = static_cast<std::uint32_t>(package.manifest_bytes().size()),
+                                .slice = static_cast<std::uint32_t>(*slice),
+                                .slice_bytes = static_cast<std::uint32_t>(bytes->size())};
+    if (wire::inline_extension_bytes(code) > wire::kInlineBytesMax)
+        return fail(ErrorCode::unsupported,
+                    "package {} has an image of {} bytes, and at most {} travel inline; send it cached", name,
+                    bytes->size(), wire::kInlineBytesMax);
+    Writer out;
+    out.bytes(function.raw());
+    out.bytes(std::as_bytes(std::span(&code, 1)));
+    out.bytes(package.manifest_bytes());
+    out.bytes(*bytes);
+    ByteBuffer extension = out.take();
+    extension.resize(wire::inline_extension_bytes(code));
+    if (inline_codes_.size() >= kInlineCodesMax) inline_codes_.clear();
+    return &(inline_codes_[function] = std::move(extension));
+}
+
+Result<BegunFrame> Caller::begin(const PeerPointer& peer, const Outgoing& outgoing, std::size_t payload_bytes) {
+    if (payload_bytes > wire::kPayloadBytesMax)
+        return tl::unexpected<Error>(too_large(outgoing.callee.name, payload_bytes));
+    Hold hold(lead_.mutex());
+    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload_bytes, outgoing.deadline));
+    const auto handle = peer->bindings.handle_of(*outgoing.callee.id);
+    if (!handle || !peer->clear_way()) return BegunFrame{};
+    std::byte* frame = peer->link->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
+    if (frame == nullptr) return BegunFrame{};
+    own_calls_.begin_frame();
+    peer->frame_open = true;
+    peer->frame_opened_by = std::this_thread::get_id();
+    return BegunFrame{peer->link, {frame + wire::kHeaderBytes, payload_bytes}, *handle};
+}
+
+Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_reply, Deadline deadline) {
+    if (const Status early = in_time(deadline); !early) {
+        drop_begun(peer, std::move(begun.link));
+        return tl::unexpected<Error>(early.error());
+    }
+    std::shared_ptr<NodeCore> last;  // goes after the lock
+    Hold hold(lead_.mutex());
+    last = own_calls_.end_frame();
+    const std::shared_ptr<void> held = std::move(begun.link);
+    const std::shared_ptr<fabric::Link>& link = peer.link;
+    if (link == held) peer.frame_open = false;
+    if (link != held || !peer.linked())
+        return runner_.is_ending()
+                   ? tl::unexpected<Error>(was_shut_down(name_()))
+                   : fail(ErrorCode::disconnected, "{} went before the frame for it was posted", who(peer));
+    CallId id{0, 0};
+    if (wants_reply) {
+        ROVE_TRY(id, own_calls_.table().begin(&peer));
+    }
+    link->publish(Traffic::calls, {.body_bytes = static_cast<std::uint32_t>(begun.place.size()),
+                                   .kind = Kind::call,
+                                   .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                                   .handle = begun.handle,
+                                   .generation = id.generation,
+                                   .node = peer.my_id,
+                                   .call = id.slot});
+    if (link->by_messages() || !peer.outbox_of(Traffic::calls).is_empty()) lead_.wake();
+    return own_calls_.sent_within(id, wants_reply, deadline);
+}
+
+void Caller::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
+    std::shared_ptr<NodeCore> last;  // goes after the lock
+    Hold hold(lead_.mutex());
+    last = own_calls_.end_frame();
+    if (peer.link == link) peer.frame_open = false;  // nothing was published
+    link.reset();                                    // under the lock: it may be the last to hold it
+    lead_.wake();
+}
+
+Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std::size_t payload_bytes) {
+    const std::size_t stride = wire::batch_stride(payload_bytes);
+    {
+        Hold hold(lead_.mutex());
+        ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size(), outgoing.deadline));
+        if (const auto handle = peer->bindings.handle_of(*outgoing.callee.id))
+            return sender_.send(*peer, Traffic::calls,
+                                {.kind = Kind::batch,
+                                 .flags = wire::kNoReply,
+                                 .handle = *handle,
+                                 .generation = static_cast<std::uint32_t>(payload_bytes),
+                                 .node = peer->my_id},
+                                {}, outgoing.payload.whole());
+    }
+    // The peer does not know the function yet: one by one.
+    for (std::size_t at = 0; at < outgoing.payload.size(); at += stride) {
+        const Result<CallId> posted = call(peer, {.callee = outgoing.callee,
+                                                  .payload = outgoing.payload.whole().subspan(at, payload_bytes),
+                                                  .wants_reply = false,
+                                                  .deadline = outgoing.deadline});
+        if (!posted) return tl::unexpected<Error>(posted.error());
+    }
+    return {};
+}
+
+Result<CallId> Caller::ping(const PeerPointer& peer, Bytes payload, bool wants_reply, Deadline deadline) {
+    if (payload.size() > wire::kPayloadBytesMax) return tl::unexpected<Error>(too_large("ping", payload.size()));
+    Hold hold(lead_.mutex());
+    ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size(), deadline));
+    ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), wants_reply));
+    ROVE_CHECK(sender_.send(*peer, Traffic::calls,
+                            {.kind = Kind::ping,
+                             .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                             .generation = begun.id().generation,
+                             .node = peer->my_id,
+                             .call = begun.id().slot},
+                            {}, payload));
+    return own_calls_.sent_within(begun.sent(), wants_reply, deadline);
+}
+
+Result<CallId> Caller::load(const PeerPointer& peer, const std::shared_ptr<PackageStore>& package, Deadline deadline) {
+    ROVE_CHECK(in_time(deadline));
+    Hold hold(lead_.mutex());
+    ROVE_CHECK(make_alive(peer, hold.lock(), deadline));
+    if (is_client(peer->id)) return fail(ErrorCode::unsupported, "{} takes no code: it is a client", who(*peer));
+    ROVE_CHECK(exchange_.check_forms(*peer, *package));
+    own_functions_.keep(package);
+    ROVE_TRY(const bool image_sent, exchange_.send(*peer, *package, Forms::image, true));
+    ROVE_TRY(const bool bitcode_sent, exchange_.send(*peer, *package, Forms::bitcode, !image_sent));
+    (void)bitcode_sent;
+    peer->code_sent.insert(package->digest());
+    ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), true));
+    ROVE_CHECK(sender_.send(
+        *peer, Traffic::replies,
+        {.kind = Kind::load, .generation = begun.id().generation, .node = peer->my_id, .call = begun.id().slot},
+        package->digest().raw(), {}));
+    return own_calls_.sent_within(begun.sent(), true, deadline);
+}
+
+// The next call after a peer was lost reaches for its address again.
+Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline) {
+    if (closed_ || runner_.is_ending()) return tl::unexpected<Error>(was_shut_down(name_()));
+    for (unsigned meetings = 0; meetings < kMeetingsPerCall; ++meetings) {
+        if (peer->linked()) return {};
+        ROVE_CHECK(link_ends_.await_goodbye(*peer, lock, deadline));
+        if (peer->linked()) return {};
+        if (peer->link) link_ends_.clean_up(*peer);
+        if (peer->address.empty())
+            return fail(ErrorCode::disconnected, "{} is gone{}", who(*peer), because(peer->gone));
+        const std::string address = peer->address;
+        lock.unlock();
+        Result<std::shared_ptr<PeerState>> met = meet_(address, peer, deadline);
+        lock.lock();
+        if (!met) return tl::unexpected<Error>(met.error());
+        if (deadline && Clock::now() >= *deadline)
+            return fail(ErrorCode::timed_out, "{} was met again too late; the call was not sent", who(*peer));
+    }
+    if (peer->linked()) return {};
+    return fail(ErrorCode::disconnected, "{} was met again {} times, and went each time{}", who(*peer),
+                kMeetingsPerCall, because(peer->gone));
+}
+
+// The name and the code the first time, the handle ever after.
+Status Caller::send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload) {
+    header.kind = Kind::call;
+    header.flags &= static_cast<std::uint8_t>(wire::kNoReply | wire::kParts);
+    const auto sent_as = [&peer, &payload](std::size_t extra) {
+        peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + extra + payload.size());
+    };
+    if (const auto bound = peer.bindings.handle_of(*callee.id)) {
+        header.handle = *bound;
+        sent_as(0);
+        return sender_.send(peer, Traffic::calls, header, {}, payload);
+    }
+    peer.bindings.expect();
+    wire::Either either{.resident = *callee.id, .shipped = {}, .schema = callee.schema};
+    if (callee.shipped != nullptr) either.shipped = *callee.shipped;
+    if (callee.shipped != nullptr && callee.package != nullptr) either.forms = detail::forms_of_one(**callee.package);
+    Bytes named = callee.id->raw();
+    std::uint8_t naming = wire::kById;
+    if (callee.own) {
+        naming = wire::kByEither;
+        named = std::as_bytes(std::span(&either, 1));
+    }
+    header.flags |= naming;
+    sent_as(named.size());
+    PackageStore* package = callee.package != nullptr ? callee.package->get() : nullptr;
+    // A program's own functions may be resident there: then its code is not sent before it is asked for.
+    if (package == nullptr || peer.code_sent.contains(package->digest()) || (callee.own && peer.has_residents))
+        return sender_.send(peer, Traffic::calls, header, named, payload);
+    // Image first, so that the call can start; bitcode after the call, for the tier that follows, and among the calls: otherwise it
+    // would overtake this one.
+    ROVE_TRY(const bool image_sent, exchange_.send(peer, *package, Forms::image, true));
+    bool bitcode_sent = false;
+    if (!image_sent) {
+        ROVE_TRY(bitcode_sent, exchange_.send(peer, *package, Forms::bitcode, true));
+    }
+    if (image_sent || bitcode_sent) peer.code_sent.insert(package->digest());
+    ROVE_CHECK(sender_.send(peer, Traffic::calls, header, named, payload));
+    if (image_sent) try {
+            (void)exchange_.send(peer, *package, Forms::bitcode, false, Traffic::calls);
+        } catch (const std::bad_alloc&) {  // the call has been sent, and its image: it runs
+        }
+    return {};
+}
+
+void Caller::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload) {
+    if (process_.is_past()) return;
+    Hold hold(lead_.mutex());
+    if (runner_.is_ending() || !peer.linked() || peer.meeting.load(std::memory_order_relaxed) != meeting) return;
+    // After what waits for room already; a peer whose outbox is full keeps the memory until it or this node goes.
+    (void)send_call(peer, callee, {.flags = wire::kNoReply, .node = peer.my_id}, payload);
+}
+
+void Caller::free_memory(PeerState& peer, Bytes place) {
+    wire::MemoryPlace which;
+    if (place.size() != sizeof which) return;
+    std::memcpy(&which, place.data(), sizeof which);
+    (void)send_call(peer, {.id = &free_memory_, .own = true}, {.flags = wire::kNoReply, .node = peer.my_id},
+                    std::as_bytes(std::span(&which.key, 1)));
+}
+
+// ---- for functions that run here
+
+Status Caller::send_on(const Onward& onward) {
+    Callee callee{.id = &onward.function};
+    if (const Resident* own = Residents::find(onward.function)) {  // the next node may have it of its own, too
+        callee = {.id = &own->id, .name = own->name, .own = true, .schema = own->schema};
+        if (const detail::Callable* callable = detail::callable_of(own->entry)) ROVE_CHECK(complete(callee, *callable));
+    }
+    Hold hold(lead_.mutex());
+    if (onward.payload.size() > wire::kPayloadBytesMax)
+        return fail(ErrorCode::invalid, "a payload of {} bytes is over the limit of {}", onward.payload.size(),
+                    wire::kPayloadBytesMax);
+    if (is_client(onward.node) || onward.node >= routes_.node_count())
+        return fail(ErrorCode::invalid, "there is no node {}: there are {}", onward.node, routes_.node_count());
+    if (onward.node == routes_.id()) return local_.add(onward.header, onward.function, onward.payload);
+    PeerState* peer = routes_.to(onward.node);
+    if (peer == nullptr) return tl::unexpected<Error>(sender_.absent(onward.node));
+    const NodeId caller = onward.header.node;
+    if ((onward.header.flags & wire::kNoReply) == 0 && routes_.is_home_of(caller) &&
+        peer->sent_on.is_full_for(caller, onward.header.call))
+        return fail(ErrorCode::overloaded,
+                    "as many calls are on {} for callers of {} as may be at once: {} for one, {} for all", who(*peer),
+                    name_(), SentOn::kMaxOfCaller, SentOn::kMax);
+    const std::shared_ptr<PackageStore> package = exchange_.package_with(onward.function);
+    if (callee.package == nullptr) callee.package = &package;
+    return send_call(*peer, callee, onward.header, onward.payload);
+}
+
+Result<CallId> Caller::call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload, bool wants_reply,
+                                      Deadline deadline) {
+    Callee callee{.id = nullptr};
+    FunctionId id;
+    std::shared_ptr<PackageStore> package;
+    std::string name;
+    if (const Resident* own = Residents::find(function)) {
+        callee = {.id = &own->id, .name = own->name, .own = true, .schema = own->schema};
+        if (to == routes_.id()) {
+            Hold hold(lead_.mutex());
+            ROVE_TRY(const code::Function* known, cache_->add_resident(own->id, own->name, own->entry));
+            (void)known;
+        } else if (const detail::Callable* callable = detail::callable_of(function)) {
+            ROVE_CHECK(complete(callee, *callable));
+        }
+    } else {
+        Hold hold(lead_.mutex());
+        const code::Function* known = cache_->find(function);
+        if (known == nullptr)
+            return fail(ErrorCode::invalid,
+                        "a function on {} calls code that is neither of this node's program nor of a package", name_());
+        id = known->id;
+        name = known->name;
+        package = cache_->package_of(*known);
+        callee = {.id = &id, .package = &package, .name = name};
+    }
+    if (to == routes_.id() && payload.size() > wire::kMessageBytesMax)
+        return fail(ErrorCode::invalid, "{}: {} bytes of arguments are over the limit of {}", callee.name,
+                    payload.size(), wire::kMessageBytesMax);
+    if (to == routes_.id()) {
+        ROVE_CHECK(in_time(deadline));
+        ByteBuffer room;
+        const Bytes joined = payload.joined(room);
+        Hold hold(lead_.mutex());
+        ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), nullptr, wants_reply));
+        ROVE_CHECK(local_.add({.flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
+                               .generation = begun.id().generation,
+                               .node = to,
+                               .call = begun.id().slot},
+                              *callee.id, joined));
+        return own_calls_.sent_within(begun.sent(), wants_reply, deadline);
+    }
+    ROVE_TRY(const std::shared_ptr<PeerState> peer, peers_.linked(to));
+    return call(peer, {.callee = callee, .payload = payload, .wants_reply = wants_reply, .deadline = deadline});
+}
+
+}  // namespace rove

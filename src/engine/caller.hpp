@@ -1,0 +1,191 @@
+// Caller: how calls of this process are sent, those of functions that run here among them: over a peer that is lost and met again, after a
+// mailbox that is full, with the code that its peer lacks, in parts where a payload is larger than a frame. What becomes of them then is
+// OwnCalls'.
+//
+// Threads: what takes the node's lock says so (EXCLUDES); all else runs under it.
+//
+// Invariants: a call is sent at most once, and where an error is returned, it was not sent. Those of one thread to one peer start there in
+// their order.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "engine/link_ends.hpp"
+#include "engine/local_frames.hpp"
+#include "engine/peers.hpp"
+#include "engine/pieces.hpp"
+#include "peer/code_exchange.hpp"
+#include "peer/own_functions.hpp"
+#include "program/callables.hpp"
+
+namespace rove {
+
+// Whom a call is for. Pointers, so that making one costs nothing; what they point to outlives the send.
+struct Callee {
+    const FunctionId* id;                                    // by which the peer's handle is found
+    const std::shared_ptr<PackageStore>* package = nullptr;  // null, or null in it: nothing to ship
+    std::string_view name{};                                 // for messages
+    // Of a function of this program: its id as a shipped one (null: it does not travel), and its schema.
+    bool own = false;
+    const FunctionId* shipped = nullptr;
+    std::uint32_t schema = 0;
+};
+
+struct Outgoing {
+    Callee callee;
+    Pieces payload;
+    bool wants_reply = true;
+    Sending sending = Sending::cached;
+    // For all of it: until then it may wait for a link and for room (after that nothing was sent), and for its answer.
+    Deadline deadline{};
+};
+
+// A frame that the caller fills in place.
+struct BegunFrame {
+    std::shared_ptr<void> link;  // whose mailbox has the place; null: there is none now, so use call()
+    std::span<std::byte> place;
+    std::uint32_t handle = 0;
+};
+
+// What a function sends on in its place.
+struct Onward {
+    NodeId node;
+    FunctionId function;
+    Bytes payload;
+    wire::FrameHeader header;  // origin, call, generation, hops, flags of the frame to send
+};
+
+// Adds what is known of the code that travels, and gives that; looks for it the first time. overloaded: that cannot be done now.
+[[nodiscard]] Result<const detail::Callable::Code*> complete(Callee& callee, const detail::Callable& callable);
+
+class Caller {
+public:
+    using Lock = HeldLock;
+    using PeerPointer = std::shared_ptr<PeerState>;
+
+    // What a node has beside it, which outlives it.
+    struct Beside {
+        Lead& lead;
+        Runner& runner;
+        Routes& routes;
+        Peers& peers;
+        LinkEnds& link_ends;
+        RoomWaits& rooms;
+        Sender& sender;
+        CodeExchange& exchange;
+        OwnFunctions& own_functions;
+        OwnCalls& own_calls;
+        LocalFrames& local;
+        const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
+        const std::shared_ptr<SpareMemory>& spare_memory;
+        const FunctionId& free_memory;  // what every node has
+        // Meets the peer again at that address, in that time. Without the lock.
+        std::function<Result<PeerPointer>(const std::string& address, const PeerPointer& peer, Deadline)> meet;
+        std::function<std::string()> name;  // of this node, for messages
+    };
+    explicit Caller(Beside beside)
+        : lead_(beside.lead),
+          runner_(beside.runner),
+          routes_(beside.routes),
+          peers_(beside.peers),
+          link_ends_(beside.link_ends),
+          rooms_(beside.rooms),
+          sender_(beside.sender),
+          exchange_(beside.exchange),
+          own_functions_(beside.own_functions),
+          own_calls_(beside.own_calls),
+          local_(beside.local),
+          cache_(beside.cache),
+          spare_memory_(beside.spare_memory),
+          free_memory_(beside.free_memory),
+          meet_(std::move(beside.meet)),
+          name_(std::move(beside.name)) {}
+
+    // ---- for threads of the program
+    [[nodiscard]] Result<CallId> call(const PeerPointer& peer, const Outgoing& outgoing) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<BegunFrame> begin(const PeerPointer& peer, const Outgoing& outgoing, std::size_t payload_bytes)
+        EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallId> post_begun(PeerState& peer, BegunFrame begun, bool wants_reply, Deadline deadline)
+        EXCLUDES(lock_of<NodeLock>);
+    void drop_begun(PeerState& peer, std::shared_ptr<void> link) EXCLUDES(lock_of<NodeLock>);
+    // Several posts of one function; payloads lie wire::batch_stride(payload_bytes) apart.
+    [[nodiscard]] Status post_batch(const PeerPointer& peer, const Outgoing& outgoing, std::size_t payload_bytes)
+        EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallId> ping(const PeerPointer& peer, Bytes payload, bool wants_reply, Deadline deadline)
+        EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallId> load(const PeerPointer& peer, const std::shared_ptr<PackageStore>& package,
+                                      Deadline deadline) EXCLUDES(lock_of<NodeLock>);
+    // A post that never waits and never meets anybody: where the meeting that it belongs to is over, so is what it was about.
+    void post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload)
+        EXCLUDES(lock_of<NodeLock>);
+
+    // ---- for functions that run here
+    [[nodiscard]] Status send_on(const Onward& onward) EXCLUDES(lock_of<NodeLock>);
+    // A function of this program, or of a package that is loaded here, by its code: on another node, on this one, or on the
+    // client that the caller is.
+    [[nodiscard]] Result<CallId> call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload,
+                                                bool wants_reply, Deadline deadline) EXCLUDES(lock_of<NodeLock>);
+
+    // ---- under the lock
+    // Memory on the peer that a call's answer names, and nobody takes.
+    void free_memory(PeerState& peer, Bytes place) REQUIRES(lock_of<NodeLock>);
+    // The node ends: peers that are lost are not met again.
+    void close() REQUIRES(lock_of<NodeLock>) { closed_ = true; }
+
+private:
+    struct LargeSend;
+
+    [[nodiscard]] Result<CallId> call_any(const PeerPointer& peer, const Outgoing& outgoing);
+    [[nodiscard]] std::optional<CallId> send_at_once(PeerState& peer, const Outgoing& outgoing)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallId> call_whole(const PeerPointer& peer, Lock& lock, const Outgoing& outgoing,
+                                            const wire::Staged* staged) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallId> call_inline(PeerState& peer, const Outgoing& outgoing) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Result<const ByteBuffer*> inline_code(PeerState& peer, const FunctionId& function,
+                                                        const PackageStore& package) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t payload_bytes,
+                                       Deadline deadline) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] static Status no_frame_begun(const PeerState& peer);
+    [[nodiscard]] Status make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>);
+
+    // ---- payloads that are larger than a frame (caller_parts.cpp)
+    [[nodiscard]] Result<CallId> call_in_parts(const PeerPointer& peer, Lock& lock, const Outgoing& outgoing)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status begin_large(PeerState& peer, Lock& lock, LargeSend& sent) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) REQUIRES(lock_of<NodeLock>);
+    // Waits with wait(deadline, manner) until that says that it is done.
+    template <typename Wait>
+    [[nodiscard]] Status wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status keep_apart(Lock& lock, LargeSend& sent) REQUIRES(lock_of<NodeLock>);
+    void take_back_parts(PeerState& peer, const LargeSend& sent) REQUIRES(lock_of<NodeLock>);
+
+    Lead& lead_;
+    Runner& runner_;
+    Routes& routes_;
+    Peers& peers_;
+    LinkEnds& link_ends_;
+    RoomWaits& rooms_;
+    Sender& sender_;
+    CodeExchange& exchange_;
+    OwnFunctions& own_functions_;
+    OwnCalls& own_calls_;
+    LocalFrames& local_;
+    const std::unique_ptr<code::CodeCache>& cache_;
+    const std::shared_ptr<SpareMemory>& spare_memory_;
+    const FunctionId& free_memory_;
+    const std::function<Result<PeerPointer>(const std::string&, const PeerPointer&, Deadline)> meet_;
+    const std::function<std::string()> name_;
+    const MakingProcess process_;
+    bool closed_ GUARDED_BY(lock_of<NodeLock>) = false;
+    // Extensions of inline frames, ready to be sent.
+    std::unordered_map<FunctionId, ByteBuffer> inline_codes_ GUARDED_BY(lock_of<NodeLock>);
+};
+
+}  // namespace rove

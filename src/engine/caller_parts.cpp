@@ -1,0 +1,162 @@
+// Payloads that are larger than a frame: they go ahead of their calls, in parts.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/caller.hpp"
+#include "peer/names.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+namespace {
+
+// How long a payload is sent from where it lies, from when it first waits, and others' calls wait for that where this thread alone could
+// run them. The largest takes 5 to 15 ms through shared memory.
+constexpr auto kLargeHoldsBackFor = std::chrono::milliseconds(20);
+
+}  // namespace
+
+// One that is on its way, or waits for its turn.
+struct Caller::LargeSend {
+    LargeTurns::Turn turn;
+    const Pieces& payload;
+    Deadline deadline;
+    std::uint64_t meeting = 0;              // in which it is sent
+    std::optional<std::uint32_t> handle{};  // of the function, where the peer has told it before
+    wire::Staged staged{};
+    std::optional<TimePoint> holds_back_until{};  // once it has waited
+    std::optional<LargeBytes> copy{};             // in place of `payload`
+};
+
+// What is larger than a frame goes ahead of its call, in parts; the receiver puts them together. Its turn lasts until the call is on
+// its way, too: so no half payload lies behind one that waits for memory there, but for those that functions send on top of this wait.
+Result<CallId> Caller::call_in_parts(const PeerPointer& peer, Lock& lock, const Outgoing& outgoing) {
+    LargeSend sent{.turn{peer->larges}, .payload = outgoing.payload, .deadline = outgoing.deadline};
+    struct End {  // also where memory runs out
+        Caller& caller;
+        PeerState& peer;
+        Lock& lock;
+        LargeSend& sent;
+        bool called = false;
+        ~End() NO_THREAD_SAFETY_ANALYSIS {  // which has no word for a lock that may be held
+            if (!lock.owns_lock()) lock.lock();
+            if (!called) caller.take_back_parts(peer, sent);
+            sent.turn.end();
+            caller.lead_.tell_waiting();
+        }
+    } end{*this, *peer, lock, sent};
+    const auto send_all = [&]() REQUIRES(lock_of<NodeLock>) -> Result<CallId> {
+        ROVE_CHECK(begin_large(*peer, lock, sent));
+        ROVE_CHECK(make_alive(peer, lock, sent.deadline));
+        sent.meeting = peer->meeting;
+        sent.handle = peer->bindings.handle_of(*outgoing.callee.id);
+        sent.staged = {.number = ++peer->parts_sent, .total_bytes = sent.payload.size()};
+        ROVE_CHECK(send_in_parts(*peer, lock, sent));
+        if (sent.handle &&
+            peer->bindings.handle_of(*outgoing.callee.id) != sent.handle) {  // the call would be of another
+            take_back_parts(*peer, sent);
+            sent.handle.reset();
+            sent.staged.number = ++peer->parts_sent;
+            ROVE_CHECK(send_in_parts(*peer, lock, sent));
+        }
+        return call_whole(peer, lock, outgoing, &sent.staged);
+    };
+    Result<CallId> id = send_all();
+    end.called = id.has_value();
+    return id;
+}
+
+// Waits for its turn.
+Status Caller::begin_large(PeerState& peer, Lock& lock, LargeSend& sent) {
+    const auto wait = [&](Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<NodeLock>) -> Status {
+        if (runner_.wait_until(lock, deadline, [&] { return sent.turn.is_next(); }, manner)) return {};
+        if (runner_.is_ending()) return tl::unexpected<Error>(was_shut_down(name_()));
+        return fail(
+            ErrorCode::timed_out,
+            "{}: other large payloads were on their way there for as long as the call was given; it was not sent",
+            who(peer));
+    };
+    if (!sent.turn.is_next()) ROVE_CHECK(wait_in_large(lock, sent, wait));
+    if (peer.larges.begun() >= kLargesMax)
+        return fail(ErrorCode::overloaded, "{} functions, one on top of the other's wait, send large payloads to {}",
+                    peer.larges.begun(), who(peer));
+    sent.turn.begin();
+    return {};
+}
+
+Status Caller::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
+    const auto wait_for = [&](std::size_t bytes) REQUIRES(lock_of<NodeLock>) -> Status {
+        lock.let_others();
+        if (peer.meeting == sent.meeting && !(peer.clear_way() && peer.link->has_room(Traffic::calls, bytes)))
+            ROVE_CHECK(wait_in_large(
+                lock, sent, [&](Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<NodeLock>) -> Status {
+                    ROVE_CHECK(no_frame_begun(peer));
+                    return rooms_.wait(peer, lock, Traffic::calls, bytes, deadline, manner);
+                }));
+        if (peer.meeting == sent.meeting && peer.linked()) return {};
+        return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way{}", who(peer),
+                    because(peer.gone));
+    };
+    const auto send_part = [&](std::size_t offset, Bytes piece) REQUIRES(lock_of<NodeLock>) -> Status {
+        ROVE_CHECK(wait_for(wire::kHeaderBytes + sizeof(wire::Part) + piece.size()));
+        if (sent.copy) piece = sent.copy->bytes().subspan(offset, piece.size());
+        const wire::Part part{.number = sent.staged.number,
+                              .offset = static_cast<std::uint32_t>(offset),
+                              .total_bytes = static_cast<std::uint32_t>(sent.payload.size())};
+        // The first one names the function, so that this can read the payload as it arrives. One more: 0 is none.
+        const std::uint32_t function = offset == 0 && sent.handle ? *sent.handle + 1 : 0;
+        return sender_.send(peer, Traffic::calls, {.kind = Kind::part, .handle = function, .node = peer.my_id},
+                            std::as_bytes(std::span(&part, 1)), piece);
+    };
+    Status all;
+    (void)sent.payload.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
+        node_lock_is_held();
+        all = send_part(offset, piece);
+        return all.has_value();
+    });
+    if (!all) return all;
+    return wait_for(wire::kHeaderBytes + sizeof(wire::Either) + sizeof(wire::Staged));  // for the call
+}
+
+// The payload is read where it lies, and a function that ran on top of this wait could change it: nothing does at first. But the peer
+// may itself be waiting for a call that only this thread can run. So after a while the payload is copied, and then functions run.
+template <typename Wait>
+Status Caller::wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) {
+    if (!sent.copy) {
+        if (!sent.holds_back_until) sent.holds_back_until = Clock::now() + kLargeHoldsBackFor;
+        const bool is_last = sent.deadline && *sent.deadline <= *sent.holds_back_until;
+        const Status done =
+            wait(is_last ? sent.deadline : Deadline(sent.holds_back_until), {.holds_back = true, .turn = &sent.turn});
+        if (done || is_last || done.error().code() != ErrorCode::timed_out) return done;
+        ROVE_CHECK(keep_apart(lock, sent));
+    }
+    return wait(sent.deadline, {.turn = &sent.turn});
+}
+
+// Without the lock: what is large takes long.
+Status Caller::keep_apart(Lock& lock, LargeSend& sent) {
+    ROVE_TRY(LargeBytes copy, spare_memory_->take(sent.payload.size()));
+    lock.unlock();
+    (void)sent.payload.each_part(wire::kPartBytesMax, [&copy](std::size_t offset, Bytes piece) {
+        std::memcpy(copy.data() + offset, piece.data(), piece.size());
+        return true;
+    });
+    lock.lock();
+    sent.copy = std::move(copy);
+    return {};
+}
+
+// Tells the peer that it need not keep what has come of a payload: its call will not come. Where there is no memory for that, the link's
+// end tells it.
+void Caller::take_back_parts(PeerState& peer, const LargeSend& sent) try {
+    if (!peer.link || peer.meeting != sent.meeting) return;  // it has forgotten them already
+    const wire::Part part{.number = sent.staged.number};
+    (void)sender_.send(peer, Traffic::calls, {.kind = Kind::part, .node = peer.my_id},
+                       std::as_bytes(std::span(&part, 1)), {});
+} catch (const std::bad_alloc&) {
+    peer.link->break_with(no_memory());
+}
+
+}  // namespace rove

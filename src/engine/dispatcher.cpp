@@ -1,0 +1,469 @@
+#include "engine/dispatcher.hpp"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "base/stack.hpp"
+#include "base/words_of.hpp"
+#include "engine/gathering.hpp"
+#include "engine/here.hpp"
+#include "peer/names.hpp"
+#include "rove/edge.h"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+namespace {
+
+// How long one peer's calls may take before another's are looked at, and after how many of them the clock is looked at: a look costs as
+// much as a small function, so there are fewer where they are small, and fewest where those of a whole turn were.
+constexpr auto kTurnMax = std::chrono::milliseconds(1);
+constexpr unsigned kLooksAtClock = 4, kLooksAtClockMax = 32;
+
+}  // namespace
+
+// In few words where there is no memory for more.
+static Error no_memory(const std::string& node, const PeerState& peer) try {
+    return {ErrorCode::overloaded, fmt::format("{} has no memory for what {} sent", node, who(peer))};
+} catch (const std::bad_alloc&) {
+    return {ErrorCode::overloaded, "no memory"};
+}
+
+// While a function runs the lock is free: the peer may be met again, and then it has another link. Its old link stays mapped
+// until nothing runs (`buried_`). Where the lead was lost, another thread has the peer, and nothing of it is touched any more.
+unsigned Dispatcher::serve(PeerState& peer, Lead::Turn& turn) try {
+    fabric::Link* const link = peer.link.get();
+    unsigned handled = 0;
+    if (peer.has_frames_waiting()) {
+        handled = sender_.flush(peer);
+        exchange_.answer_more(peer);
+    }
+    TimePoint code_since{};
+    wire::Frame frame;
+    // Replies first: code travels with them, and is sent before the call that needs it.
+    while (handled < kBatchMax && link->next(Traffic::replies, frame)) {
+        if (!peer.sends_plain_reply(frame)) {
+            if (const auto wrong = checks_.wrong_with(peer, frame, Traffic::replies)) {
+                link->break_with(*wrong);
+                break;
+            }
+        }
+        const bool code = frame.header.kind == Kind::code;
+        if (code && code_since == TimePoint{}) code_since = Clock::now();
+        on_reply_traffic(peer, frame);
+        link->release(Traffic::replies);
+        ++handled;
+        if (!code) continue;
+        run_parked(turn);
+        if (lead_.lost(turn) || peer.link.get() != link) return handled;
+        if (Clock::now() - code_since > kTurnMax) break;
+    }
+    handled += serve_calls(peer, turn);
+    if (lead_.lost(turn) || peer.link.get() != link) return handled;
+    if (link->broken() != nullptr && !peer.lost) link_ends_.notice(peer);
+    return handled;
+} catch (const std::bad_alloc&) {  // it costs this link, and not the process
+    if (!lead_.lost(turn) && peer.link) peer.link->break_with(no_memory(name_(), peer));
+    return 1;
+}
+
+// At most once: a frame is given back to the link that it was taken from exactly once. This loop does so as soon as its function has
+// returned, whatever else has happened; or the function's run holds the frame, and gives it back; or a Gathering, which reads its
+// arguments out of this mailbox, gives back each part and the call (Gathering::look, take_call).
+unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
+    unsigned handled = 0, look_at = peer.calls_are_quick ? kLooksAtClockMax : kLooksAtClock;
+    TimePoint begun = peer.calls_are_quick ? peer.looked_at : TimePoint{};  // not later than this turn
+    wire::Frame frame;
+    fabric::Link* const link = peer.link.get();
+    if (peer.gathering != nullptr && peer.gathering->keeps_mailbox()) return 0;
+    while (link != nullptr && peer.link.get() == link && handled < kBatchMax && !peer.has_backlog() &&
+           link->next(Traffic::calls, frame)) {
+        if (!FrameChecks::is_plain_call(peer, frame)) {
+            if (peer.gathering != nullptr && peer.gathering->takes(frame)) break;
+            if (const auto wrong = checks_.wrong_with(peer, frame, Traffic::calls)) {
+                link->break_with(*wrong);
+                break;
+            }
+            const Kind kind = frame.header.kind;
+            if (kind == Kind::part || kind == Kind::code) {  // code: of the tier that follows
+                if (kind == Kind::part && gatherings_.runs_part(peer, frame, turn)) {
+                    ++handled;
+                    if (lead_.lost(turn)) break;
+                    continue;
+                }
+                if (kind == Kind::code) {
+                    if (begun == TimePoint{}) begun = Clock::now();
+                    exchange_.on_code(peer, frame);
+                } else if (!payload_parts_.add(peer, frame)) {
+                    break;
+                }
+                link->release(Traffic::calls);
+                ++handled;
+                if (kind == Kind::code && Clock::now() - begun > kTurnMax) break;
+                continue;
+            }
+        }
+        if (!turn.runs_functions()) {
+            leave_to_others(turn);
+            break;
+        }
+        if ((frame.header.flags & wire::kNoReply) == 0) link->own_next(Traffic::replies);
+        if (frame.header.node == peer.id && peer.id != peer.back) frame.header.node = peer.back;
+        const Taken taken = on_call(&peer, frame, turn);
+        if (taken == Taken::parked) break;
+        ++handled;
+        if (taken == Taken::held) break;  // another thread leads
+        link->release(Traffic::calls);
+        if (handled < look_at) continue;
+        const TimePoint now = Clock::now();
+        if (begun == TimePoint{}) begun = now;
+        peer.looked_at = now;
+        const bool in_time = now - begun <= kTurnMax;
+        peer.calls_are_quick = in_time && (peer.calls_are_quick || handled == kBatchMax);
+        if (!in_time) break;
+        look_at = handled + std::min(look_at, kLooksAtClockMax);
+    }
+    return handled;
+}
+
+// The call at the head of a mailbox is not for this thread. Who is quiet leads only where nobody else can.
+void Dispatcher::leave_to_others(Lead::Turn& turn) {
+    if (turn.baton.quiet || !lead_.has_followers()) return;
+    lead_.give_for_long(turn);
+}
+
+void Dispatcher::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
+    switch (frame.header.kind) {
+        case Kind::reply: return own_calls_.on_reply(&from, frame);
+        case Kind::part: return own_calls_.on_reply_part(from, frame);
+        case Kind::bind: return exchange_.on_bind(from, frame);
+        case Kind::code: return exchange_.on_code(from, frame);
+        case Kind::need: return exchange_.on_need(from, frame);
+        case Kind::lack: return exchange_.on_lack(from, frame);
+        case Kind::load: return on_load(from, frame);
+        default: break;  // none of them passes the check
+    }
+}
+
+// As soon as code has arrived, before other code can push it out again.
+void Dispatcher::run_parked(Lead::Turn& turn) {
+    if (!turn.runs_functions()) return;
+    for (std::size_t i = 0; i < peers_.size() && !lead_.lost(turn); ++i) {
+        const std::shared_ptr<PeerState> peer = peers_[i];
+        if (peer->parked) (void)serve_calls(*peer, turn);
+    }
+    if (local_.parked() && !lead_.lost(turn)) (void)serve_local(turn);
+}
+
+// Frames that this node sent to itself: the same as any other, from a queue instead of a mailbox.
+unsigned Dispatcher::serve_local(Lead::Turn& turn) {
+    unsigned handled = 0;
+    while (!local_.is_empty() && handled < kBatchMax) {
+        std::list<ByteBuffer> first = local_.take_first();
+        const wire::Frame frame = wire::frame_in(first.front());
+        Taken taken = Taken::done;
+        try {
+            taken = on_call(nullptr, frame, turn);
+        } catch (const std::bad_alloc&) {  // it costs this call, and not the process
+            answers_.end_with_error(frame.header, rove::no_memory());
+        }
+        if (taken == Taken::parked) {
+            local_.put_back(std::move(first));
+            return handled;
+        }
+        ++handled;
+        if (lead_.lost(turn)) return handled;
+    }
+    return handled;
+}
+
+// A thread that waits for a call and leads meanwhile runs only functions that have been short, because others may keep it. One that is
+// in the middle of sending a payload runs none.
+[[gnu::always_inline]] inline bool Dispatcher::leave_to_follower(const code::Function& function, Lead::Turn& turn) {
+    if (turn.baton.own || !lead_.has_followers()) return false;
+    if (function.pace.is_short() && turn.turn_beneath == nullptr) return false;
+    leave_to_others(turn);
+    return true;
+}
+
+// Runs the call of a function whose code is loaded. Only one thread leads at a time, so the code needs no count of those that run it.
+// Nothing: the code is not loaded, or this thread leads from within a function.
+[[gnu::always_inline]] inline std::optional<Dispatcher::Taken> Dispatcher::run_leading(code::Function& function,
+                                                                                       PeerState* from,
+                                                                                       const wire::Frame& frame,
+                                                                                       Lead::Turn& turn) {
+    if (leave_to_follower(function, turn)) return Taken::parked;
+    const code::EntryPoint entry = runner_.leading() == nullptr ? cache_->enter_leading(function) : nullptr;
+    if (entry == nullptr) return std::nullopt;
+    Run begun{.function = &function,
+              .entry = entry,
+              .ran = function.ran.load(std::memory_order_relaxed),
+              .link = from != nullptr ? from->link.get() : nullptr,
+              .from = from};
+    [[clang::always_inline]] return run(begun, frame, turn);
+}
+
+Dispatcher::Taken Dispatcher::on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn) {
+    if (frame.header.kind == Kind::ping) {
+        (void)answers_.end_with_reply(frame.header, RanAs::resident, {}, nullptr);
+        return Taken::done;
+    }
+    if (Runner::nested() > kNestedMax)
+        return refuse(from, frame,
+                      Error(ErrorCode::overloaded,
+                            fmt::format("{} has {} functions that wait for one another on one thread, the most it may",
+                                        name_(), kNestedMax)));
+    if (Runner::nested() > 0 && stack_left() < kStackReserveBytes)
+        return refuse(
+            from, frame,
+            Error(
+                ErrorCode::overloaded,
+                fmt::format("what waits on one thread of {} ({} deep) has used up its stack but for {} KiB, which the "
+                            "next function may need; call less deeply, or give that thread a larger stack",
+                            name_(), Runner::nested(), kStackReserveBytes / 1024)));
+    std::optional<Parked>& parked = parked_of(from);
+    const bool plain = (frame.header.flags & (wire::kNaming | wire::kParts)) == 0;
+    if (plain && !parked && (from == nullptr || from->aliases.find(frame.header.handle) == nullptr)) {
+        // The fast path: the code is there.
+        if (code::Function* function = cache_->by_handle(frame.header.handle)) {
+            if (runner_.must_wait_for_thread(*function, from)) return on_rare_call(from, frame, turn);
+            if (const auto taken = run_leading(*function, from, frame, turn)) return *taken;
+        }
+    }
+    return on_rare_call(from, frame, turn);
+}
+
+// A call by name, one that waited for its code, or one whose code is not loaded.
+Dispatcher::Taken Dispatcher::on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn) {
+    std::optional<Parked>& parked = parked_of(from);
+    const std::uint8_t naming = wire::naming_of(frame.header);
+    code::Function* function = nullptr;
+    if (from != nullptr && !parked && naming == wire::kInline) {
+        const Result<code::Function*> unpacked = functions_.in_line(*from, frame);
+        if (!unpacked) return refuse(from, frame, unpacked.error());
+        function = *unpacked;
+        if (function == nullptr) return Taken::parked;  // the link is broken
+        if (!runner_.must_wait_for_thread(*function, from)) {
+            if (const auto taken = run_leading(*function, from, frame, turn)) return *taken;
+        }
+    } else if (naming == wire::kByEither) {
+        wire::Either either;
+        std::memcpy(&either, frame.extra.data(), sizeof either);
+        const Result<code::Function*> found = functions_.by_either(either);
+        if (!found) {
+            parked.reset();
+            return refuse(from, frame, found.error());
+        }
+        function = *found;
+    } else if (naming != wire::kByHandle) {
+        function = functions_.by_id(FunctionFinder::named_in(frame));
+    } else if (const FunctionId* const alias = from != nullptr ? from->aliases.find(frame.header.handle) : nullptr) {
+        function = cache_->find(*alias);
+    } else {
+        function = cache_->by_handle(frame.header.handle);
+    }
+    if (parked && parked->cannot_run) {
+        const Error why(parked->cannot_run->code(),
+                        fmt::format("{} on {}: {}", function != nullptr ? function->name : "a function", name_(),
+                                    parked->cannot_run->message()));
+        parked.reset();
+        return refuse(from, frame, why);
+    }
+    if (function == nullptr && options_.listen.empty()) return refuse(from, frame, functions_.takes_no_code());
+    if (function == nullptr) return park(from, frame, nullptr, true);
+    const auto held_until = own_threads_.quiet().held_until(*function, from);
+    if (held_until && Clock::now() >= *held_until) {
+        parked.reset();
+        return refuse(from, frame, QuietRuns::too_many(name_(), *function));
+    }
+    if (runner_.must_wait_for_thread(*function, from)) {
+        const Taken taken = park(from, frame, function, false);
+        parked->for_thread = true;
+        parked->held_until = held_until;
+        parked->compiling.reset();
+        return taken;
+    }
+    if (leave_to_follower(*function, turn)) return Taken::parked;
+    auto entered = cache_->enter(*function);
+    if (const auto* awaited = std::get_if<code::Awaited>(&entered))
+        return park(from, frame, function, *awaited == code::Awaited::code);
+    parked.reset();
+    if (const auto* error = std::get_if<Error>(&entered)) return refuse(from, frame, *error);
+    if (from != nullptr && (naming == wire::kById || naming == wire::kByEither))
+        functions_.bind(*from, FunctionFinder::named_in(frame), *function);
+    auto& held = std::get<code::Entered>(entered);
+    Run begun{.function = function,
+              .entry = held.entry(),
+              .ran = held.ran(),
+              .link = from != nullptr ? from->link.get() : nullptr,
+              .from = from,
+              .entered = std::move(held)};
+    if ((frame.header.flags & wire::kParts) == 0) return run(begun, frame, turn);
+    wire::Staged which;
+    std::memcpy(&which, frame.payload.data(), sizeof which);
+    const std::optional<LargeBytes> payload = from != nullptr ? payload_parts_.take(*from, which) : std::nullopt;
+    if (!payload) {
+        if (from != nullptr)
+            from->link->break_with(Error(ErrorCode::invalid, who(*from) + " sent a call without its parts"));
+        return Taken::parked;
+    }
+    begun.is_large = true;
+    wire::Frame whole = frame;
+    whole.payload = payload->bytes();
+    return run(begun, whole, turn);
+}
+
+// Ends a call that is not run, and forgets what came in parts for it.
+Dispatcher::Taken Dispatcher::refuse(PeerState* from, const wire::Frame& frame, const Error& why) {
+    if (from != nullptr && (frame.header.flags & wire::kParts) != 0) {
+        wire::Staged which;
+        std::memcpy(&which, frame.payload.data(), sizeof which);
+        payload_parts_.forget(*from, which.number);
+    }
+    answers_.end_with_error(frame.header, why);
+    return Taken::done;
+}
+
+Dispatcher::Taken Dispatcher::run(Run& run, const wire::Frame& frame, Lead::Turn& turn) {
+    runner_.begin(run, turn);
+    Bytes payload = frame.payload;
+    ByteBuffer copy;
+    if (run.holds) {  // it is known to run long: the mailbox does not wait for it, where there is memory
+        const bool in_parts = (frame.header.flags & wire::kParts) != 0;
+        if (!in_parts && copied(payload, copy)) payload = copy;
+        if ((in_parts || payload.data() == copy.data()) && run.let_go()) lead_.wake();
+    }
+    const bool in_mailbox = frame.header.kind == Kind::call && run.link != nullptr && copy.empty() &&
+                            (frame.header.flags & wire::kParts) == 0;
+    bool ended = true;
+    runner_.outside(run, turn, [&]() __attribute__((always_inline)) {
+        if (frame.header.kind != Kind::batch) {
+            ended = run_one(run, frame.header, payload, in_mailbox);
+            return;
+        }
+        const std::size_t bytes = frame.header.generation;
+        const std::size_t stride = wire::batch_stride(bytes);
+        for (std::size_t at = 0; at < payload.size() && bytes <= payload.size() - at; at += stride)
+            (void)run_one(run, frame.header, payload.subspan(at, bytes), false);
+    });
+    if (!ended) (void)answers_.end_with_reply(frame.header, run.ran, {}, nullptr);
+    return run.handed_over ? Taken::held : Taken::done;
+}
+
+// Without the lock. True: the call has ended, or nobody waits for its end.
+bool Dispatcher::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox) {
+    rove_here here{&node_, run.function, call, run.ran};
+    here.payload_read = in_mailbox ? &run.payload_read : nullptr;
+    if (run.is_large) here.large_read_at = &run.large_read_at;
+    if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
+    run_here(run, here, payload);
+    if (here.answer_lost && !here.ended) end_without_answer(here);
+    return here.ended || (call.flags & wire::kNoReply) != 0;
+}
+
+// The function has been told that there is no memory for what it answers, and has not answered anything else since: this is no success.
+void Dispatcher::end_without_answer(rove_here& here) noexcept {
+    answers_.reply_error(here.call, rove::no_memory());
+    here.ended = true;
+}
+
+// Inlined in run_one, so that calls pay nothing for its second caller. Nothing leaves it: whoever called it does not have the lock.
+[[gnu::always_inline]] void Dispatcher::run_here(Run& run, rove_here& here, Bytes payload) noexcept {
+    run.here = &here;
+    const auto let_out = [&](const std::string& what) {
+        if (here.gathering != nullptr) here.gathering->skip_rest(here);
+        if (here.ended) return;
+        answers_.reply_error(here.call, Error(ErrorCode::failed, fmt::format("{} on {} let an exception out{}",
+                                                                             run.function->name, name_(), what)));
+        here.ended = true;
+    };
+    try {
+        try {
+            Runner::call_out(run, [&] { run.entry(&here, payload.data(), payload.size()); });
+        } catch (const abi::__forced_unwind&) {
+            keep_thread_(&here);
+        } catch (const Error&) {  // of code that is compiled without exceptions
+            (void)rove_fail_caught(&here);
+        } catch (const std::exception& error) {
+            let_out(": " + words_of(error));
+        } catch (...) {
+            let_out(" that is no std::exception");
+        }
+    } catch (const std::bad_alloc&) {  // for the words
+        here.answer_lost = true;
+    }
+    if (process_.is_past()) end_child_of(run.function->name.c_str());
+}
+
+// Leaves the frame where it is; the ones behind it wait as well. Asks for the code once.
+Dispatcher::Taken Dispatcher::park(PeerState* from, const wire::Frame& frame, const code::Function* function,
+                                   bool ask) {
+    std::optional<Parked>& parked = parked_of(from);
+    if (!parked) parked = Parked{.since = Clock::now()};
+    parked->for_thread = false;
+    parked->held_until.reset();
+    if (function != nullptr)
+        parked->function = function->id;
+    else if (wire::naming_of(frame.header) == wire::kByEither)
+        std::memcpy(&parked->function, frame.extra.data() + offsetof(wire::Either, shipped), sizeof parked->function);
+    else if (wire::naming_of(frame.header) != wire::kByHandle)
+        parked->function = FunctionFinder::named_in(frame);
+    parked->handle = frame.header.handle;
+    if (ask)
+        parked->compiling.reset();
+    else if (!parked->compiling)
+        parked->compiling = Clock::now();
+    if (ask && (!parked->asked || (parked->ask_again && Clock::now() >= *parked->ask_again))) {
+        if (!parked->asked) parked->since = Clock::now();  // until now it waited for something else
+        parked->asked = true;
+        parked->ask_again.reset();
+        exchange_.ask(from, *parked, frame.header.node);
+    }
+    return Taken::parked;
+}
+
+// ---- packages and interfaces that a peer has sent, and asks this node to load
+
+// A worker of the cache loads it and answers: nobody else's calls wait meanwhile. Everybody's packages are loaded by that one thread, so
+// its answer waits in the outbox, within the outbox's bounds, and the thread waits for no peer to take it.
+void Dispatcher::on_load(const PeerState& from, const wire::Frame& frame) {
+    const Digest digest = Digest::from(frame.extra.first<sizeof(Digest)>());
+    const std::shared_ptr<PackageStore> package = cache_->package(digest);
+    const wire::FrameHeader to = frame.header;
+    if (!package) {
+        const bool refused = from.refused_package && from.refused_package->first == digest;
+        return answers_.end_with_error(
+            to, refused
+                    ? from.refused_package->second
+                    : Error(ErrorCode::invalid, fmt::format("{} has not received package {}", name_(), digest.hex())));
+    }
+    const Status queued = cache_->load_later(package, [this, to, package](const Result<LoadReport>& loaded) {
+        if (!loaded) {
+            answers_.reply_error(to, loaded.error());
+            return;
+        }
+        const std::string& interface = package->manifest().name;
+        std::string lines;  // docs/frames.md, "A load is answered"
+        for (const std::string& replaced : loaded->replaced) {
+            log().info("{}: interface {} takes over {}; what arrived before keeps the old one", name_(), interface,
+                       replaced);
+            lines += replaced + '\n';
+        }
+        lines += '\n';
+        for (const std::string& kept : loaded->kept) {
+            log().info("{}: interface {} does not take over '{}', which is the node's own; preload it for that",
+                       name_(), interface, kept);
+            lines += kept + '\n';
+        }
+        const Bytes answer = rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax));
+        const Hold hold(lead_.mutex());
+        (void)answers_.end_with_reply(to, RanAs::image, answer, nullptr);
+    });
+    if (!queued) answers_.end_with_error(to, queued.error());
+}
+
+}  // namespace rove

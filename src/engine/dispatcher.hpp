@@ -1,0 +1,140 @@
+// Dispatcher: what a node does with each frame that arrives. Replies and code go to the parts that await them; calls run their function, in
+// the leader's thread, or wait at the head of their mailbox for code or for a thread.
+//
+// Threads: by the leader, under the node's lock, which is released while functions run. Whoever calls asks lost() afterwards.
+//
+// Invariants: a frame is given back to the link that it was taken from exactly once. The calls of one peer start in their order. A peer is
+// believed what FrameChecks let pass, and one that says anything else is cut off.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/answers.hpp"
+#include "engine/function_finder.hpp"
+#include "engine/link_ends.hpp"
+#include "engine/local_frames.hpp"
+#include "lead/runner.hpp"
+#include "peer/code_exchange.hpp"
+#include "peer/frame_checks.hpp"
+#include "peer/payload_parts.hpp"
+
+namespace rove {
+
+class Gatherings;
+
+// Frames taken from one peer before the next one is looked at: a busy peer does not starve the others.
+inline constexpr unsigned kBatchMax = 64;
+
+class Dispatcher {
+public:
+    // What a node has beside it, which outlives it.
+    struct Beside {
+        NodeCore& node;  // for functions, which are told where they run
+        const NodeOptions& options;
+        const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
+        Lead& lead;
+        Runner& runner;
+        OwnThreads& own_threads;
+        const std::vector<std::shared_ptr<PeerState>>& peers;
+        LocalFrames& local;
+        Sender& sender;
+        CodeExchange& exchange;
+        const FrameChecks& checks;
+        FunctionFinder& functions;
+        OwnCalls& own_calls;
+        Answers& answers;
+        PayloadParts& payload_parts;
+        Gatherings& gatherings;
+        LinkEnds& link_ends;
+        std::function<void(rove_here*)> keep_thread;  // that a function wants to end; it never returns
+        std::function<std::string()> name;            // of this node, for messages
+    };
+    explicit Dispatcher(Beside beside)
+        : node_(beside.node),
+          options_(beside.options),
+          cache_(beside.cache),
+          lead_(beside.lead),
+          runner_(beside.runner),
+          own_threads_(beside.own_threads),
+          peers_(beside.peers),
+          local_(beside.local),
+          sender_(beside.sender),
+          exchange_(beside.exchange),
+          checks_(beside.checks),
+          functions_(beside.functions),
+          own_calls_(beside.own_calls),
+          answers_(beside.answers),
+          payload_parts_(beside.payload_parts),
+          gatherings_(beside.gatherings),
+          link_ends_(beside.link_ends),
+          keep_thread_(std::move(beside.keep_thread)),
+          name_(std::move(beside.name)) {}
+
+    // What has arrived from the peer, as far as it is its turn. Returns how many frames that were.
+    unsigned serve(PeerState& peer, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    // What this node has sent to itself.
+    unsigned serve_local(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    // Runs the function of a run that has begun, without the lock. Nothing leaves it.
+    void run_here(Run& run, rove_here& here, Bytes payload) noexcept EXCLUDES(lock_of<NodeLock>);
+
+private:
+    // What became of a call's frame.
+    enum class Taken : std::uint8_t {
+        parked,  // nothing: it stays at the head of its mailbox, and is looked at again
+        done,    // whoever took it from the mailbox gives it back, now
+        held,    // its function runs on in another thread's time, which gives it back when that ends; the lead was lost
+    };
+
+    // ---- whose turn it is
+    unsigned serve_calls(PeerState& peer, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    void run_parked(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    void leave_to_others(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    // ---- each kind of frame
+    void on_reply_traffic(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    void on_load(const PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
+        REQUIRES(lock_of<NodeLock>);
+    // ---- a call
+    [[nodiscard]] std::optional<Parked>& parked_of(PeerState* from) REQUIRES(lock_of<NodeLock>) {
+        return from != nullptr ? from->parked : local_.parked();
+    }
+    Taken park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask)
+        REQUIRES(lock_of<NodeLock>);
+    Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why) REQUIRES(lock_of<NodeLock>);
+    std::optional<Taken> run_leading(code::Function& function, PeerState* from, const wire::Frame& frame,
+                                     Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    Taken run(Run& run, const wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox)
+        EXCLUDES(lock_of<NodeLock>);
+    void end_without_answer(rove_here& here) noexcept EXCLUDES(lock_of<NodeLock>);
+
+    NodeCore& node_;
+    const NodeOptions& options_;
+    const std::unique_ptr<code::CodeCache>& cache_;
+    Lead& lead_;
+    Runner& runner_;
+    OwnThreads& own_threads_;
+    const std::vector<std::shared_ptr<PeerState>>& peers_;
+    LocalFrames& local_;
+    Sender& sender_;
+    CodeExchange& exchange_;
+    const FrameChecks& checks_;
+    FunctionFinder& functions_;
+    OwnCalls& own_calls_;
+    Answers& answers_;
+    PayloadParts& payload_parts_;
+    Gatherings& gatherings_;
+    LinkEnds& link_ends_;
+    const std::function<void(rove_here*)> keep_thread_;
+    const std::function<std::string()> name_;
+    const MakingProcess process_;
+};
+
+}  // namespace rove

@@ -1,0 +1,66 @@
+// FunctionFinder: which function a call's frame names, where it does not do so by a handle of this node: by an id, by what the caller's and
+// this program may both have, or by code that lies in the frame.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "code/cache.hpp"
+#include "peer/code_arrival.hpp"
+#include "peer/own_functions.hpp"
+#include "peer/sender.hpp"
+
+namespace rove {
+
+class FunctionFinder {
+public:
+    // What a node has beside it, which outlives it.
+    struct Beside {
+        const NodeOptions& options;
+        const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
+        OwnFunctions& own_functions;
+        Sender& sender;
+        std::function<std::string()> name;  // of this node, for messages
+    };
+    explicit FunctionFinder(Beside beside)
+        : options_(beside.options),
+          cache_(beside.cache),
+          own_functions_(beside.own_functions),
+          sender_(beside.sender),
+          name_(std::move(beside.name)) {}
+
+    // By the first bytes of the frame's extension.
+    [[nodiscard]] static FunctionId named_in(const wire::Frame& frame) {
+        return FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
+    }
+    // Null: its code is not here.
+    [[nodiscard]] code::Function* by_id(const FunctionId& function);
+    // A function of the caller's program: this program's own, where it has it and means the same by it; else the one that travels. Null: its
+    // code is not here. invalid: the two programs mean other types by it. unsupported: it does not travel.
+    [[nodiscard]] Result<code::Function*> by_either(const wire::Either& either);
+    // Code that came in the frame. The frame's bytes are compared with those that were loaded for this function before, and
+    // run as that: from a copy of one's own, which the peer cannot change meanwhile, which is in the instruction cache, and which
+    // needs no mailbox that can be executed. Null: what came is no such code; the link is broken then. overloaded: this node has no room
+    // for it.
+    [[nodiscard]] Result<code::Function*> in_line(PeerState& from, const wire::Frame& frame);
+    // Tells the peer the handle of a function, by the name that it used.
+    void bind(PeerState& peer, const FunctionId& named, const code::Function& function);
+    // Why a node that listens nowhere runs no code of others.
+    [[nodiscard]] Error takes_no_code() const;
+
+private:
+    [[nodiscard]] code::Function* own_shipped(const FunctionId& function);
+
+    const NodeOptions& options_;
+    const std::unique_ptr<code::CodeCache>& cache_;
+    OwnFunctions& own_functions_;
+    Sender& sender_;
+    const std::function<std::string()> name_;
+    std::array<SeenInline, 64> seen_inline_;  // by some bits of the function's id
+};
+
+}  // namespace rove

@@ -1,0 +1,146 @@
+// Gathering: a function that is begun when the first part of its large payload arrives, and reads the parts out of the mailbox itself.
+// Its arguments are then copied once on this node, and not twice (to a place of their own, and from there into the arguments).
+//
+// Only functions do so whose code has said that it can (rove_payload_gathers), on direct links, with a thread of the node's own, and while
+// another thread can take the lead over. All other payloads are put together first (PayloadParts). The user's function runs when the call's
+// own frame has arrived, after the last part: when it runs, and how often, is the same either way.
+//
+// While it reads, the calls of that peer are its own, as the leader's otherwise. What comes between the parts (another thread's call) is the
+// leader's to serve: the run gives the mailbox to the leader, who gives it back at the next frame that belongs to the payload. So frames
+// are served in their order, and the two never look at one mailbox at once.
+// Where another thread has taken the lead over, the run keeps the mailbox until the user's function has returned, or has run for as long as
+// a leader may be in one before others serve: so what follows its call does not overtake it, as it would not if the leader ran it.
+//
+// Threads: `Gatherings::runs_part` by the leader; next() and skip_rest() by the run's thread, without the lock; all else under the lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "engine/answers.hpp"
+#include "lead/housekeeping_clock.hpp"
+#include "lead/runner.hpp"
+#include "peer/frame_checks.hpp"
+#include "peer/payload_parts.hpp"
+
+struct rove_here;
+
+namespace rove {
+
+class Gatherings;
+
+class Gathering {
+public:
+    Gathering(const Gathering&) = delete;
+    Gathering& operator=(const Gathering&) = delete;
+
+    // ---- by the leader
+    // Whether the run reads the peer's calls, so that the leader must not. Where its function has run for too long they are given back here.
+    [[nodiscard]] bool keeps_mailbox() REQUIRES(lock_of<NodeLock>);
+    // Whether its function runs. When it has run for too long nobody is woken: the leader has to ask again by then.
+    [[nodiscard]] bool is_called() const REQUIRES(lock_of<NodeLock>) { return state_ == State::called; }
+    // Of the next frame among the calls. True: it belongs to the payload, and the mailbox is the run's again.
+    [[nodiscard]] bool takes(const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+
+    // ---- by the run's thread
+    enum class Next : std::uint8_t {
+        part,  // of the payload: part(), until next() is asked again
+        call,  // all have been read, and the call has arrived: the function runs
+        over,  // the call does not come
+    };
+    // Waits for it. Once it has given `call` or `over`, it gives that again.
+    [[nodiscard]] Next next(rove_here& here) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Bytes part() const { return part_; }
+    [[nodiscard]] std::size_t total_bytes() const { return total_bytes_; }
+    void skip_rest(rove_here& here) EXCLUDES(lock_of<NodeLock>) {
+        while (next(here) == Next::part) continue;
+    }
+
+private:
+    enum class State : std::uint8_t { reading, called, over };
+
+    friend class Gatherings;
+    Gathering(Gatherings& all, PeerState& from, const wire::Part& first, std::uint32_t handle)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool is_own(const wire::Frame& frame) const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] std::optional<Next> look(rove_here& here) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Next take(const wire::Frame& frame, rove_here& here) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Next take_part(const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Next take_call(const wire::Frame& frame, rove_here& here) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Next refuse(std::string_view what) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Next end(State state) REQUIRES(lock_of<NodeLock>);
+    void give_mailbox() REQUIRES(lock_of<NodeLock>);
+    void mind_the_lead(bool arrived) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool leads() const REQUIRES(lock_of<NodeLock>);
+    void pause() const;
+
+    Gatherings& all_;
+    const std::shared_ptr<PeerState> peer_;
+    std::shared_ptr<fabric::Link> link_;  // by which the first part came; null: it needs it no more
+    Run* run_ = nullptr;
+    const std::uint64_t number_;
+    const std::uint32_t handle_;
+    const std::size_t total_bytes_;
+    const TimePoint begun_ = Clock::now();
+    const MakingProcess process_;
+
+    State state_ = State::reading;
+    std::atomic<bool> has_mailbox_{true};  // changed under the lock; looked at without
+    bool part_in_use_ = false;             // it lies at the mailbox's tail
+    Bytes part_;
+    std::size_t arrived_ = 0;
+
+    std::optional<TimePoint> waits_since_{};  // for a frame …
+    Watch watch_{};                           // … which is announced there
+};
+
+// Those of a node.
+class Gatherings {
+public:
+    // What a node has beside it, which outlives it.
+    struct Beside {
+        NodeCore& node;  // for functions, which are told where they run
+        const NodeOptions& options;
+        const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
+        Lead& lead;
+        Runner& runner;
+        OwnThreads& own_threads;
+        const FrameChecks& checks;
+        Answers& answers;
+        PayloadParts& payload_parts;
+        HousekeepingClock& housekeeping;
+        std::function<void(Run&, rove_here&)> run;  // the function, without the lock; nothing leaves it
+        std::function<bool(const PeerState&, TimePoint)> others_wait;  // for the leader: anything but this peer's calls
+    };
+    explicit Gatherings(Beside beside) : beside_(std::move(beside)) {}
+
+    // Begins a function's run where this is the first part of its payload, and that may be read so. False: nothing was done, and the part is
+    // taken as ever. True: the part is no longer in the mailbox, and the lead may have been lost.
+    [[nodiscard]] bool runs_part(PeerState& from, const wire::Frame& part, Lead::Turn& turn)
+        REQUIRES(lock_of<NodeLock>);
+    // How many calls' payloads the node has gathered since it was made; for tests.
+    [[nodiscard]] std::uint64_t done() const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] unsigned running() const EXCLUDES(lock_of<NodeLock>);  // now; for tests, too
+
+private:
+    friend class Gathering;
+    [[nodiscard]] bool may_begin(const PeerState& from, const wire::Part& first, const Lead::Turn& turn) const
+        REQUIRES(lock_of<NodeLock>);
+
+    const Beside beside_;
+    std::uint64_t done_ GUARDED_BY(lock_of<NodeLock>) = 0;
+};
+
+// Whether the leader looks at a peer's calls: not while a run reads them, nor while the peer takes no answers.
+inline bool looks_at_calls(const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
+    return !peer.has_backlog() && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
+}
+// Whether it takes the next one there. A call that was parked comes first, and waits for something else than the mailbox.
+inline bool takes_calls(const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
+    return !peer.parked && !peer.waits_to_stage && looks_at_calls(peer);
+}
+
+}  // namespace rove

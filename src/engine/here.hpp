@@ -1,0 +1,32 @@
+// What a running function sees of where it is: the body of rove/rove.h's opaque rove_here.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "code/cache.hpp"
+#include "services/memory.hpp"
+#include "wire/frame.hpp"
+
+namespace rove {
+class Gathering;
+class NodeCore;
+}  // namespace rove
+
+struct rove_here {
+    rove::NodeCore* core;
+    const rove::code::Function* function;
+    rove::wire::FrameHeader call;  // of the frame that runs
+    rove::RanAs ran;
+    bool ended = false;
+    std::vector<std::shared_ptr<rove::Block>> blocks{};     // buffers that it uses
+    std::atomic<bool>* payload_read = nullptr;              // where to note that; null: the payload is not in a mailbox
+    std::atomic<rove::TimePoint>* large_read_at = nullptr;  // where to note when; null: the payload is in one frame
+    std::unique_ptr<std::byte[]> payload{};                 // a copy of it
+    rove::Gathering* gathering = nullptr;                   // where it is still arriving when the function begins
+    bool answer_lost = false;  // memory ran out for what the function answered: its call is no success then
+    // Nothing of it may be used any more: the call has ended, or this is the child of a fork, whose parent has the node.
+    [[nodiscard]] bool is_over() const;
+};

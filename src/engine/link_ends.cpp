@@ -1,0 +1,172 @@
+#include "engine/link_ends.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "peer/names.hpp"
+#include "wire/kinds.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+namespace {
+
+// Gives the calls of others that wait for room in the peer's mailbox to `end`. They are known as those in the mailbox are, and removed
+// there.
+template <typename End>
+void take_unsent(PeerState& peer, End&& end) {
+    static_assert(noexcept(end(std::declval<const wire::FrameHeader&>())));
+    for (const ByteBuffer& waiting : peer.outbox_of(Traffic::calls)) {
+        wire::FrameHeader header;
+        std::memcpy(&header, waiting.data(), sizeof header);
+        if (header.kind != Kind::call || header.node == peer.my_id) continue;
+        (void)peer.sent_on.answered(header.node, header.call, header.generation);
+        end(header);
+    }
+}
+
+}  // namespace
+
+bool LinkEnds::awaits_goodbye(PeerState& peer) {
+    if (peer.lost || !peer.link || !peer.link->has_ended()) return false;
+    const TimePoint now = Clock::now();
+    if (!peer.broken_since) peer.broken_since = now;
+    return now < *peer.broken_since + kGoodbyeWait;
+}
+
+Status LinkEnds::await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline) {
+    if (!awaits_goodbye(peer)) return {};
+    const std::uint64_t meeting = peer.meeting;
+    const auto said = [&] { return peer.meeting != meeting || !awaits_goodbye(peer); };
+    const TimePoint until = *peer.broken_since + kGoodbyeWait;
+    const bool in_time =
+        runner_.wait_until(lock, deadline ? std::min(*deadline, until) : until, said, {.holds_back = true});
+    if (runner_.is_ending()) return tl::unexpected<Error>(was_shut_down(name_()));
+    if (in_time || said()) return {};
+    return fail(ErrorCode::timed_out, "the link to {} has ended, and the call's time was over; it was not sent",
+                who(peer));
+}
+
+void LinkEnds::notice(PeerState& peer) {
+    if (awaits_goodbye(peer)) return;
+    complaints_.say(name_(), fmt::format("the link to {} ends: {}", who(peer), peer.link->broken()->message()));
+    peer.lost = Error(ErrorCode::disconnected, peer.link->broken()->message());
+    if (peer.hang_up) peer.hang_up(*peer.lost);
+    housekeeping_.hurry();
+}
+
+void LinkEnds::lose(PeerState& peer, Error why) {
+    peer.lost = std::move(why);
+    housekeeping_.hurry();
+    lead_.wake();
+    lead_.tell_waiting();
+}
+
+// Each step is harmless the second time, and none lets go of anything before what it was for has happened.
+void LinkEnds::clean_up(PeerState& peer) {
+    peer.gone = peer.lost                                     ? peer.lost->message()
+                : peer.link && peer.link->broken() != nullptr ? peer.link->broken()->message()
+                                                              : "the link broke";
+    log().info("{}: {} is gone: {}", name_(), who(peer), peer.gone);
+    const Error why(ErrorCode::disconnected, peer.gone);
+    const Error not_sent(ErrorCode::disconnected,
+                         fmt::format("{} went before the call was sent on to it{}", who(peer), because(peer.gone)));
+    buried_.reserve(buried_.size() + 1);
+    if (peer.link) take_last_replies(peer);
+    own_calls_.peer_left(peer,
+                         Error(ErrorCode::disconnected,
+                               fmt::format("{} went during the call; it may have run ({})", who(peer), peer.gone)));
+    const bool member = leave_routes(peer);
+    memory_.free_all_of(peer.back);
+    end_sent_on(peer, member, not_sent);
+    exchange_.peer_left(peer);
+    if (peer.hang_up) peer.hang_up(why);
+    peer.hang_up = nullptr;
+    peer.counters = peer.all_counters();
+    if (peer.link) buried_.push_back(std::move(peer.link));
+    housekeeping_.hurry();
+    payload_parts_.forget_all(peer);
+    peer.forget_meeting(dropped_);
+    ++count_;
+    lead_.forget_links();
+    lead_.tell_waiting();
+}
+
+// Nothing is sent to it any more. Replies for callers at a member wait until it is met again. True: it was a member.
+bool LinkEnds::leave_routes(PeerState& peer) {
+    const bool is_there = peer.member && routes_.member(peer.id) == &peer;
+    if (!peer.left_as_member) peer.left_as_member = is_there;
+    if (is_there) {
+        absent_.lost(peer.id, peer.process, who(peer) + " cannot be reached" + because(peer.gone));
+        if (peer.link) keep_replies_of(peer);
+    }
+    routes_.leave(peer);
+    return *peer.left_as_member;
+}
+
+// The calls of others that were sent on to it, or should have been, and its own. What a member has taken it answers by itself, or by those
+// that it sends it on to.
+void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) {
+    const Error not_taken(ErrorCode::disconnected, fmt::format("{} went while the call was on it; it may have run{}",
+                                                               who(peer), because(peer.gone)));
+    const auto end = [&](const Forwarded& call) noexcept {
+        node_lock_is_held();
+        answers_.end_with_error(header_of(call), not_taken);
+    };
+    take_unsent(peer, [&](const wire::FrameHeader& call) noexcept {
+        node_lock_is_held();
+        answers_.end_with_error(call, not_sent);
+    });
+    if (!member) {
+        peer.sent_on.take_all(end);
+    } else {
+        if (peer.link) peer.sent_on.take_untaken(peer.link->lines_credited(Traffic::calls), end);
+        absent_.had_taken(peer.id, peer.sent_on);
+    }
+    for (PeerState* const other : routes_.members())
+        if (other != nullptr) other->sent_on.left(peer.back);
+    absent_.caller_left(peer.back);
+    end_orphans();
+}
+
+// Replies that have arrived count, whoever it is that finds the link gone. No more than the ring holds: a direct peer may go on
+// writing.
+void LinkEnds::take_last_replies(PeerState& peer) {
+    wire::Frame frame;
+    for (std::uint64_t taken = 0; taken < fabric::kRingLines && peer.link->next(Traffic::replies, frame); ++taken) {
+        if (checks_.wrong_with(peer, frame, Traffic::replies)) return;
+        if (frame.header.kind == Kind::reply) own_calls_.on_reply(&peer, frame);
+        if (frame.header.kind == Kind::part) own_calls_.on_reply_part(peer, frame);
+        peer.link->release(Traffic::replies);
+    }
+}
+
+// Those that the member may not have taken, and those that had not left. Where memory runs out in between, what was kept is kept once
+// more when this is done again: its receiver drops what comes twice.
+void LinkEnds::keep_replies_of(PeerState& peer) {
+    const auto keep = [&](const ByteBuffer& bytes) REQUIRES(lock_of<NodeLock>) {
+        const wire::Frame frame = wire::frame_in(bytes);
+        if (frame.header.kind != Kind::reply && frame.header.kind != Kind::part) return;
+        // A direct peer could write there: what it made of them may be no reply any more.
+        if (!wire::wrong_shape(frame, false).empty()) return;
+        (void)absent_.keep(peer.id, frame.header, frame.extra, frame.payload, Clock::now());
+    };
+    for (const ByteBuffer& untaken : peer.link->untaken(Traffic::replies)) keep(untaken);
+    for (const ByteBuffer& waiting : peer.outbox_of(Traffic::replies)) keep(waiting);
+}
+
+void LinkEnds::end_orphans() {
+    for (auto& orphans = absent_.orphans(); !orphans.empty(); orphans.pop_front()) {
+        const Error why(ErrorCode::disconnected,
+                        orphans.front().why + "; the call had been sent on there, and may have run");
+        orphans.front().calls.take_all([&](const Forwarded& call) noexcept {
+            node_lock_is_held();
+            answers_.end_with_error(header_of(call), why);
+        });
+    }
+}
+
+}  // namespace rove

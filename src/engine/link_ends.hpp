@@ -1,0 +1,107 @@
+// LinkEnds: what becomes of a link that has ended, and of what was on its way over it.
+//
+// A stream ends before the goodbye arrives that says why, because that comes by another socket. So the transport's end alone is
+// nobody's word: for kGoodbyeWait the link is kept, nothing is sent by it, and what has arrived is still served.
+//
+// Replies that the other side has not taken are kept, and sent again when the two have met again: a call's id has a generation, so
+// one that comes twice is dropped. Calls are never sent twice. Those that had been sent on and not been taken end as disconnected
+// at once; those that were taken end so when the process that took them is known to have gone.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/answers.hpp"
+#include "lead/housekeeping_clock.hpp"
+#include "peer/code_exchange.hpp"
+#include "peer/frame_checks.hpp"
+#include "peer/payload_parts.hpp"
+#include "services/memory.hpp"
+
+namespace rove {
+
+class LinkEnds {
+public:
+    // What a node has beside it, which outlives it.
+    struct Beside {
+        Lead& lead;
+        Runner& runner;
+        HousekeepingClock& housekeeping;
+        Routes& routes;
+        AbsentMembers& absent;
+        const FrameChecks& checks;
+        Answers& answers;
+        OwnCalls& own_calls;
+        CodeExchange& exchange;
+        PayloadParts& payload_parts;
+        MemoryTable& memory;
+        Complaints& complaints;
+        std::function<std::string()> name;  // of this node, for messages
+    };
+    explicit LinkEnds(Beside beside)
+        : lead_(beside.lead),
+          runner_(beside.runner),
+          housekeeping_(beside.housekeeping),
+          routes_(beside.routes),
+          absent_(beside.absent),
+          checks_(beside.checks),
+          answers_(beside.answers),
+          own_calls_(beside.own_calls),
+          exchange_(beside.exchange),
+          payload_parts_(beside.payload_parts),
+          memory_(beside.memory),
+          complaints_(beside.complaints),
+          name_(std::move(beside.name)) {}
+
+    // The leader has seen that the link cannot be used any more.
+    void notice(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    // Somebody knows that the peer is gone: clean_up() is to be done by the leader. Needs no memory.
+    void lose(PeerState& peer, Error why) REQUIRES(lock_of<NodeLock>);
+    // Ends what was on its way, tells whoever waits, and lets go of the link. Where a step finds no memory it throws, and all of this is
+    // done once more in the next turn.
+    void clean_up(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    // Calls that nobody will answer any more, or that somebody else answers: then the answer came first, or is dropped.
+    void end_orphans() REQUIRES(lock_of<NodeLock>);
+
+    // Whether why the link has ended may still be said.
+    [[nodiscard]] static bool awaits_goodbye(PeerState& peer);
+    // For the thread that wants to meet the peer again: others' calls go on meanwhile. Nothing runs on top of it, because it may be about to
+    // send what it reads in place.
+    [[nodiscard]] Status await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>);
+
+    // Links that ended: a function may still run on a frame of theirs.
+    void drop_buried() REQUIRES(lock_of<NodeLock>) { buried_.clear(); }
+    // What waited for peers that have gone, and is freed a little at a time.
+    [[nodiscard]] DroppedBytes& dropped() REQUIRES(lock_of<NodeLock>) { return dropped_; }
+    // How many links were cleaned up, ever.
+    [[nodiscard]] std::uint64_t count() const REQUIRES(lock_of<NodeLock>) { return count_; }
+
+private:
+    void take_last_replies(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool leave_routes(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void keep_replies_of(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void end_sent_on(PeerState& peer, bool member, const Error& not_sent) REQUIRES(lock_of<NodeLock>);
+
+    Lead& lead_;
+    Runner& runner_;
+    HousekeepingClock& housekeeping_;
+    Routes& routes_;
+    AbsentMembers& absent_;
+    const FrameChecks& checks_;
+    Answers& answers_;
+    OwnCalls& own_calls_;
+    CodeExchange& exchange_;
+    PayloadParts& payload_parts_;
+    MemoryTable& memory_;
+    Complaints& complaints_;
+    const std::function<std::string()> name_;
+    std::vector<std::shared_ptr<fabric::Link>> buried_ GUARDED_BY(lock_of<NodeLock>);
+    DroppedBytes dropped_ GUARDED_BY(lock_of<NodeLock>);
+    std::uint64_t count_ GUARDED_BY(lock_of<NodeLock>) = 0;
+};
+
+}  // namespace rove

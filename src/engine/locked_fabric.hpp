@@ -1,0 +1,41 @@
+// LockedFabric: a node's fabric, for threads that have not the node's lock, which guards it.
+//
+// Threads: any; takes the lock.
+#pragma once
+
+#include <memory>
+
+#include "fabric/fabric.hpp"
+#include "lead/lead.hpp"
+
+namespace rove {
+
+class LockedFabric {
+public:
+    LockedFabric(Lead& lead, const std::unique_ptr<fabric::Fabric>& fabric) : lead_(lead), fabric_(fabric) {}
+
+    [[nodiscard]] bool has_streams() const { return fabric_->has_streams(); }  // constant
+    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link() EXCLUDES(lock_of<NodeLock>) {
+        const Hold hold(lead_.mutex());
+        return fabric_->open_link();
+    }
+    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_stream(int socket, const fabric::StreamKeys& keys)
+        EXCLUDES(lock_of<NodeLock>) {
+        const Hold hold(lead_.mutex());
+        return fabric_->open_stream(socket, keys);
+    }
+    [[nodiscard]] Status connect(fabric::Link& link, Bytes offer) EXCLUDES(lock_of<NodeLock>) {
+        const Hold hold(lead_.mutex());
+        return link.connect(offer);
+    }
+    void drop(std::unique_ptr<fabric::Link> link) EXCLUDES(lock_of<NodeLock>) {
+        const Hold hold(lead_.mutex());
+        link.reset();
+    }
+
+private:
+    Lead& lead_;
+    const std::unique_ptr<fabric::Fabric>& fabric_;
+};
+
+}  // namespace rove

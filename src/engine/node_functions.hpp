@@ -1,0 +1,38 @@
+// NodeFunctions: the functions that a node has, by name and by handle, for those that run on it; and those that it has from the start.
+//
+// Threads: any; what needs the node's lock takes it, because a function may be forgotten when another package arrives.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "code/cache.hpp"
+#include "lead/lead.hpp"
+
+namespace rove {
+
+class NodeFunctions {
+public:
+    NodeFunctions(Lead& lead, const std::unique_ptr<code::CodeCache>& cache) : lead_(lead), cache_(cache) {}
+
+    // Loads the packages of a folder, interfaces first: functions link to them. An empty path: none.
+    [[nodiscard]] Status preload(const std::filesystem::path& folder);
+    // Packages that are here, for those that the node meets: at most as many as fit a control message well. For others the code is sent once,
+    // which does no harm.
+    [[nodiscard]] std::vector<Digest> digests() const;
+    // A rove_function; nothing: there is none of that name.
+    [[nodiscard]] std::optional<std::uint64_t> find(std::string_view name) const EXCLUDES(lock_of<NodeLock>);
+    // Of a rove_function; nothing: it is none, or was forgotten.
+    [[nodiscard]] std::optional<FunctionId> id_of(std::uint64_t function) const EXCLUDES(lock_of<NodeLock>);
+    // Its code stays as long as that. Nothing: it is gone already.
+    [[nodiscard]] std::optional<code::Entered> hold(const code::Function& function) const;
+
+private:
+    Lead& lead_;
+    const std::unique_ptr<code::CodeCache>& cache_;
+};
+
+}  // namespace rove

@@ -1,0 +1,349 @@
+#include "engine/own_calls.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "peer/names.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+
+// ---- what arrives
+
+// Whoever was asked; and among nodes that joined one another any of them: they send calls on.
+bool OwnCalls::may_answer(const PeerState& from, const CallSlot& slot) {
+    return slot.peer == &from || (from.is_fellow() && (slot.peer == nullptr || slot.peer->is_fellow()));
+}
+
+void OwnCalls::on_reply(PeerState* from, const wire::Frame& frame) {
+    const wire::FrameHeader& header = frame.header;
+    const bool mine = header.node == (from != nullptr ? from->my_id : routes_.id());
+    if (!mine) return sender_.pass_reply_on(*from, frame);  // what this node tells itself is its own
+    CallSlot* slot = table_.flying({header.call, header.generation});
+    if (slot == nullptr) return on_late_reply(from, frame);
+    if (from != nullptr && !may_answer(*from, *slot)) return;
+    if ((header.flags & wire::kError) != 0) {
+        std::string_view message = as_text(frame.payload).substr(0, wire::kErrorBytesMax), type;
+        if (const std::size_t zero = message.find('\0');
+            (header.flags & wire::kThrown) != 0 && zero != std::string_view::npos) {
+            type = message.substr(0, zero);
+            message.remove_prefix(zero + 1);
+        }
+        try {
+            slot->end(Error::told(static_cast<ErrorCode>(header.status), std::string(message), header.handle,
+                                  std::string(type)));
+        } catch (const std::bad_alloc&) {  // for its words
+            slot->end(Error(static_cast<ErrorCode>(header.status), "no memory"));
+        }
+    } else {
+        slot->node = header.handle;
+        slot->ran = static_cast<RanAs>(header.status);
+        slot->hops = header.hops;
+        if ((header.flags & wire::kParts) != 0)
+            slot->end_gathered();
+        else
+            table_.end(*slot, frame.payload);
+    }
+    ended(*slot);
+}
+
+void OwnCalls::on_reply_part(PeerState& from, const wire::Frame& frame) {
+    if (frame.header.node != from.my_id) return sender_.route(frame);
+    CallSlot* slot = table_.flying({frame.header.call, frame.header.generation});
+    if (slot == nullptr || !may_answer(from, *slot)) return;  // late, or somebody else's to answer
+    wire::Part part;
+    std::memcpy(&part, frame.extra.data(), sizeof part);
+    const auto gathered = part.total_bytes > wire::kMessageBytesMax
+                              ? CallTable::Gathered::wrong
+                              : table_.gather(*slot, part.offset, part.total_bytes, frame.payload);
+    if (gathered == CallTable::Gathered::wrong)
+        from.link->break_with(Error(ErrorCode::invalid, who(from) + " sent a part of a result out of its order"));
+    if (gathered == CallTable::Gathered::ended) ended(*slot);  // the other parts, and the reply, are late then
+}
+
+// To a call that was forgotten, or has ended without it: because it was late, was cancelled, or a node on the way went.
+void OwnCalls::on_late_reply(PeerState* from, const wire::Frame& frame) {
+    const CallId id{frame.header.call, frame.header.generation};
+    CallSlot* const slot = table_.find(id);
+    const bool waits = slot != nullptr && slot->peer == from && std::exchange(slot->brings_memory, false);
+    if ((!waits && !untaken_.take(id, from)) || from == nullptr || (frame.header.flags & wire::kError) != 0) return;
+    free_memory_(*from, frame.payload);
+}
+
+void OwnCalls::peer_left(const PeerState& peer, const Error& why) {
+    table_.fail_all(&peer, why, [this](CallSlot& slot) {
+        node_lock_is_held();
+        slot.brings_memory = false;
+        ended(slot);
+    });
+    untaken_.forget(&peer);
+}
+
+void OwnCalls::close(const Error& why) {
+    table_.close();
+    table_.fail_all(nullptr, why, [this](CallSlot& slot) {
+        node_lock_is_held();
+        ended(slot);
+    });
+}
+
+// ---- by the leader
+
+unsigned OwnCalls::end_late() {
+    unsigned late = 0;
+    const TimePoint now = Clock::now();
+    while (table_.first_deadline() && *table_.first_deadline() <= now) {
+        CallSlot* slot = table_.flying(table_.first());
+        if (slot == nullptr) {
+            table_.drop_first();
+            continue;
+        }
+        const auto asked =
+            std::find_if(peers_.begin(), peers_.end(), [slot](const auto& peer) { return peer.get() == slot->peer; });
+        slot->end(Error(ErrorCode::timed_out,
+                        fmt::format("{} gave no answer within the time that the call was given; it may have run",
+                                    asked != peers_.end() ? who(**asked) : name_())));
+        table_.drop_first();  // not before it has ended, for which memory may be too short
+        ended(*slot);
+        ++late;
+    }
+    return late;
+}
+
+unsigned OwnCalls::tell_of_ends(Lead::Turn& turn) {
+    unsigned told = 0;
+    while (!ready_.empty() && !lead_.lost(turn) && !Runner::is_deep()) {
+        CallSlot* const slot = table_.find(ready_.front());
+        ready_.pop_front();
+        if (slot == nullptr || slot->notify.function == nullptr) continue;  // forgotten, or taken back, since it ended
+        const CallSlot::Notify notify = std::exchange(slot->notify, {});
+        Run callback;
+        runner_.begin(callback, turn);
+        runner_.outside(callback, turn, [&] { call_back_(callback, notify); });
+        ++told;
+    }
+    lead_.tell_waiting();  // some wait for what was done there
+    return told;
+}
+
+// The call has left, and may run. Where there is no memory to keep its limit, the limit counts as over.
+void OwnCalls::limit_sent(CallId call, TimePoint deadline) try {
+    table_.limit(call, deadline);
+    lead_.wake();  // it may be sleeping for longer
+} catch (const std::bad_alloc&) {
+    CallSlot* const slot = table_.flying(call);
+    slot->end(Error(ErrorCode::timed_out, "no memory"));  // so short that it takes none
+    ended(*slot);
+    lead_.wake();  // it runs what was asked for at the call's end
+}
+
+// ---- waiting
+
+bool OwnCalls::has_ended(CallId id) {
+    const CallSlot* slot = table_.find(id);
+    return slot == nullptr || slot->state == CallSlot::State::ended;
+}
+
+bool OwnCalls::wait_for(Lock& lock, CallId id, Deadline deadline) {
+    return runner_.wait_until(lock, deadline, [this, id]() REQUIRES(lock_of<NodeLock>) { return has_ended(id); });
+}
+
+bool OwnCalls::wait(CallId id, Deadline deadline) {
+    Hold hold(lead_.mutex());
+    return wait_for(hold.lock(), id, deadline);
+}
+
+std::optional<std::size_t> OwnCalls::wait_any(std::span<const CallId> ids, Deadline deadline) {
+    Hold hold(lead_.mutex());
+    std::optional<std::size_t> ended;
+    (void)runner_.wait_until(hold.lock(), deadline, [&]() REQUIRES(lock_of<NodeLock>) {
+        for (std::size_t i = 0; i < ids.size() && !ended; ++i)
+            if (has_ended(ids[i])) ended = i;
+        return ended.has_value();
+    });
+    return ended;
+}
+
+bool OwnCalls::test(CallId id) {
+    Hold hold(lead_.mutex());
+    if (!options_.own_thread) (void)runner_.poll(hold.lock(), std::chrono::milliseconds(0));
+    if (!has_ended(id) && runner_.is_in_mine()) runner_.look_once(hold.lock());
+    return has_ended(id);
+}
+
+void OwnCalls::cancel(CallId id) {
+    const Hold hold(lead_.mutex());
+    CallSlot* slot = table_.flying(id);
+    if (slot == nullptr) return;
+    slot->end(Error(ErrorCode::cancelled, "the call was cancelled; it may have run"));
+    ended(*slot);
+    if (!ready_.empty()) lead_.wake();
+}
+
+void OwnCalls::limit(CallId id, TimePoint deadline) {
+    const Hold hold(lead_.mutex());
+    limit_sent(id, deadline);
+}
+
+bool OwnCalls::notify(CallId id, void (*notify)(void*), void* argument) {
+    const Hold hold(lead_.mutex());
+    CallSlot* slot = notify != nullptr ? table_.flying(id) : table_.find(id);
+    if (slot == nullptr) return false;
+    const CallSlot::Notify former = std::exchange(slot->notify, {notify, argument});
+    return notify != nullptr || former.function != nullptr;
+}
+
+// ---- results
+
+// The fast path: the result comes through shared memory, while this thread spins, as the next frame from the peer. Then the slot
+// need not hold it. Nothing: it came otherwise, and is to be waited for as ever.
+std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::span<std::byte> into) {
+    if (runner_.is_in_mine()) return std::nullopt;
+    if (Runner::is_nesting_forbidden() || !lead_.is_free() || options_.waiting == Waiting::frugal ||
+        fabric_->needs_progress())
+        return std::nullopt;
+    const CallSlot* slot = table_.flying(id);
+    if (slot == nullptr || slot->peer == nullptr || !slot->peer->link) return std::nullopt;
+    Lead::Turn turn{.lock = lock, .baton = {.own = false}};
+    lead_.begin_wait();
+    lead_.take(turn);
+    duties_.watch(turn);
+    (void)lead_.spin(turn);
+    if (lead_.lost(turn)) return std::nullopt;
+    std::optional<std::size_t> size;
+    wire::Frame frame;
+    slot = table_.flying(id);  // another thread may have ended it meanwhile
+    PeerState* peer = slot != nullptr ? slot->peer : nullptr;
+    if (peer != nullptr && peer->link && peer->link->next(Traffic::replies, frame) && peer->sends_plain_reply(frame) &&
+        frame.header.call == id.slot && frame.header.generation == id.generation &&
+        frame.payload.size() <= into.size()) {
+        copy_bytes(into.data(), frame.payload.data(), frame.payload.size());
+        size = frame.payload.size();
+        peer->link->release(Traffic::replies);
+    }
+    lead_.give(turn);
+    return size;
+}
+
+// Parts of a result go to whoever waits for it as they come: into its own memory, and by no way round.
+void OwnCalls::wait_into(Lock& lock, CallId id, const ResultSink& sink) {
+    struct Lent {  // also where memory runs out while it waits
+        CallTable& calls;
+        CallId id;
+        ~Lent() {
+            if (CallSlot* const slot = calls.find(id)) slot->sink = nullptr;
+        }
+    } const lent{table_, id};
+    if (CallSlot* const slot = table_.flying(id)) slot->sink = &sink;
+    (void)wait_for(lock, id, std::nullopt);
+}
+
+// Of a call that was waited for: where it has not ended, the node has.
+Result<CallSlot*> OwnCalls::ended_slot(CallId id) {
+    CallSlot* const slot = table_.find(id);
+    if (slot == nullptr) return fail(ErrorCode::invalid, "the call's result was taken already");
+    if (slot->state == CallSlot::State::flying) slot->end(was_shut_down(name_()));
+    return slot;
+}
+
+Result<std::size_t> OwnCalls::finish_into(CallId id, std::span<std::byte> into) {
+    struct Copying {
+        std::span<std::byte> into;
+        std::size_t done = 0, total = 0;
+    } copying{into};
+    const ResultSink sink{[](void* self, Bytes part, std::size_t total) {
+                              auto& to = *static_cast<Copying*>(self);
+                              to.total = total;
+                              if (total <= to.into.size())
+                                  std::memcpy(to.into.data() + to.done, part.data(), part.size());
+                              to.done += part.size();
+                              return ResultSink::Took::accepted;
+                          },
+                          &copying};
+    Afterwards afterwards;
+    Hold hold(lead_.mutex());
+    if (const auto size = finish_at_once(hold.lock(), id, into)) {
+        free_slot(id, afterwards);
+        return *size;
+    }
+    wait_into(hold.lock(), id, sink);
+    ROVE_TRY(CallSlot* const slot, ended_slot(id));
+    Result<std::size_t> size = slot->in_sink() ? copying.total : slot->data().size();
+    if (slot->error())
+        size = tl::unexpected<Error>(*slot->error());
+    else if (*size > into.size())
+        size = fail(ErrorCode::invalid, "a result of {} bytes does not fit into {}", *size, into.size());
+    else if (*size > 0 && !slot->in_sink())
+        std::memcpy(into.data(), slot->data().data(), *size);
+    free_slot(id, afterwards);
+    return size;
+}
+
+Result<CallEnd> OwnCalls::finish(CallId id) {
+    Afterwards afterwards;
+    Hold hold(lead_.mutex());
+    (void)wait_for(hold.lock(), id, std::nullopt);
+    ROVE_TRY(CallSlot* const slot, ended_slot(id));
+    if (slot->error()) {
+        Error error = *slot->error();
+        free_slot(id, afterwards);
+        return tl::unexpected<Error>(std::move(error));
+    }
+    CallEnd end = slot->take();
+    free_slot(id, afterwards);
+    return end;
+}
+
+Result<std::optional<Bytes>> OwnCalls::result_into(CallId id, const ResultSink& sink) {
+    Hold hold(lead_.mutex());
+    wait_into(hold.lock(), id, sink);
+    ROVE_TRY(CallSlot* const slot, ended_slot(id));
+    if (slot->error()) return tl::unexpected<Error>(*slot->error());
+    return slot->in_sink() ? std::nullopt : std::optional(slot->data());
+}
+
+Result<Bytes> OwnCalls::result(CallId id) {
+    Hold hold(lead_.mutex());
+    (void)wait_for(hold.lock(), id, std::nullopt);
+    ROVE_TRY(CallSlot* const slot, ended_slot(id));
+    if (slot->error()) return tl::unexpected<Error>(*slot->error());
+    slot->brings_memory = false;  // whoever has the result frees it
+    return slot->data();
+}
+
+void OwnCalls::forget(CallId id) {
+    Afterwards afterwards;
+    const Hold hold(lead_.mutex());
+    free_slot(id, afterwards);
+}
+
+void OwnCalls::free_slot(CallId id, Afterwards& afterwards) {
+    if (CallSlot* const slot = table_.find(id)) {
+        if (slot->brings_memory) leave_memory(*slot);
+        table_.release(*slot);
+    }
+    if (node_) afterwards.last = last_use();
+    if (spare_memory_->is_over()) afterwards.memory = TrimAtEnd(spare_memory_);
+}
+
+// ---- memory on other nodes that nobody takes
+
+void OwnCalls::expect_memory(CallId id) {
+    const Hold hold(lead_.mutex());
+    if (CallSlot* const slot = table_.find(id)) slot->brings_memory = true;
+}
+
+// Whoever waited for the call gives it up: before its answer has come, or with it.
+void OwnCalls::leave_memory(CallSlot& slot) noexcept try {
+    const auto peer =
+        std::find_if(peers_.begin(), peers_.end(), [&](const auto& each) { return each.get() == slot.peer; });
+    if (peer == peers_.end() || !(*peer)->linked()) return;
+    if (slot.state == CallSlot::State::ended && !slot.error())
+        free_memory_(**peer, slot.data());
+    else if (!slot.error() || slot.error()->node() == Error::no_node)  // it was late, or cancelled
+        untaken_.expect(slot.id(), peer->get());
+} catch (const std::bad_alloc&) {  // it stays on its node until this one goes
+}
+
+}  // namespace rove

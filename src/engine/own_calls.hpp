@@ -1,0 +1,175 @@
+// OwnCalls: the calls that this process has in flight, those of functions that run here among them: how their answers arrive, how their time
+// ends, and how threads wait for their results and take them. How calls are sent is Caller's.
+//
+// Threads: what takes the node's lock says so (EXCLUDES); all else runs under it.
+//
+// Invariants: a call ends once: by its answer, because its time is over, because it is cancelled, or because its peer or this node goes. What
+// comes for it later is dropped; memory on another node that such an answer names is freed there. Whoever asked to be notified is told once,
+// after the end and without the lock, unless he has taken that back or forgotten the call.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lead/runner.hpp"
+#include "peer/calls.hpp"
+#include "peer/peer_state.hpp"
+#include "peer/routes.hpp"
+#include "peer/sender.hpp"
+#include "peer/untaken_memory.hpp"
+
+namespace rove {
+
+class OwnCalls {
+public:
+    using Lock = HeldLock;
+
+    // What a node has beside it, which outlives it.
+    struct Beside {
+        const NodeOptions& options;
+        Lead& lead;
+        Lead::Duties& duties;  // the leader's
+        Runner& runner;
+        Sender& sender;
+        const Routes& routes;
+        const std::unique_ptr<fabric::Fabric>& fabric;
+        const std::vector<std::shared_ptr<PeerState>>& peers;
+        const std::shared_ptr<SpareMemory>& spare_memory;
+        std::function<std::string()> name;                                   // of this node, for messages
+        std::function<void(const Run&, const CallSlot::Notify&)> call_back;  // without the lock; nothing leaves it
+        std::function<void(PeerState&, Bytes place)> free_memory;  // on the peer, by what its allocation answered
+    };
+    OwnCalls(Beside beside, std::uint32_t first_generation)
+        : options_(beside.options),
+          lead_(beside.lead),
+          duties_(beside.duties),
+          runner_(beside.runner),
+          sender_(beside.sender),
+          routes_(beside.routes),
+          fabric_(beside.fabric),
+          peers_(beside.peers),
+          spare_memory_(beside.spare_memory),
+          name_(std::move(beside.name)),
+          call_back_(std::move(beside.call_back)),
+          free_memory_(std::move(beside.free_memory)),
+          table_(first_generation, spare_memory_) {}
+
+    // ---- beginning: for whoever sends them
+    [[nodiscard]] CallTable& table() REQUIRES(lock_of<NodeLock>) { return table_; }
+    // Of every call that has just been sent: its answer has what is left of the time that it was given.
+    CallId sent_within(CallId call, bool wants_reply, const Deadline& deadline) REQUIRES(lock_of<NodeLock>) {
+        if (!wants_reply || !deadline) return call;
+        limit_sent(call, *deadline);
+        return call;
+    }
+
+    // ---- what arrives
+    // `from`: null: this node's own answer.
+    void on_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    // A piece of a result that is larger than a frame.
+    void on_reply_part(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    // The peer is gone: calls to it end so, and the memory that they would have brought is gone with it.
+    void peer_left(const PeerState& peer, const Error& why) REQUIRES(lock_of<NodeLock>);
+    // No call begins any more, and those in flight end so.
+    void close(const Error& why) REQUIRES(lock_of<NodeLock>);
+
+    // ---- by the leader
+    // When the first of them is late; nothing: none has a limit.
+    [[nodiscard]] std::optional<TimePoint> first_deadline() const REQUIRES(lock_of<NodeLock>) {
+        return table_.first_deadline();
+    }
+    // Ends those that are late. Returns how many these were.
+    unsigned end_late() REQUIRES(lock_of<NodeLock>);
+    // Whether somebody is to be notified of an end.
+    [[nodiscard]] bool has_ends_to_tell() const REQUIRES(lock_of<NodeLock>) { return !ready_.empty(); }
+    // Notifies them, as long as this thread leads. Returns how many these were.
+    unsigned tell_of_ends(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+
+    // ---- by threads that wait; any thread
+    // True: ended.
+    [[nodiscard]] bool wait(CallId id, Deadline deadline) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] std::optional<std::size_t> wait_any(std::span<const CallId> ids, Deadline deadline)
+        EXCLUDES(lock_of<NodeLock>);
+    // Whether it has ended, after a look where nobody else would look.
+    [[nodiscard]] bool test(CallId id) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallEnd> finish(CallId id) EXCLUDES(lock_of<NodeLock>);  // waits, and frees the slot
+    // The same into the caller's memory; gives the result's size. invalid: it is larger than `into`.
+    [[nodiscard]] Result<std::size_t> finish_into(CallId id, std::span<std::byte> into) EXCLUDES(lock_of<NodeLock>);
+    // The result in place, until the call is forgotten: waits for it.
+    [[nodiscard]] Result<Bytes> result(CallId id) EXCLUDES(lock_of<NodeLock>);
+    // The same; but nothing, where it came in parts while this waited and all of them were given to the sink.
+    [[nodiscard]] Result<std::optional<Bytes>> result_into(CallId id, const ResultSink& sink)
+        EXCLUDES(lock_of<NodeLock>);
+    void forget(CallId id) EXCLUDES(lock_of<NodeLock>);
+    // Its result names memory, to be freed where nobody takes it.
+    void expect_memory(CallId id) EXCLUDES(lock_of<NodeLock>);
+    // Ends a call from this side: what comes for it later is discarded.
+    void cancel(CallId id) EXCLUDES(lock_of<NodeLock>);
+    void limit(CallId id, TimePoint deadline) EXCLUDES(lock_of<NodeLock>);
+    // Has `notify(argument)` called when the call has ended, by the thread that leads. False: it has ended already.
+    // Null takes back what was asked for. False: it has been called, is being called, or was never asked for.
+    [[nodiscard]] bool notify(CallId id, void (*notify)(void*), void* argument) EXCLUDES(lock_of<NodeLock>);
+
+    // ---- calls, and frames that callers fill in place, point to their node, which stays until the last of them is done
+    void begin_frame() REQUIRES(lock_of<NodeLock>) { ++begun_frames_; }
+    // Gives the node where this was the last of them. It goes without the lock.
+    [[nodiscard]] std::shared_ptr<NodeCore> end_frame() REQUIRES(lock_of<NodeLock>) {
+        --begun_frames_;
+        return last_use();
+    }
+    void outlive_node(std::shared_ptr<NodeCore> node) REQUIRES(lock_of<NodeLock>) {
+        if (is_used()) node_ = std::move(node);
+    }
+
+private:
+    struct Afterwards {                  // what is left to be done without the lock when a slot is free
+        std::shared_ptr<NodeCore> last;  // the node itself, where that was the last call that it had stayed for
+        TrimAtEnd memory;
+        [[gnu::always_inline]] ~Afterwards() {}  // each call has one
+    };
+    void ended(CallSlot& slot) REQUIRES(lock_of<NodeLock>) {
+        if (slot.notify.function != nullptr) ready_.push_back(slot.id());
+        lead_.tell_waiting();
+    }
+    void limit_sent(CallId call, TimePoint deadline) REQUIRES(lock_of<NodeLock>);
+    void on_late_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot);
+    [[nodiscard]] bool has_ended(CallId id) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool wait_for(Lock& lock, CallId id, Deadline deadline) REQUIRES(lock_of<NodeLock>);
+    void wait_into(Lock& lock, CallId id, const ResultSink& sink) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallId id, std::span<std::byte> into)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallSlot*> ended_slot(CallId id) REQUIRES(lock_of<NodeLock>);
+    void free_slot(CallId id, Afterwards& afterwards) REQUIRES(lock_of<NodeLock>);
+    void leave_memory(CallSlot& slot) noexcept REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool is_used() const REQUIRES(lock_of<NodeLock>) { return table_.used() > 0 || begun_frames_ > 0; }
+    [[nodiscard]] std::shared_ptr<NodeCore> last_use() REQUIRES(lock_of<NodeLock>) {
+        return node_ && !is_used() ? std::exchange(node_, nullptr) : nullptr;
+    }
+
+    const NodeOptions& options_;
+    Lead& lead_;
+    Lead::Duties& duties_;
+    Runner& runner_;
+    Sender& sender_;
+    const Routes& routes_;
+    const std::unique_ptr<fabric::Fabric>& fabric_;
+    const std::vector<std::shared_ptr<PeerState>>& peers_;
+    const std::shared_ptr<SpareMemory>& spare_memory_;
+    const std::function<std::string()> name_;
+    const std::function<void(const Run&, const CallSlot::Notify&)> call_back_;
+    const std::function<void(PeerState&, Bytes)> free_memory_;
+    CallTable table_ GUARDED_BY(lock_of<NodeLock>);
+    // Calls that ended and notify somebody, where nobody has forgotten them meanwhile.
+    std::deque<CallId> ready_ GUARDED_BY(lock_of<NodeLock>);
+    UntakenMemory untaken_ GUARDED_BY(lock_of<NodeLock>);
+    std::size_t begun_frames_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    std::shared_ptr<NodeCore> node_ GUARDED_BY(lock_of<NodeLock>);  // while calls outlive the Node
+};
+
+}  // namespace rove

@@ -1,0 +1,122 @@
+// Peers: those that a node has met, and how a link becomes a peer's. How links end is LinkEnds'.
+//
+// Threads: what takes the node's lock says so (EXCLUDES); all else runs under it. Only the leader takes peers away (remove_unneeded).
+//
+// Invariants: at most kPeersMax peers. A peer that is met again is the same object, with another meeting's number, and has forgotten all that
+// the other end may have forgotten. Nothing points to a peer that is not among these.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/link_ends.hpp"
+
+namespace rove {
+
+// Peers at once. Each has 2 MiB of mailboxes.
+inline constexpr std::size_t kPeersMax = wire::control::kMembersMax;
+
+// What is known of the other end when two have met.
+struct Meeting {
+    NodeId id, my_id;
+    bool member;
+    AbsentMembers::Process process{};  // of a member
+    std::string address, triple;
+    std::uint32_t node_count;
+    std::vector<Digest> resident;
+    bool has_residents = false;
+    bool replace = false;        // a link that the peer still has is no good: the other end says so
+    std::uint32_t features = 0;  // that both ends have
+    std::function<void(const Error&)> hang_up;
+};
+
+class Peers {
+public:
+    // What a node has beside it, which outlives it.
+    struct Beside {
+        Lead& lead;
+        Routes& routes;
+        AbsentMembers& absent;
+        Sender& sender;
+        LinkEnds& link_ends;
+        std::function<std::string()> name;  // of this node, for messages
+    };
+    explicit Peers(Beside beside)
+        : lead_(beside.lead),
+          routes_(beside.routes),
+          absent_(beside.absent),
+          sender_(beside.sender),
+          link_ends_(beside.link_ends),
+          name_(std::move(beside.name)) {}
+
+    [[nodiscard]] const std::vector<std::shared_ptr<PeerState>>& all() const REQUIRES(lock_of<NodeLock>) {
+        return all_;
+    }
+    // For parts that are made together with this one: the list itself, which they read under the lock.
+    [[nodiscard]] const std::vector<std::shared_ptr<PeerState>>& list() const NO_THREAD_SAFETY_ANALYSIS { return all_; }
+    // Changes with the links there are.
+    [[nodiscard]] std::uint64_t links_version() const REQUIRES(lock_of<NodeLock>) {
+        return meetings_ + link_ends_.count();
+    }
+
+    // ---- for the control thread
+    struct Adopted {
+        std::shared_ptr<PeerState> peer;
+        std::uint64_t meeting = 0;  // its number, for lose()
+        bool taken = false;         // false: the peer has a good link already, and this one was dropped
+    };
+    // Makes a peer of a link that is connected, or brings an old one back to life. overloaded: there are as many as may be.
+    [[nodiscard]] Result<Adopted> adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
+                                        std::shared_ptr<PeerState> old) EXCLUDES(lock_of<NodeLock>);
+    // The connection of that meeting has ended. Nothing happens where the peer was met again since. Needs no memory.
+    void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why) EXCLUDES(lock_of<NodeLock>);
+    // Of a member without a link: it is being met again, or its process has gone.
+    void member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why)
+        EXCLUDES(lock_of<NodeLock>);
+    void member_gone(NodeId member, const std::string& why) EXCLUDES(lock_of<NodeLock>);
+
+    // ---- questions, by any thread
+    // There is a link, and nothing is known against it.
+    [[nodiscard]] bool linked(const PeerState& peer) const EXCLUDES(lock_of<NodeLock>);
+    // The peer that functions on this node reach by that id. invalid: there is no link.
+    [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to) const EXCLUDES(lock_of<NodeLock>);
+    // One that was met at that address, and has a link; null: none.
+    [[nodiscard]] std::shared_ptr<PeerState> linked_at(std::string_view address) const EXCLUDES(lock_of<NodeLock>);
+    // Whom frames for it are sent to; null: nobody.
+    [[nodiscard]] std::shared_ptr<PeerState> on_the_way_to(NodeId node) const EXCLUDES(lock_of<NodeLock>);
+    // Whether whoever is called that here is still linked.
+    [[nodiscard]] bool knows_owner(NodeId owner) const EXCLUDES(lock_of<NodeLock>);
+    // Whether the other member of that id is reached at that address.
+    [[nodiscard]] bool reaches(NodeId node, std::string_view address) const EXCLUDES(lock_of<NodeLock>);
+    // With a link, or that somebody has a handle of.
+    [[nodiscard]] std::size_t count() const EXCLUDES(lock_of<NodeLock>);
+    // For members without a link: bytes of results, and errors.
+    [[nodiscard]] std::size_t replies_kept() const EXCLUDES(lock_of<NodeLock>);
+    // Copies: a reconnect changes what a peer is.
+    [[nodiscard]] NodeDescription describe(const PeerState& peer) const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Peer::Counters counters(const PeerState& peer) const EXCLUDES(lock_of<NodeLock>);
+
+    // ---- by the leader
+    // Takes the peer away unless somebody needs it. A client that comes back is a new one, and the others are met again by their addresses.
+    // `peer`: a copy of the list's. True: it is no longer there.
+    [[nodiscard]] bool remove_unneeded(std::size_t index, const std::shared_ptr<PeerState>& peer)
+        REQUIRES(lock_of<NodeLock>);
+    // At the node's end.
+    void forget_meetings() REQUIRES(lock_of<NodeLock>);
+
+private:
+    void enter(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+
+    Lead& lead_;
+    Routes& routes_;
+    AbsentMembers& absent_;
+    Sender& sender_;
+    LinkEnds& link_ends_;
+    const std::function<std::string()> name_;
+    std::vector<std::shared_ptr<PeerState>> all_ GUARDED_BY(lock_of<NodeLock>);
+    std::uint64_t meetings_ GUARDED_BY(lock_of<NodeLock>) = 0;  // ever, with whomever
+};
+
+}  // namespace rove

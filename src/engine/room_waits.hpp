@@ -1,0 +1,46 @@
+// RoomWaits: threads that wait until a frame fits into a peer's mailbox. Credit wakes nobody by itself: the leader looks for those that wait
+// for it (Lead: looks for room).
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lead/runner.hpp"
+#include "peer/peer_state.hpp"
+
+namespace rove {
+
+class RoomWaits {
+public:
+    // `name`: of the node, for messages.
+    RoomWaits(Lead& lead, Runner& runner, std::function<std::string()> name)
+        : lead_(lead), runner_(runner), name_(std::move(name)) {}
+
+    // Waits for room for a frame of that size. timed_out: there was none in that time. disconnected: the link has ended. cancelled: the node
+    // is at its end.
+    [[nodiscard]] Status wait(PeerState& peer, HeldLock& lock, fabric::Traffic traffic, std::size_t bytes,
+                              Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<NodeLock>);
+    // By the leader: tells those that have room now. Returns how many these are.
+    unsigned tell() REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] std::size_t count() const REQUIRES(lock_of<NodeLock>) { return waits_.size(); }
+    [[nodiscard]] bool is_empty() const REQUIRES(lock_of<NodeLock>) { return waits_.empty(); }
+
+private:
+    struct One {
+        PeerState& peer;
+        fabric::Traffic traffic;
+        std::size_t bytes;  // of the frame
+        bool told = false;
+        [[nodiscard]] bool has_room() const;
+    };
+
+    Lead& lead_;
+    Runner& runner_;
+    const std::function<std::string()> name_;
+    std::vector<One*> waits_ GUARDED_BY(lock_of<NodeLock>);
+};
+
+}  // namespace rove

@@ -1,0 +1,220 @@
+#include "engine/turns.hpp"
+
+#include <algorithm>
+
+#include "engine/gathering.hpp"
+
+namespace rove {
+
+namespace {
+
+// Peers that share memory ring one bell, and one of them could read what another has written into it: a frame is seen this soon
+// without.
+constexpr auto kSleepMax = std::chrono::milliseconds(100);
+// How long streams wait for a leader that is busy, or reads.
+constexpr auto kProgressEvery = std::chrono::microseconds(200);
+// How often a fabric whose links need no progress makes some all the same: it may have connections to open and close.
+constexpr unsigned kProgressSteps = 64;
+
+}  // namespace
+
+// What has arrived first, and the fabric's progress where nothing has: spinning may just have made it.
+// What finds no memory is left as it is, and begun again in the next turn: it costs neither the lead nor the process.
+unsigned Turns::work(Lead::Turn& turn) try {
+    lead_.begin_work();
+    unsigned handled = 0;
+    if (was_cut_short_) handled = tend(turn, 0);
+    if (!lead_.lost(turn)) handled += serve_all(turn);
+    if (!lead_.lost(turn) && progress_is_due(handled)) {
+        progress_in_ = kProgressSteps;
+        if (fabric_->progress() > 0) handled += 1 + serve_all(turn);
+    }
+    if (!local_.is_empty() && !lead_.lost(turn) && turn.runs_functions()) handled += dispatcher_.serve_local(turn);
+    was_cut_short_ = lead_.lost(turn);
+    if (!was_cut_short_) handled += tend(turn, handled);
+    return handled;
+} catch (const std::bad_alloc&) {
+    if (!turn.lock.owns_lock()) turn.lock.lock();
+    housekeeping_.hurry();
+    return 1;
+}
+
+// Streams are read when nothing has come, and in between where functions take long: one busy peer must not keep others' frames
+// in their sockets.
+bool Turns::progress_is_due(unsigned handled) {
+    if (--progress_in_ == 0) return true;
+    if (!fabric_->needs_progress()) return false;
+    const TimePoint now = Clock::now();
+    if (handled > 0 && now - progressed_at_ < kProgressEvery) return false;
+    progressed_at_ = now;
+    return true;
+}
+
+unsigned Turns::serve_all(Lead::Turn& turn) {
+    unsigned handled = 0;
+    // By index: a function that runs lets go of the lock, and peers may be added meanwhile. Only the leader takes peers away. It starts
+    // with the peer after the one served last; otherwise the first peer would get every free place for long functions.
+    const auto& peers = peers_.all();
+    const std::size_t first = served_first_ < peers.size() ? served_first_ : 0;
+    for (std::size_t i = 0; i < peers.size() && !lead_.lost(turn); ++i) {
+        const std::size_t at = first + i < peers.size() ? first + i : first + i - peers.size();
+        if (!peers[at]->has_work()) continue;
+        const std::size_t before = std::exchange(served_first_, at + 1);  // now: the lead may be lost in there
+        const unsigned of_peer = dispatcher_.serve(*peers[at], turn);
+        if (of_peer == 0 && !lead_.lost(turn)) served_first_ = before;
+        handled += of_peer;
+    }
+    return handled;
+}
+
+// Without memory for the list it watches nothing, and sleeps sooner.
+void Turns::watch(Lead::Turn& turn) noexcept try {
+    Watch& watch = turn.watch;
+    if (watch.version != peers_.links_version()) {
+        watch.version = peers_.links_version();
+        watch.links.clear();
+        for (const auto& peer : peers_.all())
+            if (peer->link) watch.links.push_back(peer->link);
+    }
+    watch.signals.clear();
+    // A parked call is there already: what it waits for comes among replies, or with a wake().
+    for (const auto& peer : peers_.all())
+        if (peer->link) peer->link->await(watch.signals, takes_calls(*peer) && turn.runs_functions());
+} catch (const std::bad_alloc&) {
+    turn.watch.clear();
+}
+
+bool Turns::waits_for_room() const {
+    return !rooms_.is_empty() || std::any_of(peers_.all().begin(), peers_.all().end(), [](const auto& peer) {
+        return peer->link && peer->link->broken() == nullptr && peer->has_frames_waiting();
+    });
+}
+
+Lead::Rest Turns::rest(const Lead::Turn& turn) {
+    Lead::Rest rest;
+    const auto no_later = [&rest](TimePoint limit) { rest.until = rest.until ? std::min(*rest.until, limit) : limit; };
+    // A call that is held back is looked at again when it is to be refused. That time may have passed since the last look.
+    const auto no_later_than_held = [&](const std::optional<Parked>& parked) {
+        if (parked && parked->held_until) no_later(*parked->held_until);
+    };
+    if (turn.runs_functions()) no_later_than_held(local_.parked());
+    rest.restless = (local_.parked() && !local_.parked()->for_thread) || !rooms_.is_empty();
+    rest.pending = !local_.is_empty() && !local_.parked() && turn.runs_functions();
+    for (const auto& peer : peers_.all()) {
+        if (!peer->link) continue;
+        const bool ended = peer->link->broken() != nullptr;
+        const bool sends = !ended && peer->has_frames_waiting();
+        if (ended && LinkEnds::awaits_goodbye(*peer)) no_later(*peer->broken_since + kGoodbyeWait);
+        rest.restless = rest.restless || sends || peer->waits_to_stage || (peer->parked && !peer->parked->for_thread) ||
+                        (peer->gathering != nullptr && peer->gathering->is_called());
+        rest.pending = rest.pending || peer->lost || peer->link->pending(takes_calls(*peer) && turn.runs_functions());
+        if (turn.runs_functions() && looks_at_calls(*peer)) no_later_than_held(peer->parked);
+        if (!peer->link->by_messages() || !peer->staged.is_empty()) no_later(Clock::now() + kSleepMax);
+    }
+    rest.pending = rest.pending || (own_calls_.has_ends_to_tell() && turn.runs_functions() && !Runner::is_deep());
+    if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
+    if (const auto first = own_calls_.first_deadline()) no_later(*first);
+    if (const auto due = absent_.drop_due()) no_later(*due);
+    return rest;
+}
+
+void Turns::woke_up() {
+    progress_in_ = 1;
+    housekeeping_.look_soon();
+}
+
+bool Turns::runs_function() const {
+    return runner_.leading() != nullptr;
+}
+
+void Turns::take_function_away() noexcept {
+    runner_.take_away();
+}
+
+void Turns::follower_came() {
+    if (runner_.has_no_place()) lead_.wake();
+}
+
+// ---- what is due by the clock, and what nobody waits for
+
+// What is due by the clock, and what others wait for. Where a turn loses the lead to a function before it comes to that, the next one begins
+// with it: otherwise a node whose functions are all long would never see to it.
+unsigned Turns::tend(Lead::Turn& turn, unsigned handled) {
+    unsigned tended = 0;
+    if (own_calls_.first_deadline()) tended += own_calls_.end_late();
+    if (!rooms_.is_empty()) tended += rooms_.tell();
+    if (housekeeping_.is_due(handled)) tended += housekeep(turn);
+    if (own_calls_.has_ends_to_tell() && !lead_.lost(turn) && turn.runs_functions())
+        tended += own_calls_.tell_of_ends(turn);
+    return tended;
+}
+
+// What it changes counts as handled: somebody may wait for it, and must not sleep over it.
+unsigned Turns::housekeep(Lead::Turn& turn) {
+    unsigned changed = 0;
+    const TimePoint now = Clock::now();
+    const auto expire = [now, &changed](std::optional<Parked>& parked) {
+        const std::optional<Error> why = parked ? parked->expired(now) : std::nullopt;
+        if (!why) return;
+        parked->cannot_run = why;
+        ++changed;
+    };
+    expire(local_.parked());
+    if (runner_.leading() == nullptr) link_ends_.drop_buried();  // those that run beside the leader hold theirs
+    for (std::size_t i = 0; i < peers_.all().size();) {
+        const std::shared_ptr<PeerState> peer = peers_.all()[i];
+        expire(peer->parked);
+        if (peer->lost && peer->link) {
+            const fabric::Link* const gone = peer->link.get();
+            const auto is_read = [&peer]() REQUIRES(lock_of<NodeLock>) {
+                return peer->gathering != nullptr && peer->gathering->keeps_mailbox();
+            };
+            const bool was_read = is_read();
+            (void)dispatcher_.serve(*peer, turn);  // what it sent before it went still counts
+            if (lead_.lost(turn)) return changed;
+            // It may have been met again while a function ran; or a run has the mailbox, and what else it sent comes after that.
+            if (peer->link.get() == gone && peer->lost && !was_read && !is_read()) link_ends_.clean_up(*peer);
+            ++changed;
+        }
+        if (!peers_.remove_unneeded(i, peer)) ++i;
+    }
+    changed += payload_parts_.cut_off_slow_senders(now);
+    if (absent_.drop_old(now)) {
+        housekeeping_.hurry();
+        ++changed;
+    }
+    link_ends_.end_orphans();  // where memory was too short when they became that
+    return changed + give_back_memory(turn, now);
+}
+
+// Unmapping and freeing take long: without the lock, and with a look at the mailboxes between one step and the next.
+unsigned Turns::give_back_memory(Lead::Turn& turn, TimePoint now) {
+    const bool doomed = memory_.has_doomed(), dropped = !link_ends_.dropped().is_empty();
+    if (!doomed && !dropped && !spare_memory_->is_due(now)) return 0;
+    if (doomed || dropped) housekeeping_.hurry();
+    std::vector<ByteBuffer> some = link_ends_.dropped().some();
+    turn.lock.unlock();
+    some.clear();
+    if (doomed) memory_.sweep();
+    spare_memory_->trim(now);
+    turn.lock.lock();
+    return doomed || dropped ? 1 : 0;
+}
+
+// ---- for a run that reads its payload while it leads
+
+bool Turns::others_wait(const PeerState& read, TimePoint now) {
+    if (lead_.was_woken() || own_calls_.has_ends_to_tell() || !rooms_.is_empty() || !local_.is_empty()) return true;
+    if (const auto first = own_calls_.first_deadline(); first && *first <= now) return true;
+    for (const auto& peer : peers_.all()) {
+        const bool waits = peer.get() != &read
+                               ? peer->has_work()
+                               : peer->link && (peer->link->pending(false) || peer->lost || peer->has_frames_waiting());
+        if (waits) return true;
+    }
+    if (!fabric_->needs_progress() || now - progressed_at_ < kProgressEvery) return false;
+    progressed_at_ = now;
+    return fabric_->progress() > 0;
+}
+
+}  // namespace rove

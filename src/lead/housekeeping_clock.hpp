@@ -1,0 +1,40 @@
+// HousekeepingClock: when a node's housekeeping is due. The clock is looked at once in so many frames and turns.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace rove {
+
+class HousekeepingClock {
+public:
+    static constexpr auto kEvery = std::chrono::milliseconds(20);
+    static constexpr unsigned kSteps = 1024;
+
+    // By frames, because a turn of many peers whose functions are slow takes long. True: it is to be done now.
+    [[nodiscard]] bool is_due(unsigned frames) {
+        steps_left_ -= std::min(steps_left_, 1 + frames);
+        if (steps_left_ > 0) return false;
+        steps_left_ = kSteps;
+        const TimePoint now = Clock::now();
+        if (now < due_) return false;
+        due_ = now + kEvery;
+        return true;
+    }
+    // It is due in the next turn: something waits for it.
+    void hurry() {
+        due_ = {};
+        steps_left_ = 1;
+    }
+    // The clock is to be looked at in the next turn: time has passed.
+    void look_soon() { steps_left_ = 1; }
+
+private:
+    unsigned steps_left_ = 1;
+    TimePoint due_{};
+};
+
+}  // namespace rove

@@ -1,0 +1,115 @@
+#include "lead/own_threads.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <exception>
+
+#include "base/float_environment.hpp"
+#include "base/log.hpp"
+#include "lead/run.hpp"
+
+namespace rove {
+
+constinit thread_local OwnThreads::One* OwnThreads::mine_ = nullptr;
+
+namespace {
+
+void serve(void* lead, Lead::Lock& lock, OwnThreads::One& /*self*/) REQUIRES(lock_of<NodeLock>) {
+    static_cast<Lead*>(lead)->serve(lock);
+}
+void stand_by(void* lead, Lead::Lock& lock, OwnThreads::One& /*self*/) REQUIRES(lock_of<NodeLock>) {
+    static_cast<Lead*>(lead)->stand_by(lock);
+}
+
+}  // namespace
+
+Status OwnThreads::start(unsigned count) {
+    count_ = count;
+    for (unsigned i = 0; i < count_; ++i) ROVE_CHECK(add(&serve, &lead_));
+    if (count_ > 1) ROVE_CHECK(add(&stand_by, &lead_));
+    return {};
+}
+
+// The new thread takes the lock first of all.
+Status OwnThreads::add(void (*serves)(void* argument, Lock& lock, One& self), void* argument) {
+    One& own = threads_.emplace_back(One{.of = this});
+    try {
+        own.thread = start_thread([this, &own, serves, argument] {
+            // A function may cancel the thread that it runs on. The thread would end later, in the node's code, with its lock taken.
+            (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+            mine_ = &own;
+            Hold hold(lead_.mutex());
+            serves(argument, hold.lock(), own);
+            own.ended = true;
+            --live_;
+        });
+    } catch (const std::exception& error) {  // no thread, or no memory for one
+        threads_.pop_back();
+        return fail(ErrorCode::overloaded,
+                    "{} can have no thread of its own any more ({}); is there a limit of processes?", name_(),
+                    error.what());
+    }
+    ++live_;
+    return {};
+}
+
+bool OwnThreads::has_enough(unsigned more) {
+    const std::size_t wanted = count_ + quiet_runs_.threads() + gatherings_ + unnested_waits_ + more;
+    while (!lead_.is_stopping() && threads_.size() - 1 - kept_ < wanted) {  // one stands by
+        if (const Status made = add(&serve, &lead_); !made) {
+            log().error("{}", made.error().message());
+            return false;
+        }
+    }
+    return true;
+}
+
+bool OwnThreads::replace(Run& run) {
+    if (run.replaced || !is_mine() || count_ < 2) return true;
+    if (run.function != nullptr) run.function->waits_quietly.store(true, std::memory_order_relaxed);
+    if (mine_->quiet_runs == 0 && !quiet_runs_.begin(run.from)) return false;
+    run.replaced = true;
+    if (mine_->quiet_runs++ > 0) return true;
+    mine_->quiet_for = run.from;
+    if (!has_enough()) log().error("calls may wait for one that waits quietly");
+    return true;
+}
+
+void OwnThreads::take_back(Run& run) {
+    run.replaced = false;
+    if (--mine_->quiet_runs > 0) return;
+    if (quiet_runs_.end(mine_->quiet_for)) lead_.wake();
+}
+
+bool OwnThreads::stop_nesting() {
+    if (unnested_waits_ >= kUnnestedWaitsMax || !has_enough(1)) return false;
+    ++unnested_waits_;
+    return true;
+}
+
+Status OwnThreads::keep_mine() {
+    if (kept_ >= kKeptThreadsMax)
+        return fail(ErrorCode::overloaded, "{} threads are kept, as many as may have another one in their place",
+                    kept_);
+    ROVE_CHECK(add(&serve, &lead_));
+    ++kept_;
+    if (std::exchange(mine_->quiet_runs, 0) > 0 && quiet_runs_.end(mine_->quiet_for)) lead_.wake();
+    --live_;
+    return {};
+}
+
+bool OwnThreads::part_with_all(std::vector<std::thread>& ended) {
+    bool leaves_some = false;
+    for (One& each : threads_) {
+        if (each.ended) {
+            ended.push_back(std::move(each.thread));
+            continue;
+        }
+        each.is_left = leaves_some = true;
+        each.thread.detach();
+    }
+    return leaves_some;
+}
+
+}  // namespace rove

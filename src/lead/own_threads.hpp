@@ -1,0 +1,101 @@
+// OwnThreads: the threads of a node's own, which lead it and run functions while no thread of the program waits on it.
+//
+// A function that waits quietly takes replies only, so its thread is lost to the mailboxes for as long: what it waits for may be a call
+// that comes here. It has another thread made in its place when it first waits so, and keeps that until it returns. There are always as
+// many others, then, as a node begins with.
+//
+// Threads: under the node's lock, but for is_mine().
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.hpp"
+#include "lead/lead.hpp"
+#include "lead/quiet.hpp"
+
+namespace rove {
+
+struct Run;
+
+// Waits that run nothing on top of them because they hold up others beneath (stacked_wait.hpp): each has another thread made, too. A wait
+// beyond these goes on running functions on top of it: nobody is refused for it.
+inline constexpr unsigned kUnnestedWaitsMax = 16;
+
+// Threads that functions wanted to end, and that have another one in their place. Beyond these they have none, as with functions that never
+// return.
+inline constexpr unsigned kKeptThreadsMax = 64;
+
+class OwnThreads {
+public:
+    using Lock = Lead::Lock;
+    struct One {
+        const OwnThreads* of;
+        std::thread thread{};
+        // Functions on it that have waited quietly: while there are some it has another one in its place.
+        unsigned quiet_runs = 0;
+        const PeerState* quiet_for = nullptr;  // whose share that is
+        bool ended = false;
+        bool is_left = false;  // the node has ended without it
+    };
+
+    // `name`: of the node, for messages.
+    OwnThreads(Lead& lead, std::function<std::string()> name) : lead_(lead), name_(std::move(name)) {}
+
+    // As many threads as run functions, and where there are several one more, which runs none: it takes replies and parts, ends calls whose
+    // time is up, and leaves the calls in their mailboxes to the next thread that comes back.
+    [[nodiscard]] Status start(unsigned count) REQUIRES(lock_of<NodeLock>);
+    // Another one, which serves the node in that way, under the lock, until that returns. overloaded: no memory, or no thread.
+    [[nodiscard]] Status add(void (*serves)(void* argument, Lock& lock, One& self), void* argument)
+        REQUIRES(lock_of<NodeLock>);
+
+    // That run functions, without replacements: constant from the start.
+    [[nodiscard]] unsigned count() const { return count_; }
+    // That have not ended.
+    [[nodiscard]] unsigned live() const REQUIRES(lock_of<NodeLock>) { return live_; }
+    // That were made, ever.
+    [[nodiscard]] std::size_t made() const REQUIRES(lock_of<NodeLock>) { return threads_.size(); }
+    // Whether the calling thread is one of them.
+    [[nodiscard]] bool is_mine() const { return mine_ != nullptr && mine_->of == this; }
+
+    // Whether there are as many as are to be, and `more`; makes them where they are not there. They stay until the node ends.
+    [[nodiscard]] bool has_enough(unsigned more = 0) REQUIRES(lock_of<NodeLock>);
+    // Before a function waits quietly. False: there are too many that do, and no other thread is made. Threads that were made stay: the
+    // next function that waits so finds one there. With one thread no functions run side by side.
+    [[nodiscard]] bool replace(Run& run) REQUIRES(lock_of<NodeLock>);
+    void take_back(Run& run) REQUIRES(lock_of<NodeLock>);
+    // Before a wait that holds up others beneath it lets nothing more run on top of it: another thread is made for what comes, because all
+    // that the node has may be in functions. False: as many waits do so as may, and this one goes on as before.
+    [[nodiscard]] bool stop_nesting() REQUIRES(lock_of<NodeLock>);
+    void nest_again(unsigned waits = 1) REQUIRES(lock_of<NodeLock>) { unnested_waits_ -= waits; }
+    // Runs that read their own payloads: each has a thread besides.
+    [[nodiscard]] unsigned gatherings() const REQUIRES(lock_of<NodeLock>) { return gatherings_; }
+    void begin_gathering() REQUIRES(lock_of<NodeLock>) { ++gatherings_; }
+    void end_gathering() REQUIRES(lock_of<NodeLock>) { --gatherings_; }
+    // The calling thread, one of them, stays in its function for ever: another one takes its place.
+    [[nodiscard]] Status keep_mine() REQUIRES(lock_of<NodeLock>);
+
+    [[nodiscard]] const QuietRuns& quiet() const REQUIRES(lock_of<NodeLock>) { return quiet_runs_; }
+    // At the node's end: gives those that have ended, to be joined without the lock, and leaves the others to themselves. True: there were
+    // some of these.
+    [[nodiscard]] bool part_with_all(std::vector<std::thread>& ended) REQUIRES(lock_of<NodeLock>);
+
+private:
+    Lead& lead_;
+    const std::function<std::string()> name_;
+    std::deque<One> threads_ GUARDED_BY(lock_of<NodeLock>);
+    unsigned count_ = 0;
+    unsigned live_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    unsigned kept_ GUARDED_BY(lock_of<NodeLock>) = 0;  // that a function wanted to end
+    QuietRuns quiet_runs_ GUARDED_BY(lock_of<NodeLock>){count_};
+    // That run nothing on top of them, for those beneath (stacked_wait.hpp).
+    unsigned unnested_waits_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    unsigned gatherings_ GUARDED_BY(lock_of<NodeLock>) = 0;
+
+    static constinit thread_local One* mine_ [[gnu::tls_model("initial-exec")]];  // null: a thread of the program's
+};
+
+}  // namespace rove

@@ -1,0 +1,90 @@
+// Run: one function, or callback, that has begun on a node and has not returned.
+//
+// Threads: under the node's lock, but for `payload_read` and `large_read_at`.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "code/cache.hpp"
+#include "fabric/fabric.hpp"
+#include "lead/spin.hpp"
+
+namespace rove {
+
+class Gathering;
+struct PeerState;
+
+// A function, or a callback of a call that ended, that runs in the leader's thread.
+struct Run {
+    code::Function* function = nullptr;  // null: a callback
+    code::EntryPoint entry = nullptr;
+    RanAs ran = RanAs::resident;
+    fabric::Link* link = nullptr;            // that its frame came by; null: this node's own frame, or none
+    const PeerState* from = nullptr;         // whose link that is
+    Watch* watch = nullptr;                  // of its thread's turn at the lead, which does not look meanwhile
+    bool on_own_thread = false;              // of the node's, with nothing beneath it
+    std::optional<code::Entered> entered{};  // nothing: by CodeCache::enter_leading
+    std::atomic<bool> payload_read{false};   // its frame is not needed any more
+    bool is_large = false;                   // its payload was put together from parts, and may take long to be read
+    std::atomic<TimePoint> large_read_at{};  // when it had read its large payload: what it does itself begins there
+    // Where another thread leads meanwhile:
+    bool handed_over = false;
+    std::optional<TimePoint> noticed{};  // by whoever looks for deadlocks
+    bool warned = false;                 // of one
+    bool waits = false;                  // for a call, in the thread that it runs in
+    bool has_place = false;              // among the functions that run long
+    bool replaced = false;  // it has waited quietly on a thread of the node's own, which has another one in its place
+    const code::Function* nested_in = nullptr;  // the function that waits beneath it in the same thread
+    rove_here* here = nullptr;                  // of a function that runs
+    Run* beneath = nullptr;                     // what waits there, where that is this node's as well
+    Run* next_long = nullptr;                   // of LongRuns
+    TimePoint begun{};
+    Duration waited{};                      // for calls, since then
+    std::shared_ptr<fabric::Link> holds{};  // `link`, where …
+    std::uint64_t held = 0;                 // … the frame is held in its mailbox
+    Gathering* gathering = nullptr;         // while it reads its payload, which is still arriving
+    [[gnu::always_inline]] ~Run() {}        // each call has one
+    // Gives the frame's place back. Under the lock, because it may be the last to hold the link. True: the credit for that travels by
+    // messages, which somebody who leads has to progress, and the leader may sleep.
+    [[nodiscard]] bool let_go() {
+        const bool by_messages = holds && holds->by_messages();
+        if (holds) holds->let_go(fabric::Traffic::calls, held);
+        holds.reset();
+        return by_messages;
+    }
+};
+
+// Runs beside the leader. Whoever puts one here needs no memory for it: it may be the thread that keeps watch, which has nobody to tell.
+class LongRuns {
+public:
+    class Iterator {
+    public:
+        explicit Iterator(Run* at) : at_(at) {}
+        Run& operator*() const { return *at_; }
+        Iterator& operator++() {
+            at_ = at_->next_long;
+            return *this;
+        }
+        bool operator==(const Iterator&) const = default;
+
+    private:
+        Run* at_;
+    };
+    [[nodiscard]] Iterator begin() const { return Iterator(first_); }
+    [[nodiscard]] static Iterator end() { return Iterator(nullptr); }
+    void add(Run& run) noexcept { run.next_long = std::exchange(first_, &run); }
+    // One that is not here is left alone.
+    void remove(const Run& run) noexcept {
+        for (Run** at = &first_; *at != nullptr; at = &(*at)->next_long)
+            if (*at == &run) return void(*at = run.next_long);
+    }
+
+private:
+    Run* first_ = nullptr;
+};
+
+}  // namespace rove

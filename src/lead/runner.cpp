@@ -1,0 +1,143 @@
+#include "lead/runner.hpp"
+
+#include <algorithm>
+
+namespace rove {
+
+constinit thread_local Runner::InUserCode Runner::in_user_code_;
+constinit thread_local unsigned Runner::nested_ = 0;
+constinit thread_local unsigned Runner::no_nesting_ = 0;
+
+// For one look, and for as long as nothing was handled and `goes_on` says so. Precondition: the lead is free.
+template <typename GoesOn>
+unsigned Runner::lead(Lock& lock, Deadline deadline, const GoesOn& goes_on) {
+    Lead::Turn turn{.lock = lock, .baton = {.own = false, .quiet = is_nesting_forbidden() || is_deep()}};
+    const unsigned beneath = is_in_mine() ? 1 : 0;
+    nested_ += beneath;
+    lead_.take(turn);
+    unsigned handled = duties_.work(turn);
+    while (handled == 0 && !lead_.lost(turn) && goes_on()) handled = lead_.step(turn, deadline);
+    if (!lead_.lost(turn)) lead_.give(turn);
+    nested_ -= beneath;
+    return handled;
+}
+
+unsigned Runner::poll(Lock& lock, std::chrono::milliseconds wait) {
+    std::optional<TimePoint> deadline;
+    if (wait.count() > 0) deadline = deadline_of(detail::ns_of(wait));
+    if (lead_.is_led()) {
+        if (wait.count() == 0 || is_in_mine()) return 0;  // who is in a function may lead himself
+        if (!lead_.wait_while_led(lock, deadline)) return 0;
+    }
+    return lead(lock, deadline, [&] {
+        return wait.count() != 0 && !lead_.was_interrupted() && (!deadline || Clock::now() < *deadline);
+    });
+}
+
+bool Runner::step_aside() {
+    if (!runs_as_leader()) return false;
+    set_aside(Clock::now());
+    lead_.hand_over();
+    return true;
+}
+
+void Runner::look_once(Lock& lock) {
+    if (!is_in_mine() && own_threads_.count() > 0) return;
+    step_aside();
+    if (is_in_mine()) in_user_code_.run->noticed.reset();  // it waits for a call, and for no lock
+    if (!lead_.asks()) return;
+    (void)lead(lock, std::nullopt, [] { return false; });
+}
+
+bool Runner::is_beneath_here(const Run& run) const {
+    const Run* mine = is_in_mine() ? in_user_code_.run : nullptr;
+    while (mine != nullptr && mine != &run) mine = mine->beneath;
+    return mine != nullptr;
+}
+
+// For a function that is known to be long: another thread leads from here on, where there is one. The function starts now all the same, in
+// its peer's order.
+void Runner::hand_over_at_once(Run& run) noexcept {
+    if (!lead_.has_followers() || options_.threads < 2) return;
+    run.begun = Clock::now();
+    set_aside(run);
+    lead_.hand_over_to_follower();
+}
+
+void Runner::hand_over_here() {
+    if (runs_as_leader()) hand_over_at_once(*leading_);
+}
+
+void Runner::set_aside(TimePoint since) noexcept {
+    leading_->begun = since;
+    set_aside(*leading_);
+}
+
+void Runner::set_aside(Run& run) noexcept {
+    long_run_list_.add(run);
+    run.handed_over = true;
+    take_place(run);
+    if (run.function != nullptr && !run.entered) run.entered.emplace(cache_->keep_leading());
+    if (run.link != nullptr) {
+        // The link that the frame came by: its peer may have been met again, and have another one by now.
+        if (run.payload_read.load(std::memory_order_acquire)) {  // partner: rove_payload_read
+            run.link->release(fabric::Traffic::calls);
+        } else {
+            run.holds = run.link->shared_from_this();
+            run.held = run.link->hold(fabric::Traffic::calls);
+        }
+    }
+    if (run.watch != nullptr) run.watch->clear();
+    leading_ = nullptr;
+}
+
+void Runner::end_handed_over(Run& run) {
+    long_run_list_.remove(run);
+    if (run.replaced) own_threads_.take_back(run);
+    if (run.function != nullptr) {
+        const TimePoint read_at = std::max(run.begun, run.large_read_at.load(std::memory_order_relaxed));
+        run.function->pace.ended(Clock::now() - read_at - run.waited, read_at - run.begun);
+    }
+    give_place(run);
+    run.entered.reset();
+    if (run.let_go()) lead_.wake();
+}
+
+void Runner::give_up(Run& run) {
+    give_place(run);
+    long_run_list_.remove(run);
+    --busy_;
+}
+
+void Runner::take_place(Run& run) {
+    if (std::exchange(run.has_place, true)) return;
+    ++long_run_count_;
+    if (run.function != nullptr) run.function->pace.take_place();
+}
+
+void Runner::give_place(Run& run) {
+    if (!std::exchange(run.has_place, false)) return;
+    if (run.function != nullptr) run.function->pace.give_place();
+    if (long_run_count_-- >= options_.threads) lead_.wake();  // another one may begin
+}
+
+void Runner::take_away() noexcept {
+    if (leading_->function != nullptr && leading_->gathering == nullptr) leading_->function->pace.seen_long();
+    set_aside(Clock::now() - code::Pace::kShort);
+}
+
+// Where what a run reads has code of its own that waits for a call, the run is not among the long ones either meanwhile.
+unsigned Runner::places_taken() const {
+    const unsigned leading = leading_ != nullptr && leading_->gathering != nullptr ? 1 : 0;
+    return long_run_count_ - std::min(long_run_count_, own_threads_.gatherings() - leading);
+}
+
+// All places for long functions are taken. A function that has never run starts as long as a follower could take the lead over; so does one
+// that may have been long by accident.
+bool Runner::waits_where_places_are_rare(const code::Function& function) const {
+    if (places_taken() < options_.threads) return false;
+    if (function.pace.is_long() && !function.pace.may_be_tried()) return true;
+    return !lead_.has_followers() && !function.pace.is_short();
+}
+
+}  // namespace rove

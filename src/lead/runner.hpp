@@ -1,0 +1,302 @@
+// Runner: functions and callbacks while they run. It knows what each thread is in, lets a function that runs long go on beside the leader,
+// counts the places for those, and is how a thread waits for something on its node: it leads meanwhile, or waits for whoever does.
+//
+// Threads: under the node's lock, where nothing else is said. The lock is released while code that is not the node's runs (`outside`).
+//
+// Invariants: at most one function runs in the leader's thread (`leading`). One that was set aside is among `long_runs` until it returns, and
+// keeps its frame and its code until then. What waits in a thread knows what waits beneath it (Run::beneath).
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/float_environment.hpp"
+#include "base/stack.hpp"
+#include "code/cache.hpp"
+#include "lead/lead.hpp"
+#include "lead/own_threads.hpp"
+#include "lead/run.hpp"
+#include "lead/stacked_wait.hpp"
+
+namespace rove {
+
+class NodeCore;
+
+// Functions on one thread that wait for calls, one within the other: bounds the stack, and ends circles. At 1 KiB of Rove's own
+// frames each, 128 KiB of a thread's 8 MiB.
+inline constexpr unsigned kNestedMax = 128;
+// And no function is run on top of another with less than this left of the thread's stack: a function may count on as much, whichever
+// others wait beneath it. It is a sixteenth of the 8 MiB that threads have unless their program says otherwise.
+inline constexpr std::size_t kStackReserveBytes = 512UL * 1024;
+
+class Runner {
+public:
+    using Lock = HeldLock;
+
+    // What a node has beside it, which outlives it.
+    struct Beside {
+        NodeCore& node;  // whose functions these are: for in_this_thread()
+        const NodeOptions& options;
+        Lead& lead;
+        Lead::Duties& duties;  // the leader's
+        OwnThreads& own_threads;
+        const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
+    };
+    explicit Runner(Beside beside)
+        : node_(beside.node),
+          options_(beside.options),
+          lead_(beside.lead),
+          duties_(beside.duties),
+          own_threads_(beside.own_threads),
+          cache_(beside.cache) {}
+
+    // ---- one run, by the thread that leads
+    // Before anything of it is looked at: from here on it may be set aside.
+    void begin(Run& run, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    // Runs `code`, without the lock, and ends the run. The lead may have been lost when it returns: Run::handed_over.
+    template <typename Code>
+    void outside(Run& run, Lead::Turn& turn, const Code& code) REQUIRES(lock_of<NodeLock>);
+    // The one way, within `code`, to what is not the node's own.
+    template <typename Code>
+    static void call_out(const Run& run, const Code& code);
+
+    // ---- runs that others lead beside
+    // The function that the leader runs; null: it is in none.
+    [[nodiscard]] Run* leading() const REQUIRES(lock_of<NodeLock>) { return leading_; }
+    // Functions that have not returned, callbacks included.
+    [[nodiscard]] unsigned busy() const REQUIRES(lock_of<NodeLock>) { return busy_; }
+    [[nodiscard]] const LongRuns& long_runs() const REQUIRES(lock_of<NodeLock>) { return long_run_list_; }
+    // Before its thread loses the lead: the frame and the code of the function that the leader runs are kept for it. `since`: when it is
+    // taken to have begun.
+    void set_aside(TimePoint since) noexcept REQUIRES(lock_of<NodeLock>);
+    // The function that the leader runs is long, as this thread has seen, and its thread loses the lead.
+    void take_away() noexcept REQUIRES(lock_of<NodeLock>);
+    // For the function that this thread is in: as one that is known to run long.
+    void hand_over_here() REQUIRES(lock_of<NodeLock>);
+    // It never returns: the node's end waits no more for it.
+    void give_up(Run& run) REQUIRES(lock_of<NodeLock>);
+
+    // ---- places: NodeOptions::threads functions run long at once
+    // A run that reads its payload has a thread besides, and takes none.
+    [[nodiscard]] unsigned places_taken() const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool has_no_place() const REQUIRES(lock_of<NodeLock>) { return long_run_count_ >= options_.threads; }
+    // As many functions run long already as there are threads for them, or have waited quietly as may.
+    [[nodiscard]] bool must_wait_for_thread(const code::Function& function, const PeerState* from) const
+        REQUIRES(lock_of<NodeLock>);
+
+    // ---- this thread; without the lock, where nothing else is said
+    // It is in a function or a callback of this node.
+    [[nodiscard]] bool is_in_mine() const { return in_user_code_.runner == this; }
+    // It is in the function that the leader runs.
+    [[nodiscard]] bool runs_as_leader() const REQUIRES(lock_of<NodeLock>) {
+        return is_in_mine() && !lead_.lost(in_user_code_.term) && leading_ != nullptr;
+    }
+    // It is in that function or callback, or waits on top of it.
+    [[nodiscard]] bool is_beneath_here(const Run& run) const;
+    // Functions of this node that it is in.
+    [[nodiscard]] unsigned depth() const { return is_in_mine() ? nested_ + 1 : 0; }
+    // What it is in, of whichever node; `run` is null where it is in none.
+    struct Innermost {
+        NodeCore* node = nullptr;
+        Run* run = nullptr;
+    };
+    [[nodiscard]] static Innermost in_this_thread() {
+        return {in_user_code_.runner != nullptr ? &in_user_code_.runner->node_ : nullptr, in_user_code_.run};
+    }
+    // It is in a function, and in no callback on top of it.
+    [[nodiscard]] static bool is_in_function() {
+        return in_user_code_.run != nullptr && in_user_code_.run->function != nullptr;
+    }
+    // Functions that wait in it, one on top of the other.
+    [[nodiscard]] static unsigned nested() { return nested_; }
+    // As many as may, so that where others can run what comes, it runs nothing more on top of them.
+    [[nodiscard]] static bool is_deep() {
+        return nested_ > 0 && (nested_ >= kNestedMax || stack_left() < kStackReserveBytes);
+    }
+    // While the sum is not 0, it takes replies only where it waits.
+    static void forbid_nesting(int change) { no_nesting_ += static_cast<unsigned>(change); }
+    [[nodiscard]] static bool is_nesting_forbidden() { return no_nesting_ > 0; }
+
+    // ---- waiting
+    struct Manner {               // how a thread waits
+        bool quiet = false;       // it takes replies and parts, and runs no function on top of the one that it is in
+        bool holds_back = false;  // as quiet, but it leads where others could: only for a short time
+        LargeTurns::Turn* turn = nullptr;  // that it keeps meanwhile: others pass it while a function runs on top
+    };
+    // Leads, or waits for a leader, until it is done or late, or the node is at its end. Gives done().
+    template <typename Done>
+    bool wait_until(Lock& lock, Deadline deadline, const Done& done, Manner manner) REQUIRES(lock_of<NodeLock>);
+    template <typename Done>
+    bool wait_until(Lock& lock, Deadline deadline, const Done& done) REQUIRES(lock_of<NodeLock>) {
+        return wait_until(lock, deadline, done, {});
+    }
+    // Leads for one look, and until something was done or the time is over (not over 0: for that look alone). Returns how much was done.
+    unsigned poll(Lock& lock, std::chrono::milliseconds wait) REQUIRES(lock_of<NodeLock>);
+    // For a thread that asks whether its call has ended and does not wait. Outside of functions nothing need be done for it: the node's
+    // threads serve. A function that asks again and again must not keep the lead meanwhile.
+    void look_once(Lock& lock) REQUIRES(lock_of<NodeLock>);
+    // Before a thread waits in a function or in a callback: it leads no more, and can lead again while it waits. To the function it is as if
+    // it ran long. True: nobody has been told of it, and whoever calls this sees to it that somebody leads.
+    bool step_aside() REQUIRES(lock_of<NodeLock>);
+    // The node is at its end: all waits are over.
+    void end_waits() REQUIRES(lock_of<NodeLock>) { ending_ = true; }
+    [[nodiscard]] bool is_ending() const REQUIRES(lock_of<NodeLock>) { return ending_; }
+
+private:
+    // What this thread has begun without the lock, and as whose leader: where it waits for a call there, it steps aside.
+    struct InUserCode {
+        const Runner* runner = nullptr;
+        std::uint64_t term = 0;
+        Run* run = nullptr;
+    };
+    // Initial-exec: a plain load beside the thread pointer, also from librove.so; constinit: without a look whether it was made.
+    static constinit thread_local InUserCode in_user_code_ [[gnu::tls_model("initial-exec")]];
+    // Of this thread: waits within functions, and scopes in which it waits quietly.
+    static constinit thread_local unsigned nested_ [[gnu::tls_model("initial-exec")]],
+        no_nesting_ [[gnu::tls_model("initial-exec")]];
+
+    template <typename GoesOn>
+    unsigned lead(Lock& lock, Deadline deadline, const GoesOn& goes_on) REQUIRES(lock_of<NodeLock>);
+    void end(Run& run) REQUIRES(lock_of<NodeLock>);
+    void end_handed_over(Run& run) REQUIRES(lock_of<NodeLock>);
+    void set_aside(Run& run) noexcept REQUIRES(lock_of<NodeLock>);
+    void hand_over_at_once(Run& run) noexcept REQUIRES(lock_of<NodeLock>);
+    void take_place(Run& run) REQUIRES(lock_of<NodeLock>);
+    void give_place(Run& run) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool waits_where_places_are_rare(const code::Function& function) const REQUIRES(lock_of<NodeLock>);
+
+    NodeCore& node_;
+    const NodeOptions& options_;
+    Lead& lead_;
+    Lead::Duties& duties_;
+    OwnThreads& own_threads_;
+    const std::unique_ptr<code::CodeCache>& cache_;
+    Run* leading_ GUARDED_BY(lock_of<NodeLock>) = nullptr;
+    unsigned busy_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    // Of these: run beside the leader, and do not wait for a call.
+    unsigned long_run_count_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    LongRuns long_run_list_ GUARDED_BY(lock_of<NodeLock>);
+    bool ending_ GUARDED_BY(lock_of<NodeLock>) = false;  // whatever still waits is told so: it has had its time
+};
+
+// ---- what every run passes, inlined. What few pass is in runner.cpp.
+
+[[gnu::always_inline]] inline void Runner::begin(Run& run, Lead::Turn& turn) {
+    run.watch = &turn.watch;
+    run.on_own_thread = turn.baton.own;
+    lead_.begin_run();
+    ++busy_;
+    leading_ = &run;
+    if (is_in_mine() && in_user_code_.run != nullptr) {
+        run.beneath = in_user_code_.run;
+        run.nested_in = run.beneath->function;
+    }
+    if (run.function != nullptr && run.function->pace.is_long()) hand_over_at_once(run);  // where another can lead
+    if (turn.turn_beneath == nullptr) return;
+    turn.turn_beneath->go_beneath();
+    lead_.tell_waiting();  // some may pass it
+}
+
+template <typename Code>
+[[gnu::always_inline]] inline void Runner::outside(Run& run, Lead::Turn& turn, const Code& code) {
+    const InUserCode outer = std::exchange(in_user_code_, {this, turn.baton.term, &run});
+    turn.lock.unlock();
+    code();
+    [[clang::always_inline]] turn.lock.lock();
+    in_user_code_ = outer;
+    if (turn.turn_beneath != nullptr) turn.turn_beneath->come_up();
+    end(run);
+}
+
+template <typename Code>
+[[gnu::always_inline]] inline void Runner::call_out(const Run& run, const Code& code) {
+    const StandardFloatEnvironment floats(run.on_own_thread);
+    code();
+}
+
+[[gnu::always_inline]] inline void Runner::end(Run& run) {
+    --busy_;
+    if (run.handed_over) return end_handed_over(run);
+    leading_ = nullptr;
+    if (run.function == nullptr) return;
+    run.function->pace.ended_at_once();
+    if (run.function->waits_quietly.load(std::memory_order_relaxed))
+        run.function->waits_quietly.store(false, std::memory_order_relaxed);  // not with these arguments
+    if (run.entered)
+        run.entered.reset();
+    else
+        cache_->leave_leading();
+}
+
+[[gnu::always_inline]] inline bool Runner::must_wait_for_thread(const code::Function& function,
+                                                                const PeerState* from) const {
+    if (own_threads_.count() < 2) return false;
+    if (own_threads_.quiet().holds(function, from)) return true;
+    return long_run_count_ >= options_.threads && waits_where_places_are_rare(function);
+}
+
+// ---- waiting
+
+template <typename Done>
+bool Runner::wait_until(Lock& lock, Deadline deadline, const Done& done, Manner manner) {
+    if (done()) return true;
+    const auto late = [&]() REQUIRES(lock_of<NodeLock>) { return ending_ || (deadline && Clock::now() >= *deadline); };
+    if (late()) {
+        // A look may run functions.
+        if (!ending_ && !manner.quiet && !manner.holds_back && manner.turn == nullptr) look_once(lock);
+        return done();
+    }
+    bool untold = step_aside();
+    const InUserCode here = is_in_mine() ? in_user_code_ : InUserCode{};
+    bool quiet = manner.quiet || is_nesting_forbidden() ||
+                 (own_threads_.count() > 1 && (is_deep() || has_less_stack_than(kStackReserveBytes)));
+    bool run_waits = here.run != nullptr && here.run->handed_over;
+    if (quiet && here.run != nullptr && !own_threads_.replace(*here.run)) {
+        // As many threads are replaced as may be. Other functions run on top of this one instead, unless its NoNesting forbids that:
+        // then it keeps its thread, and its place among the functions that run long.
+        quiet = is_nesting_forbidden();
+        run_waits = run_waits && !quiet;
+    }
+    if (run_waits) give_place(*here.run);
+    if (here.run != nullptr) here.run->waits = true;
+    // What the function has set of its arithmetic is not for the node's own code: where that rounds, it would trap.
+    std::optional<StandardFloatEnvironment> floats;
+    if (here.run != nullptr) floats.emplace(/*on_own_thread=*/false);
+    const TimePoint waits_since = here.run != nullptr ? Clock::now() : TimePoint{};
+    nested_ += here.runner != nullptr ? 1 : 0;
+    Lead::Turn turn{.lock = lock,
+                    .baton = {.own = false, .quiet = quiet},
+                    .holds_back = manner.holds_back,
+                    .turn_beneath = manner.turn};
+    struct Waiter {
+        Runner& runner;
+        const Done& done;
+        const Deadline& deadline;
+        bool may_nest, is_done = false, unnested = false;
+        StackedWait stacked{runner, *this};
+        [[nodiscard]] bool operator()() const REQUIRES(lock_of<NodeLock>) {
+            return done() || runner.ending_ || (deadline && Clock::now() >= *deadline);
+        }
+        [[nodiscard]] bool is_over() REQUIRES(lock_of<NodeLock>) {
+            is_done = done();
+            return is_done || runner.ending_ || (deadline && Clock::now() >= *deadline);
+        }
+        // It holds up a wait beneath it: nothing more is to run on top of it.
+        [[nodiscard]] bool wants_change() { return may_nest && stacked.holds_up(); }
+        void change(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>) {
+            turn.baton.quiet = unnested = runner.own_threads_.stop_nesting();
+            may_nest = false;
+        }
+    } waiter{*this, done, deadline, !quiet && own_threads_.count() > 1};
+    lead_.wait(turn, deadline, waiter, untold);
+    if (waiter.unnested) own_threads_.nest_again();
+    nested_ -= here.runner != nullptr ? 1 : 0;
+    if (run_waits) take_place(*here.run);
+    if (here.run == nullptr) return waiter.is_done;
+    here.run->waits = false;
+    here.run->waited += Clock::now() - waits_since;
+    return waiter.is_done;
+}
+
+}  // namespace rove

@@ -1,0 +1,50 @@
+// What a thread waits for, one wait on top of the other: a thread that waits for a call serves meanwhile, and a function that it runs
+// may wait as well. Then the upper wait has to be over before the lower one can go on, even where its own call has ended. While others
+// keep sending, new waits may come on top faster than upper ones end, and what lies beneath would stand for seconds. So a wait on top of
+// one that has been held up for kHeldUpMax lets nothing more run on top of it (OwnThreads::stop_nesting).
+#pragma once
+
+#include "base/clock.hpp"
+#include "lead/node_lock.hpp"
+
+namespace rove {
+
+// Longer than calling back and forth a hundred times takes, so that it costs nothing where all get on.
+inline constexpr auto kHeldUpMax = std::chrono::milliseconds(10);
+
+class Runner;
+
+// One wait of this thread on a node, in the list of those beneath it.
+//
+// Threads: its own, under the node's lock.
+class StackedWait {
+public:
+    template <typename IsOver>  // borrowed
+    StackedWait(const Runner& runner, const IsOver& is_over)
+        : runner_(&runner), of_(&is_over), is_over_([](const void* of) {
+              node_lock_is_held();
+              return (*static_cast<const IsOver*>(of))();
+          }) {
+        top_ = this;
+    }
+    StackedWait(const StackedWait&) = delete;
+    StackedWait& operator=(const StackedWait&) = delete;
+    ~StackedWait() { top_ = beneath_; }
+
+    // Whether one beneath it, on the same node, has been over for kHeldUpMax. It looks once a millisecond, and says meanwhile what it saw.
+    [[nodiscard]] bool holds_up() { return beneath_ != nullptr && looks_beneath(); }
+
+private:
+    [[nodiscard]] bool looks_beneath();
+
+    static constinit thread_local StackedWait* top_ [[gnu::tls_model("initial-exec")]];
+    const Runner* runner_;
+    const void* of_;
+    bool (*is_over_)(const void*);
+    StackedWait* beneath_ = top_;
+    TimePoint over_since_{};                                                          // as seen from above
+    TimePoint looked_at_ = beneath_ != nullptr ? beneath_->looked_at_ : TimePoint{};  // at those beneath
+    bool holds_up_ = beneath_ != nullptr && beneath_->holds_up_;                      // as it was then
+};
+
+}  // namespace rove

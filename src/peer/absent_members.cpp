@@ -1,0 +1,194 @@
+#include "peer/absent_members.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rove {
+namespace {
+
+ByteBuffer whole(wire::FrameHeader header, Bytes extra, Bytes payload) {
+    header.extra_bytes = static_cast<std::uint16_t>(extra.size());
+    header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
+    ByteBuffer frame;
+    frame.reserve(wire::kHeaderBytes + header.body_bytes);
+    const Bytes head = std::as_bytes(std::span(&header, 1)).first(wire::kHeaderBytes);
+    frame.insert(frame.end(), head.begin(), head.end());
+    frame.insert(frame.end(), extra.begin(), extra.end());
+    frame.insert(frame.end(), payload.begin(), payload.end());
+    return frame;
+}
+
+}  // namespace
+
+void AbsentMembers::lost(NodeId member, const Process& process, std::string why) {
+    Member& absent = members_[member];
+    absent.why = std::move(why);
+    absent.was_met = true;
+    absent.process = process;
+}
+
+void AbsentMembers::had_taken(NodeId member, SentOn& calls) {
+    if (calls.empty()) return;
+    Member& absent = members_[member];
+    calls.were_taken();
+    if (!absent.gone_since) return (void)(absent.sent_on = std::exchange(calls, {}));
+    orphan(calls, absent.why);  // that was known before the link's end was seen
+}
+
+void AbsentMembers::expected(NodeId member, const Process& process, std::string why) {
+    const auto [place, is_new] = members_.try_emplace(member);
+    Member& absent = place->second;
+    if (is_new || absent.gone_since) absent.why = std::move(why);
+    if (absent.process != process) orphan(absent.sent_on, absent.why);
+    absent.process = process;
+    absent.gone_since.reset();
+}
+
+void AbsentMembers::gone(NodeId member, std::string why, TimePoint now) {
+    Member& absent = members_[member];
+    if (!absent.was_met) absent.why = std::move(why);  // otherwise why the link ended says more
+    absent.gone_since = now;
+    orphan(absent.sent_on, absent.why);
+}
+
+void AbsentMembers::caller_left(NodeId origin) {
+    for (auto& [id, member] : members_) member.sent_on.left(origin);
+}
+
+void AbsentMembers::answered(const wire::FrameHeader& call) {
+    for (auto& [id, member] : members_) (void)member.sent_on.answered(call.node, call.call, call.generation);
+}
+
+AbsentMembers::Met AbsentMembers::met(NodeId id, const Process& process) {
+    const auto found = members_.find(id);
+    if (found == members_.end()) return {};
+    Member& member = found->second;
+    Met met;
+    for (; !member.frames.empty(); drop_first(member))
+        if (member.frames.front().at > member.dropped_until)
+            met.frames.push_back(std::move(member.frames.front().bytes));
+    if (member.process == process) met.sent_on = std::exchange(member.sent_on, {});
+    orphan(member.sent_on, member.why);
+    members_.erase(found);
+    return met;
+}
+
+bool AbsentMembers::drop_old(TimePoint now) {
+    if (bytes_ == 0 && errors_ == 0) return false;
+    std::size_t dropped = 0;
+    for (auto& [id, member] : members_) {
+        if (!member.gone_since || now < *member.gone_since + kKeptForNextMax) continue;
+        member.dropped_until = now - kKeptForNextMax;
+        for (; !member.frames.empty() && member.frames.front().at <= member.dropped_until; ++dropped) {
+            if (dropped == kKeptDropMax) return true;
+            drop_first(member);
+        }
+        if (member.frames.empty()) member.in_parts.clear();
+    }
+    return false;
+}
+
+std::optional<TimePoint> AbsentMembers::drop_due() const {
+    if (bytes_ == 0 && errors_ == 0) return std::nullopt;
+    std::optional<TimePoint> due;
+    for (const auto& [id, member] : members_)
+        if (member.gone_since && !member.frames.empty())
+            due = std::min(due.value_or(TimePoint::max()),
+                           std::max(*member.gone_since, member.frames.front().at) + kKeptForNextMax);
+    return due;
+}
+
+const std::string* AbsentMembers::why(NodeId member) const {
+    const auto found = members_.find(member);
+    return found != members_.end() && !found->second.why.empty() ? &found->second.why : nullptr;
+}
+
+void AbsentMembers::drop_first(Member& member) {
+    const std::size_t cost = member.frames.front().cost;
+    member.frames.pop_front();
+    if (cost == 0) {
+        --member.errors;
+        --errors_;
+    }
+    member.bytes -= cost;
+    bytes_ -= cost;
+}
+
+// Without memory they stay where they are.
+void AbsentMembers::orphan(SentOn& calls, const std::string& why) {
+    if (calls.empty()) return;
+    orphans_.push_back({.calls = {}, .why = why});
+    orphans_.back().calls = std::exchange(calls, {});
+}
+
+AbsentMembers::Kept AbsentMembers::keep(NodeId id, const wire::FrameHeader& header, Bytes extra, Bytes payload,
+                                        TimePoint now) {
+    const auto found = members_.find(id);
+    if (found == members_.end()) return Kept::unknown;
+    return keep(found->second, header, extra, payload, now);
+}
+
+AbsentMembers::Kept AbsentMembers::keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload,
+                                        TimePoint now) {
+    if ((header.flags & wire::kError) != 0)
+        return keep_error(member, header, {reinterpret_cast<const char*>(payload.data()), payload.size()}, now);
+    const Call call{header.node, header.call, header.generation};
+    const auto began = member.in_parts.find(call);
+    const bool has_parts = began != member.in_parts.end() && began->second > member.dropped_until;
+    const TimePoint at = has_parts ? began->second : now;
+    std::size_t cost = wire::kHeaderBytes + extra.size() + payload.size() + kKeptFrameBytes;
+    std::size_t to_come = 0;
+    bool is_next = true;
+    if (header.kind == wire::Kind::part) {
+        wire::Part part;
+        std::memcpy(&part, extra.data(), sizeof part);
+        is_next = has_parts == (part.offset != 0);
+        if (part.offset == 0) {
+            cost += kKeptPartsBytes;
+            to_come = part.total_bytes;
+        }
+    } else if ((header.flags & wire::kParts) != 0) {
+        is_next = has_parts;
+    }
+    const bool fits = is_next && member.bytes + cost + to_come <= kKeptBytesMax && bytes_ + cost <= kKeptBytesOfAllMax;
+    if (header.kind == wire::Kind::part) {
+        // A result of which a part was lost is of no use: the reply after its parts becomes an error.
+        if (!fits) {
+            member.in_parts.erase(call);
+            return Kept::yes;
+        }
+        member.in_parts.insert_or_assign(call, at);
+    } else {
+        member.in_parts.erase(call);
+        if (!fits)
+            return keep_error(member, header, "the result could not be kept while its caller's node was not reached",
+                              now);
+    }
+    member.frames.push_back({whole(header, extra, payload), cost, at});
+    member.bytes += cost;
+    bytes_ += cost;
+    return Kept::yes;
+}
+
+// With as much of its text as kKeptErrorTextMax allows: of the message, where a type's name stands before it.
+AbsentMembers::Kept AbsentMembers::keep_error(Member& member, wire::FrameHeader header, std::string_view text,
+                                              TimePoint now) {
+    member.in_parts.erase({header.node, header.call, header.generation});
+    if (errors_ >= kKeptErrorsMax || member.errors >= kKeptErrorsOfMemberMax) return Kept::full;
+    if ((header.flags & wire::kError) == 0) {
+        header.flags = wire::kError;
+        header.status = static_cast<std::uint8_t>(ErrorCode::disconnected);
+    }
+    if (const std::size_t type = text.find('\0');
+        (header.flags & wire::kThrown) != 0 && (type == std::string_view::npos || type > kKeptErrorTextMax / 2)) {
+        header.flags = static_cast<std::uint8_t>(header.flags & ~wire::kThrown);
+        if (type != std::string_view::npos) text.remove_prefix(type + 1);
+    }
+    if (text.size() > kKeptErrorTextMax) text = text.substr(0, kKeptErrorTextMax);
+    member.frames.push_back({whole(header, {}, std::as_bytes(std::span(text.data(), text.size()))), 0, now});
+    ++member.errors;
+    ++errors_;
+    return Kept::yes;
+}
+
+}  // namespace rove

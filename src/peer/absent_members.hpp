@@ -1,0 +1,127 @@
+// Members that this node has no link to: why, the replies that are kept until the control plane has met them again, and the calls
+// that were sent on to them.
+//
+// A call that was sent on is answered by a node that its caller may not have a link to at that moment. The reply waits here until the
+// member is met. Another process may have its id by then, and the reply may be for a call of that one: it gets all that is kept, and
+// knows its own calls by their generations, which begin at random. What is kept for a process that has gone is dropped after
+// kKeptForNextMax, because there may never be another one. The calls that it had taken, for others, may have gone with it: their callers
+// are told as soon as that is known (orphans()).
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/clock.hpp"
+#include "peer/calls.hpp"
+#include "peer/sent_on.hpp"
+#include "rove/node.hpp"
+#include "wire/control.hpp"
+#include "wire/frame.hpp"
+
+namespace rove {
+
+// What a frame takes beside its bytes, in the list and of the allocator, and a result in parts beside its frames.
+inline constexpr std::size_t kKeptFrameBytes = 96;
+inline constexpr std::size_t kKeptPartsBytes = 96;
+// Results for the callers at one member, with that: 30 of the largest that travel in one frame. One beyond it is replaced by an error.
+inline constexpr std::size_t kKeptBytesMax = 8UL * 1024 * 1024;
+// For all members together: 8 that use all that one may.
+inline constexpr std::size_t kKeptBytesOfAllMax = 8 * kKeptBytesMax;
+// Errors are kept beyond that, for all members together: as many as a node may have calls in flight. A frame of one is a header, at
+// most 160 bytes of text and what it takes beside: 65,536 x 288 bytes = 18 MiB. One member has an eighth. Later ones are lost.
+inline constexpr std::size_t kKeptErrorsMax = kCallsMax;
+inline constexpr std::size_t kKeptErrorsOfMemberMax = kKeptErrorsMax / 8;
+inline constexpr std::size_t kKeptErrorTextMax = 160;
+// How long replies are kept for a member whose process has gone: what it takes to start another one in its place, and to hear of it.
+inline constexpr auto kKeptForNextMax = std::chrono::seconds(20);
+// Frames that are dropped in one step.
+inline constexpr std::size_t kKeptDropMax = 256;
+
+class AbsentMembers {
+public:
+    using Process = wire::control::PublicKey;  // each process of a member has a key of its own
+    using Frames = std::deque<ByteBuffer>;     // whole frames, in the order in which they were kept
+    struct Met {
+        Frames frames;
+        SentOn sent_on;
+    };
+    enum class Kept : std::uint8_t {
+        yes,     // for when the member is met again, or another process in its place; or an error was, instead
+        full,    // nothing was, not even that
+        unknown  // nothing was ever known of the member
+    };
+
+    // The link to it has ended.
+    void lost(NodeId member, const Process& process, std::string why);
+    // These were sent on to it over that link, and taken. It is known to be lost. Without memory `calls` stays as it is.
+    void had_taken(NodeId member, SentOn& calls);
+    // The control plane tries to meet that process.
+    void expected(NodeId member, const Process& process, std::string why);
+    // Its process has ended, or left.
+    void gone(NodeId member, std::string why, TimePoint now);
+    // There is a link to it. Gives what was kept for its id, and the calls that had been sent on to that process.
+    [[nodiscard]] Met met(NodeId member, const Process& process);
+    // Drops what has been kept for kKeptForNextMax for processes that have gone, in steps. True: there is more.
+    [[nodiscard]] bool drop_old(TimePoint now);
+    // When that is due next.
+    [[nodiscard]] std::optional<TimePoint> drop_due() const;
+    // Calls that were on processes that have gone, and why, process by process; each until its calls are taken. A call may be added
+    // while others are.
+    struct Orphans {
+        SentOn calls;
+        std::string why;
+    };
+    [[nodiscard]] std::deque<Orphans>& orphans() { return orphans_; }
+
+    // The caller of calls that were sent on to them has gone; one of them was answered another way.
+    void caller_left(NodeId origin);
+    void answered(const wire::FrameHeader& call);
+
+    // Why there is no link; null: nothing is known of the member.
+    [[nodiscard]] const std::string* why(NodeId member) const;
+    // Keeps a reply, or a part of one, within the bounds above.
+    [[nodiscard]] Kept keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now);
+    // For all members together: bytes of results, and errors.
+    [[nodiscard]] std::size_t kept_bytes() const { return bytes_; }
+    [[nodiscard]] std::size_t kept_errors() const { return errors_; }
+
+private:
+    using Call = std::tuple<NodeId, std::uint16_t, std::uint32_t>;  // origin, call, generation
+    struct KeptFrame {
+        ByteBuffer bytes;
+        std::size_t cost;  // 0: an error
+        TimePoint at;      // of a result in parts: when its first part came, so that all go together
+    };
+    struct Member {
+        std::string why;
+        Process process;
+        bool was_met = false;
+        std::optional<TimePoint> gone_since;  // its process has gone
+        std::deque<KeptFrame> frames;
+        TimePoint dropped_until{};  // what was kept until then is of no use, if it is there yet
+        SentOn sent_on;
+        std::size_t bytes = 0;               // of results
+        std::size_t errors = 0;              // of `frames`
+        std::map<Call, TimePoint> in_parts;  // results whose parts so far are all kept, and since when
+    };
+    void drop_first(Member& member);
+    void orphan(SentOn& calls, const std::string& why);
+    [[nodiscard]] Kept keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now);
+    [[nodiscard]] Kept keep_error(Member& member, wire::FrameHeader header, std::string_view text, TimePoint now);
+
+    std::unordered_map<NodeId, Member> members_;  // one line each, as long as they are away
+    std::deque<Orphans> orphans_;
+    std::size_t bytes_ = 0;
+    std::size_t errors_ = 0;
+};
+
+}  // namespace rove

@@ -1,0 +1,176 @@
+#include "peer/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace rove {
+
+void CallSlot::end(Bytes data) {
+    const bool large = data.size() > small_.size();
+    if (large) large_.assign(data.begin(), data.end());  // what may fail comes first
+    state = State::ended;
+    if (gathered_ > 0) {  // parts came, and then a whole: that counts
+        parts_ = {};
+        in_sink_ = false;
+    }
+    if (large) return;
+    small_bytes_ = static_cast<std::uint32_t>(data.size());
+    if (!data.empty()) std::memcpy(small_.data(), data.data(), data.size());
+}
+
+void CallSlot::end(Error error) {
+    state = State::ended;
+    error_ = std::move(error);
+}
+
+bool CallSlot::is_next(std::size_t offset, std::size_t total, Bytes part) const {
+    return offset == gathered_ && (gathered_ == 0 || gathering_ == total) && offset <= total &&
+           part.size() <= total - offset && !part.empty();
+}
+
+void CallSlot::end_gathered() {
+    if (gathered_ == gathering_ && gathered_ > 0)
+        state = State::ended;
+    else
+        end(Error(ErrorCode::internal, "the result's parts did not come"));
+}
+
+CallEnd CallSlot::take() {
+    ByteBuffer data =
+        large_.empty() ? ByteBuffer(small_.data(), small_.data() + small_bytes_) : std::exchange(large_, {});
+    return {std::move(data), std::move(parts_), node, ran, hops};
+}
+
+void CallTable::grow() {
+    const std::size_t first = chunks_.size() * kChunk;
+    free_.reserve(first + kChunk);  // what may fail comes first
+    chunks_.push_back(std::make_unique<Chunk>());
+    for (std::size_t i = kChunk; i > 0; --i) {
+        slot(first + i - 1).generation = first_generation_;
+        slot(first + i - 1).index = static_cast<std::uint16_t>(first + i - 1);
+        free_.push_back(static_cast<std::uint16_t>(first + i - 1));
+    }
+}
+
+Result<CallTable::Id> CallTable::begin(PeerState* peer) {
+    if (closed_) return fail(ErrorCode::cancelled, "the node was shut down");
+    if (free_.empty()) {
+        if (chunks_.size() * kChunk == kCallsMax)
+            return fail(ErrorCode::overloaded,
+                        "{} calls of this node's own are in flight, the most it has at once; wait for some to end",
+                        kCallsMax);
+        try {
+            grow();
+        } catch (const std::bad_alloc&) {
+            return fail(ErrorCode::overloaded, "no memory for one more call");
+        }
+    }
+    const std::uint16_t index = free_.back();
+    free_.pop_back();
+    CallSlot& begun = slot(index);
+    begun.state = CallSlot::State::flying;
+    begun.peer = peer;
+    return Id{index, begun.generation};
+}
+
+void CallTable::release(CallSlot& slot) {
+    if (slot.state == CallSlot::State::free) return;
+    slot.state = CallSlot::State::free;
+    ++slot.generation;
+    slot.small_bytes_ = 0;
+    gathered_bytes_ -= std::exchange(slot.room_, 0);
+    slot.gathered_ = slot.gathering_ = 0;
+    if (slot.parts_.size() > 0) slot.parts_ = {};
+    slot.in_sink_ = false;
+    slot.sink = nullptr;
+    slot.notify = {};
+    slot.brings_memory = false;
+    if (std::exchange(slot.timed_, false)) timers_.erase(slot.timer_);
+    if (!slot.large_.empty()) slot.large_ = {};
+    if (slot.error_) slot.error_.reset();
+    free_.push_back(slot.index);
+}
+
+CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {
+    // From its beginning once more, after the link that the first parts came by was cut.
+    const bool again = offset == 0 && slot.gathered_ > 0 && slot.gathering_ == total;
+    if (again && slot.in_sink_) {
+        slot.end(Error(ErrorCode::disconnected, "the link was cut while the result came in parts; the function ran"));
+        return Gathered::ended;
+    }
+    const std::size_t before = slot.gathered_;
+    if (again) slot.gathered_ = 0;
+    if (!slot.is_next(offset, total, part)) {
+        slot.gathered_ = before;  // or its room would be counted once more
+        return Gathered::wrong;
+    }
+    if (offset == 0 && !again) {
+        if (const Gathered begun = begin(slot, total); begun != Gathered::taken) return begun;
+    }
+    if (slot.in_sink_) {
+        if (const Gathered given = give_to_sink(slot, total, part); given != Gathered::taken) return given;
+    } else {
+        std::memcpy(slot.parts_.data() + offset, part.data(), part.size());
+    }
+    slot.gathered_ += part.size();
+    return Gathered::taken;
+}
+
+CallTable::Gathered CallTable::give_to_sink(CallSlot& slot, std::size_t total, Bytes part) {
+    using enum ResultSink::Took;
+    const auto took = slot.sink != nullptr ? slot.sink->take(slot.sink->self, part, total) : refused;
+    if (took == accepted) return Gathered::taken;
+    slot.end(took == no_memory
+                 ? Error(ErrorCode::failed, fmt::format("it ran; no memory here for its result of {} bytes", total))
+                 : Error(ErrorCode::invalid, "the result is no value of the type that the caller takes"));
+    return Gathered::ended;
+}
+
+Error CallTable::no_room_for(std::size_t total) const {
+    return {
+        ErrorCode::failed,
+        fmt::format(
+            "it ran; no room for the result of {} bytes: results of other calls hold {} bytes here, and all may hold "
+            "{}; get or drop those calls before more are made",
+            total, gathered_bytes_, gathered_bytes_max_)};
+}
+
+void CallTable::end(CallSlot& slot, Bytes data) {
+    gathered_bytes_ -= std::exchange(slot.room_, 0);                // parts of it that had come before
+    if (data.size() > kSmallResultBytes && slot.sink == nullptr) {  // or somebody waits for it, and takes it now
+        if (data.size() > gathered_bytes_max_ - gathered_bytes_) return slot.end(no_room_for(data.size()));
+        gathered_bytes_ += slot.room_ = data.size();
+    }
+    slot.end(data);
+}
+
+// Where the result goes: to whoever waits for it, or to memory that it is kept in.
+CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
+    slot.gathering_ = total;
+    slot.in_sink_ = slot.sink != nullptr;
+    if (slot.in_sink_) return Gathered::taken;
+    if (SpareMemory::room_for(total) > gathered_bytes_max_ - gathered_bytes_) {
+        slot.end(no_room_for(total));
+        return Gathered::ended;
+    }
+    Result<LargeBytes> place = memory_->take(total);
+    if (!place) {
+        slot.end(place.error());
+        return Gathered::ended;
+    }
+    slot.parts_ = std::move(*place);
+    gathered_bytes_ += slot.room_ = slot.parts_.room();
+    return Gathered::taken;
+}
+
+void CallTable::limit(Id id, TimePoint deadline) {
+    CallSlot* limited = flying(id);
+    if (limited == nullptr || (limited->timed_ && limited->timer_->first <= deadline)) return;  // the earlier one holds
+    const auto timer = timers_.emplace(deadline, id);  // what may fail comes first
+    if (limited->timed_) timers_.erase(limited->timer_);
+    limited->timed_ = true;
+    limited->timer_ = timer;
+}
+
+}  // namespace rove

@@ -1,0 +1,187 @@
+// The calls this node has in flight. A slot is found by index; its generation tells a late reply from a live one.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "code/cache.hpp"
+#include "peer/spare_memory.hpp"
+#include "wire/frame.hpp"
+
+namespace rove {
+
+struct PeerState;
+
+// Calls in flight at once, per node: what the slot's 16 bits in a frame can name. At 328 bytes a slot, 21 MiB.
+inline constexpr std::size_t kCallsMax = 65536;
+// Results up to this size are kept in the slot itself, so that a call with a small one allocates nothing.
+inline constexpr std::size_t kSmallResultBytes = 64;
+
+// Results that came in parts and were not taken yet, all together: 32 of the largest. A call whose result goes beyond it fails.
+inline constexpr std::size_t kGatheredBytesMax = 32 * wire::kMessageBytesMax;
+
+struct CallEnd {
+    ByteBuffer data;
+    LargeBytes large;  // in place of `data`, where the result came in parts
+    NodeId node = kNoNode;
+    RanAs ran = RanAs::image;
+    std::uint8_t hops = 0;
+};
+
+// Takes the parts of a result in their order.
+struct ResultSink {
+    enum class Took : std::uint8_t {
+        accepted,
+        refused,    // it has no use for them: the call ends as invalid
+        no_memory,  // the call ends as failed
+    };
+    Took (*take)(void* self, Bytes part, std::size_t total_bytes);
+    void* self;
+};
+
+struct CallId {
+    std::uint16_t slot;
+    std::uint32_t generation;
+};
+
+class CallSlot {
+public:
+    enum class State : std::uint8_t { free, flying, ended };
+
+    void end(Bytes data);  // with a result
+    void end(Error error);
+    void end_gathered();  // with a result that came in parts
+    [[nodiscard]] Bytes data() const {
+        if (parts_.size() > 0) return parts_.bytes();
+        return large_.empty() ? Bytes(small_).first(small_bytes_) : Bytes(large_);
+    }
+    // Whether the result went where `sink` says.
+    [[nodiscard]] bool in_sink() const { return in_sink_; }
+    [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+    [[nodiscard]] CallEnd take();
+
+    State state = State::free;
+    RanAs ran = RanAs::image;  // of an ended call, as hops and node
+    std::uint8_t hops = 0;
+    std::uint16_t index = 0;  // in its table; constant
+    NodeId node = kNoNode;
+    std::uint32_t generation = 0;
+    PeerState* peer = nullptr;  // whom it was sent to
+    // What is called at the end, once, without the lock, in the thread that leads. It stays here until then, also after the end,
+    // so that it is gone with the call and with whoever takes it back.
+    struct Notify {
+        void (*function)(void*) = nullptr;
+        void* argument = nullptr;
+    };
+    Notify notify{};
+    // Where a result in parts goes, of which nothing has come: to whoever waits for it. It is called under the node's lock.
+    const ResultSink* sink = nullptr;
+    bool brings_memory = false;  // a buffer's place is to come, which nobody else knows
+    [[nodiscard]] CallId id() const { return {index, generation}; }
+
+private:
+    friend class CallTable;
+    std::uint32_t small_bytes_ = 0;
+    std::array<std::byte, kSmallResultBytes> small_;
+    ByteBuffer large_;           // a result that is not small, and came whole
+    LargeBytes parts_;           // one that came in parts
+    std::size_t gathered_ = 0;   // bytes of it that have come …
+    std::size_t gathering_ = 0;  // … and that will have, once the first has
+    std::size_t room_ = 0;       // what it adds to CallTable::gathered_bytes_
+    bool in_sink_ = false;
+    [[nodiscard]] bool is_next(std::size_t offset, std::size_t total, Bytes part) const;
+    std::optional<Error> error_;
+    bool timed_ = false;
+    std::multimap<TimePoint, CallId>::iterator timer_;  // where timed_
+};
+
+class CallTable {
+public:
+    explicit CallTable(std::uint32_t first_generation,
+                       std::shared_ptr<SpareMemory> memory = std::make_shared<SpareMemory>(),
+                       std::size_t gathered_bytes_max = kGatheredBytesMax)
+        : first_generation_(first_generation), memory_(std::move(memory)), gathered_bytes_max_(gathered_bytes_max) {}
+
+    using Id = CallId;
+    [[nodiscard]] Result<Id> begin(PeerState* peer);  // overloaded: kCallsMax in flight
+    // The flying slot a reply belongs to, or null: ended, or of an older generation.
+    [[nodiscard]] CallSlot* flying(Id id) {
+        CallSlot* const found = find(id);
+        return found != nullptr && found->state == CallSlot::State::flying ? found : nullptr;
+    }
+    [[nodiscard]] CallSlot* find(Id id) {
+        if (id.slot >= chunks_.size() * kChunk) return nullptr;
+        CallSlot& found = slot(id.slot);
+        return found.generation == id.generation ? &found : nullptr;
+    }
+    void release(CallSlot& slot);
+    void release(Id id) {
+        if (CallSlot* const found = find(id)) release(*found);
+    }
+    // No call begins any more: cancelled.
+    void close() { closed_ = true; }
+    [[nodiscard]] std::size_t used() const { return chunks_.size() * kChunk - free_.size(); }
+    // Fails what flies to one peer (null: to any), and gives each slot to `ended`.
+    template <typename Ended>
+    void fail_all(const PeerState* peer, const Error& why, const Ended& ended) {
+        for (const auto& chunk : chunks_)
+            for (CallSlot& slot : *chunk)
+                if (slot.state == CallSlot::State::flying && (peer == nullptr || slot.peer == peer)) {
+                    slot.end(why);
+                    ended(slot);
+                }
+    }
+
+    // With a result that came whole. Where it would be kept, and there is no room for it, the call ends as failed: it has run.
+    void end(CallSlot& slot, Bytes data);
+    // What became of a part of a result.
+    enum class Gathered : std::uint8_t {
+        taken,
+        wrong,  // it is not the next one
+        ended,  // there is no room for the result: its call has ended as failed
+    };
+    [[nodiscard]] Gathered gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part);
+
+    // Calls that must end in time.
+    void limit(Id id, TimePoint deadline);
+    [[nodiscard]] std::optional<TimePoint> first_deadline() const {
+        return timers_.empty() ? std::nullopt : std::optional(timers_.begin()->first);
+    }
+    // The call that is late first, and that it no longer counts as one that will be. Precondition: there is a deadline.
+    [[nodiscard]] Id first() const { return timers_.begin()->second; }
+    void drop_first() {
+        slot(timers_.begin()->second.slot).timed_ = false;
+        timers_.erase(timers_.begin());
+    }
+
+private:
+    static constexpr std::size_t kChunk = 256;
+    using Chunk = std::array<CallSlot, kChunk>;
+    [[nodiscard]] CallSlot& slot(std::size_t index) { return (*chunks_[index / kChunk])[index % kChunk]; }
+    void grow();
+    [[nodiscard]] Gathered begin(CallSlot& slot, std::size_t total);
+    [[nodiscard]] Error no_room_for(std::size_t total) const;
+    [[nodiscard]] static Gathered give_to_sink(CallSlot& slot, std::size_t total, Bytes part);
+
+    std::uint32_t
+        first_generation_;  // random, so that a reply meant for an earlier process on this address finds nothing
+    std::shared_ptr<SpareMemory> memory_;  // for results in parts
+    std::size_t gathered_bytes_max_;
+    std::vector<std::unique_ptr<Chunk>> chunks_;
+    std::vector<std::uint16_t> free_;
+    std::multimap<TimePoint, CallId> timers_;
+    bool closed_ = false;
+    std::size_t gathered_bytes_ = 0;  // room for results that came and are not small, or are coming in parts
+};
+
+}  // namespace rove

@@ -1,0 +1,74 @@
+#include "peer/code_arrival.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace rove {
+
+CodeArrival::Took CodeArrival::take(std::size_t& bytes_of_all, const Piece& piece, TimePoint now) {
+    const Part key{piece.package, piece.part};
+    auto part = parts_.find(key);
+    if (part == parts_.end() && piece.offset == 0) {
+        while (!parts_.empty() && (parts_.size() >= kAssembliesMax || bytes_ + piece.total_bytes > kAssemblyBytesMax))
+            drop_longest_idle();
+        part = parts_.try_emplace(key, bytes_of_all, piece.total_bytes).first;
+        bytes_ += piece.total_bytes;
+    }
+    if (part == parts_.end()) return Took::no_room;
+    CodeAssembly& assembly = part->second;
+    if (assembly.total() != piece.total_bytes) return Took::no_meaning;
+    // It may come several times at once: sent ahead of a call, for a load, and asked for by who did not know that. All have the same bytes.
+    // A piece beyond what has arrived belongs to an earlier copy, which is complete: it is passed over.
+    if (assembly.arrived() < piece.offset) return Took::more_to_come;
+    const Bytes more = piece.bytes.subspan(std::min(assembly.arrived() - piece.offset, piece.bytes.size()));
+    if (more.empty()) return Took::more_to_come;
+    if (bytes_of_all + more.size() > kAssemblyBytesOfAllMax) {
+        drop(part);
+        return Took::no_room;
+    }
+    assembly.add(more, now);
+    return assembly.is_whole() ? Took::whole : Took::more_to_come;
+}
+
+CodeAssembly CodeArrival::taken(const Piece& piece) {
+    const auto part = parts_.find({piece.package, piece.part});
+    CodeAssembly whole = std::move(part->second);
+    drop(part);
+    return whole;
+}
+
+void CodeArrival::drop_idle(TimePoint since) {
+    for (auto part = parts_.begin(); part != parts_.end();)
+        part = part->second.went_on_at() < since ? drop(part) : std::next(part);
+}
+
+CodeArrival::Parts::iterator CodeArrival::drop(Parts::iterator part) {
+    bytes_ -= part->second.total();
+    return parts_.erase(part);
+}
+
+void CodeArrival::drop_longest_idle() {
+    drop(std::min_element(parts_.begin(), parts_.end(), [](const auto& one, const auto& other) {
+        return one.second.went_on_at() < other.second.went_on_at();
+    }));
+}
+
+std::optional<Error> Parked::expired(TimePoint now) const {
+    if (cannot_run || for_thread) return std::nullopt;
+    if (compiling && now - *compiling > kCompileWaitMax)
+        return Error(ErrorCode::timed_out,
+                     fmt::format("its package was not ready within {} s: its own constructors do not end, or bitcode "
+                                 "takes LLVM so long, its "
+                                 "own or that of others before it; call it again later, or build it with an image",
+                                 kCompileWaitMax.count()));
+    if (!compiling && asked && now - since > kCodeWaitMax)
+        return Error(ErrorCode::timed_out, "its code did not come in time; is the process that has it stopped?");
+    return std::nullopt;
+}
+
+bool Parked::waits_for(const FunctionId& named, std::uint32_t by_handle) const {
+    if (named == FunctionId{}) return handle == by_handle;
+    return function == named || (function == FunctionId{} && handle == by_handle);
+}
+
+}  // namespace rove

@@ -1,0 +1,193 @@
+// What a node keeps of code that is on its way to it or from it, each bounded: what peers have had, pieces that are being put
+// together, and what was asked of whom.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <variant>
+
+#include "base/bytes.hpp"
+#include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "package/digest.hpp"
+#include "package/package.hpp"
+#include "peer/dropped_bytes.hpp"
+#include "wire/frame.hpp"
+#include "wire/manifest.hpp"
+
+namespace rove {
+namespace code {
+struct Function;
+}
+
+// Code that is arriving in pieces from one peer, as it was announced: one slice of the largest kind at a time, and as much again. Beyond
+// it, and beyond the next bound, the part that has not gone on for longest makes way.
+inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
+// Parts of packages that one peer sends at the same time. An honest one sends one after the other.
+inline constexpr std::size_t kAssembliesMax = 16;
+// What has come of such parts, from all peers: four of them with as much as they may. Beyond it a part is dropped and asked for again.
+inline constexpr std::size_t kAssemblyBytesOfAllMax = 4 * kAssemblyBytesMax;  // 512 MiB
+// When a piece found no room, its code is asked for again after this long.
+inline constexpr auto kAskAgainAfter = std::chrono::milliseconds(200);
+// How long a parked call waits for its code before it fails. Code comes from a live process over a link that is watched,
+// so this only ends waits for a peer that is stopped.
+inline constexpr auto kCodeWaitMax = std::chrono::seconds(5);
+// How long it waits for the compiler. The largest C++ modules take some seconds; others' may be compiled before.
+inline constexpr auto kCompileWaitMax = std::chrono::seconds(60);
+// Packages that one peer is known to have: as many as a node knows unless it is told otherwise. At 32 bytes and their place, 256 KiB. Beyond it all are
+// forgotten, and their code is sent once more.
+inline constexpr std::size_t kPackagesSentMax = 4096;
+
+class SentPackages {
+public:
+    void insert(const Digest& package) {
+        if (packages_.size() >= kPackagesSentMax) packages_.clear();
+        packages_.insert(package);
+    }
+    template <typename Iterator>
+    void insert(Iterator first, Iterator last) {
+        for (; first != last; ++first) insert(*first);
+    }
+    [[nodiscard]] bool contains(const Digest& package) const { return packages_.contains(package); }
+    [[nodiscard]] std::size_t size() const { return packages_.size(); }
+    void clear() { packages_.clear(); }
+
+private:
+    std::unordered_set<Digest> packages_;
+};
+
+// A part of a package that arrives in pieces. Addresses are reserved for all that was announced; the kernel adds memory to them as pieces
+// are written, and only what has arrived is counted. Each piece is hashed when it arrives, so that the last one takes no longer than the
+// others.
+class CodeAssembly {
+public:
+    CodeAssembly(std::size_t& bytes_of_all, std::size_t total_bytes)
+        : bytes_of_all_(&bytes_of_all), total_(total_bytes) {
+        bytes_.reserve(total_);
+    }
+    CodeAssembly(CodeAssembly&& other) noexcept
+        : bytes_of_all_(other.bytes_of_all_),
+          total_(other.total_),
+          bytes_(std::exchange(other.bytes_, {})),
+          hasher_(other.hasher_),
+          went_on_at_(other.went_on_at_) {}
+    CodeAssembly& operator=(CodeAssembly&&) = delete;
+    ~CodeAssembly() { *bytes_of_all_ -= bytes_.size(); }
+    [[nodiscard]] std::size_t total() const { return total_; }
+    [[nodiscard]] std::size_t arrived() const { return bytes_.size(); }
+    [[nodiscard]] bool is_whole() const { return arrived() == total_; }
+    [[nodiscard]] TimePoint went_on_at() const { return went_on_at_; }
+    // The copy is what is hashed: a peer can change what lies in a mailbox.
+    void add(Bytes piece, TimePoint now) {
+        bytes_.insert(bytes_.end(), piece.begin(), piece.end());
+        *bytes_of_all_ += piece.size();
+        hasher_.add(Bytes(bytes_).last(piece.size()));
+        went_on_at_ = now;
+    }
+    // What has arrived, which is of no use any more.
+    [[nodiscard]] ByteBuffer drop() {
+        *bytes_of_all_ -= bytes_.size();
+        return std::exchange(bytes_, {});
+    }
+    [[nodiscard]] PackageStore::HashedSlice take() {
+        const std::size_t bytes = bytes_.size();
+        PackageStore::HashedSlice whole{std::make_shared<const ByteBuffer>(std::move(bytes_)), hasher_.hash()};
+        bytes_.clear();
+        *bytes_of_all_ -= bytes;
+        return whole;
+    }
+
+private:
+    std::size_t* bytes_of_all_;
+    std::size_t total_;
+    ByteBuffer bytes_;
+    SliceHasher hasher_;
+    TimePoint went_on_at_{};
+};
+
+// A part of a package that is whole: in its frame, or put together.
+using CodePart = std::variant<Bytes, PackageStore::HashedSlice>;
+
+// What arrives in pieces from one peer.
+class CodeArrival {
+public:
+    struct Piece {
+        Digest package;
+        std::uint32_t part = 0;
+        std::size_t offset = 0, total_bytes = 0;
+        Bytes bytes;
+    };
+    enum class Took : std::uint8_t {
+        more_to_come,
+        whole,       // taken() gives it
+        no_room,     // dropped, as what came before it of its part
+        no_meaning,  // of a part that is to have another size
+    };
+    [[nodiscard]] Took take(std::size_t& bytes_of_all, const Piece& piece, TimePoint now);
+    // The part that is whole, out of here.
+    [[nodiscard]] CodeAssembly taken(const Piece& piece);
+    // Drops what has not gone on since then.
+    void drop_idle(TimePoint since);
+    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+    [[nodiscard]] std::size_t parts() const { return parts_.size(); }
+    // All that has arrived goes there.
+    void clear(DroppedBytes& dropped) {
+        for (auto& [part, assembly] : parts_) dropped.take(assembly.drop());
+        parts_.clear();
+        bytes_ = 0;
+    }
+
+private:
+    struct Part {
+        Digest package;
+        std::uint32_t part = 0;
+        friend bool operator==(const Part&, const Part&) = default;
+    };
+    struct HashOfPart {
+        std::size_t operator()(const Part& part) const { return std::hash<Digest>()(part.package) + part.part; }
+    };
+    using Parts = std::unordered_map<Part, CodeAssembly, HashOfPart>;
+    Parts::iterator drop(Parts::iterator part);
+    void drop_longest_idle();
+
+    Parts parts_;
+    std::size_t bytes_ = 0;  // announced
+};
+
+// A call frame at the head of a peer's mailbox that cannot run yet. Calls from one peer start in their order, so those
+// after it wait in the mailbox too; replies and code pass by on their own ring.
+struct Parked {
+    TimePoint since;
+    bool asked = false;                  // `need` was sent
+    NodeId asked_of = kNoNode;           // of the peer that was, by the name that it has here (PeerState::back)
+    NodeId origin = kNoNode;             // who made the call
+    std::optional<TimePoint> ask_again;  // what came found no room
+    std::optional<TimePoint> compiling;  // since when it waits for the compiler
+    bool for_thread = false;             // the code is there: too many functions run long, and the end of one will tell
+    std::optional<TimePoint> held_until;  // … too many wait quietly: it is refused then (QuietRuns)
+    std::optional<Error> cannot_run;      // why it cannot run
+    FunctionId function;                  // all zero: known by handle only
+    std::uint32_t handle = 0;
+
+    // Why it has waited for too long, if it has.
+    [[nodiscard]] std::optional<Error> expired(TimePoint now) const;
+    // Whether a question or an answer about code is about this one.
+    [[nodiscard]] bool waits_for(const FunctionId& named, std::uint32_t by_handle) const;
+};
+
+// Code that came in a frame and is known by now: the frame's bytes are compared with these, and what they were loaded as is run.
+struct SeenInline {
+    code::Function* function = nullptr;
+    std::uint32_t handle = 0;  // that it had
+    FunctionId id;
+    ByteBuffer bytes;  // the whole extension
+};
+
+}  // namespace rove

@@ -1,0 +1,353 @@
+#include "peer/code_exchange.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "peer/names.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+namespace {
+
+// A piece of a slice: the largest frame less header and extension.
+constexpr std::size_t kChunkBytes = wire::kFrameBytesMax - wire::kHeaderBytes - sizeof(wire::CodeChunk);
+
+template <typename Extension>
+Bytes raw(const Extension& extension) {
+    return std::as_bytes(std::span(&extension, 1));
+}
+
+template <typename Extension>
+Extension read(const wire::Frame& frame) {  // its size was checked
+    Extension extension;
+    std::memcpy(&extension, frame.extra.data(), sizeof extension);
+    return extension;
+}
+
+std::string_view text_of(const std::array<char, 32>& padded) {
+    return {padded.data(), strnlen(padded.data(), padded.size())};
+}
+
+}  // namespace
+
+// The package of a function, wherever this process has it from: its own program, or what it was sent.
+std::shared_ptr<PackageStore> CodeExchange::package_with(const FunctionId& function) const {
+    if (const std::shared_ptr<PackageStore> own = own_functions_.package_of(function)) return own;
+    const code::Function* known = cache_->find(function);
+    return known != nullptr ? cache_->package_of(*known) : nullptr;
+}
+
+// The slice by which a node with this target can run a package, where this process has it and may send it. Null: not so.
+std::shared_ptr<const ByteBuffer> CodeExchange::slice_for(const PackageStore& package, std::string_view triple,
+                                                          Forms form, std::uint32_t& part) const {
+    const auto index = package.slice_index(triple, form);
+    if (!includes(options_.forms, form) || !index) return nullptr;
+    part = static_cast<std::uint32_t>(*index + 1);
+    return package.stored_slice(*index);
+}
+
+// Sends one form of a package, where this process has it for the peer's target. False: it was not sent.
+Result<bool> CodeExchange::send(PeerState& to, PackageStore& package, Forms form, bool with_manifest, Traffic among) {
+    // A client runs what its own program has: it may know the function, but takes no code.
+    if (is_client(to.id)) return false;
+    std::uint32_t part = 0;
+    const std::shared_ptr<const ByteBuffer> slice = slice_for(package, to.triple, form, part);
+    if (!slice) return false;
+    const auto send_all = [&](std::uint32_t number, Bytes bytes) -> Status {
+        for (std::size_t offset = 0; offset < bytes.size();) {
+            ROVE_TRY(const std::size_t sent, send_piece(to, among, to.id, {package.digest(), number}, bytes, offset));
+            offset += sent;
+        }
+        return {};
+    };
+    if (with_manifest) ROVE_CHECK(send_all(0, package.manifest_bytes()));
+    ROVE_CHECK(send_all(part, *slice));
+    return true;
+}
+
+// Gives how many of the part's bytes went, from `offset` on.
+Result<std::size_t> CodeExchange::send_piece(PeerState& to, Traffic among, NodeId asker, wire::CodeChunk chunk,
+                                             Bytes part, std::size_t offset) {
+    const Bytes piece = part.subspan(offset, std::min(kChunkBytes, part.size() - offset));
+    chunk.offset = static_cast<std::uint32_t>(offset);
+    chunk.total_bytes = static_cast<std::uint32_t>(part.size());
+    ROVE_CHECK(sender_.send(to, among, {.kind = Kind::code, .node = asker}, raw(chunk), piece));
+    to.counters.code_bytes_sent += piece.size();
+    return piece.size();
+}
+
+// False: this node has no code for it, or owes that peer too much already.
+bool CodeExchange::answer(PeerState& from, const wire::NeedCode& need, const PackageStore& package) {
+    if (is_client(need.asker) || is_client(from.id)) return false;
+    CodeAnswer answer{.need = need, .package = package.digest(), .part_count = 1};
+    for (const Forms form : {Forms::image, Forms::bitcode})
+        if (std::uint32_t part = 0; slice_for(package, text_of(need.triple), form, part) != nullptr)
+            answer.parts[answer.part_count++] = part;
+    if (answer.part_count == 1 || !from.code_answers.add(answer)) return false;
+    answer_more(from);
+    return true;
+}
+
+// As much as the peer takes now. One piece more waits for room, and the next flush goes on when it has gone.
+void CodeExchange::answer_more(PeerState& to) {
+    while (!to.code_answers.empty() && to.outbox_of(Traffic::replies).is_empty()) {
+        CodeAnswer& answer = to.code_answers.first();
+        const std::uint32_t part = answer.parts[answer.part];
+        const std::shared_ptr<PackageStore> package = package_with(answer.need.function);
+        std::shared_ptr<const ByteBuffer> slice;
+        Bytes bytes;
+        if (package && package->digest() == answer.package) {
+            if (part == 0)
+                bytes = package->manifest_bytes();
+            else if ((slice = package->stored_slice(part - 1)))
+                bytes = *slice;
+        }
+        if (answer.offset >= bytes.size()) {  // it was evicted meanwhile
+            const wire::NeedCode need = answer.need;
+            to.code_answers.drop_first();
+            lack(to, need);
+            continue;
+        }
+        const auto sent =
+            send_piece(to, Traffic::replies, answer.need.asker, {answer.package, part}, bytes, answer.offset);
+        if (!sent) return;  // its link has ended
+        answer.offset += *sent;
+        if (answer.offset < bytes.size()) continue;
+        answer.offset = 0;
+        if (++answer.part == answer.part_count) to.code_answers.drop_first();
+    }
+}
+
+void CodeExchange::on_code(PeerState& from, const wire::Frame& frame) {
+    const auto chunk = read<wire::CodeChunk>(frame);
+    const std::size_t most = chunk.part == 0 ? wire::kManifestBytesMax : wire::kSliceBytesMax;
+    if (chunk.total_bytes == 0 || chunk.total_bytes > most) return refuse(from, frame, "of a part over the limit");
+    if (chunk.offset + frame.payload.size() > chunk.total_bytes || frame.payload.empty())
+        return refuse(from, frame, "that lies outside its part");
+    if (frame.header.node != from.my_id && frame.header.node != routes_.id()) return pass_on(from, frame, chunk);
+    Status added;
+    if (frame.payload.size() == chunk.total_bytes) {
+        added = part_arrived(from, chunk, frame.payload);
+    } else {
+        const CodeArrival::Piece piece{chunk.package, chunk.part, chunk.offset, chunk.total_bytes, frame.payload};
+        CodeArrival& arrival = frame.header.hops == 0 ? from.code_arrival : from.code_passed_on;
+        if (arriving_bytes_ + piece.bytes.size() > kAssemblyBytesOfAllMax) drop_idle();
+        switch (arrival.take(arriving_bytes_, piece, Clock::now())) {
+            case CodeArrival::Took::more_to_come: return;
+            case CodeArrival::Took::no_room: return ask_again_later();
+            case CodeArrival::Took::no_meaning: return refuse(from, frame, "of a part that has another size");
+            case CodeArrival::Took::whole: break;
+        }
+        added = part_arrived(from, chunk, arrival.taken(piece).take());
+    }
+    if (!added && added.error().code() == ErrorCode::overloaded) {
+        from.refused_package = {chunk.package, added.error()};
+        give_up_parked(from, chunk.package, added.error());
+    } else if (!added) {
+        refuse(from, frame, added.error().message());
+    } else if (chunk.part == 0 && from.refused_package && from.refused_package->first == chunk.package) {
+        from.refused_package.reset();  // there was room for its manifest
+    }
+}
+
+// Who only passed it on is not to blame, and cannot see what it is a piece of.
+void CodeExchange::refuse(PeerState& from, const wire::Frame& frame, std::string_view what) {
+    if (frame.header.hops == 0)
+        return from.link->break_with(
+            Error(ErrorCode::invalid, fmt::format("{} sent a code chunk {}", who(from), what)));
+    complaints_.say(name_(), fmt::format("dropped a code chunk {}, which {} passed on", what, who(from)));
+}
+
+// On the way that its question came. Where who asked, or a peer on the way, takes it too slowly, the call that waits for it fails.
+void CodeExchange::pass_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk) {
+    PeerState* const asker = still_a_peer(passed_on_.takes_piece(from, frame.header.node, chunk, frame.payload.size()));
+    if (asker == nullptr || asker->has_backlog()) return;
+    (void)sender_.send_or_cut(*asker, {.kind = Kind::code, .node = frame.header.node, .hops = 1}, frame.extra,
+                              frame.payload);
+}
+
+// What nobody waits for any more makes room.
+void CodeExchange::drop_idle() {
+    const TimePoint now = Clock::now();
+    if (now < idle_dropped_at_ + kAskAgainAfter) return;
+    idle_dropped_at_ = now;
+    for (const auto& peer : peers_)
+        for (CodeArrival* const arrival : {&peer->code_arrival, &peer->code_passed_on})
+            arrival->drop_idle(now - kCodeWaitMax);
+}
+
+PeerState* CodeExchange::still_a_peer(const PeerState* peer) const {
+    const auto found =
+        std::find_if(peers_.begin(), peers_.end(), [peer](const auto& each) { return each.get() == peer; });
+    return found != peers_.end() ? found->get() : nullptr;
+}
+
+Status CodeExchange::part_arrived(PeerState& from, const wire::CodeChunk& chunk, CodePart arrived) {
+    const Digest& package = chunk.package;
+    auto* const assembled = std::get_if<PackageStore::HashedSlice>(&arrived);
+    const Bytes bytes = assembled != nullptr ? Bytes(*assembled->bytes) : std::get<Bytes>(arrived);
+    if (chunk.part == 0) {
+        ROVE_TRY(const std::shared_ptr<PackageStore> store, PackageStore::from_manifest(bytes));
+        if (store->digest() != package) return fail(ErrorCode::invalid, "whose manifest is not that of its digest");
+        ROVE_TRY(const std::shared_ptr<PackageStore> kept, cache_->add(store, false));
+        from.code_sent.insert(package);  // it has the package, so it need not be sent it
+        return {};
+    }
+    const std::shared_ptr<PackageStore> store = cache_->package(package);
+    if (!store) return {};  // its manifest was refused, and those who wait have been told
+    ROVE_CHECK(assembled != nullptr ? store->add_slice(chunk.part - 1, std::move(*assembled))
+                                    : store->add_slice(chunk.part - 1, bytes));
+    cache_->slices_added(package);
+    return {};
+}
+
+void CodeExchange::ask(PeerState* from, Parked& parked, NodeId origin) {
+    // A frame of one's own names its function, so its origin is as good as any to ask.
+    PeerState* whom = from != nullptr ? from : routes_.to(origin);
+    if (whom == nullptr) {
+        parked.cannot_run = Error(ErrorCode::unsupported, "nobody is left to ask for its code");
+        return;
+    }
+    parked.asked_of = whom->back;
+    parked.origin = origin;
+    if (origin == whom->back) origin = whom->id;
+    wire::NeedCode need{.function = parked.function, .asker = whom->my_id, .origin = origin, .handle = parked.handle};
+    const std::string_view triple = code::host_triple();
+    triple.copy(need.triple.data(), need.triple.size() - 1);
+    sender_.send_or_cut(*whom, {.kind = Kind::need, .node = from != nullptr ? from->id : origin}, raw(need), {});
+}
+
+// Each peer asks for itself. A member also passes on what others ask; a client has nobody to pass on for.
+bool CodeExchange::speaks_for(const PeerState& from, NodeId asker) const {
+    return asker == from.id || (!is_client(from.id) && home_of(asker) < std::max(1U, routes_.node_count())) ||
+           is_client(from.my_id);
+}
+
+// False: there is no way on from here.
+bool CodeExchange::pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need) {
+    // A client takes no code, so nobody has any for it. Members ask one another; who is a client of another node, or of another cluster's,
+    // gives no questions to it and none from it: that node would hear of askers that it does not know.
+    if (&from == &to || is_client(need.asker) || !from.is_fellow() || to.back != to.id) return false;
+    const QuestionsPassedOn::Added added = passed_on_.add(from, to, need, Clock::now());
+    if (added != QuestionsPassedOn::Added::asked) return added == QuestionsPassedOn::Added::asked_once;
+    if (sender_.send_or_cut(to, {.kind = Kind::need, .node = node}, raw(need), {})) return true;
+    passed_on_.take_back(from, to, need);
+    return false;
+}
+
+// Questions that were passed on to a peer that is gone are answered as those that nobody can answer.
+void CodeExchange::peer_left(const PeerState& gone) {
+    for (const QuestionsPassedOn::Question& each : passed_on_.without(gone))
+        if (PeerState* const from = still_a_peer(each.from)) lack(*from, each.need);
+}
+
+// The way that the question came: the asker believes only whom it asked.
+void CodeExchange::lack(PeerState& from, const wire::NeedCode& need) noexcept {
+    sender_.send_or_cut(from, {.kind = Kind::lack, .node = need.asker}, raw(need), {});
+}
+
+void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
+    auto need = read<wire::NeedCode>(frame);
+    if (!speaks_for(from, need.asker)) {
+        from.link->break_with(Error(
+            ErrorCode::invalid, fmt::format("{} asked for code in the name of {}", who(from), who(need.asker, {}))));
+        return;
+    }
+    if (frame.header.node != from.my_id && frame.header.node != routes_.id())
+        if (PeerState* to = routes_.to(frame.header.node);
+            to != nullptr && pass_on_need(from, *to, frame.header.node, need))
+            return;
+    if (need.function == FunctionId{}) {
+        // It gave this handle and forgot it since: tell it what it meant, and name the function from now on.
+        if (const auto bound = from.bindings.function_of(need.handle)) {
+            const FunctionId named = *bound;
+            // A resident function is not forgotten: what it gave a handle for had travelled.
+            need.function = own_functions_.shipped_as(named);
+            from.bindings.forget(named);
+            sender_.send_or_cut(from,
+                                {.kind = Kind::bind, .flags = wire::kMeant, .handle = need.handle, .node = from.id},
+                                need.function.raw(), {});
+        }
+    }
+    const std::shared_ptr<PackageStore> package = package_with(need.function);
+    if (package && answer(from, need, *package)) return;
+    PeerState* origin = need.origin != from.my_id && need.origin != routes_.id() ? routes_.to(need.origin) : nullptr;
+    if (origin != nullptr && pass_on_need(from, *origin, need.origin, need)) return;
+    lack(from, need);
+}
+
+void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
+    const auto need = read<wire::NeedCode>(frame);
+    if (frame.header.node != from.my_id && frame.header.node != routes_.id()) {
+        if (PeerState* const asker = still_a_peer(passed_on_.answered(from, frame.header.node, need)))
+            lack(*asker, need);
+        return;
+    }
+    const auto answer = [&](std::optional<Parked>& parked) {
+        if (!parked || !parked->asked || parked->asked_of != from.back ||
+            !parked->waits_for(need.function, need.handle))
+            return;
+        // The call came back to this node: who was asked does not ask on in its direction.
+        const PeerState* const origin = routes_.to(parked->origin);
+        if (origin != nullptr && origin != &from) return ask(nullptr, *parked, parked->origin);
+        parked->cannot_run = Error(ErrorCode::unsupported,
+                                   fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
+    };
+    for (const std::shared_ptr<PeerState>& peer : peers_) answer(peer->parked);
+    answer(local_parked_);
+}
+
+// A package was not taken: the calls that wait for it, and that its sender was asked for or sent it ahead of, are told why.
+void CodeExchange::give_up_parked(PeerState& from, const Digest& package, const Error& why) {
+    for (std::optional<Parked>* parked : {&from.parked, &local_parked_}) {
+        if (!*parked || (parked != &from.parked && (*parked)->asked_of != from.back)) continue;
+        const auto offered = package_with((*parked)->function);
+        if (!offered || offered->digest() == package) (*parked)->cannot_run = why;
+    }
+}
+
+// Code was dropped because too much is arriving at once: who waits asks for it again, when there may be room.
+void CodeExchange::ask_again_later() {
+    const TimePoint later = Clock::now() + kAskAgainAfter;
+    const auto mark = [later](std::optional<Parked>& parked) {
+        if (parked && parked->asked) parked->ask_again = later;
+    };
+    mark(local_parked_);
+    for (const auto& peer : peers_) mark(peer->parked);
+}
+
+// With kMeant: "your handle, which I used and you no longer know, meant this function". It is believed only where a call by that handle
+// waits, because this node has asked then.
+void CodeExchange::on_bind(PeerState& from, const wire::Frame& frame) {
+    const FunctionId function = FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
+    if ((frame.header.flags & wire::kMeant) == 0) return from.bindings.learn(function, frame.header.handle);
+    if (!from.parked || from.parked->function != FunctionId{} || from.parked->handle != frame.header.handle) return;
+    from.parked->function = function;
+    from.aliases.learn(frame.header.handle, function);
+}
+
+// Refuses a package that the peer cannot run.
+Status CodeExchange::check_forms(const PeerState& peer, const PackageStore& package) const {
+    if (peer.code_sent.contains(package.digest())) return {};
+    const bool fits = (includes(options_.forms, Forms::image) && package.slice_index(peer.triple, Forms::image)) ||
+                      (includes(options_.forms, Forms::bitcode) && package.slice_index(peer.triple, Forms::bitcode));
+    if (fits) return {};
+    std::string targets;
+    bool is_for_peer = false;
+    for (const wire::Slice& slice : package.manifest().slices) {
+        targets += fmt::format(" {} ({})", slice.triple, wire::to_string(slice.form));
+        is_for_peer = is_for_peer || slice.triple == peer.triple;
+    }
+    if (is_for_peer)
+        return fail(ErrorCode::unsupported,
+                    "package {} has{}, and this program sends {} only (--forms, NodeOptions::forms); let it send both",
+                    package.manifest().name, targets, options_.forms == Forms::image ? "image" : "bitcode");
+    return fail(ErrorCode::unsupported,
+                "package {} has no form for {}, the target of {}; it has{}; build it with --target {}",
+                package.manifest().name, peer.triple, who(peer), targets, peer.triple);
+}
+
+}  // namespace rove

@@ -1,0 +1,51 @@
+#include "peer/frame_checks.hpp"
+
+#include "peer/names.hpp"
+#include "wire/kinds.hpp"
+
+namespace rove {
+
+using fabric::Traffic;
+using wire::Kind;
+
+std::optional<Error> FrameChecks::wrong_with(const PeerState& from, const wire::Frame& frame, Traffic among) const {
+    const wire::FrameHeader& header = frame.header;
+    const auto wrong = [&](std::string_view what) {
+        const auto index = static_cast<std::size_t>(header.kind);
+        return Error(ErrorCode::invalid,
+                     fmt::format("{} sent {} {}", who(from),
+                                 index < wire::kKindRules.size() ? wire::kKindRules[index].name : "a frame", what));
+    };
+    if (const std::string_view shape = wire::wrong_shape(frame, among == Traffic::calls); !shape.empty())
+        return wrong(shape);
+    const bool fellow = from.is_fellow();
+    const bool known = home_of(header.node) < std::max(1U, routes_.node_count());
+    switch (wire::rule_of(header.kind).names) {
+        case wire::Names::caller:
+            if (header.node != from.id && !(fellow && known)) return wrong("that names another caller");
+            break;
+        case wire::Names::sender:
+            if (header.node != from.id) return wrong("that names another caller");
+            break;
+        case wire::Names::receiver:
+            if (among == Traffic::replies && header.node != from.my_id && !fellow)
+                return wrong("to somebody else's call");
+            break;
+        case wire::Names::anybody: break;
+    }
+    // Only members pass on others' code. They are not to blame for what is wrong with it (refuse_code), so nobody else may say so.
+    if (header.kind == Kind::code && header.hops != 0 && !fellow) return wrong("as another's");
+    // A client is sent no code, whoever asks for that.
+    if (header.kind == Kind::code && is_client(header.node) && header.node != from.my_id) return wrong("to a client");
+    const bool brings_code = header.kind == Kind::code || header.kind == Kind::load ||
+                             (header.kind == Kind::call && wire::naming_of(header) == wire::kInline);
+    if (brings_code && !takes_code(from)) return wrong("but a client takes none");
+    return std::nullopt;
+}
+
+// A client runs what its own program has; so does a node on a link by which it is a client of others.
+bool FrameChecks::takes_code(const PeerState& from) const {
+    return !options_.listen.empty() && !is_client(from.my_id);
+}
+
+}  // namespace rove

@@ -1,0 +1,35 @@
+// FrameChecks: what a peer may say, the first look at each frame that is not plain. Its shape is checked by wire/kinds.hpp.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <optional>
+
+#include "peer/peer_state.hpp"
+#include "peer/routes.hpp"
+
+namespace rove {
+
+class FrameChecks {
+public:
+    FrameChecks(const NodeOptions& options, const Routes& routes) : options_(options), routes_(routes) {}
+
+    // What nearly all calls are: by handle, without marks, and made by who sends it. wrong_with() need not look at it.
+    [[nodiscard]] static bool is_plain_call(const PeerState& from, const wire::Frame& frame) {
+        const wire::FrameHeader& header = frame.header;
+        return header.kind == wire::Kind::call && header.extra_bytes == 0 && (header.flags & ~wire::kNoReply) == 0 &&
+               header.node == from.id && frame.payload.size() <= wire::kPayloadBytesMax;
+    }
+    // What is wrong with a frame from this peer, if anything: its shape, and whether this peer may say it. Peers speak for themselves;
+    // members also for the callers of calls that they send on, and for those that answer them.
+    [[nodiscard]] std::optional<Error> wrong_with(const PeerState& from, const wire::Frame& frame,
+                                                  fabric::Traffic among) const;
+
+private:
+    [[nodiscard]] bool takes_code(const PeerState& from) const;
+
+    const NodeOptions& options_;
+    const Routes& routes_;
+};
+
+}  // namespace rove

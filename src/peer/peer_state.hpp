@@ -1,0 +1,168 @@
+// What a node knows of one peer: the link, what is waiting to be sent, and what the two have told each other of code.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "base/clock.hpp"
+#include "code/cache.hpp"
+#include "fabric/fabric.hpp"
+#include "lead/large_turns.hpp"
+#include "peer/absent_members.hpp"
+#include "peer/bindings.hpp"
+#include "peer/code_answers.hpp"
+#include "peer/code_arrival.hpp"
+#include "peer/dropped_bytes.hpp"
+#include "peer/outbox.hpp"
+#include "peer/staging.hpp"
+#include "rove/node.hpp"
+#include "wire/control.hpp"
+
+namespace rove {
+
+// While a peer has this much of its replies to take, no more of its calls are begun. Mostly such a peer takes as fast as it can, and
+// functions only answer faster.
+inline constexpr std::size_t kBacklogBytes = kOutboxBytesMax / 8;
+// While it has this much, a function that replies to it waits until some of it is taken: one that had begun before, or that answers later.
+inline constexpr std::size_t kFullBacklogBytes = kOutboxBytesMax / 2;
+// Large payloads that have been begun to one peer at once, by functions that run one on top of the other's wait: one fewer than
+// the receiver takes from a peer.
+inline constexpr std::size_t kLargesMax = kStagedBytesMax / wire::kMessageBytesMax - 1;
+// After so many calls with its code inline, a function that is not to be sent inline always is called by its handle: by then the
+// code in the frames has cost about as much as sending it ahead once.
+inline constexpr unsigned kInlineSends = 8;
+
+// How long a link that ended is kept for the goodbye on the control connection, which says why: its own socket's end usually comes
+// first, by some 100 us, by 20 ms where both processes want one busy core, and by more where a machine stands still for a while. A
+// process that dies ends both at once, so only a link that was cut alone is kept so long.
+inline constexpr auto kGoodbyeWait = std::chrono::seconds(1);
+class Gathering;
+struct PeerState : std::enable_shared_from_this<PeerState> {
+    // `outbox_bytes`: of all peers of the node (Outbox).
+    explicit PeerState(std::size_t& outbox_bytes)
+        : outbox{Outbox(fabric::Traffic::calls, outbox_bytes), Outbox(fabric::Traffic::replies, outbox_bytes)} {}
+
+    NodeId id = kNoNode;               // the peer's
+    NodeId my_id = kNoNode;            // mine, as the peer knows me
+    bool member = false;               // it joined: calls may be sent on to it
+    wire::control::PublicKey process;  // of a member: which of the processes that had this id
+    std::string address;               // where to reach it again; empty for a client
+    std::string triple;
+    std::uint32_t node_count = 1;
+    std::uint32_t features = 0;              // that both ends have: wire::control::kFeatures
+    std::atomic<bool> has_residents{false};  // its program has functions of its own: what I call may be there already
+    NodeId back = kNoNode;  // what its frames' origin is called here, where it is the origin: Routes::name_for
+
+    std::shared_ptr<fabric::Link> link;  // null: gone
+    // Counts the node's meetings: by which this link came; 0: there is none. What the peer keeps for this node (buffers) goes with it.
+    // Written under the lock, read by anybody.
+    std::atomic<std::uint64_t> meeting{0};
+    std::string lane;
+    std::optional<Error> lost;                  // set by whoever notices; the leader cleans up
+    std::optional<TimePoint> broken_since;      // since when the link has ended, and nobody has said why
+    std::optional<bool> left_as_member;         // whether it was one when its link ended: clean_up() may be begun twice
+    std::string gone;                           // why there is no link: what was said when the last one ended
+    std::function<void(const Error&)> hang_up;  // ends the control connection, and tells the other end why
+
+    std::array<Outbox, fabric::kTrafficKinds> outbox;         // by fabric::index_of
+    Bindings bindings;                                        // the peer's handles for functions that I send
+    Aliases aliases;                                          // what old handles of mine meant, told by the peer
+    std::unordered_map<FunctionId, unsigned> sent_inline;     // how many times: Sending::inlined
+    SentPackages code_sent;                                   // packages it has had from me, or is known to have
+    CodeArrival code_arrival;                                 // what it sends in pieces
+    CodeArrival code_passed_on;                               // … for others, who answered a question that it passed on
+    std::optional<std::pair<Digest, Error>> refused_package;  // the last that was refused for lack of room, and why
+    CodeAnswers code_answers;                                 // what it asked for, and has not been sent whole
+    std::optional<Parked> parked;
+    SentOn sent_on;                   // for others, and not answered yet
+    Staging staged;                   // payloads that come in parts
+    bool waits_to_stage = false;      // the next one waits until others' are taken
+    bool calls_are_quick = false;     // all of a whole turn were, and none has been slow since (serve_calls)
+    TimePoint looked_at{};            // at the clock, during its calls
+    std::uint64_t taken_at_look = 0;  // lines of its mailbox, when this node looked last whether it goes on with them
+    Gathering* gathering = nullptr;   // the run that reads one of them itself
+    std::uint64_t parts_sent = 0;     // payloads that went in parts
+    LargeTurns larges;                // who sends them
+    Peer::Counters counters;
+    bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …
+    std::thread::id frame_opened_by;  // … but not the thread that fills it
+
+    [[nodiscard]] Outbox& outbox_of(fabric::Traffic traffic) { return outbox[fabric::index_of(traffic)]; }
+    [[nodiscard]] const Outbox& outbox_of(fabric::Traffic traffic) const { return outbox[fabric::index_of(traffic)]; }
+    // Whether frames wait for room in its mailbox.
+    [[nodiscard]] bool has_frames_waiting() const { return !outbox[0].is_empty() || !outbox[1].is_empty(); }
+    [[nodiscard]] std::size_t bytes_waiting_in_all() const { return outbox[0].bytes() + outbox[1].bytes(); }
+    // Both joined the same nodes: each is believed about the calls that it sends on.
+    [[nodiscard]] bool is_fellow() const { return member && !is_client(my_id); }
+    // What nearly all replies are: to a call that was sent to this peer, and no error. Nothing else of such a frame need be checked.
+    [[nodiscard]] bool sends_plain_reply(const wire::Frame& frame) const {
+        const wire::FrameHeader& header = frame.header;
+        return header.kind == wire::Kind::reply && (header.extra_bytes | header.flags) == 0 && header.node == my_id &&
+               frame.payload.size() <= wire::kPayloadBytesMax;
+    }
+    // Its mailbox waits for code that it was asked for.
+    [[nodiscard]] bool owes_code() const {
+        return parked && parked->asked_of == back && !parked->compiling && !parked->for_thread;
+    }
+    // Known here by another name than by its id.
+    [[nodiscard]] bool is_foreign() const { return back != id; }
+    // Whether there is a link that can be used.
+    [[nodiscard]] bool linked() const { return link && !lost && link->broken() == nullptr; }
+    // Whether a call can be written into the mailbox at once, if there is room.
+    [[nodiscard]] bool clear_way() const { return linked() && outbox[0].is_empty() && !frame_open; }
+    // Whether it has so many replies to take that none of its calls is begun. What it sent before it went is.
+    [[nodiscard]] bool has_backlog() const {
+        return !lost && outbox_of(fabric::Traffic::replies).bytes() > kBacklogBytes;
+    }
+    // Whether the leader should look at it.
+    [[nodiscard]] bool has_work() const {
+        return link && (link->pending() || has_frames_waiting() || link->broken() != nullptr);
+    }
+    // Frames of this meeting and of those before it.
+    [[nodiscard]] Peer::Counters all_counters() const;
+    // Forgets all that the peer may have forgotten: it was restarted. What waited for it goes there. Needs no memory.
+    void forget_meeting(DroppedBytes& dropped);
+};
+
+inline Peer::Counters PeerState::all_counters() const {
+    Peer::Counters sum = counters;
+    if (!link) return sum;
+    const fabric::Link::Counters& now = link->counters();
+    sum.frames_sent += now.frames_sent;
+    sum.bytes_sent += now.bytes_sent;
+    sum.frames_received += now.frames_received;
+    return sum;
+}
+
+inline void PeerState::forget_meeting(DroppedBytes& dropped) {
+    meeting.store(0, std::memory_order_relaxed);
+    link.reset();
+    broken_since.reset();
+    left_as_member.reset();
+    frame_open = false;
+    for (Outbox& each : outbox) each.drop(dropped);
+    bindings.clear();
+    sent_inline.clear();
+    aliases.clear();
+    code_sent.clear();
+    code_arrival.clear(dropped);
+    code_passed_on.clear(dropped);
+    refused_package.reset();
+    code_answers.clear();
+    parked.reset();
+    sent_on = {};
+    (void)staged.clear();
+    waits_to_stage = false;
+    gathering = nullptr;
+}
+
+}  // namespace rove

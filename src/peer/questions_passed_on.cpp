@@ -1,0 +1,85 @@
+#include "peer/questions_passed_on.hpp"
+
+#include "peer/code_arrival.hpp"
+
+namespace rove {
+namespace {
+
+// Whether a piece comes where the last one of its question ended, or begins a part.
+bool goes_on(const QuestionsPassedOn::Question& question, const wire::CodeChunk& piece) {
+    if (!question.last) return piece.part == 0 && piece.offset == 0;
+    if (question.last->package != piece.package) return false;
+    return piece.offset == 0 || (question.last->part == piece.part && question.last_ends == piece.offset &&
+                                 question.last->total_bytes == piece.total_bytes);
+}
+
+}  // namespace
+
+bool QuestionsPassedOn::Question::asks(const wire::NeedCode& same) const {
+    return need.asker == same.asker && need.function == same.function && need.handle == same.handle;
+}
+
+QuestionsPassedOn::Added QuestionsPassedOn::add(const PeerState& from, const PeerState& to, const wire::NeedCode& need,
+                                                TimePoint now) {
+    std::size_t of_peer = 0;
+    auto makes_room = questions_.end(), of_peer_makes_room = questions_.end();
+    for (auto each = questions_.begin(); each != questions_.end(); ++each) {
+        const bool waits = each->waits && now - each->at < kCodeWaitMax;
+        if (!waits && makes_room == questions_.end()) makes_room = each;
+        if (each->from != &from) continue;
+        ++of_peer;
+        if (!waits && of_peer_makes_room == questions_.end()) of_peer_makes_room = each;
+        if (each->to != &to || !each->asks(need)) continue;
+        if (waits) return Added::asked_once;
+        each->at = now;  // asked again: what came was lost
+        each->waits = true;
+        each->last.reset();
+        return Added::asked;
+    }
+    if (of_peer >= kOfPeerMax) makes_room = of_peer_makes_room;
+    if (of_peer >= kOfPeerMax || questions_.size() >= kMax) {
+        if (makes_room == questions_.end()) return Added::no_room;
+        questions_.erase(makes_room);
+    }
+    questions_.push_back({.from = &from, .to = &to, .need = need, .at = now, .last = {}});
+    return Added::asked;
+}
+
+void QuestionsPassedOn::take_back(const PeerState& from, const PeerState& to, const wire::NeedCode& need) {
+    std::erase_if(questions_,
+                  [&](const Question& each) { return each.from == &from && each.to == &to && each.asks(need); });
+}
+
+const PeerState* QuestionsPassedOn::answered(const PeerState& by, NodeId asker, const wire::NeedCode& need) {
+    const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const Question& each) {
+        return each.to == &by && each.asks({.function = need.function, .asker = asker, .handle = need.handle});
+    });
+    if (asked == questions_.end()) return nullptr;
+    const PeerState* const from = asked->from;
+    questions_.erase(asked);
+    return from;
+}
+
+const PeerState* QuestionsPassedOn::takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
+                                                std::size_t bytes) {
+    const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const Question& each) {
+        return each.to == &by && each.need.asker == asker && goes_on(each, piece);
+    });
+    if (asked == questions_.end()) return nullptr;
+    asked->last = piece;
+    asked->last_ends = piece.offset + bytes;
+    // Questions for functions of one package cannot be told apart by its pieces: each of them may have been answered.
+    for (Question& each : questions_)
+        if (each.to == &by && each.need.asker == asker) each.waits = false;
+    return asked->from;
+}
+
+std::vector<QuestionsPassedOn::Question> QuestionsPassedOn::without(const PeerState& gone) {
+    std::vector<Question> unanswered;
+    for (const Question& each : questions_)
+        if (each.to == &gone && each.from != &gone) unanswered.push_back(each);
+    std::erase_if(questions_, [&](const Question& each) { return each.from == &gone || each.to == &gone; });
+    return unanswered;
+}
+
+}  // namespace rove

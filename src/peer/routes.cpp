@@ -1,0 +1,61 @@
+#include "peer/routes.hpp"
+
+#include "peer/peer_state.hpp"
+
+namespace rove {
+
+void Routes::set_identity(NodeId id, std::uint32_t node_count) {
+    id_.store(id, std::memory_order_relaxed);
+    set_node_count(node_count);
+}
+
+void Routes::set_node_count(std::uint32_t node_count) {
+    if (node_count > node_count_.load(std::memory_order_relaxed))
+        node_count_.store(node_count, std::memory_order_relaxed);
+}
+
+NodeId Routes::name_for(const PeerState& peer) {
+    if (peer.member || is_client(peer.id)) return peer.id;
+    const bool has_name = (peer.back & kForeignBit) != 0 && !is_client(peer.back);
+    return has_name ? peer.back : kForeignBit | foreign_names_++;
+}
+
+void Routes::enter(PeerState& peer) {
+    routed_id_ = kNoNode;
+    if (is_client(peer.id)) {
+        clients_[peer.id] = &peer;
+    } else if (!peer.member) {
+        foreign_[peer.back] = &peer;
+    } else {
+        if (members_.size() <= peer.id) members_.resize(peer.id + 1, nullptr);
+        members_[peer.id] = &peer;
+    }
+}
+
+void Routes::leave(const PeerState& peer) {
+    routed_id_ = kNoNode;
+    if (peer.member && member(peer.id) == &peer) members_[peer.id] = nullptr;
+    const auto erase = [&peer](auto& from, NodeId name) {
+        if (const auto found = from.find(name); found != from.end() && found->second == &peer) from.erase(found);
+    };
+    erase(clients_, peer.id);
+    erase(foreign_, peer.back);
+}
+
+PeerState* Routes::to(NodeId node) const {
+    if (node == routed_id_) return routed_;
+    const auto find_in = [node](const auto& all) {
+        const auto found = all.find(node);
+        return found != all.end() ? found->second : nullptr;
+    };
+    if (is_client(node) && is_home_of(node)) {
+        PeerState* const client = find_in(clients_);
+        routed_ = client;
+        routed_id_ = client != nullptr ? node : kNoNode;
+        return client;
+    }
+    if ((node & kForeignBit) != 0 && !is_client(node)) return find_in(foreign_);
+    return member(home_of(node));
+}
+
+}  // namespace rove

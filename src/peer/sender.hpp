@@ -1,0 +1,74 @@
+// Sender: puts frames into peers' mailboxes, or into their outboxes where a mailbox has no room or frames wait already, and finds the way
+// of frames for other nodes.
+//
+// Threads: under the node's lock.
+//
+// Invariants: the frames of one traffic reach a peer in the order in which they were sent. What waits for all peers together is at most
+// kAllOutboxBytesMax. A call that was sent on is among PeerState::sent_on from then until it is answered.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "peer/absent_members.hpp"
+#include "peer/complaints.hpp"
+#include "peer/peer_state.hpp"
+#include "peer/routes.hpp"
+
+namespace rove {
+
+class Sender {
+public:
+    // What a node has beside it, which outlives it.
+    struct Beside {
+        const std::vector<std::shared_ptr<PeerState>>& peers;
+        const Routes& routes;
+        AbsentMembers& absent;
+        Complaints& complaints;
+        std::function<std::string()> name;  // of this node, for messages
+        std::function<void()> wake;         // the leader: a frame waits that it is to send
+    };
+    explicit Sender(Beside beside)
+        : peers_(beside.peers),
+          routes_(beside.routes),
+          absent_(beside.absent),
+          complaints_(beside.complaints),
+          name_(std::move(beside.name)),
+          wake_(std::move(beside.wake)) {}
+
+    // Bytes of frames that wait for room, to all peers: for the outboxes of each peer, which count them.
+    [[nodiscard]] std::size_t& waiting_bytes() { return waiting_bytes_; }
+
+    // header: all but the sizes. disconnected: its link has ended. overloaded: as much waits for the peer as may. Then nothing was sent.
+    [[nodiscard]] Status send(PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
+                              Bytes payload);
+    // Among the replies, for what must not be lost as long as the peer lives: cuts off a peer that does not take it. False: it was not sent.
+    bool send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes extra, Bytes payload) noexcept;
+    // Sends what waits, as far as there is room. Returns how many frames that were.
+    unsigned flush(PeerState& peer);
+    // Sends a frame on its way to another node. Replies for a member without a link are kept until it is met again; what has no way is lost.
+    void route(const wire::Frame& frame) noexcept;
+    // The reply to a call that was sent on, which came from the peer.
+    void pass_reply_on(PeerState& from, const wire::Frame& reply);
+    // The call was answered, by whomever it was sent on to last.
+    void forget_sent_on(const wire::FrameHeader& call);
+    // Why a member cannot be reached.
+    [[nodiscard]] Error absent(NodeId node) const;
+
+private:
+    void cut_whom_most_waits_for(std::size_t more);
+    void remember_sent_on(PeerState& peer, const wire::FrameHeader& header, std::uint64_t position) const;
+    [[nodiscard]] bool route_downwards(const wire::Frame& frame);
+
+    const std::vector<std::shared_ptr<PeerState>>& peers_;
+    const Routes& routes_;
+    AbsentMembers& absent_;
+    Complaints& complaints_;
+    const std::function<std::string()> name_;
+    const std::function<void()> wake_;
+    std::size_t waiting_bytes_ = 0;
+};
+
+}  // namespace rove

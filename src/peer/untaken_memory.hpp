@@ -1,0 +1,39 @@
+// UntakenMemory: allocations on other nodes of which nobody waits for the end any more. Their answers still come, and name memory that
+// nobody would free.
+//
+// Threads: under the node's lock.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "peer/calls.hpp"
+
+namespace rove {
+
+class UntakenMemory {
+public:
+    // As many as there may be calls. What is beyond stays on its node until this one leaves it.
+    static constexpr std::size_t kMax = kCallsMax;
+
+    void expect(CallId id, const PeerState* from) {
+        if (calls_.size() < kMax) calls_.insert_or_assign({id.slot, id.generation}, from);
+    }
+    // The answer has come. False: it is not expected from there.
+    [[nodiscard]] bool take(CallId id, const PeerState* from) {
+        const auto call = calls_.find({id.slot, id.generation});
+        if (call == calls_.end() || call->second != from) return false;
+        calls_.erase(call);
+        return true;
+    }
+    // The link has ended, and the memory with it.
+    void forget(const PeerState* from) {
+        std::erase_if(calls_, [from](const auto& call) { return call.second == from; });
+    }
+
+private:
+    std::map<std::pair<std::uint16_t, std::uint32_t>, const PeerState*> calls_;
+};
+
+}  // namespace rove
