@@ -1,0 +1,272 @@
+// Small parts of a node, each by itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "engine/local_frames.hpp"
+#include "engine/room_waits.hpp"
+#include "idle_lead.hpp"
+#include "lead/housekeeping_clock.hpp"
+#include "neighbours.hpp"
+#include "peer/frame_checks.hpp"
+#include "peer/payload_parts.hpp"
+#include "soon.hpp"
+
+namespace rove::test {
+namespace {
+
+using fabric::Traffic;
+using wire::Kind;
+
+TEST(HousekeepingClockTest, IsDueAtOnceAndThenByFramesAndTime) {
+    HousekeepingClock clock;
+    EXPECT_TRUE(clock.is_due(0)) << "the first time";
+    EXPECT_FALSE(clock.is_due(0));
+    EXPECT_FALSE(clock.is_due(HousekeepingClock::kSteps)) << "the clock was looked at, and it is too soon";
+    std::this_thread::sleep_for(HousekeepingClock::kEvery);
+    EXPECT_FALSE(clock.is_due(0)) << "time alone is not looked at";
+    EXPECT_TRUE(clock.is_due(HousekeepingClock::kSteps));
+    clock.hurry();
+    EXPECT_TRUE(clock.is_due(0)) << "something waits for it";
+    clock.look_soon();
+    EXPECT_FALSE(clock.is_due(0)) << "a look is not haste";
+}
+
+class LocalFramesTest : public testing::Test {
+protected:
+    Status add(std::size_t bytes) {
+        const Hold hold(idle_.lead.mutex());
+        return local_.add({.flags = wire::kNoReply, .node = 0}, FunctionId{}, ByteBuffer(bytes, std::byte{7}));
+    }
+    IdleLead idle_;
+    LocalFrames local_{idle_.lead, &IdleLead::name};
+};
+
+TEST_F(LocalFramesTest, GivesThemInTheirOrderAsCallsById) {
+    for (const std::size_t bytes : {1U, 2U, 3U}) ASSERT_TRUE(add(bytes));
+    const Hold hold(idle_.lead.mutex());
+    for (const std::size_t bytes : {1U, 2U, 3U}) {
+        ASSERT_FALSE(local_.is_empty());
+        const std::list<ByteBuffer> first = local_.take_first();
+        const wire::Frame frame = wire::frame_in(first.front());
+        EXPECT_EQ(frame.header.kind, Kind::call);
+        EXPECT_EQ(frame.header.flags, wire::kNoReply | wire::kById);
+        EXPECT_EQ(frame.payload.size(), bytes);
+    }
+    EXPECT_TRUE(local_.is_empty());
+}
+
+TEST_F(LocalFramesTest, OneThatIsPutBackIsTheFirstAgain) {
+    for (const std::size_t bytes : {1U, 2U}) ASSERT_TRUE(add(bytes));
+    const Hold hold(idle_.lead.mutex());
+    local_.put_back(local_.take_first());
+    EXPECT_EQ(wire::frame_in(local_.take_first().front()).payload.size(), 1U);
+}
+
+TEST_F(LocalFramesTest, AreBounded) {
+    std::size_t added = 0;
+    Status last;
+    while ((last = add(1 << 20))) ASSERT_LT(++added, 10'000U);
+    EXPECT_EQ(last.error().code(), ErrorCode::overloaded);
+    EXPECT_GE(added << 20U, kOutboxBytesMax / 2);
+    EXPECT_LE(added << 20U, kOutboxBytesMax);
+    {
+        const Hold hold(idle_.lead.mutex());
+        (void)local_.take_first();
+    }
+    EXPECT_TRUE(add(1 << 20)) << "there is room again";
+}
+
+class FrameChecksTest : public testing::Test {
+protected:
+    std::string wrong_with(const PeerState& from, const wire::FrameHeader& header, Traffic among) {
+        const auto wrong = checks_.wrong_with(from, {header, {}, {}}, among);
+        return wrong ? wrong->message() : std::string();
+    }
+    NodeOptions options_{.listen = "127.0.0.1:0"};
+    Neighbours neighbours_;
+    FrameChecks checks_{options_, neighbours_.routes};
+};
+
+TEST_F(FrameChecksTest, APlainCallIsMadeByWhoSendsIt) {
+    const PeerState& peer = neighbours_.add(2);
+    const auto plain = [&](const wire::FrameHeader& header) {
+        return FrameChecks::is_plain_call(peer, {header, {}, {}});
+    };
+    EXPECT_TRUE(plain({.kind = Kind::call, .node = 2}));
+    EXPECT_TRUE(plain({.kind = Kind::call, .flags = wire::kNoReply, .node = 2}));
+    EXPECT_FALSE(plain({.kind = Kind::call, .node = 3})) << "in another's name";
+    EXPECT_FALSE(plain({.kind = Kind::call, .flags = wire::kParts, .node = 2}));
+    EXPECT_FALSE(plain({.kind = Kind::ping, .node = 2}));
+}
+
+TEST_F(FrameChecksTest, OnlyMembersSpeakForOthers) {
+    const PeerState& member = neighbours_.add(2);
+    const PeerState& client = neighbours_.add(kClientBit | 1);
+    EXPECT_EQ(wrong_with(member, {.kind = Kind::call, .node = 3}, Traffic::calls), "");
+    EXPECT_NE(wrong_with(client, {.kind = Kind::call, .node = 3}, Traffic::calls).find("names another caller"),
+              std::string::npos);
+    EXPECT_EQ(wrong_with(client, {.kind = Kind::call, .node = kClientBit | 1}, Traffic::calls), "");
+    EXPECT_NE(wrong_with(client, {.kind = Kind::reply, .node = 3}, Traffic::replies).find("somebody else's call"),
+              std::string::npos);
+    EXPECT_EQ(wrong_with(member, {.kind = Kind::reply, .node = 3}, Traffic::replies), "");
+}
+
+class PayloadPartsTest : public testing::Test {
+protected:
+    bool add(PeerState& from, std::uint64_t number, std::size_t offset, std::size_t total, std::size_t bytes) {
+        const wire::Part part{.number = number,
+                              .offset = static_cast<std::uint32_t>(offset),
+                              .total_bytes = static_cast<std::uint32_t>(total)};
+        const ByteBuffer payload(bytes, std::byte{1});
+        return parts_.add(from, {{.kind = Kind::part}, std::as_bytes(std::span(&part, 1)), payload});
+    }
+    Neighbours neighbours_;
+    const std::shared_ptr<SpareMemory> memory_ = std::make_shared<SpareMemory>();
+    PayloadParts parts_{neighbours_.peers, memory_, &IdleLead::name};
+};
+
+TEST_F(PayloadPartsTest, ArePutTogetherAndCounted) {
+    PeerState& peer = neighbours_.add(2);
+    ASSERT_TRUE(add(peer, 1, 0, 300'000, 200'000));
+    EXPECT_GE(parts_.bytes(), 300'000U);
+    EXPECT_FALSE(parts_.take(peer, {.number = 1, .total_bytes = 300'000})) << "it is not whole";
+    ASSERT_TRUE(add(peer, 1, 200'000, 300'000, 100'000));
+    const auto whole = parts_.take(peer, {.number = 1, .total_bytes = 300'000});
+    ASSERT_TRUE(whole);
+    EXPECT_EQ(whole->bytes().size(), 300'000U);
+    EXPECT_EQ(parts_.bytes(), 0U);
+}
+
+TEST_F(PayloadPartsTest, WhatIsTakenBackOrLeftIsForgotten) {
+    PeerState& peer = neighbours_.add(2);
+    ASSERT_TRUE(add(peer, 1, 0, 300'000, 1000));
+    ASSERT_TRUE(add(peer, 1, 0, 0, 0)) << "it is taken back";
+    EXPECT_EQ(parts_.bytes(), 0U);
+    ASSERT_TRUE(add(peer, 2, 0, 300'000, 1000));
+    ASSERT_TRUE(add(peer, 3, 0, 300'000, 1000));
+    parts_.forget(peer, 2);
+    EXPECT_GT(parts_.bytes(), 0U);
+    parts_.forget_all(peer);
+    EXPECT_EQ(parts_.bytes(), 0U);
+}
+
+TEST_F(PayloadPartsTest, WhoSendsPartsOutOfTheirOrderIsCutOff) {
+    PeerState& peer = neighbours_.add(2);
+    ASSERT_TRUE(add(peer, 1, 0, 300'000, 1000));
+    EXPECT_FALSE(add(peer, 1, 2000, 300'000, 1000));
+    ASSERT_NE(peer.link->broken(), nullptr);
+    EXPECT_NE(peer.link->broken()->message().find("out of its order"), std::string::npos);
+}
+
+TEST_F(PayloadPartsTest, WhatAllTogetherHaveNoRoomForWaitsInItsMailbox) {
+    constexpr std::size_t kLargest = wire::kMessageBytesMax;
+    for (NodeId id = 1; id <= 4; ++id) {
+        PeerState& peer = neighbours_.add(id == 1 ? kClientBit | 1 : kClientBit | id);
+        for (std::uint64_t number = 1; number <= kStagedBytesMax / kLargest; ++number)
+            parts_.begin_elsewhere(peer, {.number = number, .total_bytes = kLargest}, Clock::now());
+    }
+    EXPECT_EQ(parts_.bytes(), kAllStagedBytesMax);
+    PeerState& late = neighbours_.add(kClientBit | 9);
+    EXPECT_FALSE(parts_.may_begin_elsewhere(late, {.number = 1, .total_bytes = 1000}));
+    EXPECT_FALSE(add(late, 1, 0, 300'000, 1000));
+    EXPECT_TRUE(late.waits_to_stage);
+    EXPECT_EQ(late.link->broken(), nullptr) << "it is not to blame";
+    parts_.forget_all(*neighbours_.peers.front());
+    EXPECT_TRUE(add(late, 1, 0, 300'000, 1000));
+    EXPECT_FALSE(late.waits_to_stage);
+}
+
+TEST(RoomWaitsTest, WhoWaitsIsToldWhenThereIsRoom) {
+    IdleLead idle;
+    Neighbours neighbours;
+    RoomWaits rooms(idle.lead, idle.runner, &IdleLead::name);
+    PeerState& peer = neighbours.add(2);
+    const ByteBuffer payload(60'000);
+    while (peer.outbox_of(Traffic::calls).is_empty())
+        value_or_throw(neighbours.sender.send(peer, Traffic::calls, {.kind = Kind::call}, {}, payload));
+    const auto wait = [&](Deadline deadline) {
+        Hold hold(idle.lead.mutex());
+        return rooms.wait(peer, hold.lock(), Traffic::calls, 1000, deadline, {});
+    };
+    const Status late = wait(Clock::now() + std::chrono::milliseconds(30));
+    ASSERT_FALSE(late);
+    EXPECT_EQ(late.error().code(), ErrorCode::timed_out);
+    std::atomic<bool> has_room{false};
+    std::thread waiting([&] { has_room = wait(std::nullopt).has_value(); });
+    const auto count = [&] {
+        const Hold hold(idle.lead.mutex());
+        return rooms.count();
+    };
+    EXPECT_TRUE(soon([&] { return count() == 1; }));
+    {
+        const Hold hold(idle.lead.mutex());
+        (void)neighbours.received_by(peer, Traffic::calls);
+        EXPECT_GT(neighbours.sender.flush(peer), 0U);
+        idle.lead.wake();
+    }
+    waiting.join();
+    EXPECT_TRUE(has_room);
+    EXPECT_EQ(count(), 0U);
+    peer.lost = Error(ErrorCode::disconnected, "it went");
+    EXPECT_EQ(wait(std::nullopt).error().code(), ErrorCode::disconnected) << "there is no room to wait for";
+}
+
+// A callback has no code and no frame to be kept.
+TEST(RunnerTest, ACallbackIsInThisThreadWhileItRuns) {
+    IdleLead idle;
+    unsigned depth = 0;
+    bool in_mine = false, leads = false;
+    Hold hold(idle.lead.mutex());
+    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false}};
+    idle.lead.take(turn);
+    EXPECT_EQ(idle.runner.depth(), 0U);
+    rove::Run callback;
+    idle.runner.begin(callback, turn);
+    EXPECT_EQ(idle.runner.leading(), &callback);
+    EXPECT_EQ(idle.runner.busy(), 1U);
+    idle.runner.outside(callback, turn, [&] {
+        const Hold again(idle.lead.mutex());
+        in_mine = idle.runner.is_in_mine();
+        leads = idle.runner.runs_as_leader();
+        depth = idle.runner.depth();
+    });
+    EXPECT_TRUE(in_mine);
+    EXPECT_TRUE(leads);
+    EXPECT_EQ(depth, 1U);
+    EXPECT_EQ(idle.runner.busy(), 0U);
+    EXPECT_EQ(idle.runner.leading(), nullptr);
+    EXPECT_FALSE(idle.runner.is_in_mine());
+    idle.lead.give(turn);
+}
+
+TEST(RunnerTest, WhatWaitsInACallbackIsSetAsideAndHasNoPlaceMeanwhile) {
+    IdleLead idle;
+    Hold hold(idle.lead.mutex());
+    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false}};
+    idle.lead.take(turn);
+    rove::Run callback;
+    idle.runner.begin(callback, turn);
+    idle.runner.outside(callback, turn, [&] {
+        Hold again(idle.lead.mutex());
+        const Deadline soon_over = Clock::now() + std::chrono::milliseconds(30);
+        bool had_place = false;
+        const bool done = idle.runner.wait_until(again.lock(), soon_over, [&]() REQUIRES(lock_of<NodeLock>) {
+            had_place = idle.runner.places_taken() > 0 && callback.waits;
+            return false;
+        });
+        EXPECT_FALSE(done);
+        EXPECT_FALSE(had_place) << "others may begin meanwhile";
+        EXPECT_TRUE(callback.handed_over);
+        EXPECT_EQ(idle.runner.places_taken(), 1U) << "it runs on, and another thread leads";
+        EXPECT_EQ(idle.runner.leading(), nullptr);
+    });
+    EXPECT_EQ(idle.runner.places_taken(), 0U);
+    EXPECT_EQ(idle.runner.busy(), 0U);
+}
+
+}  // namespace
+}  // namespace rove::test
