@@ -78,6 +78,8 @@ struct Function {
     EntryPoint image GUARDED_BY(lock_of<CodeCache>) = nullptr;
     EntryPoint compiled GUARDED_BY(lock_of<CodeCache>) = nullptr;
     std::uint64_t names_seen GUARDED_BY(lock_of<CodeCache>) = 0;
+    // Why it cannot be called, as it was at that generation of names: thousands of names may be lacking, and each call is told why.
+    mutable std::optional<std::pair<std::uint64_t, Error>> why_none GUARDED_BY(lock_of<CodeCache>);
 };
 
 // A function whose code cannot be evicted as long as this lives.

@@ -12,6 +12,13 @@ namespace rove::code {
 
 namespace {
 
+// It is not compiled, unless it is queued anew.
+void leave(std::deque<PackageCode*>& queue, PackageCode& package) REQUIRES(lock_of<CodeCache>) {
+    if (package.compile != PackageCode::Compile::queued) return;
+    std::erase(queue, &package);
+    package.compile = PackageCode::Compile::none;
+}
+
 // Of the packages that hold a budget, the largest: for a message to who has no place in it.
 constexpr std::size_t kHoldersNamed = 3;
 
@@ -186,7 +193,8 @@ void CodeCache::State::give_back(PackageCode& package) noexcept {
 
 // They are being loaded or compiled, or its code is to be loaded again.
 bool CodeCache::State::needs_slices(const PackageCode& package) const {
-    return package.loading || package.is_to_be_compiled() || (!package.loaded() && is_running(package));
+    return package.loading || (package.is_to_be_compiled() && !package.waits_in_vain()) ||
+           (!package.loaded() && is_running(package));
 }
 
 // Those that this node does not run are kept for others, as long as there is room: they push nobody out. A package has at most two that
@@ -201,7 +209,8 @@ void CodeCache::State::drop_spare_slices(PackageCode& package) {
 
 // An image whose bitcode only waits for the compiler may be evicted: the bitcode is queued again with the image.
 bool CodeCache::State::is_used(const PackageCode& package) const {
-    return package.is_under_way() || package.compile == PackageCode::Compile::begun || is_running(package);
+    return (package.is_under_way() && !package.waits_in_vain()) || package.compile == PackageCode::Compile::begun ||
+           is_running(package);
 }
 bool CodeCache::State::is_busy(const PackageCode& package) const {
     return package.awaited() || is_used(package);
@@ -229,6 +238,7 @@ void CodeCache::State::trim(PackageCode* newcomer) {
         PackageCode* oldest = with_slices.oldest(now, keeps);
         if (oldest == nullptr) break;
         if (oldest->awaited()) awaited -= std::min(awaited, oldest->counted.slices);
+        if (oldest->waits_in_vain()) leave(compile_queue, *oldest);
         oldest->store->drop_slices();  // what runs of it goes on: its code is apart from them
         count(*oldest);
     }
@@ -284,7 +294,7 @@ void CodeCache::State::evict(const std::vector<PackageCode*>& victims) {
             package->module.reset();
             package->image.reset();
             package->exported.clear();
-            if (package->compile == PackageCode::Compile::queued) std::erase(compile_queue, package);
+            leave(compile_queue, *package);
             package->compile = PackageCode::Compile::none;
             package->store->drop_slices();
             ++evictions;

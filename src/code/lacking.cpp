@@ -123,23 +123,30 @@ Status CodeCache::State::put_names(Function& function) {
 
 // Of one whose package is loaded.
 Error CodeCache::State::why_no_entry(const Function& function) const {
-    const PackageCode& package = *function.package;
-    const std::vector<std::string>& imports = package.store->manifest().imports;
-    const std::vector<std::size_t> lacking =
-        lacked(function, package.image ? package.image_lacks : package.module_lacks);
-    if (lacking.empty())
-        return Error(ErrorCode::failed,
-                     fmt::format("{} on {}: its package defines no such entry", function.name, options.node));
-    std::vector<std::string_view> names, too_late;
-    for (const std::size_t import : lacking) {
-        const bool may_come = package.image ? package.image->can_put(import) : package.module->can_put(imports[import]);
-        (may_come ? names : too_late).push_back(imports[import]);
-    }
-    if (too_late.empty()) return why_lacking(package, names, function.name);
-    return Error(ErrorCode::failed,
-                 fmt::format("no symbol '{}' for {} on {}; load an interface that has it before the first call of its "
-                             "package: its code takes the name only while it is linked",
-                             too_late.front(), function.name, options.node));
+    const std::uint64_t generation = symbols.generation();
+    if (!function.why_none || function.why_none->first != generation)
+        function.why_none.emplace(generation, [&]() REQUIRES(lock_of<CodeCache>) -> Error {
+            const PackageCode& package = *function.package;
+            const std::vector<std::string>& imports = package.store->manifest().imports;
+            const std::vector<std::size_t> lacking =
+                lacked(function, package.image ? package.image_lacks : package.module_lacks);
+            if (lacking.empty())
+                return Error(ErrorCode::failed,
+                             fmt::format("{} on {}: its package defines no such entry", function.name, options.node));
+            std::vector<std::string_view> names, too_late;
+            for (const std::size_t import : lacking) {
+                const bool may_come =
+                    package.image ? package.image->can_put(import) : package.module->can_put(imports[import]);
+                (may_come ? names : too_late).push_back(imports[import]);
+            }
+            if (too_late.empty()) return why_lacking(package, names, function.name);
+            return Error(
+                ErrorCode::failed,
+                fmt::format("no symbol '{}' for {} on {}; load an interface that has it before the first call of its "
+                            "package: its code takes the name only while it is linked",
+                            too_late.front(), function.name, options.node));
+        }());
+    return function.why_none->second;
 }
 
 }  // namespace rove::code

@@ -85,6 +85,10 @@ public:
     [[nodiscard]] bool is_to_be_compiled() const REQUIRES(lock_of<CodeCache>) {
         return compile == Compile::queued || compile == Compile::begun;
     }
+    // It is queued for the compiler, has no other code, and the calls that asked for it are over or their callers have gone.
+    [[nodiscard]] bool waits_in_vain() const REQUIRES(lock_of<CodeCache>) {
+        return compile == Compile::queued && !loaded() && !awaited();
+    }
     void refuse(Error why) REQUIRES(lock_of<CodeCache>) { refusal = Refusal{std::move(why), Clock::now()}; }
     // For one call.
     [[nodiscard]] std::optional<Error> take_refusal() REQUIRES(lock_of<CodeCache>) {

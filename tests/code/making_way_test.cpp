@@ -44,6 +44,29 @@ TEST_F(MakingWay, WhatWaitsForTheCompilerMakesWayToo) {
     EXPECT_LE(engine.compiles, 5) << "what has gone was compiled";
 }
 
+// Calls of what the compiler has not come to are over after a while, or their callers have gone: then it is bytes like any others.
+TEST_F(MakingWay, WhatNobodyWaitsForAnyMoreLeavesTheCompilersQueue) {
+    SlowEngine engine;
+    CodeOptions given = options(Forms::bitcode);
+    given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
+    given.code_bytes_max = 1;
+    {
+        CodeCache cache(given);
+        const auto ask = [&](const std::string& name) {
+            ASSERT_TRUE(cache.add(build(name + ".c", entry("go", "1")), false));
+            EXPECT_TRUE(std::holds_alternative<Awaited>(cache.enter(*cache.find(name + ":go")))) << name;
+        };
+        ask("compiled");
+        ASSERT_EQ(engine.begun.get_future().wait_for(kPatience), std::future_status::ready);
+        for (int i = 0; i < 4; ++i) ask("left" + std::to_string(i));
+        std::this_thread::sleep_for(std::chrono::seconds(11));  // longer than a call counts as waiting
+        ask("late");
+        engine.go_on.set_value();
+        cache.wait_for_tiers();
+    }
+    EXPECT_EQ(engine.order, (std::vector<std::string>{"compiled:go", "late:go"}));
+}
+
 // What was to stay, and found no place for that, has none as a call that waits either.
 TEST_F(MakingWay, WhatWasRefusedAPlaceToStayMakesWay) {
     CodeOptions given = options(Forms::image);

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
+#include <optional>
 #include <thread>
 
 #include "code/jit/jit.hpp"
@@ -46,12 +48,14 @@ protected:
     }
     // Why it is not compiled; empty: it is.
     std::string why_not(const std::string& text) { return why_not_compiled(bitcode_of(text)); }
-    std::string why_not_compiled(const ByteBuffer& bitcode) {
-        const auto compiled = engine_->compile(
-            {.name = "deep",
-             .bitcode = bitcode,
-             .resolve = [](std::string_view name) { return dlsym(RTLD_DEFAULT, std::string(name).c_str()); },
-             .in_image = {}});
+    std::string why_not_compiled(const ByteBuffer& bitcode, const std::optional<Bounds>& bounds = std::nullopt) {
+        CompileRequest request{
+            .name = "deep",
+            .bitcode = bitcode,
+            .resolve = [](std::string_view name) { return dlsym(RTLD_DEFAULT, std::string(name).c_str()); },
+            .in_image = {}};
+        if (bounds) request.bounds = *bounds;
+        const auto compiled = engine_->compile(request);
         return compiled ? std::string() : compiled.error().message();
     }
     // Calls `meet` while another thread has LLVM work, and faults are taken.
@@ -208,6 +212,122 @@ TEST_F(NestingTest, ConstantsThatAreMadeOfOneAnotherAreBounded) {
     EXPECT_EQ(why_not(with_doubled_constants(5)), "");
     EXPECT_EQ(why_not(with_doubled_constants(44)),
               "deep: its bitcode has a constant with more than 4000000 parts, each counted as often as it is used");
+}
+
+// LLVM splits it into 16,384 instructions, and goes over all of them for each.
+constexpr const char* kSlow =
+    "define void @go(ptr %p, ptr %q) {\n  %a = load <16384 x i64>, ptr %p\n  %b = load <16384 x i64>, ptr %q\n"
+    "  %c = sdiv <16384 x i64> %a, %b\n  store <16384 x i64> %c, ptr %p\n  ret void\n}\n";
+
+TEST_F(NestingTest, WhatKeepsLlvmForTooLongIsStopped) {
+    const ByteBuffer slow = bitcode_of(kSlow);
+    const Bounds short_time{.processor_time = std::chrono::seconds(1), .memory = std::size_t{1} << 40};
+    EXPECT_EQ(why_not_compiled(slow, short_time),
+              "deep does not compile: LLVM gave up: it took more than 1 s of a processor");
+    const Bounds little{.processor_time = std::chrono::seconds(60), .memory = std::size_t{1} << 20};
+    EXPECT_EQ(why_not_compiled(slow, little), "deep does not compile: LLVM gave up: it took more than 1 MiB of memory");
+    EXPECT_EQ(why_not(with_types(10)), "") << "others are compiled";
+}
+
+std::string with_assembly(const std::string& assembly) {
+    return "define void @go() {\n  call void asm sideeffect \"" + assembly + "\", \"\"()\n  ret void\n}\n";
+}
+
+TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
+    const auto refused = [](const std::string& what) {
+        return "deep: go cannot be compiled: its assembly has " + what +
+               ", which does not travel; write out what it stands for";
+    };
+    for (const char* const fine :
+         {"nop; nop", ".pushsection .text\\0A.byte 1, 2\\0A.popsection", ".Lhere${:uid}: nop\\0Ajmp .Lhere${:uid}",
+          "1: jmp 1b", ".balign 16", ".p2align 4", "$(nop$|nop$)", "nop /* .incbin */", ".cfi_remember_state"})
+        EXPECT_EQ(why_not(with_assembly(fine)), "") << fine;
+    for (const auto& [assembly, what] : std::initializer_list<std::pair<const char*, const char*>>{
+             {".incbin \\22/dev/zero\\22", "the directive .incbin"},
+             {"nop; x: 1:.INCBIN \\22/dev/zero\\22", "the directive .incbin"},
+             {".ascii \\22\\5C\\5C\\22 ; .incbin \\22x\\22", "the directive .incbin"},
+             {"/* a */ .rept 300000000", "the directive .rept"},
+             {".reloc ., R_X86_64_64, go", "the directive .reloc"},
+             {".balign 0x10000000", "the directive .balign"},
+             {".set ., .+100000000", "the directive .set"},
+             {"$(nop$|.zero 99$)", "the directive .zero"},
+             {"$(nop$).skip 99", "the directive .skip"}})
+        EXPECT_EQ(why_not(with_assembly(assembly)), refused(what)) << assembly;
+    EXPECT_EQ(why_not("module asm \".fill 100000000\"\ndefine void @go() {\n  ret void\n}\n"),
+              "deep: the assembly outside of its functions has the directive .fill, which does not travel");
+}
+
+// LLVM would print them itself, past the log.
+TEST_F(NestingTest, UnknownFeaturesAreNotPrinted) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(why_not("define void @go() \"target-cpu\"=\"help\" \"target-features\"=\"+avx2,+no\\0Asuch,nothing\" {\n"
+                      "  ret void\n}\n"),
+              "");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+// Writes a file of LLVM's bitstream, by its documentation ("LLVM Bitcode File Format").
+class BitWriter {
+public:
+    void bits(std::uint64_t value, unsigned width) {
+        for (unsigned i = 0; i < width; ++i, ++at_) {
+            if (at_ % 8 == 0) bytes_.push_back(std::byte{0});
+            if ((value >> i & 1U) != 0) bytes_.back() |= std::byte{1} << (at_ % 8);
+        }
+    }
+    void vbr(std::uint64_t value, unsigned width) {
+        const std::uint64_t high = std::uint64_t{1} << (width - 1);
+        for (; value >= high; value >>= width - 1) bits((value & (high - 1)) | high, width);
+        bits(value, width);
+    }
+    // Blocks have abbreviations of 2 bits. Returns where its length goes.
+    std::size_t enter(unsigned block) {
+        bits(1, 2);
+        vbr(block, 8);
+        vbr(2, 4);
+        align();
+        bits(0, 32);
+        return bytes_.size();
+    }
+    void leave(std::size_t begin) {
+        bits(0, 2);
+        align();
+        const auto words = static_cast<std::uint32_t>((bytes_.size() - begin) / 4);
+        std::memcpy(bytes_.data() + begin - 4, &words, 4);
+    }
+    void record(unsigned code, std::initializer_list<std::uint64_t> values) {
+        bits(3, 2);
+        vbr(code, 6);
+        vbr(values.size(), 6);
+        for (const std::uint64_t value : values) vbr(value, 6);
+    }
+    [[nodiscard]] const ByteBuffer& bytes() const { return bytes_; }
+
+private:
+    void align() {
+        while (at_ % 32 != 0) bits(0, 1);
+    }
+    ByteBuffer bytes_;
+    std::uint64_t at_ = 0;
+};
+
+// LLVM's reader makes a place for each parameter up to the one that it reads of.
+TEST_F(NestingTest, AttributesAreOfAParameterThatMayBe) {
+    constexpr unsigned kModule = 8, kGroups = 10, kGroup = 3;
+    const auto of_parameter = [](std::uint64_t number) {
+        BitWriter out;
+        out.bits(0xDEC04342, 32);  // 'BC', 0xC0DE
+        const std::size_t module = out.enter(kModule);
+        const std::size_t groups = out.enter(kGroups);
+        out.record(kGroup, {1, number, 0, 1});
+        out.leave(groups);
+        out.leave(module);
+        return out.bytes();
+    };
+    EXPECT_EQ(why_not_compiled(of_parameter(4'000'000'000)),
+              "deep: its bitcode has attributes of a parameter number 4000000000; 65536 is the most");
+    for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{2}, std::uint64_t{0xFFFFFFFF}})
+        EXPECT_EQ(why_not_compiled(of_parameter(number)).find("parameter number"), std::string::npos) << number;
 }
 
 // What the verifier lets through and the code generator does not foresee: a register without a name.

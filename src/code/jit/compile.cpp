@@ -6,7 +6,9 @@
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/IR/Constants.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 
 #include <algorithm>
@@ -282,6 +284,27 @@ struct Generated {
     std::vector<std::string> constructors, names;
 };
 
+// LLVM prints what it does not know of a function's CPU to stderr, in a peer's words.
+void keep_known_features(llvm::Module& module, const llvm::TargetMachine& machine) {
+    const llvm::ArrayRef<llvm::SubtargetFeatureKV> known = machine.getMCSubtargetInfo()->getAllProcessorFeatures();
+    const auto is_known = [known](llvm::StringRef feature) {
+        return (feature.consume_front("+") || feature.consume_front("-")) &&
+               std::any_of(known.begin(), known.end(), [feature](const auto& each) { return each.Key == feature; });
+    };
+    for (llvm::Function& function : module) {
+        function.removeFnAttr("target-cpu");  // it is compiled for the one that is here
+        function.removeFnAttr("tune-cpu");
+        llvm::SmallVector<llvm::StringRef, 16> all;
+        function.getFnAttribute("target-features").getValueAsString().split(all, ',', -1, false);
+        if (std::all_of(all.begin(), all.end(), is_known)) continue;
+        std::string kept;
+        for (const llvm::StringRef feature : all)
+            if (is_known(feature)) kept += (kept.empty() ? "" : ",") + feature.str();
+        function.removeFnAttr("target-features");
+        if (!kept.empty()) function.addFnAttr("target-features", kept);
+    }
+}
+
 Result<Generated> generate(const CompileRequest& request, const Session& session) {
     llvm::LLVMContext context;
     std::string diagnostics;
@@ -306,6 +329,7 @@ Result<Generated> generate(const CompileRequest& request, const Session& session
     if (!machine)
         return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}",
                     llvm::toString(machine.takeError()));
+    keep_known_features(*module, **machine);
     auto object = orc::SimpleCompiler(**machine)(*module);
     if (!object)
         return fail(ErrorCode::failed, "{} does not compile: {}", request.name, llvm::toString(object.takeError()));
@@ -346,14 +370,17 @@ Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, cons
 Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) {
     const Session* used = nullptr;  // set when linking begins
     std::optional<Result<std::unique_ptr<CompiledModule>>> compiled;
-    const Status ended = run_guarded(request.name, [&] {
-        compiled.emplace([&]() -> Result<std::unique_ptr<CompiledModule>> {
-            ROVE_TRY(const Session* const session, shared_session());
-            ROVE_TRY(Generated generated, generate(request, *session));
-            used = session;
-            return link(request, *session, std::move(generated));
-        }());
-    });
+    const Status ended = run_guarded(
+        request.name,
+        [&] {
+            compiled.emplace([&]() -> Result<std::unique_ptr<CompiledModule>> {
+                ROVE_TRY(const Session* const session, shared_session());
+                ROVE_TRY(Generated generated, generate(request, *session));
+                used = session;
+                return link(request, *session, std::move(generated));
+            }());
+        },
+        request.bounds);
     if (ended) return std::move(*compiled);
     if (used != nullptr) leave_session(used);
     return tl::unexpected<Error>(ended.error());

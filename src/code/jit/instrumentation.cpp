@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "code/jit/assembly.hpp"
 #include "wire/manifest.hpp"
 
 namespace rove::code::jit {
@@ -211,6 +212,7 @@ Status check_zeros(const llvm::Module& module) {
 
 Status check_compilable(const llvm::Module& module) {
     ROVE_CHECK(check_size(module));
+    ROVE_CHECK(check_assembly(module));
     for (const llvm::Function& function : module) {
         if (function.hasGC() && !function.isDeclaration())
             return fail(ErrorCode::unsupported,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,6 +40,12 @@ public:
     [[nodiscard]] virtual Status put(const std::vector<std::pair<std::string_view, void*>>& names) = 0;
 };
 
+// What a piece of LLVM's work may take.
+struct Bounds {
+    std::chrono::seconds processor_time;
+    std::size_t memory;  // bytes by which the process's own memory (what is no file's) grows meanwhile
+};
+
 struct CompileRequest {
     std::string name;    // for messages
     std::string remedy;  // in that of names which are nowhere
@@ -50,6 +57,8 @@ struct CompileRequest {
     // The address of what the package's image, if it is loaded, has under that name (wire/image.hpp), or null: the module's own is
     // used.
     std::function<void*(std::string_view)> in_image;
+    // Beyond these it fails.
+    Bounds bounds{.processor_time = std::chrono::seconds(120), .memory = 2048UL << 20};
 };
 
 // What rove build needs of LLVM: joins modules, keeps `ROVE_ENTRY` functions (and with `interface` every default-visible

@@ -7,6 +7,7 @@
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/Bitcode/LLVMBitCodes.h>
 #include <llvm/Bitstream/BitstreamReader.h>
+#include <llvm/IR/Attributes.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Dominators.h>
@@ -128,7 +129,8 @@ private:
             return {};
         }
         if (block != llvm::bitc::MODULE_BLOCK_ID && block != llvm::bitc::FUNCTION_BLOCK_ID &&
-            block != llvm::bitc::TYPE_BLOCK_ID_NEW && block != llvm::bitc::METADATA_BLOCK_ID) {
+            block != llvm::bitc::TYPE_BLOCK_ID_NEW && block != llvm::bitc::METADATA_BLOCK_ID &&
+            block != llvm::bitc::PARAMATTR_GROUP_BLOCK_ID) {
             if (llvm::Error failed = stream_.SkipBlock()) return no_bitcode(name_, std::move(failed));
             return {};
         }
@@ -163,6 +165,7 @@ private:
             return fail(ErrorCode::invalid,
                         "{}: its bitcode has more than {} pieces of metadata; leave out debug information", name_,
                         kMetadataMax);
+        if (block == llvm::bitc::PARAMATTR_GROUP_BLOCK_ID) return take_attributes(abbreviation);
         if (block != llvm::bitc::TYPE_BLOCK_ID_NEW) {
             llvm::Expected<unsigned> code = stream_.skipRecord(abbreviation);
             if (!code) return no_bitcode(name_, code.takeError());
@@ -174,6 +177,18 @@ private:
         if (*code != llvm::bitc::TYPE_CODE_NUMENTRY && *code != llvm::bitc::TYPE_CODE_STRUCT_NAME)
             types_.push_back(types_in(*code, record));
         return {};
+    }
+
+    // A group of attributes is for one parameter, for the result or for the function. LLVM's reader makes as many places as its number says.
+    Status take_attributes(unsigned abbreviation) {
+        llvm::SmallVector<std::uint64_t, 64> record;
+        llvm::Expected<unsigned> code = stream_.readRecord(abbreviation, record);
+        if (!code) return no_bitcode(name_, code.takeError());
+        if (*code != llvm::bitc::PARAMATTR_GRP_CODE_ENTRY || record.size() < 2) return {};
+        const auto of = static_cast<std::uint32_t>(record[1]);
+        if (of <= kParametersMax || of == llvm::AttributeList::FunctionIndex) return {};
+        return fail(ErrorCode::invalid, "{}: its bitcode has attributes of a parameter number {}; {} is the most",
+                    name_, of, kParametersMax);
     }
 
     const std::string& name_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "base/bytes.hpp"
@@ -27,11 +28,13 @@ inline constexpr std::size_t kLoopsNestedMax = 250;
 // Constants that one constant is made of, each counted as often as it is used. LLVM goes to each of them as often, so a few hundred bytes of
 // bitcode in which each constant is made of the one before twice would keep it for ever. What compilers make uses hardly any twice.
 inline constexpr std::size_t kConstantPartsMax = 4'000'000;
+// Parameters of one function that have attributes of their own: LLVM's reader makes a place for each number up to the largest.
+inline constexpr std::uint32_t kParametersMax = 65'536;
 // Pieces of metadata of bitcode that a peer has sent. A piece may hold the next one, so this bounds their nesting, too; what prepare() makes
 // has some thousands of them in a megabyte, because debug information stays at home.
 inline constexpr std::size_t kMetadataMax = 65'536;
 
-// Before LLVM reads it. invalid: types nest too deep, or it is no bitcode; with `of_peer` also: there is too much metadata.
+// Before LLVM reads it. invalid: types nest too deep, attributes are of a parameter beyond all, or it is no bitcode; with `of_peer` also: there is too much metadata.
 [[nodiscard]] Status check_nesting(Bytes bitcode, const std::string& name, bool of_peer);
 // Before LLVM verifies it. invalid: constants nest too deep or have too many parts; loops nest too deep; or instructions of one function do, each of which takes what one before
 // it gives.
