@@ -3,7 +3,7 @@
 #include <rove/rove.h>
 #include <string.h>
 
-extern void* bench_table_place(uint64_t key, size_t size);
+extern void* bench_table_place(uint64_t key, size_t size) ROVE_NOTHROW;
 
 ROVE_ENTRY void indirect_put(rove_here* here, const void* payload, size_t size) {
     uint64_t key;

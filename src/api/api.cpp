@@ -330,6 +330,8 @@ Peer Node::connect(std::string_view address) {
 }
 void Node::share(const std::string& name, void* object, const char* type) {
     value_or_throw(usable(core_).objects().share(name, object, type));
+    // What functions put into it points to their code (a control block, a vtable), and lasts for as long as the program decides.
+    code::leave_code_in_place();
 }
 void Node::unshare(const std::string& name) {
     own(core_).objects().unshare(name);

@@ -198,6 +198,7 @@ Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, std::uni
 
 NodeCore::~NodeCore() {
     shut_down();
+    if (options_.host_object != nullptr) code::leave_code_in_place();  // as Node::share()
 }
 
 std::string NodeCore::name() const {

@@ -81,10 +81,11 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
     // Optimised once, by prepare, over all sources together: here only the attributes of -O2 are wanted.
     command.insert(command.end(), {"-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-fPIC", "-fno-plt",
                                    "-Wall", "-I" + include.string()});
-    // Unwind tables only where something may be unwound through: in C nothing can.
+    // Unwind tables only where something may be unwound through: keep_unwindable() (code/jit/shape.cpp) sees to those.
     command.insert(command.end(),
                    {"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-fcolor-diagnostics"});
-    if (cpp) command.emplace_back("-std=gnu++20");  // as rove_add_executable()
+    // Both as rove_add_executable(). Each package has vtables of its own, so an object's type is not known by whose vtable it has.
+    if (cpp) command.insert(command.end(), {"-std=gnu++20", "-fno-assume-unique-vtables"});
     if (options.triple.starts_with("aarch64")) command.insert(command.end(), {"-mcmodel=tiny", "-mno-outline-atomics"});
     if (!is_native(options.triple)) ROVE_CHECK(add_cross_headers(options.triple, cpp, command));
     // A standard is one language's, and a folder may hold sources of both.

@@ -2,6 +2,8 @@
 //   lifetimes globals ADDRESS PACKAGE    prints `filled`; its destructors do the rest
 //   lifetimes hold ADDRESS BYTES         allocates and waits to be killed
 //   lifetimes fork ADDRESS               has a child that makes a node of its own and ends as programs do; prints `child STATUS`
+//   lifetimes share                      a function that travels fills an object of the program, which is asked when its node has ended;
+//                                        prints what it says
 //   lifetimes early-fork MICROSECONDS    has such a child while a thread makes this process's first node, that long after it has begun
 #include "lifetimes.hpp"
 
@@ -11,6 +13,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +26,14 @@ namespace {
 
 int half(int x) {
     return x / 2;
+}
+// Of the program, for functions.
+struct Kept {
+    std::function<int()> asked;
+};
+int keep(rove::Here& here, int value) {
+    here.object<Kept>("kept").asked = [value] { return value + 1; };
+    return 1;
 }
 rove::Task<int> ask(rove::Peer peer) {
     co_return co_await peer.async([] { return 3; });
@@ -116,6 +127,17 @@ int main(int count, char** arguments) try {
         tell_of(child);
         return 0;
     }
+    if (count == 2 && !std::strcmp(arguments[1], "share")) {
+        Kept kept;
+        {
+            rove::Node server({.listen = "127.0.0.1:0", .log = "off"});
+            server.share("kept", kept);
+            rove::Node client;
+            if (client.connect(server.address()).sync(rove::exactly(rove::fn<keep>), 41) != 1) return 1;
+        }
+        std::printf("%d\n", kept.asked());
+        return 0;
+    }
     if (count == 3 && !std::strcmp(arguments[1], "early-fork")) {
         std::thread makes([] { const rove::Node first({.listen = "127.0.0.1:0", .log = "off"}); });
         usleep(static_cast<useconds_t>(std::stoul(arguments[2])));
@@ -132,7 +154,7 @@ int main(int count, char** arguments) try {
         return 0;
     }
     return std::fprintf(stderr,
-                        "usage: lifetimes globals ADDRESS PACKAGE | hold ADDRESS BYTES | fork ADDRESS | "
+                        "usage: lifetimes globals ADDRESS PACKAGE | hold ADDRESS BYTES | fork ADDRESS | share | "
                         "early-fork MICROSECONDS\n"),
            2;
 } catch (const rove::Error& error) {

@@ -81,6 +81,12 @@ TEST(LifetimesOfPrograms, GlobalsOfEveryKindEnd) {
 }
 
 // The thread that reads the program's code, so that it can travel, is the parent's: the child must not wait for its end.
+TEST(LifetimesOfPrograms, WhatFunctionsPutIntoAProgramsObjectOutlivesItsNode) {
+    const Ran ran = run({built("api_lifetimes"), "share"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, "42\n");
+}
+
 TEST(LifetimesOfPrograms, AForksChildWithANodeOfItsOwnEnds) {
     const NodeProcess node;  // it has none of the program's functions
     const Ran ran = run({built("api_lifetimes"), "fork", node.address()});

@@ -7,6 +7,9 @@
 #include "cache_fixture.hpp"
 
 namespace rove::code {
+
+struct Shape;  // of packages
+
 namespace {
 
 TEST_F(CacheTest, AFunctionIsFoundByIdNameAndHandle) {
@@ -280,6 +283,29 @@ TEST_F(CacheTest, NothingIsWritableAndExecutableAtOnce) {
     cache.wait_for_tiers();
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) EXPECT_EQ(line.find("rwx"), std::string::npos) << line;
+}
+
+// Each package has vtables of its own.
+TEST_F(CacheTest, AnObjectOfAnotherPackageIsOfItsClassStill) {
+    const std::string classes =
+        "struct Shape { virtual ~Shape() = default; };\n"
+        "struct Square final : Shape { long side = 3; };\n";
+    const auto head = [](const char* name) {
+        return std::string("ROVE_ENTRY void ") + name + "(rove_here*, const void* p, size_t) { ";
+    };
+    const auto makes = build("makes.cpp", classes + head("make") + "*(Shape**)p = new Square; }\n");
+    const auto looks = build("looks.cpp", classes + "static Shape* seen;\n" + head("look") +
+                                              "if (!seen) { void make_one(Shape**); make_one(&seen); }\n" +
+                                              "auto* square = dynamic_cast<Square*>(seen); "
+                                              "*(long*)p = square ? square->side : -1; }\n");
+    CodeOptions given = options(Forms::image);
+    static Shape* made = nullptr;
+    given.host_symbols.push_back({"make_one", reinterpret_cast<void*>(+[](Shape** into) { *into = made; })});
+    CodeCache cache(given);
+    ASSERT_TRUE(cache.add(makes, false));
+    ASSERT_TRUE(cache.add(looks, false));
+    made = reinterpret_cast<Shape*>(call(cache, *cache.find("makes:make")));
+    EXPECT_EQ(call(cache, *cache.find("looks:look")), 3);
 }
 
 }  // namespace

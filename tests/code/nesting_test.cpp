@@ -239,8 +239,9 @@ TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
                ", which does not travel; write out what it stands for";
     };
     for (const char* const fine :
-         {"nop; nop", ".pushsection .text\\0A.byte 1, 2\\0A.popsection", ".Lhere${:uid}: nop\\0Ajmp .Lhere${:uid}",
-          "1: jmp 1b", ".balign 16", ".p2align 4", "$(nop$|nop$)", "nop /* .incbin */", ".cfi_remember_state"})
+         {"nop; nop", ".pushsection .text\\0A.byte 1, 2\\0A.popsection", ".pushsection .mine, \\22a\\22\\0A.popsection",
+          ".Lhere${:uid}: nop\\0Ajmp .Lhere${:uid}", "1: jmp 1b", ".balign 16", ".p2align 4", "$(nop$|nop$)",
+          "nop /* .incbin */", ".cfi_remember_state"})
         EXPECT_EQ(why_not(with_assembly(fine)), "") << fine;
     for (const auto& [assembly, what] : std::initializer_list<std::pair<const char*, const char*>>{
              {".incbin \\22/dev/zero\\22", "the directive .incbin"},
@@ -250,6 +251,8 @@ TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
              {".reloc ., R_X86_64_64, go", "the directive .reloc"},
              {".balign 0x10000000", "the directive .balign"},
              {".set ., .+100000000", "the directive .set"},
+             {".data\\0A.quad 1\\0A.text", "the directive .data"},
+             {".pushsection .mine, \\22aw\\22\\0A.popsection", "a section that is written to"},
              {"$(nop$|.zero 99$)", "the directive .zero"},
              {"$(nop$).skip 99", "the directive .skip"}})
         EXPECT_EQ(why_not(with_assembly(assembly)), refused(what)) << assembly;

@@ -277,6 +277,18 @@ TEST_F(ToolchainTest, CodeWhoseConstantsStaticsMayPointToIsPinned) {
         {"given back by a call", "rove_reply(here, found, found ? 1 : 0); found = strchr(text, (int)size);"},
         {"kept by a call", "rove_reply(here, found, found ? 1 : 0); keep(\"one\", size);"},
         {"an element", "rove_reply(here, at, at ? 1 : 0); at = &numbers[size % 6];"}};
+    const std::pair<std::string_view, std::string_view> pinned_by_others[] = {
+        {"kept by an interface's variable", "extern const struct state* shelf; shelf = size > 3 ? first.next : shelf;"},
+        {"kept by the program's object",
+         "*(const struct state**)rove_host_object(here) = size > 3 ? first.next : &last;"}};
+    for (const auto& [what, body] : pinned_by_others) {
+        const auto package = build_of("pinned.c",
+                                      "struct state { const char* name; const struct state* next; };\n"
+                                      "static const struct state last = {\"last\", 0}, first = {\"first\", &last};\n" +
+                                          entry("run", body));
+        ASSERT_TRUE(package) << package.error().what();
+        EXPECT_TRUE((*package)->manifest().pinned) << what;
+    }
     for (const auto& [what, body] : pinned) {
         const auto package = build_of("pinned.c", head + entry("run", body));
         ASSERT_TRUE(package) << package.error().what();

@@ -16,17 +16,27 @@ namespace {
 
 // Directives that stand for no more than what is written.
 constexpr llvm::StringLiteral kPlain[] = {
-    "byte",         "2byte",  "4byte",   "8byte",          "short",      "hword",    "value",
-    "word",         "int",    "long",    "quad",           "xword",      "octa",     "float",
-    "single",       "double", "ascii",   "asciz",          "string",     "string8",  "text",
-    "data",         "bss",    "section", "pushsection",    "popsection", "previous", "globl",
-    "global",       "local",  "weak",    "hidden",         "protected",  "internal", "type",
-    "size",         "set",    "equ",     "ident",          "file",       "loc",      "att_syntax",
-    "intel_syntax", "code64", "arch",    "arch_extension", "cpu",        "inst",     "variant_pcs",
+    "byte",      "2byte",          "4byte",  "8byte",      "short",        "hword",
+    "value",     "word",           "int",    "long",       "quad",         "xword",
+    "octa",      "float",          "single", "double",     "ascii",        "asciz",
+    "string",    "string8",        "text",   "section",    "pushsection",  "popsection",
+    "previous",  "globl",          "global", "local",      "weak",         "hidden",
+    "protected", "internal",       "type",   "size",       "set",          "equ",
+    "ident",     "file",           "loc",    "att_syntax", "intel_syntax", "code64",
+    "arch",      "arch_extension", "cpu",    "inst",       "variant_pcs",
 };
 // These fill up to a multiple of what they name.
 constexpr llvm::StringLiteral kAligning[] = {"align", "balign", "p2align"};
 constexpr unsigned kAlignmentMax = 4096, kAlignmentBitsMax = 12;
+
+// Whether a section is one that code writes to: an image has its statics elsewhere, and what assembly puts there is read only.
+bool is_written(llvm::StringRef section) {
+    const auto [name, rest] = section.split(',');
+    const llvm::StringRef flags = rest.split(',').first.trim();
+    const llvm::StringRef plain = name.trim().trim("\"");
+    return plain.starts_with(".data") || plain.starts_with(".bss") || plain.starts_with(".tdata") ||
+           plain.starts_with(".tbss") || (flags.starts_with("\"") && flags.contains('w'));
+}
 
 // Why a statement does not travel; empty: it does.
 std::string why_not(llvm::StringRef statement) {
@@ -52,6 +62,7 @@ std::string why_not(llvm::StringRef statement) {
     if (!name.empty() && argument.starts_with("=")) return {};
     const std::string lower = name.lower();
     const bool sets_place = (lower == "set" || lower == "equ") && argument.split(',').first.trim() == ".";
+    if ((lower == "section" || lower == "pushsection") && is_written(argument)) return "a section that is written to";
     const bool is_plain =
         llvm::StringRef(lower).starts_with("cfi_") || llvm::is_contained(kPlain, llvm::StringRef(lower));
     if (is_plain && !sets_place) return {};

@@ -73,12 +73,27 @@ bool may_hold_pointer(const llvm::Type& type) {
                                              [](const llvm::Type* part) { return may_hold_pointer(*part); });
 }
 
-// Whether the module has a place of its own, or one that its node's program shares, where a pointer is from one call to the next.
+// Of an interface, or of a library: a variable that a module only declares. Those of the standard libraries are given nothing of it.
+bool is_others_variable(const llvm::GlobalVariable& variable) {
+    static constexpr llvm::StringLiteral standard[] = {"stdin",     "stdout", "stderr",       "environ",
+                                                       "__environ", "optarg", "__dso_handle", "__stack_chk_guard"};
+    const llvm::StringRef name = variable.getName();
+    return variable.isDeclaration() && !variable.isConstant() && !variable.use_empty() &&
+           !llvm::is_contained(standard, name) && !name.starts_with("_ZSt") && !name.starts_with("_ZNSt") &&
+           !name.starts_with("_ZT") && !name.starts_with("llvm.");
+}
+
+// Whether the module has a place of its own, or one that its node's program or an interface shares, where a pointer is from one call to the
+// next.
 bool keeps_pointers(const llvm::Module& module) {
-    const llvm::Function* shared = module.getFunction("rove_object");
-    return (shared != nullptr && !shared->use_empty()) ||
+    const auto is_used = [&module](const char* name) {
+        const llvm::Function* function = module.getFunction(name);
+        return function != nullptr && !function->use_empty();
+    };
+    return is_used("rove_object") || is_used("rove_host_object") ||
            std::any_of(module.global_begin(), module.global_end(), [](const llvm::GlobalVariable& variable) {
-               return is_static(variable) && may_hold_pointer(*variable.getValueType());
+               return is_others_variable(variable) ||
+                      (is_static(variable) && may_hold_pointer(*variable.getValueType()));
            });
 }
 
@@ -203,7 +218,6 @@ void generalise_cpu(llvm::Module& module) {
 }
 
 void keep_unwindable(llvm::Module& module) {
-    if (module.getFunction("rove_raise") == nullptr) return;  // only such code calls it
     for (llvm::Function& function : module)
         if (!function.isDeclaration() && !function.hasPersonalityFn()) function.removeFnAttr(llvm::Attribute::NoUnwind);
 }

@@ -17,8 +17,9 @@ namespace rove::code::jit {
                                                    bool interface);
 // Forgets which CPU the sources were compiled for.
 void generalise_cpu(llvm::Module& module);
-// Code that is compiled without exceptions says of each of its functions that nothing is thrown through it, and so they would have no
-// table to be unwound by, which rove_raise and the C++ library need. Takes that back; optimisation finds out again where it is true.
+// Code that is compiled without exceptions, C above all, says of each of its functions that nothing is thrown through it. Natively each file
+// is compiled by itself, and a callback's exception passes. Here it is optimised together with its callers, whose handlers would go, and its
+// functions would have no table to be unwound by. Takes that back; optimisation finds out again where it is true.
 void keep_unwindable(llvm::Module& module);
 // Makes every writable variable external: those that are exported under their names, the others as rove.static.n.
 void free_statics(llvm::Module& module, const std::vector<std::string>& exports, std::size_t& statics);
