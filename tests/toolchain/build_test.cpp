@@ -536,6 +536,23 @@ TEST_F(ToolchainTest, ASourceWithoutEntryPointIsToldWhatToWrite) {
         << package.error().message();
 }
 
+// It would be called with other arguments than it takes.
+TEST_F(ToolchainTest, AnEntryPointOfAnotherTypeIsRefused) {
+    for (const char* entry :
+         {"int f(rove_here *h, const void *p, size_t n) { return 1; }", "void f(const void *p, size_t n) {}",
+          "void f(rove_here *h, size_t n, const void *p) {}", "void f(rove_here *h, const void *p, double n) {}",
+          "void f(rove_here *h, const void *p, size_t n, int more) {}",
+          "void f(rove_here *h, const void *p, size_t n, ...) {}"}) {
+        const auto package = build_of("odd.c", std::string("#include <rove/rove.h>\nROVE_ENTRY ") + entry + "\n");
+        ASSERT_FALSE(package) << entry;
+        EXPECT_EQ(package.error().code(), ErrorCode::invalid);
+        EXPECT_TRUE(mentions(package.error().message(),
+                             "f: a ROVE_ENTRY function is called as void (rove_here *here, const void *payload, size_t "
+                             "size)"))
+            << package.error().message();
+    }
+}
+
 TEST_F(ToolchainTest, ASourceIsNotOverwritten) {
     const std::string text = "#include <rove/rove.h>\nROVE_ENTRY void f(rove_here *h, const void *p, size_t n) {}\n";
     write("folder/one.c", text);

@@ -119,6 +119,13 @@ bool may_be_kept(const llvm::Use& use) {
     return std::any_of(user->use_begin(), user->use_end(), may_be_kept);
 }
 
+// As nodes call it. Which pointer is which is not in LLVM's types.
+bool is_entry_type(const llvm::FunctionType& type) {
+    return type.getReturnType()->isVoidTy() && !type.isVarArg() && type.getNumParams() == 3 &&
+           type.getParamType(0)->isPointerTy() && type.getParamType(1)->isPointerTy() &&
+           type.getParamType(2)->isIntegerTy(64);
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> take_entries(llvm::Module& module) {
@@ -138,6 +145,11 @@ Result<std::vector<std::string>> take_entries(llvm::Module& module) {
             if (function == nullptr || function->isDeclaration()) continue;
             if (function->hasLocalLinkage())
                 return fail(ErrorCode::invalid, "{}: a ROVE_ENTRY function cannot be static",
+                            function->getName().str());
+            if (!is_entry_type(*function->getFunctionType()))
+                return fail(ErrorCode::invalid,
+                            "{}: a ROVE_ENTRY function is called as void (rove_here *here, const void *payload, size_t "
+                            "size), and this one takes or returns something else",
                             function->getName().str());
             const auto* line = llvm::dyn_cast<llvm::ConstantInt>(mark->getOperand(3));
             const auto file = files.try_emplace(mark->getOperand(2), files.size()).first->second;
