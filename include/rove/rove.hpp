@@ -23,6 +23,9 @@
 // Here throw an `overloaded` Error instead, because shipped code talks to its node in C.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "rove: rove.hpp needs C++20: compile with -std=c++20, or say target_compile_features(NAME PUBLIC cxx_std_20) in CMake"
+#else
 #include "rove/buffer.hpp"
 #include "rove/call.hpp"
 #include "rove/function.hpp"
@@ -33,3 +36,4 @@
 #include "rove/task.hpp"
 #include "rove/travel.hpp"
 #include "rove/within.hpp"
+#endif

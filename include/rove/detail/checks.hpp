@@ -66,13 +66,17 @@ struct Parameter {
         else
             return travel::stays<Value>();
     }();
-    static constexpr bool kNoBeginning = [] {
+    template <template <typename> typename Is>
+    static constexpr bool kWithin = [] {
         if constexpr (kOdd || kView)
             return false;
         else
-            return travel::lacks_beginning<Value>();
+            return travel::is_within<Is, Value>();
     }();
-    static constexpr bool kKnown = kOdd || kPointing || kStays || kNoBeginning;
+    static constexpr bool kNoBeginning = kWithin<travel::LacksBeginning>;
+    static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
+    static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
+    static constexpr bool kKnown = kOdd || kPointing || kStays || kNoBeginning || kLoses || kPolymorphic;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -104,6 +108,16 @@ struct Parameter {
             !kNoBeginning,
             "rove: an argument of this type cannot travel: cereal reads it, or a type in it, into a "
             "default-constructed object; give that type a default constructor, or specialise rove::migratable for it");
+        static_assert(
+            !kLoses,
+            "rove: an argument of this type would lose members on its way: it, or a type in it, is derived from one "
+            "that can be serialised, and is serialised as that; give it a serialize() of its own, or "
+            "specialise rove::migratable for it");
+        static_assert(
+            !kPolymorphic,
+            "rove: an argument of this type cannot travel: it is, or holds, a pointer to a polymorphic type, and the "
+            "other node is not told which derived type it points to; pass a std::variant of them, or specialise "
+            "rove::migratable for it");
         static_assert(kFine || kKnown,
                       "rove: an argument of this type cannot travel; give it a cereal serialize() that is public or "
                       "has cereal::access as a friend, or specialise rove::migratable for it");
@@ -120,13 +134,17 @@ struct ResultType {
         else
             return travel::stays<Value>();
     }();
-    static constexpr bool kNoBeginning = [] {
+    template <template <typename> typename Is>
+    static constexpr bool kWithin = [] {
         if constexpr (kPoints || std::is_void_v<Value>)
             return false;
         else
-            return travel::lacks_beginning<Value>();
+            return travel::is_within<Is, Value>();
     }();
-    static constexpr bool kKnown = kPoints || kStays || kNoBeginning;
+    static constexpr bool kNoBeginning = kWithin<travel::LacksBeginning>;
+    static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
+    static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
+    static constexpr bool kKnown = kPoints || kStays || kNoBeginning || kLoses || kPolymorphic;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -144,6 +162,16 @@ struct ResultType {
             !kNoBeginning,
             "rove: a result of this type cannot travel: cereal reads it, or a type in it, into a "
             "default-constructed object; give that type a default constructor, or specialise rove::migratable for it");
+        static_assert(
+            !kLoses,
+            "rove: a result of this type would lose members on its way: it, or a type in it, is derived from one "
+            "that can be serialised, and is serialised as that; give it a serialize() of its own, or "
+            "specialise rove::migratable for it");
+        static_assert(
+            !kPolymorphic,
+            "rove: a result of this type cannot travel: it is, or holds, a pointer to a polymorphic type, and the "
+            "other node is not told which derived type it points to; return a std::variant of them, or specialise "
+            "rove::migratable for it");
         static_assert(kFine || kKnown,
                       "rove: a result of this type cannot travel; give it a cereal serialize() that is public or has "
                       "cereal::access as a friend, or specialise rove::migratable for it");

@@ -35,6 +35,7 @@
 
 #include "rove/detail/travel_archives.hpp"
 #include "rove/detail/travel_containers.hpp"
+#include "rove/detail/travel_inherited.hpp"
 #include "rove/travel.hpp"
 
 namespace rove::detail::travel {
@@ -136,9 +137,32 @@ struct Around<cereal::memory_detail::PtrWrapper<const std::shared_ptr<T>&>> {
     static void leave(OutputArchive& out) { out.open().leave(); }
 };
 
+template <typename T>
+struct PointsToPolymorphic : std::false_type {};
+template <typename T, typename D>
+struct PointsToPolymorphic<std::unique_ptr<T, D>> : std::is_polymorphic<T> {};
+template <typename T>
+struct PointsToPolymorphic<std::shared_ptr<T>> : std::is_polymorphic<T> {};
+template <typename T>
+struct PointsToPolymorphic<std::weak_ptr<T>> : std::is_polymorphic<T> {};
+
+// For a value within another; for arguments and results themselves checks.hpp says it.
+template <typename T>
+struct Whole {
+    static constexpr bool kIs = true;
+    static_assert(
+        !loses_its_own<T>(),
+        "rove: a value within an argument or a result is of a type that is serialised as its base is, and its "
+        "own members would be lost; give that type a serialize() of its own");
+    static_assert(!PointsToPolymorphic<T>::value,
+                  "rove: a value within an argument or a result is a pointer to a polymorphic type, and the other node "
+                  "is not told which derived type it points to; send a std::variant of them");
+};
+
 // cereal calls these around every value.
 template <typename T>
 void prologue(OutputArchive& out, const T& /*value*/) {
+    static_assert(Whole<T>::kIs);
     Around<T>::enter(out);
 }
 template <typename T>
@@ -147,6 +171,7 @@ void epilogue(OutputArchive& out, const T& /*value*/) {
 }
 template <typename T>
 void prologue(InputArchive& in, const T& /*value*/) {
+    static_assert(Whole<T>::kIs);
     Around<T>::enter(in);
 }
 template <typename T>
@@ -273,20 +298,25 @@ template <typename T>
 constexpr bool is_read_in_place() {
     return can_travel<T>() && !Bitwise<T> && !TravelsAsAnother<T>;
 }
-// Whether it, or a type in it, would be read into a default-constructed object, but has no default constructor.
-template <typename T>
-constexpr bool lacks_beginning() {
+// Whether it is so of T, or of the elements of a container.
+template <template <typename> typename Is, typename T>
+constexpr bool is_within() {
     if constexpr (!is_read_in_place<T>())
         return false;
-    else if constexpr (!std::is_default_constructible_v<T>)
+    else if constexpr (Is<T>::value)
         return true;
     else if constexpr (requires { typename T::mapped_type; })
-        return lacks_beginning<typename T::key_type>() || lacks_beginning<typename T::mapped_type>();
-    else if constexpr (requires { typename T::value_type; })
-        return lacks_beginning<typename T::value_type>();
+        return is_within<Is, typename T::key_type>() || is_within<Is, typename T::mapped_type>();
+    else if constexpr (requires { requires !std::is_same_v<typename T::value_type, T>; })
+        return is_within<Is, typename T::value_type>();
     else
         return false;
 }
+// Would be read into a default-constructed object, but has no default constructor.
+template <typename T>
+using LacksBeginning = std::bool_constant<!std::is_default_constructible_v<T>>;
+template <typename T>
+using LosesItsOwn = std::bool_constant<loses_its_own<T>()>;
 
 template <template <typename...> typename Container, typename T, typename... Rest>
     requires requires(Container<T, Rest...> c) { typename Container<T, Rest...>::value_type; }

@@ -1,0 +1,160 @@
+// Types that would lose their own members: cereal takes the serialisation of a base for theirs. It finds it as the compiler finds any function,
+// and a Derived is a Base.
+#pragma once
+
+#include <array>
+#include <cereal/cereal.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "rove/detail/travel_archives.hpp"
+
+namespace rove::detail::travel {
+
+// Bytes at the end of a class in which a class that is derived from it may have its first members.
+template <typename Base, std::size_t kBytes>
+struct WithMore : Base {
+    char more[kBytes];
+};
+template <typename Base, std::size_t kBytes = 1>
+constexpr std::size_t room_at_end() {
+    if constexpr (sizeof(WithMore<Base, kBytes>) == sizeof(Base))
+        return room_at_end<Base, kBytes + 1>();
+    else
+        return kBytes - 1;
+}
+// Whether T has members beside those of its base.
+template <typename T, typename Base>
+constexpr bool adds() {
+    if constexpr (sizeof(T) != sizeof(Base) || std::is_final_v<T>)
+        return sizeof(T) != sizeof(Base);
+    else
+        return room_at_end<T>() != room_at_end<Base>();
+}
+template <typename T, typename Base>
+concept Adds = adds<T, Base>();
+
+// ---- serialise() and its like as members: their type names the class that they are of
+template <typename Function, typename Class>
+std::type_identity<Class> class_of(Function Class::*);
+template <typename T>
+auto class_of_member() {
+    if constexpr (requires { class_of(&T::template CEREAL_SERIALIZE_FUNCTION_NAME<OutputArchive>); })
+        return decltype(class_of(&T::template CEREAL_SERIALIZE_FUNCTION_NAME<OutputArchive>)){};
+    else if constexpr (requires { class_of(&T::template CEREAL_SAVE_FUNCTION_NAME<OutputArchive>); })
+        return decltype(class_of(&T::template CEREAL_SAVE_FUNCTION_NAME<OutputArchive>)){};
+    else if constexpr (requires { class_of(&T::template CEREAL_SAVE_MINIMAL_FUNCTION_NAME<OutputArchive>); })
+        return decltype(class_of(&T::template CEREAL_SAVE_MINIMAL_FUNCTION_NAME<OutputArchive>)){};
+    else
+        return std::type_identity<T>{};  // none, or a private one
+}
+
+// ---- as functions: each of these converts to the parameters of some. The destructors keep them from being taken for bytes.
+template <typename T>
+struct AsItself {
+    ~AsItself();
+    template <typename U>
+        requires std::is_same_v<std::remove_const_t<U>, T>
+    operator U&() const;  // NOLINT(google-explicit-constructor): it is what it is for
+};
+template <typename T>
+struct AsBase {
+    ~AsBase();
+    template <typename U>
+        requires(std::is_base_of_v<U, T> && !std::is_same_v<std::remove_const_t<U>, T> &&
+                 Adds<T, std::remove_const_t<U>>)
+    operator U&() const;  // NOLINT(google-explicit-constructor)
+};
+template <typename Value, typename... Version>
+concept SerialisedBy = requires(OutputArchive& out, const Value& value, Version... version) {
+    CEREAL_SERIALIZE_FUNCTION_NAME(out, value, version...);
+} || requires(OutputArchive& out, const Value& value, Version... version) {
+    CEREAL_SAVE_FUNCTION_NAME(out, value, version...);
+} || requires(const OutputArchive& out, const Value& value, Version... version) {
+    CEREAL_SAVE_MINIMAL_FUNCTION_NAME(out, value, version...);
+};
+template <typename Value>
+concept SerialisedByFunction = SerialisedBy<Value> || SerialisedBy<Value, std::uint32_t>;
+
+// ---- the functions that cereal has for these
+template <typename... Ts>
+std::vector<Ts...> standard_base(const std::vector<Ts...>&);
+template <typename... Ts>
+std::basic_string<Ts...> standard_base(const std::basic_string<Ts...>&);
+template <typename... Ts>
+std::deque<Ts...> standard_base(const std::deque<Ts...>&);
+template <typename... Ts>
+std::list<Ts...> standard_base(const std::list<Ts...>&);
+template <typename... Ts>
+std::map<Ts...> standard_base(const std::map<Ts...>&);
+template <typename... Ts>
+std::multimap<Ts...> standard_base(const std::multimap<Ts...>&);
+template <typename... Ts>
+std::set<Ts...> standard_base(const std::set<Ts...>&);
+template <typename... Ts>
+std::multiset<Ts...> standard_base(const std::multiset<Ts...>&);
+template <typename... Ts>
+std::unordered_map<Ts...> standard_base(const std::unordered_map<Ts...>&);
+template <typename... Ts>
+std::unordered_multimap<Ts...> standard_base(const std::unordered_multimap<Ts...>&);
+template <typename... Ts>
+std::unordered_set<Ts...> standard_base(const std::unordered_set<Ts...>&);
+template <typename... Ts>
+std::unordered_multiset<Ts...> standard_base(const std::unordered_multiset<Ts...>&);
+template <typename... Ts>
+std::optional<Ts...> standard_base(const std::optional<Ts...>&);
+template <typename... Ts>
+std::pair<Ts...> standard_base(const std::pair<Ts...>&);
+template <typename... Ts>
+std::tuple<Ts...> standard_base(const std::tuple<Ts...>&);
+template <typename... Ts>
+std::variant<Ts...> standard_base(const std::variant<Ts...>&);
+template <typename... Ts>
+std::unique_ptr<Ts...> standard_base(const std::unique_ptr<Ts...>&);
+template <typename... Ts>
+std::shared_ptr<Ts...> standard_base(const std::shared_ptr<Ts...>&);
+template <typename... Ts>
+std::weak_ptr<Ts...> standard_base(const std::weak_ptr<Ts...>&);
+template <typename T, std::size_t kCount>
+std::array<T, kCount> standard_base(const std::array<T, kCount>&);
+
+// Whether the serialisation that cereal takes for T is that of a base, and T has members beside it. Not where T says
+// cereal::specialize. A private serialize() that only cereal may call, and a function template of the program's for a base that is an
+// instance of a template, are not found.
+template <typename T>
+constexpr bool loses_its_own() {
+    if constexpr (!std::is_class_v<T> || std::is_empty_v<T>) {
+        return false;
+    } else if constexpr (cereal::traits::is_specialized<T, OutputArchive>::value) {
+        return false;
+    } else {
+        using Member = typename decltype(class_of_member<T>())::type;
+        if constexpr (!std::is_same_v<Member, T>)
+            return Adds<T, Member>;
+        else if constexpr (SerialisedByFunction<AsItself<T>>)
+            return false;
+        else if constexpr (SerialisedByFunction<AsBase<T>>)
+            return true;
+        else if constexpr (requires(const T& value) { standard_base(value); })
+            return !std::is_same_v<decltype(standard_base(std::declval<const T&>())), T> &&
+                   Adds<T, decltype(standard_base(std::declval<const T&>()))>;
+        else
+            return false;
+    }
+}
+
+}  // namespace rove::detail::travel
