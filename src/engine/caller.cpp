@@ -50,7 +50,7 @@ Status Caller::ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t pa
 
 // Refuses to send where this thread is filling a frame for the peer: the send would wait for that frame for ever.
 Status Caller::no_frame_begun(const PeerState& peer) {
-    if (!peer.frame_open || peer.frame_opened_by != std::this_thread::get_id()) return {};
+    if (!peer.sends.frame_open || peer.sends.frame_opened_by != std::this_thread::get_id()) return {};
     return fail(ErrorCode::invalid, "a frame for {} that this thread has begun is neither posted nor dropped",
                 who(peer));
 }
@@ -58,7 +58,7 @@ Status Caller::no_frame_begun(const PeerState& peer) {
 // The fast path: the peer knows the function, and there is room.
 std::optional<CallId> Caller::send_at_once(PeerState& peer, const Outgoing& outgoing) {
     const FunctionId& function = *outgoing.callee.id;
-    const Bindings::Bound& bound = peer.bindings.recent(function);
+    const Bindings::Bound& bound = peer.code.bindings.recent(function);
     if (!peer.clear_way() || bound.function != function) return std::nullopt;
     const std::size_t bytes = wire::kHeaderBytes + outgoing.payload.size();
     std::byte* frame = peer.link->reserve(Traffic::calls, bytes);
@@ -125,13 +125,14 @@ Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Out
     if (whole) ROVE_CHECK(ready_to_send(peer, lock, payload.size(), outgoing.deadline));
     if (whole && !is_client(peer->id) &&  // which takes no code
         (outgoing.sending == Sending::always_inlined ||
-         (outgoing.sending == Sending::inlined && !peer->bindings.handle_of(*callee.id) &&
-          peer->sent_inline[*callee.id]++ < kInlineSends)))
+         (outgoing.sending == Sending::inlined && !peer->code.bindings.handle_of(*callee.id) &&
+          peer->code.sent_inline[*callee.id]++ < kInlineSends)))
         return call_inline(*peer, outgoing);
     if (whole) {
         if (const auto sent = send_at_once(*peer, outgoing)) return *sent;  // there is room by now
     }
-    const bool is_new_there = callee.package != nullptr && *callee.package && !peer->bindings.handle_of(*callee.id);
+    const bool is_new_there =
+        callee.package != nullptr && *callee.package && !peer->code.bindings.handle_of(*callee.id);
     if (is_new_there) ROVE_CHECK(exchange_.check_forms(*peer, **callee.package));
     // Before the call is sent: both need memory, and a call whose sender is told that there was none must not run.
     if (is_new_there) own_functions_.keep(*callee.package);
@@ -155,7 +156,7 @@ Result<CallId> Caller::call_inline(PeerState& peer, const Outgoing& outgoing) {
     const auto flags = static_cast<std::uint8_t>(wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
     peer.counters.frame_bytes_last =
         static_cast<std::uint32_t>(wire::kHeaderBytes + code->size() + outgoing.payload.size());
-    peer.bindings.expect();
+    peer.code.bindings.expect();
     ROVE_CHECK(sender_.send(
         peer, Traffic::calls,
         {.kind = Kind::call, .flags = flags, .generation = id.generation, .node = peer.my_id, .call = id.slot}, *code,
@@ -196,13 +197,13 @@ Result<BegunFrame> Caller::begin(const PeerPointer& peer, const Outgoing& outgoi
         return tl::unexpected<Error>(too_large(outgoing.callee.name, payload_bytes));
     Hold hold(lead_.mutex());
     ROVE_CHECK(ready_to_send(peer, hold.lock(), payload_bytes, outgoing.deadline));
-    const auto handle = peer->bindings.handle_of(*outgoing.callee.id);
+    const auto handle = peer->code.bindings.handle_of(*outgoing.callee.id);
     if (!handle || !peer->clear_way()) return BegunFrame{};
     std::byte* frame = peer->link->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
     if (frame == nullptr) return BegunFrame{};
     own_calls_.begin_frame();
-    peer->frame_open = true;
-    peer->frame_opened_by = std::this_thread::get_id();
+    peer->sends.frame_open = true;
+    peer->sends.frame_opened_by = std::this_thread::get_id();
     return BegunFrame{peer->link, {frame + wire::kHeaderBytes, payload_bytes}, *handle};
 }
 
@@ -216,7 +217,7 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
     last = own_calls_.end_frame();
     const std::shared_ptr<void> held = std::move(begun.link);
     const std::shared_ptr<fabric::Link>& link = peer.link;
-    if (link == held) peer.frame_open = false;
+    if (link == held) peer.sends.frame_open = false;
     if (link != held || !peer.linked())
         return runner_.is_ending()
                    ? tl::unexpected<Error>(was_shut_down(name_()))
@@ -240,8 +241,8 @@ void Caller::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
     std::shared_ptr<NodeCore> last;  // goes after the lock
     Hold hold(lead_.mutex());
     last = own_calls_.end_frame();
-    if (peer.link == link) peer.frame_open = false;  // nothing was published
-    link.reset();                                    // under the lock: it may be the last to hold it
+    if (peer.link == link) peer.sends.frame_open = false;  // nothing was published
+    link.reset();                                          // under the lock: it may be the last to hold it
     lead_.wake();
 }
 
@@ -250,7 +251,7 @@ Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std
     {
         Hold hold(lead_.mutex());
         ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size(), outgoing.deadline));
-        if (const auto handle = peer->bindings.handle_of(*outgoing.callee.id))
+        if (const auto handle = peer->code.bindings.handle_of(*outgoing.callee.id))
             return sender_.send(*peer, Traffic::calls,
                                 {.kind = Kind::batch,
                                  .flags = wire::kNoReply,
@@ -295,7 +296,7 @@ Result<CallId> Caller::load(const PeerPointer& peer, const std::shared_ptr<Packa
     ROVE_TRY(const bool image_sent, exchange_.send(*peer, *package, Forms::image, true));
     ROVE_TRY(const bool bitcode_sent, exchange_.send(*peer, *package, Forms::bitcode, !image_sent));
     (void)bitcode_sent;
-    peer->code_sent.insert(package->digest());
+    peer->code.sent.insert(package->digest());
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), true));
     ROVE_CHECK(sender_.send(
         *peer, Traffic::replies,
@@ -331,15 +332,15 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
 Status Caller::send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload) {
     header.kind = Kind::call;
     header.flags &= static_cast<std::uint8_t>(wire::kNoReply | wire::kParts);
-    const auto sent_as = [&peer, &payload](std::size_t extra) {
+    const auto sent_as = [&peer, &payload](std::size_t extra) REQUIRES(lock_of<NodeLock>) {
         peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + extra + payload.size());
     };
-    if (const auto bound = peer.bindings.handle_of(*callee.id)) {
+    if (const auto bound = peer.code.bindings.handle_of(*callee.id)) {
         header.handle = *bound;
         sent_as(0);
         return sender_.send(peer, Traffic::calls, header, {}, payload);
     }
-    peer.bindings.expect();
+    peer.code.bindings.expect();
     wire::Either either{.resident = *callee.id, .shipped = {}, .schema = callee.schema};
     if (callee.shipped != nullptr) either.shipped = *callee.shipped;
     if (callee.shipped != nullptr && callee.package != nullptr) either.forms = detail::forms_of_one(**callee.package);
@@ -353,7 +354,7 @@ Status Caller::send_call(PeerState& peer, const Callee& callee, wire::FrameHeade
     sent_as(named.size());
     PackageStore* package = callee.package != nullptr ? callee.package->get() : nullptr;
     // A program's own functions may be resident there: then its code is not sent before it is asked for.
-    if (package == nullptr || peer.code_sent.contains(package->digest()) || (callee.own && peer.has_residents))
+    if (package == nullptr || peer.code.sent.contains(package->digest()) || (callee.own && peer.has_residents))
         return sender_.send(peer, Traffic::calls, header, named, payload);
     // Image first, so that the call can start; bitcode after the call, for the tier that follows, and among the calls: otherwise it
     // would overtake this one.
@@ -362,7 +363,7 @@ Status Caller::send_call(PeerState& peer, const Callee& callee, wire::FrameHeade
     if (!image_sent) {
         ROVE_TRY(bitcode_sent, exchange_.send(peer, *package, Forms::bitcode, true));
     }
-    if (image_sent || bitcode_sent) peer.code_sent.insert(package->digest());
+    if (image_sent || bitcode_sent) peer.code.sent.insert(package->digest());
     ROVE_CHECK(sender_.send(peer, Traffic::calls, header, named, payload));
     if (image_sent) try {
             (void)exchange_.send(peer, *package, Forms::bitcode, false, Traffic::calls);
@@ -406,7 +407,7 @@ Status Caller::send_on(const Onward& onward) {
     if (peer == nullptr) return tl::unexpected<Error>(sender_.absent(onward.node));
     const NodeId caller = onward.header.node;
     if ((onward.header.flags & wire::kNoReply) == 0 && routes_.is_home_of(caller) &&
-        peer->sent_on.is_full_for(caller, onward.header.call))
+        peer->sends.sent_on.is_full_for(caller, onward.header.call))
         return fail(ErrorCode::overloaded,
                     "as many calls are on {} for callers of {} as may be at once: {} for one, {} for all", who(*peer),
                     name_(), SentOn::kMaxOfCaller, SentOn::kMax);

@@ -152,7 +152,7 @@ private:
         REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] Status ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t payload_bytes,
                                        Deadline deadline) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] static Status no_frame_begun(const PeerState& peer);
+    [[nodiscard]] static Status no_frame_begun(const PeerState& peer) REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] Status make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>);
 
     // ---- payloads that are larger than a frame (caller_parts.cpp)

@@ -33,7 +33,7 @@ struct Caller::LargeSend {
 // What is larger than a frame goes ahead of its call, in parts; the receiver puts them together. Its turn lasts until the call is on
 // its way, too: so no half payload lies behind one that waits for memory there, but for those that functions send on top of this wait.
 Result<CallId> Caller::call_in_parts(const PeerPointer& peer, Lock& lock, const Outgoing& outgoing) {
-    LargeSend sent{.turn{peer->larges}, .payload = outgoing.payload, .deadline = outgoing.deadline};
+    LargeSend sent{.turn{peer->sends.larges}, .payload = outgoing.payload, .deadline = outgoing.deadline};
     struct End {  // also where memory runs out
         Caller& caller;
         PeerState& peer;
@@ -51,14 +51,14 @@ Result<CallId> Caller::call_in_parts(const PeerPointer& peer, Lock& lock, const 
         ROVE_CHECK(begin_large(*peer, lock, sent));
         ROVE_CHECK(make_alive(peer, lock, sent.deadline));
         sent.meeting = peer->meeting;
-        sent.handle = peer->bindings.handle_of(*outgoing.callee.id);
-        sent.staged = {.number = ++peer->parts_sent, .total_bytes = sent.payload.size()};
+        sent.handle = peer->code.bindings.handle_of(*outgoing.callee.id);
+        sent.staged = {.number = ++peer->sends.in_parts, .total_bytes = sent.payload.size()};
         ROVE_CHECK(send_in_parts(*peer, lock, sent));
         if (sent.handle &&
-            peer->bindings.handle_of(*outgoing.callee.id) != sent.handle) {  // the call would be of another
+            peer->code.bindings.handle_of(*outgoing.callee.id) != sent.handle) {  // the call would be of another
             take_back_parts(*peer, sent);
             sent.handle.reset();
-            sent.staged.number = ++peer->parts_sent;
+            sent.staged.number = ++peer->sends.in_parts;
             ROVE_CHECK(send_in_parts(*peer, lock, sent));
         }
         return call_whole(peer, lock, outgoing, &sent.staged);
@@ -79,9 +79,9 @@ Status Caller::begin_large(PeerState& peer, Lock& lock, LargeSend& sent) {
             who(peer));
     };
     if (!sent.turn.is_next()) ROVE_CHECK(wait_in_large(lock, sent, wait));
-    if (peer.larges.begun() >= kLargesMax)
+    if (peer.sends.larges.begun() >= kLargesMax)
         return fail(ErrorCode::overloaded, "{} functions, one on top of the other's wait, send large payloads to {}",
-                    peer.larges.begun(), who(peer));
+                    peer.sends.larges.begun(), who(peer));
     sent.turn.begin();
     return {};
 }

@@ -27,10 +27,12 @@ constexpr unsigned kLooksAtClock = 4, kLooksAtClockMax = 32;
 }  // namespace
 
 // In few words where there is no memory for more.
-static Error no_memory(const std::string& node, const PeerState& peer) try {
-    return {ErrorCode::overloaded, fmt::format("{} has no memory for what {} sent", node, who(peer))};
-} catch (const std::bad_alloc&) {
-    return {ErrorCode::overloaded, "no memory"};
+static Error no_memory(const std::string& node, const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
+    try {
+        return {ErrorCode::overloaded, fmt::format("{} has no memory for what {} sent", node, who(peer))};
+    } catch (const std::bad_alloc&) {
+        return {ErrorCode::overloaded, "no memory"};
+    }
 }
 
 // While a function runs the lock is free: the peer may be met again, and then it has another link. Its old link stays mapped
@@ -75,15 +77,15 @@ unsigned Dispatcher::serve(PeerState& peer, Lead::Turn& turn) try {
 // returned, whatever else has happened; or the function's run holds the frame, and gives it back; or a Gathering, which reads its
 // arguments out of this mailbox, gives back each part and the call (Gathering::look, take_call).
 unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
-    unsigned handled = 0, look_at = peer.calls_are_quick ? kLooksAtClockMax : kLooksAtClock;
-    TimePoint begun = peer.calls_are_quick ? peer.looked_at : TimePoint{};  // not later than this turn
+    unsigned handled = 0, look_at = peer.calls.are_quick ? kLooksAtClockMax : kLooksAtClock;
+    TimePoint begun = peer.calls.are_quick ? peer.calls.looked_at : TimePoint{};  // not later than this turn
     wire::Frame frame;
     fabric::Link* const link = peer.link.get();
-    if (peer.gathering != nullptr && peer.gathering->keeps_mailbox()) return 0;
+    if (peer.calls.gathering != nullptr && peer.calls.gathering->keeps_mailbox()) return 0;
     while (link != nullptr && peer.link.get() == link && handled < kBatchMax && !peer.has_backlog() &&
            link->next(Traffic::calls, frame)) {
         if (!FrameChecks::is_plain_call(peer, frame)) {
-            if (peer.gathering != nullptr && peer.gathering->takes(frame)) break;
+            if (peer.calls.gathering != nullptr && peer.calls.gathering->takes(frame)) break;
             if (const auto wrong = checks_.wrong_with(peer, frame, Traffic::calls)) {
                 link->break_with(*wrong);
                 break;
@@ -121,9 +123,9 @@ unsigned Dispatcher::serve_calls(PeerState& peer, Lead::Turn& turn) {
         if (handled < look_at) continue;
         const TimePoint now = Clock::now();
         if (begun == TimePoint{}) begun = now;
-        peer.looked_at = now;
+        peer.calls.looked_at = now;
         const bool in_time = now - begun <= kTurnMax;
-        peer.calls_are_quick = in_time && (peer.calls_are_quick || handled == kBatchMax);
+        peer.calls.are_quick = in_time && (peer.calls.are_quick || handled == kBatchMax);
         if (!in_time) break;
         look_at = handled + std::min(look_at, kLooksAtClockMax);
     }
@@ -154,7 +156,7 @@ void Dispatcher::run_parked(Lead::Turn& turn) {
     if (!turn.runs_functions()) return;
     for (std::size_t i = 0; i < peers_.size() && !lead_.lost(turn); ++i) {
         const std::shared_ptr<PeerState> peer = peers_[i];
-        if (peer->parked) (void)serve_calls(*peer, turn);
+        if (peer->calls.parked) (void)serve_calls(*peer, turn);
     }
     if (local_.parked() && !lead_.lost(turn)) (void)serve_local(turn);
 }
@@ -227,7 +229,7 @@ Dispatcher::Taken Dispatcher::on_call(PeerState* from, const wire::Frame& frame,
                             name_(), Runner::nested(), kStackReserveBytes / 1024)));
     std::optional<Parked>& parked = parked_of(from);
     const bool plain = (frame.header.flags & (wire::kNaming | wire::kParts)) == 0;
-    if (plain && !parked && (from == nullptr || from->aliases.find(frame.header.handle) == nullptr)) {
+    if (plain && !parked && (from == nullptr || from->code.aliases.find(frame.header.handle) == nullptr)) {
         // The fast path: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (runner_.must_wait_for_thread(*function, from)) return on_rare_call(from, frame, turn);
@@ -261,7 +263,8 @@ Dispatcher::Taken Dispatcher::on_rare_call(PeerState* from, const wire::Frame& f
         function = *found;
     } else if (naming != wire::kByHandle) {
         function = functions_.by_id(FunctionFinder::named_in(frame));
-    } else if (const FunctionId* const alias = from != nullptr ? from->aliases.find(frame.header.handle) : nullptr) {
+    } else if (const FunctionId* const alias =
+                   from != nullptr ? from->code.aliases.find(frame.header.handle) : nullptr) {
         function = cache_->find(*alias);
     } else {
         function = cache_->by_handle(frame.header.handle);
@@ -435,10 +438,10 @@ void Dispatcher::on_load(const PeerState& from, const wire::Frame& frame) {
     const std::shared_ptr<PackageStore> package = cache_->package(digest);
     const wire::FrameHeader to = frame.header;
     if (!package) {
-        const bool refused = from.refused_package && from.refused_package->first == digest;
+        const bool refused = from.code.refused && from.code.refused->first == digest;
         return answers_.end_with_error(
             to, refused
-                    ? from.refused_package->second
+                    ? from.code.refused->second
                     : Error(ErrorCode::invalid, fmt::format("{} has not received package {}", name_(), digest.hex())));
     }
     const Status queued = cache_->load_later(package, [this, to, package](const Result<LoadReport>& loaded) {

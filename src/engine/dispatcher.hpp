@@ -103,7 +103,7 @@ private:
         REQUIRES(lock_of<NodeLock>);
     // ---- a call
     [[nodiscard]] std::optional<Parked>& parked_of(PeerState* from) REQUIRES(lock_of<NodeLock>) {
-        return from != nullptr ? from->parked : local_.parked();
+        return from != nullptr ? from->calls.parked : local_.parked();
     }
     Taken park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask)
         REQUIRES(lock_of<NodeLock>);

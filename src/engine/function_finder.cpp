@@ -38,7 +38,7 @@ Result<code::Function*> FunctionFinder::in_line(PeerState& from, const wire::Fra
     wire::InlineCode code;
     std::memcpy(&code, bytes.data() + sizeof id, sizeof code);
     const Bytes rest = Bytes(bytes).subspan(sizeof id + sizeof code);
-    const auto wrong = [&from](const std::string& what) {
+    const auto wrong = [&from](const std::string& what) REQUIRES(lock_of<NodeLock>) {
         from.link->break_with(Error(ErrorCode::invalid, fmt::format("{} sent inline code {}", who(from), what)));
         return nullptr;
     };
@@ -54,7 +54,7 @@ Result<code::Function*> FunctionFinder::in_line(PeerState& from, const wire::Fra
     if (!kept && kept.error().code() == ErrorCode::overloaded)
         return fail(ErrorCode::overloaded, "a function on {}: {}", name_(), kept.error().message());
     if (!kept) return wrong(kept.error().message());
-    from.code_sent.insert((*kept)->digest());
+    from.code.sent.insert((*kept)->digest());
     code::Function* function = cache_->find(id);
     if (function == nullptr) return nullptr;
     seen = {function, function->handle, id, std::move(bytes)};

@@ -41,7 +41,7 @@ Gathering::Gathering(Gatherings& all, PeerState& from, const wire::Part& first, 
       total_bytes_(first.total_bytes) {
     all_.beside_.payload_parts.begin_elsewhere(from, first, begun_);  // first: there may be no memory
     all_.beside_.own_threads.begin_gathering();
-    from.gathering = this;
+    from.calls.gathering = this;
 }
 
 std::uint64_t Gatherings::done() const {
@@ -63,7 +63,7 @@ bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const
                         !beside_.lead.is_stopping();
     if (!thread || first.offset != 0 || first.total_bytes == 0 || first.total_bytes > wire::kMessageBytesMax)
         return false;
-    return from.linked() && !from.link->by_messages() && from.gathering == nullptr && !from.parked &&
+    return from.linked() && !from.link->by_messages() && from.calls.gathering == nullptr && !from.calls.parked &&
            beside_.payload_parts.may_begin_elsewhere(from, first);
 }
 
@@ -71,7 +71,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
     const std::uint32_t named = part.header.handle;  // a handle, and 1; 0: none
     wire::Part first;
     std::memcpy(&first, part.extra.data(), sizeof first);
-    if (named == 0 || from.aliases.find(named - 1) != nullptr || !may_begin(from, first, turn)) return false;
+    if (named == 0 || from.code.aliases.find(named - 1) != nullptr || !may_begin(from, first, turn)) return false;
     code::Function* const function = beside_.cache->by_handle(named - 1);
     if (function == nullptr || !function->gathers.load(std::memory_order_relaxed) ||
         beside_.runner.must_wait_for_thread(*function, &from))
@@ -94,7 +94,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
         beside_.run(run, here);
         gathering.skip_rest(here);
     });
-    if (gathering.peer_->gathering == &gathering) {
+    if (gathering.peer_->calls.gathering == &gathering) {
         gathering.give_mailbox();
         beside_.lead.wake();
     }
@@ -132,7 +132,7 @@ bool Gathering::keeps_mailbox() {
 }
 
 void Gathering::give_mailbox() {
-    if (peer_->gathering == this) peer_->gathering = nullptr;
+    if (peer_->calls.gathering == this) peer_->calls.gathering = nullptr;
     has_mailbox_ = false;
     if (!peer_->lost) return;
     all_.beside_.housekeeping.hurry();  // which has waited for this
@@ -170,7 +170,7 @@ Gathering::Next Gathering::next(rove_here& here) {
 }
 
 std::optional<Gathering::Next> Gathering::look(rove_here& here) {
-    if (peer_->gathering != this) return end(State::over);  // the peer is gone
+    if (peer_->calls.gathering != this) return end(State::over);  // the peer is gone
     if (std::exchange(part_in_use_, false)) link_->release(Traffic::calls);
     // This node begins nothing any more, and this has not begun yet.
     if (all_.beside_.runner.is_ending() ||
@@ -206,7 +206,7 @@ Gathering::Next Gathering::take_part(const wire::Frame& frame) {
     if (part.offset != arrived_ || part.total_bytes != total_bytes_ || frame.payload.size() > total_bytes_ - arrived_)
         return refuse("sent a part of no payload that has begun, or out of its order");
     arrived_ += frame.payload.size();
-    peer_->staged.came_elsewhere(frame.payload.size());
+    peer_->calls.staged.came_elsewhere(frame.payload.size());
     part_ = frame.payload;
     part_in_use_ = true;
     return Next::part;
@@ -236,11 +236,11 @@ Gathering::Next Gathering::refuse(std::string_view what) {
 // From here on the run is one like any other.
 Gathering::Next Gathering::end(State state) {
     state_ = state;
-    if (peer_->gathering == this)
+    if (peer_->calls.gathering == this)
         all_.beside_.payload_parts.forget(*peer_, number_);  // of a meeting that has ended, clear() has given it back
     all_.beside_.own_threads.end_gathering();
-    const bool keeps =
-        state == State::called && run_->handed_over && peer_->gathering == this && !run_->function->pace.is_long();
+    const bool keeps = state == State::called && run_->handed_over && peer_->calls.gathering == this &&
+                       !run_->function->pace.is_long();
     if (!keeps) give_mailbox();
     part_in_use_ = false;
     part_ = {};

@@ -79,19 +79,20 @@ private:
 
     Gatherings& all_;
     const std::shared_ptr<PeerState> peer_;
-    std::shared_ptr<fabric::Link> link_;  // by which the first part came; null: it needs it no more
-    Run* run_ = nullptr;
+    // By which the first part came; null: it needs it no more.
+    std::shared_ptr<fabric::Link> link_ GUARDED_BY(lock_of<NodeLock>);
+    Run* run_ GUARDED_BY(lock_of<NodeLock>) = nullptr;
     const std::uint64_t number_;
     const std::uint32_t handle_;
     const std::size_t total_bytes_;
     const TimePoint begun_ = Clock::now();
     const MakingProcess process_;
 
-    State state_ = State::reading;
-    std::atomic<bool> has_mailbox_{true};  // changed under the lock; looked at without
-    bool part_in_use_ = false;             // it lies at the mailbox's tail
-    Bytes part_;
-    std::size_t arrived_ = 0;
+    State state_ = State::reading;                            // changed by the run's thread, under the lock
+    std::atomic<bool> has_mailbox_{true};                     // changed under the lock; looked at without
+    bool part_in_use_ GUARDED_BY(lock_of<NodeLock>) = false;  // it lies at the mailbox's tail
+    Bytes part_;                                              // set under the lock, for the run's thread alone
+    std::size_t arrived_ GUARDED_BY(lock_of<NodeLock>) = 0;
 
     std::optional<TimePoint> waits_since_{};  // for a frame …
     Watch watch_{};                           // … which is announced there
@@ -136,11 +137,11 @@ private:
 
 // Whether the leader looks at a peer's calls: not while a run reads them, nor while the peer takes no answers.
 inline bool looks_at_calls(const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
-    return !peer.has_backlog() && (peer.gathering == nullptr || !peer.gathering->keeps_mailbox());
+    return !peer.has_backlog() && (peer.calls.gathering == nullptr || !peer.calls.gathering->keeps_mailbox());
 }
 // Whether it takes the next one there. A call that was parked comes first, and waits for something else than the mailbox.
 inline bool takes_calls(const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
-    return !peer.parked && !peer.waits_to_stage && looks_at_calls(peer);
+    return !peer.calls.parked && !peer.calls.waits_to_stage && looks_at_calls(peer);
 }
 
 }  // namespace rove

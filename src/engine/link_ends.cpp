@@ -17,13 +17,13 @@ namespace {
 // Gives the calls of others that wait for room in the peer's mailbox to `end`. They are known as those in the mailbox are, and removed
 // there.
 template <typename End>
-void take_unsent(PeerState& peer, End&& end) {
+void take_unsent(PeerState& peer, End&& end) REQUIRES(lock_of<NodeLock>) {
     static_assert(noexcept(end(std::declval<const wire::FrameHeader&>())));
     for (const ByteBuffer& waiting : peer.outbox_of(Traffic::calls)) {
         wire::FrameHeader header;
         std::memcpy(&header, waiting.data(), sizeof header);
         if (header.kind != Kind::call || header.node == peer.my_id) continue;
-        (void)peer.sent_on.answered(header.node, header.call, header.generation);
+        (void)peer.sends.sent_on.answered(header.node, header.call, header.generation);
         end(header);
     }
 }
@@ -40,7 +40,7 @@ bool LinkEnds::awaits_goodbye(PeerState& peer) {
 Status LinkEnds::await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline) {
     if (!awaits_goodbye(peer)) return {};
     const std::uint64_t meeting = peer.meeting;
-    const auto said = [&] { return peer.meeting != meeting || !awaits_goodbye(peer); };
+    const auto said = [&]() REQUIRES(lock_of<NodeLock>) { return peer.meeting != meeting || !awaits_goodbye(peer); };
     const TimePoint until = *peer.broken_since + kGoodbyeWait;
     const bool in_time =
         runner_.wait_until(lock, deadline ? std::min(*deadline, until) : until, said, {.holds_back = true});
@@ -121,13 +121,13 @@ void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) 
         answers_.end_with_error(call, not_sent);
     });
     if (!member) {
-        peer.sent_on.take_all(end);
+        peer.sends.sent_on.take_all(end);
     } else {
-        if (peer.link) peer.sent_on.take_untaken(peer.link->lines_credited(Traffic::calls), end);
-        absent_.had_taken(peer.id, peer.sent_on);
+        if (peer.link) peer.sends.sent_on.take_untaken(peer.link->lines_credited(Traffic::calls), end);
+        absent_.had_taken(peer.id, peer.sends.sent_on);
     }
     for (PeerState* const other : routes_.members())
-        if (other != nullptr) other->sent_on.left(peer.back);
+        if (other != nullptr) other->sends.sent_on.left(peer.back);
     absent_.caller_left(peer.back);
     end_orphans();
 }

@@ -68,7 +68,7 @@ public:
     void end_orphans() REQUIRES(lock_of<NodeLock>);
 
     // Whether why the link has ended may still be said.
-    [[nodiscard]] static bool awaits_goodbye(PeerState& peer);
+    [[nodiscard]] static bool awaits_goodbye(PeerState& peer) REQUIRES(lock_of<NodeLock>);
     // For the thread that wants to meet the peer again: others' calls go on meanwhile. Nothing runs on top of it, because it may be about to
     // send what it reads in place.
     [[nodiscard]] Status await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>);

@@ -138,7 +138,7 @@ private:
     }
     void limit_sent(CallId call, TimePoint deadline) REQUIRES(lock_of<NodeLock>);
     void on_late_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot);
+    [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot) REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] bool has_ended(CallId id) REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] bool wait_for(Lock& lock, CallId id, Deadline deadline) REQUIRES(lock_of<NodeLock>);
     void wait_into(Lock& lock, CallId id, const ResultSink& sink) REQUIRES(lock_of<NodeLock>);

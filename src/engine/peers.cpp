@@ -36,7 +36,7 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     peer->node_count = meeting.node_count;
     peer->has_residents = meeting.has_residents;
     peer->features = meeting.features;
-    peer->code_sent.insert(meeting.resident.begin(), meeting.resident.end());
+    peer->code.sent.insert(meeting.resident.begin(), meeting.resident.end());
     peer->back = routes_.name_for(*peer);
     if (is_new) all_.push_back(peer);  // before anything points to it, and memory is too short for more
     link->settled();
@@ -62,7 +62,7 @@ void Peers::enter(PeerState& peer) {
     routes_.enter(peer);
     if (!peer.member) return;
     AbsentMembers::Met kept_for = absent_.met(peer.id, peer.process);
-    peer.sent_on = std::move(kept_for.sent_on);
+    peer.sends.sent_on = std::move(kept_for.sent_on);
     for (const ByteBuffer& kept : kept_for.frames) {
         const wire::Frame frame = wire::frame_in(kept);
         sender_.send_or_cut(peer, frame.header, frame.extra, frame.payload);
@@ -121,8 +121,10 @@ std::shared_ptr<PeerState> Peers::on_the_way_to(NodeId node) const {
 bool Peers::knows_owner(NodeId owner) const {
     if (owner == routes_.id()) return true;
     const Hold hold(lead_.mutex());
-    return std::any_of(all_.begin(), all_.end(),
-                       [owner](const auto& peer) { return peer->link && peer->back == owner; });
+    return std::any_of(all_.begin(), all_.end(), [owner](const auto& peer) {
+        node_lock_is_held();
+        return peer->link && peer->back == owner;
+    });
 }
 
 bool Peers::reaches(NodeId node, std::string_view address) const {

@@ -8,7 +8,7 @@ using fabric::Traffic;
 
 bool RoomWaits::One::has_room() const {
     if (!peer.linked()) return true;  // it will not come: whoever waits is told
-    const bool free = traffic == Traffic::replies || !peer.frame_open;
+    const bool free = traffic == Traffic::replies || !peer.sends.frame_open;
     return free && peer.outbox_of(traffic).is_empty() && peer.link->has_room(traffic, bytes);
 }
 
@@ -37,7 +37,7 @@ Status RoomWaits::wait(PeerState& peer, HeldLock& lock, Traffic traffic, std::si
         lead_.expect_room();  // the leader may be sleeping until a frame arrives
         const bool room = runner_.wait_until(
             lock, deadline,
-            [&wait] {
+            [&wait]() REQUIRES(lock_of<NodeLock>) {
                 wait.told = false;  // it is looking itself
                 return wait.has_room();
             },

@@ -34,7 +34,7 @@ private:
         fabric::Traffic traffic;
         std::size_t bytes;  // of the frame
         bool told = false;
-        [[nodiscard]] bool has_room() const;
+        [[nodiscard]] bool has_room() const REQUIRES(lock_of<NodeLock>);
     };
 
     Lead& lead_;

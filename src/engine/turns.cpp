@@ -86,6 +86,7 @@ void Turns::watch(Lead::Turn& turn) noexcept try {
 
 bool Turns::waits_for_room() const {
     return !rooms_.is_empty() || std::any_of(peers_.all().begin(), peers_.all().end(), [](const auto& peer) {
+        node_lock_is_held();
         return peer->link && peer->link->broken() == nullptr && peer->has_frames_waiting();
     });
 }
@@ -105,11 +106,12 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
         const bool ended = peer->link->broken() != nullptr;
         const bool sends = !ended && peer->has_frames_waiting();
         if (ended && LinkEnds::awaits_goodbye(*peer)) no_later(*peer->broken_since + kGoodbyeWait);
-        rest.restless = rest.restless || sends || peer->waits_to_stage || (peer->parked && !peer->parked->for_thread) ||
-                        (peer->gathering != nullptr && peer->gathering->is_called());
+        rest.restless = rest.restless || sends || peer->calls.waits_to_stage ||
+                        (peer->calls.parked && !peer->calls.parked->for_thread) ||
+                        (peer->calls.gathering != nullptr && peer->calls.gathering->is_called());
         rest.pending = rest.pending || peer->lost || peer->link->pending(takes_calls(*peer) && turn.runs_functions());
-        if (turn.runs_functions() && looks_at_calls(*peer)) no_later_than_held(peer->parked);
-        if (!peer->link->by_messages() || !peer->staged.is_empty()) no_later(Clock::now() + kSleepMax);
+        if (turn.runs_functions() && looks_at_calls(*peer)) no_later_than_held(peer->calls.parked);
+        if (!peer->link->by_messages() || !peer->calls.staged.is_empty()) no_later(Clock::now() + kSleepMax);
     }
     rest.pending = rest.pending || (own_calls_.has_ends_to_tell() && turn.runs_functions() && !Runner::is_deep());
     if (!spare_memory_->is_empty()) no_later(Clock::now() + kSpareFor);
@@ -163,11 +165,11 @@ unsigned Turns::housekeep(Lead::Turn& turn) {
     if (runner_.leading() == nullptr) link_ends_.drop_buried();  // those that run beside the leader hold theirs
     for (std::size_t i = 0; i < peers_.all().size();) {
         const std::shared_ptr<PeerState> peer = peers_.all()[i];
-        expire(peer->parked);
+        expire(peer->calls.parked);
         if (peer->lost && peer->link) {
             const fabric::Link* const gone = peer->link.get();
             const auto is_read = [&peer]() REQUIRES(lock_of<NodeLock>) {
-                return peer->gathering != nullptr && peer->gathering->keeps_mailbox();
+                return peer->calls.gathering != nullptr && peer->calls.gathering->keeps_mailbox();
             };
             const bool was_read = is_read();
             (void)dispatcher_.serve(*peer, turn);  // what it sent before it went still counts

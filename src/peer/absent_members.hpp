@@ -21,6 +21,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "lead/node_lock.hpp"
 #include "peer/calls.hpp"
 #include "peer/sent_on.hpp"
 #include "rove/node.hpp"
@@ -61,38 +62,39 @@ public:
     };
 
     // The link to it has ended.
-    void lost(NodeId member, const Process& process, std::string why);
+    void lost(NodeId member, const Process& process, std::string why) REQUIRES(lock_of<NodeLock>);
     // These were sent on to it over that link, and taken. It is known to be lost. Without memory `calls` stays as it is.
-    void had_taken(NodeId member, SentOn& calls);
+    void had_taken(NodeId member, SentOn& calls) REQUIRES(lock_of<NodeLock>);
     // The control plane tries to meet that process.
-    void expected(NodeId member, const Process& process, std::string why);
+    void expected(NodeId member, const Process& process, std::string why) REQUIRES(lock_of<NodeLock>);
     // Its process has ended, or left.
-    void gone(NodeId member, std::string why, TimePoint now);
+    void gone(NodeId member, std::string why, TimePoint now) REQUIRES(lock_of<NodeLock>);
     // There is a link to it. Gives what was kept for its id, and the calls that had been sent on to that process.
-    [[nodiscard]] Met met(NodeId member, const Process& process);
+    [[nodiscard]] Met met(NodeId member, const Process& process) REQUIRES(lock_of<NodeLock>);
     // Drops what has been kept for kKeptForNextMax for processes that have gone, in steps. True: there is more.
-    [[nodiscard]] bool drop_old(TimePoint now);
+    [[nodiscard]] bool drop_old(TimePoint now) REQUIRES(lock_of<NodeLock>);
     // When that is due next.
-    [[nodiscard]] std::optional<TimePoint> drop_due() const;
+    [[nodiscard]] std::optional<TimePoint> drop_due() const REQUIRES(lock_of<NodeLock>);
     // Calls that were on processes that have gone, and why, process by process; each until its calls are taken. A call may be added
     // while others are.
     struct Orphans {
         SentOn calls;
         std::string why;
     };
-    [[nodiscard]] std::deque<Orphans>& orphans() { return orphans_; }
+    [[nodiscard]] std::deque<Orphans>& orphans() REQUIRES(lock_of<NodeLock>) { return orphans_; }
 
     // The caller of calls that were sent on to them has gone; one of them was answered another way.
-    void caller_left(NodeId origin);
-    void answered(const wire::FrameHeader& call);
+    void caller_left(NodeId origin) REQUIRES(lock_of<NodeLock>);
+    void answered(const wire::FrameHeader& call) REQUIRES(lock_of<NodeLock>);
 
     // Why there is no link; null: nothing is known of the member.
-    [[nodiscard]] const std::string* why(NodeId member) const;
+    [[nodiscard]] const std::string* why(NodeId member) const REQUIRES(lock_of<NodeLock>);
     // Keeps a reply, or a part of one, within the bounds above.
-    [[nodiscard]] Kept keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now);
+    [[nodiscard]] Kept keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now)
+        REQUIRES(lock_of<NodeLock>);
     // For all members together: bytes of results, and errors.
-    [[nodiscard]] std::size_t kept_bytes() const { return bytes_; }
-    [[nodiscard]] std::size_t kept_errors() const { return errors_; }
+    [[nodiscard]] std::size_t kept_bytes() const REQUIRES(lock_of<NodeLock>) { return bytes_; }
+    [[nodiscard]] std::size_t kept_errors() const REQUIRES(lock_of<NodeLock>) { return errors_; }
 
 private:
     using Call = std::tuple<NodeId, std::uint16_t, std::uint32_t>;  // origin, call, generation
@@ -113,15 +115,18 @@ private:
         std::size_t errors = 0;              // of `frames`
         std::map<Call, TimePoint> in_parts;  // results whose parts so far are all kept, and since when
     };
-    void drop_first(Member& member);
-    void orphan(SentOn& calls, const std::string& why);
-    [[nodiscard]] Kept keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now);
-    [[nodiscard]] Kept keep_error(Member& member, wire::FrameHeader header, std::string_view text, TimePoint now);
+    void drop_first(Member& member) REQUIRES(lock_of<NodeLock>);
+    void orphan(SentOn& calls, const std::string& why) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Kept keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Kept keep_error(Member& member, wire::FrameHeader header, std::string_view text, TimePoint now)
+        REQUIRES(lock_of<NodeLock>);
 
-    std::unordered_map<NodeId, Member> members_;  // one line each, as long as they are away
-    std::deque<Orphans> orphans_;
-    std::size_t bytes_ = 0;
-    std::size_t errors_ = 0;
+    // One line each, as long as they are away.
+    std::unordered_map<NodeId, Member> members_ GUARDED_BY(lock_of<NodeLock>);
+    std::deque<Orphans> orphans_ GUARDED_BY(lock_of<NodeLock>);
+    std::size_t bytes_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    std::size_t errors_ GUARDED_BY(lock_of<NodeLock>) = 0;
 };
 
 }  // namespace rove

@@ -56,7 +56,7 @@ Result<bool> CodeExchange::send(PeerState& to, PackageStore& package, Forms form
     std::uint32_t part = 0;
     const std::shared_ptr<const ByteBuffer> slice = slice_for(package, to.triple, form, part);
     if (!slice) return false;
-    const auto send_all = [&](std::uint32_t number, Bytes bytes) -> Status {
+    const auto send_all = [&](std::uint32_t number, Bytes bytes) REQUIRES(lock_of<NodeLock>) -> Status {
         for (std::size_t offset = 0; offset < bytes.size();) {
             ROVE_TRY(const std::size_t sent, send_piece(to, among, to.id, {package.digest(), number}, bytes, offset));
             offset += sent;
@@ -86,15 +86,15 @@ bool CodeExchange::answer(PeerState& from, const wire::NeedCode& need, const Pac
     for (const Forms form : {Forms::image, Forms::bitcode})
         if (std::uint32_t part = 0; slice_for(package, text_of(need.triple), form, part) != nullptr)
             answer.parts[answer.part_count++] = part;
-    if (answer.part_count == 1 || !from.code_answers.add(answer)) return false;
+    if (answer.part_count == 1 || !from.code.answers.add(answer)) return false;
     answer_more(from);
     return true;
 }
 
 // As much as the peer takes now. One piece more waits for room, and the next flush goes on when it has gone.
 void CodeExchange::answer_more(PeerState& to) {
-    while (!to.code_answers.empty() && to.outbox_of(Traffic::replies).is_empty()) {
-        CodeAnswer& answer = to.code_answers.first();
+    while (!to.code.answers.empty() && to.outbox_of(Traffic::replies).is_empty()) {
+        CodeAnswer& answer = to.code.answers.first();
         const std::uint32_t part = answer.parts[answer.part];
         const std::shared_ptr<PackageStore> package = package_with(answer.need.function);
         std::shared_ptr<const ByteBuffer> slice;
@@ -107,7 +107,7 @@ void CodeExchange::answer_more(PeerState& to) {
         }
         if (answer.offset >= bytes.size()) {  // it was evicted meanwhile
             const wire::NeedCode need = answer.need;
-            to.code_answers.drop_first();
+            to.code.answers.drop_first();
             lack(to, need);
             continue;
         }
@@ -117,7 +117,7 @@ void CodeExchange::answer_more(PeerState& to) {
         answer.offset += *sent;
         if (answer.offset < bytes.size()) continue;
         answer.offset = 0;
-        if (++answer.part == answer.part_count) to.code_answers.drop_first();
+        if (++answer.part == answer.part_count) to.code.answers.drop_first();
     }
 }
 
@@ -133,7 +133,7 @@ void CodeExchange::on_code(PeerState& from, const wire::Frame& frame) {
         added = part_arrived(from, chunk, frame.payload);
     } else {
         const CodeArrival::Piece piece{chunk.package, chunk.part, chunk.offset, chunk.total_bytes, frame.payload};
-        CodeArrival& arrival = frame.header.hops == 0 ? from.code_arrival : from.code_passed_on;
+        CodeArrival& arrival = frame.header.hops == 0 ? from.code.arrival : from.code.passed_on;
         if (arriving_bytes_ + piece.bytes.size() > kAssemblyBytesOfAllMax) drop_idle();
         switch (arrival.take(arriving_bytes_, piece, Clock::now())) {
             case CodeArrival::Took::more_to_come: return;
@@ -144,12 +144,12 @@ void CodeExchange::on_code(PeerState& from, const wire::Frame& frame) {
         added = part_arrived(from, chunk, arrival.taken(piece).take());
     }
     if (!added && added.error().code() == ErrorCode::overloaded) {
-        from.refused_package = {chunk.package, added.error()};
+        from.code.refused = {chunk.package, added.error()};
         give_up_parked(from, chunk.package, added.error());
     } else if (!added) {
         refuse(from, frame, added.error().message());
-    } else if (chunk.part == 0 && from.refused_package && from.refused_package->first == chunk.package) {
-        from.refused_package.reset();  // there was room for its manifest
+    } else if (chunk.part == 0 && from.code.refused && from.code.refused->first == chunk.package) {
+        from.code.refused.reset();  // there was room for its manifest
     }
 }
 
@@ -175,7 +175,7 @@ void CodeExchange::drop_idle() {
     if (now < idle_dropped_at_ + kAskAgainAfter) return;
     idle_dropped_at_ = now;
     for (const auto& peer : peers_)
-        for (CodeArrival* const arrival : {&peer->code_arrival, &peer->code_passed_on})
+        for (CodeArrival* const arrival : {&peer->code.arrival, &peer->code.passed_on})
             arrival->drop_idle(now - kCodeWaitMax);
 }
 
@@ -193,7 +193,7 @@ Status CodeExchange::part_arrived(PeerState& from, const wire::CodeChunk& chunk,
         ROVE_TRY(const std::shared_ptr<PackageStore> store, PackageStore::from_manifest(bytes));
         if (store->digest() != package) return fail(ErrorCode::invalid, "whose manifest is not that of its digest");
         ROVE_TRY(const std::shared_ptr<PackageStore> kept, cache_->add(store, false));
-        from.code_sent.insert(package);  // it has the package, so it need not be sent it
+        from.code.sent.insert(package);  // it has the package, so it need not be sent it
         return {};
     }
     const std::shared_ptr<PackageStore> store = cache_->package(package);
@@ -262,11 +262,11 @@ void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
             return;
     if (need.function == FunctionId{}) {
         // It gave this handle and forgot it since: tell it what it meant, and name the function from now on.
-        if (const auto bound = from.bindings.function_of(need.handle)) {
+        if (const auto bound = from.code.bindings.function_of(need.handle)) {
             const FunctionId named = *bound;
             // A resident function is not forgotten: what it gave a handle for had travelled.
             need.function = own_functions_.shipped_as(named);
-            from.bindings.forget(named);
+            from.code.bindings.forget(named);
             sender_.send_or_cut(from,
                                 {.kind = Kind::bind, .flags = wire::kMeant, .handle = need.handle, .node = from.id},
                                 need.function.raw(), {});
@@ -286,7 +286,7 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
             lack(*asker, need);
         return;
     }
-    const auto answer = [&](std::optional<Parked>& parked) {
+    const auto answer = [&](std::optional<Parked>& parked) REQUIRES(lock_of<NodeLock>) {
         if (!parked || !parked->asked || parked->asked_of != from.back ||
             !parked->waits_for(need.function, need.handle))
             return;
@@ -296,14 +296,14 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
         parked->cannot_run = Error(ErrorCode::unsupported,
                                    fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
     };
-    for (const std::shared_ptr<PeerState>& peer : peers_) answer(peer->parked);
+    for (const std::shared_ptr<PeerState>& peer : peers_) answer(peer->calls.parked);
     answer(local_parked_);
 }
 
 // A package was not taken: the calls that wait for it, and that its sender was asked for or sent it ahead of, are told why.
 void CodeExchange::give_up_parked(PeerState& from, const Digest& package, const Error& why) {
-    for (std::optional<Parked>* parked : {&from.parked, &local_parked_}) {
-        if (!*parked || (parked != &from.parked && (*parked)->asked_of != from.back)) continue;
+    for (std::optional<Parked>* parked : {&from.calls.parked, &local_parked_}) {
+        if (!*parked || (parked != &from.calls.parked && (*parked)->asked_of != from.back)) continue;
         const auto offered = package_with((*parked)->function);
         if (!offered || offered->digest() == package) (*parked)->cannot_run = why;
     }
@@ -316,22 +316,24 @@ void CodeExchange::ask_again_later() {
         if (parked && parked->asked) parked->ask_again = later;
     };
     mark(local_parked_);
-    for (const auto& peer : peers_) mark(peer->parked);
+    for (const auto& peer : peers_) mark(peer->calls.parked);
 }
 
 // With kMeant: "your handle, which I used and you no longer know, meant this function". It is believed only where a call by that handle
 // waits, because this node has asked then.
 void CodeExchange::on_bind(PeerState& from, const wire::Frame& frame) {
     const FunctionId function = FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
-    if ((frame.header.flags & wire::kMeant) == 0) return from.bindings.learn(function, frame.header.handle);
-    if (!from.parked || from.parked->function != FunctionId{} || from.parked->handle != frame.header.handle) return;
-    from.parked->function = function;
-    from.aliases.learn(frame.header.handle, function);
+    if ((frame.header.flags & wire::kMeant) == 0) return from.code.bindings.learn(function, frame.header.handle);
+    if (!from.calls.parked || from.calls.parked->function != FunctionId{} ||
+        from.calls.parked->handle != frame.header.handle)
+        return;
+    from.calls.parked->function = function;
+    from.code.aliases.learn(frame.header.handle, function);
 }
 
 // Refuses a package that the peer cannot run.
 Status CodeExchange::check_forms(const PeerState& peer, const PackageStore& package) const {
-    if (peer.code_sent.contains(package.digest())) return {};
+    if (peer.code.sent.contains(package.digest())) return {};
     const bool fits = (includes(options_.forms, Forms::image) && package.slice_index(peer.triple, Forms::image)) ||
                       (includes(options_.forms, Forms::bitcode) && package.slice_index(peer.triple, Forms::bitcode));
     if (fits) return {};

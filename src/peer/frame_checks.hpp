@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "lead/node_lock.hpp"
 #include "peer/peer_state.hpp"
 #include "peer/routes.hpp"
 
@@ -15,7 +16,8 @@ public:
     FrameChecks(const NodeOptions& options, const Routes& routes) : options_(options), routes_(routes) {}
 
     // What nearly all calls are: by handle, without marks, and made by who sends it. wrong_with() need not look at it.
-    [[nodiscard]] static bool is_plain_call(const PeerState& from, const wire::Frame& frame) {
+    [[nodiscard]] static bool is_plain_call(const PeerState& from, const wire::Frame& frame)
+        REQUIRES(lock_of<NodeLock>) {
         const wire::FrameHeader& header = frame.header;
         return header.kind == wire::Kind::call && header.extra_bytes == 0 && (header.flags & ~wire::kNoReply) == 0 &&
                header.node == from.id && frame.payload.size() <= wire::kPayloadBytesMax;
@@ -23,10 +25,10 @@ public:
     // What is wrong with a frame from this peer, if anything: its shape, and whether this peer may say it. Peers speak for themselves;
     // members also for the callers of calls that they send on, and for those that answer them.
     [[nodiscard]] std::optional<Error> wrong_with(const PeerState& from, const wire::Frame& frame,
-                                                  fabric::Traffic among) const;
+                                                  fabric::Traffic among) const REQUIRES(lock_of<NodeLock>);
 
 private:
-    [[nodiscard]] bool takes_code(const PeerState& from) const;
+    [[nodiscard]] bool takes_code(const PeerState& from) const REQUIRES(lock_of<NodeLock>);
 
     const NodeOptions& options_;
     const Routes& routes_;

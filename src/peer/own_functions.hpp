@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/ids.hpp"
+#include "lead/node_lock.hpp"
 #include "package/package.hpp"
 
 namespace rove {
@@ -15,21 +16,24 @@ class OwnFunctions {
 public:
     // Keeps a package of this program. Its first function comes last, because it stands for all of them: if memory runs out on the way, the
     // next call keeps the others.
-    void keep(const std::shared_ptr<PackageStore>& package) {
+    void keep(const std::shared_ptr<PackageStore>& package) REQUIRES(lock_of<NodeLock>) {
         const std::vector<FunctionId>& functions = package->function_ids();
         if (functions.empty() || packages_.contains(functions.front())) return;
         for (auto function = functions.rbegin(); function != functions.rend(); ++function)
             packages_[*function] = package;
     }
     // Null: it is in no package that was kept.
-    [[nodiscard]] std::shared_ptr<PackageStore> package_of(const FunctionId& function) const {
+    [[nodiscard]] std::shared_ptr<PackageStore> package_of(const FunctionId& function) const
+        REQUIRES(lock_of<NodeLock>) {
         const auto found = packages_.find(function);
         return found != packages_.end() ? found->second : nullptr;
     }
     // A function of this program has one id as a resident and another one in the package that carries it.
-    void note_shipped(const FunctionId& resident, const FunctionId& shipped) { shipped_as_[resident] = shipped; }
+    void note_shipped(const FunctionId& resident, const FunctionId& shipped) REQUIRES(lock_of<NodeLock>) {
+        shipped_as_[resident] = shipped;
+    }
     // The id itself where none is noted.
-    [[nodiscard]] FunctionId shipped_as(const FunctionId& resident) const {
+    [[nodiscard]] FunctionId shipped_as(const FunctionId& resident) const REQUIRES(lock_of<NodeLock>) {
         const auto found = shipped_as_.find(resident);
         return found != shipped_as_.end() ? found->second : resident;
     }

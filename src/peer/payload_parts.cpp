@@ -12,7 +12,7 @@ using fabric::Traffic;
 bool PayloadParts::add(PeerState& from, const wire::Frame& frame) {
     wire::Part part;
     std::memcpy(&part, frame.extra.data(), sizeof part);
-    const auto wrong = [&from](std::string_view what) {
+    const auto wrong = [&from](std::string_view what) REQUIRES(lock_of<NodeLock>) {
         from.link->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
         return false;
     };
@@ -22,43 +22,45 @@ bool PayloadParts::add(PeerState& from, const wire::Frame& frame) {
         return true;
     }
     if (part.offset == 0) {
-        if (from.staged.contains(part.number)) return wrong("of a payload that has begun already");
+        if (from.calls.staged.contains(part.number)) return wrong("of a payload that has begun already");
         const std::size_t room = SpareMemory::room_for(part.total_bytes);
-        if (!from.staged.may_begin(room)) return wrong("beyond what may arrive at once");
+        if (!from.calls.staged.may_begin(room)) return wrong("beyond what may arrive at once");
         // All peers together have as many payloads on their way here as may be: this one waits in its mailbox.
-        from.waits_to_stage = bytes_ + room > kAllStagedBytesMax;
-        if (from.waits_to_stage) return false;
+        from.calls.waits_to_stage = bytes_ + room > kAllStagedBytesMax;
+        if (from.calls.waits_to_stage) return false;
         Result<LargeBytes> place = memory_->take(part.total_bytes);
         if (!place) {
             from.link->break_with(Error(ErrorCode::overloaded, name_() + ": " + place.error().message()));
             return false;
         }
-        from.staged.begin(part.number, std::move(*place), Clock::now());  // first: there may be no memory
+        from.calls.staged.begin(part.number, std::move(*place), Clock::now());  // first: there may be no memory
         bytes_ += room;
     }
-    return from.staged.add(part, frame.payload) || wrong("of no payload that has begun, or out of its order");
+    return from.calls.staged.add(part, frame.payload) || wrong("of no payload that has begun, or out of its order");
 }
 
 std::optional<LargeBytes> PayloadParts::take(PeerState& from, const wire::Staged& which) {
-    std::optional<LargeBytes> payload = from.staged.take(which);
+    std::optional<LargeBytes> payload = from.calls.staged.take(which);
     if (payload) bytes_ -= payload->room();
     return payload;
 }
 
 unsigned PayloadParts::cut_off_slow_senders(TimePoint now) {
-    const bool room_wanted =
-        std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->link && peer->waits_to_stage; });
+    const bool room_wanted = std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+        node_lock_is_held();
+        return peer->link && peer->calls.waits_to_stage;
+    });
     unsigned cut = 0;
     for (const auto& peer : peers_) {
-        if (!peer->linked() || peer->staged.is_empty()) continue;
+        if (!peer->linked() || peer->calls.staged.is_empty()) continue;
         const std::uint64_t taken = peer->link->lines_read(Traffic::calls);
-        const bool goes_on = std::exchange(peer->taken_at_look, taken) != taken;
+        const bool goes_on = std::exchange(peer->calls.taken_at_look, taken) != taken;
         const bool kept = peer->link->keeps_back(Traffic::calls);
         const bool waits = peer->link->pending() && !goes_on && !peer->owes_code() && !peer->has_backlog();
-        const auto next = peer->waits_to_stage ? Staging::Next::waits_here
-                          : kept || waits      ? Staging::Next::other
-                                               : Staging::Next::nothing;
-        if (const auto what = peer->staged.too_slow(now, next, room_wanted)) {
+        const auto next = peer->calls.waits_to_stage ? Staging::Next::waits_here
+                          : kept || waits            ? Staging::Next::other
+                                                     : Staging::Next::nothing;
+        if (const auto what = peer->calls.staged.too_slow(now, next, room_wanted)) {
             peer->link->break_with(Error(ErrorCode::overloaded, fmt::format("{} {}", who(*peer), *what)));
             ++cut;
         }
@@ -67,12 +69,12 @@ unsigned PayloadParts::cut_off_slow_senders(TimePoint now) {
 }
 
 bool PayloadParts::may_begin_elsewhere(const PeerState& from, const wire::Part& first) const {
-    return !from.staged.contains(first.number) && from.staged.may_begin(first.total_bytes) &&
+    return !from.calls.staged.contains(first.number) && from.calls.staged.may_begin(first.total_bytes) &&
            bytes_ + first.total_bytes <= kAllStagedBytesMax;
 }
 
 void PayloadParts::begin_elsewhere(PeerState& from, const wire::Part& first, TimePoint now) {
-    from.staged.begin_elsewhere(first.number, first.total_bytes, now);  // first: there may be no memory
+    from.calls.staged.begin_elsewhere(first.number, first.total_bytes, now);  // first: there may be no memory
     bytes_ += first.total_bytes;
 }
 

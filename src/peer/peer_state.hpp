@@ -1,6 +1,6 @@
 // What a node knows of one peer: the link, what is waiting to be sent, and what the two have told each other of code.
 //
-// Threads: under the node's lock.
+// Threads: under the node's lock, but for has_residents and meeting, which any thread may read.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 #include "code/cache.hpp"
 #include "fabric/fabric.hpp"
 #include "lead/large_turns.hpp"
+#include "lead/node_lock.hpp"
 #include "peer/absent_members.hpp"
 #include "peer/bindings.hpp"
 #include "peer/code_answers.hpp"
@@ -45,92 +46,129 @@ inline constexpr unsigned kInlineSends = 8;
 // first, by some 100 us, by 20 ms where both processes want one busy core, and by more where a machine stands still for a while. A
 // process that dies ends both at once, so only a link that was cut alone is kept so long.
 inline constexpr auto kGoodbyeWait = std::chrono::seconds(1);
+// What two peers have told each other of code, and sent of it.
+struct CodeBetween {
+    Bindings bindings;                                     // the peer's handles for functions that I send
+    Aliases aliases;                                       // what old handles of mine meant, told by the peer
+    std::unordered_map<FunctionId, unsigned> sent_inline;  // how many times: Sending::inlined
+    SentPackages sent;                                     // packages it has had from me, or is known to have
+    CodeArrival arrival;                                   // what it sends in pieces
+    CodeArrival passed_on;                                 // … for others, who answered a question that it passed on
+    std::optional<std::pair<Digest, Error>> refused;  // the last package that was refused for lack of room, and why
+    CodeAnswers answers;                              // what it asked for, and has not been sent whole
+
+    void forget(DroppedBytes& dropped);
+};
+
 class Gathering;
+// A peer's calls, as far as this node has come with them.
+struct CallsTaken {
+    std::optional<Parked> parked;  // the first, which waits
+    Staging staged;                // payloads that come in parts
+    bool waits_to_stage = false;   // the next one waits until others' are taken
+    bool are_quick = false;        // all of a whole turn were, and none has been slow since (Dispatcher::serve_calls)
+    TimePoint looked_at{};         // at the clock, during them
+    std::uint64_t taken_at_look = 0;  // lines of its mailbox, when this node looked last whether it goes on with them
+    Gathering* gathering = nullptr;   // the run that reads one of them itself
+};
+
+// This node's calls to a peer, and those of others that go by way of it.
+struct CallsSent {
+    SentOn sent_on;                   // for others, and not answered yet
+    std::uint64_t in_parts = 0;       // payloads that went in parts
+    LargeTurns larges;                // who sends them
+    bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …
+    std::thread::id frame_opened_by;  // … but not the thread that fills it
+};
+
 struct PeerState : std::enable_shared_from_this<PeerState> {
     // `outbox_bytes`: of all peers of the node (Outbox).
     explicit PeerState(std::size_t& outbox_bytes)
         : outbox{Outbox(fabric::Traffic::calls, outbox_bytes), Outbox(fabric::Traffic::replies, outbox_bytes)} {}
 
-    NodeId id = kNoNode;               // the peer's
-    NodeId my_id = kNoNode;            // mine, as the peer knows me
-    bool member = false;               // it joined: calls may be sent on to it
-    wire::control::PublicKey process;  // of a member: which of the processes that had this id
-    std::string address;               // where to reach it again; empty for a client
-    std::string triple;
-    std::uint32_t node_count = 1;
-    std::uint32_t features = 0;              // that both ends have: wire::control::kFeatures
+    // ---- who it is, as both said when they met
+    NodeId id GUARDED_BY(lock_of<NodeLock>) = kNoNode;     // the peer's
+    NodeId my_id GUARDED_BY(lock_of<NodeLock>) = kNoNode;  // mine, as the peer knows me
+    bool member GUARDED_BY(lock_of<NodeLock>) = false;     // it joined: calls may be sent on to it
+    // Of a member: which of the processes that had this id.
+    wire::control::PublicKey process GUARDED_BY(lock_of<NodeLock>);
+    std::string address GUARDED_BY(lock_of<NodeLock>);  // where to reach it again; empty for a client
+    std::string triple GUARDED_BY(lock_of<NodeLock>);
+    std::uint32_t node_count GUARDED_BY(lock_of<NodeLock>) = 1;
+    std::uint32_t features GUARDED_BY(lock_of<NodeLock>) = 0;  // that both ends have: wire::control::kFeatures
     std::atomic<bool> has_residents{false};  // its program has functions of its own: what I call may be there already
-    NodeId back = kNoNode;  // what its frames' origin is called here, where it is the origin: Routes::name_for
+    // What its frames' origin is called here, where it is the origin: Routes::name_for.
+    NodeId back GUARDED_BY(lock_of<NodeLock>) = kNoNode;
 
-    std::shared_ptr<fabric::Link> link;  // null: gone
+    // ---- how it is reached
+    std::shared_ptr<fabric::Link> link GUARDED_BY(lock_of<NodeLock>);  // null: gone
     // Counts the node's meetings: by which this link came; 0: there is none. What the peer keeps for this node (buffers) goes with it.
     // Written under the lock, read by anybody.
     std::atomic<std::uint64_t> meeting{0};
-    std::string lane;
-    std::optional<Error> lost;                  // set by whoever notices; the leader cleans up
-    std::optional<TimePoint> broken_since;      // since when the link has ended, and nobody has said why
-    std::optional<bool> left_as_member;         // whether it was one when its link ended: clean_up() may be begun twice
-    std::string gone;                           // why there is no link: what was said when the last one ended
-    std::function<void(const Error&)> hang_up;  // ends the control connection, and tells the other end why
+    std::string lane GUARDED_BY(lock_of<NodeLock>);
+    std::optional<Error> lost GUARDED_BY(lock_of<NodeLock>);  // set by whoever notices; the leader cleans up
+    // Since when the link has ended, and nobody has said why.
+    std::optional<TimePoint> broken_since GUARDED_BY(lock_of<NodeLock>);
+    // Whether it was a member when its link ended: clean_up() may be begun twice.
+    std::optional<bool> left_as_member GUARDED_BY(lock_of<NodeLock>);
+    // Why there is no link: what was said when the last one ended.
+    std::string gone GUARDED_BY(lock_of<NodeLock>);
+    // Ends the control connection, and tells the other end why.
+    std::function<void(const Error&)> hang_up GUARDED_BY(lock_of<NodeLock>);
+    std::array<Outbox, fabric::kTrafficKinds> outbox GUARDED_BY(lock_of<NodeLock>);  // by fabric::index_of
+    Peer::Counters counters GUARDED_BY(lock_of<NodeLock>);
 
-    std::array<Outbox, fabric::kTrafficKinds> outbox;         // by fabric::index_of
-    Bindings bindings;                                        // the peer's handles for functions that I send
-    Aliases aliases;                                          // what old handles of mine meant, told by the peer
-    std::unordered_map<FunctionId, unsigned> sent_inline;     // how many times: Sending::inlined
-    SentPackages code_sent;                                   // packages it has had from me, or is known to have
-    CodeArrival code_arrival;                                 // what it sends in pieces
-    CodeArrival code_passed_on;                               // … for others, who answered a question that it passed on
-    std::optional<std::pair<Digest, Error>> refused_package;  // the last that was refused for lack of room, and why
-    CodeAnswers code_answers;                                 // what it asked for, and has not been sent whole
-    std::optional<Parked> parked;
-    SentOn sent_on;                   // for others, and not answered yet
-    Staging staged;                   // payloads that come in parts
-    bool waits_to_stage = false;      // the next one waits until others' are taken
-    bool calls_are_quick = false;     // all of a whole turn were, and none has been slow since (serve_calls)
-    TimePoint looked_at{};            // at the clock, during its calls
-    std::uint64_t taken_at_look = 0;  // lines of its mailbox, when this node looked last whether it goes on with them
-    Gathering* gathering = nullptr;   // the run that reads one of them itself
-    std::uint64_t parts_sent = 0;     // payloads that went in parts
-    LargeTurns larges;                // who sends them
-    Peer::Counters counters;
-    bool frame_open = false;          // a frame of calls is being filled in place: others wait in the outbox …
-    std::thread::id frame_opened_by;  // … but not the thread that fills it
+    // ---- what goes between the two
+    CodeBetween code GUARDED_BY(lock_of<NodeLock>);
+    CallsTaken calls GUARDED_BY(lock_of<NodeLock>);
+    CallsSent sends GUARDED_BY(lock_of<NodeLock>);
 
-    [[nodiscard]] Outbox& outbox_of(fabric::Traffic traffic) { return outbox[fabric::index_of(traffic)]; }
-    [[nodiscard]] const Outbox& outbox_of(fabric::Traffic traffic) const { return outbox[fabric::index_of(traffic)]; }
+    [[nodiscard]] Outbox& outbox_of(fabric::Traffic traffic) REQUIRES(lock_of<NodeLock>) {
+        return outbox[fabric::index_of(traffic)];
+    }
+    [[nodiscard]] const Outbox& outbox_of(fabric::Traffic traffic) const REQUIRES(lock_of<NodeLock>) {
+        return outbox[fabric::index_of(traffic)];
+    }
     // Whether frames wait for room in its mailbox.
-    [[nodiscard]] bool has_frames_waiting() const { return !outbox[0].is_empty() || !outbox[1].is_empty(); }
-    [[nodiscard]] std::size_t bytes_waiting_in_all() const { return outbox[0].bytes() + outbox[1].bytes(); }
+    [[nodiscard]] bool has_frames_waiting() const REQUIRES(lock_of<NodeLock>) {
+        return !outbox[0].is_empty() || !outbox[1].is_empty();
+    }
+    [[nodiscard]] std::size_t bytes_waiting_in_all() const REQUIRES(lock_of<NodeLock>) {
+        return outbox[0].bytes() + outbox[1].bytes();
+    }
     // Both joined the same nodes: each is believed about the calls that it sends on.
-    [[nodiscard]] bool is_fellow() const { return member && !is_client(my_id); }
+    [[nodiscard]] bool is_fellow() const REQUIRES(lock_of<NodeLock>) { return member && !is_client(my_id); }
     // What nearly all replies are: to a call that was sent to this peer, and no error. Nothing else of such a frame need be checked.
-    [[nodiscard]] bool sends_plain_reply(const wire::Frame& frame) const {
+    [[nodiscard]] bool sends_plain_reply(const wire::Frame& frame) const REQUIRES(lock_of<NodeLock>) {
         const wire::FrameHeader& header = frame.header;
         return header.kind == wire::Kind::reply && (header.extra_bytes | header.flags) == 0 && header.node == my_id &&
                frame.payload.size() <= wire::kPayloadBytesMax;
     }
     // Its mailbox waits for code that it was asked for.
-    [[nodiscard]] bool owes_code() const {
+    [[nodiscard]] bool owes_code() const REQUIRES(lock_of<NodeLock>) {
+        const std::optional<Parked>& parked = calls.parked;
         return parked && parked->asked_of == back && !parked->compiling && !parked->for_thread;
     }
     // Known here by another name than by its id.
-    [[nodiscard]] bool is_foreign() const { return back != id; }
+    [[nodiscard]] bool is_foreign() const REQUIRES(lock_of<NodeLock>) { return back != id; }
     // Whether there is a link that can be used.
-    [[nodiscard]] bool linked() const { return link && !lost && link->broken() == nullptr; }
+    [[nodiscard]] bool linked() const REQUIRES(lock_of<NodeLock>) { return link && !lost && link->broken() == nullptr; }
     // Whether a call can be written into the mailbox at once, if there is room.
-    [[nodiscard]] bool clear_way() const { return linked() && outbox[0].is_empty() && !frame_open; }
+    [[nodiscard]] bool clear_way() const REQUIRES(lock_of<NodeLock>) {
+        return linked() && outbox[0].is_empty() && !sends.frame_open;
+    }
     // Whether it has so many replies to take that none of its calls is begun. What it sent before it went is.
-    [[nodiscard]] bool has_backlog() const {
+    [[nodiscard]] bool has_backlog() const REQUIRES(lock_of<NodeLock>) {
         return !lost && outbox_of(fabric::Traffic::replies).bytes() > kBacklogBytes;
     }
     // Whether the leader should look at it.
-    [[nodiscard]] bool has_work() const {
+    [[nodiscard]] bool has_work() const REQUIRES(lock_of<NodeLock>) {
         return link && (link->pending() || has_frames_waiting() || link->broken() != nullptr);
     }
     // Frames of this meeting and of those before it.
-    [[nodiscard]] Peer::Counters all_counters() const;
+    [[nodiscard]] Peer::Counters all_counters() const REQUIRES(lock_of<NodeLock>);
     // Forgets all that the peer may have forgotten: it was restarted. What waited for it goes there. Needs no memory.
-    void forget_meeting(DroppedBytes& dropped);
+    void forget_meeting(DroppedBytes& dropped) REQUIRES(lock_of<NodeLock>);
 };
 
 inline Peer::Counters PeerState::all_counters() const {
@@ -143,26 +181,30 @@ inline Peer::Counters PeerState::all_counters() const {
     return sum;
 }
 
+inline void CodeBetween::forget(DroppedBytes& dropped) {
+    bindings.clear();
+    sent_inline.clear();
+    aliases.clear();
+    sent.clear();
+    arrival.clear(dropped);
+    passed_on.clear(dropped);
+    refused.reset();
+    answers.clear();
+}
+
 inline void PeerState::forget_meeting(DroppedBytes& dropped) {
     meeting.store(0, std::memory_order_relaxed);
     link.reset();
     broken_since.reset();
     left_as_member.reset();
-    frame_open = false;
     for (Outbox& each : outbox) each.drop(dropped);
-    bindings.clear();
-    sent_inline.clear();
-    aliases.clear();
-    code_sent.clear();
-    code_arrival.clear(dropped);
-    code_passed_on.clear(dropped);
-    refused_package.reset();
-    code_answers.clear();
-    parked.reset();
-    sent_on = {};
-    (void)staged.clear();
-    waits_to_stage = false;
-    gathering = nullptr;
+    code.forget(dropped);
+    calls.parked.reset();
+    (void)calls.staged.clear();
+    calls.waits_to_stage = false;
+    calls.gathering = nullptr;
+    sends.sent_on = {};
+    sends.frame_open = false;
 }
 
 }  // namespace rove

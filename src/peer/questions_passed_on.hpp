@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/ids.hpp"
+#include "lead/node_lock.hpp"
 #include "wire/frame.hpp"
 
 namespace rove {
@@ -41,17 +42,19 @@ public:
         asked_once,  // it was passed on and waits for its answer, which serves this time, too
         no_room,
     };
-    [[nodiscard]] Added add(const PeerState& from, const PeerState& to, const wire::NeedCode& need, TimePoint now);
+    [[nodiscard]] Added add(const PeerState& from, const PeerState& to, const wire::NeedCode& need, TimePoint now)
+        REQUIRES(lock_of<NodeLock>);
     // Removes a question that add() counted as asked, and that could then not be sent.
-    void take_back(const PeerState& from, const PeerState& to, const wire::NeedCode& need);
+    void take_back(const PeerState& from, const PeerState& to, const wire::NeedCode& need) REQUIRES(lock_of<NodeLock>);
     // The peer that asked this of that one, for that asker, and does not any more; null: nobody did.
-    [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need);
+    [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need)
+        REQUIRES(lock_of<NodeLock>);
     // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part come in
     // their order, and what answers one question is of one package, whose manifest comes first.
     [[nodiscard]] const PeerState* takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
-                                               std::size_t bytes);
+                                               std::size_t bytes) REQUIRES(lock_of<NodeLock>);
     // A peer is gone: what it had asked is forgotten, and what others had asked it is given, in its order.
-    [[nodiscard]] std::vector<Question> without(const PeerState& gone);
+    [[nodiscard]] std::vector<Question> without(const PeerState& gone) REQUIRES(lock_of<NodeLock>);
 
 private:
     std::deque<Question> questions_;

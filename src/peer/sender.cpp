@@ -13,7 +13,7 @@ using wire::Kind;
 namespace {
 
 // A call that was sent on for someone else.
-bool is_sent_on(const PeerState& peer, const wire::FrameHeader& header) {
+bool is_sent_on(const PeerState& peer, const wire::FrameHeader& header) REQUIRES(lock_of<NodeLock>) {
     return header.kind == Kind::call && (header.flags & wire::kNoReply) == 0 && header.node != peer.my_id;
 }
 Forwarded forwarded(const wire::FrameHeader& header, std::uint64_t position) {
@@ -30,7 +30,7 @@ Status Sender::send(PeerState& peer, Traffic traffic, wire::FrameHeader header, 
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
     const std::size_t bytes = wire::kHeaderBytes + header.body_bytes;
     Outbox& outbox = peer.outbox_of(traffic);
-    if (outbox.is_empty() && !(peer.frame_open && traffic == Traffic::calls)) {
+    if (outbox.is_empty() && !(peer.sends.frame_open && traffic == Traffic::calls)) {
         if (std::byte* frame = peer.link->reserve(traffic, bytes)) {
             fill_body(frame, extra, payload);
             peer.link->publish(traffic, header);
@@ -71,14 +71,14 @@ void Sender::cut_whom_most_waits_for(std::size_t more) {
 void Sender::remember_sent_on(PeerState& peer, const wire::FrameHeader& header, std::uint64_t position) const {
     const bool passes_here = routes_.is_home_of(header.node);
     if (passes_here && is_client(header.node) && !routes_.has_client(header.node)) return;
-    peer.sent_on.add(forwarded(header, position), passes_here);
+    peer.sends.sent_on.add(forwarded(header, position), passes_here);
 }
 
 unsigned Sender::flush(PeerState& peer) {
     unsigned sent = 0;
     for (const Traffic traffic : {Traffic::replies, Traffic::calls}) {
         Outbox& outbox = peer.outbox_of(traffic);
-        while (!outbox.is_empty() && peer.link && !(peer.frame_open && traffic == Traffic::calls)) {
+        while (!outbox.is_empty() && peer.link && !(peer.sends.frame_open && traffic == Traffic::calls)) {
             const ByteBuffer& waiting = outbox.front();
             std::byte* frame = peer.link->reserve(traffic, waiting.size());
             if (frame == nullptr) break;
@@ -87,7 +87,7 @@ unsigned Sender::flush(PeerState& peer) {
             fill_body(frame, {}, Bytes(waiting).subspan(wire::kHeaderBytes));
             peer.link->publish(traffic, header);
             if (is_sent_on(peer, header))
-                peer.sent_on.sent(forwarded(header, peer.link->lines_published(Traffic::calls)));
+                peer.sends.sent_on.sent(forwarded(header, peer.link->lines_published(Traffic::calls)));
             outbox.pop();
             ++sent;
         }
@@ -109,7 +109,7 @@ bool Sender::send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes
 // A call that was sent on is answered, by whom it was sent on to or, where that one sent it on again, by another member.
 void Sender::pass_reply_on(PeerState& from, const wire::Frame& reply) {
     const wire::FrameHeader& header = reply.header;
-    const bool from_there = from.sent_on.answered(header.node, header.call, header.generation);
+    const bool from_there = from.sends.sent_on.answered(header.node, header.call, header.generation);
     if (!from_there || header.hops > 1) forget_sent_on(header);
     route(reply);
 }
@@ -117,7 +117,7 @@ void Sender::pass_reply_on(PeerState& from, const wire::Frame& reply) {
 // A call that was sent on more than once may be among those of several members.
 void Sender::forget_sent_on(const wire::FrameHeader& call) {
     for (PeerState* const member : routes_.members())
-        if (member != nullptr) (void)member->sent_on.answered(call.node, call.call, call.generation);
+        if (member != nullptr) (void)member->sends.sent_on.answered(call.node, call.call, call.generation);
     absent_.answered(call);
 }
 

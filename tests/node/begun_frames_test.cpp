@@ -41,9 +41,9 @@ TEST_P(BegunFrames, AreDroppedOnTheirOwnLinkOnly) {
     auto earlier = std::make_unique<CallFrame>(peer().begin(entry_, 8));
     ASSERT_NO_FATAL_FAILURE(is_met_again());
     CallFrame later = peer().begin(entry_, 8);
-    ASSERT_TRUE(state().frame_open);
+    ASSERT_TRUE(state().sends.frame_open);
     earlier.reset();
-    EXPECT_TRUE(state().frame_open) << "others would write into the frame that is being filled";
+    EXPECT_TRUE(state().sends.frame_open) << "others would write into the frame that is being filled";
     later.post();
     EXPECT_EQ(count(), 4);
 }
@@ -61,7 +61,7 @@ TEST_P(BegunFrames, WhoseTimeIsOverAreNotPosted) {
                 (void)frame.call().get();
         });
         EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.message();
-        EXPECT_FALSE(state().frame_open) << "nobody can call there any more";
+        EXPECT_FALSE(state().sends.frame_open) << "nobody can call there any more";
     }
     const Peer over = peer().limited(within(std::chrono::milliseconds(0)));
     EXPECT_EQ(error_of([&] { (void)over.begin(entry_, 8); }).code(), ErrorCode::timed_out);

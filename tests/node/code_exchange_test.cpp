@@ -143,21 +143,21 @@ TEST_F(CodeExchangeTest, WhoAsksInTheNameOfAnotherIsCutOff) {
 
 TEST_F(CodeExchangeTest, AParkedCallAsksItsSenderAndEndsWhereNobodyHasItsCode) {
     PeerState& peer = neighbours_.add(2);
-    peer.parked.emplace();
-    peer.parked->function = package_->function_ids()[0];
-    exchange_.ask(&peer, *peer.parked, 2);
+    peer.calls.parked.emplace();
+    peer.calls.parked->function = package_->function_ids()[0];
+    exchange_.ask(&peer, *peer.calls.parked, 2);
     const auto asked = neighbours_.received_by(peer);
     ASSERT_EQ(asked.size(), 1U);
     const auto need = extra_of<wire::NeedCode>(asked.front());
-    EXPECT_EQ(need.function, peer.parked->function);
+    EXPECT_EQ(need.function, peer.calls.parked->function);
     EXPECT_EQ(need.asker, 0U);
-    peer.parked->asked = true;
+    peer.calls.parked->asked = true;
     PeerState& other = neighbours_.add(3);
     exchange_.on_lack(other, frame(Kind::lack, 0, need));  // whom it has not asked
-    EXPECT_FALSE(peer.parked->cannot_run);
+    EXPECT_FALSE(peer.calls.parked->cannot_run);
     exchange_.on_lack(peer, frame(Kind::lack, 0, need));
-    ASSERT_TRUE(peer.parked->cannot_run);
-    EXPECT_EQ(peer.parked->cannot_run->code(), ErrorCode::unsupported);
+    ASSERT_TRUE(peer.calls.parked->cannot_run);
+    EXPECT_EQ(peer.calls.parked->cannot_run->code(), ErrorCode::unsupported);
 }
 
 // In pieces, as they fit into frames.
@@ -180,7 +180,7 @@ TEST_F(CodeExchangeTest, APackageThatArrivesIsKnown) {
     const auto known = cache_->package(package_->digest());
     ASSERT_NE(known, nullptr);
     EXPECT_NE(known->stored_slice(0), nullptr);
-    EXPECT_TRUE(peer.code_sent.contains(package_->digest())) << "it has what it has sent";
+    EXPECT_TRUE(peer.code.sent.contains(package_->digest())) << "it has what it has sent";
     EXPECT_EQ(exchange_.package_with(package_->function_ids()[0]), known) << "for others that ask";
 }
 
@@ -200,16 +200,16 @@ TEST_F(CodeExchangeTest, AWrongPieceCutsItsSenderOffAndNotWhoPassedItOn) {
 // "Your handle, which I no longer know": the answer is believed where a call by that handle waits, and nowhere else.
 TEST_F(CodeExchangeTest, AForgottenHandleIsNamedToWhoAsked) {
     PeerState& peer = neighbours_.add(2);
-    peer.parked.emplace();
-    peer.parked->handle = 5;
+    peer.calls.parked.emplace();
+    peer.calls.parked->handle = 5;
     wire::Frame named{{.extra_bytes = sizeof(FunctionId), .kind = Kind::bind, .flags = wire::kMeant, .handle = 6},
                       package_->function_ids()[0].raw(),
                       {}};
     CodeExchange::on_bind(peer, named);
-    EXPECT_EQ(peer.parked->function, FunctionId{});
+    EXPECT_EQ(peer.calls.parked->function, FunctionId{});
     named.header.handle = 5;
     CodeExchange::on_bind(peer, named);
-    EXPECT_EQ(peer.parked->function, package_->function_ids()[0]);
+    EXPECT_EQ(peer.calls.parked->function, package_->function_ids()[0]);
 }
 
 }  // namespace

@@ -40,13 +40,13 @@ TEST_P(CodeQuestions, AnAnswerIsPassedOnOnlyToWhoAsked) {
     const PeerState& waits = *detail::Edge::state(member.connect(first.address()));
     const Package basics = Package::open(package("basics.c"));
     const auto store = PackageStore::open(package("basics.c")).value();
-    detail::Edge::state(to_member)->code_sent.insert(store->digest());  // so that it is not sent ahead
+    detail::Edge::state(to_member)->code.sent.insert(store->digest());  // so that it is not sent ahead
     RawCall call = to_member.call(basics.entry("count"));
     ASSERT_TRUE(soon([&] {
         (void)member.poll();
-        return waits.parked && waits.parked->asked;
+        return waits.calls.parked && waits.calls.parked->asked;
     }));
-    const wire::NeedCode need{.function = waits.parked->function, .asker = member.id(), .handle = waits.parked->handle};
+    const wire::NeedCode need{.function = waits.calls.parked->function, .asker = member.id(), .handle = waits.calls.parked->handle};
     write_frame(link, Traffic::replies, {.kind = Kind::lack, .node = member.id()}, raw(need), {});
     (void)liar.poll();
     std::atomic<bool> done = false;
@@ -168,7 +168,7 @@ protected:
             const bool has_come = back.counters().frames_received > received_;
             const NodeCore::Hold hold(*detail::Edge::core(back));
             const PeerState& state = *detail::Edge::state(back);
-            return has_come && !state.parked && !state.link->pending();
+            return has_come && !state.calls.parked && !state.link->pending();
         }));
         return Clock::now() - begun;
     }
@@ -267,12 +267,12 @@ TEST_P(CodeQuestionsInMemory, WhoAsksAgainAndAgainHasNoMoreWaitingThanOnePiece) 
     ASSERT_TRUE(soon([&] { return back.counters().frames_received >= received + kQuestions; }));
     EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox[1].count(); }), 1U);
     EXPECT_LE(looks([](const PeerState& peer) { return peer.outbox[1].bytes(); }), bytes_waiting(wire::kFrameBytesMax));
-    EXPECT_FALSE(looks([](const PeerState& peer) { return peer.code_answers.empty(); }));
+    EXPECT_FALSE(looks([](const PeerState& peer) { return peer.code.answers.empty(); }));
     EXPECT_TRUE(soon([&] {
         (void)asks.poll();
-        return looks([](const PeerState& peer) { return peer.code_answers.empty() && peer.outbox[1].is_empty(); });
+        return looks([](const PeerState& peer) { return peer.code.answers.empty() && peer.outbox[1].is_empty(); });
     }));
-    detail::Edge::state(back)->code_sent.insert(store->digest());
+    detail::Edge::state(back)->code.sent.insert(store->digest());
     const auto sent = back.counters().code_bytes_sent;
     RawCall call = back.call(fat.entry("fat"));
     EXPECT_TRUE(soon([&] {

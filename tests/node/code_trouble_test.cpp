@@ -44,7 +44,7 @@ ROVE_ON_FABRICS(CodeTrouble);
 TEST_P(CodeTrouble, OnlyWhoWasAskedCanLackCode) {
     const Package basics = Package::open(package("basics.c"));
     const Entry entry = basics.entry("count");
-    detail::Edge::state(*honest_)->code_sent.insert(PackageStore::open(package("basics.c")).value()->digest());
+    detail::Edge::state(*honest_)->code.sent.insert(PackageStore::open(package("basics.c")).value()->digest());
     RawCall parked = honest_->call(entry);
     is_served_on();
     const auto store = PackageStore::open(package("basics.c")).value();
@@ -73,8 +73,8 @@ TEST_P(CodeTrouble, AHandleIsNamedOnlyWhereItWasAskedFor) {
     ASSERT_EQ(link_->sync(fn<take_away>, 3, 2), 1);
     const PeerState& state = *detail::Edge::state(*link_);
     const auto other =
-        std::ranges::find_if(state.bindings.all(), [&](const auto& each) { return each.second != handle; });
-    ASSERT_NE(other, state.bindings.all().end());
+        std::ranges::find_if(state.code.bindings.all(), [&](const auto& each) { return each.second != handle; });
+    ASSERT_NE(other, state.code.bindings.all().end());
     write_frame(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kMeant, .handle = handle},
                 other->first.raw());
     for (int i = 0; i < 3; ++i) (void)link_->ping().get();  // it has been read: replies are, before calls

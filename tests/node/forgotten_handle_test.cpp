@@ -32,7 +32,7 @@ protected:
     static void was_told_of(std::uint32_t handle) {
         const std::shared_ptr<PeerState> from = core.load()->peers().on_the_way_to(caller);
         const NodeCore::Hold hold(*core);
-        from->aliases.learn(handle, function.load()->id);
+        from->code.aliases.learn(handle, function.load()->id);
     }
     static std::uint64_t gathered() { return core.load()->gatherings().done(); }
 

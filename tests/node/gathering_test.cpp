@@ -270,11 +270,11 @@ protected:
     // The server's handle for the function that is called there, whose id is found by the first call.
     template <typename Call>
     std::uint32_t handle_after(const Call& call, std::optional<FunctionId>& id) {
-        const auto known = detail::Edge::state(*link_)->bindings.all();
+        const auto known = detail::Edge::state(*link_)->code.bindings.all();
         call();
-        for (const auto& [bound, handle] : detail::Edge::state(*link_)->bindings.all())
+        for (const auto& [bound, handle] : detail::Edge::state(*link_)->code.bindings.all())
             if (!id && !known.contains(bound)) id = bound;
-        return detail::Edge::state(*link_)->bindings.all().at(*id);
+        return detail::Edge::state(*link_)->code.bindings.all().at(*id);
     }
     [[nodiscard]] Bytes piece(std::size_t offset, std::size_t bytes) const {
         return Bytes(payload_).subspan(offset, bytes);

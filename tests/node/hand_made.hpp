@@ -86,7 +86,7 @@ protected:
         EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
     }
     // The server's handle for a function that takes 8 bytes.
-    [[nodiscard]] std::uint32_t handle() const { return detail::Edge::state(*link_)->bindings.all().begin()->second; }
+    [[nodiscard]] std::uint32_t handle() const { return detail::Edge::state(*link_)->code.bindings.all().begin()->second; }
 
     std::unique_ptr<Node> enemy_;
     std::unique_ptr<Peer> link_;

@@ -9,7 +9,7 @@
 
 namespace rove::test {
 
-class IdleLead : private Lead::Duties {
+class IdleLead : public Lead::Duties {
 public:
     explicit IdleLead(unsigned threads = 2) : options_{.threads = threads} {
         value_or_throw(lead.open(fabric_, Waiting::balanced, threads));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <vector>
@@ -53,6 +54,15 @@ public:
             all.push_back(
                 {frame.header, {frame.extra.begin(), frame.extra.end()}, {frame.payload.begin(), frame.payload.end()}});
         return all;
+    }
+    // What it sends.
+    void send_from(const PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes payload) {
+        fabric::Link& link = *far_.at(&peer);
+        std::byte* const frame = link.reserve(traffic, wire::kHeaderBytes + payload.size());
+        ASSERT_NE(frame, nullptr);
+        std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes);
+        header.body_bytes = static_cast<std::uint32_t>(payload.size());
+        link.publish(traffic, header);
     }
 
 private:

@@ -173,11 +173,11 @@ TEST_F(PayloadPartsTest, WhatAllTogetherHaveNoRoomForWaitsInItsMailbox) {
     PeerState& late = neighbours_.add(kClientBit | 9);
     EXPECT_FALSE(parts_.may_begin_elsewhere(late, {.number = 1, .total_bytes = 1000}));
     EXPECT_FALSE(add(late, 1, 0, 300'000, 1000));
-    EXPECT_TRUE(late.waits_to_stage);
+    EXPECT_TRUE(late.calls.waits_to_stage);
     EXPECT_EQ(late.link->broken(), nullptr) << "it is not to blame";
     parts_.forget_all(*neighbours_.peers.front());
     EXPECT_TRUE(add(late, 1, 0, 300'000, 1000));
-    EXPECT_FALSE(late.waits_to_stage);
+    EXPECT_FALSE(late.calls.waits_to_stage);
 }
 
 TEST(RoomWaitsTest, WhoWaitsIsToldWhenThereIsRoom) {

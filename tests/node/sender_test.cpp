@@ -90,12 +90,12 @@ TEST_F(SenderTest, ACallThatIsSentOnIsKnownUntilItIsAnswered) {
     PeerState& peer = neighbours_.add(2);
     PeerState& caller = neighbours_.add(client_id(0, 7));
     ASSERT_TRUE(sender_.send(peer, Traffic::calls, call_of(0, 1), {}, {}));
-    EXPECT_TRUE(peer.sent_on.empty()) << "this node's own call";
+    EXPECT_TRUE(peer.sends.sent_on.empty()) << "this node's own call";
     ASSERT_TRUE(sender_.send(peer, Traffic::calls, call_of(caller.id, 5), {}, {}));
-    EXPECT_EQ(peer.sent_on.size(), 1U);
+    EXPECT_EQ(peer.sends.sent_on.size(), 1U);
     const wire::FrameHeader reply{.kind = Kind::reply, .generation = 1, .node = caller.id, .call = 5, .hops = 1};
     sender_.pass_reply_on(peer, {reply, {}, {}});
-    EXPECT_TRUE(peer.sent_on.empty());
+    EXPECT_TRUE(peer.sends.sent_on.empty());
     const auto received = neighbours_.received_by(caller);
     ASSERT_EQ(received.size(), 1U);
     EXPECT_EQ(received.front().header.call, 5);
@@ -104,7 +104,7 @@ TEST_F(SenderTest, ACallThatIsSentOnIsKnownUntilItIsAnswered) {
 TEST_F(SenderTest, ACallOfAClientThatHasGoneIsNotRemembered) {
     PeerState& peer = neighbours_.add(2);
     ASSERT_TRUE(sender_.send(peer, Traffic::calls, call_of(client_id(0, 7), 5), {}, {}));
-    EXPECT_TRUE(peer.sent_on.empty());
+    EXPECT_TRUE(peer.sends.sent_on.empty());
 }
 
 // A member that was lost may be met again: then it gets what came for its callers meanwhile.

@@ -1,0 +1,435 @@
+// How calls end: OwnCalls, Answers and LinkEnds by themselves, beside peers whose other end the test reads.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/answers.hpp"
+#include "engine/link_ends.hpp"
+#include "engine/own_calls.hpp"
+#include "idle_lead.hpp"
+#include "neighbours.hpp"
+
+namespace rove::test {
+namespace {
+
+using fabric::Traffic;
+using wire::Kind;
+
+class AnsweringTest : public testing::Test {
+protected:
+    // A call of this node to the peer.
+    CallId call(PeerState& to) {
+        const Hold hold(idle_.lead.mutex());
+        return value_or_throw(own_calls_.table().begin(&to));
+    }
+    // What the peer answers to it.
+    void answer(PeerState& from, CallId call, std::string_view text, std::uint8_t flags = 0,
+                std::uint8_t status = static_cast<std::uint8_t>(RanAs::bitcode)) {
+        const Hold hold(idle_.lead.mutex());
+        own_calls_.on_reply(&from, {{.kind = Kind::reply,
+                                     .flags = flags,
+                                     .handle = from.id,
+                                     .generation = call.generation,
+                                     .node = from.my_id,
+                                     .call = call.slot,
+                                     .hops = 1,
+                                     .status = status},
+                                    {},
+                                    as_bytes(text)});
+    }
+    // The end of a call that has ended: "value: …", or the error's code and words.
+    std::string end_of(CallId call) {
+        const Result<CallEnd> end = own_calls_.finish(call);
+        return end ? "value: " + std::string(as_text(Bytes(end->data)))
+                   : std::string(to_string(end.error().code())) + ": " + end.error().message();
+    }
+    // A call that a peer has made, as its answer has to name it.
+    static wire::FrameHeader call_from(NodeId caller, std::uint8_t flags = 0) {
+        return {.kind = Kind::call, .flags = flags, .generation = 9, .node = caller, .call = 5, .hops = 1};
+    }
+    static bool contains(const std::string& text, std::string_view part) {
+        return text.find(part) != std::string::npos;
+    }
+
+    IdleLead idle_;
+    NodeOptions options_{.listen = "127.0.0.1:0"};
+    Neighbours neighbours_;
+    const std::unique_ptr<fabric::Fabric> no_fabric_;
+    const std::unique_ptr<code::CodeCache> no_cache_;
+    const std::shared_ptr<SpareMemory> spare_ = std::make_shared<SpareMemory>();
+    std::vector<std::string> told_;                      // whoever was notified of an end
+    std::vector<std::pair<NodeId, std::string>> freed_;  // memory that came too late, and where it is
+    RoomWaits rooms_{idle_.lead, idle_.runner, &IdleLead::name};
+    OwnCalls own_calls_{
+        {.options = options_,
+         .lead = idle_.lead,
+         .duties = idle_,
+         .runner = idle_.runner,
+         .sender = neighbours_.sender,
+         .routes = neighbours_.routes,
+         .fabric = no_fabric_,
+         .peers = neighbours_.peers,
+         .spare_memory = spare_,
+         .name = &IdleLead::name,
+         .call_back =
+             [this](const rove::Run& /*run*/, const CallSlot::Notify& notify) {
+                 told_.emplace_back(static_cast<const char*>(notify.argument));
+             },
+         .free_memory = [this](PeerState& peer,
+                               Bytes place) { freed_.emplace_back(peer.id, std::string(as_text(place))); }},
+        /*first_generation=*/7};
+    Answers answers_{{.lead = idle_.lead,
+                      .runner = idle_.runner,
+                      .rooms = rooms_,
+                      .sender = neighbours_.sender,
+                      .routes = neighbours_.routes,
+                      .own_calls = own_calls_,
+                      .complaints = neighbours_.complaints,
+                      .name = &IdleLead::name}};
+};
+
+// ---- OwnCalls
+
+using OwnCallsTest = AnsweringTest;
+
+TEST_F(OwnCallsTest, ACallEndsWithTheFirstAnswer) {
+    PeerState& peer = neighbours_.add(2);
+    const CallId first = call(peer);
+    answer(peer, first, "yes");
+    answer(peer, first, "no");
+    EXPECT_TRUE(own_calls_.test(first));
+    const Result<CallEnd> end = own_calls_.finish(first);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(as_text(Bytes(end->data)), "yes");
+    EXPECT_EQ(end->node, 2U);
+    EXPECT_EQ(end->ran, RanAs::bitcode);
+    const CallId second = call(peer);
+    EXPECT_EQ(second.slot, first.slot) << "the slot is free again";
+    answer(peer, first, "of the call before");
+    EXPECT_FALSE(own_calls_.test(second));
+    answer(peer, second, "its own");
+    EXPECT_EQ(end_of(second), "value: its own");
+}
+
+TEST_F(OwnCallsTest, OnlyWhoWasAskedAnswersOrAMemberThatItMayHaveBeenSentOnTo) {
+    PeerState& asked = neighbours_.add(2);
+    PeerState& fellow = neighbours_.add(3);
+    PeerState& client = neighbours_.add(kClientBit | 1);
+    const CallId of_member = call(asked), of_client = call(client);
+    answer(client, of_member, "a client's");
+    EXPECT_FALSE(own_calls_.test(of_member));
+    answer(fellow, of_member, "a fellow's");
+    EXPECT_EQ(end_of(of_member), "value: a fellow's");
+    answer(asked, of_client, "of another");
+    EXPECT_FALSE(own_calls_.test(of_client));
+    answer(client, of_client, "its own");
+    EXPECT_EQ(end_of(of_client), "value: its own");
+}
+
+TEST_F(OwnCallsTest, AnErrorIsTakenApart) {
+    PeerState& peer = neighbours_.add(2);
+    const CallId failed = call(peer);
+    answer(peer, failed, std::string_view("std::range_error\0it is too far", 30), wire::kError | wire::kThrown,
+           static_cast<std::uint8_t>(ErrorCode::failed));
+    const Result<CallEnd> end = own_calls_.finish(failed);
+    ASSERT_FALSE(end);
+    EXPECT_EQ(end.error().exception_type(), "std::range_error");
+    EXPECT_TRUE(contains(end.error().message(), "it is too far")) << end.error().message();
+}
+
+TEST_F(OwnCallsTest, WhatIsLateEndsAndItsAnswerIsDropped) {
+    PeerState& peer = neighbours_.add(2);
+    const CallId late = call(peer), other = call(peer);
+    own_calls_.limit(late, Clock::now() - std::chrono::seconds(1));
+    {
+        const Hold hold(idle_.lead.mutex());
+        EXPECT_TRUE(own_calls_.first_deadline());
+        EXPECT_EQ(own_calls_.end_late(), 1U);
+        EXPECT_EQ(own_calls_.end_late(), 0U);
+        EXPECT_FALSE(own_calls_.first_deadline());
+    }
+    answer(peer, late, "too late");
+    EXPECT_TRUE(contains(end_of(late), "timed_out: node 2 gave no answer"));
+    EXPECT_FALSE(own_calls_.test(other));
+}
+
+TEST_F(OwnCallsTest, MemoryThatComesTooLateIsFreedThere) {
+    PeerState& peer = neighbours_.add(2);
+    const CallId allocation = call(peer), other = call(peer);
+    own_calls_.expect_memory(allocation);
+    own_calls_.cancel(allocation);
+    own_calls_.cancel(other);
+    answer(peer, allocation, "a place");
+    answer(peer, allocation, "the same place");
+    answer(peer, other, "no memory");
+    EXPECT_EQ(freed_, (std::vector<std::pair<NodeId, std::string>>{{2, "a place"}}));
+    own_calls_.forget(allocation);
+    own_calls_.forget(other);
+}
+
+TEST_F(OwnCallsTest, WhoAskedIsToldOnceAndNotWhoHasTakenItBack) {
+    PeerState& peer = neighbours_.add(2);
+    const auto notify = [](void*) {};
+    char first[] = "first", second[] = "second", third[] = "third";
+    const CallId told = call(peer), taken_back = call(peer), forgotten = call(peer);
+    EXPECT_TRUE(own_calls_.notify(told, notify, first));
+    EXPECT_TRUE(own_calls_.notify(taken_back, notify, second));
+    EXPECT_TRUE(own_calls_.notify(forgotten, notify, third));
+    EXPECT_TRUE(own_calls_.notify(taken_back, nullptr, nullptr));
+    for (const CallId each : {told, taken_back, forgotten}) answer(peer, each, "");
+    own_calls_.forget(forgotten);
+    EXPECT_FALSE(own_calls_.notify(taken_back, notify, second)) << "it has ended";
+    Hold hold(idle_.lead.mutex());
+    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false}};
+    idle_.lead.take(turn);
+    EXPECT_TRUE(own_calls_.has_ends_to_tell());
+    while (own_calls_.has_ends_to_tell()) (void)own_calls_.tell_of_ends(turn);
+    EXPECT_EQ(told_, std::vector<std::string>{"first"});
+    idle_.lead.give(turn);
+}
+
+TEST_F(OwnCallsTest, WhoGoesEndsItsCallsAndTheEndOfTheNodeAll) {
+    PeerState& one = neighbours_.add(2);
+    PeerState& other = neighbours_.add(3);
+    const CallId to_one = call(one), to_other = call(other);
+    {
+        const Hold hold(idle_.lead.mutex());
+        own_calls_.peer_left(one, Error(ErrorCode::disconnected, "it went"));
+    }
+    EXPECT_EQ(end_of(to_one), "disconnected: it went");
+    EXPECT_FALSE(own_calls_.test(to_other));
+    const Hold hold(idle_.lead.mutex());
+    own_calls_.close(Error(ErrorCode::cancelled, "the end"));
+    EXPECT_EQ(own_calls_.table().find(to_other)->error()->message(), "the end");
+    EXPECT_FALSE(own_calls_.table().begin(&other)) << "no call begins any more";
+}
+
+// ---- Answers
+
+using AnswersTest = AnsweringTest;
+
+TEST_F(AnswersTest, AReplyNamesTheCallAndWhoHasRunIt) {
+    PeerState& peer = neighbours_.add(2);
+    const std::string text = "twelve bytes";
+    {
+        const Hold hold(idle_.lead.mutex());
+        EXPECT_TRUE(answers_.end_with_reply(call_from(2), RanAs::resident, Bytes(as_bytes(text)), nullptr));
+    }
+    const auto received = neighbours_.received_by(peer);
+    ASSERT_EQ(received.size(), 1U);
+    const wire::FrameHeader& header = received.front().header;
+    EXPECT_EQ(header.kind, Kind::reply);
+    EXPECT_EQ(header.handle, neighbours_.routes.id());
+    EXPECT_EQ(header.node, 2U);
+    EXPECT_EQ(header.call, 5);
+    EXPECT_EQ(header.generation, 9U);
+    EXPECT_EQ(header.status, static_cast<std::uint8_t>(RanAs::resident));
+    EXPECT_EQ(as_text(Bytes(received.front().payload)), text);
+}
+
+TEST_F(AnswersTest, APostHasNoAnswer) {
+    PeerState& peer = neighbours_.add(2);
+    const Hold hold(idle_.lead.mutex());
+    EXPECT_TRUE(answers_.end_with_reply(call_from(2, wire::kNoReply), RanAs::image, {}, nullptr));
+    answers_.end_with_error(call_from(2, wire::kNoReply), Error(ErrorCode::failed, "nobody hears of it"));
+    EXPECT_TRUE(neighbours_.received_by(peer).empty());
+}
+
+TEST_F(AnswersTest, AnErrorIsCutToWhatAFrameMayCarry) {
+    PeerState& peer = neighbours_.add(2);
+    answers_.reply_error(call_from(2), Error(ErrorCode::refused, std::string(2 * wire::kErrorBytesMax, 'x')));
+    const auto received = neighbours_.received_by(peer);
+    ASSERT_EQ(received.size(), 1U);
+    EXPECT_EQ(received.front().header.flags, wire::kError);
+    EXPECT_EQ(received.front().header.status, static_cast<std::uint8_t>(ErrorCode::refused));
+    EXPECT_EQ(received.front().payload.size(), wire::kErrorBytesMax);
+}
+
+TEST_F(AnswersTest, AnAnswerToThisNodeEndsItsCall) {
+    PeerState& peer = neighbours_.add(2);
+    const CallId own = call(peer);
+    const Hold hold(idle_.lead.mutex());
+    wire::FrameHeader to = call_from(neighbours_.routes.id());
+    to.generation = own.generation;
+    to.call = own.slot;
+    EXPECT_TRUE(answers_.end_with_reply(to, RanAs::image, Bytes(as_bytes(std::string_view("here"))), nullptr));
+    EXPECT_EQ(as_text(own_calls_.table().find(own)->data()), "here");
+}
+
+TEST_F(AnswersTest, RepliesKeepTheirOrderWhereSomeWaitForRoom) {
+    PeerState& peer = neighbours_.add(2);
+    const ByteBuffer large(60'000);
+    unsigned sent = 0;
+    {
+        const Hold hold(idle_.lead.mutex());
+        for (; peer.outbox_of(Traffic::replies).is_empty(); ++sent)
+            ASSERT_TRUE(answers_.end_with_reply(call_from(2), RanAs::image, large, nullptr));
+        EXPECT_TRUE(answers_.end_with_reply(call_from(2), RanAs::image, {}, nullptr));  // for which there is room
+    }
+    EXPECT_EQ(neighbours_.received_by(peer).size(), sent - 1);
+    EXPECT_EQ(neighbours_.sender.flush(peer), 2U);
+    const auto rest = neighbours_.received_by(peer);
+    ASSERT_EQ(rest.size(), 2U);
+    EXPECT_EQ(rest.front().payload.size(), large.size());
+    EXPECT_TRUE(rest.back().payload.empty());
+}
+
+TEST_F(AnswersTest, WhatIsLargerThanAFrameGoesInParts) {
+    PeerState& peer = neighbours_.add(2);
+    ByteBuffer large(wire::kPayloadBytesMax + wire::kPartBytesMax);
+    for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<std::byte>(i % 251);
+    ASSERT_TRUE(answers_.reply(call_from(2), RanAs::image, large));
+    const auto received = neighbours_.received_by(peer);
+    const std::size_t parts = (large.size() + wire::kPartBytesMax - 1) / wire::kPartBytesMax;
+    ASSERT_EQ(received.size(), parts + 1) << "and the reply";
+    ByteBuffer whole;
+    for (const auto& each : std::span(received).first(parts)) {
+        EXPECT_EQ(each.header.kind, Kind::part);
+        wire::Part part;
+        ASSERT_EQ(each.extra.size(), sizeof part);
+        std::memcpy(&part, each.extra.data(), sizeof part);
+        EXPECT_EQ(part.offset, whole.size());
+        EXPECT_EQ(part.total_bytes, large.size());
+        whole.insert(whole.end(), each.payload.begin(), each.payload.end());
+    }
+    EXPECT_EQ(whole, large);
+    EXPECT_EQ(received.back().header.kind, Kind::reply);
+    EXPECT_EQ(received.back().header.flags, wire::kParts);
+}
+
+TEST_F(AnswersTest, AResultOverTheLimitIsRefusedAndTheCallStaysOpen) {
+    PeerState& peer = neighbours_.add(2);
+    const ByteBuffer large(wire::kMessageBytesMax + 1);
+    const Status replied = answers_.reply(call_from(2), RanAs::image, large);
+    ASSERT_FALSE(replied);
+    EXPECT_EQ(replied.error().code(), ErrorCode::invalid);
+    EXPECT_TRUE(neighbours_.received_by(peer).empty());
+}
+
+// ---- LinkEnds
+
+class LinkEndsTest : public AnsweringTest {
+protected:
+    void lose(PeerState& peer, const std::string& why) {
+        const Hold hold(idle_.lead.mutex());
+        ends_.lose(peer, Error(ErrorCode::disconnected, why));
+        ends_.clean_up(peer);
+    }
+    // A call of `caller` that this node sends on to the peer.
+    void send_on(PeerState& to, NodeId caller) {
+        const Hold hold(idle_.lead.mutex());
+        value_or_throw(neighbours_.sender.send(to, Traffic::calls, call_from(caller), {}, {}));
+    }
+
+    HousekeepingClock housekeeping_;
+    OwnFunctions own_functions_;
+    std::optional<Parked> local_parked_;
+    CodeExchange exchange_{{.options = options_,
+                            .cache = no_cache_,
+                            .peers = neighbours_.peers,
+                            .routes = neighbours_.routes,
+                            .sender = neighbours_.sender,
+                            .complaints = neighbours_.complaints,
+                            .own_functions = own_functions_,
+                            .local_parked = local_parked_,
+                            .name = &IdleLead::name}};
+    FrameChecks checks_{options_, neighbours_.routes};
+    PayloadParts payload_parts_{neighbours_.peers, spare_, &IdleLead::name};
+    MemoryTable memory_{1 << 20};
+    LinkEnds ends_{{.lead = idle_.lead,
+                    .runner = idle_.runner,
+                    .housekeeping = housekeeping_,
+                    .routes = neighbours_.routes,
+                    .absent = neighbours_.absent,
+                    .checks = checks_,
+                    .answers = answers_,
+                    .own_calls = own_calls_,
+                    .exchange = exchange_,
+                    .payload_parts = payload_parts_,
+                    .memory = memory_,
+                    .complaints = neighbours_.complaints,
+                    .name = &IdleLead::name}};
+};
+
+TEST_F(LinkEndsTest, ThePeersCallsEndAndItsLinkIsKeptUntilNothingRuns) {
+    PeerState& peer = neighbours_.add(2);
+    const CallId own = call(peer);
+    const std::weak_ptr<fabric::Link> link = peer.link;
+    lose(peer, "its cable was pulled");
+    EXPECT_EQ(end_of(own), "disconnected: node 2 went during the call; it may have run (its cable was pulled)");
+    EXPECT_EQ(peer.gone, "its cable was pulled");
+    EXPECT_EQ(peer.link, nullptr);
+    EXPECT_EQ(neighbours_.routes.member(2), nullptr);
+    EXPECT_FALSE(link.expired()) << "a function may still run on a frame of it";
+    const Hold hold(idle_.lead.mutex());
+    ends_.drop_buried();
+    EXPECT_TRUE(link.expired());
+    EXPECT_EQ(ends_.count(), 1U);
+}
+
+TEST_F(LinkEndsTest, RepliesThatHaveArrivedCountAndComeFirst) {
+    PeerState& peer = neighbours_.add(2);
+    const CallId own = call(peer);
+    neighbours_.send_from(peer, Traffic::replies,
+                          {.kind = Kind::reply,
+                           .handle = 2,
+                           .generation = own.generation,
+                           .node = neighbours_.routes.id(),
+                           .call = own.slot},
+                          as_bytes(std::string_view("just in time")));
+    lose(peer, "it went");
+    EXPECT_EQ(end_of(own), "value: just in time");
+}
+
+TEST_F(LinkEndsTest, WhatWasSentOnToAClientThatGoesEndsForItsCaller) {
+    PeerState& caller = neighbours_.add(3);
+    PeerState& client = neighbours_.add(kClientBit | 1);
+    send_on(client, 3);
+    lose(client, "it went");
+    const auto received = neighbours_.received_by(caller);
+    ASSERT_EQ(received.size(), 1U);
+    EXPECT_EQ(received.front().header.flags, wire::kError);
+    EXPECT_EQ(received.front().header.call, 5);
+    EXPECT_EQ(received.front().header.status, static_cast<std::uint8_t>(ErrorCode::disconnected));
+}
+
+TEST_F(LinkEndsTest, WhatAMemberHasTakenIsItsOwnToAnswerUntilItsProcessIsGone) {
+    PeerState& caller = neighbours_.add(3);
+    PeerState& member = neighbours_.add(2);
+    send_on(member, 3);
+    const ByteBuffer more(60'000);
+    for (int i = 0; i < 100 && member.link->lines_credited(Traffic::calls) == 0; ++i) {
+        value_or_throw(neighbours_.sender.send(member, Traffic::calls, call_from(3, wire::kNoReply), {}, more));
+        (void)neighbours_.received_by(member, Traffic::calls);
+    }
+    ASSERT_GT(member.link->lines_credited(Traffic::calls), 0U);
+    lose(member, "its cable was pulled");
+    EXPECT_TRUE(neighbours_.received_by(caller).empty()) << "it may answer yet, by another way";
+    const Hold hold(idle_.lead.mutex());
+    neighbours_.absent.gone(2, "it crashed", Clock::now());
+    ends_.end_orphans();
+    const auto received = neighbours_.received_by(caller);
+    ASSERT_EQ(received.size(), 1U);
+    const std::string why(as_text(Bytes(received.front().payload)));
+    EXPECT_TRUE(contains(why, "its cable was pulled); the call had been sent on there, and may have run")) << why;
+}
+
+TEST_F(LinkEndsTest, WhatThePeerHadIsForgotten) {
+    PeerState& peer = neighbours_.add(2);
+    peer.code.sent.insert(Digest{});
+    peer.calls.parked.emplace();
+    const wire::Part part{.number = 1, .total_bytes = 300'000};
+    ASSERT_TRUE(payload_parts_.add(peer, {{.kind = Kind::part}, std::as_bytes(std::span(&part, 1)), {}}));
+    const auto place = value_or_throw(memory_.allocate(4096, 2));
+    lose(peer, "it went");
+    EXPECT_FALSE(peer.code.sent.contains(Digest{}));
+    EXPECT_FALSE(peer.calls.parked);
+    EXPECT_EQ(payload_parts_.bytes(), 0U);
+    EXPECT_TRUE(memory_.has_doomed()) << place.key;
+}
+
+}  // namespace
+}  // namespace rove::test
