@@ -93,8 +93,10 @@ int call(const char* address, const std::set<std::string>& flags) {
     const auto there = peer.allocate<double>(1000).get();
     peer.put(a, there).get();
     check("a buffer", peer.sync(rove::fn<forms::inner_product>, there, b) == 6000);
-    const forms::Item item = peer.sync(rove::fn<forms::cheaper>, forms::Item{"pear", {1, 2}}, 0.5);
-    check("a type that serialises itself", item.name == "pear" && item.prices == std::vector<double>{0.5, 1});
+    const forms::Item pear{"pear", {1, 2}, forms::Origin("Peru")};
+    const forms::Item item = peer.sync(rove::fn<forms::cheaper>, pear, 0.5);
+    check("a type that serialises itself",
+          item.name == "pear" && item.prices == std::vector<double>{0.5, 1} && item.origin.country() == "Peru");
     try {
         (void)peer.sync(rove::fn<forms::refuse>, 3);
         check("an exception", false);

@@ -17,12 +17,27 @@ namespace forms {
 struct Inventory {
     int pieces = 7;
 };
+// Which only cereal may serialise.
+class Origin {
+public:
+    explicit Origin(std::string country = "") : country_(std::move(country)) {}
+    [[nodiscard]] const std::string& country() const { return country_; }
+
+private:
+    friend class cereal::access;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(country_);
+    }
+    std::string country_;
+};
 struct Item {
     std::string name;
     std::vector<double> prices;
+    Origin origin{};
     template <typename Archive>
     void serialize(Archive& archive) {
-        archive(name, prices);
+        archive(name, prices, origin);
     }
 };
 

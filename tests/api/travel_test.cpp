@@ -401,6 +401,30 @@ struct InTheTail : TailRoom {
     char more = 0;
 };
 
+template <typename Derived>
+struct Visited {
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        static_cast<Derived*>(this)->visit(archive);
+    }
+};
+struct VisitedToo : Visited<VisitedToo> {
+    std::string text;
+    int number = 0;
+    template <typename Archive>
+    void visit(Archive& archive) {
+        archive(text, number);
+    }
+};
+class Private {
+    friend class cereal::access;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(text_);
+    }
+    std::string text_;
+};
+
 using travel_types = std::tuple<Serialised, Saved, Minimal, Outside, Versioned, std::string, std::vector<int>,
                                 std::deque<int>, std::list<int>, std::map<int, int>, std::unordered_set<int>,
                                 std::optional<std::string>, std::pair<int, std::string>, std::tuple<int, std::string>,
@@ -429,6 +453,8 @@ TEST(Travel, TypesThatAreSerialisedThemselvesLoseNothing) {
     EXPECT_FALSE(detail::travel::loses_its_own<OutsideToo>());
     EXPECT_FALSE(detail::travel::loses_its_own<Chosen>());
     EXPECT_FALSE(detail::travel::loses_its_own<ByConcept>());
+    EXPECT_FALSE(detail::travel::loses_its_own<VisitedToo>());
+    EXPECT_FALSE(detail::travel::loses_its_own<Private>());
     EXPECT_FALSE(detail::travel::loses_its_own<Person>());
     EXPECT_FALSE(detail::travel::loses_its_own<Point>());
     EXPECT_FALSE(detail::travel::loses_its_own<std::weak_ptr<int>>());

@@ -51,17 +51,35 @@ concept Adds = adds<T, Base>();
 // ---- serialise() and its like as members: their type names the class that they are of
 template <typename Function, typename Class>
 std::type_identity<Class> class_of(Function Class::*);
+// Overloads, because g++ 12 minds a private member in a requires-expression no sooner than where it is used.
+template <typename T>
+auto class_of_serialize(int) -> decltype(class_of(&T::template CEREAL_SERIALIZE_FUNCTION_NAME<OutputArchive>));
+template <typename T>
+void class_of_serialize(...);
+template <typename T>
+auto class_of_save(int) -> decltype(class_of(&T::template CEREAL_SAVE_FUNCTION_NAME<OutputArchive>));
+template <typename T>
+void class_of_save(...);
+template <typename T>
+auto class_of_save_minimal(int) -> decltype(class_of(&T::template CEREAL_SAVE_MINIMAL_FUNCTION_NAME<OutputArchive>));
+template <typename T>
+void class_of_save_minimal(...);
 template <typename T>
 auto class_of_member() {
-    if constexpr (requires { class_of(&T::template CEREAL_SERIALIZE_FUNCTION_NAME<OutputArchive>); })
-        return decltype(class_of(&T::template CEREAL_SERIALIZE_FUNCTION_NAME<OutputArchive>)){};
-    else if constexpr (requires { class_of(&T::template CEREAL_SAVE_FUNCTION_NAME<OutputArchive>); })
-        return decltype(class_of(&T::template CEREAL_SAVE_FUNCTION_NAME<OutputArchive>)){};
-    else if constexpr (requires { class_of(&T::template CEREAL_SAVE_MINIMAL_FUNCTION_NAME<OutputArchive>); })
-        return decltype(class_of(&T::template CEREAL_SAVE_MINIMAL_FUNCTION_NAME<OutputArchive>)){};
+    if constexpr (!std::is_void_v<decltype(class_of_serialize<T>(0))>)
+        return class_of_serialize<T>(0);
+    else if constexpr (!std::is_void_v<decltype(class_of_save<T>(0))>)
+        return class_of_save<T>(0);
+    else if constexpr (!std::is_void_v<decltype(class_of_save_minimal<T>(0))>)
+        return class_of_save_minimal<T>(0);
     else
         return std::type_identity<T>{};  // none, or a private one
 }
+// A base that is told its derived class can serialise that.
+template <typename T, typename Base>
+struct IsTold : std::false_type {};
+template <typename T, template <typename...> typename Base, typename... Told>
+struct IsTold<T, Base<Told...>> : std::bool_constant<(std::is_same_v<T, Told> || ...)> {};
 
 // ---- as functions: each of these converts to the parameters of some. The destructors keep them from being taken for bytes.
 template <typename T>
@@ -144,7 +162,7 @@ constexpr bool loses_its_own() {
     } else {
         using Member = typename decltype(class_of_member<T>())::type;
         if constexpr (!std::is_same_v<Member, T>)
-            return Adds<T, Member>;
+            return Adds<T, Member> && !IsTold<T, Member>::value;
         else if constexpr (SerialisedByFunction<AsItself<T>>)
             return false;
         else if constexpr (SerialisedByFunction<AsBase<T>>)
