@@ -11,11 +11,11 @@ namespace rove {
 inline constexpr std::size_t kNamesQuoted = 8;
 
 template <typename Names>
-std::string quoted(const Names& names) {
+std::string quoted(const Names& names, std::size_t most = kNamesQuoted) {
     std::string list;
     std::size_t number = 0;
     for (const auto& name : names) {
-        if (number++ == kNamesQuoted) return list + fmt::format(" and {} more", names.size() - kNamesQuoted);
+        if (number++ == most) return list + fmt::format(" and {} more", names.size() - most);
         list += fmt::format("{}'{}'", list.empty() ? "" : ", ", name);
     }
     return list;

@@ -73,10 +73,12 @@ Status check_not_a_source(const std::filesystem::path& output, const std::vector
 
 Result<Built> build_target(const BuildOptions& options, const std::vector<std::filesystem::path>& sources,
                            const std::string& triple, const std::filesystem::path& folder) {
-    code::jit::PrepareRequest request{.triple = triple, .modules = {}, .interface = options.interface};
+    code::jit::PrepareRequest request{
+        .triple = triple, .modules = {}, .interface = options.interface, .for_nodes = true};
     for (const auto& source : sources) {
         ROVE_TRY(ByteBuffer module, compile({source, triple, options.compiler_flags, folder}));
         request.modules.push_back(std::move(module));
+        request.names.push_back(source.string());
     }
     ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
     Result<code::jit::Prepared> prepared = engine->prepare(request);
@@ -84,7 +86,7 @@ Result<Built> build_target(const BuildOptions& options, const std::vector<std::f
     return Built{triple, std::move(*prepared)};
 }
 
-// Names over all targets, in the first target's order; what others add follows.
+// Appends those names that are not in the list yet: the list is for all targets, in the order of the first one.
 void add_names(std::vector<std::string>& names, const std::vector<std::string>& more) {
     for (const std::string& name : more)
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -173,7 +175,7 @@ Status build(const BuildOptions& options) {
                           ? link_image(*engine, {built.prepared.object, folder.path(), manifest.entries,
                                                  manifest.exports, manifest.imports})
                           : fail(ErrorCode::unsupported, "{}", built.prepared.image_obstacle);
-        // Only what says "no image of this" is a warning.
+        // `unsupported` means that this code has no image: a warning. Any other error ends the build.
         if (!built.image && built.image.error().code() != ErrorCode::unsupported)
             return tl::unexpected<Error>(built.image.error());
         ROVE_CHECK(add_slices(options, built, manifest, stored));

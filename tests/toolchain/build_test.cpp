@@ -536,6 +536,18 @@ TEST_F(ToolchainTest, ASourceWithoutEntryPointIsToldWhatToWrite) {
         << package.error().message();
 }
 
+TEST_F(ToolchainTest, SourcesThatDoNotGoTogetherAreNamed) {
+    write("both/a.c",
+          "#include <rove/rove.h>\nint level = 1;\n"
+          "ROVE_ENTRY void f(rove_here *h, const void *p, size_t n) {}\n");
+    write("both/b.c", "int level = 2;\n");
+    const auto package = build_of({.source = folder() / "both"});
+    ASSERT_FALSE(package);
+    EXPECT_TRUE(mentions(package.error().message(), "both/b.c does not link with those before it"))
+        << package.error().message();
+    EXPECT_TRUE(mentions(package.error().message(), "'level'")) << package.error().message();
+}
+
 // It would be called with other arguments than it takes.
 TEST_F(ToolchainTest, AnEntryPointOfAnotherTypeIsRefused) {
     for (const char* entry :

@@ -70,6 +70,8 @@ struct PrepareRequest {
     bool interface = false;
     std::vector<std::string> entries;  // empty: those that are marked ROVE_ENTRY
     bool object = true;                // false: bitcode alone is wanted, soon
+    std::vector<std::string> names{};  // of the sources, for messages; empty: "module 0" and so on
+    bool for_nodes = false;            // an entry that a node cannot call, because it is of another type, is refused
 };
 
 // A function of a program, with all that it reaches, out of the bitcode that the program carries of itself (clang's

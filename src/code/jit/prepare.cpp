@@ -31,7 +31,9 @@ Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::
     std::unique_ptr<llvm::Module> joined;
     std::size_t number = 0;
     for (const ByteBuffer& source : request.modules) {
-        const std::string name = fmt::format("module {}", number++);
+        const std::string name =
+            number < request.names.size() ? request.names[number] : fmt::format("module {}", number);
+        ++number;
         ROVE_TRY(auto module, read_module(context, source, name, false));
         if (llvm::Triple(module->getTargetTriple()).getArch() != arch)
             return fail(ErrorCode::invalid, "{} is for {}, not for {}", name, module->getTargetTriple(),
@@ -102,6 +104,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
 
     Prepared prepared;
     ROVE_TRY(prepared.entries, take_entries(*module));
+    if (request.for_nodes) ROVE_CHECK(check_entries(*module, prepared.entries));
     if (!request.entries.empty()) prepared.entries = request.entries;
     if (prepared.entries.empty() && !request.interface)
         return fail(

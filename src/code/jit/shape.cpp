@@ -119,13 +119,6 @@ bool may_be_kept(const llvm::Use& use) {
     return std::any_of(user->use_begin(), user->use_end(), may_be_kept);
 }
 
-// As nodes call it. Which pointer is which is not in LLVM's types.
-bool is_entry_type(const llvm::FunctionType& type) {
-    return type.getReturnType()->isVoidTy() && !type.isVarArg() && type.getNumParams() == 3 &&
-           type.getParamType(0)->isPointerTy() && type.getParamType(1)->isPointerTy() &&
-           type.getParamType(2)->isIntegerTy(64);
-}
-
 }  // namespace
 
 Result<std::vector<std::string>> take_entries(llvm::Module& module) {
@@ -146,11 +139,6 @@ Result<std::vector<std::string>> take_entries(llvm::Module& module) {
             if (function->hasLocalLinkage())
                 return fail(ErrorCode::invalid, "{}: a ROVE_ENTRY function cannot be static",
                             function->getName().str());
-            if (!is_entry_type(*function->getFunctionType()))
-                return fail(ErrorCode::invalid,
-                            "{}: a ROVE_ENTRY function is called as void (rove_here *here, const void *payload, size_t "
-                            "size), and this one takes or returns something else",
-                            function->getName().str());
             const auto* line = llvm::dyn_cast<llvm::ConstantInt>(mark->getOperand(3));
             const auto file = files.try_emplace(mark->getOperand(2), files.size()).first->second;
             marks.push_back({file, line != nullptr ? line->getZExtValue() : 0, function->getName().str()});
@@ -170,6 +158,23 @@ Result<std::vector<std::string>> take_entries(llvm::Module& module) {
         if (!object.getName().starts_with("llvm.")) object.setSection("");
     }
     return entries;
+}
+
+Status check_entries(const llvm::Module& module, const std::vector<std::string>& entries) {
+    for (const std::string& name : entries) {
+        const llvm::Function* const entry = module.getFunction(name);
+        if (entry == nullptr) continue;
+        const llvm::FunctionType& type = *entry->getFunctionType();
+        const bool as_called = type.getReturnType()->isVoidTy() && !type.isVarArg() && type.getNumParams() == 3 &&
+                               type.getParamType(0)->isPointerTy() && type.getParamType(1)->isPointerTy() &&
+                               type.getParamType(2)->isIntegerTy(64);
+        if (!as_called)
+            return fail(ErrorCode::invalid,
+                        "{}: a ROVE_ENTRY function is called as void (rove_here *here, const void *payload, size_t "
+                        "size), and this one takes or returns something else",
+                        name);
+    }
+    return {};
 }
 
 std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std::string>& entries, bool interface) {

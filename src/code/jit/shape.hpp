@@ -12,6 +12,8 @@ namespace rove::code::jit {
 
 // The functions marked ROVE_ENTRY, in source order. Drops the marks, llvm.used, comdats and section names.
 [[nodiscard]] Result<std::vector<std::string>> take_entries(llvm::Module& module);
+// That nodes can call them: void (rove_here*, const void*, size_t). Which pointer is which is not in LLVM's types.
+[[nodiscard]] Status check_entries(const llvm::Module& module, const std::vector<std::string>& entries);
 // Makes everything internal but the entries and, of an interface, what it defines for others; gives the latter's names.
 [[nodiscard]] std::vector<std::string> restrict_to(llvm::Module& module, const std::vector<std::string>& entries,
                                                    bool interface);
