@@ -209,7 +209,7 @@ std::optional<std::size_t> OwnCalls::finish_at_once(Lock& lock, CallId id, std::
     lead_.begin_wait();
     lead_.take(turn);
     duties_.watch(turn);
-    (void)lead_.spin(turn);
+    (void)lead_.idling().spin(turn);
     if (lead_.lost(turn)) return std::nullopt;
     std::optional<std::size_t> size;
     wire::Frame frame;

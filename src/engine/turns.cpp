@@ -21,7 +21,7 @@ constexpr unsigned kProgressSteps = 64;
 // What has arrived first, and the fabric's progress where nothing has: spinning may just have made it.
 // What finds no memory is left as it is, and begun again in the next turn: it costs neither the lead nor the process.
 unsigned Turns::work(Lead::Turn& turn) try {
-    lead_.begin_work();
+    lead_.wakes().begin_work();
     unsigned handled = 0;
     if (was_cut_short_) handled = tend(turn, 0);
     if (!lead_.lost(turn)) handled += serve_all(turn);
@@ -206,7 +206,7 @@ unsigned Turns::give_back_memory(Lead::Turn& turn, TimePoint now) {
 // ---- for a run that reads its payload while it leads
 
 bool Turns::others_wait(const PeerState& read, TimePoint now) {
-    if (lead_.was_woken() || own_calls_.has_ends_to_tell() || !rooms_.is_empty() || !local_.is_empty()) return true;
+    if (lead_.wakes().was_woken() || own_calls_.has_ends_to_tell() || !rooms_.is_empty() || !local_.is_empty()) return true;
     if (const auto first = own_calls_.first_deadline(); first && *first <= now) return true;
     for (const auto& peer : peers_.all()) {
         const bool waits = peer.get() != &read

@@ -7,23 +7,19 @@
 //     thread that wants it;
 //   - to a follower, where a function runs long: before it is run when it is known for that, else as soon as the thread that keeps watch
 //     sees it. The function goes on where it is.
-// baton.hpp has the books of this, in steps that a test goes through in all orders. This is what threads do between the steps.
+// baton.hpp has the books of this, in steps that a test goes through in all orders. This is what threads do between the steps. How a
+// leader waits that has nothing to do is Idling; how threads are woken is Wakes.
 //
 // Threads. Everything runs under the node's lock, which this class has, unless it says otherwise. The lock is released while a leader
 // looks, sleeps or makes way, and while its duties run functions. A thread that has released it asks lost() before it goes on as leader.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <optional>
-
 #include "base/clock.hpp"
 #include "lead/baton.hpp"
-#include "lead/large_turns.hpp"
+#include "lead/idling.hpp"
 #include "lead/node_lock.hpp"
-#include "lead/sleeper.hpp"
-#include "lead/spin.hpp"
+#include "lead/turn.hpp"
+#include "lead/wakes.hpp"
 #include "rove/node.hpp"
 
 namespace rove {
@@ -32,46 +28,9 @@ class Lead {
 public:
     using Lock = HeldLock;
 
-    // One thread's turn at the lead, and what it needs for it. Made by the thread that means to lead, on its stack.
-    struct Turn {
-        Lock& lock;
-        Baton::Turn baton;
-        Watch watch{};                             // what it spins on
-        bool holds_back = false;                   // it waits for a short time, in which functions are left to others
-        LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
-        [[nodiscard]] bool runs_functions() const { return !baton.quiet && !holds_back; }
-    };
-
-    // Whether the leader may sleep, as its duties see it.
-    struct Rest {
-        bool pending = false;              // there is something to do: it must not
-        bool restless = false;             // it must look again soon, because nobody rings for what it waits for
-        std::optional<TimePoint> until{};  // when something is due
-    };
-
-    // What the leader works at.
-    class Duties {
-    public:
-        // Does what has arrived and what is due. Returns how many things that were. The turn may be lost when it returns.
-        virtual unsigned work(Turn& turn) REQUIRES(lock_of<NodeLock>) = 0;
-        // Puts the signals that announce more work into `turn.watch`.
-        virtual void watch(Turn& turn) noexcept REQUIRES(lock_of<NodeLock>) = 0;
-        // Whether frames wait for room that peers give without a signal.
-        [[nodiscard]] virtual bool waits_for_room() const REQUIRES(lock_of<NodeLock>) = 0;
-        // Asked once the fabric knows that the leader is about to sleep, so that nothing that arrives afterwards is missed.
-        [[nodiscard]] virtual Rest rest(const Turn& turn) REQUIRES(lock_of<NodeLock>) = 0;
-        // The leader has slept, or was about to: what is due by the number of turns is due now.
-        virtual void woke_up() REQUIRES(lock_of<NodeLock>) = 0;
-        // Whether the leader is in a function, which a thread that keeps watch may take from it.
-        [[nodiscard]] virtual bool runs_function() const REQUIRES(lock_of<NodeLock>) = 0;
-        // Its function has run long: it goes on beside the leader, and its thread has lost the lead.
-        virtual void take_function_away() noexcept REQUIRES(lock_of<NodeLock>) = 0;
-        // A function may have waited for a thread that can take the lead over, and there is one.
-        virtual void follower_came() REQUIRES(lock_of<NodeLock>) = 0;
-
-    protected:
-        ~Duties() = default;
-    };
+    using Turn = LeadTurn;
+    using Rest = LeadRest;
+    using Duties = LeadDuties;
 
     // The fabric outlives all calls here but the destructor.
     explicit Lead(Duties& duties) : duties_(duties) {}
@@ -80,6 +39,9 @@ public:
 
     // ---- the lock
     [[nodiscard]] NodeLock& mutex() { return mutex_; }
+    // ---- its parts
+    [[nodiscard]] Wakes& wakes() { return wakes_; }
+    [[nodiscard]] Idling& idling() { return idling_; }
 
     // ---- one turn
     // Precondition: the lead is free for this thread.
@@ -91,8 +53,6 @@ public:
     [[nodiscard]] bool lost(std::uint64_t term) const REQUIRES(lock_of<NodeLock>) { return baton_.lost(term); }
     // One turn of work; where there is none, waits for some until the deadline. Returns what Duties::work does.
     unsigned step(Turn& turn, Deadline deadline) REQUIRES(lock_of<NodeLock>);
-    // Spins for as long as the node's options say. True: there may be something to do.
-    [[nodiscard]] bool spin(Turn& turn) REQUIRES(lock_of<NodeLock>);
     // Releases the lock for those that want it now.
     void make_way(Turn& turn) REQUIRES(lock_of<NodeLock>);
 
@@ -121,42 +81,30 @@ public:
     [[gnu::always_inline]] void begin_run() REQUIRES(lock_of<NodeLock>) { baton_.begin_run(); }
     // The function goes on and its thread leads no more. Whoever calls this takes the lead, waits, or asks.
     void hand_over() REQUIRES(lock_of<NodeLock>) { baton_.hand_over(); }
-    void hand_over_to_follower() REQUIRES(lock_of<NodeLock>) { tell(baton_.hand_over_to_follower()); }
-    void hand_over_to_waiting() REQUIRES(lock_of<NodeLock>) { tell(baton_.hand_over_to_waiting()); }
+    void hand_over_to_follower() REQUIRES(lock_of<NodeLock>) { wakes_.tell(baton_.hand_over_to_follower()); }
+    void hand_over_to_waiting() REQUIRES(lock_of<NodeLock>) { wakes_.tell(baton_.hand_over_to_waiting()); }
     void hand_over_to_anybody() REQUIRES(lock_of<NodeLock>) {
         has_followers() ? hand_over_to_follower() : hand_over_to_waiting();
     }
     // This thread has handed the lead over and does not wait for it.
-    void leave_to_others() REQUIRES(lock_of<NodeLock>) { tell(baton_.leave_to_others()); }
+    void leave_to_others() REQUIRES(lock_of<NodeLock>) { wakes_.tell(baton_.leave_to_others()); }
     [[nodiscard]] bool has_followers() const REQUIRES(lock_of<NodeLock>) { return baton_.has_followers(); }
 
     // ---- what is so now
     [[nodiscard]] bool is_led() const REQUIRES(lock_of<NodeLock>) { return baton_.is_led(); }
     [[nodiscard]] bool is_free() const REQUIRES(lock_of<NodeLock>) { return baton_.is_free(false); }
     void begin_wait() REQUIRES(lock_of<NodeLock>) { baton_.begin_wait(); }
-    // Turns in which a leader found nothing to do, ever.
-    [[nodiscard]] std::uint64_t idle_steps() const REQUIRES(lock_of<NodeLock>) { return idle_steps_; }
-    // Somebody has called wake() since the leader began with its work.
-    [[nodiscard]] bool was_woken() const { return attention_.load(std::memory_order_relaxed); }
 
     // ---- whoever changes what others wait for says so
     // Ends a leader's look, and its sleep: there is work.
-    void wake() REQUIRES(lock_of<NodeLock>);
-    // The same from any thread, without the lock.
-    void wake_unlocked() noexcept;
-    // And a poll() that waits returns. Async-signal-safe.
-    void interrupt() noexcept;
-    [[nodiscard]] bool was_interrupted() noexcept { return interrupted_.exchange(false); }
+    void wake() REQUIRES(lock_of<NodeLock>) { wakes_.wake(baton_.has_sleeping()); }
     // Threads that wait look again whether it has happened.
-    void tell_waiting() REQUIRES(lock_of<NodeLock>) { tell(baton_.tell_change()); }
+    void tell_waiting() REQUIRES(lock_of<NodeLock>) { wakes_.tell(baton_.tell_change()); }
     // A frame begins to wait for room: looks begin at once, as if none had been in vain.
     void expect_room() REQUIRES(lock_of<NodeLock>) {
-        crowded_steps_ = 0;
+        idling_.expect_room();
         wake();
     }
-    // A leader has begun with its work: what is changed from here on ends its next look.
-    void begin_work() { attention_.store(false, std::memory_order_relaxed); }
-
     // Links of a peer that has gone, which the next leader would look at.
     void forget_links() REQUIRES(lock_of<NodeLock>) { spare_watch_.links.clear(); }
     // The node's links end.
@@ -165,16 +113,6 @@ public:
 private:
     friend struct CoreView;  // tests/node/core_view.hpp
 
-    [[gnu::always_inline]] void tell(Baton::Tell whom) REQUIRES(lock_of<NodeLock>) {  // mostly nobody
-        if (whom.waiting || whom.follower || whom.sleeper) tell_all_of(whom);
-    }
-    void tell_all_of(Baton::Tell whom) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool is_wanted() const { return was_woken() || mutex_.is_wanted(); }
-    void idle(Turn& turn, Deadline deadline) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool look_for_room(Turn& turn) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool look_unlocked(Turn& turn, unsigned turns) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool yield(Turn& turn) REQUIRES(lock_of<NodeLock>);
-    void sleep(Turn& turn, Deadline deadline) REQUIRES(lock_of<NodeLock>);
     void keep_watch(Lock& lock) REQUIRES(lock_of<NodeLock>);
     void take_over() REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] TimePoint next_look(const Deadline& deadline) const REQUIRES(lock_of<NodeLock>);
@@ -182,22 +120,13 @@ private:
 
     Duties& duties_;
     fabric::Fabric* fabric_ = nullptr;
-    Waiting waiting_ = Waiting::balanced;
     unsigned threads_ = 0;
 
     NodeLock mutex_;
-    std::atomic<bool> attention_{false};  // ends a look: something was changed under the lock
     Baton baton_ GUARDED_BY(lock_of<NodeLock>);
     bool stopping_ GUARDED_BY(lock_of<NodeLock>) = false;
-    std::condition_variable_any changed_;  // for threads that wait: the lead became free, or something happened
-    std::condition_variable_any followers_changed_;  // for the node's own threads: there is a lead to take
-    std::condition_variable_any standby_changed_;    // for the one that stands by
-    unsigned spin_turns_ GUARDED_BY(lock_of<NodeLock>) = kSpinTurnsMax;
-    // In a row, in which nothing came and frames waited for room.
-    unsigned crowded_steps_ GUARDED_BY(lock_of<NodeLock>) = 0;
-    std::uint64_t idle_steps_ GUARDED_BY(lock_of<NodeLock>) = 0;
-    std::atomic<bool> interrupted_{false};
-    Sleeper sleeper_;
+    Wakes wakes_;
+    Idling idling_{duties_, mutex_, baton_, wakes_};
     Watch spare_watch_ GUARDED_BY(lock_of<NodeLock>);  // of whoever led last; its links end before their fabric does
 };
 
@@ -210,7 +139,7 @@ void Lead::wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) {
         if (waiter.wants_change()) waiter.change(turn);
         const bool quiet = turn.baton.quiet;
         if (baton_.is_free(quiet)) {
-            if (std::exchange(watches, false)) tell(baton_.end_watch_waiting());
+            if (std::exchange(watches, false)) wakes_.tell(baton_.end_watch_waiting());
             take(turn);
             untold = false;
             while (!lost(turn) && !waiter.is_over() && !waiter.wants_change()) step(turn, deadline);
@@ -218,20 +147,17 @@ void Lead::wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) {
             turn.watch.clear();
             continue;
         }
-        tell(baton_.await(quiet));
+        wakes_.tell(baton_.await(quiet));
         untold = false;
         watches = threads_ > 1 && baton_.watches_waiting(watches);
-        if (const Deadline until = watches ? next_look(deadline) : deadline)
-            changed_.wait_until(turn.lock, *until);
-        else
-            changed_.wait(turn.lock);
+        (void)wakes_.await_change(turn.lock, watches ? next_look(deadline) : deadline);
         baton_.end_await(quiet);
         if (watches) watch_waiting(seen);
     }
-    if (watches) tell(baton_.end_watch_waiting());
+    if (watches) wakes_.tell(baton_.end_watch_waiting());
     // It may be over between two looks: then it has not waited at all, and nobody knows that the lead is free.
-    if (untold) tell(baton_.leave_to_others());
-    tell(baton_.end_wait());
+    if (untold) wakes_.tell(baton_.leave_to_others());
+    wakes_.tell(baton_.end_wait());
 }
 
 // How often a thread that ends a node looks whether it is done.
@@ -241,7 +167,7 @@ template <typename Done>
 void Lead::wait_briefly(Lock& lock, TimePoint until, const Done& done) {
     while (!done() && Clock::now() < until) {
         wake();
-        changed_.wait_for(lock, kLookBriefly);
+        (void)wakes_.await_change(lock, Clock::now() + kLookBriefly);
     }
 }
 

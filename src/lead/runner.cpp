@@ -30,7 +30,7 @@ unsigned Runner::poll(Lock& lock, std::chrono::milliseconds wait) {
         if (!lead_.wait_while_led(lock, deadline)) return 0;
     }
     return lead(lock, deadline, [&] {
-        return wait.count() != 0 && !lead_.was_interrupted() && (!deadline || Clock::now() < *deadline);
+        return wait.count() != 0 && !lead_.wakes().was_interrupted() && (!deadline || Clock::now() < *deadline);
     });
 }
 

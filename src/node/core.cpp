@@ -228,7 +228,7 @@ Status NodeCore::start() {
     code.forms = options_.forms;
     code.code_bytes_max = options_.code_bytes_max;
     code.packages_max = options_.packages_max;
-    code.on_ready = [this](const Digest&) { lead_.wake_unlocked(); };
+    code.on_ready = [this](const Digest&) { lead_.wakes().wake_unlocked(); };
     cache_ = std::make_unique<code::CodeCache>(std::move(code));
     if (!options_.listen.empty()) {
         cache_->warm_up();
@@ -275,7 +275,7 @@ void NodeCore::hand_over_here() {
 }
 
 void NodeCore::wake() noexcept {
-    lead_.interrupt();
+    lead_.wakes().interrupt();
 }
 
 }  // namespace rove

@@ -74,9 +74,10 @@ void NodeCore::shut_down() {
         // 2. What has arrived is run and answered, as far as that is soon done.
         const TimePoint drained = begun + std::min<Clock::duration>(kDrainFor, options_.grace / 5);
         if (own_threads_.count() > 0) {
-            const std::uint64_t quiet = lead_.idle_steps() + 3;
-            until(drained,
-                  [&]() REQUIRES(lock_of<NodeLock>) { return runner_.busy() <= mine && lead_.idle_steps() >= quiet; });
+            const std::uint64_t quiet = lead_.idling().steps_in_vain() + 3;
+            until(drained, [&]() REQUIRES(lock_of<NodeLock>) {
+                return runner_.busy() <= mine && lead_.idling().steps_in_vain() >= quiet;
+            });
         } else if (fabric_ && !lead_.is_led() && mine == 0) {
             Lead::Turn turn{.lock = hold.lock(), .baton = {.own = true}};
             lead_.take(turn);

@@ -38,7 +38,7 @@ public:
 
 private:
     unsigned work(Lead::Turn& turn) override {
-        lead.begin_work();
+        lead.wakes().begin_work();
         if (!work_once) return 0;
         std::exchange(work_once, nullptr)(turn);
         return 1;

@@ -80,7 +80,7 @@ protected:
 
 private:
     unsigned work(Lead::Turn& turn) override REQUIRES(lock_of<NodeLock>) {
-        lead_.begin_work();
+        lead_.wakes().begin_work();
         if (!work_) return 0;
         const auto work = std::exchange(work_, nullptr);
         work(turn);
@@ -222,7 +222,7 @@ TEST_P(LeadAlone, APollThatWaitsForTheLeadIsInterrupted) {
         returned = true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    lead_.interrupt();
+    lead_.wakes().interrupt();
     EXPECT_TRUE(soon([&] { return returned.load(); }));
     polls.join();
 }

@@ -20,7 +20,7 @@ struct Scene final : private Lead::Duties {
 
 private:
     unsigned work(Lead::Turn& /*turn*/) override {
-        lead.begin_work();
+        lead.wakes().begin_work();
         return 0;
     }
     void watch(Lead::Turn& turn) noexcept override { turn.watch.clear(); }

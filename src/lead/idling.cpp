@@ -1,0 +1,108 @@
+#include "lead/idling.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace rove {
+
+namespace {
+
+// How long a leader that found nothing by spinning yields between looks before it sleeps.
+constexpr auto kYieldFor = std::chrono::microseconds(100);
+// A yield that nobody took takes 0.3 to 0.5 us here; one that switches to another thread and back 2 us and more.
+constexpr auto kYieldAlone = std::chrono::nanoseconds(1500);
+// With frames that wait for credit, or parked ones, nobody rings: look again this soon.
+constexpr auto kShortSleep = std::chrono::milliseconds(1);
+// How many times a leader whose frames wait for room looks again at once, and then, yielding, before it sleeps.
+constexpr unsigned kCrowdedSteps = 200;
+// A look at the streams' sockets takes as long as this many looks at a mailbox.
+constexpr unsigned kTurnsPerProgress = 10;
+constexpr unsigned kSpinTurnsFrugal = 64;
+
+}  // namespace
+
+// Spins, then yields, then sleeps; returns when there may be something to do. Spinning is right while nobody else wants
+// the core, because the one that is waited for runs on another then: where the yields that followed let somebody else run, the
+// next spin is half as long; where they did not, it may be longer.
+void Idling::wait(LeadTurn& turn, Deadline deadline) {
+    duties_.watch(turn);
+    if (look_for_room(turn)) return;
+    const bool arrived = spin(turn);
+    if (baton_.lost(turn.baton) || arrived || waiting_ == Waiting::latency) return;
+    if (waiting_ == Waiting::balanced) {
+        bool core_wanted = false;
+        const TimePoint begin = Clock::now();
+        for (TimePoint now = begin; now - begin < kYieldFor && !(deadline && now >= *deadline);) {
+            const bool something = yield(turn);
+            if (baton_.lost(turn.baton)) return;
+            const TimePoint then = std::exchange(now, Clock::now());
+            core_wanted = core_wanted || now - then > kYieldAlone;
+            if (!something) continue;
+            spin_turns_ =
+                core_wanted ? std::max(spin_turns_ / 2, kSpinTurnsMin) : std::min(spin_turns_ * 2, kSpinTurnsMax);
+            return;
+        }
+    }
+    if (!deadline || *deadline > Clock::now()) sleep(turn, deadline);
+}
+
+// Where frames wait for room: a peer gives its credit back bank by bank, and rings for nobody. True: look again.
+bool Idling::look_for_room(LeadTurn& turn) {
+    if (crowded_steps_ >= 2 * kCrowdedSteps || !duties_.waits_for_room()) return false;
+    if (++crowded_steps_ > kCrowdedSteps)
+        (void)yield(turn);
+    else
+        (void)look_unlocked(turn, 2);
+    return true;
+}
+
+bool Idling::look_unlocked(LeadTurn& turn, unsigned turns) {
+    baton_.pause();
+    turn.lock.unlock();
+    const bool arrived = rove::spin(turn.watch, wakes_.attention(), turns);
+    turn.lock.lock();
+    (void)baton_.resume(turn.baton);
+    return arrived;
+}
+
+bool Idling::spin(LeadTurn& turn) {
+    const unsigned turns = waiting_ == Waiting::latency  ? kSpinTurnsMax
+                           : waiting_ == Waiting::frugal ? kSpinTurnsFrugal
+                                                         : spin_turns_;
+    if (!fabric_->needs_progress()) return look_unlocked(turn, turns);
+    for (unsigned look = 0; look < turns; look += kTurnsPerProgress)  // each is one at the sockets
+        if (fabric_->progress() > 0 || turn.watch.arrived() || is_wanted()) return true;
+    return false;
+}
+
+// Lets others have the core once. True: there may be something to do, or the lead was lost.
+bool Idling::yield(LeadTurn& turn) {
+    baton_.pause();
+    turn.lock.unlock();
+    sched_yield();
+    const bool arrived = turn.watch.arrived() || is_wanted();
+    turn.lock.lock();
+    if (!baton_.resume(turn.baton)) return true;
+    return arrived || (fabric_->needs_progress() && fabric_->progress() > 0);
+}
+
+void Idling::sleep(LeadTurn& turn, Deadline deadline) {
+    const auto no_later = [&deadline](TimePoint limit) { deadline = deadline ? std::min(*deadline, limit) : limit; };
+    const bool quiet = fabric_->announce_sleep();
+    const LeadRest rest = duties_.rest(turn);
+    if (rest.until) no_later(*rest.until);
+    if (quiet && !rest.pending && baton_.may_sleep(turn.baton) && !wakes_.was_woken()) {
+        if (rest.restless) no_later(Clock::now() + kShortSleep);
+        baton_.fall_asleep();
+        turn.lock.unlock();
+        wakes_.sleep(deadline);
+        turn.lock.lock();
+        wakes_.tell(baton_.wake_up());
+        if (!baton_.resume(turn.baton)) return;
+    }
+    fabric_->end_sleep();
+    duties_.woke_up();
+}
+
+}  // namespace rove

@@ -1,0 +1,55 @@
+// What a lead gives whoever leads (LeadTurn), what it is given to do (LeadDuties), and whether that lets it sleep (LeadRest).
+#pragma once
+
+#include <optional>
+
+#include "base/clock.hpp"
+#include "lead/baton.hpp"
+#include "lead/large_turns.hpp"
+#include "lead/node_lock.hpp"
+#include "lead/spin.hpp"
+
+namespace rove {
+
+// One thread's turn at the lead, and what it needs for it. Made by the thread that means to lead, on its stack.
+struct LeadTurn {
+    HeldLock& lock;
+    Baton::Turn baton;
+    Watch watch{};                             // what it spins on
+    bool holds_back = false;                   // it waits for a short time, in which functions are left to others
+    LargeTurns::Turn* turn_beneath = nullptr;  // that this thread keeps where it waits
+    [[nodiscard]] bool runs_functions() const { return !baton.quiet && !holds_back; }
+};
+
+// Whether the leader may sleep, as its duties see it.
+struct LeadRest {
+    bool pending = false;              // there is something to do: it must not
+    bool restless = false;             // it must look again soon, because nobody rings for what it waits for
+    std::optional<TimePoint> until{};  // when something is due
+};
+
+// What the leader works at.
+class LeadDuties {
+public:
+    // Does what has arrived and what is due. Returns how many things that were. The turn may be lost when it returns.
+    virtual unsigned work(LeadTurn& turn) REQUIRES(lock_of<NodeLock>) = 0;
+    // Puts the signals that announce more work into `turn.watch`.
+    virtual void watch(LeadTurn& turn) noexcept REQUIRES(lock_of<NodeLock>) = 0;
+    // Whether frames wait for room that peers give without a signal.
+    [[nodiscard]] virtual bool waits_for_room() const REQUIRES(lock_of<NodeLock>) = 0;
+    // Asked once the fabric knows that the leader is about to sleep, so that nothing that arrives afterwards is missed.
+    [[nodiscard]] virtual LeadRest rest(const LeadTurn& turn) REQUIRES(lock_of<NodeLock>) = 0;
+    // The leader has slept, or was about to: what is due by the number of turns is due now.
+    virtual void woke_up() REQUIRES(lock_of<NodeLock>) = 0;
+    // Whether the leader is in a function, which a thread that keeps watch may take from it.
+    [[nodiscard]] virtual bool runs_function() const REQUIRES(lock_of<NodeLock>) = 0;
+    // Its function has run long: it goes on beside the leader, and its thread has lost the lead.
+    virtual void take_function_away() noexcept REQUIRES(lock_of<NodeLock>) = 0;
+    // A function may have waited for a thread that can take the lead over, and there is one.
+    virtual void follower_came() REQUIRES(lock_of<NodeLock>) = 0;
+
+protected:
+    ~LeadDuties() = default;
+};
+
+}  // namespace rove

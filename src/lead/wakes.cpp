@@ -1,0 +1,17 @@
+#include "lead/wakes.hpp"
+
+namespace rove {
+
+void Wakes::tell_all_of(Baton::Tell whom) {
+    if (whom.waiting) changed_.notify_all();
+    if (whom.follower) followers_.notify_one();
+    if (whom.sleeper) sleeper_.kick();
+}
+
+std::cv_status Wakes::await(std::condition_variable_any& event, HeldLock& lock, const Deadline& deadline) {
+    if (deadline) return event.wait_until(lock, *deadline);
+    event.wait(lock);
+    return std::cv_status::no_timeout;
+}
+
+}  // namespace rove

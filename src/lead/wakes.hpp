@@ -1,0 +1,81 @@
+// Wakes: how threads of a node are told that there is something for them: the leader, which looks at mailboxes or sleeps; those that wait
+// for something to happen; and those that wait for the lead. Whom to tell is known to the Baton.
+//
+// Threads: telling is for any thread. Waiting is under the node's lock, which is released meanwhile.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "lead/baton.hpp"
+#include "lead/node_lock.hpp"
+#include "lead/sleeper.hpp"
+
+namespace rove {
+
+class Wakes {
+public:
+    // `descriptors`: of the fabric, which end the leader's sleep as well.
+    [[nodiscard]] Status open(const std::vector<int>& descriptors) { return sleeper_.open(descriptors); }
+
+    // ---- telling
+    [[gnu::always_inline]] void tell(Baton::Tell whom) {  // mostly nobody
+        if (whom.waiting || whom.follower || whom.sleeper) tell_all_of(whom);
+    }
+    // Ends the leader's look; and its sleep, where it sleeps.
+    void wake(bool leader_sleeps) {
+        attention_.store(true, std::memory_order_relaxed);
+        if (leader_sleeps) sleeper_.kick();
+    }
+    // The same, without the lock.
+    void wake_unlocked() noexcept { wake(true); }
+    // And a poll() that waits returns. Async-signal-safe.
+    void interrupt() noexcept {
+        interrupted_ = true;
+        wake_unlocked();
+    }
+    [[nodiscard]] bool was_interrupted() noexcept { return interrupted_.exchange(false); }
+    // All of the node's own threads: it ends.
+    void tell_own() {
+        followers_.notify_all();
+        standing_by_.notify_all();
+    }
+
+    // ---- the leader
+    // It begins with its work: what is changed from here on ends its next look.
+    void begin_work() { attention_.store(false, std::memory_order_relaxed); }
+    // Somebody has woken it since then.
+    [[nodiscard]] bool was_woken() const { return attention_.load(std::memory_order_relaxed); }
+    // The same, to be looked at while spinning.
+    [[nodiscard]] const std::atomic<bool>& attention() const { return attention_; }
+    // Without the lock.
+    void sleep(Deadline deadline) { sleeper_.sleep(deadline); }
+
+    // ---- waiting. timeout: the deadline has come.
+    // For something to happen.
+    std::cv_status await_change(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>) {
+        return await(changed_, lock, deadline);
+    }
+    // One of the node's own threads: for the lead.
+    std::cv_status await_lead(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>) {
+        return await(followers_, lock, deadline);
+    }
+    // The one that stands by: for the end.
+    std::cv_status await_end(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>) {
+        return await(standing_by_, lock, deadline);
+    }
+
+private:
+    void tell_all_of(Baton::Tell whom);
+    static std::cv_status await(std::condition_variable_any& event, HeldLock& lock, const Deadline& deadline)
+        REQUIRES(lock_of<NodeLock>);
+
+    std::atomic<bool> attention_{false};  // ends a look: something was changed under the lock
+    std::atomic<bool> interrupted_{false};
+    Sleeper sleeper_;
+    std::condition_variable_any changed_, followers_, standing_by_;
+};
+
+}  // namespace rove
