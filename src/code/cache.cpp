@@ -54,15 +54,15 @@ CodeCache::~CodeCache() {
     while (!all.compare_exchange_weak(left->left_before, left)) continue;
 }
 
-// Before any code goes, and without the lock, because they may ask the node things: no package comes or goes any more. A destructor may
-// call an interface, so those end last, and what was linked to earlier ones before these.
+// Runs destructors before any code is released, and without the lock, because they may call the node; no package comes or goes any more.
+// A destructor may call an interface. So interfaces are ended last, and each before those that it was linked to.
 void CodeCache::State::end_packages() {
     for (const auto& [digest, package] : packages)
         if (!package->interface && !package->constructing) package->end();
     for (auto package = interfaces.rbegin(); package != interfaces.rend(); ++package) (*package)->end();
 }
 
-// Threads of the program have objects of a package's that end with them, by its code.
+// Threads of the program may have thread-local objects of a package, whose destructors are in its code.
 bool CodeCache::State::awaits_threads() const {
     const LockOf lock(mutex);
     return std::ranges::any_of(packages, [](const auto& each) { return each.second->destructors.awaits_threads(); });
@@ -72,7 +72,7 @@ void CodeCache::left() {
     if (state_->over_budget.load(std::memory_order_relaxed)) evict();
 }
 
-// Not inlined: nearly all calls leave without it, and set nothing up for it.
+// Not inlined, so that nearly all calls, which do not need it, save no registers for it.
 [[gnu::noinline]] void CodeCache::evict() {
     const LockOf lock(state_->mutex);
     state_->trim_if_possible();
@@ -176,7 +176,7 @@ Status CodeCache::State::number_functions(PackageCode& package, Forgetting& forg
         const std::uint32_t index = *free;
         auto function = std::make_unique<Function>();
         function->id = package.store->function_ids()[i];
-        // An entry that a program has bundled says what people call it.
+        // The readable name of a function, which an entry that a program has bundled carries.
         const std::string& entry = manifest.entries[i];
         const std::size_t dot = entry.find('.');
         function->name = dot != std::string::npos ? entry.substr(dot + 1) : manifest.name + ":" + entry;
@@ -189,10 +189,11 @@ Status CodeCache::State::number_functions(PackageCode& package, Forgetting& forg
     return {};
 }
 
-// Makes room by forgetting the package that has not been used for longest, of those without code and without statics that
-// somebody counts on; where all have code, of those that are idle. Its handles mean nothing from then on; a peer that still uses one is asked what it meant.
+// Makes room by forgetting a package: the one that has not been used for longest among those that have no code, and no statics that
+// somebody relies on; if all have code, among those that are idle. Its handles mean nothing from then on. A peer that still uses one is
+// asked which function it meant.
 bool CodeCache::State::forget_one(Forgetting& forgetting) {
-    // One barrier serves for all of them: their functions had no code before it, so who enters one later waits for the lock.
+    // One barrier is enough for all of them: their functions had no code before it, so a thread that enters one later waits for the lock.
     if (!forgetting.fenced) fence_others();
     forgetting.fenced = true;
     const auto find = [this]() REQUIRES(lock_of<CodeCache>) {
@@ -223,7 +224,7 @@ void CodeCache::State::free_numbers(PackageCode& package) {
     for (const auto& function : package.functions) {
         const std::uint32_t index = function->handle & 0xFFFFU;
         table[index].store(nullptr, std::memory_order_release);
-        // An index whose generations are used up is not given out again: an old handle never means another function.
+        // An index whose generations are used up is not given out again, so that an old handle never names another function.
         if (++generations[index] % kGenerationsMax != 0) free_indices.push_back(index);
     }
 }

@@ -1,4 +1,4 @@
-// Bitcode for the CPU that is there.
+// Compiles bitcode for the CPU of this node.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@ Status CodeCache::State::queue_compile(PackageCode& package) {
         !stored(package, Forms::bitcode))
         return {};
     ROVE_CHECK(start_worker(Duty::bitcode));
-    // At most one entry a package. Those that have no code yet first, because calls wait for them.
+    // A package is queued once at most. Packages without code come first, because calls wait for them.
     const auto place = package.loaded() ? compile_queue.end()
                                         : std::find_if(compile_queue.begin(), compile_queue.end(),
                                                        [](const PackageCode* each)
@@ -99,7 +99,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
         return tl::unexpected<Error>(
             Error(code.error().code(), fmt::format("{} (on {})", code.error().message(), options.node)));
     }
-    // Statics that live in the compiled module would be lost with it.
+    // The compiled module may hold statics, which would be lost with it.
     const bool was_pinned = std::exchange(package.pinned, package.pinned || own_statics);
     Status reserved = or_error(
         package, [&]() REQUIRES(lock_of<CodeCache>) { return reserve(package, code->module->code_bytes(), 0); });
@@ -128,7 +128,7 @@ void CodeCache::State::compile_one(PackageCode& package) {
     if (!done) {
         const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
         package.compile = for_now ? PackageCode::Compile::none : PackageCode::Compile::failed;
-        // The image goes on, or begins if it came meanwhile; without one, that is the end of it.
+        // The image, if there is one, goes on, or is run from now on if it came meanwhile. Without an image the calls fail.
         const bool image_follows = !code && includes(options.forms, Forms::image) && stored(package, Forms::image);
         if (package.image || image_follows) return;
         if (for_now)
@@ -139,7 +139,7 @@ void CodeCache::State::compile_one(PackageCode& package) {
     }
     take_module(package, std::move(*code));
     if (package.module_lacks.empty()) return;
-    // Names may have come meanwhile: the image has them already, and a function goes on with it where this does not succeed.
+    // Interfaces may have brought names meanwhile. The image has them already; a function keeps running as an image if this fails.
     for (const auto& function : package.functions) {
         function->names_seen = 0;
         (void)or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return put_names(*function); });

@@ -1,4 +1,4 @@
-// What code may take: the budgets, and taking away what was not used for longest.
+// The budgets of code, and eviction of what has not been used for longest.
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,14 +12,14 @@ namespace rove::code {
 
 namespace {
 
-// It is not compiled, unless it is queued anew.
+// From here on it is not compiled, unless it is queued again.
 void leave(std::deque<PackageCode*>& queue, PackageCode& package) REQUIRES(lock_of<CodeCache>) {
     if (package.compile != PackageCode::Compile::queued) return;
     std::erase(queue, &package);
     package.compile = PackageCode::Compile::none;
 }
 
-// Of the packages that hold a budget, the largest: for a message to who has no place in it.
+// The largest of the packages that use up a budget, for the message to a package that finds no room.
 constexpr std::size_t kHoldersNamed = 3;
 
 template <typename Bytes>
@@ -149,8 +149,8 @@ Status CodeCache::State::check_stays(const PackageCode& package, std::size_t mor
     return {};
 }
 
-// Code that cannot be evicted again gets a place that was kept for such, or none: it pushes nobody out. To be asked wherever there is more
-// of it: before it is loaded or compiled, also beside what is loaded of that package, and before what is loaded becomes an interface.
+// Whether there is room for code that cannot be evicted. It has a budget of its own, and never evicts other code. To be asked before such
+// code is loaded or compiled, also when a second form of a loaded package is, and before a loaded package becomes an interface.
 Status CodeCache::State::check_pinned(const PackageCode& package, std::size_t more) const {
     if (package.resident) return {};
     const std::size_t bytes = package.loaded_bytes() + more;
@@ -164,7 +164,7 @@ Status CodeCache::State::check_pinned(const PackageCode& package, std::size_t mo
         largest(pinned, [](const PackageCode& each) REQUIRES(lock_of<CodeCache>) { return each.counted.code; }));
 }
 
-// Statics of a function that was called are its state, and stay for as long as the node.
+// The statics of a function that was called are its state; they stay as long as the node.
 Status CodeCache::State::check_statics(const PackageCode& package, std::size_t bytes) const {
     if (static_bytes + bytes <= options.static_bytes_max) return {};
     return fail(
@@ -191,14 +191,14 @@ void CodeCache::State::give_back(PackageCode& package) noexcept {
     if (was.code > 0) count(package);
 }
 
-// They are being loaded or compiled, or its code is to be loaded again.
+// In use: they are being loaded or compiled, or the package's code is to be loaded again.
 bool CodeCache::State::needs_slices(const PackageCode& package) const {
     return package.loading || (package.is_to_be_compiled() && !package.waits_in_vain()) ||
            (!package.loaded() && is_running(package));
 }
 
-// Those that this node does not run are kept for others, as long as there is room: they push nobody out. A package has at most two that
-// it does, whatever its manifest lists.
+// Slices that this node does not run are kept for other nodes while there is room; they never evict anything. Of the slices that it runs
+// a package has two at most, whatever its manifest lists.
 void CodeCache::State::drop_spare_slices(PackageCode& package) {
     if (package.resident || !is_over_budget()) return;
     PackageStore& store = *package.store;
@@ -216,9 +216,9 @@ bool CodeCache::State::is_busy(const PackageCode& package) const {
     return package.awaited() || is_used(package);
 }
 
-// First the newcomer's slices that this node does not run; then the slices that came and were not called for longest, and those of pinned
-// code; then code that was not used for longest, until the rest fits. What is in use stays, and what the newcomer, which is about to be
-// called, runs as.
+// In this order, until the rest fits: the new package's slices that this node does not run; slices that came longest ago and were not
+// called, and slices of pinned code; code that has not been used for longest. What is in use stays, and so does the form that the new
+// package, which is about to be called, runs as.
 void CodeCache::State::trim(PackageCode* newcomer) {
     if (newcomer != nullptr) drop_spare_slices(*newcomer);
     if (!is_over_budget()) return;
@@ -242,7 +242,7 @@ void CodeCache::State::trim(PackageCode* newcomer) {
         oldest->store->drop_slices();  // what runs of it goes on: its code is apart from them
         count(*oldest);
     }
-    // All that go are chosen first, so that one barrier serves for all. A second round makes up for those that were found running.
+    // All packages to evict are chosen first, so that one barrier is enough. If some turn out to be running, a second round chooses others.
     for (int round = 0; round < 2 && is_over_budget(); ++round) {
         std::vector<PackageCode*> victims;
         victims.reserve(evictable.size());  // from here on nothing asks for memory
@@ -261,7 +261,7 @@ void CodeCache::State::trim(PackageCode* newcomer) {
     }
 }
 
-// Those that were not used for longest, so that they may be forgotten: their code goes, and nothing that anybody counts on.
+// Evicts the packages that have not been used for longest, so that they can be forgotten. Nothing that anybody relies on is lost.
 void CodeCache::State::evict_idle() {
     std::vector<PackageCode*> victims;
     const std::uint64_t now = epoch.fetch_add(1);

@@ -1,5 +1,5 @@
-// Names that code asks for and that are nowhere on this node. An entry that needs one does not run; an interface may bring it later, and then
-// its address is put where the code looks for it. Nothing else of the package changes.
+// Names that code needs and that nothing on this node defines. An entry that needs such a name does not run. When an interface brings the
+// name later, its address is written where the code looks for it; nothing else of the package changes.
 #include <utility>
 
 #include "base/cpu.hpp"
@@ -88,7 +88,7 @@ std::string CodeCache::State::remedy(const PackageCode& package) {
            "rove_add_executable; a static one: rove_embed)";
 }
 
-// Those that reach a name are those that need it, and they do not run: nobody reads its places while they are written.
+// Only entries that need the name reach these places, and they do not run: nobody reads the places while they are written.
 Status CodeCache::State::put_names(Function& function) {
     PackageCode& package = *function.package;
     const std::uint64_t generation = symbols.generation();

@@ -44,8 +44,8 @@ void PackageCode::end() {
     destructors.run();
 }
 
-// The leader stores what it runs and then loads the target; who evicts clears the target and then looks at what runs. One of
-// them must see the other: the evictor's barrier goes through all threads, so the leader's order needs only hold in its own.
+// The leader stores what it runs and then loads the target; an evicting thread clears the target and then looks at what runs. At least
+// one of them must see the other. The evicting thread's barrier reaches all threads, so the leader needs only program order.
 EntryPoint CodeCache::enter_leading(Function& function) {
     if (function.package == nullptr) return function.target.load(std::memory_order_relaxed);  // nothing takes it away
     PackageCode& package = *function.package;
@@ -146,7 +146,7 @@ Result<std::optional<Awaited>> CodeCache::State::make_ready(PackageCode& package
         publish(package);  // an eviction that found it running may have cleared the targets meanwhile
         return std::nullopt;
     }
-    // Even if an image has come meanwhile: the compiler was told that there are no statics yet, and would bring a second set.
+    // No image is loaded now, even if one has come: the compiler was told that there are no statics yet, and would make a second set.
     if (package.is_to_be_compiled()) return Awaited::loading;
     const bool image_fits =
         includes(options.forms, Forms::image) && package.store->slice_index(host_triple(), Forms::image).has_value();
@@ -259,7 +259,7 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
     count(package);
 }
 
-// Its code goes.
+// Its code is released.
 void CodeCache::State::take_back_entries(PackageCode& package) noexcept {
     for (const auto& function : package.functions) {
         for (const EntryPoint entry : {function->image, function->compiled})
@@ -296,7 +296,7 @@ void CodeCache::State::load_apart(PackageCode& package) {
         (void)or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return queue_compile(package); });
 }
 
-// With the lock free but where it looks at what belongs to all; the package cannot be evicted or forgotten meanwhile.
+// The lock is held only while shared state is looked at. The package cannot be evicted or forgotten meanwhile.
 Status CodeCache::State::load_image(PackageCode& package) {
     const std::size_t slice = *package.store->slice_index(host_triple(), Forms::image);
     ROVE_TRY(const wire::Image image, unlocked(package, [&]() -> Result<wire::Image> {
@@ -315,7 +315,7 @@ Status CodeCache::State::load_image(PackageCode& package) {
     return {};
 }
 
-// Points every function to the best code there is that has all that it needs.
+// Gives every function the best code that lacks nothing the function needs.
 void CodeCache::State::publish(PackageCode& package) noexcept {
     for (const auto& function : package.functions) {
         const bool is_compiled = package.module_runs(*function);
@@ -382,7 +382,7 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package) {
             return fail(ErrorCode::failed, "interface {} defines no '{}' that it says it exports", manifest.name, name);
         names[name] = address;
     }
-    // What the node itself runs on (rove_*, the C and C++ libraries) is not for a peer to replace under other peers' functions.
+    // A peer must not replace what the node itself uses (rove_*, the C and C++ libraries) under other peers' functions.
     if (!package.resident) {
         const UnlockedOf free(mutex);
         for (const std::string& name : manifest.exports) {

@@ -37,8 +37,8 @@ bool has_own_bitcode() {
 
 namespace {
 
-// Reads the program's bitcode, so that the first function that is sent need not wait for it; and at exit() waits until that is done, for
-// what it uses is taken down after it.
+// Reads the program's bitcode ahead of time, so that the first function to be sent need not wait for that. exit() waits until it is done,
+// because what it uses is destroyed afterwards.
 class Reading {
 public:
     static Reading& begin() {
@@ -66,14 +66,14 @@ private:
             is_open_ = true;
         }
     }
-    // Far more than opening LLVM takes. A node that ends within dlclose() has the loader's lock, which the opening needs.
+    // Far longer than opening LLVM takes. A node that ends within dlclose() holds the dynamic loader's lock, which the opening needs.
     static constexpr auto kOpenMax = std::chrono::seconds(5);
     static void wait_at_exit() {
         (void)std::atexit([] {
             if (Reading* made = awaited_) made->wait();
         });
     }
-    // In the child of a fork the thread is not there, and another one may have its name: the child's own, whose end it would wait for.
+    // In the child of a fork this thread does not exist, and its id may be another thread's, for whose end the child would wait.
     void wait() {
         if (made_by_ == process_generation() && thread_.joinable()) thread_.join();
     }

@@ -1,5 +1,5 @@
-// The threads of a cache: one that loads images, and whatever somebody asked to be loaded; one that compiles bitcode, which may take LLVM
-// seconds; and those that run constructors, which may never end.
+// The threads of a cache. One loads images, and what a peer has asked to be loaded; one compiles bitcode, which may take LLVM seconds; others
+// run constructors, which may never end.
 #include <cxxabi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -72,7 +72,7 @@ const std::optional<pthread_key_t>& end_of_own_work() {
     });
 }
 
-// What it let out, in words that need no memory where there is none for better ones.
+// Describes the exception that it let out; in fixed words if there is no memory for others.
 template <typename Words>
 void say_how(OwnWork& own, const Words& words) {
     try {
@@ -157,7 +157,7 @@ void CodeCache::stop() {
     while (!state_->have_ended() && Clock::now() < until) (void)state_->changed.wait_until(state_->mutex, until);
     for (State::Worker& each : state_->workers) {
         if (each.ended || each.abandoned) continue;
-        // It holds the state that it uses; its end is nobody's to wait for.
+        // The thread shares ownership of what it uses, so nobody need wait for its end.
         each.abandoned = true;
         abandon_worker();
         each.thread.detach();
@@ -171,7 +171,7 @@ void CodeCache::stop() {
     state_->workers.remove_if([](const State::Worker& each) REQUIRES(lock_of<CodeCache>) { return !each.abandoned; });
 }
 
-// overloaded: the machine has no thread for it now.
+// overloaded: no thread can be created now.
 Status CodeCache::State::start_worker(Duty duty, bool warm_up) {
     if (on_duty(duty) != nullptr || stopping) return {};
     reap_workers();
@@ -195,7 +195,7 @@ Status CodeCache::State::start_worker(Duty duty, bool warm_up) {
     return {};
 }
 
-// What goes wrong here goes wrong again where it matters, and is told there.
+// An error here is ignored: it occurs again when the code is needed, and is reported then.
 void CodeCache::State::warm_compiler() const {
     try {
         if (const Result<jit::Engine*> compiler = engine()) (*compiler)->warm_up();
@@ -217,7 +217,7 @@ void CodeCache::State::reap_workers() {
 
 // Does the duty's jobs until another worker takes it over or the cache stops. False: it was abandoned, and nobody joins it.
 bool CodeCache::State::work(Worker& self) {
-    // Waking this thread is not to push aside the one that wakes it: that has other calls to run.
+    // As a batch thread: waking it must not preempt the thread that wakes it, which has other calls to run.
     const sched_param none{};
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
     const LockOf lock(mutex);
@@ -229,7 +229,7 @@ bool CodeCache::State::work(Worker& self) {
     return !self.abandoned;
 }
 
-// Not once the cache has stopped.
+// Does nothing once the cache has stopped.
 template <typename What>
 void CodeCache::State::call_back(const What& what) {
     const UnlockedOf free(mutex);
@@ -260,7 +260,7 @@ bool CodeCache::State::compile_next() {
     return true;
 }
 
-// Images first, because calls wait for them. A load waits in its queue for as long as its package is under way, wherever that is.
+// Images come first, because calls wait for them. A load stays queued while its package is being loaded or compiled anywhere.
 bool CodeCache::State::load_next() {
     if (do_next(images_queue, &State::load_apart)) return true;
     const auto next = std::find_if(loads_queue.begin(), loads_queue.end(),
@@ -306,7 +306,7 @@ void CodeCache::State::worked(const Digest& package) {
     if (options.on_ready) call_back([&] { options.on_ready(package); });
 }
 
-// Runs a package's constructors with the lock free, on a worker, whose duty another thread goes on with.
+// Runs a package's constructors on this worker without the lock; another thread takes over the worker's duty.
 Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::function<void()>& run) {
     if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
     const std::string& name = package.store->manifest().name;
@@ -328,7 +328,7 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
         const UnlockedOf free(mutex);
         const std::string there = fmt::format("{} on {}", name, options.node);
         Status constructed = in_own_thread(there, "constructor", run);
-        // Its code goes now: what was constructed before ends while it is there.
+        // Its code is about to be released: what has been constructed is destroyed first.
         const auto goes_on = [](const Status& each) { return !each && each.error().code() != ErrorCode::overloaded; };
         for (bool more = goes_on(constructed); more && !package.destructors.empty();)
             more = goes_on(in_own_thread(there, "destructor", [&] { package.destructors.run(); }));

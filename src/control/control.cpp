@@ -15,13 +15,13 @@
 namespace rove::control {
 namespace {
 
-// How often functions are looked at that may wait for each other's locks.
+// How often the node looks for functions that wait for each other's locks.
 constexpr auto kDeadlockLook = std::chrono::seconds(1);
-// Before the control thread goes on where memory had run out; at once it would find none either, and keep a core busy.
+// How long the control thread waits after memory has run out. Without a pause it would find none again, and keep a core busy.
 constexpr auto kMemoryPause = std::chrono::milliseconds(10);
 constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
 
-// Libraries below throw where descriptors, threads or memory have run out: nothing else is left to go wrong there.
+// Turns an exception into an error. The libraries used here throw only when descriptors, threads or memory have run out.
 template <typename Work>
 auto without_exceptions(const std::string& what, Work&& work) -> decltype(work()) {
     try {
@@ -128,8 +128,7 @@ Result<Cookie> Control::cookie() {
     return read;
 }
 
-// An end by an exception (memory has run out) is the end of that one conversation: what it had taken is given back by the
-// destructors of its frame.
+// If memory runs out, the exception ends this one conversation. The destructors of its coroutine frame give back what it had taken.
 void Control::spawn(asio::awaitable<void> work, const char* what) {
     asio::co_spawn(*io_, std::move(work), [this, what](const std::exception_ptr& failed) {
         if (!failed) return;
@@ -159,7 +158,7 @@ void Control::accept() {
     spawn(accept_all(Accepting(&accepts_no_more_)), "accepting connections");
 }
 
-// Where memory is too short for the next accept this coroutine ends, past its own catch; the control thread begins another one.
+// If there is no memory to wait for the next connection, the exception leaves this coroutine; the control thread starts another one.
 asio::awaitable<void> Control::accept_all(Accepting /*accepting*/) {
     for (bool told = false;;) {
         try {
@@ -170,7 +169,7 @@ asio::awaitable<void> Control::accept_all(Accepting /*accepting*/) {
                 spawn(receive_one(std::make_shared<Channel>(std::move(socket), channels_)), "a meeting");
                 continue;
             }
-            // Out of descriptors, say: others may be freed.
+            // For example, no descriptor is free; one may be soon.
             if (!std::exchange(told, true))
                 log().error("{} cannot take connections ({}); who connects waits until it can", host_.name(),
                             error.message());
@@ -254,8 +253,8 @@ void Control::stop_accepting() {
     socket_file_.remove();
 }
 
-// 1. nobody begins to wait for a meeting any more, and who does is told; 2. every connection says goodbye and ends, and the
-// thread; 3. the conversations are dropped where they are, which gives back what they had taken.
+// In three steps: 1. no new meeting begins, and whoever waits for one is told; 2. every connection says goodbye and is closed, and the
+// thread ends; 3. conversations that have not ended are dropped, which gives back what they had taken.
 void Control::stop() {
     if (!thread_.joinable()) return;
     stop_accepting();

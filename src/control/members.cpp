@@ -11,8 +11,8 @@ using Trust = MemberEntry::Trust;
 
 namespace {
 
-// Quarters of a second since 2026, until 2060: generations of an id grow with the clock, so that a node that gives ids since a moment
-// ago, and has never heard of those that are gone, gives none that is older than what others remember.
+// Quarters of a second since 2026; they last until 2060. An id's generation grows with the clock. So a node that has only just begun to
+// give ids, and knows nothing of earlier members, never gives a generation that is older than those that others remember.
 std::uint32_t generation_by_clock() {
     using Quarters = std::chrono::duration<std::int64_t, std::ratio<1, 4>>;
     constexpr auto kBegin = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);

@@ -44,15 +44,15 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::join_all(std::strin
             wanted = {.address = asked->redirect, .endpoints = std::move(there), .role = Role::join};
             continue;
         }
-        // The node that this one was sent on to has just ended. The one that sent it there learns that in a moment, and is asked again.
+        // The node that this one was referred to has just ended. The node that referred it learns of that soon, so it is asked again.
         if (redirects == 0 || asked.error().code() != ErrorCode::disconnected || Clock::now() >= limit)
             co_return tl::unexpected<Error>(asked.error());
         co_await pause(std::chrono::milliseconds(20));
         wanted = {.address = address, .endpoints = endpoints, .role = Role::join};
         redirects = 0;
     }
-    // All at once: one that is stopped keeps nobody waiting but this node. Beyond kHealingMax they come in turn, and where many are stopped
-    // this node does not wait for all of them: they are met later, as members that were lost.
+    // Meets all members at once, up to kHealingMax, and the others after them. A member that is stopped delays only this node's start; if
+    // many are stopped, this node does not wait for all of them, but meets them later, like members that were lost.
     std::vector<std::shared_ptr<Attempt>> attempts;
     for (const Member& member : met.members) {
         if (member.id == host_.routes.id()) continue;
@@ -74,8 +74,8 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::join_all(std::strin
     co_return met.peer;
 }
 
-// An id for who joins. At a living member's address nobody can listen but that member, so whoever says that it does speaks
-// for another, or has taken the place of one that is dead: the address tells.
+// An id for a node that joins. Only one process can listen at an address. So a node that names the address of a known member either lies,
+// or has taken the place of a member that is dead: asking at that address tells which.
 asio::awaitable<Result<NodeId>> Control::give_id(const wire::control::Request& request) {
     if (request.address == address_)
         co_return fail(ErrorCode::invalid, "it says that it listens at {}, where this node does", address_);
@@ -118,7 +118,7 @@ asio::awaitable<Result<Control::Met>> Control::meet_member(NodeId id, bool probe
                                                                                     .probe = probe});
 }
 
-// Memory ran out on the way: nobody else would tell the node.
+// Reached with a peer only if memory ran out before it was watched: nobody else would tell the node that the peer is gone.
 Control::Unwatched::~Unwatched() {
     if (control_ == nullptr) return;
     control_->host_.peers.lose(who_.peer, who_.meeting, no_memory());
@@ -249,7 +249,7 @@ void Control::tell(const std::vector<Member>& news, NodeId except) {
         if (const auto channel = weak.lock(); channel && id != except) channel->say(message);
 }
 
-// Somebody tries to meet a member again, for as long as this lives. `first` ends with the first attempt, or with this.
+// While this lives, somebody tries to meet a member again. `first` is ended by the first attempt, or when this is destroyed.
 class Control::Healing {
 public:
     Healing(MemberEntry& entry, std::shared_ptr<Attempt> first) : entry_(entry), first_(std::move(first)) {

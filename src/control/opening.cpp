@@ -82,7 +82,7 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::reach(std::string a
     co_return met->peer;
 }
 
-// Members say themselves where they listen. Who calls on an address gets the process that answers there, so this node asks once.
+// A member says itself at which address it listens. That need not be true, so this node connects there once to see who answers.
 asio::awaitable<Result<bool>> Control::answers_there(NodeId id) {
     const MemberEntry asked = *members_.find(id);
     if (asked.answers_there) co_return true;
@@ -94,7 +94,7 @@ asio::awaitable<Result<bool>> Control::answers_there(NodeId id) {
     co_return true;
 }
 
-// However it ends, nobody waits for it for ever. Its end needs no memory.
+// However the attempt ends, those that wait for it are told. Telling them needs no memory.
 class Control::AttemptUnderWay {
 public:
     AttemptUnderWay(Control& control, std::string key, const std::shared_ptr<Attempt>& attempt)
@@ -113,7 +113,7 @@ private:
     std::map<std::string, std::shared_ptr<Attempt>>::iterator place_;
 };
 
-// One meeting for all who want the same.
+// If a meeting with the same key is under way, waits for its result; otherwise begins one.
 asio::awaitable<Result<Control::Met>> Control::share(std::string key, Wanted wanted) {
     if (const auto under_way = attempts_.find(key); under_way != attempts_.end()) {
         const std::shared_ptr<Attempt> attempt = under_way->second;
@@ -136,7 +136,7 @@ asio::awaitable<Result<Control::Met>> Control::meet(Wanted wanted) {
     };
     const TimePoint limit = Clock::now() + host_.options.connect_timeout;
     for (unsigned tries = 1;; ++tries) {
-        // The member is coming by itself: its meeting is as good.
+        // If the member has opened a meeting with this node, that one serves as well.
         const auto comes = [this, member] {
             const MemberEntry* entry = member != kNoNode ? members_.find(member) : nullptr;
             return entry != nullptr && entry->incoming > 0;
@@ -151,7 +151,7 @@ asio::awaitable<Result<Control::Met>> Control::meet(Wanted wanted) {
             channel && channel->farewell() && channel->farewell()->goodbye.reason == Goodbye::Reason::linked;
         if (linked && wanted.probe) co_return Met{};
         if (linked && member != kNoNode) {
-            // Either that link is on its way to this side, or it is dead and the other side does not know.
+            // The other side says that there is a link: it is about to be adopted here, or it is dead and only this side knows.
             for (unsigned looks = 0; looks < 100 && Clock::now() < limit; ++looks) {
                 if (auto now = linked_to()) co_return std::move(*now);
                 co_await pause(std::chrono::milliseconds(1 + looks / 10));
@@ -218,7 +218,7 @@ asio::awaitable<Result<Control::Met>> Control::meet_once(Wanted& wanted, TimePoi
     channel = std::make_shared<Channel>(std::move(socket), channels_);
     Deadline deadline(*io_, channel);
     deadline.set(until);
-    // Two members that open at once: see id_of_member().
+    // Two members may open a meeting to each other at the same time: see id_of_member().
     struct Opening {
         std::multiset<NodeId>& opening;
         std::multiset<NodeId>::iterator place;
@@ -357,7 +357,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
     }
     if (!welcome.has_residents && !Residents::none())
         code::expect_to_send();  // what this program calls there has to travel
-    // A link that this side made meanwhile: this one is not needed.
+    // If this side has made a link meanwhile, this one is not needed.
     const std::string spelling = [&] {
         const auto endpoint = channel->remote();
         return endpoint ? canonical(*endpoint) : wanted.address;

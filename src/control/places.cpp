@@ -33,8 +33,8 @@ void Strangers::Place::proven() {
     channel_ = nullptr;
 }
 
-// First who has said nothing, then who has had the time to prove itself, then who came from where most came from: honest processes
-// answer at once, and from one process there is one meeting or two. The oldest of them.
+// Drops one connection, the oldest of the first kind that there is: those that have said nothing; those whose time to prove themselves is
+// over; those from the origin that has the most. Honest processes answer at once, and open one or two meetings each.
 void Strangers::make_room() {
     auto goes = std::ranges::find(all_, false, &Stranger::challenged);
     if (goes == all_.end() && Clock::now() - all_.front().since >= proof_time_) goes = all_.begin();

@@ -30,7 +30,7 @@ using wire::control::Welcome;
 
 }  // namespace
 
-// A stream's ticket, good until the meeting has ended.
+// Keeps the ticket for a stream valid until the meeting has ended.
 class Control::TicketPlace {
 public:
     TicketPlace(Control& control, std::shared_ptr<ExpectedLane> lane) : control_(control), lane_(std::move(lane)) {
@@ -314,7 +314,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
     }
     const bool news =
         member && (entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request.key);
-    // Of a certificate that was looked at: that of a member who is known was not.
+    // The generation comes from a certificate that was checked. A known member's certificate is not checked again.
     const std::uint32_t generation = guest.role == Role::join ? settled.certificate.generation
                                      : entry != nullptr && entry->is_known_as(request.key, request.address)
                                          ? entry->generation

@@ -24,13 +24,13 @@ constexpr auto kPathLockFor = std::chrono::seconds(1);
 constexpr auto kPathLockAgain = std::chrono::milliseconds(1);
 
 struct Files {
-    // Held while a file is made or removed: whoever ends the process knows of each that there is.
+    // Held while a file is made or removed, so that whoever ends the process sees every file that exists.
     Mutex mutex;
     struct Made {
         std::string path;
         dev_t device;
         ino_t inode;
-        // Another process that took this one for dead may have made its own there.
+        // Removes the file only if it is this process's: another process may have taken this one for dead, and made its own.
         void unlink() const {
             struct stat facts{};
             if (lstat(path.c_str(), &facts) == 0 && facts.st_dev == device && facts.st_ino == inode)
@@ -49,7 +49,7 @@ Files& all_files() {
     });
 }
 
-// Of a path that fits (parse_address).
+// Whether nobody listens there. The path is short enough: parse_address() has checked that.
 bool is_refused(const std::string& path) {
     const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (probe < 0) return false;

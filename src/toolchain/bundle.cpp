@@ -214,7 +214,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
         warn(fmt::format(
             "{} changes {}, which functions that it sends use: on each node {}; pass what a function "
             "needs of that",
-            program, quoted(begin_anew),
+            program, quoted(begin_anew, begin_anew.size()),
             begin_anew.size() == 1 ? "it begins with its first value" : "they begin with their first values"));
     if (options.strict && warnings != 0)
         return fail(ErrorCode::failed, "{} is left as it was: {} warning{}, with --strict", program, warnings,

@@ -21,7 +21,7 @@ std::filesystem::path temporary_files() {
     return error ? "/tmp" : base;
 }
 
-// Begins the names of all folders of this process, and of no other's.
+// The names of this process's folders begin with this, and those of no other process.
 std::string own_prefix() {
     static constinit MadeOnce<const std::string> prefix;
     return prefix.get([] { return new const std::string(fmt::format("rove-build-{:08x}-", std::random_device()())); });

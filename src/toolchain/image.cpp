@@ -56,7 +56,7 @@ Result<ByteBuffer> link(code::jit::Engine& engine, const ImageRequest& request, 
 struct Span {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
-    // One past the end belongs to it: an address that code may form.
+    // The address one past the end counts, because code may compute it.
     [[nodiscard]] bool holds(std::uint64_t at) const { return at >= address && at <= address + bytes && bytes > 0; }
 };
 
@@ -141,7 +141,7 @@ private:
             if (symbol.entry.st_shndx == SHN_UNDEF) return take_import(relocation, symbol.name, entry.r_addend);
             target += symbol.entry.st_value;
         }
-        // The end of one segment may be the start of nothing: the block is asked first, because it comes first.
+        // Where the block ends the data may begin: an address within the block is the block's.
         const bool to_data = data_.holds(target) && !(block_.holds(target) && target < block_.address + block_.bytes);
         if (!to_data && !block_.holds(target))
             return fail(ErrorCode::unsupported, "it has an address of something outside code and statics");
@@ -190,7 +190,7 @@ private:
             const std::uint64_t value = symbol.entry.st_value;
             if (symbol.name.starts_with("rove.") && !known(symbol)) marks[symbol.name] = value - block_.address;
             if (symbol.entry.st_shndx == SHN_UNDEF) continue;
-            // A name that the linker makes up (__ehdr_start) means a place in an ELF file, which an image is not.
+            // A name that the linker defines itself (__ehdr_start) is a place in an ELF file, and an image is not one.
             if (std::find(request_.imports.begin(), request_.imports.end(), symbol.name) != request_.imports.end())
                 return fail(ErrorCode::unsupported, "the linker gives '{}' a meaning of its own", symbol.name);
             if (symbol.entry.st_shndx == SHN_ABS) continue;
@@ -200,7 +200,7 @@ private:
             place->segment = in_data ? wire::Segment::data : wire::Segment::block;
             place->offset = static_cast<std::uint32_t>(value - (in_data ? data_ : block_).address);
             image_.symbols.push_back(*place);
-            // An interface's function may be an entry as well.
+            // A function of an interface may be both an entry and an export: it gets a symbol of each kind.
             if (place->kind == wire::Symbol::Kind::entry) {
                 const auto twice = std::find(request_.exports.begin(), request_.exports.end(), symbol.name);
                 if (twice != request_.exports.end())
@@ -251,11 +251,11 @@ Result<wire::Image> link_and_cut(code::jit::Engine& engine, const ImageRequest& 
 
 Result<wire::Image> link_image(code::jit::Engine& engine, const ImageRequest& request) {
     ROVE_TRY(wire::Image image, link_and_cut(engine, request, 0x40000000));
-    // Code must reach the statics through the GOT alone, because the loader puts them anywhere. Linked a second time with the
-    // statics elsewhere, the image is the same to the byte, or it reached them by distance.
+    // The loader puts the statics anywhere, so code must reach them through the GOT alone. To check that, the image is linked a second
+    // time with the statics at another address: if the two differ, the code reaches statics by their distance.
     ROVE_TRY(const wire::Image moved, link_and_cut(engine, request, 0x48000000));
     if (image != moved) return fail(ErrorCode::unsupported, "its code reaches statics by their distance from it");
-    // Its own reader has the last word: what no node would take (too many symbols or statics) is no image.
+    // The reader that nodes use decides last: an image with too many symbols or statics is refused here already.
     Result<wire::Image> read = wire::decode_image(wire::encode(image), request.imports.size());
     if (!read) return fail(ErrorCode::unsupported, "{}", read.error().message());
     return read;

@@ -28,7 +28,7 @@ const std::map<std::string, std::function<void(const Settings&, Report&, Progres
     {"arrival", bench::measure_arrival}, {"crowd", bench::measure_crowd}, {"wake", bench::measure_wake},
     {"api", bench::measure_api}};
 
-// All that docs/performance.md speaks of.
+// Everything that docs/performance.md reports.
 void measure_tables(Settings settings, Report& report, Progress& progress) {
     const auto set = [&settings](std::string fabric, std::string function, std::vector<std::string> modes,
                                  std::vector<std::size_t> sizes) -> const Settings& {
@@ -59,7 +59,7 @@ void write(const std::string& path, const std::string& text) {
     if (!file.flush()) throw Error(ErrorCode::invalid, "cannot write " + path);
 }
 
-// Before minutes of measuring, and not after them.
+// Checked before minutes of measuring, not after them.
 void check_what_is_needed(const Arguments& arguments) {
     const Settings& settings = arguments.settings;
     const auto need = [](const std::filesystem::path& path, const char* remedy) {

@@ -51,7 +51,7 @@ std::vector<std::byte> from_text(std::string_view text) {
 std::vector<std::byte> from_file(const std::string& path) {
     std::ifstream stream(path, std::ios::binary);
     if (!stream) throw Error(ErrorCode::invalid, "cannot read the payload file " + path);
-    // One byte more than can be sent: a device or a pipe need not end, and has no size.
+    // Reads at most one byte more than can be sent, because a device or a pipe may have no end.
     std::vector<std::byte> bytes(Peer::message_bytes_max() + 1);
     stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     bytes.resize(static_cast<std::size_t>(stream.gcount()));
@@ -71,7 +71,7 @@ std::string to_hex(std::span<const std::byte> bytes) {
     return hex;
 }
 
-// As text where it is text, else in hexadecimal.
+// Prints text as it is, and everything else in hexadecimal.
 void print_reply(std::span<const std::byte> data) {
     const bool text = std::all_of(data.begin(), data.end(), [](std::byte byte) {
         const auto c = static_cast<unsigned char>(byte);
@@ -96,7 +96,7 @@ Reply one_call(const Peer& peer, const Entry& entry, std::span<const std::byte> 
     }
 }
 
-// The times of calls; of more than fit a sample, in which each has the same chance of a place (Vitter's algorithm R).
+// The times of calls. If there are more than fit, a random sample of them (Vitter's algorithm R).
 class Latencies {
 public:
     void add(double us) {

@@ -23,12 +23,12 @@
 namespace rove::tools {
 namespace {
 
-// What the handler needs: one for the process, as handlers are. a semaphore, because shipped code may close any descriptor.
+// What the handler needs, once for the process, because handlers are. A semaphore, because shipped code may close any descriptor.
 sem_t come;
 std::atomic<int> last{0};
 pid_t this_process = 0;
 
-// A handler, and not a mask: what functions start would inherit the mask, and could be ended by nothing but SIGKILL.
+// A handler and not a signal mask: programs that functions start would inherit the mask, and only SIGKILL could end them.
 void pass_on(int number) {
     const int before = errno;
     if (getpid() == this_process) {
@@ -50,7 +50,7 @@ void handle(int number) {
     sigaction(number, &action, nullptr);
 }
 
-// Once more where a function has them handled or ignored otherwise: they are the node's.
+// Set again if a function has changed them: these signals are the node's.
 void handle_ends() {
     for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
         struct sigaction now{};

@@ -33,7 +33,7 @@ const std::map<std::string, Waiting> kWaiting{
 
 constexpr std::uint64_t kCodeMibMax = std::uint64_t{1} << 24U;  // 16 TiB
 
-// False: nobody was told where it listens.
+// False: its address could not be printed, so nobody knows where it listens.
 bool serve(const Arguments& arguments, EndSignals& signals) {
     Node node(arguments.options);
     signals.serving();
@@ -48,13 +48,13 @@ bool serve(const Arguments& arguments, EndSignals& signals) {
 }
 
 void run_node(const Arguments& arguments) {
-    // A reader of its output that has gone must not end it. A handler and not SIG_IGN, which programs that functions start would inherit.
+    // The node goes on if the reader of its output is gone. SIGPIPE has a handler; programs that functions start would inherit SIG_IGN.
     (void)std::signal(SIGPIPE, [](int) {});
     keep_large_memory();
     code::leave_code_in_place();
     EndSignals signals(std::chrono::ceil<std::chrono::seconds>(arguments.options.grace) + std::chrono::seconds(2));
     if (!serve(arguments, signals)) return;
-    // What its functions have printed is no result of this command's: it ends well where nobody reads that.
+    // What functions have printed is not this command's result, so it is no failure if that cannot be written.
     if (std::fflush(stdout) != 0) __fpurge(stdout);
     std::clearerr(stdout);
 }
@@ -116,7 +116,7 @@ void add_node(CLI::App& app) {
         arguments->options.grace =
             std::chrono::milliseconds(std::lround(std::min(arguments->grace_seconds, 1e9) * 1000));
         arguments->options.code_bytes_max = arguments->code_mib == 0 ? 1 : arguments->code_mib * 1024 * 1024;
-        // As for any program that makes a node, in the same words.
+        // Fails as any program does that makes a node, with the same message.
         if (const Status possible = check_options(arguments->options); !possible)
             throw CLI::ValidationError("rove node", possible.error().message());
         run_node(*arguments);
