@@ -113,11 +113,9 @@ unsigned OwnCalls::end_late() {
 
 unsigned OwnCalls::tell_of_ends(Lead::Turn& turn) {
     unsigned told = 0;
-    while (!ready_.empty() && !lead_.lost(turn) && !Runner::is_deep()) {
-        CallSlot* const slot = table_.find(ready_.front());
-        ready_.pop_front();
-        if (slot == nullptr || slot->notify.function == nullptr) continue;  // forgotten, or taken back, since it ended
-        const CallSlot::Notify notify = std::exchange(slot->notify, {});
+    while (table_.has_to_tell() && !lead_.lost(turn) && !Runner::is_deep()) {
+        const CallSlot::Notify notify = std::exchange(table_.take_to_tell().notify, {});
+        if (notify.function == nullptr) continue;  // taken back since it ended
         Run callback;
         runner_.begin(callback, turn);
         runner_.outside(callback, turn, [&] { call_back_(callback, notify); });
@@ -178,7 +176,7 @@ void OwnCalls::cancel(CallId id) {
     if (slot == nullptr) return;
     slot->end(Error(ErrorCode::cancelled, "the call was cancelled; it may have run"));
     ended(*slot);
-    if (!ready_.empty()) lead_.wake();
+    if (table_.has_to_tell()) lead_.wake();
 }
 
 void OwnCalls::limit(CallId id, TimePoint deadline) {

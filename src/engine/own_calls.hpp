@@ -8,7 +8,6 @@
 // after the end and without the lock, unless he has taken that back or forgotten the call.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -86,7 +85,7 @@ public:
     // Ends those that are late. Returns how many these were.
     unsigned end_late() REQUIRES(lock_of<NodeLock>);
     // Whether somebody is to be notified of an end.
-    [[nodiscard]] bool has_ends_to_tell() const REQUIRES(lock_of<NodeLock>) { return !ready_.empty(); }
+    [[nodiscard]] bool has_ends_to_tell() const REQUIRES(lock_of<NodeLock>) { return table_.has_to_tell(); }
     // Notifies them, as long as this thread leads. Returns how many these were.
     unsigned tell_of_ends(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
 
@@ -133,7 +132,7 @@ private:
         [[gnu::always_inline]] ~Afterwards() {}  // each call has one
     };
     void ended(CallSlot& slot) REQUIRES(lock_of<NodeLock>) {
-        if (slot.notify.function != nullptr) ready_.push_back(slot.id());
+        if (slot.notify.function != nullptr) table_.add_to_tell(slot);
         lead_.tell_waiting();
     }
     void limit_sent(CallId call, TimePoint deadline) REQUIRES(lock_of<NodeLock>);
@@ -165,8 +164,6 @@ private:
     const std::function<void(const Run&, const CallSlot::Notify&)> call_back_;
     const std::function<void(PeerState&, Bytes)> free_memory_;
     CallTable table_ GUARDED_BY(lock_of<NodeLock>);
-    // Calls that ended and notify somebody, where nobody has forgotten them meanwhile.
-    std::deque<CallId> ready_ GUARDED_BY(lock_of<NodeLock>);
     UntakenMemory untaken_ GUARDED_BY(lock_of<NodeLock>);
     std::size_t begun_frames_ GUARDED_BY(lock_of<NodeLock>) = 0;
     std::shared_ptr<NodeCore> node_ GUARDED_BY(lock_of<NodeLock>);  // while calls outlive the Node

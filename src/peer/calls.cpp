@@ -74,8 +74,37 @@ Result<CallTable::Id> CallTable::begin(PeerState* peer) {
     return Id{index, begun.generation};
 }
 
+void CallTable::add_to_tell(CallSlot& slot) {
+    if (std::exchange(slot.is_to_be_told_, true)) return;
+    if (to_tell_++ == 0) {
+        first_to_tell_ = slot.index;
+    } else {
+        this->slot(last_to_tell_).told_after_ = slot.index;
+        slot.told_before_ = last_to_tell_;
+    }
+    last_to_tell_ = slot.index;
+}
+
+CallSlot& CallTable::take_to_tell() {
+    CallSlot& first = slot(first_to_tell_);
+    take_out(first);
+    return first;
+}
+
+void CallTable::take_out(CallSlot& told) {
+    told.is_to_be_told_ = false;
+    --to_tell_;
+    const bool is_first = told.index == first_to_tell_, is_last = told.index == last_to_tell_;
+    if (is_first) first_to_tell_ = told.told_after_;
+    if (is_last) last_to_tell_ = told.told_before_;
+    if (is_first || is_last) return;
+    slot(told.told_before_).told_after_ = told.told_after_;
+    slot(told.told_after_).told_before_ = told.told_before_;
+}
+
 void CallTable::release(CallSlot& slot) {
     if (slot.state == CallSlot::State::free) return;
+    if (slot.is_to_be_told_) take_out(slot);
     slot.state = CallSlot::State::free;
     ++slot.generation;
     slot.small_bytes_ = 0;

@@ -99,6 +99,9 @@ private:
     std::size_t gathering_ = 0;  // … and that will have, once the first has
     std::size_t room_ = 0;       // what it adds to CallTable::gathered_bytes_
     bool in_sink_ = false;
+    bool is_to_be_told_ = false;  // it is in CallTable's list of these …
+    std::uint16_t told_before_ = 0,
+                  told_after_ = 0;  // … between the slots with these indices, where it is not at an end of it
     [[nodiscard]] bool is_next(std::size_t offset, std::size_t total, Bytes part) const;
     std::optional<Error> error_;
     bool timed_ = false;
@@ -152,6 +155,13 @@ public:
     };
     [[nodiscard]] Gathered gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part);
 
+    // Calls that have ended and notify somebody, in the order of their ends. They are linked through their slots, because the end of a call
+    // must need no memory. One that is released is taken out.
+    void add_to_tell(CallSlot& slot);
+    [[nodiscard]] bool has_to_tell() const { return to_tell_ > 0; }
+    // Takes the first out. Precondition: there is one.
+    [[nodiscard]] CallSlot& take_to_tell();
+
     // Calls that must end in time.
     void limit(Id id, TimePoint deadline);
     [[nodiscard]] std::optional<TimePoint> first_deadline() const {
@@ -169,6 +179,7 @@ private:
     using Chunk = std::array<CallSlot, kChunk>;
     [[nodiscard]] CallSlot& slot(std::size_t index) { return (*chunks_[index / kChunk])[index % kChunk]; }
     void grow();
+    void take_out(CallSlot& told);
     [[nodiscard]] Gathered begin(CallSlot& slot, std::size_t total);
     [[nodiscard]] Error no_room_for(std::size_t total) const;
     [[nodiscard]] static Gathered give_to_sink(CallSlot& slot, std::size_t total, Bytes part);
@@ -180,6 +191,8 @@ private:
     std::vector<std::unique_ptr<Chunk>> chunks_;
     std::vector<std::uint16_t> free_;
     std::multimap<TimePoint, CallId> timers_;
+    std::size_t to_tell_ = 0;
+    std::uint16_t first_to_tell_ = 0, last_to_tell_ = 0;  // where there are any
     bool closed_ = false;
     std::size_t gathered_bytes_ = 0;  // room for results that came and are not small, or are coming in parts
 };

@@ -358,5 +358,24 @@ TEST(CallTable, PartsGoToWhoeverWaitsForThem) {
     EXPECT_EQ(kept.data().size(), 10U);
 }
 
+TEST(CallTable, EndsAreToldInTheirOrderButForThoseThatAreReleased) {
+    CallTable table(1);
+    std::vector<CallId> calls;
+    for (int i = 0; i < 6; ++i) calls.push_back(value_or_throw(table.begin(nullptr)));
+    for (const int number : {4, 0, 2, 5, 1}) {
+        table.end(*table.flying(calls[static_cast<std::size_t>(number)]), {});
+        table.add_to_tell(*table.find(calls[static_cast<std::size_t>(number)]));
+    }
+    for (const std::size_t released : {4UL, 2UL, 1UL})
+        table.release(calls[released]);  // the first, one between, the last
+    std::vector<std::uint16_t> told;
+    while (table.has_to_tell()) told.push_back(table.take_to_tell().index);
+    EXPECT_EQ(told, (std::vector<std::uint16_t>{calls[0].slot, calls[5].slot}));
+    table.add_to_tell(*table.find(calls[0]));
+    table.add_to_tell(*table.find(calls[0]));
+    EXPECT_EQ(table.take_to_tell().index, calls[0].slot);
+    EXPECT_FALSE(table.has_to_tell()) << "it was added twice, and is there once";
+}
+
 }  // namespace
 }  // namespace rove::test
