@@ -241,7 +241,8 @@ TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
     for (const char* const fine :
          {"nop; nop", ".pushsection .text\\0A.byte 1, 2\\0A.popsection", ".pushsection .mine, \\22a\\22\\0A.popsection",
           ".Lhere${:uid}: nop\\0Ajmp .Lhere${:uid}", "1: jmp 1b", ".balign 16", ".p2align 4", "$(nop$|nop$)",
-          "nop /* .incbin */", ".cfi_remember_state"})
+          "nop /* .incbin */", ".cfi_remember_state", "mov$(l$|$) %eax, %eax",
+          ".pushsection .mine, \\22a\\22, @progbits\\0A.popsection"})
         EXPECT_EQ(why_not(with_assembly(fine)), "") << fine;
     for (const auto& [assembly, what] : std::initializer_list<std::pair<const char*, const char*>>{
              {".incbin \\22/dev/zero\\22", "the directive .incbin"},
@@ -249,6 +250,12 @@ TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
              {".ascii \\22\\5C\\5C\\22 ; .incbin \\22x\\22", "the directive .incbin"},
              {"/* a */ .rept 300000000", "the directive .rept"},
              {".reloc ., R_X86_64_64, go", "the directive .reloc"},
+             {"x : .incbin \\22/dev/zero\\22", "the directive .incbin"},
+             {"\\22a b\\22:.incbin \\22x\\22", "the directive .incbin"},
+             {"x$(: .fill 0x60000000,1,1$|$)", "the directive .fill"},
+             {"x : .Lcomm much, 0x60000000", "the directive .lcomm"},
+             {".pushsection .eh_frame, \\22a\\22\\0A.popsection", "a section of unwind tables"},
+             {".pushsection .mine, \\227\\22\\0A.popsection", "a section whose flags are no letters"},
              {".balign 0x10000000", "the directive .balign"},
              {".set ., .+100000000", "the directive .set"},
              {".data\\0A.quad 1\\0A.text", "the directive .data"},
@@ -331,6 +338,19 @@ TEST_F(NestingTest, AttributesAreOfAParameterThatMayBe) {
               "deep: its bitcode has attributes of a parameter number 4000000000; 65536 is the most");
     for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{2}, std::uint64_t{0xFFFFFFFF}})
         EXPECT_EQ(why_not_compiled(of_parameter(number)).find("parameter number"), std::string::npos) << number;
+}
+
+// So it does for those of an older LLVM, which name parameters in another block.
+TEST_F(NestingTest, ListsOfAttributesOfAnOldLlvmAreRefused) {
+    constexpr unsigned kModule = 8, kLists = 9, kOldList = 1;
+    BitWriter out;
+    out.bits(0xDEC04342, 32);
+    const std::size_t module = out.enter(kModule);
+    const std::size_t lists = out.enter(kLists);
+    out.record(kOldList, {4'000'000, 1});
+    out.leave(lists);
+    out.leave(module);
+    EXPECT_EQ(why_not_compiled(out.bytes()), "deep: its bitcode lists attributes as LLVM did before 3.3");
 }
 
 // What the verifier lets through and the code generator does not foresee: a register without a name.

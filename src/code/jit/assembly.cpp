@@ -29,40 +29,37 @@ constexpr llvm::StringLiteral kPlain[] = {
 constexpr llvm::StringLiteral kAligning[] = {"align", "balign", "p2align"};
 constexpr unsigned kAlignmentMax = 4096, kAlignmentBitsMax = 12;
 
-// Whether a section is one that code writes to: an image has its statics elsewhere, and what assembly puts there is read only.
-bool is_written(llvm::StringRef section) {
-    const auto [name, rest] = section.split(',');
-    const llvm::StringRef flags = rest.split(',').first.trim();
-    const llvm::StringRef plain = name.trim().trim("\"");
-    return plain.starts_with(".data") || plain.starts_with(".bss") || plain.starts_with(".tdata") ||
-           plain.starts_with(".tbss") || (flags.starts_with("\"") && flags.contains('w'));
+bool starts_with_any(llvm::StringRef name, std::initializer_list<llvm::StringRef> beginnings) {
+    return llvm::any_of(beginnings, [name](llvm::StringRef each) { return name.starts_with(each); });
 }
 
-// Why a statement does not travel; empty: it does.
-std::string why_not(llvm::StringRef statement) {
-    statement = statement.trim();
-    // Labels before it.
-    for (std::size_t end = statement.find(':'); end != llvm::StringRef::npos; end = statement.find(':')) {
-        if (statement.take_front(end).find_first_of(" \t\",(#") != llvm::StringRef::npos) break;
-        statement = statement.drop_front(end + 1).ltrim();
-    }
-    // One way to write it for each dialect.
-    if (statement.consume_front("$(")) {
-        const auto [group, rest] = statement.split("$)");
-        llvm::SmallVector<llvm::StringRef, 4> ways;
-        group.split(ways, "$|");
-        for (const llvm::StringRef way : ways)
-            if (std::string why = why_not(way); !why.empty()) return why;
-        return why_not(rest);
-    }
-    if (statement.starts_with("$")) return "a statement that begins with an operand";
+// Why a section does not travel; empty: it does. An image has its statics elsewhere, so what assembly puts into .data would be read only; and
+// the unwinder believes what stands in its tables, of whatever code.
+std::string why_not_section(llvm::StringRef section) {
+    const auto [name, rest] = section.split(',');
+    const llvm::StringRef plain = name.trim().trim("\"");
+    llvm::StringRef flags = rest.split(',').first.trim();
+    if (starts_with_any(plain, {".eh_frame", ".gcc_except_table"})) return "a section of unwind tables";
+    const bool are_letters =
+        flags.empty() || (flags.consume_front("\"") && flags.consume_back("\"") &&
+                          llvm::all_of(flags, [](char c) { return llvm::isAlpha(c) || c == '?'; }));
+    if (!are_letters) return "a section whose flags are no letters";
+    const bool is_written = starts_with_any(plain, {".data", ".bss", ".tdata", ".tbss"}) || flags.contains('w');
+    return is_written ? "a section that is written to" : "";
+}
+
+// Why a statement that begins here does not travel; empty: it does.
+std::string why_not_here(llvm::StringRef statement) {
+    statement = statement.ltrim();
     if (!statement.consume_front(".")) return {};
     const llvm::StringRef name = statement.take_while([](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
     const llvm::StringRef argument = statement.drop_front(name.size()).trim();
     if (!name.empty() && argument.starts_with("=")) return {};
     const std::string lower = name.lower();
     const bool sets_place = (lower == "set" || lower == "equ") && argument.split(',').first.trim() == ".";
-    if ((lower == "section" || lower == "pushsection") && is_written(argument)) return "a section that is written to";
+    if (lower == "section" || lower == "pushsection") {
+        if (std::string why = why_not_section(argument); !why.empty()) return why;
+    }
     const bool is_plain =
         llvm::StringRef(lower).starts_with("cfi_") || llvm::is_contained(kPlain, llvm::StringRef(lower));
     if (is_plain && !sets_place) return {};
@@ -72,6 +69,30 @@ std::string why_not(llvm::StringRef statement) {
         if (!argument.split(',').first.trim().getAsInteger(0, number) && number <= most) return {};
     }
     return "the directive ." + lower.substr(0, 32);
+}
+
+// A local name (.Lhere), as a label or as an operand, and not a directive, whose names are read in either case (.Lcomm).
+bool is_local_name(llvm::StringRef text) {
+    const std::string lower = text.take_front(16).lower();
+    return text.starts_with(".L") && !starts_with_any(lower, {".lcomm", ".lsym", ".link", ".lto", ".lflags"});
+}
+
+// A statement may follow a label, however that is written, and each of the ways to write one for a dialect ("$(", "$|", "$)").
+std::string why_not(llvm::StringRef statement) {
+    statement = statement.trim();
+    if (statement.starts_with("$") && !starts_with_any(statement, {"$(", "$|", "$)"}))
+        return "a statement that begins with an operand";
+    if (!is_local_name(statement)) {
+        if (std::string why = why_not_here(statement); !why.empty()) return why;
+    }
+    for (std::size_t i = 0; i < statement.size(); ++i) {
+        const bool dialect = starts_with_any(statement.substr(i), {"$(", "$|", "$)"});
+        if (statement[i] != ':' && !dialect) continue;
+        const llvm::StringRef rest = statement.drop_front(i + (dialect ? 2 : 1)).ltrim();
+        if (is_local_name(rest)) continue;
+        if (std::string why = why_not_here(rest); !why.empty()) return why;
+    }
+    return {};
 }
 
 // Every place at which the assembler could begin a statement is looked at, those in strings and comments too: what is in there is not asked

@@ -130,7 +130,7 @@ private:
         }
         if (block != llvm::bitc::MODULE_BLOCK_ID && block != llvm::bitc::FUNCTION_BLOCK_ID &&
             block != llvm::bitc::TYPE_BLOCK_ID_NEW && block != llvm::bitc::METADATA_BLOCK_ID &&
-            block != llvm::bitc::PARAMATTR_GROUP_BLOCK_ID) {
+            block != llvm::bitc::PARAMATTR_GROUP_BLOCK_ID && block != llvm::bitc::PARAMATTR_BLOCK_ID) {
             if (llvm::Error failed = stream_.SkipBlock()) return no_bitcode(name_, std::move(failed));
             return {};
         }
@@ -169,6 +169,9 @@ private:
         if (block != llvm::bitc::TYPE_BLOCK_ID_NEW) {
             llvm::Expected<unsigned> code = stream_.skipRecord(abbreviation);
             if (!code) return no_bitcode(name_, code.takeError());
+            // These name parameters themselves, by any number. Nothing has written them since LLVM 3.2, and the reader believes them.
+            if (block == llvm::bitc::PARAMATTR_BLOCK_ID && *code == llvm::bitc::PARAMATTR_CODE_ENTRY_OLD)
+                return fail(ErrorCode::invalid, "{}: its bitcode lists attributes as LLVM did before 3.3", name_);
             return {};
         }
         llvm::SmallVector<std::uint64_t, 64> record;
