@@ -299,6 +299,30 @@ TEST(Travel, ContainersThatAreReadOneByOneAreWhatWasWritten) {
 }
 
 // Numbers of eight bytes each take eight times what a count by bytes would let them.
+struct Deferring {
+    std::string text;
+    std::shared_ptr<int> later;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(cereal::defer(later), text);
+    }
+};
+TEST(Travel, WhatATypeDefersTravelsLast) {
+    const auto back = value_of<Deferring>(bytes_of(Deferring{"text", std::make_shared<int>(7)}));
+    EXPECT_EQ(back.text, "text");
+    ASSERT_TRUE(back.later);
+    EXPECT_EQ(*back.later, 7);
+}
+// An empty class may lie where its neighbour does.
+TEST(Travel, AnEmptyClassLeavesItsNeighbourAsItIs) {
+    const std::tuple<std::string, std::monostate> sent{"a text that is long enough to be on the heap", {}};
+    EXPECT_EQ(value_of<std::remove_const_t<decltype(sent)>>(bytes_of(sent)), sent);
+}
+TEST(Travel, PointersToConstantsTravel) {
+    EXPECT_EQ(*value_of<std::shared_ptr<const int>>(bytes_of(std::make_shared<const int>(7))), 7);
+    EXPECT_TRUE(detail::travel::Travels<std::shared_ptr<const std::string>>);
+}
+
 // ---- types that are serialised as their base is
 
 struct Serialised {  // by a member

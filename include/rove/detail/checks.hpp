@@ -76,7 +76,8 @@ struct Parameter {
     static constexpr bool kNoBeginning = kWithin<travel::LacksBeginning>;
     static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
     static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
-    static constexpr bool kKnown = kOdd || kPointing || kStays || kNoBeginning || kLoses || kPolymorphic;
+    static constexpr bool kOrdered = kWithin<travel::IsOrderedByState>;
+    static constexpr bool kKnown = kOdd || kPointing || kStays || kNoBeginning || kLoses || kPolymorphic || kOrdered;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -118,6 +119,10 @@ struct Parameter {
             "rove: an argument of this type cannot travel: it is, or holds, a pointer to a polymorphic type, and the "
             "other node is not told which derived type it points to; pass a std::variant of them, or specialise "
             "rove::migratable for it");
+        static_assert(
+            !kOrdered,
+            "rove: an argument of this type cannot travel: the comparator or hash function of a container in it has "
+            "members (or is a pointer), which would be lost; give it a type without members");
         static_assert(kFine || kKnown,
                       "rove: an argument of this type cannot travel; give it a cereal serialize() that is public or "
                       "has cereal::access as a friend, or specialise rove::migratable for it");
@@ -144,7 +149,8 @@ struct ResultType {
     static constexpr bool kNoBeginning = kWithin<travel::LacksBeginning>;
     static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
     static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
-    static constexpr bool kKnown = kPoints || kStays || kNoBeginning || kLoses || kPolymorphic;
+    static constexpr bool kOrdered = kWithin<travel::IsOrderedByState>;
+    static constexpr bool kKnown = kPoints || kStays || kNoBeginning || kLoses || kPolymorphic || kOrdered;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -172,6 +178,10 @@ struct ResultType {
             "rove: a result of this type cannot travel: it is, or holds, a pointer to a polymorphic type, and the "
             "other node is not told which derived type it points to; return a std::variant of them, or specialise "
             "rove::migratable for it");
+        static_assert(
+            !kOrdered,
+            "rove: a result of this type cannot travel: the comparator or hash function of a container in it has "
+            "members (or is a pointer), which would be lost; give it a type without members");
         static_assert(kFine || kKnown,
                       "rove: a result of this type cannot travel; give it a cereal serialize() that is public or has "
                       "cereal::access as a friend, or specialise rove::migratable for it");
@@ -249,13 +259,19 @@ template <typename V, typename A>
 struct Argument {
     static constexpr bool kNoBuffer = kIsWritableSpan<V> && !IsBuffer<A>::value;
     static constexpr bool kNoSpan = IsBuffer<A>::value && !IsSpan<V>::value;
-    static constexpr bool kFine = !kNoBuffer && !kNoSpan && fits<V, A>();
+    static constexpr bool kSliced = std::is_polymorphic_v<V> && !std::is_same_v<V, A> && std::is_base_of_v<V, A>;
+    static constexpr bool kFine = !kNoBuffer && !kNoSpan && !kSliced && fits<V, A>();
     static constexpr void explain() {
         static_assert(!kNoBuffer,
                       "rove: a std::span<T> that can be written to is memory on the node where the function runs: pass "
                       "a rove::Buffer<T>, or take a std::span<const T>");
         static_assert(!kNoSpan, "rove: a rove::Buffer<T> is passed to a function that takes a std::span<T>");
-        static_assert(kFine || kNoBuffer || kNoSpan,
+        static_assert(
+            !kSliced,
+            "rove: the other node gets a copy of the parameter's class, without what the argument's class adds, "
+            "and its virtual functions are those of the parameter's class: take the derived class, or pass a "
+            "std::variant");
+        static_assert(kFine || kNoBuffer || kNoSpan || kSliced,
                       "rove: an argument of this type does not fit the function's parameter");
     }
 };

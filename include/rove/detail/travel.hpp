@@ -146,6 +146,27 @@ struct PointsToPolymorphic<std::shared_ptr<T>> : std::is_polymorphic<T> {};
 template <typename T>
 struct PointsToPolymorphic<std::weak_ptr<T>> : std::is_polymorphic<T> {};
 
+// Whether a container is ordered or hashed by what cereal makes by default on the other node, and not by what it has here.
+template <typename T>
+constexpr bool is_ordered_by_state() {
+    if constexpr (requires { typename T::key_compare; })
+        return !std::is_empty_v<typename T::key_compare>;
+    else if constexpr (requires {
+                           typename T::hasher;
+                           typename T::key_equal;
+                       })
+        return !std::is_empty_v<typename T::hasher> || !std::is_empty_v<typename T::key_equal>;
+    else if constexpr (requires {
+                           typename T::container_type;
+                           typename T::value_compare;
+                       })
+        return !std::is_empty_v<typename T::value_compare>;
+    else
+        return false;
+}
+template <typename T>
+using IsOrderedByState = std::bool_constant<is_ordered_by_state<T>()>;
+
 // For a value within another; for arguments and results themselves checks.hpp says it.
 template <typename T>
 struct Whole {
@@ -157,6 +178,9 @@ struct Whole {
     static_assert(!PointsToPolymorphic<T>::value,
                   "rove: a value within an argument or a result is a pointer to a polymorphic type, and the other node "
                   "is not told which derived type it points to; send a std::variant of them");
+    static_assert(!is_ordered_by_state<T>(),
+                  "rove: a container within an argument or a result has a comparator or a hash function with members "
+                  "(or a pointer), which would be lost; give it a type without members");
 };
 
 // cereal calls these around every value.
@@ -240,7 +264,12 @@ void CEREAL_SAVE_FUNCTION_NAME(rove::detail::travel::OutputArchive& out, const T
 template <typename T>
     requires rove::detail::travel::BitwiseClass<T>
 void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, T& value) {
-    in.read(&value, sizeof value);
+    if constexpr (std::is_empty_v<T>) {  // as a base, or in a tuple, its byte may be another member's
+        std::byte nothing[sizeof(T)];
+        in.read(nothing, sizeof nothing);
+    } else {
+        in.read(&value, sizeof value);
+    }
 }
 template <typename T>
     requires rove::detail::travel::TravelsAsAnother<T>
@@ -334,11 +363,11 @@ struct Parts<std::array<T, kCount>> {
 };
 template <typename T, typename D>
 struct Parts<std::unique_ptr<T, D>> {
-    static constexpr bool travel = can_travel<T>();
+    static constexpr bool travel = can_travel<std::remove_const_t<T>>();
 };
 template <typename T>
 struct Parts<std::shared_ptr<T>> {
-    static constexpr bool travel = can_travel<T>();
+    static constexpr bool travel = can_travel<std::remove_const_t<T>>();
 };
 template <typename A, typename B>
 struct Parts<std::pair<A, B>> {
@@ -382,6 +411,7 @@ void write(Output& out, const T& value) {
     } else {
         OutputArchive archive(out);
         archive(value);
+        archive.serializeDeferments();
     }
 }
 
@@ -403,11 +433,13 @@ void read_by_cereal(InputArchive& archive, T& value) {
 #ifdef __cpp_exceptions
     try {
         archive(value);
+        archive.serializeDeferments();
     } catch (const cereal::Exception& wrong) {
         throw_error(ErrorCode::invalid, std::string("the bytes of an argument or a result are wrong: ") + wrong.what());
     }
 #else
     archive(value);
+    archive.serializeDeferments();
 #endif
 }
 

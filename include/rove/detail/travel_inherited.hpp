@@ -67,11 +67,11 @@ void class_of_save_minimal(...);
 template <typename T>
 auto class_of_member() {
     if constexpr (!std::is_void_v<decltype(class_of_serialize<T>(0))>)
-        return class_of_serialize<T>(0);
+        return decltype(class_of_serialize<T>(0)){};
     else if constexpr (!std::is_void_v<decltype(class_of_save<T>(0))>)
-        return class_of_save<T>(0);
+        return decltype(class_of_save<T>(0)){};
     else if constexpr (!std::is_void_v<decltype(class_of_save_minimal<T>(0))>)
-        return class_of_save_minimal<T>(0);
+        return decltype(class_of_save_minimal<T>(0)){};
     else
         return std::type_identity<T>{};  // none, or a private one
 }
