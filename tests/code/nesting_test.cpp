@@ -241,7 +241,7 @@ TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
     for (const char* const fine :
          {"nop; nop", ".pushsection .text\\0A.byte 1, 2\\0A.popsection", ".pushsection .mine, \\22a\\22\\0A.popsection",
           ".Lhere${:uid}: nop\\0Ajmp .Lhere${:uid}", "1: jmp 1b", ".balign 16", ".p2align 4", "$(nop$|nop$)",
-          "nop /* .incbin */", ".cfi_remember_state", "mov$(l$|$) %eax, %eax",
+          "nop /* .incbin */", ".cfi_remember_state", "mov$(l$|$) %eax, %eax", ".there : nop",
           ".pushsection .mine, \\22a\\22, @progbits\\0A.popsection"})
         EXPECT_EQ(why_not(with_assembly(fine)), "") << fine;
     for (const auto& [assembly, what] : std::initializer_list<std::pair<const char*, const char*>>{
@@ -253,6 +253,10 @@ TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
              {"x : .incbin \\22/dev/zero\\22", "the directive .incbin"},
              {"\\22a b\\22:.incbin \\22x\\22", "the directive .incbin"},
              {"x$(: .fill 0x60000000,1,1$|$)", "the directive .fill"},
+             {"x : ${:uid} 9", "a statement that begins with an operand"},
+             {"$($|nop$)${:uid} 9", "a statement that begins with an operand"},
+             {".pushsection .eh$(_frame$|_frame$)\\0A.popsection", "a section whose name is put together"},
+             {".loc$(al x$|al x$)", "a directive whose name is put together"},
              {"x : .Lcomm much, 0x60000000", "the directive .lcomm"},
              {".pushsection .eh_frame, \\22a\\22\\0A.popsection", "a section of unwind tables"},
              {".pushsection .mine, \\227\\22\\0A.popsection", "a section whose flags are no letters"},

@@ -39,6 +39,7 @@ std::string why_not_section(llvm::StringRef section) {
     const auto [name, rest] = section.split(',');
     const llvm::StringRef plain = name.trim().trim("\"");
     llvm::StringRef flags = rest.split(',').first.trim();
+    if (plain.contains('$')) return "a section whose name is put together";
     if (starts_with_any(plain, {".eh_frame", ".gcc_except_table"})) return "a section of unwind tables";
     const bool are_letters =
         flags.empty() || (flags.consume_front("\"") && flags.consume_back("\"") &&
@@ -48,13 +49,18 @@ std::string why_not_section(llvm::StringRef section) {
     return is_written ? "a section that is written to" : "";
 }
 
+bool begins_dialect(llvm::StringRef text) {
+    return starts_with_any(text, {"$(", "$|", "$)"});
+}
+
 // Why a statement that begins here does not travel; empty: it does.
 std::string why_not_here(llvm::StringRef statement) {
     statement = statement.ltrim();
     if (!statement.consume_front(".")) return {};
     const llvm::StringRef name = statement.take_while([](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
     const llvm::StringRef argument = statement.drop_front(name.size()).trim();
-    if (!name.empty() && argument.starts_with("=")) return {};
+    if (!name.empty() && (argument.starts_with("=") || argument.starts_with(":"))) return {};  // a symbol, a label
+    if (statement.drop_front(name.size()).starts_with("$")) return "a directive whose name is put together";
     const std::string lower = name.lower();
     const bool sets_place = (lower == "set" || lower == "equ") && argument.split(',').first.trim() == ".";
     if (lower == "section" || lower == "pushsection") {
@@ -77,18 +83,27 @@ bool is_local_name(llvm::StringRef text) {
     return text.starts_with(".L") && !starts_with_any(lower, {".lcomm", ".lsym", ".link", ".lto", ".lflags"});
 }
 
-// A statement may follow a label, however that is written, and each of the ways to write one for a dialect ("$(", "$|", "$)").
+// Whether a statement may begin after this: after nothing, after a label, and after each of the ways to write one for a dialect
+// ("$(way$|other$)"). What is no label has an operand before its colon (%fs:$0; x0, :lo12:$1).
+bool may_end_before_statement(llvm::StringRef before) {
+    before = before.rtrim();
+    if (before.consume_back("$|")) return may_end_before_statement(before.take_front(before.rfind("$(")));
+    if (before.consume_back("$)")) return may_end_before_statement(before.take_front(before.rfind("$(")));
+    if (before.consume_back("$(")) return may_end_before_statement(before);
+    return before.empty() ||
+           (before.ends_with(":") && (before.contains('"') || before.find_first_of("%,") == llvm::StringRef::npos));
+}
+
 std::string why_not(llvm::StringRef statement) {
     statement = statement.trim();
-    if (statement.starts_with("$") && !starts_with_any(statement, {"$(", "$|", "$)"}))
-        return "a statement that begins with an operand";
-    if (!is_local_name(statement)) {
-        if (std::string why = why_not_here(statement); !why.empty()) return why;
-    }
-    for (std::size_t i = 0; i < statement.size(); ++i) {
-        const bool dialect = starts_with_any(statement.substr(i), {"$(", "$|", "$)"});
-        if (statement[i] != ':' && !dialect) continue;
-        const llvm::StringRef rest = statement.drop_front(i + (dialect ? 2 : 1)).ltrim();
+    for (std::size_t begin = 0; begin <= statement.size(); ++begin) {
+        const llvm::StringRef before = statement.take_front(begin);
+        const bool follows =
+            begin == 0 || before.ends_with(":") || starts_with_any(before.take_back(2), {"$(", "$|", "$)"});
+        if (!follows) continue;
+        const llvm::StringRef rest = statement.drop_front(begin).ltrim();
+        if (rest.starts_with("$") && !begins_dialect(rest) && may_end_before_statement(before))
+            return "a statement that begins with an operand";
         if (is_local_name(rest)) continue;
         if (std::string why = why_not_here(rest); !why.empty()) return why;
     }
