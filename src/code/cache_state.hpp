@@ -82,8 +82,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
         std::span<const PackageCode::StaticPlace> statics;
         const LoadedImage* image;  // null: none
     };
-    [[nodiscard]] Result<std::unordered_map<std::string, void*>> names_in_image(const PackageCode& package,
-                                                                                const Loaded& loaded) const;
+    [[nodiscard]] Result<jit::NamesInImage> names_in_image(const PackageCode& package, const Loaded& loaded) const;
     [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
     using Lacks = ByteBuffer;  // as PackageCode::image_lacks
     // New code of a package, and what it needs of memory beside itself: all of it is made before constructors run, because nothing may

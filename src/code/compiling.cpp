@@ -24,9 +24,8 @@ Status CodeCache::State::queue_compile(PackageCode& package) {
 
 // The address of each name by which the bitcode binds to what was loaded before it: its statics, and what the image has besides. The
 // image, if there is one, stays meanwhile; and where there is none, no image is loaded before the compile is done.
-Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(const PackageCode& package,
-                                                                                const Loaded& loaded) const {
-    std::unordered_map<std::string, void*> names;
+Result<jit::NamesInImage> CodeCache::State::names_in_image(const PackageCode& package, const Loaded& loaded) const {
+    jit::NamesInImage names;
     for (const auto& [number, offset] : loaded.statics)
         names[fmt::format("{}{}", wire::kStaticPrefix, number)] = loaded.data->start() + offset;
     if (loaded.image == nullptr) return names;
@@ -48,7 +47,7 @@ Result<std::unordered_map<std::string, void*>> CodeCache::State::names_in_image(
 
 // Compiles with the lock free; the package cannot be evicted or forgotten meanwhile.
 Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package) {
-    bool own_statics = false, lacks_names = false;
+    bool lacks_names = false;
     const wire::Manifest& manifest = package.store->manifest();
     package.names_seen = symbols.generation();
     Lacks lacks;
@@ -61,7 +60,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
         open_libraries(package);
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Forms::bitcode)));
-        ROVE_TRY(const auto names, names_in_image(package, loaded));
+        ROVE_TRY(jit::NamesInImage names, names_in_image(package, loaded));
         ROVE_TRY(jit::Engine * compiler, engine());
         ROVE_TRY(made.module, compiler->compile({.name = package.functions.size() == 1 ? package.functions.front()->name
                                                                                        : package.store->manifest().name,
@@ -82,12 +81,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
                                                          lacks_names = lacks_names || !may;
                                                          return may;
                                                      },
-                                                 .in_image = [&](std::string_view name) -> void* {
-                                                     const auto there = names.find(std::string(name));
-                                                     if (there != names.end()) return there->second;
-                                                     own_statics = own_statics || name.starts_with(wire::kStaticPrefix);
-                                                     return nullptr;
-                                                 }}));
+                                                 .in_image = std::move(names)}));
         made.entries.resize(package.functions.size());
         for (std::size_t i = 0; i < package.functions.size(); ++i)
             if (void* address = made.module->find(manifest.entries[i])) name_entry(made, package, i, address);
@@ -100,7 +94,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
             Error(code.error().code(), fmt::format("{} (on {})", code.error().message(), options.node)));
     }
     // The compiled module may hold statics, which would be lost with it.
-    const bool was_pinned = std::exchange(package.pinned, package.pinned || own_statics);
+    const bool was_pinned = std::exchange(package.pinned, package.pinned || code->module->has_own_statics());
     Status reserved = or_error(
         package, [&]() REQUIRES(lock_of<CodeCache>) { return reserve(package, code->module->code_bytes(), 0); });
     if (reserved) return code;

@@ -289,6 +289,7 @@ public:
             void* find(std::string_view name) const override { return of->find(name); }
             std::size_t code_bytes() const override { return bytes; }
             bool has_constructors() const override { return of->has_constructors(); }
+            bool has_own_statics() const override { return of->has_own_statics(); }
             void run_constructors() override { of->run_constructors(); }
             bool can_put(std::string_view name) const override { return of->can_put(name); }
             Status put(const std::vector<std::pair<std::string_view, void*>>& names) override { return of->put(names); }

@@ -218,6 +218,7 @@ public:
     void* find(std::string_view /*name*/) const override { return reinterpret_cast<void*>(&answer); }
     std::size_t code_bytes() const override { return 100; }
     bool has_constructors() const override { return false; }
+    bool has_own_statics() const override { return false; }
     void run_constructors() override {}
     bool can_put(std::string_view /*name*/) const override { return false; }
     Status put(const std::vector<std::pair<std::string_view, void*>>& /*names*/) override { return {}; }

@@ -84,11 +84,9 @@ protected:
     }
     Result<int> run(const ByteBuffer& bitcode, int argument) {
         ROVE_TRY(const std::unique_ptr<CompiledModule> compiled,
-                 engine_->compile(
-                     {.name = "sample",
-                      .bitcode = bitcode,
-                      .resolve = [](std::string_view name) { return dlsym(RTLD_DEFAULT, std::string(name).c_str()); },
-                      .in_image = {}}));
+                 engine_->compile({.name = "sample", .bitcode = bitcode, .resolve = [](std::string_view name) {
+                                       return dlsym(RTLD_DEFAULT, std::string(name).c_str());
+                                   }}));
         compiled->run_constructors();
         auto* function = reinterpret_cast<int (*)(int)>(compiled->find("measure"));
         if (function == nullptr) return fail(ErrorCode::failed, "measure is not there");

@@ -68,8 +68,7 @@ protected:
                              const std::string& triple = "x86_64-linux-gnu") {
         return engine_->prepare({triple, std::move(modules), interface});
     }
-    Result<std::unique_ptr<CompiledModule>> compile(const ByteBuffer& bitcode,
-                                                    const std::function<void*(std::string_view)>& in_image = {}) {
+    Result<std::unique_ptr<CompiledModule>> compile(const ByteBuffer& bitcode, const NamesInImage& in_image = {}) {
         CompileRequest request;
         request.name = "sample";
         request.bitcode = bitcode;
@@ -137,8 +136,10 @@ ROVE_ENTRY int number(int n) {
 )")});
     ASSERT_TRUE(prepared) << prepared.error().message();
     int there = 0;
-    const auto image_has = [&](const std::set<std::string_view>& names) {
-        return [&there, names](std::string_view name) -> void* { return names.contains(name) ? &there : nullptr; };
+    const auto image_has = [&there](const std::set<std::string>& names) {
+        NamesInImage all;
+        for (const std::string& name : names) all[name] = &there;
+        return all;
     };
     const auto refused = compile(prepared->bitcode, image_has({"rove.anchor.0"}));
     ASSERT_FALSE(refused);
@@ -172,13 +173,12 @@ TEST_F(JitTest, CodeCountsInItsOwnStaticsOrInThoseItIsGiven) {
     EXPECT_GT((*own)->code_bytes(), 0u);
 
     std::array<std::array<int, 8>, 2> shared{};
-    const auto lend = [&](std::string_view name) -> void* {
-        if (name == "rove.static.0") return shared[0].data();
-        return name == "rove.static.1" ? shared[1].data() : nullptr;
-    };
+    const NamesInImage lent{{"rove.static.0", shared[0].data()}, {"rove.static.1", shared[1].data()}};
+    EXPECT_TRUE((*own)->has_own_statics());
     for (int round = 1; round <= 2; ++round) {  // the second compile goes on where the first stopped
-        const auto borrowed = compile(prepared->bitcode, lend);
+        const auto borrowed = compile(prepared->bitcode, lent);
         ASSERT_TRUE(borrowed) << borrowed.error().message();
+        EXPECT_FALSE((*borrowed)->has_own_statics());
         EXPECT_EQ(call(**borrowed, "add", 3), 3 * round);
     }
     EXPECT_EQ(call(**own, "add", 1), 11);

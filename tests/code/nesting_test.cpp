@@ -2,14 +2,19 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <thread>
 
 #include "code/jit/jit.hpp"
+#include "code/jit/watch.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 
@@ -53,18 +58,24 @@ protected:
             .name = "deep",
             .bitcode = bitcode,
             .resolve = [](std::string_view name) { return dlsym(RTLD_DEFAULT, std::string(name).c_str()); },
-            .in_image = {}};
+        };
         if (bounds) request.bounds = *bounds;
         const auto compiled = engine_->compile(request);
         return compiled ? std::string() : compiled.error().message();
     }
-    // Calls `meet` while another thread has LLVM work, and faults are taken.
+    // As if it were the program's own: in this process.
+    std::string why_not_prepared(const ByteBuffer& bitcode) {
+        const auto prepared = engine_->prepare(
+            {.triple = "x86_64-linux-gnu", .modules = {bitcode}, .interface = false, .entries = {"go"}});
+        return prepared ? std::string() : prepared.error().message();
+    }
+    // Calls `meet` while another thread has LLVM work in this process, and faults are taken.
     template <typename Meet>
     void while_work_runs(const Meet& meet) {
         const ByteBuffer bitcode = bitcode_of(kLasting);
         std::atomic<bool> done{false};
         std::thread other([&] {
-            while (!done) (void)why_not_compiled(bitcode);
+            while (!done) (void)why_not_prepared(bitcode);
         });
         for (struct sigaction now{}; now.sa_handler == SIG_DFL; std::this_thread::yield())
             (void)sigaction(SIGFPE, nullptr, &now);
@@ -229,6 +240,100 @@ TEST_F(NestingTest, WhatKeepsLlvmForTooLongIsStopped) {
     EXPECT_EQ(why_not(with_types(10)), "") << "others are compiled";
 }
 
+// Threads of this process take memory meanwhile, as functions of a node do.
+TEST_F(NestingTest, WhatOthersTakeIsNotCounted) {
+    const ByteBuffer lasting = bitcode_of(kLasting);
+    std::atomic<bool> done{false};
+    std::thread other([&done] {
+        while (!done) {
+            std::vector<char> much(std::size_t{256} << 20, 'x');
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
+    });
+    const Bounds little{.memory = std::size_t{128} << 20};
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(why_not_compiled(lasting, little), "");
+    done = true;
+    other.join();
+}
+
+// A directive of the assembler that nobody has thought of may read a file, and there are files whose reading never ends.
+TEST_F(NestingTest, WorkThatStandsStillIsStopped) {
+    std::atomic<bool> ends{false};
+    std::thread works([&ends] { ends.wait(false); });
+    Watch waits({.standstill = std::chrono::seconds(1)}, works.native_handle());
+    EXPECT_EQ(waits.look(), std::nullopt);
+    std::optional<std::string> why;
+    for (int i = 0; i < 100 && !why; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        why = waits.look();
+    }
+    EXPECT_EQ(why, "it stood still for 1 s");
+    ends = true;
+    ends.notify_all();
+    works.join();
+}
+
+// In the environment of the compiler's process, which is no child of this one.
+const std::string kMark = fmt::format("ROVE_TESTED_BY={}", getpid());
+[[maybe_unused]] const int marked = putenv(const_cast<char*>(kMark.c_str()));
+
+std::string content_of(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// -1: there is none.
+pid_t compiler_of_this_process() {
+    for (const auto& each : std::filesystem::directory_iterator("/proc")) {
+        const std::string folder = each.path();
+        const pid_t pid = std::atoi(each.path().filename().c_str());
+        if (pid <= 0 || content_of(folder + "/comm") != "rove-compiler\n") continue;
+        if (content_of(folder + "/environ").find(kMark + '\0') != std::string::npos) return pid;
+    }
+    return -1;
+}
+
+TEST_F(NestingTest, TheCompilersProcessIsBegunAnewIfItWasEnded) {
+    const ByteBuffer few = bitcode_of(with_types(10));
+    EXPECT_EQ(why_not_compiled(few), "");
+    const pid_t first = compiler_of_this_process();
+    ASSERT_GT(first, 0);
+    ASSERT_EQ(kill(first, SIGKILL), 0);
+    EXPECT_EQ(why_not_compiled(few), "");
+    const pid_t second = compiler_of_this_process();
+    EXPECT_GT(second, 0);
+    EXPECT_NE(second, first);
+}
+
+// Neither wait() nor SIGCHLD of the program tells of it.
+TEST_F(NestingTest, TheCompilersProcessIsNoChildOfTheProgram) {
+    EXPECT_EQ(why_not(with_types(10)), "");
+    EXPECT_GT(compiler_of_this_process(), 0);
+    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+    EXPECT_EQ(errno, ECHILD);
+}
+
+TEST_F(NestingTest, TheChildOfAForkHasACompilerOfItsOwn) {
+    const ByteBuffer few = bitcode_of(with_types(10));
+    EXPECT_EQ(why_not_compiled(few), "");
+    const pid_t child = fork();
+    if (child == 0) _exit(why_not_compiled(few).empty() ? 0 : 1);
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(why_not_compiled(few), "") << "the parent's is as it was";
+}
+
+TEST_F(NestingTest, SeveralThreadsCompileAtOnce) {
+    const ByteBuffer lasting = bitcode_of(kLasting);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([&] {
+            for (int turn = 0; turn < 5; ++turn) EXPECT_EQ(why_not_compiled(lasting), "");
+        });
+    for (std::thread& each : threads) each.join();
+}
+
 std::string with_assembly(const std::string& assembly) {
     return "define void @go() {\n  call void asm sideeffect \"" + assembly + "\", \"\"()\n  ret void\n}\n";
 }
@@ -357,6 +462,22 @@ TEST_F(NestingTest, ListsOfAttributesOfAnOldLlvmAreRefused) {
     EXPECT_EQ(why_not_compiled(out.bytes()), "deep: its bitcode lists attributes as LLVM did before 3.3");
 }
 
+// libgcc walks what is registered at every exception of the process. One function's record here covers all of memory.
+TEST_F(NestingTest, UnwindTablesThatBitcodeWritesAreChecked) {
+    EXPECT_EQ(why_not(R"(
+%table = type <{ i32, i32, [16 x i8], i32, i32, i64, i64, [8 x i8] }>
+@table = constant %table <{
+  i32 20, i32 0, [16 x i8] c"\01zR\00\01\78\10\01\1c\0c\07\08\90\01\00\00", i32 28, i32 28,
+  i64 sub (i64 sub (i64 ptrtoint (ptr @go to i64), i64 70368744177664),
+           i64 ptrtoint (ptr getelementptr (%table, ptr @table, i32 0, i32 5) to i64)),
+  i64 1152921504606846975, [8 x i8] zeroinitializer }>, section ".eh_frame", align 4
+define void @go() nounwind {
+  ret void
+}
+)"),
+              "deep does not compile: image: an unwind table of code outside the image");
+}
+
 // What the verifier lets through and the code generator does not foresee: a register without a name.
 constexpr const char* kCrash =
     "define void @go(ptr %h, ptr %p, i64 %n) {\n  call void @llvm.write_register.i64(metadata !0, i64 7)\n  ret "
@@ -365,6 +486,7 @@ constexpr const char* kCrash =
 
 TEST_F(NestingTest, WhereLlvmCrashesTheProcessGoesOn) {
     EXPECT_EQ(why_not(kCrash), "deep does not compile: LLVM gave up: it crashed (SIGSEGV)");
+    EXPECT_EQ(why_not_prepared(bitcode_of(kCrash)), "the code does not compile: LLVM gave up: it crashed (SIGSEGV)");
     EXPECT_EQ(why_not(with_types(10)), "");
 }
 

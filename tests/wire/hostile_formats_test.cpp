@@ -134,7 +134,7 @@ TEST(HostileUnwindTable, OnlyAWholeOneIsTaken) {
     says(refusal_with(kFunctionAt + 8, -4096), "outside the image");
     says(refusal_with(kFunctionAt + 12, 0x7000'0000), "outside the image");
     says(refusal_with(kCommonAt + 8, 0x0052'7A09), "unknown version");
-    says(refusal_with(kCommonAt + 8, 0x0051'7A01), "unknown mark");
+    says(refusal_with(kCommonAt + 8, 0x0051'7A01), "unknown marks");
     says(refusal_with(kCommonAt + 8, 0x0000'5201), "absolute addresses");
     says(refusal_with(kCommonAt + 16, 0x0807'0C00), "of an unknown kind");
     says(refusal_with(kCommonAt + 16, 0x0807'0C9B), "of an unknown kind");
@@ -144,6 +144,36 @@ TEST(HostileUnwindTable, OnlyAWholeOneIsTaken) {
     image = with_unwind_table();
     image.relocations = {{Segment::block, Relocation::Kind::block, kFunctionAt + 8, 0, 0}};
     says(refusal(image), "within its unwind table");
+}
+
+// libgcc stops at the first 'R', and at what it does not know before it; then it takes addresses for absolute.
+TEST(HostileUnwindTable, MarksAreInTheOrderOfCompilers) {
+    for (const char* marks : {"zR", "zLR", "zRS", "zRB", "zSR", "zRR", "zBR", "zRL", "zLLR"}) {
+        Image image = with_unwind_table();
+        // Their bytes follow the version; the rest of the record moves back, and its length says so.
+        const std::string_view text(marks);
+        std::vector<std::byte> record{std::byte{1}};
+        for (const char mark : text) record.push_back(std::byte(mark));
+        const std::vector<std::uint8_t> rest{0, 1, 8, 16, static_cast<std::uint8_t>(text.size() - 1)};
+        for (const std::uint8_t each : rest) record.push_back(std::byte{each});
+        for (const char mark : text.substr(1)) record.push_back(std::byte(mark == 'R' || mark == 'L' ? 0x1B : 12));
+        record.resize(kCommon - 8 + 8 * (record.size() > kCommon - 8));
+        image.block.insert(image.block.begin() + kCode + kCommon, record.size() - (kCommon - 8), std::byte{0});
+        const std::int32_t bytes = static_cast<std::int32_t>(record.size()) + 4;
+        std::memcpy(image.block.data() + kCode, &bytes, sizeof bytes);
+        std::copy(record.begin(), record.end(), image.block.begin() + kCode + 8);
+        const std::int32_t back = bytes + 8;
+        const std::size_t function = kCode + 4 + static_cast<std::size_t>(bytes);
+        std::memcpy(image.block.data() + function + 4, &back, sizeof back);
+        const std::int32_t distance = -static_cast<std::int32_t>(function + 8);
+        std::memcpy(image.block.data() + function + 8, &distance, sizeof distance);
+        image.eh_frame_bytes = static_cast<std::uint32_t>(image.block.size() - kCode);
+        const bool is_of_compilers = text == "zR" || text == "zLR" || text == "zRS" || text == "zRB";
+        if (is_of_compilers)
+            EXPECT_EQ(refusal(image), "") << text;
+        else
+            EXPECT_NE(refusal(image).find("another order"), std::string::npos) << text << ": " << refusal(image);
+    }
 }
 
 TEST(HostileUnwindTable, ItHasAnEnd) {

@@ -164,10 +164,9 @@ void name_anchors(llvm::Module& module) {
             name(variable, anchors++);
 }
 
-Status borrow_from_image(llvm::Module& module, const std::function<void*(std::string_view)>& in_image) {
-    if (!in_image) return {};
+Status borrow_from_image(llvm::Module& module, const std::set<std::string_view>& in_image) {
     const auto is_there = [&in_image](const llvm::GlobalValue& value) {
-        return is_known(value) && in_image(value.getName()) != nullptr;
+        return is_known(value) && in_image.contains(value.getName());
     };
     const LabelHolders holders = label_holders(module);
     ROVE_CHECK(check_labels(module, holders, is_there));
@@ -193,11 +192,11 @@ Status borrow_from_image(llvm::Module& module, const std::function<void*(std::st
     return {};
 }
 
-void* find_borrowed(std::string_view name, const std::function<void*(std::string_view)>& in_image) {
-    if (!in_image) return nullptr;
+void* find_borrowed(std::string_view name, const NamesInImage& in_image) {
     llvm::StringRef of = name;
     (void)of.consume_front(kAddressPrefix);
-    return in_image(of);
+    const auto found = in_image.find(std::string(of));
+    return found != in_image.end() ? found->second : nullptr;
 }
 
 }  // namespace rove::code::jit

@@ -8,10 +8,11 @@
 
 #include <llvm/IR/Module.h>
 
-#include <functional>
+#include <set>
 #include <string_view>
 
 #include "base/result.hpp"
+#include "code/jit/jit.hpp"
 
 namespace rove::code::jit {
 
@@ -22,10 +23,9 @@ void name_anchors(llvm::Module& module);
 
 // Turns all that the image has already into declarations: statics, exported variables, constants that are anchors, and the functions that
 // hold addresses of labels, their own or others'. Of other functions the module keeps its own code for calling, while their addresses are
-// the image's. `in_image` gives the address of a name in the image, or null. failed: labels of the image are held by what it has no name
-// for.
-[[nodiscard]] Status borrow_from_image(llvm::Module& module, const std::function<void*(std::string_view)>& in_image);
+// the image's. failed: labels of the image are held by what it has no name for.
+[[nodiscard]] Status borrow_from_image(llvm::Module& module, const std::set<std::string_view>& in_image);
 // Where an undefined name of such a module is in the image, or null.
-[[nodiscard]] void* find_borrowed(std::string_view name, const std::function<void*(std::string_view)>& in_image);
+[[nodiscard]] void* find_borrowed(std::string_view name, const NamesInImage& in_image);
 
 }  // namespace rove::code::jit

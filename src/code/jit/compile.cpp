@@ -1,30 +1,24 @@
 #include "code/jit/compile.hpp"
 
 #include <llvm/ExecutionEngine/JITLink/EHFrameSupport.h>
-#include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/Core.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
-#include <llvm/IR/Constants.h>
-#include <llvm/MC/MCSubtargetInfo.h>
-#include <llvm/Support/TargetSelect.h>
-#include <llvm/Target/TargetMachine.h>
-#include <llvm/TargetParser/Host.h>
 
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "base/made_once.hpp"
 #include "base/mutex.hpp"
 #include "base/quoted.hpp"
 #include "code/jit/anchors.hpp"
+#include "code/jit/compiler_process.hpp"
+#include "code/jit/generate.hpp"
 #include "code/jit/guard.hpp"
-#include "code/jit/instrumentation.hpp"
 #include "code/jit/lacks.hpp"
-#include "code/jit/read_module.hpp"
+#include "wire/unwind.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -36,6 +30,28 @@ struct Linked {
     std::size_t bytes = 0;
     LackedNames lacks;
 };
+
+// Bitcode can put whatever it likes into that section. The graph lies in memory where it will run, its sections one after another.
+llvm::Error check_unwinding(llvm::jitlink::LinkGraph& graph) {
+    const llvm::jitlink::Section* const section = graph.findSectionByName(".eh_frame");
+    if (section == nullptr || section->blocks().empty()) return llvm::Error::success();
+    const auto bounds_of = [](auto blocks) {
+        std::pair<const std::byte*, const std::byte*> bounds{nullptr, nullptr};
+        for (const llvm::jitlink::Block* block : blocks) {
+            if (block->getSection().getMemLifetime() == llvm::orc::MemLifetime::NoAlloc) continue;
+            const auto* begin = block->getAddress().toPtr<const std::byte*>();
+            if (bounds.first == nullptr || begin < bounds.first) bounds.first = begin;
+            bounds.second = std::max(bounds.second, begin + block->getSize());
+        }
+        return bounds;
+    };
+    const auto all = bounds_of(graph.blocks()), table = bounds_of(section->blocks());
+    const Status can = wire::check_unwind_table({.block = Bytes(all.first, all.second),
+                                                 .offset = static_cast<std::size_t>(table.first - all.first),
+                                                 .bytes = static_cast<std::size_t>(table.second - table.first)});
+    if (can) return llvm::Error::success();
+    return llvm::make_error<llvm::StringError>(can.error().message(), llvm::inconvertibleErrorCode());
+}
 
 // Keeps what is linked into each library. Not by thread: ORC lets one thread's lookup link what another has asked for.
 class LinkRecorder final : public orc::ObjectLinkingLayer::Plugin {
@@ -64,6 +80,8 @@ public:
             all.lacks.merge(linked.lacks);  // one object to a library
             return llvm::Error::success();
         });
+        // Before the process registers it: what is registered every exception of everybody walks.
+        config.PostFixupPasses.push_back(&check_unwinding);
     }
     llvm::Error notifyFailed(orc::MaterializationResponsibility&) override { return llvm::Error::success(); }
     llvm::Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override { return llvm::Error::success(); }
@@ -98,24 +116,11 @@ private:
     std::string words_ GUARDED_BY(mutex_);
 };
 
-// Where compiled code is linked. Code is generated outside of it, so that a thread in which LLVM gives up holds nothing of it.
-struct Session {
-    Session(orc::JITTargetMachineBuilder for_this_cpu, std::unique_ptr<orc::LLJIT> linker)
-        : machine(std::move(for_this_cpu)), jit(std::move(linker)) {}
-    orc::JITTargetMachineBuilder machine;
-    std::unique_ptr<orc::LLJIT> jit;
-};
-
-llvm::Expected<std::unique_ptr<Session>> make_session() {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    llvm::InitializeNativeTargetAsmParser();
-    auto machine = orc::JITTargetMachineBuilder::detectHost();
-    if (!machine) return machine.takeError();
-    machine->getOptions().EmulatedTLS = true;  // real thread-locals would need ORC's runtime in the process
-    machine->setRelocationModel(llvm::Reloc::PIC_);
+// Where compiled code is linked.
+Result<std::unique_ptr<orc::LLJIT>> make_session() {
+    ROVE_TRY(orc::JITTargetMachineBuilder machine, machine_here());
     auto jit = orc::LLJITBuilder()
-                   .setJITTargetMachineBuilder(*machine)
+                   .setJITTargetMachineBuilder(std::move(machine))
                    .setObjectLinkingLayerCreator([](orc::ExecutionSession& session, const llvm::Triple&) {
                        auto layer = std::make_unique<orc::ObjectLinkingLayer>(session);
                        layer->addPlugin(std::make_unique<orc::EHFrameRegistrationPlugin>(
@@ -126,15 +131,16 @@ llvm::Expected<std::unique_ptr<Session>> make_session() {
                    .setPlatformSetUp(orc::setUpInactivePlatform)  // constructors are called by name below
                    .setLinkProcessSymbolsByDefault(false)
                    .create();
-    if (!jit) return jit.takeError();
+    if (!jit)
+        return fail(ErrorCode::unsupported, "LLVM cannot link for this machine: {}", llvm::toString(jit.takeError()));
     (*jit)->getExecutionSession().setErrorReporter(
         [](llvm::Error error) { Reported::instance().add(llvm::toString(std::move(error))); });
-    return std::make_unique<Session>(std::move(*machine), std::move(*jit));
+    return std::move(*jit);
 }
 
 struct SharedSession {
     Mutex mutex;
-    Session* kept GUARDED_BY(mutex) = nullptr;
+    orc::LLJIT* kept GUARDED_BY(mutex) = nullptr;
 
     static SharedSession& of_process() {
         static constinit MadeInEachProcess<SharedSession> made;
@@ -143,21 +149,18 @@ struct SharedSession {
 };
 
 // One session for the process; never destroyed, because code may run until its end.
-Result<Session*> shared_session() {
+Result<orc::LLJIT*> shared_session() {
     SharedSession& shared = SharedSession::of_process();
     const MutexLock lock(shared.mutex);
     if (shared.kept != nullptr) return shared.kept;
-    auto made = make_session();
-    if (!made)
-        return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}",
-                    llvm::toString(made.takeError()));
-    shared.kept = made->release();
+    ROVE_TRY(auto made, make_session());
+    shared.kept = made.release();
     return shared.kept;
 }
 
 // LLVM has given up while it linked in this session and may hold its locks: the next compile gets a new one. Code that was linked
 // before goes on.
-void leave_session(const Session* session) {
+void leave_session(const orc::LLJIT* session) {
     SharedSession& shared = SharedSession::of_process();
     const MutexLock lock(shared.mutex);
     if (shared.kept == session) shared.kept = nullptr;
@@ -213,6 +216,7 @@ public:
     }
     std::size_t code_bytes() const override { return linked.bytes; }
     bool has_constructors() const override { return !constructors.empty(); }
+    bool has_own_statics() const override { return own_statics; }
     void run_constructors() override {
         for (const std::string& name : constructors)
             if (void* address = find(name)) reinterpret_cast<void (*)()>(address)();
@@ -229,46 +233,13 @@ public:
 
     std::map<std::string, void*> addresses;
     std::vector<std::string> constructors;  // in the order in which they run
+    bool own_statics = false;
     Linked linked;
 
 private:
     orc::LLJIT& jit_;
     orc::JITDylib& library_;
 };
-
-// Gives the module's constructors names of their own, in the order in which they are to run.
-std::vector<std::string> name_constructors(llvm::Module& module) {
-    std::map<std::pair<std::uint64_t, unsigned>, std::string> found;  // by priority and place
-    llvm::GlobalVariable* list = module.getNamedGlobal("llvm.global_ctors");
-    const auto* array = list != nullptr && list->hasInitializer()
-                            ? llvm::dyn_cast<llvm::ConstantArray>(list->getInitializer())
-                            : nullptr;
-    for (unsigned i = 0; array != nullptr && i < array->getNumOperands(); ++i) {
-        const auto* entry = llvm::dyn_cast<llvm::ConstantStruct>(array->getOperand(i));
-        auto* function =
-            entry != nullptr ? llvm::dyn_cast<llvm::Function>(entry->getOperand(1)->stripPointerCasts()) : nullptr;
-        const auto* priority = entry != nullptr ? llvm::dyn_cast<llvm::ConstantInt>(entry->getOperand(0)) : nullptr;
-        if (function == nullptr || function->isDeclaration() || priority == nullptr) continue;
-        if (function->hasLocalLinkage()) {  // an entry that is a constructor as well keeps its name
-            function->setName(fmt::format("rove.constructor.{:05}", i));
-            function->setLinkage(llvm::GlobalValue::ExternalLinkage);
-        }
-        found.emplace(std::pair(priority->getZExtValue(), i), function->getName().str());
-    }
-    if (list != nullptr) list->eraseFromParent();
-    std::vector<std::string> names;
-    for (auto& [order, name] : found) names.push_back(std::move(name));
-    return names;
-}
-
-std::vector<std::string> defined_names(const llvm::Module& module) {
-    std::vector<std::string> names;
-    for (const llvm::GlobalValue& value : module.global_values())
-        if (!value.isDeclaration() && !value.hasLocalLinkage() && !value.hasHiddenVisibility() &&
-            !value.isThreadLocal() && !value.getName().starts_with("llvm."))
-            names.push_back(value.getName().str());
-    return names;
-}
 
 tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names& names, llvm::Error error) {
     const std::string reported = Reported::instance().take();
@@ -278,82 +249,22 @@ tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names
     return fail(ErrorCode::failed, "no symbol {} for {}; {}", quoted(names.missing), request.name, request.remedy);
 }
 
-// What is left of a module when its code has been generated.
-struct Generated {
-    std::unique_ptr<llvm::MemoryBuffer> object;
-    std::vector<std::string> constructors, names;
-};
-
-// LLVM prints what it does not know of a function's CPU to stderr, in a peer's words.
-void keep_known_features(llvm::Module& module, const llvm::TargetMachine& machine) {
-    const llvm::ArrayRef<llvm::SubtargetFeatureKV> known = machine.getMCSubtargetInfo()->getAllProcessorFeatures();
-    const auto is_known = [known](llvm::StringRef feature) {
-        return (feature.consume_front("+") || feature.consume_front("-")) &&
-               std::any_of(known.begin(), known.end(), [feature](const auto& each) { return each.Key == feature; });
-    };
-    for (llvm::Function& function : module) {
-        function.removeFnAttr("target-cpu");  // it is compiled for the one that is here
-        function.removeFnAttr("tune-cpu");
-        llvm::SmallVector<llvm::StringRef, 16> all;
-        function.getFnAttribute("target-features").getValueAsString().split(all, ',', -1, false);
-        if (std::all_of(all.begin(), all.end(), is_known)) continue;
-        std::string kept;
-        for (const llvm::StringRef feature : all)
-            if (is_known(feature)) kept += (kept.empty() ? "" : ",") + feature.str();
-        function.removeFnAttr("target-features");
-        if (!kept.empty()) function.addFnAttr("target-features", kept);
-    }
-}
-
-Result<Generated> generate(const CompileRequest& request, const Session& session) {
-    llvm::LLVMContext context;
-    std::string diagnostics;
-    set_up(context, diagnostics);
-    ROVE_TRY(std::unique_ptr<llvm::Module> module, read_module(context, request.bitcode, request.name, true));
-    const llvm::Triple& here = session.jit->getTargetTriple();
-    if (llvm::Triple(module->getTargetTriple()).getArch() != here.getArch())
-        return fail(ErrorCode::unsupported, "{}: its bitcode is for {}, not for this machine", request.name,
-                    module->getTargetTriple());
-    module->setTargetTriple(here.str());
-    module->setDataLayout(session.jit->getDataLayout());
-    leave_out_instrumentation(*module);
-    if (const Status can = check_compilable(*module); !can) return prefixed(can.error(), request.name);
-    if (const Status can = check_zeros(*module); !can) return prefixed(can.error(), request.name);
-    Generated generated;
-    generated.constructors = name_constructors(*module);
-    if (const Status can = borrow_from_image(*module, request.in_image); !can)
-        return prefixed(can.error(), request.name);
-    generated.names = defined_names(*module);
-    orc::JITTargetMachineBuilder builder = session.machine;
-    auto machine = builder.createTargetMachine();  // one for each compile, so that threads may compile at once
-    if (!machine)
-        return fail(ErrorCode::unsupported, "LLVM cannot compile for this machine: {}",
-                    llvm::toString(machine.takeError()));
-    keep_known_features(*module, **machine);
-    auto object = orc::SimpleCompiler(**machine)(*module);
-    if (!object)
-        return fail(ErrorCode::failed, "{} does not compile: {}", request.name, llvm::toString(object.takeError()));
-    if (!diagnostics.empty()) return fail(ErrorCode::failed, "{} does not compile: {}", request.name, diagnostics);
-    generated.object = std::move(*object);
-    return generated;
-}
-
-Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, const Session& session,
-                                             Generated generated) {
+Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, orc::LLJIT& jit, Generated generated) {
     static constinit std::atomic<unsigned> number{0};
     (void)Reported::instance().take();
-    orc::LLJIT& jit = *session.jit;
     orc::ExecutionSession& execution = jit.getExecutionSession();
     orc::JITDylib& library = execution.createBareJITDylib(fmt::format("{}.{}", request.name, number++));
     auto compiled = std::make_unique<OrcModule>(jit, library);
     compiled->constructors = std::move(generated.constructors);
+    compiled->own_statics = generated.own_statics;
     orc::SymbolLookupSet wanted;
     for (const std::string& name : generated.names) wanted.add(jit.mangleAndIntern(name));
 
     const auto names = std::make_shared<Names>();
     names->request = &request;
     library.addGenerator(std::make_unique<Resolver>(names));
-    if (llvm::Error error = jit.addObjectFile(library, std::move(generated.object)))
+    const std::string_view object = as_text(generated.object);
+    if (llvm::Error error = jit.addObjectFile(library, llvm::MemoryBuffer::getMemBufferCopy(object, request.name)))
         return compile_failure(request, *names, std::move(error));
     auto found = execution.lookup(orc::makeJITDylibSearchOrder(&library), std::move(wanted));
     names->request = nullptr;
@@ -368,21 +279,15 @@ Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, cons
 }  // namespace
 
 Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) {
-    const Session* used = nullptr;  // set when linking begins
+    GenerateRequest generates{.name = request.name, .bitcode = request.bitcode, .in_image = {}};
+    for (const auto& [name, address] : request.in_image) generates.in_image.push_back(name);
+    ROVE_TRY(Generated generated, CompilerProcesses::of_process().generate(generates, request.bounds));
+    ROVE_TRY(orc::LLJIT* const session, shared_session());
     std::optional<Result<std::unique_ptr<CompiledModule>>> compiled;
-    const Status ended = run_guarded(
-        request.name,
-        [&] {
-            compiled.emplace([&]() -> Result<std::unique_ptr<CompiledModule>> {
-                ROVE_TRY(const Session* const session, shared_session());
-                ROVE_TRY(Generated generated, generate(request, *session));
-                used = session;
-                return link(request, *session, std::move(generated));
-            }());
-        },
-        request.bounds);
+    const Status ended =
+        run_guarded(request.name, [&] { compiled.emplace(link(request, *session, std::move(generated))); });
     if (ended) return std::move(*compiled);
-    if (used != nullptr) leave_session(used);
+    leave_session(session);
     return tl::unexpected<Error>(ended.error());
 }
 

@@ -1,7 +1,5 @@
 #include "code/jit/guard.hpp"
 
-#include <fcntl.h>
-#include <link.h>
 #include <llvm/Support/ErrorHandling.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,16 +13,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <exception>
 #include <memory>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
-#include "arch/arch.hpp"
-#include "base/clock.hpp"
-#include "base/descriptor.hpp"
 #include "base/float_environment.hpp"
 #include "base/made_once.hpp"
 #include "base/mutex.hpp"
@@ -49,8 +43,6 @@ struct Attempt {
     bool ended GUARDED_BY(mutex) = false;
     std::exception_ptr thrown GUARDED_BY(mutex);
     std::atomic<const char*> why_given_up{nullptr};
-    std::atomic<const char*> to_stop{nullptr};            // why it is to give up as soon as it can …
-    std::string stop_words;                               // … in words; written before that
     std::string words;                                    // of LLVM's, where it says why; written before that
     std::array<std::byte, kFaultStackBytes> fault_stack;  // the thread's own may be what has run out
 };
@@ -114,68 +106,11 @@ void meet_again(int number, const siginfo_t& info, const struct sigaction& handl
     if (info.si_code <= 0 || number == SIGTRAP) (void)raise(number);
 }
 
-// By which work is stopped: one of those above, sent to its thread alone.
-constexpr int kStopSignal = SIGILL;
-
-// The code of the C library, of the loader, and of whatever program replaces malloc: a thread that stays there may keep a lock that every
-// other thread needs.
-class CodeWithLocks {
-public:
-    struct Part {
-        std::uintptr_t begin, end;
-    };
-    // Made before any handler asks.
-    [[nodiscard]] static const std::vector<Part>& parts() {
-        static constinit MadeOnce<const std::vector<Part>> kept;
-        return kept.get([] {
-            auto* all = new std::vector<Part>;
-            (void)dl_iterate_phdr(&add, all);
-            return all;
-        });
-    }
-    [[nodiscard]] static bool has(std::uintptr_t place) {
-        return std::any_of(parts().begin(), parts().end(),
-                           [place](const Part& part) { return place >= part.begin && place < part.end; });
-    }
-
-private:
-    static int add(dl_phdr_info* module, std::size_t /*bytes*/, void* all) {
-        const auto place_of = [](auto* function) { return reinterpret_cast<std::uintptr_t>(function); };
-        const std::array places{place_of(&std::malloc), place_of(&std::free), place_of(&pthread_mutex_lock),
-                                place_of(&dl_iterate_phdr), place_of(&std::memcpy)};
-        std::vector<Part> executable;
-        bool is_one = std::strstr(module->dlpi_name, "/ld-linux") != nullptr;
-        for (int i = 0; i < module->dlpi_phnum; ++i) {
-            const ElfW(Phdr)& part = module->dlpi_phdr[i];
-            if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-            const std::uintptr_t begin = module->dlpi_addr + part.p_vaddr, end = begin + part.p_memsz;
-            executable.push_back({begin, end});
-            is_one = is_one || std::any_of(places.begin(), places.end(),
-                                           [&](std::uintptr_t place) { return place >= begin && place < end; });
-        }
-        if (is_one) {
-            auto& parts = *static_cast<std::vector<Part>*>(all);
-            parts.insert(parts.end(), executable.begin(), executable.end());
-        }
-        return 0;
-    }
-};
-
-// Whether this is the signal by which a thread's work is stopped. Then it stays here, or goes on and is asked again.
-bool is_asked_to_stop(int number, const siginfo_t& info, const void* context) {
-    if (number != kStopSignal || info.si_code != SI_TKILL || attempt_here == nullptr) return false;
-    const char* const why = attempt_here->to_stop.load(std::memory_order_acquire);
-    if (why == nullptr) return false;
-    if (!CodeWithLocks::has(arch::program_counter(context))) give_up(*attempt_here, why);
-    return true;
-}
-
 // Runs in the thread that faults. A thread that does work is in LLVM's code, which holds none of the process's locks: only if it faults within
 // malloc(), after it has ruined the heap, do other threads wait for ever. Faults of all other threads go to the handlers from before.
 void on_fault(int number, siginfo_t* info, void* context) {
     Fault& fault =
         *std::find_if(faults.begin(), faults.end(), [number](const Fault& each) { return each.number == number; });
-    if (is_asked_to_stop(number, *info, context)) return;
     if (attempt_here != nullptr && info->si_code > 0) give_up(*attempt_here, fault.words);
     if ((fault.former.sa_flags & SA_SIGINFO) != 0) return fault.former.sa_sigaction(number, info, context);
     if (fault.former.sa_handler != SIG_DFL && fault.former.sa_handler != SIG_IGN)
@@ -285,56 +220,7 @@ int begin_thread(pthread_t& thread, std::unique_ptr<Begun> begun) {
     return error;
 }
 
-// Looks now and then whether work is within its bounds.
-class Watch {
-public:
-    static constexpr auto kEvery = std::chrono::milliseconds(20), kAskAgain = std::chrono::milliseconds(1);
-
-    Watch(const Bounds& bounds, pthread_t thread) : bounds_(bounds), thread_(thread) {
-        has_clock_ = pthread_getcpuclockid(thread, &clock_) == 0;
-    }
-    // Asks the thread to stop where it is beyond them. Returns when to look again.
-    std::chrono::milliseconds look(Attempt& attempt) {
-        if (words_.empty()) {
-            timespec used{};
-            if (has_clock_ && clock_gettime(clock_, &used) == 0 && used.tv_sec >= bounds_.processor_time.count())
-                words_ = fmt::format("it took more than {} s of a processor", bounds_.processor_time.count());
-            else if (memory_now() > before_ + bounds_.memory)
-                words_ = fmt::format("it took more than {} MiB of memory", bounds_.memory >> 20U), took_memory_ = true;
-            else
-                return kEvery;
-            attempt.stop_words = words_;
-            attempt.to_stop.store(attempt.stop_words.c_str(), std::memory_order_release);
-        }
-        if (FaultsTaken::has(kStopSignal)) (void)pthread_kill(thread_, kStopSignal);
-        return kAskAgain;
-    }
-
-    [[nodiscard]] bool took_memory() const { return took_memory_; }
-
-private:
-    // The process's memory that is no file's, in bytes; 0: it is not told.
-    [[nodiscard]] std::size_t memory_now() const {
-        const Descriptor file(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
-        std::array<char, 128> text{};
-        if (!file.is_open() || read(file.number(), text.data(), text.size() - 1) <= 0) return 0;
-        char* next = nullptr;
-        (void)std::strtoull(text.data(), &next, 10);
-        const std::size_t resident = std::strtoull(next, &next, 10), shared = std::strtoull(next, &next, 10);
-        return (resident - std::min(resident, shared)) * page_bytes_;
-    }
-
-    const Bounds& bounds_;
-    const pthread_t thread_;
-    const std::size_t page_bytes_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t before_ = memory_now();
-    clockid_t clock_{};
-    bool has_clock_ = false;
-    std::string words_;  // why it is to stop
-    bool took_memory_ = false;
-};
-
-Status run_in_thread(const std::string& what, const std::function<void()>& work, const std::optional<Bounds>& bounds) {
+Status run_in_thread(const std::string& what, const std::function<void()>& work) {
     set_llvm_handlers();
     const FaultsTaken faults_taken;
     if (given_up.load() >= kGivenUpMax)
@@ -356,19 +242,9 @@ Status run_in_thread(const std::string& what, const std::function<void()>& work,
             "{} is not compiled: this machine has no thread for LLVM now ({}); try it again later, or allow more "
             "threads",
             what, std::generic_category().message(error));
-    std::optional<Watch> watch;
-    if (bounds) {
-        (void)CodeWithLocks::parts();
-        watch.emplace(*bounds, thread);
-    }
     {
         const MutexLock lock(attempt->mutex);
-        while (!attempt->ended && attempt->why_given_up == nullptr) {
-            if (watch)
-                (void)attempt->changed.wait_for(attempt->mutex, watch->look(*attempt));
-            else
-                attempt->changed.wait(attempt->mutex);
-        }
+        while (!attempt->ended && attempt->why_given_up == nullptr) attempt->changed.wait(attempt->mutex);
     }
     const char* const why = attempt->why_given_up.load(std::memory_order_acquire);
     if (why == nullptr) {
@@ -378,20 +254,20 @@ Status run_in_thread(const std::string& what, const std::function<void()>& work,
         return {};
     }
     pthread_detach(thread);
-    given_up += watch && watch->took_memory() ? kGivenUpMax / 2 : 1;
+    ++given_up;
     return fail(ErrorCode::failed, "{} does not compile: LLVM gave up: {}", what, why);
 }
 
 }  // namespace
 
-Status run_guarded(const std::string& what, const std::function<void()>& work, const std::optional<Bounds>& bounds) {
+Status run_guarded(const std::string& what, const std::function<void()>& work) {
     const SharedLock lock(running());
-    return run_in_thread(what, work, bounds);
+    return run_in_thread(what, work);
 }
 
 Status run_guarded_alone(const std::string& what, const std::function<void()>& work) {
     const SoleLock lock(running());
-    return run_in_thread(what, work, std::nullopt);
+    return run_in_thread(what, work);
 }
 
 }  // namespace rove::code::jit

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,8 @@ public:
     [[nodiscard]] virtual void* find(std::string_view name) const = 0;
     [[nodiscard]] virtual std::size_t code_bytes() const = 0;
     [[nodiscard]] virtual bool has_constructors() const = 0;
+    // Whether it has statics of the package that the image has not; they are lost with it.
+    [[nodiscard]] virtual bool has_own_statics() const = 0;
     // Runs the module's constructors; exactly once, before any of its functions, and not at all when the statics are those
     // of an image that has been constructed already.
     virtual void run_constructors() = 0;
@@ -40,11 +43,15 @@ public:
     [[nodiscard]] virtual Status put(const std::vector<std::pair<std::string_view, void*>>& names) = 0;
 };
 
-// What a piece of LLVM's work may take.
+// What a compile may take.
 struct Bounds {
-    std::chrono::seconds processor_time;
-    std::size_t memory;  // bytes by which the process's own memory (what is no file's) grows meanwhile
+    std::chrono::seconds processor_time{120};
+    std::size_t memory = 2048UL << 20;    // bytes
+    std::chrono::seconds standstill{10};  // without any processor time: it waits for something
 };
+
+// What a package's image has, by the names under which wire/image.hpp lists it.
+using NamesInImage = std::unordered_map<std::string, void*>;
 
 struct CompileRequest {
     std::string name;    // for messages
@@ -54,11 +61,9 @@ struct CompileRequest {
     std::function<void*(std::string_view)> resolve;
     // … but those of which this says that the code may lack them, until put(). Asked once for each that is nowhere.
     std::function<bool(std::string_view)> may_lack = [](std::string_view) { return false; };
-    // The address of what the package's image, if it is loaded, has under that name (wire/image.hpp), or null: the module's own is
-    // used.
-    std::function<void*(std::string_view)> in_image;
-    // Beyond these it fails.
-    Bounds bounds{.processor_time = std::chrono::seconds(120), .memory = 2048UL << 20};
+    // Of the package's image, if it is loaded; of what is not there the module's own is used.
+    NamesInImage in_image = {};
+    Bounds bounds = {};  // beyond these it fails
 };
 
 // What rove build needs of LLVM: joins modules, keeps `ROVE_ENTRY` functions (and with `interface` every default-visible
@@ -115,7 +120,7 @@ public:
     virtual ~Engine() = default;
     // An address in each of the libraries whose code it is: librove-jit.so and LLVM's. Null: in none.
     [[nodiscard]] virtual std::array<const void*, 2> code() const { return {}; }
-    // Compiles for the CPU that is there. Thread-safe.
+    // Compiles for the CPU that is there, in a process of its own (compiler_process.hpp), and links what that has made. Thread-safe.
     [[nodiscard]] virtual Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) = 0;
     [[nodiscard]] virtual Result<Prepared> prepare(const PrepareRequest& request) = 0;
     // Does some of all that once, so that the next time finds LLVM's code in memory: a cold one takes several milliseconds longer.
@@ -133,5 +138,7 @@ public:
 
 // What librove-jit.so exports under this name: `extern "C" rove::code::jit::Engine* rove_jit_engine()`.
 inline constexpr const char* kEngineFactory = "rove_jit_engine";
+// And under this one: `extern "C" void rove_jit_serve(int socket)`, which is the process that compiles (serve.hpp).
+inline constexpr const char* kServe = "rove_jit_serve";
 
 }  // namespace rove::code::jit

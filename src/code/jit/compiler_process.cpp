@@ -1,0 +1,185 @@
+#include "code/jit/compiler_process.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "base/fork.hpp"
+#include "base/fork_descriptors.hpp"
+#include "base/made_once.hpp"
+#include "code/jit/compiler_messages.hpp"
+
+namespace rove::code::jit {
+namespace {
+
+constexpr const char* kProgram = "rove/rove-compiler";  // beside librove-jit.so
+
+tl::unexpected<Error> no_room(std::string_view what, int error) {
+    return fail(ErrorCode::overloaded,
+                "bitcode is not compiled: this process has no {} for that now ({}); try it again later, or allow more",
+                what, std::generic_category().message(error));
+}
+
+std::string own_file() {
+    Dl_info self{};
+    if (dladdr(reinterpret_cast<const void*>(&own_file), &self) == 0 || self.dli_fname == nullptr) return {};
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(self.dli_fname, ignored).string();
+}
+
+// Room for system calls, and nothing else.
+using Stack = std::array<std::max_align_t, 1024>;
+
+// What the new process needs to begin.
+struct Beginning {
+    const char* program;
+    std::array<char*, 3> arguments;
+    int socket, nothing;
+    Stack between, own;
+    int error = 0;  // why it has not begun
+};
+
+// These two have the memory of this process, whose thread waits until the program begins: so they do nothing but system calls, which no
+// sanitizer looks at. All signals are blocked.
+[[clang::no_sanitize("address", "thread", "undefined")]] int begin_program(void* data) {
+    auto& beginning = *static_cast<Beginning*>(data);
+    // Out of the way of the first four.
+    const auto socket = syscall(SYS_fcntl, beginning.socket, F_DUPFD, 4);
+    const auto nothing = syscall(SYS_fcntl, beginning.nothing, F_DUPFD, 4);
+    bool done = socket >= 0 && nothing >= 0;
+    for (int number = 0; done && number < 3; ++number) done = syscall(SYS_dup3, nothing, number, 0) >= 0;
+    done = done && syscall(SYS_dup3, socket, 3, 0) >= 0 && syscall(SYS_close_range, 4U, ~0U, 0) == 0;
+    if (done) (void)syscall(SYS_setsid);  // Ctrl-C in a terminal is not meant for it
+    if (done) (void)syscall(SYS_chdir, "/");
+    if (done) (void)syscall(SYS_execve, beginning.program, beginning.arguments.data(), environ);
+    beginning.error = errno;
+    syscall(SYS_exit, 1);
+    return 1;
+}
+[[clang::no_sanitize("address", "thread", "undefined")]] int begin_and_leave(void* data) {
+    auto& beginning = *static_cast<Beginning*>(data);
+    const int pid = clone(&begin_program, beginning.own.data() + beginning.own.size(), CLONE_VM | CLONE_VFORK, data);
+    if (pid < 0) beginning.error = errno;
+    syscall(SYS_exit, 0);
+    return 0;
+}
+
+// Not by fork(), which takes milliseconds where a process has much memory, and has its pages copied afterwards. The program becomes an orphan
+// at once: a program that uses Rove waits for its own children, and gets SIGCHLD for them, and for no other. The process between runs no
+// program, so wait() does not see it either.
+void begin_orphan(Beginning& beginning) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    const pid_t pid = clone(&begin_and_leave, beginning.between.data() + beginning.between.size(),
+                            CLONE_VM | CLONE_VFORK, &beginning);
+    if (pid < 0) beginning.error = errno;
+    while (pid > 0 && waitpid(pid, nullptr, __WCLONE) < 0 && errno == EINTR) continue;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace
+
+Result<CompilerProcess> CompilerProcess::begin() {
+    const std::string library = own_file();
+    const std::string program = (std::filesystem::path(library).parent_path() / kProgram).string();
+    const NoForkMeanwhile whole;  // with a copy of the other end, nobody would notice that it is closed
+    std::array<int, 2> both{};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both.data()) != 0) return no_room("socket", errno);
+    CompilerProcess process{Descriptor(both[0])};
+    close_in_forks(both[0]);
+    const Descriptor theirs(both[1]);
+    const Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!nothing.is_open()) return no_room("descriptor", errno);
+    const auto beginning = std::make_unique<Beginning>();
+    beginning->program = program.c_str();
+    beginning->arguments = {const_cast<char*>(program.c_str()), const_cast<char*>(library.c_str()), nullptr};
+    beginning->socket = theirs.number();
+    beginning->nothing = nothing.number();
+    begin_orphan(*beginning);
+    const int error = beginning->error;
+    if (error == 0) return process;
+    if (error == EAGAIN || error == ENOMEM) return no_room("process", error);
+    return fail(
+        ErrorCode::unsupported,
+        "bitcode cannot be compiled here: {} cannot be run ({}); install Rove's librove-jit.so together with it",
+        program, std::generic_category().message(error));
+}
+
+CompilerProcess::~CompilerProcess() {
+    close();
+}
+
+void CompilerProcess::close() {
+    if (socket_.is_open()) keep_in_forks(socket_.number());
+    socket_.close();
+}
+
+bool CompilerProcess::has_ended() const {
+    if (!socket_.is_open()) return true;
+    pollfd other{socket_.number(), POLLRDHUP, 0};
+    return poll(&other, 1, 0) > 0;
+}
+
+std::optional<Result<Generated>> CompilerProcess::generate(const GenerateRequest& request, const Bounds& bounds) {
+    if (!send_message(socket_.number(), encode_question(request, bounds))) return std::nullopt;
+    const auto answer = receive_message(socket_.number(), kAnswerBytesMax);
+    if (!answer) return std::nullopt;
+    if (is_last(*answer)) close();
+    return decode_answer(*answer, request.name);
+}
+
+CompilerProcesses& CompilerProcesses::of_process() {
+    static constinit MadeInEachProcess<CompilerProcesses> made;
+    return made.get([] { return new CompilerProcesses; });
+}
+
+Result<CompilerProcess> CompilerProcesses::take() {
+    {
+        const MutexLock lock(mutex_);
+        if (auto spare = std::exchange(spare_, std::nullopt); spare && !spare->has_ended()) return std::move(*spare);
+    }
+    return CompilerProcess::begin();
+}
+
+// Of several that were there at once the last one is kept. For one that has ended, the next piece of bitcode finds another that is ready.
+void CompilerProcesses::give_back(CompilerProcess process) {
+    if (process.has_ended()) {
+        auto another = CompilerProcess::begin();
+        if (!another) return;
+        process = std::move(*another);
+    }
+    const MutexLock lock(mutex_);
+    spare_.emplace(std::move(process));
+}
+
+Result<Generated> CompilerProcesses::generate(const GenerateRequest& request, const Bounds& bounds) {
+    for (int turn = 0; turn < 2; ++turn) {  // somebody may have ended the first
+        ROVE_TRY(CompilerProcess process, take());
+        auto generated = process.generate(request, bounds);
+        if (!generated) continue;
+        give_back(std::move(process));
+        return std::move(*generated);
+    }
+    return fail(ErrorCode::failed,
+                "{} does not compile: the process that compiled it was ended, perhaps because memory ran out, or its "
+                "code has more than {} MiB",
+                request.name, kAnswerBytesMax >> 20U);
+}
+
+}  // namespace rove::code::jit

@@ -1,0 +1,56 @@
+// The processes in which this one's bitcode becomes code (serve.hpp).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/mutex.hpp"
+#include "base/result.hpp"
+#include "code/jit/generate.hpp"
+#include "code/jit/jit.hpp"
+
+namespace rove::code::jit {
+
+// One of them, which ends with this.
+class CompilerProcess {
+public:
+    // It runs before it is ready, so that a spare one costs its caller little. unsupported: there is no such program. overloaded: this machine
+    // has no process or descriptor left.
+    [[nodiscard]] static Result<CompilerProcess> begin();
+    ~CompilerProcess();
+    CompilerProcess(CompilerProcess&&) = default;
+    CompilerProcess& operator=(CompilerProcess&&) = default;
+
+    // It was seen to end: after LLVM has given up, when it has grown, or because somebody has ended it.
+    [[nodiscard]] bool has_ended() const;
+    // Nothing: it has ended before it answered.
+    [[nodiscard]] std::optional<Result<Generated>> generate(const GenerateRequest& request, const Bounds& bounds);
+
+private:
+    explicit CompilerProcess(Descriptor socket) : socket_(std::move(socket)) {}
+    void close();
+    Descriptor socket_;
+};
+
+// Those of this process, for all of its nodes: as many as compile at once, and a spare one.
+//
+// Threads: any.
+class CompilerProcesses {
+public:
+    // The child of a fork begins its own.
+    [[nodiscard]] static CompilerProcesses& of_process();
+
+    // Waits for the code. Errors: as those of generate() and CompilerProcess::begin(). failed: LLVM gave up, or went beyond the bounds.
+    [[nodiscard]] Result<Generated> generate(const GenerateRequest& request, const Bounds& bounds);
+
+private:
+    [[nodiscard]] Result<CompilerProcess> take();
+    void give_back(CompilerProcess process);
+
+    Mutex mutex_;
+    std::optional<CompilerProcess> spare_ GUARDED_BY(mutex_);
+};
+
+}  // namespace rove::code::jit

@@ -1,0 +1,36 @@
+// From bitcode that has come from another node to an object file for the CPU that is here.
+//
+// LLVM expects bitcode of a compiler. That of a peer may crash it, keep it busy for ever, or take all memory, so only a process that can be
+// spared calls this (serve.hpp); a node asks that process (compiler_process.hpp).
+#pragma once
+
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::code::jit {
+
+struct GenerateRequest {
+    std::string name;                   // for messages
+    Bytes bitcode;                      // one module; checked by LLVM's reader and verifier before it is believed
+    std::vector<std::string> in_image;  // names that the package's image has: the module's own of these are not used
+};
+
+struct Generated {
+    ByteBuffer object;                      // ELF, relocatable
+    std::vector<std::string> constructors;  // in the order in which they run
+    std::vector<std::string> names;         // that others may ask for; those of constructors among them
+    bool own_statics = false;               // it has statics of the package that the image has not
+};
+
+// The CPU and the conventions of code that is linked into this process.
+[[nodiscard]] Result<llvm::orc::JITTargetMachineBuilder> machine_here();
+
+// unsupported: it is bitcode for other machines, or has what cannot travel. invalid: it is broken. failed: LLVM says why.
+[[nodiscard]] Result<Generated> generate(const GenerateRequest& request);
+
+}  // namespace rove::code::jit
