@@ -83,11 +83,13 @@ Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<Packa
     const auto known = state_->packages.find(package->digest());
     if (known == state_->packages.end()) {
         ROVE_TRY(PackageCode * made, state_->make_known(package, resident));
+        if (resident) state_->newest_resident[package->manifest().name] = made;
         state_->trim(made);
         return package;
     }
     PackageCode& code = *known->second;
     code.resident = code.resident || resident;
+    if (resident) state_->newest_resident[package->manifest().name] = &code;
     if (code.store != package)
         for (std::size_t i = 0; i < package->manifest().slices.size(); ++i)
             if (auto slice = package->stored_slice(i))
@@ -214,9 +216,14 @@ void CodeCache::State::forget(PackageCode& package) {
     uncount(package);
     free_numbers(package);
     for (const auto& function : package.functions) functions.erase(function->id);
-    if (const auto named = newest.find(package.store->manifest().name);
-        named != newest.end() && named->second == &package)
-        newest.erase(named);
+    const std::string& name = package.store->manifest().name;
+    if (const auto named = newest.find(name); named != newest.end() && named->second == &package) {
+        const auto resident = newest_resident.find(name);
+        if (resident != newest_resident.end() && resident->second != &package)
+            named->second = resident->second;
+        else
+            newest.erase(named);
+    }
     packages.erase(Digest(package.store->digest()));
 }
 

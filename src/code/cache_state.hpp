@@ -249,6 +249,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     std::map<EntryPoint, Function*> by_address GUARDED_BY(lock_of<CodeCache>);        // wherever its code lies now
     std::vector<std::unique_ptr<Function>> residents GUARDED_BY(lock_of<CodeCache>);  // of the process's own program
     NameMap<PackageCode*> newest GUARDED_BY(lock_of<CodeCache>);                      // by package name
+    NameMap<PackageCode*> newest_resident GUARDED_BY(lock_of<CodeCache>);             // the same; these stay
     std::vector<PackageCode*> interfaces GUARDED_BY(lock_of<CodeCache>);  // in the order in which they were loaded
     std::vector<std::atomic<Function*>> table;                            // by a handle's index; read without the lock
     std::vector<std::uint16_t> generations GUARDED_BY(lock_of<CodeCache>);

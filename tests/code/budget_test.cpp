@@ -102,6 +102,18 @@ TEST_F(BudgetTest, AForgottenPackageIsNotFoundByItsName) {
     EXPECT_NE(cache.find("two:go0"), nullptr);
 }
 
+TEST_F(BudgetTest, AResidentPackageHasItsNameBackWhenAVisitorOfThatNameIsForgotten) {
+    CodeOptions given = options();
+    given.packages_max = 2;
+    CodeCache cache(given);
+    ASSERT_TRUE(cache.add(named("tools"), true));
+    const Function* const resident = cache.find("tools:go0");
+    ASSERT_TRUE(cache.add(named("tools", 2), false));
+    EXPECT_NE(cache.find("tools:go0"), resident);
+    ASSERT_TRUE(cache.add(named("other"), false));
+    EXPECT_EQ(cache.find("tools:go0"), resident);
+}
+
 TEST_F(BudgetTest, ThePackageThatWasUnusedForLongestIsForgottenFirst) {
     CodeOptions given = options();
     given.packages_max = 50;
