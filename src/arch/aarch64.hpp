@@ -1,7 +1,6 @@
 // AArch64. arch.hpp describes each function.
 #pragma once
 
-#include <ucontext.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,10 +16,6 @@ inline void own_soon(std::byte* line) {
 
 inline void pause() {
     __asm__ volatile("yield" ::: "memory");
-}
-
-[[nodiscard]] inline std::uintptr_t program_counter(const void* context) {
-    return static_cast<const ucontext_t*>(context)->uc_mcontext.pc;
 }
 
 [[nodiscard]] inline std::uint64_t ticks() {

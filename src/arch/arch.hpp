@@ -9,7 +9,6 @@
 //   rest_until_written(word, arrived)   rest() that ends when the line of `word` is written; skipped if arrived() is true
 //   ticks()                  a counter of constant rate, the fastest clock available
 //   FloatControls            this thread's floating-point state (below)
-//   program_counter(context)  where a thread was when a signal came: of the ucontext_t that its handler is given
 //   cpu_has(extension)       whether this CPU has an extension, by LLVM's name
 //   compiler_symbols()       names of the compiler's runtime library that compiled code may need, with their addresses
 //

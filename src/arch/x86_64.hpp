@@ -1,7 +1,6 @@
 // x86-64. arch.hpp describes each function.
 #pragma once
 
-#include <ucontext.h>
 #include <x86intrin.h>
 
 #include <array>
@@ -22,11 +21,6 @@ inline void own_soon(std::byte* line) {
 
 inline void pause() {
     _mm_pause();
-}
-
-[[nodiscard]] inline std::uintptr_t program_counter(const void* context) {
-    constexpr int kRip = 16;  // REG_RIP, which is a name of GNU's only
-    return static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[kRip]);
 }
 
 [[nodiscard]] inline std::uint64_t ticks() {
