@@ -139,6 +139,14 @@ void Dispatcher::leave_to_others(Lead::Turn& turn) {
 }
 
 void Dispatcher::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
+    // One case for each that may arrive here.
+    static_assert([] {
+        for (const wire::KindRule& each : wire::kKindRules)
+            if (each.among_replies != (each.is_answer || each.brings_code || each.kind == Kind::bind ||
+                                       each.kind == Kind::need || each.kind == Kind::lack))
+                return false;
+        return true;
+    }());
     switch (frame.header.kind) {
         case Kind::reply: return own_calls_.on_reply(&from, frame);
         case Kind::part: return own_calls_.on_reply_part(from, frame);
@@ -147,7 +155,11 @@ void Dispatcher::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
         case Kind::need: return exchange_.on_need(from, frame);
         case Kind::lack: return exchange_.on_lack(from, frame);
         case Kind::load: return on_load(from, frame);
-        default: break;  // none of them passes the check
+        case Kind::none:
+        case Kind::filler:
+        case Kind::call:
+        case Kind::batch:
+        case Kind::ping: break;  // none of them passes the check
     }
 }
 
@@ -228,8 +240,8 @@ Dispatcher::Taken Dispatcher::on_call(PeerState* from, const wire::Frame& frame,
                             "next function may need; call less deeply, or give that thread a larger stack",
                             name_(), Runner::nested(), kStackReserveBytes / 1024)));
     std::optional<Parked>& parked = parked_of(from);
-    const bool plain = (frame.header.flags & (wire::kNaming | wire::kParts)) == 0;
-    if (plain && !parked && (from == nullptr || from->code.aliases.find(frame.header.handle) == nullptr)) {
+    if (wire::has_plain_flags<Kind::call>(frame.header) && !parked &&
+        (from == nullptr || from->code.aliases.find(frame.header.handle) == nullptr)) {
         // The fast path: the code is there.
         if (code::Function* function = cache_->by_handle(frame.header.handle)) {
             if (runner_.must_wait_for_thread(*function, from)) return on_rare_call(from, frame, turn);

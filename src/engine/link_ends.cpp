@@ -149,9 +149,8 @@ void LinkEnds::take_last_replies(PeerState& peer) {
 void LinkEnds::keep_replies_of(PeerState& peer) {
     const auto keep = [&](const ByteBuffer& bytes) REQUIRES(lock_of<NodeLock>) {
         const wire::Frame frame = wire::frame_in(bytes);
-        if (frame.header.kind != Kind::reply && frame.header.kind != Kind::part) return;
-        // A direct peer could write there: what it made of them may be no reply any more.
-        if (!wire::wrong_shape(frame, false).empty()) return;
+        // A direct peer could write there: what it made of them may be no frame any more.
+        if (!wire::wrong_shape(frame, false).empty() || !wire::rule_of(frame.header.kind).is_answer) return;
         (void)absent_.keep(peer.id, frame.header, frame.extra, frame.payload, Clock::now());
     };
     for (const ByteBuffer& untaken : peer.link->untaken(Traffic::replies)) keep(untaken);

@@ -2,7 +2,7 @@
 // in which the lead may change hands, and says whom to tell of it.
 //
 // Threads. It has no lock of its own: every function runs under the node's. A thread waits under that lock in one of two
-// places, `Lead::changed_` (threads that wait for a call: "waiting") or `Lead::followers_changed_` (the node's own
+// places of `Wakes`, `changed_` (threads that wait for a call: "waiting") or `followers_` (the node's own
 // threads: "followers"), or it sleeps as the leader. So a step is everything that a thread does between two moments at which
 // it lets go of the lock, and tests/node/baton_test.cpp goes through all orders of the steps of a few threads.
 //

@@ -1,7 +1,6 @@
 #include "peer/frame_checks.hpp"
 
 #include "peer/names.hpp"
-#include "wire/kinds.hpp"
 
 namespace rove {
 
@@ -37,9 +36,7 @@ std::optional<Error> FrameChecks::wrong_with(const PeerState& from, const wire::
     if (header.kind == Kind::code && header.hops != 0 && !fellow) return wrong("as another's");
     // A client is sent no code, whoever asks for that.
     if (header.kind == Kind::code && is_client(header.node) && header.node != from.my_id) return wrong("to a client");
-    const bool brings_code = header.kind == Kind::code || header.kind == Kind::load ||
-                             (header.kind == Kind::call && wire::naming_of(header) == wire::kInline);
-    if (brings_code && !takes_code(from)) return wrong("but a client takes none");
+    if (wire::brings_code(header) && !takes_code(from)) return wrong("but a client takes none");
     return std::nullopt;
 }
 

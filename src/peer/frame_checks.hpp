@@ -8,6 +8,7 @@
 #include "lead/node_lock.hpp"
 #include "peer/peer_state.hpp"
 #include "peer/routes.hpp"
+#include "wire/kinds.hpp"
 
 namespace rove {
 
@@ -18,9 +19,7 @@ public:
     // What nearly all calls are: by handle, without marks, and made by who sends it. wrong_with() need not look at it.
     [[nodiscard]] static bool is_plain_call(const PeerState& from, const wire::Frame& frame)
         REQUIRES(lock_of<NodeLock>) {
-        const wire::FrameHeader& header = frame.header;
-        return header.kind == wire::Kind::call && header.extra_bytes == 0 && (header.flags & ~wire::kNoReply) == 0 &&
-               header.node == from.id && frame.payload.size() <= wire::kPayloadBytesMax;
+        return wire::is_plain<wire::Kind::call>(frame) && frame.header.node == from.id;
     }
     // What is wrong with a frame from this peer, if anything: its shape, and whether this peer may say it. Peers speak for themselves;
     // members also for the callers of calls that they send on, and for those that answer them.

@@ -27,6 +27,7 @@
 #include "peer/staging.hpp"
 #include "rove/node.hpp"
 #include "wire/control.hpp"
+#include "wire/kinds.hpp"
 
 namespace rove {
 
@@ -140,9 +141,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     [[nodiscard]] bool is_fellow() const REQUIRES(lock_of<NodeLock>) { return member && !is_client(my_id); }
     // What nearly all replies are: to a call that was sent to this peer, and no error. Nothing else of such a frame need be checked.
     [[nodiscard]] bool sends_plain_reply(const wire::Frame& frame) const REQUIRES(lock_of<NodeLock>) {
-        const wire::FrameHeader& header = frame.header;
-        return header.kind == wire::Kind::reply && (header.extra_bytes | header.flags) == 0 && header.node == my_id &&
-               frame.payload.size() <= wire::kPayloadBytesMax;
+        return wire::is_plain<wire::Kind::reply>(frame) && frame.header.node == my_id;
     }
     // Its mailbox waits for code that it was asked for.
     [[nodiscard]] bool owes_code() const REQUIRES(lock_of<NodeLock>) {

@@ -1,5 +1,6 @@
-// What a frame of each kind may look like, and who may send it: one row per kind. Every check of a frame derives from this table: its shape
-// here, its sender in src/node/checked.cpp.
+// What a frame of each kind may look like, who may send it, and what it is for: one row per kind. The checks of a frame derive from this
+// table: its shape here, its sender in src/peer/frame_checks.cpp. What nearly all frames are, and pass without these checks, does too
+// (is_plain).
 #pragma once
 
 #include <array>
@@ -24,35 +25,61 @@ struct KindRule {
     Names names;
     bool among_calls, among_replies;  // the rings in which it may arrive
     std::uint8_t flags;               // that it may have
+    std::uint8_t plain_flags;         // those of them with which it is plain
+    bool is_answer;                   // it ends a call, or is a part of what will
+    bool brings_code;                 // so does a call that carries its code: see brings_code()
     std::size_t extra_bytes;          // of its extension; a call's depends on its flags: see extension_bytes()
     std::size_t payload_bytes_max;
 };
 
 inline constexpr std::size_t kNoPayload = 0;
 inline constexpr std::array<KindRule, kKindMax + 1> kKindRules{{
-    {Kind::none, "no frame", Names::anybody, false, false, 0, 0, kNoPayload},
-    {Kind::filler, "a filler", Names::anybody, false, false, 0, 0, kNoPayload},  // the ring skips them
-    {Kind::call, "a call", Names::caller, true, false, kNaming | kNoReply | kParts, 0, kPayloadBytesMax},
-    {Kind::reply, "a reply", Names::receiver, false, true, kError | kParts | kThrown, 0, kPayloadBytesMax},
-    {Kind::bind, "a bind", Names::anybody, false, true, kMeant, sizeof(FunctionId), kNoPayload},
-    {Kind::code, "a piece of code", Names::anybody, true, true, 0, sizeof(CodeChunk), kFrameBytesMax},
-    {Kind::need, "a question for code", Names::anybody, false, true, 0, sizeof(NeedCode), kNoPayload},
-    {Kind::lack, "an answer that code is lacking", Names::anybody, false, true, 0, sizeof(NeedCode), kNoPayload},
-    {Kind::load, "a package to load", Names::sender, false, true, 0, sizeof(LoadPackage), kNoPayload},
-    {Kind::batch, "a batch", Names::caller, true, false, kNoReply, 0, kFrameBytesMax},
-    {Kind::ping, "a ping", Names::caller, true, false, kNoReply, 0, kPayloadBytesMax},
-    {Kind::part, "a part", Names::receiver, true, true, 0, sizeof(Part), kPartBytesMax},
+    {Kind::none, "no frame", Names::anybody, false, false, 0, 0, false, false, 0, kNoPayload},
+    {Kind::filler, "a filler", Names::anybody, false, false, 0, 0, false, false, 0, kNoPayload},  // the ring skips them
+    {Kind::call, "a call", Names::caller, true, false, kNaming | kNoReply | kParts, kNoReply, false, false, 0,
+     kPayloadBytesMax},
+    {Kind::reply, "a reply", Names::receiver, false, true, kError | kParts | kThrown, 0, true, false, 0,
+     kPayloadBytesMax},
+    {Kind::bind, "a bind", Names::anybody, false, true, kMeant, 0, false, false, sizeof(FunctionId), kNoPayload},
+    {Kind::code, "a piece of code", Names::anybody, true, true, 0, 0, false, true, sizeof(CodeChunk), kFrameBytesMax},
+    {Kind::need, "a question for code", Names::anybody, false, true, 0, 0, false, false, sizeof(NeedCode), kNoPayload},
+    {Kind::lack, "an answer that code is lacking", Names::anybody, false, true, 0, 0, false, false, sizeof(NeedCode),
+     kNoPayload},
+    {Kind::load, "a package to load", Names::sender, false, true, 0, 0, false, true, sizeof(LoadPackage), kNoPayload},
+    {Kind::batch, "a batch", Names::caller, true, false, kNoReply, kNoReply, false, false, 0, kFrameBytesMax},
+    {Kind::ping, "a ping", Names::caller, true, false, kNoReply, kNoReply, false, false, 0, kPayloadBytesMax},
+    {Kind::part, "a part", Names::receiver, true, true, 0, 0, true, false, sizeof(Part), kPartBytesMax},
 }};
 
 static_assert([] {
     for (std::size_t i = 0; i < kKindRules.size(); ++i)
-        if (kKindRules[i].kind != static_cast<Kind>(i)) return false;
+        if (kKindRules[i].kind != static_cast<Kind>(i) || (kKindRules[i].plain_flags & ~kKindRules[i].flags) != 0)
+            return false;
     return true;
 }());
 
 // Precondition: it is a kind.
 [[nodiscard]] constexpr const KindRule& rule_of(Kind kind) {
     return kKindRules[static_cast<std::size_t>(kind)];
+}
+
+// Whether its marks are a plain frame's: a plain call names its function by handle, and has its payload with it; a plain reply is a result.
+template <Kind kKind>
+[[nodiscard]] constexpr bool has_plain_flags(const FrameHeader& header) {
+    return (header.flags & ~rule_of(kKind).plain_flags) == 0;
+}
+// Of that kind, and nothing of its shape need be checked.
+template <Kind kKind>
+[[nodiscard]] constexpr bool is_plain(const Frame& frame) {
+    static_assert(rule_of(kKind).extra_bytes == 0);
+    const FrameHeader& header = frame.header;
+    return header.kind == kKind && header.extra_bytes == 0 && has_plain_flags<kKind>(header) &&
+           frame.payload.size() <= rule_of(kKind).payload_bytes_max;
+}
+
+// Only nodes take code, and a client does not.
+[[nodiscard]] constexpr bool brings_code(const FrameHeader& header) {
+    return rule_of(header.kind).brings_code || (header.kind == Kind::call && naming_of(header) == kInline);
 }
 
 // The size of the extension that a call announces. Nothing: it is too short to announce one.
