@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <functional>
 #include <random>
 
@@ -296,6 +297,19 @@ TEST(Travel, ContainersThatAreReadOneByOneAreWhatWasWritten) {
     EXPECT_EQ(value_of<std::vector<std::vector<std::uint32_t>>>(bytes_of(rows)), rows);
     const std::u16string wide = u"two bytes each";
     EXPECT_EQ(value_of<std::u16string>(bytes_of(wide)), wide);
+}
+
+struct ByLowerCase {
+    bool operator()(char a, char b) const { return std::tolower(a) < std::tolower(b); }
+};
+TEST(Travel, ElementsWithEqualKeysKeepTheirOrder) {
+    const std::multimap<int, std::string> sent{{1, "b"}, {1, "a"}, {1, "c"}, {0, "z"}, {2, "y"}};
+    EXPECT_EQ((value_of<std::multimap<int, std::string>>(bytes_of(sent))), sent);
+    const std::multiset<char, ByLowerCase> letters{'b', 'a', 'A', 'B', 'a'};
+    EXPECT_EQ((value_of<std::multiset<char, ByLowerCase>>(bytes_of(letters))), letters);
+    const std::vector<std::multimap<int, std::multiset<char, ByLowerCase>>> within{
+        {{1, {'x'}}, {1, {'B', 'b'}}, {1, {}}}};
+    EXPECT_EQ(value_of<std::remove_const_t<decltype(within)>>(bytes_of(within)), within);
 }
 
 // Numbers of eight bytes each take eight times what a count by bytes would let them.

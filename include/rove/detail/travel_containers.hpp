@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cereal/types/deque.hpp>
 #include <cereal/types/list.hpp>
+#include <cereal/types/map.hpp>
+#include <cereal/types/set.hpp>
 #include <cereal/types/string.hpp>
 #include <cereal/types/unordered_set.hpp>
 #include <cereal/types/vector.hpp>
@@ -31,6 +33,28 @@ void read_keys(InputArchive& in, Set& into) {
         T key;
         in(key);
         into.emplace(std::move(key));
+    }
+}
+// These two add each element at the end, where the next one belongs: elements with equal keys keep their order.
+template <typename Multiset>
+void read_sorted_keys(InputArchive& in, Multiset& into) {
+    const std::size_t count = read_count(in);
+    into.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+        typename Multiset::key_type key;
+        in(key);
+        into.emplace_hint(into.end(), std::move(key));
+    }
+}
+template <typename Multimap>
+void read_sorted_pairs(InputArchive& in, Multimap& into) {
+    const std::size_t count = read_count(in);
+    into.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+        typename Multimap::key_type key;
+        typename Multimap::mapped_type value;
+        in(cereal::make_map_item(key, value));
+        into.emplace_hint(into.end(), std::move(key), std::move(value));
     }
 }
 
@@ -70,6 +94,15 @@ void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::unor
 template <typename K, typename H, typename E, typename A>
 void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::unordered_multiset<K, H, E, A>& into) {
     rove::detail::travel::read_keys(in, into);
+}
+// These replace cereal's own, which insert each element before its equals, and so turn their order round.
+template <typename K, typename C, typename A>
+void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::multiset<K, C, A>& into) {
+    rove::detail::travel::read_sorted_keys(in, into);
+}
+template <typename K, typename V, typename C, typename A>
+void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, std::multimap<K, V, C, A>& into) {
+    rove::detail::travel::read_sorted_pairs(in, into);
 }
 
 }  // namespace cereal
