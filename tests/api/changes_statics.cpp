@@ -95,7 +95,28 @@ inline const std::vector<int>& numbers() {
     }();
     return made;
 }
+// Of these cereal keeps tables in both.
+struct Shape {
+    virtual ~Shape() = default;
+    std::string name;
+    template <typename Archive>
+    void serialize(Archive& archive, std::uint32_t /*version*/) {
+        archive(name);
+    }
+};
+struct Square : Shape {
+    int side = 0;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(cereal::base_class<Shape>(this), side);
+    }
+};
+inline Square larger(Square square) {
+    ++square.side;
+    return square;
+}
 }  // namespace left
+CEREAL_CLASS_VERSION(left::Shape, 2)
 
 // As what registers itself does.
 static const bool is_registered = (changed::registered = 5, true);
@@ -134,7 +155,7 @@ int main(int argc, char** argv) {
     rove::Node node;
     rove::Peer peer = node.connect(argv[1]);
     const auto sent = [](int x) { return all_of_changed(x) + all_of_left(x); };
-    std::printf("%d %d %d\n", peer.sync(rove::fn<all_of_changed>, 1), peer.sync(rove::fn<all_of_left>, 1),
-                peer.sync(sent, 1));
+    std::printf("%d %d %d %d\n", peer.sync(rove::fn<all_of_changed>, 1), peer.sync(rove::fn<all_of_left>, 1),
+                peer.sync(sent, 1), peer.sync(rove::fn<left::larger>, left::Square()).side);
     return 0;
 }

@@ -326,6 +326,7 @@ TEST(Forms, BundleNamesTheStaticsThatTheProgramChangesForItself) {
         EXPECT_NE(said.find(name), std::string::npos) << name << " in " << said;
     EXPECT_EQ(said.find("left::"), std::string::npos) << said;
     EXPECT_EQ(said.find("std::__"), std::string::npos) << "the library's own: " << said;
+    EXPECT_EQ(said.find("cereal::"), std::string::npos) << "cereal's own: " << said;
     EXPECT_EQ(said.find(" changes "), said.rfind(" changes ")) << "once: " << said;
 }
 

@@ -58,7 +58,7 @@ namespace {
 
 int serve() {
     rove::offer(rove::fn<forms::square>, rove::fn<forms::inner_product>, rove::fn<forms::greet>,
-                rove::fn<forms::cheaper>, rove::fn<forms::refuse>, rove::fn<forms::ping_pong>,
+                rove::fn<forms::cheaper>, rove::fn<forms::split>, rove::fn<forms::refuse>, rove::fn<forms::ping_pong>,
                 rove::fn<forms::back_to_another_file>, rove::fn<forms::largest<int>>, forms::Accumulator{},
                 rove::fn<internal>, rove::fn<forms::interpreted>);
     rove::NodeOptions options;
@@ -97,6 +97,8 @@ int call(const char* address, const std::set<std::string>& flags) {
     const forms::Item item = peer.sync(rove::fn<forms::cheaper>, pear, 0.5);
     check("a type that serialises itself",
           item.name == "pear" && item.prices == std::vector<double>{0.5, 1} && item.origin.country() == "Peru");
+    const std::vector<forms::Delivery> parts = peer.sync(rove::fn<forms::split>, forms::Delivery{"Peru", 5});
+    check("a type with a version", parts.size() == 2 && parts[0].pieces == 2 && parts[1].pieces == 3);
     try {
         (void)peer.sync(rove::fn<forms::refuse>, 3);
         check("an exception", false);

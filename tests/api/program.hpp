@@ -40,6 +40,15 @@ struct Item {
         archive(name, prices, origin);
     }
 };
+struct Delivery {  // has a number of its own, which is written with it
+    std::string to;
+    int pieces = 0;
+    template <typename Archive>
+    void serialize(Archive& archive, std::uint32_t version) {
+        archive(to);
+        if (version == 3) archive(pieces);
+    }
+};
 
 // As large and aligned as another program's, and the same up to the last member.
 struct Reading {
@@ -53,6 +62,7 @@ int square(int x);
 double inner_product(std::span<const double> a, std::span<const double> b);
 std::string greet(const std::string& name);
 Item cheaper(Item item, double factor);
+std::vector<Delivery> split(const Delivery& delivery);
 int refuse(int x);
 int ping_pong(rove::Here& here, int depth);
 // Calls a function and a lambda that bear the same internal names as ones of program.cpp.
@@ -187,3 +197,5 @@ std::string home_path_from_root();
 std::size_t keep(int value);
 
 }  // namespace forms
+
+CEREAL_CLASS_VERSION(forms::Delivery, 3)

@@ -72,6 +72,9 @@ Item cheaper(Item item, double factor) {
     for (double& price : item.prices) price *= factor;
     return item;
 }
+std::vector<Delivery> split(const Delivery& delivery) {
+    return {{delivery.to, delivery.pieces / 2}, {delivery.to, delivery.pieces - delivery.pieces / 2}};
+}
 int refuse(int x) {
     if (x > 2) throw std::out_of_range("too large");
     return x;

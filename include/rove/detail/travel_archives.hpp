@@ -174,6 +174,18 @@ private:
     std::map<std::pair<const void*, std::type_index>, std::pair<std::uint32_t, std::shared_ptr<const void>>> shared_;
 };
 
+// The number that CEREAL_CLASS_VERSION has given to T. cereal keeps it in a variable of each source file, which does not travel; an
+// inline one does, and is made before any thread of the program, or the code's first caller on a node, can read it.
+template <typename T>
+inline const std::uint32_t kVersionOf = cereal::detail::Version<T>::registerVersion();
+template <typename T>
+std::uint32_t version_of() {
+    if constexpr (requires { cereal::detail::Version<T>::registerVersion(); })
+        return kVersionOf<T>;
+    else
+        return cereal::detail::Version<T>::version;
+}
+
 // Reads from bytes that outlive it; they begin on a multiple of 16.
 class Input {
 public:
@@ -288,3 +300,17 @@ inline std::size_t read_count(InputArchive& in) {
 }
 
 }  // namespace rove::detail::travel
+
+namespace cereal {
+
+// Replaces cereal's own, which reads the variable, and looks the number up in a table that several threads would change at once.
+template <>
+template <typename T>
+std::uint32_t
+OutputArchive<rove::detail::travel::OutputArchive, cereal::AllowEmptyClassElision>::registerClassVersion() {
+    const std::uint32_t version = rove::detail::travel::version_of<T>();
+    if (itsVersionedTypes.insert(std::type_index(typeid(T)).hash_code()).second) process(version);
+    return version;
+}
+
+}  // namespace cereal

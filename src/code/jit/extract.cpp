@@ -280,13 +280,14 @@ private:
     static bool is_of_every_file(const llvm::GlobalVariable& variable) {
         return variable.hasLinkOnceODRLinkage() || variable.hasWeakODRLinkage();
     }
-    // Of C++'s own library, or the compiler's guard of another one.
+    // Of C++'s own library, a table of types that cereal fills wherever its code is, or the compiler's guard of another variable.
     static bool is_of_library(llvm::StringRef name) {
         if (name.starts_with("_ZGV")) return true;
         if (!name.consume_front("_ZZ") && !name.consume_front("_Z"))
             return false;  // a static of a function, or another
         if (name.consume_front("N")) name.consume_front("K");
-        return name.starts_with("St") || name.starts_with("9__gnu_cxx");
+        return name.starts_with("St") || name.starts_with("9__gnu_cxx") ||
+               name.starts_with("6cereal6detail12StaticObject");
     }
     // What the node cannot have: variables that belong to this program.
     static std::string obstacle(const llvm::Module& module, const Copy& copy) {
