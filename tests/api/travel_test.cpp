@@ -8,6 +8,7 @@
 #include <random>
 
 #include "error_of.hpp"
+#include "rove/detail/schema.hpp"
 #include "travelled.hpp"
 
 namespace rove::test {
@@ -335,6 +336,42 @@ TEST(Travel, AnEmptyClassLeavesItsNeighbourAsItIs) {
 TEST(Travel, PointersToConstantsTravel) {
     EXPECT_EQ(*value_of<std::shared_ptr<const int>>(bytes_of(std::make_shared<const int>(7))), 7);
     EXPECT_TRUE(detail::travel::Travels<std::shared_ptr<const std::string>>);
+}
+
+struct Owned : std::enable_shared_from_this<Owned> {
+    int value = 3;
+    std::string text;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(value, text);
+    }
+};
+struct Named {
+    std::string name;
+
+protected:
+    Named() = default;
+    Named(const Named&) = default;
+    ~Named() = default;
+};
+struct Labelled : Named {
+    int number = 0;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(name, number);
+    }
+};
+TEST(Travel, BasesMayHaveProtectedConstructorsAndDestructors) {
+    Owned owned;
+    owned.value = 4;
+    EXPECT_EQ(value_of<Owned>(bytes_of(owned)).value, 4);
+    EXPECT_EQ(value_of<std::shared_ptr<Owned>>(bytes_of(std::make_shared<Owned>(owned)))->shared_from_this()->value, 4);
+    Labelled labelled;
+    labelled.name = "seven";
+    const Labelled back = value_of<std::optional<Labelled>>(bytes_of(std::optional(labelled))).value();
+    EXPECT_EQ(back.name, "seven");
+    EXPECT_NE(detail::schema_of<Owned>(), detail::schema_of<Labelled>());
+    EXPECT_NE(detail::schema_of<std::shared_ptr<Owned>>(), 0U);
 }
 
 // ---- types that are serialised as their base is

@@ -166,7 +166,7 @@ std::uint32_t schema_of() {
     } else if constexpr (HasSerialize<T>) {
         static bool within = false;  // a type may hold itself
         if (std::exchange(within, true)) return kRecursion;
-        T value{};
+        T value = T();  // not T{}, as in travel::read
         SchemaArchive archive;
         cereal::access::member_serialize(archive, value);
         within = false;

@@ -279,7 +279,7 @@ void CEREAL_SAVE_FUNCTION_NAME(rove::detail::travel::OutputArchive& out, const T
 template <typename T>
     requires rove::detail::travel::TravelsAsAnother<T>
 void CEREAL_LOAD_FUNCTION_NAME(rove::detail::travel::InputArchive& in, T& value) {
-    typename rove::migratable<T>::wire wire{};
+    auto wire = typename rove::migratable<T>::wire();
     in(wire);
     value = rove::migratable<T>::unpack(std::move(wire));
 }
@@ -457,7 +457,7 @@ T read(Input& in) {
     } else if constexpr (TravelsAsAnother<T>) {
         return migratable<T>::unpack(read<typename migratable<T>::wire>(in));
     } else {
-        T value{};
+        T value = T();  // not T{}, which would make the bases of an aggregate here, where they may be protected
         InputArchive archive(in);
         read_by_cereal(archive, value);
         return value;
