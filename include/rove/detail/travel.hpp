@@ -288,6 +288,12 @@ template <typename Archive, typename T>
             (std::is_same_v<Archive, rove::detail::travel::OutputArchive> ||
              std::is_same_v<Archive, rove::detail::travel::InputArchive>)
 struct specialize<Archive, T, specialization::non_member_load_save> : std::true_type {};
+template <typename Archive, typename T, specialization kWay>
+    requires(!rove::detail::travel::BitwiseClass<T> && !rove::detail::travel::TravelsAsAnother<T>) &&
+            (std::is_same_v<Archive, rove::detail::travel::OutputArchive> ||
+             std::is_same_v<Archive, rove::detail::travel::InputArchive>) &&
+            (rove::detail::travel::prefers_its_own<T, kWay>())
+struct specialize<Archive, T, kWay> : std::true_type {};
 
 }  // namespace cereal
 

@@ -175,4 +175,40 @@ constexpr bool loses_its_own() {
     }
 }
 
+// An archive for which nobody specialises anything but by CEREAL_SPECIALIZE_FOR_ALL_ARCHIVES.
+struct AnyArchive {};
+// How many serialisations cereal finds for T, and refuses if there are several.
+template <typename T>
+inline constexpr int kSerialisations = cereal::traits::has_member_serialize<T, OutputArchive>::value +
+                                       cereal::traits::has_member_versioned_serialize<T, OutputArchive>::value +
+                                       cereal::traits::has_non_member_serialize<T, OutputArchive>::value +
+                                       cereal::traits::has_non_member_versioned_serialize<T, OutputArchive>::value +
+                                       cereal::traits::has_member_save<T, OutputArchive>::value +
+                                       cereal::traits::has_member_versioned_save<T, OutputArchive>::value +
+                                       cereal::traits::has_non_member_save<T, OutputArchive>::value +
+                                       cereal::traits::has_non_member_versioned_save<T, OutputArchive>::value +
+                                       cereal::traits::has_member_save_minimal<T, OutputArchive>::value +
+                                       cereal::traits::has_member_versioned_save_minimal<T, OutputArchive>::value +
+                                       cereal::traits::has_non_member_save_minimal<T, OutputArchive>::value +
+                                       cereal::traits::has_non_member_versioned_save_minimal<T, OutputArchive>::value;
+// Whether T is serialised by members of its own, in this way, although cereal finds its base's, too. Not where T says cereal::specialize.
+template <typename T, cereal::specialization kWay>
+constexpr bool prefers_its_own() {
+    if constexpr (!std::is_class_v<T>) {
+        return false;
+    } else {
+        using Own = std::type_identity<T>;
+        constexpr bool kSerialize = std::is_same_v<decltype(class_of_serialize<T>(0)), Own>;
+        constexpr bool kSave = std::is_same_v<decltype(class_of_save<T>(0)), Own>;
+        constexpr bool kMinimal = std::is_same_v<decltype(class_of_save_minimal<T>(0)), Own>;
+        if constexpr (kSerialize + kSave + kMinimal != 1 || cereal::traits::is_specialized<T, AnyArchive>::value)
+            return false;
+        else
+            return kWay == (kSerialize ? cereal::specialization::member_serialize
+                            : kSave    ? cereal::specialization::member_load_save
+                                       : cereal::specialization::member_load_save_minimal) &&
+                   kSerialisations<T> > 1 && !SerialisedByFunction<AsItself<T>>;
+    }
+}
+
 }  // namespace rove::detail::travel
