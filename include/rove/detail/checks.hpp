@@ -77,7 +77,9 @@ struct Parameter {
     static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
     static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
     static constexpr bool kOrdered = kWithin<travel::IsOrderedByState>;
-    static constexpr bool kKnown = kOdd || kPointing || kStays || kNoBeginning || kLoses || kPolymorphic || kOrdered;
+    static constexpr bool kDeletes = kWithin<travel::DeletesByState>;
+    static constexpr bool kKnown =
+        kOdd || kPointing || kStays || kNoBeginning || kLoses || kPolymorphic || kOrdered || kDeletes;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -123,6 +125,10 @@ struct Parameter {
             !kOrdered,
             "rove: an argument of this type cannot travel: the comparator or hash function of a container in it has "
             "members (or is a pointer), which would be lost; give it a type without members");
+        static_assert(
+            !kDeletes,
+            "rove: an argument of this type cannot travel: the deleter of a std::unique_ptr in it has members "
+            "(or is a pointer), which would be lost; give it a type without members");
         static_assert(kFine || kKnown,
                       "rove: an argument of this type cannot travel; give it a cereal serialize() that is public or "
                       "has cereal::access as a friend, or specialise rove::migratable for it");
@@ -150,7 +156,8 @@ struct ResultType {
     static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
     static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
     static constexpr bool kOrdered = kWithin<travel::IsOrderedByState>;
-    static constexpr bool kKnown = kPoints || kStays || kNoBeginning || kLoses || kPolymorphic || kOrdered;
+    static constexpr bool kDeletes = kWithin<travel::DeletesByState>;
+    static constexpr bool kKnown = kPoints || kStays || kNoBeginning || kLoses || kPolymorphic || kOrdered || kDeletes;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -182,6 +189,9 @@ struct ResultType {
             !kOrdered,
             "rove: a result of this type cannot travel: the comparator or hash function of a container in it has "
             "members (or is a pointer), which would be lost; give it a type without members");
+        static_assert(!kDeletes,
+                      "rove: a result of this type cannot travel: the deleter of a std::unique_ptr in it has members "
+                      "(or is a pointer), which would be lost; give it a type without members");
         static_assert(kFine || kKnown,
                       "rove: a result of this type cannot travel; give it a cereal serialize() that is public or has "
                       "cereal::access as a friend, or specialise rove::migratable for it");

@@ -167,6 +167,12 @@ constexpr bool is_ordered_by_state() {
 template <typename T>
 using IsOrderedByState = std::bool_constant<is_ordered_by_state<T>()>;
 
+// A std::unique_ptr whose deleter is not what cereal makes by default on the other node.
+template <typename T>
+struct DeletesByState : std::false_type {};
+template <typename T, typename D>
+struct DeletesByState<std::unique_ptr<T, D>> : std::bool_constant<!std::is_empty_v<D>> {};
+
 // For a value within another; for arguments and results themselves checks.hpp says it.
 template <typename T>
 struct Whole {
@@ -181,6 +187,9 @@ struct Whole {
     static_assert(!is_ordered_by_state<T>(),
                   "rove: a container within an argument or a result has a comparator or a hash function with members "
                   "(or a pointer), which would be lost; give it a type without members");
+    static_assert(!DeletesByState<T>::value,
+                  "rove: a std::unique_ptr within an argument or a result has a deleter with members (or a pointer), "
+                  "which would be lost; give it a type without members");
 };
 
 // cereal calls these around every value.
@@ -349,7 +358,7 @@ constexpr bool is_within() {
 }
 // Would be read into a default-constructed object, but has no default constructor.
 template <typename T>
-using LacksBeginning = std::bool_constant<!std::is_default_constructible_v<T>>;
+using LacksBeginning = std::bool_constant<!std::is_default_constructible_v<T> && !DeletesByState<T>::value>;
 template <typename T>
 using LosesItsOwn = std::bool_constant<loses_its_own<T>()>;
 
