@@ -131,7 +131,8 @@ constexpr std::size_t members_seen() {
         return member_count_from_above<T>();
 }
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmissing-braces"  // an array's elements are initialised one by one
+#pragma GCC diagnostic ignored "-Wmissing-braces"              // an array's elements are initialised one by one
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"  // what comes after kMembersMax
 template <typename T, std::size_t... kNumbers>
 std::uint32_t schema_of_members(std::uint32_t schema, std::index_sequence<kNumbers...>) {
     [[maybe_unused]] const T made{ProbeAt<kNumbers>{&schema}...};
