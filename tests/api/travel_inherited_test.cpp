@@ -160,11 +160,38 @@ void expect_what_is_derived_to_lose_what_it_has() {
     EXPECT_TRUE(detail::travel::loses_its_own<Only<With<Base>>>());
 }
 
+struct alignas(2048) Wide {  // has more room at its end than the compiler follows templates
+    std::string text;
+    template <typename Archive>
+    void serialize(Archive& archive) {
+        archive(text);
+    }
+};
+struct Json : std::map<std::string, std::vector<Json>> {};
+struct Row;
+struct Table : std::vector<Row> {};
+struct Row : std::map<std::string, Table> {};
+
+TEST(Travel, TypesMayHoldThemselves) {
+    Json json;
+    json["a"].resize(2);
+    json["a"][1]["b"];
+    EXPECT_FALSE((detail::travel::is_within<detail::travel::LacksBeginning, Json>()));
+    EXPECT_EQ(value_of<Json>(bytes_of(json)), json);
+    Table table;
+    table.resize(1);
+    table[0]["c"].resize(3);
+    EXPECT_FALSE((detail::travel::is_within<detail::travel::LacksBeginning, Table>()));
+    EXPECT_EQ(value_of<Table>(bytes_of(table))[0].at("c").size(), 3U);
+}
+
 TEST(Travel, TypesThatAreSerialisedAsTheirBaseAreKnown) {
     [&]<typename... Bases>(const std::tuple<Bases...>* /*bases*/) {
         (expect_what_is_derived_to_lose_what_it_has<Bases>(), ...);
     }(static_cast<const travel_types*>(nullptr));
     EXPECT_TRUE(detail::travel::loses_its_own<InTheTail>());
+    EXPECT_TRUE(detail::travel::loses_its_own<With<Wide>>());
+    EXPECT_FALSE(detail::travel::loses_its_own<Only<Wide>>());
     EXPECT_FALSE(detail::travel::loses_its_own<Only<TailRoom>>());
 }
 

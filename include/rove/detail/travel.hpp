@@ -342,17 +342,18 @@ template <typename T>
 constexpr bool is_read_in_place() {
     return can_travel<T>() && !Bitwise<T> && !TravelsAsAnother<T>;
 }
-// Whether it is so of T, or of the elements of a container.
-template <template <typename> typename Is, typename T>
+// Whether it is so of T, or of the elements of a container. Above: the types that hold this one, which may hold themselves.
+template <template <typename> typename Is, typename T, typename... Above>
 constexpr bool is_within() {
-    if constexpr (!is_read_in_place<T>())
+    if constexpr (!is_read_in_place<T>() || (std::is_same_v<T, Above> || ...))
         return false;
     else if constexpr (Is<T>::value)
         return true;
     else if constexpr (requires { typename T::mapped_type; })
-        return is_within<Is, typename T::key_type>() || is_within<Is, typename T::mapped_type>();
-    else if constexpr (requires { requires !std::is_same_v<typename T::value_type, T>; })
-        return is_within<Is, typename T::value_type>();
+        return is_within<Is, typename T::key_type, T, Above...>() ||
+               is_within<Is, typename T::mapped_type, T, Above...>();
+    else if constexpr (requires { typename T::value_type; })
+        return is_within<Is, typename T::value_type, T, Above...>();
     else
         return false;
 }

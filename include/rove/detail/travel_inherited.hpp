@@ -30,12 +30,16 @@ template <typename Base, std::size_t kBytes>
 struct WithMore : Base {
     char more[kBytes];
 };
-template <typename Base, std::size_t kBytes = 1>
+// kFits of them fit, and kTooMany do not: there are fewer than the class is aligned to.
+template <typename Base, std::size_t kFits = 0, std::size_t kTooMany = alignof(Base)>
 constexpr std::size_t room_at_end() {
-    if constexpr (sizeof(WithMore<Base, kBytes>) == sizeof(Base))
-        return room_at_end<Base, kBytes + 1>();
+    if constexpr (kTooMany - kFits <= 1)
+        return kFits;
+    else if constexpr (constexpr std::size_t kMiddle = (kFits + kTooMany) / 2;
+                       sizeof(WithMore<Base, kMiddle>) == sizeof(Base))
+        return room_at_end<Base, kMiddle, kTooMany>();
     else
-        return kBytes - 1;
+        return room_at_end<Base, kFits, kMiddle>();
 }
 // Whether T has members beside those of its base.
 template <typename T, typename Base>
