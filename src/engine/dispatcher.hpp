@@ -21,6 +21,7 @@
 #include "peer/code_exchange.hpp"
 #include "peer/frame_checks.hpp"
 #include "peer/payload_parts.hpp"
+#include "peer/peer_list.hpp"
 
 namespace rove {
 
@@ -39,7 +40,7 @@ public:
         Lead& lead;
         Runner& runner;
         OwnThreads& own_threads;
-        const std::vector<std::shared_ptr<PeerState>>& peers;
+        const PeerList& peers;
         LocalFrames& local;
         Sender& sender;
         CodeExchange& exchange;
@@ -121,7 +122,7 @@ private:
     Lead& lead_;
     Runner& runner_;
     OwnThreads& own_threads_;
-    const std::vector<std::shared_ptr<PeerState>>& peers_;
+    const PeerList& peers_;
     LocalFrames& local_;
     Sender& sender_;
     CodeExchange& exchange_;

@@ -17,6 +17,7 @@
 
 #include "lead/runner.hpp"
 #include "peer/calls.hpp"
+#include "peer/peer_list.hpp"
 #include "peer/peer_state.hpp"
 #include "peer/routes.hpp"
 #include "peer/sender.hpp"
@@ -37,7 +38,7 @@ public:
         Sender& sender;
         const Routes& routes;
         const std::unique_ptr<fabric::Fabric>& fabric;
-        const std::vector<std::shared_ptr<PeerState>>& peers;
+        const PeerList& peers;
         const std::shared_ptr<SpareMemory>& spare_memory;
         std::function<std::string()> name;                                   // of this node, for messages
         std::function<void(const Run&, const CallSlot::Notify&)> call_back;  // without the lock; nothing leaves it
@@ -158,7 +159,7 @@ private:
     Sender& sender_;
     const Routes& routes_;
     const std::unique_ptr<fabric::Fabric>& fabric_;
-    const std::vector<std::shared_ptr<PeerState>>& peers_;
+    const PeerList& peers_;
     const std::shared_ptr<SpareMemory>& spare_memory_;
     const std::function<std::string()> name_;
     const std::function<void(const Run&, const CallSlot::Notify&)> call_back_;

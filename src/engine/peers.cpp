@@ -38,7 +38,7 @@ Result<Peers::Adopted> Peers::adopt(Meeting meeting, std::unique_ptr<fabric::Lin
     peer->features = meeting.features;
     peer->code.sent.insert(meeting.resident.begin(), meeting.resident.end());
     peer->back = routes_.name_for(*peer);
-    if (is_new) all_.push_back(peer);  // before anything points to it, and memory is too short for more
+    if (is_new) all_.add(peer);  // before anything points to it, and memory is too short for more
     link->settled();
     peer->lane = link->lane();
     peer->link = std::move(link);
@@ -155,7 +155,7 @@ Peer::Counters Peers::counters(const PeerState& peer) const {
 
 bool Peers::remove_unneeded(std::size_t index, const std::shared_ptr<PeerState>& peer) {
     if (peer->link || !(is_client(peer->id) || peer.use_count() == 2)) return false;
-    all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(index));
+    all_.remove(index);
     return true;
 }
 

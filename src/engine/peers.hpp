@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/link_ends.hpp"
+#include "peer/peer_list.hpp"
 
 namespace rove {
 
@@ -51,11 +52,7 @@ public:
           link_ends_(beside.link_ends),
           name_(std::move(beside.name)) {}
 
-    [[nodiscard]] const std::vector<std::shared_ptr<PeerState>>& all() const REQUIRES(lock_of<NodeLock>) {
-        return all_;
-    }
-    // For parts that are made together with this one: the list itself, which they read under the lock.
-    [[nodiscard]] const std::vector<std::shared_ptr<PeerState>>& list() const NO_THREAD_SAFETY_ANALYSIS { return all_; }
+    [[nodiscard]] const PeerList& all() const { return all_; }
     // Changes with the links there are.
     [[nodiscard]] std::uint64_t links_version() const REQUIRES(lock_of<NodeLock>) {
         return meetings_ + link_ends_.count();
@@ -115,7 +112,7 @@ private:
     Sender& sender_;
     LinkEnds& link_ends_;
     const std::function<std::string()> name_;
-    std::vector<std::shared_ptr<PeerState>> all_ GUARDED_BY(lock_of<NodeLock>);
+    PeerList all_;
     std::uint64_t meetings_ GUARDED_BY(lock_of<NodeLock>) = 0;  // ever, with whomever
 };
 

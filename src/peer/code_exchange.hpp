@@ -17,6 +17,7 @@
 #include "lead/node_lock.hpp"
 #include "peer/complaints.hpp"
 #include "peer/own_functions.hpp"
+#include "peer/peer_list.hpp"
 #include "peer/peer_state.hpp"
 #include "peer/questions_passed_on.hpp"
 #include "peer/routes.hpp"
@@ -30,7 +31,7 @@ public:
     struct Beside {
         const NodeOptions& options;
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
-        const std::vector<std::shared_ptr<PeerState>>& peers;
+        const PeerList& peers;
         const Routes& routes;
         Sender& sender;
         Complaints& complaints;
@@ -96,7 +97,7 @@ private:
 
     const NodeOptions& options_;
     const std::unique_ptr<code::CodeCache>& cache_;
-    const std::vector<std::shared_ptr<PeerState>>& peers_;
+    const PeerList& peers_;
     const Routes& routes_;
     Sender& sender_;
     Complaints& complaints_;

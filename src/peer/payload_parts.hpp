@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lead/node_lock.hpp"
+#include "peer/peer_list.hpp"
 #include "peer/peer_state.hpp"
 #include "peer/spare_memory.hpp"
 
@@ -18,8 +19,7 @@ namespace rove {
 class PayloadParts {
 public:
     // `name`: of the node, for messages.
-    PayloadParts(const std::vector<std::shared_ptr<PeerState>>& peers, const std::shared_ptr<SpareMemory>& memory,
-                 std::function<std::string()> name)
+    PayloadParts(const PeerList& peers, const std::shared_ptr<SpareMemory>& memory, std::function<std::string()> name)
         : peers_(peers), memory_(memory), name_(std::move(name)) {}
 
     // False: the frame stays, because there is no room for the payload yet; or it does not fit, and the link is broken.
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] std::size_t bytes() const REQUIRES(lock_of<NodeLock>) { return bytes_; }
 
 private:
-    const std::vector<std::shared_ptr<PeerState>>& peers_;
+    const PeerList& peers_;
     const std::shared_ptr<SpareMemory>& memory_;
     const std::function<std::string()> name_;
     std::size_t bytes_ GUARDED_BY(lock_of<NodeLock>) = 0;

@@ -15,6 +15,7 @@
 #include "lead/node_lock.hpp"
 #include "peer/absent_members.hpp"
 #include "peer/complaints.hpp"
+#include "peer/peer_list.hpp"
 #include "peer/peer_state.hpp"
 #include "peer/routes.hpp"
 
@@ -24,7 +25,7 @@ class Sender {
 public:
     // What a node has beside it, which outlives it.
     struct Beside {
-        const std::vector<std::shared_ptr<PeerState>>& peers;
+        const PeerList& peers;
         const Routes& routes;
         AbsentMembers& absent;
         Complaints& complaints;
@@ -65,7 +66,7 @@ private:
         REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] bool route_downwards(const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
 
-    const std::vector<std::shared_ptr<PeerState>>& peers_;
+    const PeerList& peers_;
     const Routes& routes_;
     AbsentMembers& absent_;
     Complaints& complaints_;

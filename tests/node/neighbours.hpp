@@ -34,8 +34,8 @@ public:
         auto far = value_or_throw(theirs_->open_link());
         value_or_throw(link->connect(far->offer()));
         value_or_throw(far->connect(link->offer()));
-        peers.push_back(std::make_shared<PeerState>(sender.waiting_bytes()));
-        PeerState& peer = *peers.back();
+        peers.add(std::make_shared<PeerState>(sender.waiting_bytes()));
+        PeerState& peer = *peers[peers.size() - 1];
         peer.id = id;
         peer.my_id = my_id == kNoNode ? routes.id() : my_id;
         peer.member = !is_client(id) && !is_client(peer.my_id);
@@ -71,7 +71,7 @@ private:
                                     theirs_ = value_or_throw(fabric::LoopbackFabric::open(exchange_));
 
 public:
-    std::vector<std::shared_ptr<PeerState>> peers;
+    PeerList peers;
     Routes routes;
     AbsentMembers absent;
     Complaints complaints;

@@ -175,7 +175,7 @@ TEST_F(PayloadPartsTest, WhatAllTogetherHaveNoRoomForWaitsInItsMailbox) {
     EXPECT_FALSE(add(late, 1, 0, 300'000, 1000));
     EXPECT_TRUE(late.calls.waits_to_stage);
     EXPECT_EQ(late.link->broken(), nullptr) << "it is not to blame";
-    parts_.forget_all(*neighbours_.peers.front());
+    parts_.forget_all(*neighbours_.peers[0]);
     EXPECT_TRUE(add(late, 1, 0, 300'000, 1000));
     EXPECT_FALSE(late.calls.waits_to_stage);
 }
