@@ -263,6 +263,7 @@ public:
     ~Batch();  // posts; if that fails, the posts are lost
     // Room for the payload of one more post; valid until the next member function is called.
     [[nodiscard]] std::span<std::byte> add();
+    // Where it throws, none was posted, or the error says how many were.
     void post();
 
 private:

@@ -266,7 +266,10 @@ Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std
                                                   .payload = outgoing.payload.whole().subspan(at, payload_bytes),
                                                   .wants_reply = false,
                                                   .deadline = outgoing.deadline});
-        if (!posted) return tl::unexpected<Error>(posted.error());
+        if (posted) continue;
+        if (at == 0) return tl::unexpected<Error>(posted.error());
+        return fail(posted.error().code(), "{}; {} of the {} payloads of this batch were posted before",
+                    posted.error().message(), at / stride, (outgoing.payload.size() + stride - 1) / stride);
     }
     return {};
 }

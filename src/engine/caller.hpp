@@ -4,8 +4,8 @@
 //
 // Threads: what takes the node's lock says so (EXCLUDES); all else runs under it.
 //
-// Invariants: a call is sent at most once, and where an error is returned, it was not sent. Those of one thread to one peer start there in
-// their order.
+// Invariants: a call is sent at most once, and where an error is returned, it was not sent; of a batch whose function the peer does not know
+// yet the first may have been, and the error says how many. Those of one thread to one peer start there in their order.
 #pragma once
 
 #include <functional>
