@@ -13,6 +13,7 @@
 
 #include "rove/detail/signature.hpp"
 #include "rove/detail/travel.hpp"
+#include "rove/detail/travel_held.hpp"
 #include "rove/here.hpp"
 
 namespace rove::detail {
@@ -42,6 +43,9 @@ constexpr bool is_lost_reference() {
     return std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
 }
 
+template <typename T>
+struct IsElsewhere : std::bool_constant<travel::Shows<T>::value || IsBuffer<T>::value> {};
+
 // The type of one parameter.
 template <typename P>
 struct Parameter {
@@ -60,6 +64,10 @@ struct Parameter {
             else
                 return false;
         }();
+    static constexpr bool kOtherView = !kOdd && !kView && travel::Shows<Value>::value;
+    static constexpr bool kElsewhere = !kOdd && !kView && !kOtherView && travel::holds<IsElsewhere, Value>();
+    static constexpr bool kUnmovable = !kOdd && !std::is_move_constructible_v<Value>;
+    static constexpr bool kConstant = !kOdd && !kView && travel::holds_constant<Value>();
     static constexpr bool kStays = [] {
         if constexpr (kOdd || kView)
             return false;
@@ -73,13 +81,14 @@ struct Parameter {
         else
             return travel::is_within<Is, Value>();
     }();
-    static constexpr bool kNoBeginning = kWithin<travel::LacksBeginning>;
+    static constexpr bool kNoBeginning =
+        !kUnmovable && !kConstant && (kWithin<travel::LacksBeginning> || travel::holds_unmade<Value>());
     static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
     static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
     static constexpr bool kOrdered = kWithin<travel::IsOrderedByState>;
     static constexpr bool kDeletes = kWithin<travel::DeletesByState>;
-    static constexpr bool kKnown =
-        kOdd || kPointing || kStays || kNoBeginning || kLoses || kPolymorphic || kOrdered || kDeletes;
+    static constexpr bool kKnown = kOdd || kPointing || kOtherView || kElsewhere || kUnmovable || kConstant || kStays ||
+                                   kNoBeginning || kLoses || kPolymorphic || kOrdered || kDeletes;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -99,6 +108,20 @@ struct Parameter {
             "in quotes, std::string_view(\"abc\")");
         static_assert(!kArray, "rove: a C array cannot be a parameter; take a std::array or a std::span<const T>");
         static_assert(!kBuffer, "rove: a function takes a rove::Buffer<T> as std::span<T>, on the node that owns it");
+        static_assert(!kOtherView,
+                      "rove: the views that a function can take are std::span<const T>, of no fixed size, and "
+                      "std::string_view; take one of these, or what holds the values: a std::array, a std::wstring");
+        static_assert(!kElsewhere,
+                      "rove: an argument of this type cannot travel: it holds a pointer, a view or a rove::Buffer; let "
+                      "it hold the values (a std::string, a std::vector), or pass the view or the buffer as an "
+                      "argument of its own");
+        static_assert(!kUnmovable,
+                      "rove: an argument of this type cannot travel: it can neither be copied nor moved into the "
+                      "function's parameter (or it is abstract); take a std::unique_ptr to it, or to one of its "
+                      "derived classes");
+        static_assert(!kConstant,
+                      "rove: an argument of this type cannot travel: it holds a constant, as std::pair<const K, V> "
+                      "does, and nothing can be read into that; leave out the const");
         static_assert(!kStays,
                       "rove: an argument of this type cannot travel: it means something in one process only (its "
                       "rove::migratable says so); pass the values that it holds");
@@ -138,7 +161,10 @@ struct Parameter {
 template <typename R>
 struct ResultType {
     using Value = std::remove_cvref_t<R>;
-    static constexpr bool kPoints = std::is_pointer_v<Value> || kIsView<Value>;
+    static constexpr bool kPoints = std::is_pointer_v<Value> || travel::Shows<Value>::value;
+    static constexpr bool kElsewhere = !kPoints && travel::holds<IsElsewhere, Value>();
+    static constexpr bool kConstant = !kPoints && travel::holds_constant<Value>();
+    static constexpr bool kUnmovable = !std::is_void_v<Value> && !std::is_move_constructible_v<Value>;
     static constexpr bool kStays = [] {
         if constexpr (kPoints)
             return false;
@@ -152,12 +178,14 @@ struct ResultType {
         else
             return travel::is_within<Is, Value>();
     }();
-    static constexpr bool kNoBeginning = kWithin<travel::LacksBeginning>;
+    static constexpr bool kNoBeginning =
+        !kUnmovable && !kConstant && (kWithin<travel::LacksBeginning> || travel::holds_unmade<Value>());
     static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
     static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
     static constexpr bool kOrdered = kWithin<travel::IsOrderedByState>;
     static constexpr bool kDeletes = kWithin<travel::DeletesByState>;
-    static constexpr bool kKnown = kPoints || kStays || kNoBeginning || kLoses || kPolymorphic || kOrdered || kDeletes;
+    static constexpr bool kKnown = kPoints || kElsewhere || kUnmovable || kConstant || kStays || kNoBeginning ||
+                                   kLoses || kPolymorphic || kOrdered || kDeletes;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -168,6 +196,15 @@ struct ResultType {
         static_assert(
             !kPoints,
             "rove: a result that points or refers to something on the other node means nothing here; return the value");
+        static_assert(!kElsewhere,
+                      "rove: a result of this type cannot travel: it holds a pointer, a view or a rove::Buffer; let it "
+                      "hold the values (a std::string, a std::vector)");
+        static_assert(!kUnmovable,
+                      "rove: a result of this type cannot travel: it can neither be copied nor moved out of the call; "
+                      "return a std::unique_ptr to it");
+        static_assert(!kConstant,
+                      "rove: a result of this type cannot travel: it holds a constant, as std::pair<const K, V> does, "
+                      "and nothing can be read into that; leave out the const");
         static_assert(!kStays,
                       "rove: a result of this type cannot travel: it means something in one process only (its "
                       "rove::migratable says so); return the values that it holds");
@@ -209,7 +246,7 @@ struct Closure {
         static_assert(
             kCopied,
             "rove: this lambda captures something whose bytes cannot be copied (a std::string, say); pass it as an "
-            "argument instead: rove::bind(lambda, values…)");
+            "argument instead: rove::bind(lambda, values…), also where std::bind_front keeps it");
         static_assert(
             kFine || !kCopied,
             "rove: this lambda captures a pointer, a reference or `this`, which means nothing on another node; capture "

@@ -100,6 +100,7 @@ template <typename F>
 struct IsFn : std::false_type {};
 template <auto kFunction>
 struct IsFn<Fn<kFunction>> : std::true_type {
+    static constexpr bool kObject = std::is_class_v<decltype(kFunction)>;
     static constexpr bool kMember = std::is_member_function_pointer_v<decltype(kFunction)>;
     using Call = CallOf<decltype(kFunction)>;
     // Whether a member function, called with these parameters, leaves its object unchanged.
@@ -133,7 +134,8 @@ template <typename Call>
 constexpr auto if_known(std::type_identity<Call> call) {
     static_assert(IsKnown<Call>,
                   "rove: a function that takes further arguments (...), a volatile member function, or one for objects "
-                  "that go (&&) cannot be sent; call it from a lambda that takes what it needs");
+                  "that go (&&) cannot be sent, nor one with another calling convention; call it from a lambda that "
+                  "takes what it needs");
     if constexpr (IsKnown<Call>)
         return call;
     else
@@ -143,7 +145,12 @@ constexpr auto if_known(std::type_identity<Call> call) {
 template <typename F, typename... Args>
 constexpr auto signature_of() {
     if constexpr (IsFn<F>::value) {
-        return if_known(of_fn<F>());
+        static_assert(!IsFn<F>::kObject,
+                      "rove: rove::fn is for functions; pass the lambda or functor itself: peer.sync(lambda, values…)");
+        if constexpr (IsFn<F>::kObject)
+            return std::type_identity<void>{};
+        else
+            return if_known(of_fn<F>());
     } else if constexpr (requires { &F::operator(); }) {
         return if_known(std::type_identity<CallOf<decltype(&F::operator())>>{});
     } else if constexpr (std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>) {

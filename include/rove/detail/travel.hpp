@@ -315,7 +315,8 @@ struct Parts {
 };
 template <typename T>
 constexpr bool can_travel() {
-    if constexpr (std::is_reference_v<T> || std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_void_v<T>)
+    if constexpr (std::is_reference_v<T> || std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_void_v<T> ||
+                  std::is_unbounded_array_v<T>)
         return false;
     else if constexpr (Bitwise<T>)
         return true;
