@@ -1,6 +1,6 @@
 // What can be passed to a function and returned from it, and rove::migratable, by which a type says how it travels.
 //
-//   bitwise     trivially copyable types without pointers or references in them: their bytes are copied
+//   bitwise     trivially copyable types without pointers or references in them: their bytes are copied, and a `serialize` is not called
 //   views       std::span<const T> and std::string_view as parameters: not copied on the receiving side, unless the function takes a
 //               rove::Here. A std::span<T> that can be written to is memory on the node: pass a rove::Buffer<T>
 //   cereal      std::string, vector, optional, variant, tuple, map, unique_ptr, … and types with a cereal `serialize`
