@@ -455,6 +455,49 @@ void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<ca
     }
 }
 
+// An inline function of some 300 instructions that calls a small one. (clang writes down that a function throws nothing where it has seen all
+// that it calls, which depends on the order in which it comes to them.)
+constexpr const char* kLargeInline = R"(
+inline int small(int n) noexcept { return n * 3 + 1; }
+#define STEP n = small(n); v[n & 7] = v[n & 5] ^ n; n = small(n); v[n & 3] = v[n & 6] ^ n;
+inline int large(volatile int* v, int n) noexcept { STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP return n; }
+static int calls(int n) noexcept { int v[8] = {}; return large(v, n) - 1; }
+)";
+constexpr const char* kOneSent =
+    "void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<calls>::run};";
+constexpr const char* kTwoSent = R"(
+static int also_calls(int n) { int v[8] = {}; return small(n) + large(v, n); }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<also_calls>::run, &rove::detail::Offload<calls>::run};
+)";
+
+TEST_F(JitTest, WhatFunctionsShareIsOptimisedBeforeItIsCopied) {
+    const auto extracted = [this](const char* sent) {
+        const ByteBuffer bitcode = bitcode_of("shared.cpp", std::string(kOffload) + kLargeInline + sent);
+        auto all = engine_->extract({.program = "shared", .bitcode = bitcode, .only = {}});
+        EXPECT_TRUE(all) << all.error().message();
+        std::map<std::string, Extracted> by_name;
+        for (Extracted& each : *all) by_name.emplace(each.name, std::move(each));
+        return by_name;
+    };
+    const auto one = extracted(kOneSent), two = extracted(kTwoSent);
+    ASSERT_EQ(one.size(), 1U);
+    ASSERT_EQ(two.size(), 2U);
+    const Extracted& calls = one.begin()->second;
+    const auto has = [](const ByteBuffer& bitcode, std::string_view name) {
+        return as_text(bitcode).find(name) != std::string_view::npos;
+    };
+    EXPECT_TRUE(has(calls.bitcode, "_Z5largePVii"));
+    EXPECT_FALSE(has(calls.bitcode, "_Z5smalli")) << "it is in the other already";
+    ASSERT_TRUE(two.contains(calls.name)) << calls.name;
+    EXPECT_EQ(calls.bitcode, two.at(calls.name).bitcode) << "whatever else the program sends";
+    const auto prepared = engine_->prepare(
+        {.triple = "x86_64-linux-gnu", .modules = {calls.bitcode}, .interface = false, .entries = calls.entries});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_TRUE(has(prepared->bitcode, "_Z5largePVii")) << "the same function in each package";
+    EXPECT_FALSE(has(prepared->bitcode, "rove.optimised"));
+    EXPECT_TRUE(compile(prepared->bitcode));
+}
+
 TEST_F(JitTest, AssemblyThatNamesAStaticIsRefusedWhereOnlyBitcodeIsWanted) {
     const auto bitcode_with = [&](const std::string& assembly) {
         const ByteBuffer module =

@@ -16,6 +16,7 @@
 
 #include "base/made_once.hpp"
 #include "code/jit/analyses.hpp"
+#include "code/jit/shared.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -106,6 +107,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
     llvm::OptNoneInstrumentation left_alone(/*DebugLogging=*/false);
     left_alone.registerCallbacks(callbacks);
     llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
+    const LeaveOptimised optimised(callbacks, builder);
     Analyses analyses(builder);
     builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, analyses.modules);
     // The code generator has another way for these, by which memcpy() is called through a table that only a linker makes.

@@ -8,6 +8,7 @@
 #include <future>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 #include <unordered_map>
@@ -22,6 +23,7 @@
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/modules.hpp"
 #include "code/jit/runnable.hpp"
+#include "code/jit/shared.hpp"
 #include "code/jit/touched.hpp"
 #include "package/bundle.hpp"
 
@@ -44,7 +46,10 @@ public:
         std::vector<std::string> others;   // that it sends, by their keys
     };
 
-    Program(std::string path, Bytes section) : modules_(std::move(path), section) {}
+    // share: what several functions reach is optimised once, before they are taken (SharedCode); for one alone that takes longer.
+    Program(std::string path, Bytes section, bool share) : modules_(std::move(path), section) {
+        if (share) shared_.emplace(modules_);
+    }
 
     Status read() {
         for (std::size_t i = 0; i < modules_.count(); ++i) {
@@ -100,7 +105,12 @@ public:
 
     // Each by itself, into its place: from the one at `first` on every `step`th.
     Status take_some(std::size_t first, std::size_t step, std::vector<Taken>& alone) {
+        std::vector<std::string> keys;
         auto at = offloads_.begin();
+        for (std::size_t i = 0; i < count(); ++i, ++at)
+            if (i % step == first) keys.push_back(at->first);
+        ROVE_CHECK(optimise_shared(keys));  // at once: each time takes as long as its modules are large
+        at = offloads_.begin();
         for (std::size_t i = 0; i < count(); ++i, ++at)
             if (i % step == first) {
                 ROVE_TRY(alone[i], take({at->first}));
@@ -124,13 +134,17 @@ public:
         return all;
     }
 
-    // Of each the statics that have their first values on nodes and may have others here.
-    Status compare_statics(std::vector<Taken>& all) {
+    // Those that nodes begin with their first values.
+    static std::set<std::string> statics_of(const std::vector<Taken>& all) {
         std::set<std::string> statics;
         for (const Taken& each : all)
             if (each.extracted.obstacle.empty())
                 std::copy_if(each.statics.begin(), each.statics.end(), std::inserter(statics, statics.end()),
                              [](const std::string& name) { return !is_of_library(name); });
+        return statics;
+    }
+    // Of each those that may have other values here. The program is as it was written: whether a pointer to const is believed depends on calls.
+    Status compare_statics(const std::set<std::string>& statics, std::vector<Taken>& all) {
         ROVE_TRY(const std::set<std::string> changed, changed_at_home(modules_, statics, is_offload));
         for (Taken& each : all)
             for (const std::string& name : each.statics)
@@ -190,6 +204,16 @@ private:
         }
         return obstacles_[key] = taken.extracted.obstacle;
     }
+    Status optimise_shared(const std::vector<std::string>& keys) {
+        if (!shared_) return {};
+        std::vector<const llvm::Function*> functions;
+        for (const std::string& key : keys) {
+            const auto& [index, symbol] = offloads_.at(key);
+            ROVE_TRY(const llvm::Module* const module, modules_.get(index));
+            functions.push_back(module->getFunction(symbol));
+        }
+        return shared_->optimise(functions);
+    }
     // Of a function that others send: what was taken of it. Null: nothing.
     Result<llvm::Function*> taken_of(const std::string& key, llvm::Module& taken, const Copy& copy) {
         const auto& [index, symbol] = offloads_.at(key);
@@ -198,6 +222,7 @@ private:
         return copy.copy_of(*its->getFunction(symbol));
     }
     Result<Taken> take(const std::vector<std::string>& keys, const std::map<std::string, std::string>& left) {
+        ROVE_CHECK(optimise_shared(keys));
         Taken result;
         Extracted& extracted = result.extracted;
         extracted.keys = keys;
@@ -333,6 +358,7 @@ private:
     }
 
     Modules modules_;
+    std::optional<SharedCode> shared_;
     std::map<std::string, std::pair<std::size_t, std::string>> offloads_;  // by key: in which module, under which name
     std::map<std::string, std::string> obstacles_;                         // of those that were asked for
     std::optional<std::vector<Extracted>> all_;
@@ -350,7 +376,7 @@ struct Own {
 
     Result<std::vector<Extracted>> extract(const ExtractRequest& request) REQUIRES(mutex) {
         if (of != request.bitcode.data()) {
-            auto read = std::make_unique<Program>(request.program, request.bitcode);
+            auto read = std::make_unique<Program>(request.program, request.bitcode, false);
             ROVE_CHECK(read->read());
             program = std::move(read);
             of = request.bitcode.data();
@@ -386,13 +412,13 @@ Result<std::vector<Extracted>> extract_every(const ExtractRequest& request) {
     std::vector<std::future<Status>> others;
     const auto take_part = [&](std::size_t number, std::size_t of) {
         return guarded(request.program, [&, number, of]() -> Status {
-            Program program(request.program, request.bitcode);
+            Program program(request.program, request.bitcode, true);
             ROVE_CHECK(program.read());
             return program.take_some(number, of, parts[number]);
         });
     };
     Result<std::vector<Extracted>> all = guarded(request.program, [&]() -> Result<std::vector<Extracted>> {
-        Program program(request.program, request.bitcode);
+        Program program(request.program, request.bitcode, true);
         ROVE_CHECK(program.read());
         const std::size_t threads =
             std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 1 + program.count() / kFunctionsOfAThread);
@@ -411,7 +437,11 @@ Result<std::vector<Extracted>> extract_every(const ExtractRequest& request) {
                 alone[place] = std::move(parts[i][place]);
         }
         ROVE_TRY(std::vector<Program::Taken> joined, program.join(std::move(alone)));
-        ROVE_CHECK(program.compare_statics(joined));
+        if (const std::set<std::string> statics = Program::statics_of(joined); !statics.empty()) {
+            Program as_written(request.program, request.bitcode, false);
+            ROVE_CHECK(as_written.read());
+            ROVE_CHECK(as_written.compare_statics(statics, joined));
+        }
         std::vector<Extracted> extracted;
         for (Program::Taken& each : joined) extracted.push_back(std::move(each.extracted));
         return extracted;

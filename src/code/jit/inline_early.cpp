@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "code/jit/analyses.hpp"
+#include "code/jit/shared.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -69,6 +70,7 @@ public:
 
 private:
     void choose_in(llvm::Function& caller, bool recursive) {
+        if (is_optimised(caller)) return;  // nobody would tidy up after it
         for (llvm::BasicBlock& block : caller)
             for (llvm::Instruction& each : block) {
                 auto* const call = llvm::dyn_cast<llvm::CallBase>(&each);

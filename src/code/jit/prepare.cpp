@@ -18,6 +18,7 @@
 #include "code/jit/read_module.hpp"
 #include "code/jit/runnable.hpp"
 #include "code/jit/shape.hpp"
+#include "code/jit/shared.hpp"
 #include "code/jit/thread_locals.hpp"
 
 namespace rove::code::jit {
@@ -119,8 +120,10 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     ROVE_CHECK(check_runnable(*module));
     generalise_cpu(*module);
     keep_unwindable(*module);
+    Apart shared(*module);
     inline_early(*module, *machine);
     optimise(*module, *machine);
+    shared.end();
     settle_contraction(*module);
     ROVE_CHECK(lower_thread_locals(*module));
     free_statics(*module, prepared.exports, prepared.statics);

@@ -22,8 +22,7 @@ FunctionSimplifier::FunctionSimplifier() {
 }
 
 void FunctionSimplifier::simplify(llvm::Function& function) {
-    // What is compiled without exceptions says that nothing unwinds, which is not so: keep_unwindable() (shape.cpp) takes it back later.
-    if (function.getParent()->getFunction("rove_raise") != nullptr) return;
+    if (without_exceptions(*function.getParent())) return;
     if (function.isDeclaration() || function.hasOptNone() || !simplified_.insert(&function).second) return;
     passes_.run(function, functions_);
     // Bodies are read one by one, and what was learnt of others is not to be believed of them.

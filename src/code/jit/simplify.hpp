@@ -1,6 +1,7 @@
 // The first, cheap steps of optimising, on one function by itself.
 #pragma once
 
+#include <llvm/IR/Module.h>
 #include <llvm/Passes/PassBuilder.h>
 
 #include <unordered_set>
@@ -15,6 +16,11 @@ class FunctionSimplifier {
 public:
     FunctionSimplifier();
     FunctionSimplifier(const FunctionSimplifier&) = delete;
+    // What is compiled without exceptions says of each function that nothing is thrown through it, which is not so: keep_unwindable() (shape.cpp)
+    // takes that back, and until then no optimiser is to believe it.
+    [[nodiscard]] static bool without_exceptions(const llvm::Module& module) {
+        return module.getFunction("rove_raise") != nullptr;
+    }
     // Nothing, where that has been done, where its source says that it is not to be optimised, or where it was compiled without exceptions.
     void simplify(llvm::Function& function);
 

@@ -1,0 +1,67 @@
+// Functions that several packages have: optimised once, in their source, and left as they are in each package.
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PassInstrumentation.h>
+#include <llvm/Passes/PassBuilder.h>
+
+#include <map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.hpp"
+#include "code/jit/modules.hpp"
+
+namespace rove::code::jit {
+
+// What templates and inline functions become is the same wherever it is used: two functions with a std::map have some 600 in common, and a
+// package's own code is a fifth of it. So these are optimised before they are copied, callees first. What becomes of one depends on the
+// code that it reaches alone, and neither on the functions that are sent nor on their order.
+//
+// A body that another file may have as well is believed in as far as clang believes in it (linkonce_odr): it may be inlined, but what it is
+// seen not to do (throw, write) is no promise, because a package may have another file's.
+//
+// Threads: one at a time.
+class SharedCode {
+public:
+    explicit SharedCode(Modules& program) : program_(program) {}
+    // Optimises what these reach and others may reach as well, where that has not been done. invalid: the program's bitcode is broken.
+    [[nodiscard]] Status optimise(const std::vector<const llvm::Function*>& roots);
+
+private:
+    using InModules = std::map<std::size_t, std::vector<llvm::Function*>>;  // by the module's index
+    Status find(std::vector<const llvm::Value*> rest, InModules& shared);
+    Status read(llvm::Function& function, InModules& shared);
+
+    Modules& program_;
+    std::unordered_set<const llvm::GlobalValue*> reached_;
+};
+
+// Whether SharedCode has optimised it, which the function says of itself, also in a copy and in bitcode.
+[[nodiscard]] bool is_optimised(const llvm::Function& function);
+
+// While a package is optimised, the larger of its shared functions are no internal functions of the module: those would be inlined where they
+// are called from one place only, and would be others in each package. Smaller ones are inlined as others are.
+class Apart {
+public:
+    explicit Apart(llvm::Module& module);
+    // They are internal again, and what nobody calls is removed. No function is known as optimised afterwards.
+    void end();
+
+private:
+    llvm::Module& module_;
+    std::vector<llvm::Function*> functions_;
+};
+
+// Has LLVM's pipeline leave alone what has been optimised, up to its last passes (vectorising), which have not been run on it. Lives as long as
+// the pipeline, which runs once.
+class LeaveOptimised {
+public:
+    LeaveOptimised(llvm::PassInstrumentationCallbacks& callbacks, llvm::PassBuilder& pipeline);
+    LeaveOptimised(const LeaveOptimised&) = delete;
+
+private:
+    bool at_last_passes_ = false;
+};
+
+}  // namespace rove::code::jit
