@@ -45,17 +45,21 @@ public:
     [[nodiscard]] std::optional<std::string> look() {
         const std::chrono::nanoseconds used = used_now();
         const Clock::time_point now = Clock::now();
-        if (used != used_) used_ = used, moved_ = now;
+        still_ = used == used_ ? still_ + std::min<Clock::duration>(now - looked_, kPauseMax) : Clock::duration{};
+        used_ = used;
+        looked_ = now;
         if (used - begun_ >= bounds_.processor_time)
             return fmt::format("it took more than {} s of a processor", bounds_.processor_time.count());
         if (memory_of_process() > before_ + bounds_.memory)
             return fmt::format("it took more than {} MiB of memory", bounds_.memory >> 20U);
-        if (now - moved_ >= bounds_.standstill)
-            return fmt::format("it stood still for {} s", bounds_.standstill.count());
+        if (still_ >= bounds_.standstill) return fmt::format("it stood still for {} s", bounds_.standstill.count());
         return std::nullopt;
     }
 
 private:
+    // Between two looks: where more time has passed, the whole process stood still (a machine that was suspended, a debugger).
+    static constexpr auto kPauseMax = std::chrono::milliseconds(200);
+
     // By the thread that works.
     [[nodiscard]] std::chrono::nanoseconds used_now() const {
         timespec used{};
@@ -67,7 +71,8 @@ private:
     const std::size_t before_ = memory_of_process();
     clockid_t clock_{};
     std::chrono::nanoseconds begun_{}, used_{};
-    Clock::time_point moved_ = Clock::now();
+    Clock::time_point looked_ = Clock::now();
+    Clock::duration still_{};  // for how long it has used no processor
 };
 
 }  // namespace rove::code::jit
