@@ -255,7 +255,8 @@ private:
 };
 
 // Several posts of one function, with payloads of one size, coalesced into frames. A frame is sent when it is full, by post(),
-// and by the destructor. Threads: one at a time.
+// and by the destructor. Where that fails, add() and post() throw: what was gathered for this frame was not posted, or the error says how
+// many of it were. Threads: one at a time.
 class Batch {
 public:
     Batch(Batch&&) noexcept;
@@ -263,7 +264,6 @@ public:
     ~Batch();  // posts; if that fails, the posts are lost
     // Room for the payload of one more post; valid until the next member function is called.
     [[nodiscard]] std::span<std::byte> add();
-    // Where it throws, none was posted, or the error says how many were.
     void post();
 
 private:

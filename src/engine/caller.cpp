@@ -268,7 +268,7 @@ Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std
                                                   .deadline = outgoing.deadline});
         if (posted) continue;
         if (at == 0) return tl::unexpected<Error>(posted.error());
-        return fail(posted.error().code(), "{}; {} of the {} payloads of this batch were posted before",
+        return fail(posted.error().code(), "{}; {} of the {} payloads gathered were posted before",
                     posted.error().message(), at / stride, (outgoing.payload.size() + stride - 1) / stride);
     }
     return {};

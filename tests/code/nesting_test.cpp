@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "code/jit/jit.hpp"
-#include "code/jit/watch.hpp"
+#include "code/jit/compiler/watch.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 

@@ -66,7 +66,6 @@ struct Parameter {
         }();
     static constexpr bool kOtherView = !kOdd && !kView && travel::Shows<Value>::value;
     static constexpr bool kElsewhere = !kOdd && !kView && !kOtherView && travel::holds<IsElsewhere, Value>();
-    static constexpr bool kUnmovable = !kOdd && !std::is_move_constructible_v<Value>;
     static constexpr bool kConstant = !kOdd && !kView && travel::holds_constant<Value>();
     static constexpr bool kStays = [] {
         if constexpr (kOdd || kView)
@@ -74,6 +73,7 @@ struct Parameter {
         else
             return travel::stays<Value>();
     }();
+    static constexpr bool kUnmovable = !kOdd && !kStays && !std::is_move_constructible_v<Value>;
     template <template <typename> typename Is>
     static constexpr bool kWithin = [] {
         if constexpr (kOdd || kView)
@@ -164,13 +164,13 @@ struct ResultType {
     static constexpr bool kPoints = std::is_pointer_v<Value> || travel::Shows<Value>::value;
     static constexpr bool kElsewhere = !kPoints && travel::holds<IsElsewhere, Value>();
     static constexpr bool kConstant = !kPoints && travel::holds_constant<Value>();
-    static constexpr bool kUnmovable = !std::is_void_v<Value> && !std::is_move_constructible_v<Value>;
     static constexpr bool kStays = [] {
         if constexpr (kPoints)
             return false;
         else
             return travel::stays<Value>();
     }();
+    static constexpr bool kUnmovable = !std::is_void_v<Value> && !kStays && !std::is_move_constructible_v<Value>;
     template <template <typename> typename Is>
     static constexpr bool kWithin = [] {
         if constexpr (kPoints || std::is_void_v<Value>)

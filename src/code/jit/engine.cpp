@@ -4,12 +4,12 @@
 
 #include "base/made_once.hpp"
 #include "code/jit/compile.hpp"
+#include "code/jit/compiler/serve.hpp"
+#include "code/jit/compiler/warm.hpp"
 #include "code/jit/extract.hpp"
 #include "code/jit/jit.hpp"
 #include "code/jit/link.hpp"
 #include "code/jit/prepare.hpp"
-#include "code/jit/serve.hpp"
-#include "code/jit/warm.hpp"
 
 namespace rove::code::jit {
 namespace {

@@ -4,7 +4,7 @@
 // handler until the process ends, with all that the work had built, and whoever waits for the work gets an error. Faults of other threads
 // go to the process's own handlers, which it has back when no work runs.
 //
-// This is for bitcode of the program's own, and for linking. What peers have sent is compiled in another process (compiler_process.hpp).
+// This is for bitcode of the program's own, and for linking. What peers have sent is compiled in another process (compiler/process.hpp).
 //
 // Threads: any.
 #pragma once

@@ -120,7 +120,7 @@ public:
     virtual ~Engine() = default;
     // An address in each of the libraries whose code it is: librove-jit.so and LLVM's. Null: in none.
     [[nodiscard]] virtual std::array<const void*, 2> code() const { return {}; }
-    // Compiles for the CPU that is there, in a process of its own (compiler_process.hpp), and links what that has made. Thread-safe.
+    // Compiles for the CPU that is there, in a process of its own (compiler/process.hpp), and links what that has made. Thread-safe.
     [[nodiscard]] virtual Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) = 0;
     [[nodiscard]] virtual Result<Prepared> prepare(const PrepareRequest& request) = 0;
     // Does some of all that once, so that the next time finds LLVM's code in memory: a cold one takes several milliseconds longer.
@@ -138,7 +138,7 @@ public:
 
 // What librove-jit.so exports under this name: `extern "C" rove::code::jit::Engine* rove_jit_engine()`.
 inline constexpr const char* kEngineFactory = "rove_jit_engine";
-// And under this one: `extern "C" void rove_jit_serve(int socket)`, which is the process that compiles (serve.hpp).
+// And under this one: `extern "C" void rove_jit_serve(int socket)`, which is the process that compiles (compiler/serve.hpp).
 inline constexpr const char* kServe = "rove_jit_serve";
 
 }  // namespace rove::code::jit

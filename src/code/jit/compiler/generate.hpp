@@ -1,7 +1,7 @@
 // From bitcode that has come from another node to an object file for the CPU that is here.
 //
 // LLVM expects bitcode of a compiler. That of a peer may crash it, keep it busy for ever, or take all memory, so only a process that can be
-// spared calls this (serve.hpp); a node asks that process (compiler_process.hpp).
+// spared calls this (serve.hpp); a node asks that process (process.hpp).
 #pragma once
 
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>

@@ -1,4 +1,4 @@
-#include "code/jit/serve.hpp"
+#include "code/jit/compiler/serve.hpp"
 
 #include <fcntl.h>
 #include <llvm/Support/ErrorHandling.h>
@@ -21,9 +21,9 @@
 
 #include "base/descriptor.hpp"
 #include "base/mutex.hpp"
-#include "code/jit/compiler_messages.hpp"
-#include "code/jit/warm.hpp"
-#include "code/jit/watch.hpp"
+#include "code/jit/compiler/messages.hpp"
+#include "code/jit/compiler/warm.hpp"
+#include "code/jit/compiler/watch.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -164,7 +164,7 @@ void serve(int socket) {
     (void)setrlimit(RLIMIT_CORE, &no_dumps);
     be_the_first_to_end();
     take_faults();
-    static Turn turn;
+    Turn turn;  // it lives as long as the process: watch() does not return
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, kStackBytes);

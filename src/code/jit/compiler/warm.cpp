@@ -1,4 +1,4 @@
-#include "code/jit/warm.hpp"
+#include "code/jit/compiler/warm.hpp"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>

@@ -1,4 +1,4 @@
-#include "code/jit/compiler_messages.hpp"
+#include "code/jit/compiler/messages.hpp"
 
 #include <sys/socket.h>
 

@@ -1,4 +1,4 @@
-#include "code/jit/compiler_process.hpp"
+#include "code/jit/compiler/process.hpp"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "base/fork.hpp"
 #include "base/fork_descriptors.hpp"
 #include "base/made_once.hpp"
-#include "code/jit/compiler_messages.hpp"
+#include "code/jit/compiler/messages.hpp"
 
 namespace rove::code::jit {
 namespace {

@@ -1,4 +1,4 @@
-#include "code/jit/generate.hpp"
+#include "code/jit/compiler/generate.hpp"
 
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/IR/Constants.h>

@@ -8,7 +8,7 @@
 #include "base/descriptor.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
-#include "code/jit/generate.hpp"
+#include "code/jit/compiler/generate.hpp"
 #include "code/jit/jit.hpp"
 
 namespace rove::code::jit {

@@ -1,4 +1,4 @@
-// What a node and a process that compiles for it ask and answer (compiler_process.hpp, serve.hpp): a question and its answer by turns on one
+// What a node and a process that compiles for it ask and answer (process.hpp, serve.hpp): a question and its answer by turns on one
 // socket. A message is its length in 8 bytes, and its bytes. Both ends are the same librove-jit.so, which each question makes sure of.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
-#include "code/jit/generate.hpp"
+#include "code/jit/compiler/generate.hpp"
 #include "code/jit/jit.hpp"
 
 namespace rove::code::jit {
