@@ -1,19 +1,16 @@
 // The control plane: who is there, and may they come in? It listens, meets other processes, keeps the list of members, and
 // notices a peer's end. One thread; nothing of it is on the way of a call. docs/meeting.md has the conversation.
 //
-//     control.cpp      the thread: listening, who waits for a meeting, the end
+//     control.cpp      its beginning, who asks for a meeting, its end
 //     opening.cpp      a meeting as its opener sees it
 //     receiving.cpp    a meeting as the node sees it that was called on
 //     membership.cpp   joining, members that come and go, links that were cut
 #pragma once
 
 #include <asio/awaitable.hpp>
-#include <asio/basic_socket_acceptor.hpp>
-#include <asio/executor_work_guard.hpp>
 #include <asio/generic/stream_protocol.hpp>
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
-#include <condition_variable>
 #include <functional>
 #include <list>
 #include <map>
@@ -21,18 +18,18 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "control/address.hpp"
 #include "control/channel.hpp"
+#include "control/control_thread.hpp"
 #include "control/cookie.hpp"
+#include "control/expected_lanes.hpp"
 #include "control/identity.hpp"
+#include "control/listener.hpp"
 #include "control/members.hpp"
 #include "control/places.hpp"
-#include "control/socket_file.hpp"
 #include "engine/locked_fabric.hpp"
 #include "engine/node_functions.hpp"
 #include "engine/peers.hpp"
@@ -133,12 +130,6 @@ private:
         wire::control::Nonce mine, theirs;
         Goodbye::Reason reason = Goodbye::Reason::refused;  // to be said if they do not meet
     };
-    // A stream that is expected.
-    struct ExpectedLane {
-        wire::control::Ticket ticket;
-        asio::steady_timer arrived;
-        int socket = -1;
-    };
     // A link that was adopted and that nobody watches yet: it ends with this, unless somebody takes it from here to watch it.
     class Unwatched {
     public:
@@ -160,26 +151,11 @@ private:
     class Deadline;
     class Healing;
     class HealPlace;
-    class TicketPlace;
 
     explicit Control(Host host);
-    void start_thread();
 
     // ---- control.cpp
-    [[nodiscard]] Result<std::shared_ptr<PeerState>> run_and_wait(
-        asio::awaitable<Result<std::shared_ptr<PeerState>>> work, std::optional<TimePoint> deadline);
-    void spawn(asio::awaitable<void> work, const char* what);
-    // Its end says that nobody accepts any more. On the control thread.
-    struct Accepts {
-        void operator()(bool* no_more) const { *no_more = true; }
-    };
-    using Accepting = std::unique_ptr<bool, Accepts>;
-    [[nodiscard]] asio::awaitable<void> accept_all(Accepting accepting);
-    [[nodiscard]] asio::awaitable<void> look_for_deadlocks();
-    void close_acceptor();
-    [[nodiscard]] asio::awaitable<void> pause(std::chrono::milliseconds time);
     [[nodiscard]] Result<Cookie> cookie();
-    [[nodiscard]] std::function<void(const Error&)> hang_up_of(const std::shared_ptr<Channel>& channel);
 
     // ---- opening.cpp
     [[nodiscard]] asio::awaitable<Result<std::shared_ptr<PeerState>>> reach(std::string address, Endpoints endpoints,
@@ -189,9 +165,6 @@ private:
     [[nodiscard]] asio::awaitable<Result<Met>> meet(Wanted wanted);
     [[nodiscard]] asio::awaitable<Result<Met>> meet_once(Wanted& wanted, TimePoint until,
                                                          std::shared_ptr<Channel>& channel, bool& heard);
-    [[nodiscard]] asio::awaitable<asio::error_code> connect(Socket& socket,
-                                                            asio::generic::stream_protocol::endpoint endpoint,
-                                                            TimePoint until);
     [[nodiscard]] asio::awaitable<Result<Met>> converse(std::shared_ptr<Channel> channel, const Wanted& wanted,
                                                         TimePoint until, bool& heard);
     [[nodiscard]] Status check_welcome(const Wanted& wanted, const wire::control::Welcome& welcome, Bytes statement);
@@ -204,8 +177,6 @@ private:
     [[nodiscard]] asio::awaitable<Status> let_in(Guest& guest, wire::control::Request request);
     [[nodiscard]] asio::awaitable<Result<NodeId>> id_of_member(Guest& guest, const wire::control::Request& request);
     [[nodiscard]] Status check_id_is_free(Role role, NodeId id, const wire::control::Request& request);
-    [[nodiscard]] Status present(std::shared_ptr<Channel> channel, const wire::control::LaneHello& lane);
-    [[nodiscard]] asio::awaitable<Result<int>> expect_lane(std::shared_ptr<ExpectedLane> lane);
 
     // ---- membership.cpp
     [[nodiscard]] asio::awaitable<Result<std::shared_ptr<PeerState>>> join_all(std::string address,
@@ -232,28 +203,11 @@ private:
     // The control thread's; outlive the conversations, which hold places in them.
     ClientIndexes clients_;
     Strangers strangers_;
-    bool accepts_no_more_ = false;  // nor closed: memory was too short. The control thread's
-    std::unique_ptr<asio::io_context> io_;
-    std::optional<asio::executor_work_guard<asio::io_context::executor_type>> keep_;
-    // By which others reach the thread while there is one; outlives this object.
-    struct Gate {
-        Mutex mutex;
-        asio::io_context* io GUARDED_BY(mutex) = nullptr;
-    };
-    std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
-    std::optional<asio::basic_socket_acceptor<asio::generic::stream_protocol>> acceptor_;
-    SocketFile socket_file_;  // removed at the end
+    ExpectedLanes expected_lanes_;
+    ControlThread thread_;
+    Listener listener_;
     std::string address_;
     const KeyPair keys_;
-
-    // Threads that wait for a meeting, and what each waits for.
-    struct Awaited {
-        std::optional<Result<std::shared_ptr<PeerState>>> result GUARDED_BY(lock_of<Control>);
-    };
-    MutexOf<Control> waiting_mutex_;
-    std::condition_variable_any ended_;
-    unsigned waiting_ GUARDED_BY(lock_of<Control>) = 0;
-    bool stopped_ GUARDED_BY(lock_of<Control>) = false;
 
     // From here on: the control thread's only.
     bool identity_known_ = false;
@@ -269,10 +223,8 @@ private:
     std::map<std::string, std::shared_ptr<Attempt>> attempts_;
     bool drops_all_ = false;  // the conversations end where they are, and nobody is told any more
     std::map<std::string, std::weak_ptr<PeerState>> by_address_;  // nodes of which this one is a client
-    std::vector<std::shared_ptr<ExpectedLane>> expected_lanes_;
     std::optional<Cookie> cookie_;
     Complaints complaints_;  // of strangers
-    std::thread thread_;
 };
 
 // Counts itself in `count` for as long as it lives.
@@ -326,6 +278,10 @@ private:
     LockedFabric& fabric_;
     std::unique_ptr<fabric::Link> link_;
 };
+
+// Any thread may hang up; who does it says why, and the other end is told.
+[[nodiscard]] std::function<void(const Error&)> hang_up_of(std::shared_ptr<Gate> gate,
+                                                           const std::shared_ptr<Channel>& channel);
 
 // The keys of a stream's rings, out of what the welcome said.
 [[nodiscard]] fabric::StreamKeys stream_keys(const wire::control::LaneSecret& secret, bool node);

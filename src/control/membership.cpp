@@ -47,7 +47,7 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::join_all(std::strin
         // The node that this one was referred to has just ended. The node that referred it learns of that soon, so it is asked again.
         if (redirects == 0 || asked.error().code() != ErrorCode::disconnected || Clock::now() >= limit)
             co_return tl::unexpected<Error>(asked.error());
-        co_await pause(std::chrono::milliseconds(20));
+        co_await thread_.pause(std::chrono::milliseconds(20));
         wanted = {.address = address, .endpoints = endpoints, .role = Role::join};
         redirects = 0;
     }
@@ -61,7 +61,7 @@ asio::awaitable<Result<std::shared_ptr<PeerState>>> Control::join_all(std::strin
             continue;
         }
         members_.set(member, State::lost, Trust::told);
-        attempts.push_back(std::make_shared<Attempt>(*io_));
+        attempts.push_back(std::make_shared<Attempt>(thread_.io()));
         heal(member.id, std::chrono::milliseconds(0), attempts.back());
     }
     host_.routes.set_node_count(members_.count());
@@ -294,7 +294,8 @@ void Control::heal(NodeId id, std::chrono::milliseconds pause_first, std::shared
         if (first) first->result.emplace(Met{});
         return;
     }
-    spawn(meet_again(std::make_shared<Healing>(*entry, std::move(first)), id, pause_first), "meeting a member again");
+    thread_.spawn(meet_again(std::make_shared<Healing>(*entry, std::move(first)), id, pause_first),
+                  "meeting a member again");
 }
 
 // Waits until there is room for it.
@@ -312,7 +313,7 @@ asio::awaitable<void> Control::meet_again(std::shared_ptr<Healing> healing, Node
     for (unsigned tries = 1;; ++tries) {
         if (next.count() > 0) {
             const auto jitter = randombytes_uniform(static_cast<std::uint32_t>(next.count() / 4 + 1));
-            co_await pause(next + std::chrono::milliseconds(jitter));
+            co_await thread_.pause(next + std::chrono::milliseconds(jitter));
         }
         if (entry.state != State::lost) break;
         const TimePoint began = Clock::now();

@@ -36,6 +36,23 @@ using wire::control::Redirect;
 using wire::control::Settled;
 using wire::control::Welcome;
 
+// timed_out at that time at the latest. Where more wait to be accepted than may, TCP tries again by itself, and a Unix socket fails at once.
+asio::awaitable<asio::error_code> connect(ControlThread& thread, Socket& socket,
+                                          asio::generic::stream_protocol::endpoint endpoint, TimePoint until) {
+    using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
+    for (;;) {
+        asio::error_code error;
+        socket.close(error);
+        asio::steady_timer limit(thread.io(), until);
+        const auto first = co_await (socket.async_connect(endpoint, kAwait) || limit.async_wait(kAwait));
+        if (first.index() == 1) co_return asio::error::timed_out;
+        const auto [failed] = std::get<0>(first);
+        if (failed != asio::error::no_buffer_space) co_return failed;
+        if (Clock::now() >= until) co_return asio::error::timed_out;
+        co_await thread.pause(kQueuePause);
+    }
+}
+
 }  // namespace
 
 fabric::StreamKeys stream_keys(const wire::control::LaneSecret& secret, bool node) {
@@ -120,7 +137,7 @@ asio::awaitable<Result<Control::Met>> Control::share(std::string key, Wanted wan
         while (!attempt->result) (void)co_await attempt->ended.async_wait(kAwait);
         co_return *attempt->result;
     }
-    const auto attempt = std::make_shared<Attempt>(*io_);
+    const auto attempt = std::make_shared<Attempt>(thread_.io());
     const AttemptUnderWay under_way(*this, std::move(key), attempt);
     attempt->result.emplace(co_await meet(std::move(wanted)));
     co_return *attempt->result;
@@ -141,7 +158,7 @@ asio::awaitable<Result<Control::Met>> Control::meet(Wanted wanted) {
             const MemberEntry* entry = member != kNoNode ? members_.find(member) : nullptr;
             return entry != nullptr && entry->incoming > 0;
         };
-        while (comes() && Clock::now() < limit) co_await pause(std::chrono::milliseconds(1));
+        while (comes() && Clock::now() < limit) co_await thread_.pause(std::chrono::milliseconds(1));
         if (auto met = linked_to()) co_return std::move(*met);
         bool heard = false;
         std::shared_ptr<Channel> channel;
@@ -154,7 +171,7 @@ asio::awaitable<Result<Control::Met>> Control::meet(Wanted wanted) {
             // The other side says that there is a link: it is about to be adopted here, or it is dead and only this side knows.
             for (unsigned looks = 0; looks < 100 && Clock::now() < limit; ++looks) {
                 if (auto now = linked_to()) co_return std::move(*now);
-                co_await pause(std::chrono::milliseconds(1 + looks / 10));
+                co_await thread_.pause(std::chrono::milliseconds(1 + looks / 10));
             }
             wanted.replace = true;
             continue;
@@ -166,24 +183,7 @@ asio::awaitable<Result<Control::Met>> Control::meet(Wanted wanted) {
                 fmt::format("{} meetings were dropped before they were answered: that node has more under way "
                             "than it has places for, or is no node",
                             tries));
-        co_await pause(pause_after(tries));
-    }
-}
-
-// timed_out at that time at the latest. Where more wait to be accepted than may, TCP tries again by itself, and a Unix socket fails at once.
-asio::awaitable<asio::error_code> Control::connect(Socket& socket, asio::generic::stream_protocol::endpoint endpoint,
-                                                   TimePoint until) {
-    using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
-    for (;;) {
-        asio::error_code error;
-        socket.close(error);
-        asio::steady_timer limit(*io_, until);
-        const auto first = co_await (socket.async_connect(endpoint, kAwait) || limit.async_wait(kAwait));
-        if (first.index() == 1) co_return asio::error::timed_out;
-        const auto [failed] = std::get<0>(first);
-        if (failed != asio::error::no_buffer_space) co_return failed;
-        if (Clock::now() >= until) co_return asio::error::timed_out;
-        co_await pause(kQueuePause);
+        co_await thread_.pause(pause_after(tries));
     }
 }
 
@@ -193,13 +193,13 @@ asio::awaitable<Result<Control::Met>> Control::meet_once(Wanted& wanted, TimePoi
         return fail(ErrorCode::timed_out, "the node at {} did not answer within {} ms", wanted.address,
                     host_.options.connect_timeout.count());
     };
-    Socket socket(*io_);
+    Socket socket(thread_.io());
     asio::error_code failed = asio::error::host_not_found;
     auto left =
         static_cast<int>(wanted.endpoints.size());  // share the time, so that a silent one leaves some to the next
     for (const auto& endpoint : wanted.endpoints) {
         const TimePoint now = Clock::now();
-        failed = co_await connect(socket, endpoint, now + (until - now) / left--);
+        failed = co_await control::connect(thread_, socket, endpoint, now + (until - now) / left--);
         if (!failed) break;
     }
     if (failed == asio::error::timed_out && Clock::now() >= until) co_return late();
@@ -216,7 +216,7 @@ asio::awaitable<Result<Control::Met>> Control::meet_once(Wanted& wanted, TimePoi
                        wanted.address, failed.message(), wanted.address);
     }
     channel = std::make_shared<Channel>(std::move(socket), channels_);
-    Deadline deadline(*io_, channel);
+    Deadline deadline(thread_.io(), channel);
     deadline.set(until);
     // Two members may open a meeting to each other at the same time: see id_of_member().
     struct Opening {
@@ -381,7 +381,7 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
                     .has_residents = welcome.has_residents,
                     .replace = wanted.replace,
                     .features = welcome.features & wire::control::kFeatures,
-                    .hang_up = hang_up_of(channel)};
+                    .hang_up = hang_up_of(thread_.gate(), channel)};
     Result<Peers::Adopted> adopted = host_.peers.adopt(std::move(meeting), link.take(), old);
     if (!adopted) co_return tl::unexpected<Error>(adopted.error());
     const bool member = wanted.role != Role::client;
@@ -399,18 +399,18 @@ asio::awaitable<Result<Control::Met>> Control::converse(std::shared_ptr<Channel>
         std::erase_if(by_address_, [](const auto& each) { return each.second.expired(); });
         by_address_[spelling] = adopted->peer;
     }
-    spawn(watch(channel, std::move(unwatched)), "watching a node");
+    thread_.spawn(watch(channel, std::move(unwatched)), "watching a node");
     co_return met;
 }
 
 asio::awaitable<Result<std::unique_ptr<fabric::Link>>> Control::open_stream(
     asio::generic::stream_protocol::endpoint endpoint, Welcome welcome, TimePoint until) {
-    Socket socket(*io_);
-    const asio::error_code failed = co_await connect(socket, endpoint, until);
+    Socket socket(thread_.io());
+    const asio::error_code failed = co_await control::connect(thread_, socket, endpoint, until);
     if (failed)
         co_return fail(ErrorCode::disconnected, "its second connection, for the lane, failed ({})", failed.message());
     const auto lane = std::make_shared<Channel>(std::move(socket), channels_);
-    Deadline deadline(*io_, lane);
+    Deadline deadline(thread_.io(), lane);
     deadline.set(until);
     ROVE_CO_CHECK(lane->same_user());
     ROVE_CO_CHECK(co_await lane->send(encode(LaneHello{.ticket = welcome.ticket})));

@@ -1,8 +1,5 @@
 // A meeting as the node sees it that was called on: from a connection's acceptance to the lane. What comes after is watch()'s.
-#include <sodium.h>
-
 #include <algorithm>
-#include <asio/experimental/as_tuple.hpp>
 #include <asio/use_awaitable.hpp>
 
 #include "base/log.hpp"
@@ -13,8 +10,6 @@
 
 namespace rove::control {
 namespace {
-
-constexpr auto kAwait = asio::experimental::as_tuple(asio::use_awaitable);
 
 using wire::control::Challenge;
 using wire::control::Connected;
@@ -29,24 +24,6 @@ using wire::control::Settled;
 using wire::control::Welcome;
 
 }  // namespace
-
-// Keeps the ticket for a stream valid until the meeting has ended.
-class Control::TicketPlace {
-public:
-    TicketPlace(Control& control, std::shared_ptr<ExpectedLane> lane) : control_(control), lane_(std::move(lane)) {
-        if (lane_) control_.expected_lanes_.push_back(lane_);
-    }
-    ~TicketPlace() {
-        if (!lane_) return;
-        std::erase(control_.expected_lanes_, lane_);
-        if (lane_->socket >= 0) ::close(lane_->socket);
-    }
-    TicketPlace(const TicketPlace&) = delete;
-
-private:
-    Control& control_;
-    std::shared_ptr<ExpectedLane> lane_;
-};
 
 asio::awaitable<void> Control::receive_one(std::shared_ptr<Channel> channel) {
     Strangers::Place stranger(strangers_, channel);
@@ -72,12 +49,12 @@ asio::awaitable<void> Control::receive_one(std::shared_ptr<Channel> channel) {
 asio::awaitable<Status> Control::welcome(Guest& guest, Strangers::Place& stranger) {
     const std::shared_ptr<Channel> channel = guest.channel;
     ROVE_CO_TRY(const bool same_user, channel->same_user());
-    Deadline deadline(*io_, channel);
+    Deadline deadline(thread_.io(), channel);
     deadline.set(std::min<std::chrono::milliseconds>(kHelloTimeMax, host_.options.connect_timeout));
     ROVE_CO_TRY(const ByteBuffer first, co_await channel->receive(std::max(Hello::kBytesMax, LaneHello::kBytesMax)));
     if (wire::control::kind_of(first) == Kind::lane) {
         ROVE_CO_TRY(const LaneHello lane, wire::control::decode<LaneHello>(first));
-        co_return present(channel, lane);
+        co_return expected_lanes_.bring(*channel, lane.ticket);
     }
     ROVE_CO_TRY(const Hello hello, wire::control::decode<Hello>(first));
     guest.role = hello.role;
@@ -87,7 +64,8 @@ asio::awaitable<Status> Control::welcome(Guest& guest, Strangers::Place& strange
         guest.reason = Goodbye::Reason::not_joined;
         co_return fail(ErrorCode::refused, "this process is a member of no cluster yet");
     }
-    while (!identity_known_ && channel->is_open()) co_await pause(kIdentityLook);  // this node is joining others itself
+    while (!identity_known_ && channel->is_open())
+        co_await thread_.pause(kIdentityLook);  // this node is joining others itself
     if (!identity_known_) co_return fail(ErrorCode::timed_out, "this node is a member of no cluster yet");
     guest.mine = random_nonce();
     Challenge challenge{.nonce = guest.mine, .proof = {}};
@@ -112,24 +90,6 @@ asio::awaitable<Status> Control::welcome(Guest& guest, Strangers::Place& strange
     const Counted meeting(meetings_);
     ROVE_CO_TRY(Request request, co_await channel->receive<Request>());
     co_return co_await let_in(guest, std::move(request));
-}
-
-// A second connection, with the ticket that the node gave on the first.
-Status Control::present(std::shared_ptr<Channel> channel, const LaneHello& lane) {
-    std::shared_ptr<ExpectedLane> found;
-    for (const auto& each : expected_lanes_)  // all of them: how long it takes says nothing of the ticket
-        if (sodium_memcmp(each->ticket.bytes.data(), lane.ticket.bytes.data(), sizeof lane.ticket) == 0) found = each;
-    if (!found || found->socket >= 0) return fail(ErrorCode::refused, "no lane is expected with that ticket");
-    found->socket = channel->release();
-    found->arrived.cancel();
-    return {};
-}
-
-asio::awaitable<Result<int>> Control::expect_lane(std::shared_ptr<ExpectedLane> lane) {
-    lane->arrived.expires_after(host_.options.connect_timeout);
-    if (lane->socket < 0) (void)co_await lane->arrived.async_wait(kAwait);
-    if (lane->socket < 0) co_return fail(ErrorCode::timed_out, "it opened no stream");
-    co_return std::exchange(lane->socket, -1);
 }
 
 // Is it the member that it says it is? Of two members that open a meeting to each other at once the lower id's goes on: that
@@ -246,13 +206,11 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
         co_return fail(
             ErrorCode::unsupported,
             "there is no lane: no transport reaches both ends; are both ends started with the same --fabric?");
-    std::shared_ptr<ExpectedLane> lane;
-    if (host_.fabric.has_streams())
-        lane = std::make_shared<ExpectedLane>(random_id<wire::control::Ticket>(), asio::steady_timer(*io_));
-    const TicketPlace ticket(*this, lane);
+    std::optional<ExpectedLanes::Place> lane;
+    if (host_.fabric.has_streams()) lane.emplace(expected_lanes_, thread_.io());
 
     Welcome welcome{.has_residents = !Residents::none(),
-                    .has_ticket = lane != nullptr,
+                    .has_ticket = lane.has_value(),
                     .features = wire::control::kFeatures,
                     .id = host_.routes.id(),
                     .you = you,
@@ -260,7 +218,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
                     .cluster = cluster_,
                     .key = {},
                     .signature = {},
-                    .ticket = lane ? lane->ticket : wire::control::Ticket{},
+                    .ticket = lane ? lane->ticket() : wire::control::Ticket{},
                     .secret = random_id<wire::control::LaneSecret>(),
                     .triple = std::string(code::host_triple()),
                     .resident = host_.functions.digests(),
@@ -277,7 +235,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
     if (connected->lane == Lane::stream) {
         link.drop();
         if (!lane) co_return fail(ErrorCode::invalid, "it wants a stream, which this node does not have");
-        ROVE_CO_TRY(const int socket, co_await expect_lane(lane));
+        ROVE_CO_TRY(const int socket, co_await lane->wait(host_.options.connect_timeout));
         Result<std::unique_ptr<fabric::Link>> stream = host_.fabric.open_stream(socket, stream_keys(secret, true));
         if (!stream) co_return tl::unexpected<Error>(stream.error());
         link.set(std::move(*stream));
@@ -300,7 +258,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
                     .has_residents = request.has_residents,
                     .replace = true,
                     .features = request.features & wire::control::kFeatures,
-                    .hang_up = hang_up_of(channel)};
+                    .hang_up = hang_up_of(thread_.gate(), channel)};
     Result<Peers::Adopted> adopted = host_.peers.adopt(std::move(meeting), link.take(), old);
     if (!adopted) co_return tl::unexpected<Error>(adopted.error());
     Unwatched unwatched(*this, {.peer = adopted->peer,
@@ -326,7 +284,7 @@ asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
     channel->say(encode(settled));  // before anything else is said there
     if (member) member_is_here(you, *adopted, channel);
     if (news) tell({{you, generation, request.address, request.key}}, you);
-    spawn(watch(channel, std::move(unwatched)), "watching a peer");
+    thread_.spawn(watch(channel, std::move(unwatched)), "watching a peer");
     co_return Status();
 }
 

@@ -1,0 +1,47 @@
+// Streams that a node expects: each the second connection of a meeting, known by the ticket that the node gave on the first.
+//
+// Threads: the control thread's.
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <vector>
+
+#include "base/result.hpp"
+#include "control/channel.hpp"
+#include "wire/control.hpp"
+
+namespace rove::control {
+
+class ExpectedLanes {
+public:
+    ExpectedLanes() = default;
+    ExpectedLanes(const ExpectedLanes&) = delete;
+
+    // Takes the socket of `channel` for the meeting that gave this ticket. refused: none did, or it has one.
+    [[nodiscard]] Status bring(Channel& channel, const wire::control::Ticket& ticket);
+
+    // The ticket of one meeting, valid until that has ended.
+    class Place {
+    public:
+        Place(ExpectedLanes& all, asio::io_context& io);
+        ~Place();
+        Place(const Place&) = delete;
+        [[nodiscard]] const wire::control::Ticket& ticket() const { return ticket_; }
+        // The socket, which is the caller's then. timed_out: nobody brought it in that time.
+        [[nodiscard]] asio::awaitable<Result<int>> wait(std::chrono::milliseconds time);
+
+    private:
+        friend class ExpectedLanes;
+        ExpectedLanes& all_;
+        const wire::control::Ticket ticket_;
+        asio::steady_timer arrived_;
+        int socket_ = -1;
+    };
+
+private:
+    std::vector<Place*> places_;
+};
+
+}  // namespace rove::control
