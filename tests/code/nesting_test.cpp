@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +14,8 @@
 #include <optional>
 #include <thread>
 
-#include "code/jit/jit.hpp"
 #include "code/jit/compiler/watch.hpp"
+#include "code/jit/jit.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 
@@ -303,6 +304,44 @@ TEST_F(NestingTest, TheCompilersProcessIsBegunAnewIfItWasEnded) {
     const pid_t second = compiler_of_this_process();
     EXPECT_GT(second, 0);
     EXPECT_NE(second, first);
+}
+
+// Whoever stopped it may never go on.
+TEST_F(NestingTest, TheCompilersProcessIsBegunAnewIfItWasStopped) {
+    const ByteBuffer few = bitcode_of(with_types(10));
+    EXPECT_EQ(why_not_compiled(few), "");
+    const pid_t first = compiler_of_this_process();
+    ASSERT_GT(first, 0);
+    ASSERT_EQ(kill(first, SIGSTOP), 0);
+    EXPECT_EQ(why_not_compiled(few), "");
+    for (int i = 0; i < 1000 && kill(first, 0) == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_NE(kill(first, 0), 0) << "the one that was stopped is left behind";
+}
+
+// Not while it compiles, but before.
+TEST_F(NestingTest, TheCompilersProcessIsBegunAnewIfItHasNoMemoryForAQuestion) {
+    const ByteBuffer few = bitcode_of(with_types(10));
+    EXPECT_EQ(why_not_compiled(few), "");
+    const pid_t first = compiler_of_this_process();
+    ASSERT_GT(first, 0);
+    const rlimit none{0, 0};
+    ASSERT_EQ(prlimit(first, RLIMIT_AS, &none, nullptr), 0);
+    EXPECT_NE(why_not_compiled(ByteBuffer(std::size_t{100} << 20)), "");
+    EXPECT_EQ(why_not_compiled(few), "");
+    EXPECT_NE(compiler_of_this_process(), first);
+}
+
+// JITLink's own way takes 1.3 GiB for them.
+TEST_F(NestingTest, ManyUnwindRecordsAreLinkedTogether) {
+    std::string text;
+    for (int i = 0; i < 10'000; ++i) text += fmt::format("define void @f{}() uwtable {{ ret void }}\n", i);
+    const ByteBuffer many = bitcode_of(text);
+    rusage before{};
+    rusage after{};
+    getrusage(RUSAGE_SELF, &before);
+    EXPECT_EQ(why_not_compiled(many), "");
+    getrusage(RUSAGE_SELF, &after);
+    EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 256L << 10) << "KiB";
 }
 
 // Neither wait() nor SIGCHLD of the program tells of it.

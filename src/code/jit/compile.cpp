@@ -53,6 +53,25 @@ llvm::Error check_unwinding(llvm::jitlink::LinkGraph& graph) {
     return llvm::make_error<llvm::StringError>(can.error().message(), llvm::inconvertibleErrorCode());
 }
 
+// One block each, all of it kept.
+llvm::Error keep_unwinding(llvm::jitlink::LinkGraph& graph) {
+    llvm::jitlink::Section* const section = graph.findSectionByName(".eh_frame");
+    if (section == nullptr) return llvm::Error::success();
+    for (llvm::jitlink::Block* block : section->blocks())
+        graph.addAnonymousSymbol(*block, 0, block->getSize(), /*IsCallable=*/false, /*IsLive=*/true);
+    return llvm::Error::success();
+}
+
+// JITLink divides the table into its records, so that those of functions which nobody calls can go. That takes time and memory by the square
+// of their number (5 GiB for 20,000 functions, LLVM 19), and nothing is linked here that could go. Its first two passes do that.
+void leave_unwinding_whole(llvm::jitlink::PassConfiguration& config) {
+    constexpr std::ptrdiff_t kPasses = 2;
+    auto& passes = config.PrePrunePasses;
+    if (passes.size() < kPasses) return;
+    passes.erase(passes.begin(), passes.begin() + kPasses);
+    passes.insert(passes.begin(), &keep_unwinding);
+}
+
 // Keeps what is linked into each library. Not by thread: ORC lets one thread's lookup link what another has asked for.
 class LinkRecorder final : public orc::ObjectLinkingLayer::Plugin {
 public:
@@ -68,6 +87,7 @@ public:
     }
     void modifyPassConfig(orc::MaterializationResponsibility& made, llvm::jitlink::LinkGraph&,
                           llvm::jitlink::PassConfiguration& config) override {
+        leave_unwinding_whole(config);
         const orc::JITDylib* library = &made.getTargetJITDylib();
         // The last before addresses are written: what the linker makes shorter where it can has been made so.
         config.PreFixupPasses.push_back([this, library](llvm::jitlink::LinkGraph& graph) {

@@ -5,14 +5,18 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -22,11 +26,15 @@
 #include "base/fork_descriptors.hpp"
 #include "base/made_once.hpp"
 #include "code/jit/compiler/messages.hpp"
+#include "code/jit/compiler/watch.hpp"
 
 namespace rove::code::jit {
 namespace {
 
 constexpr const char* kProgram = "rove/rove-compiler";  // beside librove-jit.so
+// Without using a processor; it looks at its own work a hundred times a second.
+constexpr auto kStandstillMax = std::chrono::seconds(5);
+constexpr auto kLookEvery = std::chrono::milliseconds(100);
 
 tl::unexpected<Error> no_room(std::string_view what, int error) {
     return fail(ErrorCode::overloaded,
@@ -50,6 +58,7 @@ struct Beginning {
     std::array<char*, 3> arguments;
     int socket, nothing;
     Stack between, own;
+    pid_t pid = -1;
     int error = 0;  // why it has not begun
 };
 
@@ -72,8 +81,8 @@ struct Beginning {
 }
 [[clang::no_sanitize("address", "thread", "undefined")]] int begin_and_leave(void* data) {
     auto& beginning = *static_cast<Beginning*>(data);
-    const int pid = clone(&begin_program, beginning.own.data() + beginning.own.size(), CLONE_VM | CLONE_VFORK, data);
-    if (pid < 0) beginning.error = errno;
+    beginning.pid = clone(&begin_program, beginning.own.data() + beginning.own.size(), CLONE_VM | CLONE_VFORK, data);
+    if (beginning.pid < 0) beginning.error = errno;
     syscall(SYS_exit, 0);
     return 0;
 }
@@ -93,7 +102,22 @@ void begin_orphan(Beginning& beginning) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+// What is written there is lost. There may be no /dev.
+Descriptor open_nothing() {
+    Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+    return nothing.is_open() ? std::move(nothing) : Descriptor(memfd_create("rove-compiler", MFD_CLOEXEC));
+}
+
 }  // namespace
+
+CompilerProcess::CompilerProcess(Descriptor socket, pid_t pid)
+    : socket_(std::move(socket)), pid_(pid), handle_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {
+    close_in_forks(socket_.number());
+    if (has_ended()) handle_.close();  // it may be another's
+    if (handle_.is_open()) close_in_forks(handle_.number());
+    const timeval wait{.tv_sec = kStandstillMax.count(), .tv_usec = 0};
+    (void)setsockopt(socket_.number(), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+}
 
 Result<CompilerProcess> CompilerProcess::begin() {
     const std::string library = own_file();
@@ -101,10 +125,9 @@ Result<CompilerProcess> CompilerProcess::begin() {
     const NoForkMeanwhile whole;  // with a copy of the other end, nobody would notice that it is closed
     std::array<int, 2> both{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both.data()) != 0) return no_room("socket", errno);
-    CompilerProcess process{Descriptor(both[0])};
-    close_in_forks(both[0]);
+    Descriptor ours(both[0]);
     const Descriptor theirs(both[1]);
-    const Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+    const Descriptor nothing = open_nothing();
     if (!nothing.is_open()) return no_room("descriptor", errno);
     const auto beginning = std::make_unique<Beginning>();
     beginning->program = program.c_str();
@@ -113,7 +136,7 @@ Result<CompilerProcess> CompilerProcess::begin() {
     beginning->nothing = nothing.number();
     begin_orphan(*beginning);
     const int error = beginning->error;
-    if (error == 0) return process;
+    if (error == 0) return CompilerProcess(std::move(ours), beginning->pid);
     if (error == EAGAIN || error == ENOMEM) return no_room("process", error);
     return fail(
         ErrorCode::unsupported,
@@ -126,8 +149,22 @@ CompilerProcess::~CompilerProcess() {
 }
 
 void CompilerProcess::close() {
-    if (socket_.is_open()) keep_in_forks(socket_.number());
-    socket_.close();
+    for (Descriptor* each : {&socket_, &handle_})
+        if (each->is_open()) keep_in_forks(each->number());
+    socket_.close();  // by which it ends, unless somebody has stopped it
+    if (handle_.is_open()) (void)syscall(SYS_pidfd_send_signal, handle_.number(), SIGKILL, nullptr, 0);
+    handle_.close();
+}
+
+// Waits for that.
+bool CompilerProcess::answers() const {
+    clockid_t clock{};
+    if (clock_getcpuclockid(pid_, &clock) != 0) return true;  // it has ended, perhaps with an answer
+    Standstill standstill(clock);
+    pollfd other{socket_.number(), POLLIN | POLLRDHUP, 0};
+    while (poll(&other, 1, static_cast<int>(kLookEvery.count())) == 0)
+        if (standstill.look() >= kStandstillMax) return false;
+    return true;
 }
 
 bool CompilerProcess::has_ended() const {
@@ -137,7 +174,7 @@ bool CompilerProcess::has_ended() const {
 }
 
 std::optional<Result<Generated>> CompilerProcess::generate(const GenerateRequest& request, const Bounds& bounds) {
-    if (!send_message(socket_.number(), encode_question(request, bounds))) return std::nullopt;
+    if (!send_message(socket_.number(), encode_question(request, bounds)) || !answers()) return std::nullopt;
     const auto answer = receive_message(socket_.number(), kAnswerBytesMax);
     if (!answer) return std::nullopt;
     if (is_last(*answer)) close();
@@ -176,10 +213,11 @@ Result<Generated> CompilerProcesses::generate(const GenerateRequest& request, co
         give_back(std::move(process));
         return std::move(*generated);
     }
-    return fail(ErrorCode::failed,
-                "{} does not compile: the process that compiled it was ended, perhaps because memory ran out, or its "
-                "code has more than {} MiB",
-                request.name, kAnswerBytesMax >> 20U);
+    return fail(
+        ErrorCode::failed,
+        "{} does not compile: the process that compiled it was ended or stopped, perhaps because memory ran out, or "
+        "its code has more than {} MiB",
+        request.name, kAnswerBytesMax >> 20U);
 }
 
 }  // namespace rove::code::jit

@@ -1,6 +1,8 @@
 // The processes in which this one's bitcode becomes code (serve.hpp).
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -25,13 +27,16 @@ public:
 
     // It was seen to end: after LLVM has given up, when it has grown, or because somebody has ended it.
     [[nodiscard]] bool has_ended() const;
-    // Nothing: it has ended before it answered.
+    // Nothing: it has ended before it answered, or stood still (somebody had stopped it).
     [[nodiscard]] std::optional<Result<Generated>> generate(const GenerateRequest& request, const Bounds& bounds);
 
 private:
-    explicit CompilerProcess(Descriptor socket) : socket_(std::move(socket)) {}
+    CompilerProcess(Descriptor socket, pid_t pid);
     void close();
+    [[nodiscard]] bool answers() const;
     Descriptor socket_;
+    pid_t pid_ = -1;
+    Descriptor handle_;  // by which it is ended; not open: this kernel gives none
 };
 
 // Those of this process, for all of its nodes: as many as compile at once, and a spare one.

@@ -37,10 +37,10 @@ constexpr auto kLookEvery = std::chrono::milliseconds(10);
 // By which the process may have grown after an answer, to go on.
 constexpr std::size_t kGrownMax = 256UL << 20;
 
-// The other end, and whose turn it is to answer: two threads may have one, the one that works and the one that watches it. The first gives
-// its own.
+// The other end, and whether an answer is being given: two threads may have one, the one that works and the one that watches it. The first
+// gives its own.
 int asker = -1;
-std::atomic<bool> is_answered{true};
+std::atomic<bool> is_answered{false};
 
 void take_the_word() {
     while (is_answered.exchange(true)) pause();  // the other one ends the process
@@ -98,7 +98,6 @@ public:
     void begin(const Bounds& bounds) {
         const MutexLock lock(mutex_);
         bounds_ = bounds;
-        is_answered = false;
         changed_.notify_all();
     }
     void end() {
@@ -149,9 +148,10 @@ void* work(void* data) {
         if (question) turn.begin(question->bounds);
         const ByteBuffer answer =
             encode_answer(question ? generate(question->request) : tl::unexpected<Error>(std::move(question.error())));
-        if (question) take_the_word();
+        take_the_word();
         turn.end();
         if (!send_message(asker, answer) || memory_of_process() > before + kGrownMax) break;
+        is_answered = false;
     }
     _exit(0);
 }

@@ -33,46 +33,62 @@ namespace rove::code::jit {
     return (resident - std::min(resident, shared)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-class Watch {
+// For how long something has used no processor, as far as that was seen.
+class Standstill {
 public:
-    // `working` outlives this.
-    Watch(const Bounds& bounds, pthread_t working) : bounds_(bounds) {
-        if (pthread_getcpuclockid(working, &clock_) != 0) clock_ = CLOCK_PROCESS_CPUTIME_ID;
-        used_ = begun_ = used_now();
-    }
-
-    // In words: beyond which of them it is.
-    [[nodiscard]] std::optional<std::string> look() {
+    explicit Standstill(clockid_t clock) : clock_(clock) {}
+    [[nodiscard]] std::chrono::nanoseconds used() const { return used_; }
+    [[nodiscard]] Clock::duration look() {
         const std::chrono::nanoseconds used = used_now();
         const Clock::time_point now = Clock::now();
         still_ = used == used_ ? still_ + std::min<Clock::duration>(now - looked_, kPauseMax) : Clock::duration{};
         used_ = used;
         looked_ = now;
-        if (used - begun_ >= bounds_.processor_time)
-            return fmt::format("it took more than {} s of a processor", bounds_.processor_time.count());
-        if (memory_of_process() > before_ + bounds_.memory)
-            return fmt::format("it took more than {} MiB of memory", bounds_.memory >> 20U);
-        if (still_ >= bounds_.standstill) return fmt::format("it stood still for {} s", bounds_.standstill.count());
-        return std::nullopt;
+        return still_;
     }
 
 private:
-    // Between two looks: where more time has passed, the whole process stood still (a machine that was suspended, a debugger).
+    // Between two looks: where more time has passed, whoever looks stood still, too (a machine that was suspended, a debugger).
     static constexpr auto kPauseMax = std::chrono::milliseconds(200);
 
-    // By the thread that works.
     [[nodiscard]] std::chrono::nanoseconds used_now() const {
         timespec used{};
         (void)clock_gettime(clock_, &used);
         return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
     }
 
+    const clockid_t clock_;
+    std::chrono::nanoseconds used_ = used_now();
+    Clock::time_point looked_ = Clock::now();
+    Clock::duration still_{};
+};
+
+class Watch {
+public:
+    // `working` outlives this.
+    Watch(const Bounds& bounds, pthread_t working) : bounds_(bounds), standstill_(clock_of(working)) {}
+
+    // In words: beyond which of them it is.
+    [[nodiscard]] std::optional<std::string> look() {
+        const Clock::duration still = standstill_.look();
+        if (standstill_.used() - begun_ >= bounds_.processor_time)
+            return fmt::format("it took more than {} s of a processor", bounds_.processor_time.count());
+        if (memory_of_process() > before_ + bounds_.memory)
+            return fmt::format("it took more than {} MiB of memory", bounds_.memory >> 20U);
+        if (still >= bounds_.standstill) return fmt::format("it stood still for {} s", bounds_.standstill.count());
+        return std::nullopt;
+    }
+
+private:
+    static clockid_t clock_of(pthread_t working) {
+        clockid_t clock{};
+        return pthread_getcpuclockid(working, &clock) == 0 ? clock : CLOCK_PROCESS_CPUTIME_ID;
+    }
+
     const Bounds bounds_;
     const std::size_t before_ = memory_of_process();
-    clockid_t clock_{};
-    std::chrono::nanoseconds begun_{}, used_{};
-    Clock::time_point looked_ = Clock::now();
-    Clock::duration still_{};  // for how long it has used no processor
+    Standstill standstill_;
+    const std::chrono::nanoseconds begun_ = standstill_.used();
 };
 
 }  // namespace rove::code::jit
