@@ -99,7 +99,8 @@ private:
                 work[i].prepared = engine_.prepare({.triple = std::string(code::host_triple()),
                                                     .modules = {work[i].from.bitcode},
                                                     .interface = false,
-                                                    .entries = work[i].from.entries});
+                                                    .entries = work[i].from.entries,
+                                                    .shared = &shared_});
         };
         const std::size_t threads =
             std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, std::max(work.size(), std::size_t{1}));
@@ -121,8 +122,9 @@ private:
         manifest.dependencies = dependencies_of(manifest.imports);
         std::vector<ByteBuffer> stored;
         if (prepared.image_obstacle.empty()) {
-            Result<wire::Image> image =
-                link_image(engine_, {prepared.object, folder, manifest.entries, manifest.exports, manifest.imports});
+            ROVE_TRY(std::vector<std::filesystem::path> others, files_of(prepared.shared, folder));
+            Result<wire::Image> image = link_image(engine_, {prepared.object, folder, manifest.entries,
+                                                             manifest.exports, manifest.imports, std::move(others)});
             if (!image && image.error().code() != ErrorCode::unsupported) return tl::unexpected<Error>(image.error());
             if (image)
                 manifest.slices.push_back(
@@ -132,6 +134,18 @@ private:
         ByteBuffer file = PackageStore::serialize(manifest, stored);
         ROVE_CHECK(PackageStore::parse(file));  // what nobody could open is not written
         return file;
+    }
+    // Written where that has not been done.
+    static Result<std::vector<std::filesystem::path>> files_of(
+        const std::vector<std::shared_ptr<const code::jit::SharedObject>>& objects,
+        const std::filesystem::path& folder) {
+        std::vector<std::filesystem::path> files;
+        for (const auto& each : objects) {
+            files.push_back(folder / (each->made_of.hex() + ".o"));
+            std::error_code unknown;
+            if (!std::filesystem::exists(files.back(), unknown)) ROVE_CHECK(write_file(files.back(), each->object));
+        }
+        return files;
     }
     [[nodiscard]] std::vector<std::string> dependencies_of(const std::vector<std::string>& imports) const {
         const std::vector<std::string> found = libraries_.with(imports);
@@ -146,6 +160,7 @@ private:
     std::string linked_with_;
     std::string made_by_;
     const PackageCache cache_;
+    mutable code::jit::SharedObjects shared_;
 };
 
 // What its functions need and only the program's own file has, in quotes; empty: nothing.

@@ -46,10 +46,13 @@ Result<ByteBuffer> link(code::jit::Engine& engine, const ImageRequest& request, 
                                 text = request.folder / "image.ld";
     ROVE_CHECK(write_file(object, request.object));
     ROVE_CHECK(write_file(text, as_bytes(script(data_address))));
-    ROVE_CHECK(
-        engine.link({"-shared", "-z", "norelro", "-z", "notext", "-z", "noseparate-code", "-z", "max-page-size=4096",
-                     "--hash-style=sysv", "--build-id=none", "--no-eh-frame-hdr", "--no-rosegment",
-                     "--orphan-handling=place", "-T", text.string(), "-o", linked.string(), object.string()}));
+    std::vector<std::string> arguments{object.string()};
+    for (const std::filesystem::path& other : request.others) arguments.push_back(other.string());
+    arguments.insert(arguments.end(),
+                     {"-shared", "-z", "norelro", "-z", "notext", "-z", "noseparate-code", "-z", "max-page-size=4096",
+                      "--hash-style=sysv", "--build-id=none", "--no-eh-frame-hdr", "--no-rosegment",
+                      "--orphan-handling=place", "-T", text.string(), "-o", linked.string()});
+    ROVE_CHECK(engine.link(arguments));
     return read_file(linked);
 }
 

@@ -16,6 +16,7 @@ struct ImageRequest {
     std::filesystem::path folder;  // for files on the way
     // What the image's numbers stand for.
     std::vector<std::string> entries, exports, imports;
+    std::vector<std::filesystem::path> others{};  // object files to be linked with the first
 };
 
 // unsupported: no image can be made of this object; the message says why. Other errors end the build.

@@ -458,7 +458,7 @@ void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<ca
 // An inline function of some 300 instructions that calls a small one. (clang writes down that a function throws nothing where it has seen all
 // that it calls, which depends on the order in which it comes to them.)
 constexpr const char* kLargeInline = R"(
-inline int small(int n) noexcept { return n * 3 + 1; }
+inline int small(int n) noexcept { return n * FACTOR + 1; }
 #define STEP n = small(n); v[n & 7] = v[n & 5] ^ n; n = small(n); v[n & 3] = v[n & 6] ^ n;
 inline int large(volatile int* v, int n) noexcept { STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP return n; }
 static int calls(int n) noexcept { int v[8] = {}; return large(v, n) - 1; }
@@ -470,15 +470,28 @@ static int also_calls(int n) { int v[8] = {}; return small(n) + large(v, n); }
 void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<also_calls>::run, &rove::detail::Offload<calls>::run};
 )";
 
-TEST_F(JitTest, WhatFunctionsShareIsOptimisedBeforeItIsCopied) {
-    const auto extracted = [this](const char* sent) {
-        const ByteBuffer bitcode = bitcode_of("shared.cpp", std::string(kOffload) + kLargeInline + sent);
+class SharedCodeTest : public JitTest {
+protected:
+    // By their names.
+    std::map<std::string, Extracted> extracted(const std::string& sent, const std::string& factor = "3") {
+        const ByteBuffer bitcode =
+            bitcode_of("shared.cpp", "#define FACTOR " + factor + kOffload + kLargeInline + sent);
         auto all = engine_->extract({.program = "shared", .bitcode = bitcode, .only = {}});
         EXPECT_TRUE(all) << all.error().message();
         std::map<std::string, Extracted> by_name;
         for (Extracted& each : *all) by_name.emplace(each.name, std::move(each));
         return by_name;
-    };
+    }
+    Result<Prepared> prepare(const Extracted& function, SharedObjects* shared = nullptr) {
+        return engine_->prepare({.triple = "x86_64-linux-gnu",
+                                 .modules = {function.bitcode},
+                                 .interface = false,
+                                 .entries = function.entries,
+                                 .shared = shared});
+    }
+};
+
+TEST_F(SharedCodeTest, IsOptimisedBeforeItIsCopied) {
     const auto one = extracted(kOneSent), two = extracted(kTwoSent);
     ASSERT_EQ(one.size(), 1U);
     ASSERT_EQ(two.size(), 2U);
@@ -490,12 +503,44 @@ TEST_F(JitTest, WhatFunctionsShareIsOptimisedBeforeItIsCopied) {
     EXPECT_FALSE(has(calls.bitcode, "_Z5smalli")) << "it is in the other already";
     ASSERT_TRUE(two.contains(calls.name)) << calls.name;
     EXPECT_EQ(calls.bitcode, two.at(calls.name).bitcode) << "whatever else the program sends";
-    const auto prepared = engine_->prepare(
-        {.triple = "x86_64-linux-gnu", .modules = {calls.bitcode}, .interface = false, .entries = calls.entries});
+    const auto prepared = prepare(calls);
     ASSERT_TRUE(prepared) << prepared.error().message();
     EXPECT_TRUE(has(prepared->bitcode, "_Z5largePVii")) << "the same function in each package";
     EXPECT_FALSE(has(prepared->bitcode, "rove.optimised"));
     EXPECT_TRUE(compile(prepared->bitcode));
+}
+
+TEST_F(SharedCodeTest, HasOneObjectFileForAllPackages) {
+    SharedObjects shared;
+    std::shared_ptr<const SharedObject> object;
+    for (const auto& [name, function] : extracted(kTwoSent)) {
+        const auto whole = prepare(function), apart = prepare(function, &shared);
+        ASSERT_TRUE(whole && apart);
+        EXPECT_TRUE(whole->shared.empty());
+        ASSERT_EQ(apart->shared.size(), 1U) << name;
+        EXPECT_LT(apart->object.size(), whole->object.size());
+        EXPECT_EQ(apart->bitcode, whole->bitcode);
+        EXPECT_EQ(apart->imports, whole->imports) << "not the function that is in an object of its own";
+        if (object) EXPECT_EQ(apart->shared.front(), object);
+        object = apart->shared.front();
+    }
+    EXPECT_EQ(shared.count(), 1U);
+    const auto other = prepare(extracted(kOneSent, "5").begin()->second, &shared);
+    ASSERT_TRUE(other && other->shared.size() == 1U);
+    EXPECT_NE(other->shared.front(), object) << "of the same name, and other code";
+}
+
+TEST_F(SharedCodeTest, StaysWithAssemblyThatMayNameIt) {
+    SharedObjects shared;
+    for (const auto& [name, function] : extracted(R"(
+static int hints(int n) { int v[8] = {}; asm("nop"); return large(v, n); }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<hints>::run};
+)")) {
+        const auto whole = prepare(function), apart = prepare(function, &shared);
+        ASSERT_TRUE(whole && apart) << name;
+        EXPECT_TRUE(apart->shared.empty());
+        EXPECT_EQ(apart->object, whole->object);
+    }
 }
 
 TEST_F(JitTest, AssemblyThatNamesAStaticIsRefusedWhereOnlyBitcodeIsWanted) {

@@ -12,6 +12,8 @@
 #include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/made_once.hpp"
@@ -132,20 +134,28 @@ Result<ByteBuffer> write_object(llvm::Module& module, llvm::TargetMachine& machi
     return to_buffer({text.data(), text.size()});
 }
 
-Result<std::vector<std::string>> undefined_names(Bytes object) {
+static Status add_names(Bytes object, std::set<std::string>& defined, std::set<std::string>& undefined) {
     const std::string_view text = as_text(object);
     auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef({text.data(), text.size()}, "object"));
     if (!file) return fail(ErrorCode::internal, "LLVM's own object: {}", llvm::toString(file.takeError()));
-    std::set<std::string> names;
     for (const auto& symbol : (*file)->symbols()) {
         auto flags = symbol.getFlags();
         if (!flags) return fail(ErrorCode::internal, "LLVM's own object: {}", llvm::toString(flags.takeError()));
-        if (!(*flags & llvm::object::BasicSymbolRef::SF_Undefined)) continue;
+        if (!(*flags & llvm::object::BasicSymbolRef::SF_Global)) continue;
         auto name = symbol.getName();
         if (!name) return fail(ErrorCode::internal, "LLVM's own object: {}", llvm::toString(name.takeError()));
-        if (!name->empty() && *name != "_GLOBAL_OFFSET_TABLE_") names.insert(name->str());
+        if (name->empty() || *name == "_GLOBAL_OFFSET_TABLE_") continue;
+        ((*flags & llvm::object::BasicSymbolRef::SF_Undefined) ? undefined : defined).insert(name->str());
     }
-    return std::vector<std::string>(names.begin(), names.end());
+    return {};
+}
+
+Result<std::vector<std::string>> undefined_names(const std::vector<Bytes>& objects) {
+    std::set<std::string> defined, undefined;
+    for (const Bytes object : objects) ROVE_CHECK(add_names(object, defined, undefined));
+    std::vector<std::string> names;
+    std::ranges::set_difference(undefined, defined, std::back_inserter(names));
+    return names;
 }
 
 }  // namespace rove::code::jit

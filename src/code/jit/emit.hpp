@@ -21,7 +21,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine);
 [[nodiscard]] ByteBuffer write_bitcode(const llvm::Module& module);
 // Leaves the module unfit for anything else.
 [[nodiscard]] Result<ByteBuffer> write_object(llvm::Module& module, llvm::TargetMachine& machine);
-// What an object needs from elsewhere, sorted: the library calls of code generation (memcpy) too.
-[[nodiscard]] Result<std::vector<std::string>> undefined_names(Bytes object);
+// What objects need from elsewhere, sorted: the library calls of code generation (memcpy) too.
+[[nodiscard]] Result<std::vector<std::string>> undefined_names(const std::vector<Bytes>& objects);
 
 }  // namespace rove::code::jit

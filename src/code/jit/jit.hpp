@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "base/ids.hpp"
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 
 namespace rove::code::jit {
@@ -66,6 +69,37 @@ struct CompileRequest {
     Bounds bounds = {};  // beyond these it fails
 };
 
+// The object file of a function that several packages have.
+struct SharedObject {
+    Digest made_of;
+    ByteBuffer object;
+};
+
+// Those of one program's packages. They are kept for as long as this, and hold at most as much code as the program. Thread-safe.
+class SharedObjects {
+public:
+    // Null: none was made of that.
+    [[nodiscard]] std::shared_ptr<const SharedObject> find(const Digest& made_of) const {
+        const MutexLock lock(mutex_);
+        const auto found = objects_.find(made_of);
+        return found != objects_.end() ? found->second : nullptr;
+    }
+    // Or the one that another thread has kept.
+    std::shared_ptr<const SharedObject> keep(SharedObject object) {
+        auto kept = std::make_shared<const SharedObject>(std::move(object));
+        const MutexLock lock(mutex_);
+        return objects_.try_emplace(kept->made_of, kept).first->second;
+    }
+    [[nodiscard]] std::size_t count() const {
+        const MutexLock lock(mutex_);
+        return objects_.size();
+    }
+
+private:
+    mutable Mutex mutex_;
+    std::map<Digest, std::shared_ptr<const SharedObject>> objects_ GUARDED_BY(mutex_);
+};
+
 // What rove build needs of LLVM: joins modules, keeps `ROVE_ENTRY` functions (and with `interface` every default-visible
 // definition), optimises once, makes writable globals external as rove.static.n and anchors as rove.anchor.n, strips pinned
 // CPUs, and gives both the bitcode to ship and an object file for the image.
@@ -77,6 +111,8 @@ struct PrepareRequest {
     bool object = true;                // false: bitcode alone is wanted, soon
     std::vector<std::string> names{};  // of the sources, for messages; empty: "module 0" and so on
     bool for_nodes = false;            // an entry that a node cannot call, because it is of another type, is refused
+    // Where functions that other packages have too find their objects; null: all code is in one object.
+    SharedObjects* shared = nullptr;
 };
 
 // A function of a program, with all that it reaches, out of the bitcode that the program carries of itself (clang's
@@ -103,8 +139,9 @@ struct Extracted {
 
 struct Prepared {
     ByteBuffer bitcode;
-    ByteBuffer object;                 // ELF relocatable, for the image's linker script
-    std::vector<std::string> entries;  // in source order
+    ByteBuffer object;                                        // ELF relocatable, for the image's linker script
+    std::vector<std::shared_ptr<const SharedObject>> shared;  // others, to be linked with it
+    std::vector<std::string> entries;                         // in source order
     std::vector<std::string> exports;
     std::vector<std::string> imports;
     // Those that the package as a whole cannot do without, then those of each entry.

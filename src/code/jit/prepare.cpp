@@ -15,6 +15,7 @@
 #include "code/jit/inline_early.hpp"
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/needs.hpp"
+#include "code/jit/objects.hpp"
 #include "code/jit/read_module.hpp"
 #include "code/jit/runnable.hpp"
 #include "code/jit/shape.hpp"
@@ -68,7 +69,8 @@ void add_cpu_needs(Prepared& prepared, const std::vector<std::vector<std::string
 
 // What the code needs, by name.
 Status find_needs(const PrepareRequest& request, llvm::Module& module, llvm::TargetMachine& machine,
-                  const std::set<std::string>& defined, const std::string& diagnostics, Prepared& prepared) {
+                  const std::vector<llvm::Function*>& shared, const std::set<std::string>& defined,
+                  const std::string& diagnostics, Prepared& prepared) {
     prepared.needs = needs_of(module, prepared.entries, prepared.exports);
     std::vector<std::string> declared;
     for (const llvm::GlobalObject& object : module.global_objects())
@@ -80,9 +82,15 @@ Status find_needs(const PrepareRequest& request, llvm::Module& module, llvm::Tar
         prepared.imports = std::move(declared);
         return {};
     }
-    ROVE_TRY(ByteBuffer object, write_object(module, machine));  // last: code generation changes the module
+    // Last: code generation changes the module. Assembly may name a function, and expects it in its own object.
+    if (request.object && request.shared != nullptr && words.empty()) {
+        ROVE_TRY(prepared.shared, take_out(module, machine, shared, diagnostics, *request.shared));
+    }
+    ROVE_TRY(ByteBuffer object, write_object(module, machine));
     if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
-    ROVE_TRY(prepared.imports, undefined_names(object));
+    std::vector<Bytes> objects{object};
+    for (const auto& each : prepared.shared) objects.emplace_back(each->object);
+    ROVE_TRY(prepared.imports, undefined_names(objects));
     ROVE_CHECK(check_imports(prepared.imports, defined, declared, words));
     if (!request.object) {  // it was made for what assembly names
         prepared.imports = std::move(declared);
@@ -138,7 +146,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     if (llvm::verifyModule(*module, &out)) return fail(ErrorCode::internal, "the prepared module is broken: {}", why);
     prepared.bitcode = write_bitcode(*module);
     const std::vector<std::vector<std::string>> of_cpu = cpu_needs_of(*module, prepared.entries, prepared.exports);
-    ROVE_CHECK(find_needs(request, *module, *machine, defined, diagnostics, prepared));
+    ROVE_CHECK(find_needs(request, *module, *machine, shared.left(), defined, diagnostics, prepared));
     add_cpu_needs(prepared, of_cpu);
     return prepared;
 }

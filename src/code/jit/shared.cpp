@@ -179,18 +179,24 @@ Apart::Apart(llvm::Module& module) : module_(module) {
         function.setLinkage(llvm::GlobalValue::ExternalLinkage);
         function.setVisibility(llvm::GlobalValue::HiddenVisibility);
         function.setDSOLocal(true);
-        functions_.push_back(&function);
+        functions_.emplace_back(&function);
     }
 }
 
 void Apart::end() {
-    for (llvm::Function* function : functions_) {
+    for (llvm::Function* function : left()) {
         function->setVisibility(llvm::GlobalValue::DefaultVisibility);
         function->setLinkage(llvm::GlobalValue::InternalLinkage);
     }
-    functions_.clear();
     for (llvm::Function& function : module_) function.removeFnAttr(kOptimised);
     leave_out_unreached(module_);
+}
+
+std::vector<llvm::Function*> Apart::left() const {
+    std::vector<llvm::Function*> left;
+    for (const llvm::WeakVH& each : functions_)
+        if (llvm::Value* const value = each) left.push_back(llvm::cast<llvm::Function>(value));
+    return left;
 }
 
 LeaveOptimised::LeaveOptimised(llvm::PassInstrumentationCallbacks& callbacks, llvm::PassBuilder& pipeline) {

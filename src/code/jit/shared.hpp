@@ -3,6 +3,7 @@
 
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PassInstrumentation.h>
+#include <llvm/IR/ValueHandle.h>
 #include <llvm/Passes/PassBuilder.h>
 
 #include <map>
@@ -47,10 +48,12 @@ public:
     explicit Apart(llvm::Module& module);
     // They are internal again, and what nobody calls is removed. No function is known as optimised afterwards.
     void end();
+    // Those that are left, after end().
+    [[nodiscard]] std::vector<llvm::Function*> left() const;
 
 private:
     llvm::Module& module_;
-    std::vector<llvm::Function*> functions_;
+    std::vector<llvm::WeakVH> functions_;
 };
 
 // Has LLVM's pipeline leave alone what has been optimised, up to its last passes (vectorising), which have not been run on it. Lives as long as
