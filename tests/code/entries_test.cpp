@@ -130,8 +130,8 @@ TEST_P(Entries, ProductsAreRoundedAsInTheirProgram) {
         "static volatile float third = 1.0f / 3, three = 3;\n" +
         entry("twice", "tenth * ten + minus_one == 0 && third * three + (float)minus_one == 0") +
         "static double product_and_sum(double a, double b, double c) { return a * b + c; }\n" +
-        entry("computed", "product_and_sum(0.1, 10, -1) != 0") +
-        "__attribute__((target(\"fma\"))) " + entry("once", "tenth * ten + minus_one != 0");
+        entry("computed", "product_and_sum(0.1, 10, -1) != 0") + "__attribute__((target(\"fma\"))) " +
+        entry("once", "tenth * ten + minus_one != 0");
     add(cache_, "rounds.c", text);
     EXPECT_EQ(call(cache_, *cache_.find("rounds:twice")), 1);
     EXPECT_EQ(call(cache_, *cache_.find("rounds:computed")), 1) << "by the compiler, which rounds once";

@@ -1,104 +1,18 @@
 // Bitcode that nests deeper than LLVM's recursion has stack for.
-#include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-#include <thread>
 
-#include "code/jit/compiler/watch.hpp"
-#include "code/jit/jit.hpp"
-#include "toolchain/files.hpp"
-#include "toolchain/process.hpp"
+#include "written_bitcode.hpp"
 
 namespace rove::code::jit {
 namespace {
 
-// Takes LLVM some milliseconds.
-const std::string kLasting = [] {
-    std::string text = "define i32 @go(i32 %v0) {\n";
-    for (int i = 1; i <= 5'000; ++i) text += fmt::format("  %v{} = mul i32 %v{}, {}\n", i, i - 1, 2 * i + 1);
-    return text + "  ret i32 %v5000\n}\n";
-}();
-
-class NestingTest : public testing::Test {
-protected:
-    void SetUp() override {
-        auto opened = jit::engine();
-        ASSERT_TRUE(opened) << opened.error().message();
-        engine_ = *opened;
-        auto folder = toolchain::TemporaryFolder::make();
-        ASSERT_TRUE(folder) << folder.error().message();
-        folder_ = std::move(*folder);
-    }
-
-    // Of LLVM's assembly.
-    ByteBuffer bitcode_of(const std::string& text) {
-        const std::string source = (folder_.path() / "deep.ll").string(), out = (folder_.path() / "deep.bc").string();
-        EXPECT_TRUE(toolchain::write_file(source, as_bytes("target triple = \"x86_64-unknown-linux-gnu\"\n" + text)));
-        // It goes down by recursion, too.
-        const auto made = toolchain::run(
-            {"prlimit", "--stack=1073741824:", "llvm-as-19", "-disable-verify", source, "-o", out}, "llvm-19");
-        EXPECT_TRUE(made && made->status == 0) << (made ? made->out : made.error().message());
-        auto bitcode = toolchain::read_file(out);
-        EXPECT_TRUE(bitcode);
-        return std::move(*bitcode);
-    }
-    // Why it is not compiled; empty: it is.
-    std::string why_not(const std::string& text) { return why_not_compiled(bitcode_of(text)); }
-    std::string why_not_compiled(const ByteBuffer& bitcode, const std::optional<Bounds>& bounds = std::nullopt) {
-        CompileRequest request{
-            .name = "deep",
-            .bitcode = bitcode,
-            .resolve = [](std::string_view name) { return dlsym(RTLD_DEFAULT, std::string(name).c_str()); },
-        };
-        if (bounds) request.bounds = *bounds;
-        const auto compiled = engine_->compile(request);
-        return compiled ? std::string() : compiled.error().message();
-    }
-    // As if it were the program's own: in this process.
-    std::string why_not_prepared(const ByteBuffer& bitcode) {
-        const auto prepared = engine_->prepare(
-            {.triple = "x86_64-linux-gnu", .modules = {bitcode}, .interface = false, .entries = {"go"}});
-        return prepared ? std::string() : prepared.error().message();
-    }
-    // Calls `meet` while another thread has LLVM work in this process, and faults are taken.
-    template <typename Meet>
-    void while_work_runs(const Meet& meet) {
-        const ByteBuffer bitcode = bitcode_of(kLasting);
-        std::atomic<bool> done{false};
-        std::thread other([&] {
-            while (!done) (void)why_not_prepared(bitcode);
-        });
-        for (struct sigaction now{}; now.sa_handler == SIG_DFL; std::this_thread::yield())
-            (void)sigaction(SIGFPE, nullptr, &now);
-        meet();
-        done = true;
-        other.join();
-    }
-
-    Engine* engine_ = nullptr;
-    toolchain::TemporaryFolder folder_;
-};
-
-// A variable of a type that nests so deep, and a function that copies it.
-std::string with_types(int levels) {
-    std::string text = "%t0 = type { i8 }\n";
-    for (int i = 1; i <= levels; ++i) text += fmt::format("%t{} = type {{ %t{} }}\n", i, i - 1);
-    return text + fmt::format(
-                      "@v = global %t{0} zeroinitializer\n"
-                      "define void @go(ptr %from) {{\n  %a = alloca %t{0}\n  %all = load %t{0}, ptr %from\n"
-                      "  store %t{0} %all, ptr %a\n  store %t{0} %all, ptr @v\n  ret void\n}}\n",
-                      levels);
-}
+using NestingTest = WrittenBitcode;
 
 std::string with_constants(int levels) {
     std::string text = "@one = global i8 1\n@v = global i64 ";
@@ -226,111 +140,6 @@ TEST_F(NestingTest, ConstantsThatAreMadeOfOneAnotherAreBounded) {
               "deep: its bitcode has a constant with more than 4000000 parts, each counted as often as it is used");
 }
 
-// LLVM splits it into 16,384 instructions, and goes over all of them for each.
-constexpr const char* kSlow =
-    "define void @go(ptr %p, ptr %q) {\n  %a = load <16384 x i64>, ptr %p\n  %b = load <16384 x i64>, ptr %q\n"
-    "  %c = sdiv <16384 x i64> %a, %b\n  store <16384 x i64> %c, ptr %p\n  ret void\n}\n";
-
-TEST_F(NestingTest, WhatKeepsLlvmForTooLongIsStopped) {
-    const ByteBuffer slow = bitcode_of(kSlow);
-    const Bounds short_time{.processor_time = std::chrono::seconds(1), .memory = std::size_t{1} << 40};
-    EXPECT_EQ(why_not_compiled(slow, short_time),
-              "deep does not compile: LLVM gave up: it took more than 1 s of a processor");
-    const Bounds little{.processor_time = std::chrono::seconds(60), .memory = std::size_t{1} << 20};
-    EXPECT_EQ(why_not_compiled(slow, little), "deep does not compile: LLVM gave up: it took more than 1 MiB of memory");
-    EXPECT_EQ(why_not(with_types(10)), "") << "others are compiled";
-}
-
-// Threads of this process take memory meanwhile, as functions of a node do.
-TEST_F(NestingTest, WhatOthersTakeIsNotCounted) {
-    const ByteBuffer lasting = bitcode_of(kLasting);
-    std::atomic<bool> done{false};
-    std::thread other([&done] {
-        while (!done) {
-            std::vector<char> much(std::size_t{256} << 20, 'x');
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        }
-    });
-    const Bounds little{.memory = std::size_t{128} << 20};
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(why_not_compiled(lasting, little), "");
-    done = true;
-    other.join();
-}
-
-// A directive of the assembler that nobody has thought of may read a file, and there are files whose reading never ends.
-TEST_F(NestingTest, WorkThatStandsStillIsStopped) {
-    std::atomic<bool> ends{false};
-    std::thread works([&ends] { ends.wait(false); });
-    Watch waits({.standstill = std::chrono::seconds(1)}, works.native_handle());
-    EXPECT_EQ(waits.look(), std::nullopt);
-    std::optional<std::string> why;
-    for (int i = 0; i < 100 && !why; ++i) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        why = waits.look();
-    }
-    EXPECT_EQ(why, "it stood still for 1 s");
-    ends = true;
-    ends.notify_all();
-    works.join();
-}
-
-// In the environment of the compiler's process, which is no child of this one.
-const std::string kMark = fmt::format("ROVE_TESTED_BY={}", getpid());
-[[maybe_unused]] const int marked = putenv(const_cast<char*>(kMark.c_str()));
-
-std::string content_of(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// -1: there is none.
-pid_t compiler_of_this_process() {
-    for (const auto& each : std::filesystem::directory_iterator("/proc")) {
-        const std::string folder = each.path();
-        const pid_t pid = std::atoi(each.path().filename().c_str());
-        if (pid <= 0 || content_of(folder + "/comm") != "rove-compiler\n") continue;
-        if (content_of(folder + "/environ").find(kMark + '\0') != std::string::npos) return pid;
-    }
-    return -1;
-}
-
-TEST_F(NestingTest, TheCompilersProcessIsBegunAnewIfItWasEnded) {
-    const ByteBuffer few = bitcode_of(with_types(10));
-    EXPECT_EQ(why_not_compiled(few), "");
-    const pid_t first = compiler_of_this_process();
-    ASSERT_GT(first, 0);
-    ASSERT_EQ(kill(first, SIGKILL), 0);
-    EXPECT_EQ(why_not_compiled(few), "");
-    const pid_t second = compiler_of_this_process();
-    EXPECT_GT(second, 0);
-    EXPECT_NE(second, first);
-}
-
-// Whoever stopped it may never go on.
-TEST_F(NestingTest, TheCompilersProcessIsBegunAnewIfItWasStopped) {
-    const ByteBuffer few = bitcode_of(with_types(10));
-    EXPECT_EQ(why_not_compiled(few), "");
-    const pid_t first = compiler_of_this_process();
-    ASSERT_GT(first, 0);
-    ASSERT_EQ(kill(first, SIGSTOP), 0);
-    EXPECT_EQ(why_not_compiled(few), "");
-    for (int i = 0; i < 1000 && kill(first, 0) == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_NE(kill(first, 0), 0) << "the one that was stopped is left behind";
-}
-
-// Not while it compiles, but before.
-TEST_F(NestingTest, TheCompilersProcessIsBegunAnewIfItHasNoMemoryForAQuestion) {
-    const ByteBuffer few = bitcode_of(with_types(10));
-    EXPECT_EQ(why_not_compiled(few), "");
-    const pid_t first = compiler_of_this_process();
-    ASSERT_GT(first, 0);
-    const rlimit none{0, 0};
-    ASSERT_EQ(prlimit(first, RLIMIT_AS, &none, nullptr), 0);
-    EXPECT_NE(why_not_compiled(ByteBuffer(std::size_t{100} << 20)), "");
-    EXPECT_EQ(why_not_compiled(few), "");
-    EXPECT_NE(compiler_of_this_process(), first);
-}
-
 // JITLink's own way takes 1.3 GiB for them.
 TEST_F(NestingTest, ManyUnwindRecordsAreLinkedTogether) {
     std::string text;
@@ -342,35 +151,6 @@ TEST_F(NestingTest, ManyUnwindRecordsAreLinkedTogether) {
     EXPECT_EQ(why_not_compiled(many), "");
     getrusage(RUSAGE_SELF, &after);
     EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 256L << 10) << "KiB";
-}
-
-// Neither wait() nor SIGCHLD of the program tells of it.
-TEST_F(NestingTest, TheCompilersProcessIsNoChildOfTheProgram) {
-    EXPECT_EQ(why_not(with_types(10)), "");
-    EXPECT_GT(compiler_of_this_process(), 0);
-    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
-    EXPECT_EQ(errno, ECHILD);
-}
-
-TEST_F(NestingTest, TheChildOfAForkHasACompilerOfItsOwn) {
-    const ByteBuffer few = bitcode_of(with_types(10));
-    EXPECT_EQ(why_not_compiled(few), "");
-    const pid_t child = fork();
-    if (child == 0) _exit(why_not_compiled(few).empty() ? 0 : 1);
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-    EXPECT_EQ(why_not_compiled(few), "") << "the parent's is as it was";
-}
-
-TEST_F(NestingTest, SeveralThreadsCompileAtOnce) {
-    const ByteBuffer lasting = bitcode_of(kLasting);
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 4; ++i)
-        threads.emplace_back([&] {
-            for (int turn = 0; turn < 5; ++turn) EXPECT_EQ(why_not_compiled(lasting), "");
-        });
-    for (std::thread& each : threads) each.join();
 }
 
 std::string with_assembly(const std::string& assembly) {
