@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/mutex.hpp"
+#include "base/of_thread.hpp"
 #include "node/options.hpp"
 #include "rove/node.hpp"
 #include "rove/rove.h"
@@ -35,19 +36,28 @@ struct rove_call_t {
 
 namespace {
 
-// One message a thread is the contract.
-thread_local std::string last_message;     // NOLINT
-thread_local const char* last_words = "";  // NOLINT: that message, or words that need no memory
-
 constexpr const char* kNoMemory = "this process has no memory left for it";
+
+struct LastFailure {
+    std::string message;
+    const char* words = "";  // that message, or some that need no memory
+};
+rove::OfThread<LastFailure> last_failure;
+
+int no_memory() noexcept {
+    if (LastFailure* last = last_failure.get()) last->words = kNoMemory;
+    return ROVE_OVERLOADED;
+}
 
 // Keeps the code where there is no memory for the message.
 int failed(rove::ErrorCode code, const char* message) noexcept {
+    LastFailure* last = last_failure.get();
+    if (last == nullptr) return static_cast<int>(code);
     try {
-        last_message = message;
-        last_words = last_message.c_str();
+        last->message = message;
+        last->words = last->message.c_str();
     } catch (const std::bad_alloc&) {
-        last_words = kNoMemory;
+        last->words = kNoMemory;
     }
     return static_cast<int>(code);
 }
@@ -60,8 +70,7 @@ int guarded(Work&& work) {
     } catch (const rove::Error& error) {
         return failed(error.code(), error.what());
     } catch (const std::bad_alloc&) {
-        last_words = kNoMemory;
-        return ROVE_OVERLOADED;
+        return no_memory();
     } catch (const std::exception& error) {
         return failed(rove::ErrorCode::internal, error.what());
     }
@@ -217,7 +226,8 @@ void rove_call_free(rove_call_t* call) noexcept {
 }
 
 const char* rove_error_message(void) noexcept {
-    return last_words;
+    const LastFailure* last = last_failure.get();
+    return last != nullptr ? last->words : kNoMemory;
 }
 
 const char* rove_error_name(int error) noexcept {

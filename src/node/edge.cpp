@@ -3,7 +3,6 @@
 
 #include <cxxabi.h>
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <array>
 #include <cstdio>
@@ -14,6 +13,7 @@
 
 #include "base/demangle.hpp"
 #include "base/log.hpp"
+#include "base/of_thread.hpp"
 #include "base/words_of.hpp"
 #include "engine/gathering.hpp"
 #include "engine/here.hpp"
@@ -33,30 +33,17 @@ struct LastFailure {
     rove_failure told = kNoMemory;
     std::string type, message;
 };
-// One for each thread is the contract.
-thread_local LastFailure* last_failure_of_thread = nullptr;  // NOLINT
-// Frees it when its thread ends. An object with a destructor would take memory there, and glibc ends a process that has none for that.
-const struct ThreadEnd {
-    pthread_key_t key{};
-    bool is_seen = pthread_key_create(&key, [](void*) { delete std::exchange(last_failure_of_thread, nullptr); }) == 0;
-} thread_end;
-// Null: there is no memory.
-LastFailure* last_failure() {
-    if (last_failure_of_thread != nullptr || !thread_end.is_seen) return last_failure_of_thread;
-    auto made = std::unique_ptr<LastFailure>(new (std::nothrow) LastFailure);
-    if (made && pthread_setspecific(thread_end.key, made.get()) == 0) last_failure_of_thread = made.release();
-    return last_failure_of_thread;
-}
+rove::OfThread<LastFailure> last_failure;
 
 // Takes no memory.
 int no_memory() noexcept {
-    if (LastFailure* last = last_failure()) last->told = kNoMemory;
+    if (LastFailure* last = last_failure.get()) last->told = kNoMemory;
     return ROVE_OVERLOADED;
 }
 
 // Without memory the code is told all the same: who waits goes by it.
 int failed(ErrorCode code, rove_node_id node, std::string_view type, std::string_view message) noexcept {
-    LastFailure* last = last_failure();
+    LastFailure* last = last_failure.get();
     if (last == nullptr) return static_cast<int>(code);
     last->told = kNoMemory;
     last->told.error = static_cast<int>(code);
@@ -116,7 +103,7 @@ struct Kept : rove_here {
 extern "C" {
 
 const rove_failure* rove_last_failure(void) noexcept {
-    const LastFailure* last = last_failure();
+    const LastFailure* last = last_failure.get();
     return last != nullptr ? &last->told : &kNoMemory;
 }
 

@@ -562,35 +562,5 @@ TEST_F(WithoutMemory, WhatAFunctionAsksTheNodeForFails) {
     EXPECT_EQ(peer.sync(within(kPatience), fn<add>, 3, 4), 7);
 }
 
-#if !__has_feature(address_sanitizer)  // whose runtime ends a process without memory
-// The C library's own memory, too: in a child, which takes all that there is.
-TEST(WithoutAnyMemory, AThreadsFirstFailureIsTold) {
-    const pid_t child = fork();
-    if (child == 0) {
-        std::atomic<bool> is_used_up{false};
-        std::thread fails([&] {
-            while (!is_used_up) sched_yield();
-            _exit(rove_last_failure()->error == ROVE_OVERLOADED ? 0 : 1);
-        });
-        rlimit limit{};
-        getrlimit(RLIMIT_AS, &limit);
-        limit.rlim_cur = 1;  // no page more
-        setrlimit(RLIMIT_AS, &limit);
-        const auto take = [](std::size_t bytes) {
-            static void* volatile last;  // NOLINT
-            last = std::malloc(bytes);
-            return last != nullptr;
-        };
-        for (std::size_t bytes = 1 << 20; bytes >= 16; bytes /= 2)
-            while (take(bytes)) continue;
-        is_used_up = true;
-        fails.join();
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-}
-#endif
-
 }  // namespace
 }  // namespace rove::test
