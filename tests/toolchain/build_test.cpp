@@ -157,6 +157,12 @@ TEST_F(ToolchainTest, WhatCouldNotRunThereIsRefused) {
     EXPECT_NE(why("extern void (*__init_array_start[])(void);", "__init_array_start[0](); rove_reply(here, 0, 0);")
                   .find("__init_array_start is a bound of a program's own memory"),
               std::string::npos);
+    for (const char* section : {".init_array", ".preinit_array", ".fini_array.00100"})
+        EXPECT_NE(why("static void begin(void) {} __attribute__((section(\"" + std::string(section) +
+                          "\"), used)) static void (*at)(void) = begin;",
+                      "rove_reply(here, 0, 0);")
+                      .find("at is in the section " + std::string(section) + ", which is run when a program is loaded"),
+                  std::string::npos);
     EXPECT_NE(why("extern char etext;", "char *end = &etext; rove_reply(here, &end, sizeof end);")
                   .find("etext is a bound of a program's own memory"),
               std::string::npos);

@@ -112,6 +112,7 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     ROVE_TRY(auto module, join(request, context, *machine, diagnostics));
 
     Prepared prepared;
+    if (request.for_nodes) ROVE_CHECK(check_sections(*module));
     ROVE_TRY(prepared.entries, take_entries(*module));
     if (request.for_nodes) ROVE_CHECK(check_entries(*module, prepared.entries));
     if (!request.entries.empty()) prepared.entries = request.entries;

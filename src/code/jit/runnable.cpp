@@ -70,6 +70,20 @@ Status check_runnable(const llvm::Module& module) {
     return {};
 }
 
+Status check_sections(const llvm::Module& module) {
+    static constexpr llvm::StringLiteral kRead[] = {".preinit_array", ".init_array", ".fini_array", ".ctors",
+                                                    ".dtors",         ".init",       ".fini"};
+    for (const llvm::GlobalObject& object : module.global_objects())
+        for (const llvm::StringLiteral section : kRead)
+            if (const llvm::StringRef own = object.getSection();
+                own == section || (own.starts_with(section) && own[section.size()] == '.'))
+                return fail(ErrorCode::unsupported,
+                            "{} is in the section {}, which is run when a program is loaded, and packages are not "
+                            "loaded so; mark a function as __attribute__((constructor)) or destructor",
+                            shown(object), own.str());
+    return {};
+}
+
 std::set<std::string> defined_names(const llvm::Module& module) {
     std::set<std::string> names;
     for (const llvm::GlobalValue& value : module.global_values())

@@ -16,6 +16,8 @@ namespace rove::code::jit {
 // unsupported: the module has something that only a linker and a loader of whole programs provide; names it and the remedy. For a module as
 // the compiler made it.
 [[nodiscard]] Status check_runnable(const llvm::Module& module);
+// The same of its sections, while it has them.
+[[nodiscard]] Status check_sections(const llvm::Module& module);
 // What such a module defines.
 [[nodiscard]] std::set<std::string> defined_names(const llvm::Module& module);
 // What may be names in the module's assembly, among instructions and registers.
