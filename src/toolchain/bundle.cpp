@@ -126,10 +126,13 @@ private:
             Result<wire::Image> image = link_image(engine_, {prepared.object, folder, manifest.entries,
                                                              manifest.exports, manifest.imports, std::move(others)});
             if (!image && image.error().code() != ErrorCode::unsupported) return tl::unexpected<Error>(image.error());
-            if (image)
-                manifest.slices.push_back(
-                    make_slice(triple, Forms::image, wire::encode(*image), stored.emplace_back()));
+            if (ByteBuffer encoded = image ? wire::encode(*image) : ByteBuffer();
+                !encoded.empty() && encoded.size() <= wire::kSliceBytesMax)
+                manifest.slices.push_back(make_slice(triple, Forms::image, std::move(encoded), stored.emplace_back()));
         }
+        if (prepared.bitcode.size() > wire::kSliceBytesMax)
+            return fail(ErrorCode::unsupported, "its bitcode has {} bytes, and {} are the most",
+                        prepared.bitcode.size(), wire::kSliceBytesMax);
         manifest.slices.push_back(make_slice(triple, Forms::bitcode, prepared.bitcode, stored.emplace_back()));
         ByteBuffer file = PackageStore::serialize(manifest, stored);
         ROVE_CHECK(PackageStore::parse(file));  // what nobody could open is not written

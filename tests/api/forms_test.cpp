@@ -156,6 +156,12 @@ TEST(Forms, WhatCannotTravelSaysWhy) {
     EXPECT_NE(ran.out.find("own statics 1 2 3"), std::string::npos) << ran.out;
 }
 
+TEST(Forms, AFunctionThatIsTooLargeForAnImageTravelsAsBitcode) {
+    const NodeProcess node;
+    const Ran ran = run({built("api_large"), node.address()});
+    EXPECT_EQ(ran.out, "small 2\nlarge 5\n") << ran.err;
+}
+
 #ifdef ROVE_REFUSES_THREADS
 // Taking it out of the program needs a thread, and the next call finds one.
 TEST(Forms, WhatHasNoThreadToBeTakenOutTravelsLater) {
