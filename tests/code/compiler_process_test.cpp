@@ -1,5 +1,6 @@
 // The process in which bitcode of peers is compiled: its bounds, its end, and others that take its place.
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,6 +130,48 @@ TEST_F(CompilerProcessTest, TheCompilersProcessIsNoChildOfTheProgram) {
     EXPECT_GT(compiler_of_this_process(), 0);
     EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
     EXPECT_EQ(errno, ECHILD);
+}
+
+// The first process of a container, and who has asked for that, become the parents of orphans.
+TEST_F(CompilerProcessTest, TheCompilersProcessIsNoChildOfAProgramThatAdoptsOrphans) {
+    const ByteBuffer few = bitcode_of(with_types(10));
+    const ByteBuffer crashes = bitcode_of(kSlow);
+    const Bounds no_time{.processor_time = std::chrono::seconds(0)};
+    const pid_t child = fork();
+    if (child == 0) {
+        if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) _exit(2);
+        for (int i = 0; i < 3; ++i) {  // each ends its process
+            if (why_not_compiled(crashes, no_time).empty()) _exit(3);
+            if (!why_not_compiled(few).empty()) _exit(4);
+        }
+        if (waitpid(-1, nullptr, WNOHANG) != -1 || errno != ECHILD) _exit(5);
+        // As parents of the processes that compile: the spare one's, and none of those that have ended.
+        int others = 0;
+        for (const auto& each : std::filesystem::directory_iterator("/proc")) {
+            const std::string status = content_of(each.path().string() + "/status");
+            others += status.find(fmt::format("\nPPid:\t{}\n", getpid())) != std::string::npos ? 1 : 0;
+        }
+        _exit(others == 1 ? 0 : 6);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+// 2 KB of bitcode stand for it.
+TEST_F(CompilerProcessTest, CodeOfAnySizeIsNotTaken) {
+    EXPECT_EQ(why_not("define void @go() prefix [150000000 x i8] zeroinitializer { ret void }\n"),
+              "deep does not compile: its code has 143 MiB, and 128 are the most; divide it");
+}
+
+// Whoever compiled well and whoever watches it decide one after the other.
+TEST_F(CompilerProcessTest, WorkThatEndsAsItsTimeDoesIsAnswered) {
+    const ByteBuffer few = bitcode_of(with_types(10));
+    const Bounds no_time{.processor_time = std::chrono::seconds(0)};
+    for (int i = 0; i < 30; ++i) {
+        const std::string why = why_not_compiled(few, no_time);
+        EXPECT_TRUE(why.empty() || why.find("it took more than 0 s") != std::string::npos) << why;
+    }
 }
 
 TEST_F(CompilerProcessTest, TheChildOfAForkHasACompilerOfItsOwn) {

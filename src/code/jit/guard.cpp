@@ -93,11 +93,12 @@ struct Fault {
     // as `former` it would be called by the one that it calls.
     bool is_the_programs = false;
 };
-constinit std::array<Fault, 5> faults{{{SIGSEGV, "it crashed (SIGSEGV)"},
+constinit std::array<Fault, 6> faults{{{SIGSEGV, "it crashed (SIGSEGV)"},
                                        {SIGBUS, "it crashed (SIGBUS)"},
                                        {SIGILL, "it crashed (SIGILL)"},
                                        {SIGTRAP, "it crashed (SIGTRAP)"},
-                                       {SIGFPE, "it crashed (SIGFPE)"}}};
+                                       {SIGFPE, "it crashed (SIGFPE)"},
+                                       {SIGABRT, "it aborted, perhaps because memory ran out"}}};
 
 // The signal is met again with that handler, once the one that runs has returned. An instruction that faulted is begun again and faults
 // again; a signal that was sent, or a trap, which is not begun again, is sent once more.
@@ -111,7 +112,8 @@ void meet_again(int number, const siginfo_t& info, const struct sigaction& handl
 void on_fault(int number, siginfo_t* info, void* context) {
     Fault& fault =
         *std::find_if(faults.begin(), faults.end(), [number](const Fault& each) { return each.number == number; });
-    if (attempt_here != nullptr && info->si_code > 0) give_up(*attempt_here, fault.words);
+    const bool is_own = info->si_code > 0 || (number == SIGABRT && info->si_pid == getpid());  // abort() sends it
+    if (attempt_here != nullptr && is_own) give_up(*attempt_here, fault.words);
     if ((fault.former.sa_flags & SA_SIGINFO) != 0) return fault.former.sa_sigaction(number, info, context);
     if (fault.former.sa_handler != SIG_DFL && fault.former.sa_handler != SIG_IGN)
         return fault.former.sa_handler(number);

@@ -129,6 +129,9 @@ Result<Generated> generate(const GenerateRequest& request) {
         return fail(ErrorCode::failed, "{} does not compile: {}", request.name, llvm::toString(object.takeError()));
     if (!diagnostics.empty()) return fail(ErrorCode::failed, "{} does not compile: {}", request.name, diagnostics);
     const Bytes made = as_bytes({(*object)->getBufferStart(), (*object)->getBufferSize()});
+    if (made.size() > kObjectBytesMax)
+        return fail(ErrorCode::failed, "{} does not compile: its code has {} MiB, and {} are the most; divide it",
+                    request.name, made.size() >> 20U, kObjectBytesMax >> 20U);
     generated.object.assign(made.begin(), made.end());
     return generated;
 }

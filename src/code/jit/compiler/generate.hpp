@@ -14,6 +14,10 @@
 
 namespace rove::code::jit {
 
+// Of an object file: a package's slice has 64 MiB at most, and relocations and unwind tables come to it. A node has it in memory four times
+// while it links.
+inline constexpr std::size_t kObjectBytesMax = std::size_t{128} << 20;
+
 struct GenerateRequest {
     std::string name;                   // for messages
     Bytes bitcode;                      // one module; checked by LLVM's reader and verifier before it is believed

@@ -13,9 +13,9 @@
 
 namespace rove::code::jit {
 
-// Bitcode has 64 MiB at most; code that is linked may be as large as what a node keeps of all code.
+// Bitcode has 64 MiB at most; names come beside it, and beside an object.
 inline constexpr std::size_t kQuestionBytesMax = std::size_t{128} << 20;
-inline constexpr std::size_t kAnswerBytesMax = std::size_t{256} << 20;
+inline constexpr std::size_t kAnswerBytesMax = 2 * kObjectBytesMax;
 // The beginning of each message.
 using MessageBytes = std::uint64_t;
 

@@ -2,10 +2,12 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -16,10 +18,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/fork.hpp"
@@ -30,6 +34,8 @@
 
 namespace rove::code::jit {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr const char* kProgram = "rove/rove-compiler";  // beside librove-jit.so
 // Without using a processor; it looks at its own work a hundred times a second.
@@ -52,18 +58,22 @@ std::string own_file() {
 // Room for system calls, and nothing else.
 using Stack = std::array<std::max_align_t, 1024>;
 
-// What the new process needs to begin.
+}  // namespace
+
+// What the new process needs to begin. Its parent, the process between, runs on the first of the stacks.
 struct Beginning {
-    const char* program;
-    std::array<char*, 3> arguments;
-    int socket, nothing;
+    const char* program = nullptr;
+    std::array<char*, 3> arguments{};
+    int socket = -1, nothing = -1;
     Stack between, own;
-    pid_t pid = -1;
-    int error = 0;  // why it has not begun
+    pid_t pid = -1, parent = -1;
+    int error = 0;                // why it has not begun
+    std::uint32_t has_begun = 0;  // or an error says why not; for a futex
 };
 
-// These two have the memory of this process, whose thread waits until the program begins: so they do nothing but system calls, which no
-// sanitizer looks at. All signals are blocked.
+namespace {
+
+// These have the memory of this process: so they do nothing but system calls, which no sanitizer looks at. All signals are blocked.
 [[clang::no_sanitize("address", "thread", "undefined")]] int begin_program(void* data) {
     auto& beginning = *static_cast<Beginning*>(data);
     // Out of the way of the first four.
@@ -79,26 +89,54 @@ struct Beginning {
     syscall(SYS_exit, 1);
     return 1;
 }
-[[clang::no_sanitize("address", "thread", "undefined")]] int begin_and_leave(void* data) {
-    auto& beginning = *static_cast<Beginning*>(data);
-    beginning.pid = clone(&begin_program, beginning.own.data() + beginning.own.size(), CLONE_VM | CLONE_VFORK, data);
+[[clang::no_sanitize("address", "thread", "undefined")]] void begin_own(Beginning& beginning) {
+    beginning.pid =
+        clone(&begin_program, beginning.own.data() + beginning.own.size(), CLONE_VM | CLONE_VFORK, &beginning);
     if (beginning.pid < 0) beginning.error = errno;
+}
+[[clang::no_sanitize("address", "thread", "undefined")]] int begin_and_leave(void* data) {
+    begin_own(*static_cast<Beginning*>(data));
+    syscall(SYS_exit, 0);
+    return 0;
+}
+[[clang::no_sanitize("address", "thread", "undefined")]] int begin_and_wait(void* data) {
+    auto& beginning = *static_cast<Beginning*>(data);
+    begin_own(beginning);
+    const pid_t pid = beginning.pid;
+    __atomic_store_n(&beginning.has_begun, 1, __ATOMIC_RELEASE);
+    (void)syscall(SYS_futex, &beginning.has_begun, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    (void)syscall(SYS_close_range, 0U, ~0U, 0);
+    while (pid > 0 && syscall(SYS_wait4, pid, nullptr, __WALL, nullptr) < 0 && errno == EINTR) continue;
     syscall(SYS_exit, 0);
     return 0;
 }
 
+// Whether an orphan becomes a child of this process: it is the first of its container, or asked for that.
+bool adopts_orphans() {
+    int is_asked_for = 0;
+    return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &is_asked_for) == 0 && is_asked_for != 0);
+}
+
 // Not by fork(), which takes milliseconds where a process has much memory, and has its pages copied afterwards. The program becomes an orphan
 // at once: a program that uses Rove waits for its own children, and gets SIGCHLD for them, and for no other. The process between runs no
-// program, so wait() does not see it either.
-void begin_orphan(Beginning& beginning) {
+// program, so wait() does not see it either. Where this process would adopt the orphan, the process between stays as its parent.
+void begin_elsewhere(Beginning& beginning) {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    const pid_t pid = clone(&begin_and_leave, beginning.between.data() + beginning.between.size(),
-                            CLONE_VM | CLONE_VFORK, &beginning);
-    if (pid < 0) beginning.error = errno;
-    while (pid > 0 && waitpid(pid, nullptr, __WCLONE) < 0 && errno == EINTR) continue;
+    const bool stays = adopts_orphans();
+    const pid_t between =
+        clone(stays ? &begin_and_wait : &begin_and_leave, beginning.between.data() + beginning.between.size(),
+              stays ? CLONE_VM : CLONE_VM | CLONE_VFORK, &beginning);
+    if (between < 0)
+        beginning.error = errno;
+    else if (stays)
+        while (__atomic_load_n(&beginning.has_begun, __ATOMIC_ACQUIRE) == 0)
+            (void)syscall(SYS_futex, &beginning.has_begun, FUTEX_WAIT, 0, nullptr, nullptr, 0);
+    else
+        while (waitpid(between, nullptr, __WCLONE) < 0 && errno == EINTR) continue;
+    if (stays) beginning.parent = between;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -110,8 +148,25 @@ Descriptor open_nothing() {
 
 }  // namespace
 
-CompilerProcess::CompilerProcess(Descriptor socket, pid_t pid)
-    : socket_(std::move(socket)), pid_(pid), handle_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {
+// Its memory is the parent's stack, so it is kept until that has ended, as it does soon after its child.
+void CompilerProcess::EndParent::operator()(Beginning* beginning) const {
+    constexpr auto kLook = std::chrono::milliseconds(1);
+    constexpr auto kLong = std::chrono::seconds(1);
+    const pid_t parent = beginning->parent;
+    for (auto waited = 0ms; parent > 0 && waited < kLong; waited += kLook, std::this_thread::sleep_for(kLook))
+        if (const pid_t ended = waitpid(parent, nullptr, __WCLONE | WNOHANG);
+            ended > 0 || (ended < 0 && errno != EINTR)) {
+            delete beginning;
+            return;
+        }
+    if (parent <= 0) delete beginning;
+}
+
+CompilerProcess::CompilerProcess(Descriptor socket, std::unique_ptr<Beginning, EndParent> begun)
+    : socket_(std::move(socket)),
+      pid_(begun->pid),
+      handle_(static_cast<int>(syscall(SYS_pidfd_open, begun->pid, 0))),
+      begun_(std::move(begun)) {
     close_in_forks(socket_.number());
     if (has_ended()) handle_.close();  // it may be another's
     if (handle_.is_open()) close_in_forks(handle_.number());
@@ -129,14 +184,14 @@ Result<CompilerProcess> CompilerProcess::begin() {
     const Descriptor theirs(both[1]);
     const Descriptor nothing = open_nothing();
     if (!nothing.is_open()) return no_room("descriptor", errno);
-    const auto beginning = std::make_unique<Beginning>();
+    std::unique_ptr<Beginning, EndParent> beginning(new Beginning);
     beginning->program = program.c_str();
     beginning->arguments = {const_cast<char*>(program.c_str()), const_cast<char*>(library.c_str()), nullptr};
     beginning->socket = theirs.number();
     beginning->nothing = nothing.number();
-    begin_orphan(*beginning);
+    begin_elsewhere(*beginning);
     const int error = beginning->error;
-    if (error == 0) return CompilerProcess(std::move(ours), beginning->pid);
+    if (error == 0) return CompilerProcess(std::move(ours), std::move(beginning));
     if (error == EAGAIN || error == ENOMEM) return no_room("process", error);
     return fail(
         ErrorCode::unsupported,
@@ -154,6 +209,7 @@ void CompilerProcess::close() {
     socket_.close();  // by which it ends, unless somebody has stopped it
     if (handle_.is_open()) (void)syscall(SYS_pidfd_send_signal, handle_.number(), SIGKILL, nullptr, 0);
     handle_.close();
+    begun_.reset();
 }
 
 // Waits for that.
@@ -215,9 +271,8 @@ Result<Generated> CompilerProcesses::generate(const GenerateRequest& request, co
     }
     return fail(
         ErrorCode::failed,
-        "{} does not compile: the process that compiled it was ended or stopped, perhaps because memory ran out, or "
-        "its code has more than {} MiB",
-        request.name, kAnswerBytesMax >> 20U);
+        "{} does not compile: the process that compiled it was ended or stopped, perhaps because memory ran out",
+        request.name);
 }
 
 }  // namespace rove::code::jit

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "code/jit/jit.hpp"
 
 namespace rove::code::jit {
+
+struct Beginning;
 
 // One of them, which ends with this.
 class CompilerProcess {
@@ -31,12 +34,16 @@ public:
     [[nodiscard]] std::optional<Result<Generated>> generate(const GenerateRequest& request, const Bounds& bounds);
 
 private:
-    CompilerProcess(Descriptor socket, pid_t pid);
+    struct EndParent {
+        void operator()(Beginning* beginning) const;
+    };
+    CompilerProcess(Descriptor socket, std::unique_ptr<Beginning, EndParent> begun);
     void close();
     [[nodiscard]] bool answers() const;
     Descriptor socket_;
     pid_t pid_ = -1;
     Descriptor handle_;  // by which it is ended; not open: this kernel gives none
+    std::unique_ptr<Beginning, EndParent> begun_;
 };
 
 // Those of this process, for all of its nodes: as many as compile at once, and a spare one.

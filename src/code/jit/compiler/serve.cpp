@@ -37,17 +37,13 @@ constexpr auto kLookEvery = std::chrono::milliseconds(10);
 // By which the process may have grown after an answer, to go on.
 constexpr std::size_t kGrownMax = 256UL << 20;
 
-// The other end, and whether an answer is being given: two threads may have one, the one that works and the one that watches it. The first
-// gives its own.
+// The other end.
 int asker = -1;
-std::atomic<bool> is_answered{false};
 
-void take_the_word() {
-    while (is_answered.exchange(true)) pause();  // the other one ends the process
-}
-
+// Two threads may give up at once, the one that works and the one that watches it. The first says why.
 [[noreturn]] void give_up(std::string_view words) {
-    take_the_word();
+    static constinit std::atomic<bool> has_given_up{false};
+    while (has_given_up.exchange(true)) pause();  // the other one ends the process
     send_gave_up(asker, words);
     _exit(1);
 }
@@ -100,6 +96,7 @@ public:
         bounds_ = bounds;
         changed_.notify_all();
     }
+    // Before the answer: nobody gives up afterwards. Does not return where the watcher has just found it beyond its bounds.
     void end() {
         const MutexLock lock(mutex_);
         bounds_.reset();
@@ -148,10 +145,8 @@ void* work(void* data) {
         if (question) turn.begin(question->bounds);
         const ByteBuffer answer =
             encode_answer(question ? generate(question->request) : tl::unexpected<Error>(std::move(question.error())));
-        take_the_word();
         turn.end();
         if (!send_message(asker, answer) || memory_of_process() > before + kGrownMax) break;
-        is_answered = false;
     }
     _exit(0);
 }
