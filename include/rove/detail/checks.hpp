@@ -302,11 +302,31 @@ constexpr bool fits() {
         return std::is_same_v<V, A> || std::is_convertible_v<const A&, V>;
 }
 
+// Whether a class is a base that is told a class which derives from it, as CRTP has it: its functions take `*this` for one of those.
+template <typename V, typename Told>
+constexpr bool is_base_of_told() {
+    if constexpr (requires { sizeof(Told); })
+        return !std::is_same_v<V, Told> && std::is_base_of_v<V, Told>;
+    else
+        return false;
+}
+template <typename V>
+struct IsToldOfDerived : std::false_type {};
+template <template <typename...> typename B, typename... Ts>
+struct IsToldOfDerived<B<Ts...>> : std::bool_constant<(is_base_of_told<B<Ts...>, Ts>() || ...)> {};
+template <template <typename, auto...> typename B, typename T, auto kFirst, auto... kMore>
+struct IsToldOfDerived<B<T, kFirst, kMore...>> : std::bool_constant<is_base_of_told<B<T, kFirst, kMore...>, T>()> {};
+
 template <typename V, typename A>
 struct Argument {
     static constexpr bool kNoBuffer = kIsWritableSpan<V> && !IsBuffer<A>::value;
     static constexpr bool kNoSpan = IsBuffer<A>::value && !IsSpan<V>::value;
-    static constexpr bool kSliced = std::is_polymorphic_v<V> && !std::is_same_v<V, A> && std::is_base_of_v<V, A>;
+    static constexpr bool kSliced = [] {
+        if constexpr (std::is_same_v<V, A> || !std::is_base_of_v<V, A>)
+            return false;
+        else
+            return std::is_polymorphic_v<V> || IsToldOfDerived<V>::value;
+    }();
     static constexpr bool kFine = !kNoBuffer && !kNoSpan && !kSliced && fits<V, A>();
     static constexpr void explain() {
         static_assert(!kNoBuffer,
@@ -316,8 +336,8 @@ struct Argument {
         static_assert(
             !kSliced,
             "rove: the other node gets a copy of the parameter's class, without what the argument's class adds, "
-            "and its virtual functions are those of the parameter's class: take the derived class, or pass a "
-            "std::variant");
+            "and its virtual functions are those of the parameter's class: take the derived class (a lambda can, "
+            "[](const Derived& it) { return it.f(); }), or pass a std::variant");
         static_assert(kFine || kNoBuffer || kNoSpan || kSliced,
                       "rove: an argument of this type does not fit the function's parameter");
     }

@@ -63,7 +63,12 @@ std::uint32_t schemas(std::uint64_t kind) {
 }
 template <typename T>
 struct SchemaOfMembers {
-    static std::uint32_t get() { return mix(mix(kOpaque, sizeof(T)), alignof(T)); }
+    static std::uint32_t get() {
+        if constexpr (std::is_object_v<T>)
+            return mix(mix(kOpaque, sizeof(T)), alignof(T));
+        else  // a function's type, as std::function names it
+            return mix(kOpaque, 0);
+    }
 };
 template <template <typename...> typename C, typename... Ts>
 struct SchemaOfMembers<C<Ts...>> {
