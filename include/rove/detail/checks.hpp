@@ -130,10 +130,10 @@ struct Parameter {
                       "their bytes "
                       "(a std::string points to others, a std::pair has an assignment of its own): take a const "
                       "std::vector<T>&; or, where their bytes can be copied, say migratable<T>::safe = true");
-        static_assert(
-            !kNoBeginning,
-            "rove: an argument of this type cannot travel: cereal reads it, or a type in it, into a "
-            "default-constructed object; give that type a default constructor, or specialise rove::migratable for it");
+        static_assert(!kNoBeginning,
+                      "rove: an argument of this type cannot travel: cereal reads it, or a type in it, into a "
+                      "default-constructed object; give that type a public default constructor, or specialise "
+                      "rove::migratable for it");
         static_assert(
             !kLoses,
             "rove: an argument of this type would lose members on its way: it, or a type in it, is derived from one "
@@ -154,7 +154,8 @@ struct Parameter {
             "(or is a pointer), which would be lost; give it a type without members");
         static_assert(kFine || kKnown,
                       "rove: an argument of this type cannot travel; give it a cereal serialize() that is public or "
-                      "has cereal::access as a friend, or specialise rove::migratable for it");
+                      "has cereal::access as a friend, include <cereal/types/NAME.hpp> for one of the standard "
+                      "library, or specialise rove::migratable for it");
     }
 };
 // The type of a result.
@@ -208,10 +209,10 @@ struct ResultType {
         static_assert(!kStays,
                       "rove: a result of this type cannot travel: it means something in one process only (its "
                       "rove::migratable says so); return the values that it holds");
-        static_assert(
-            !kNoBeginning,
-            "rove: a result of this type cannot travel: cereal reads it, or a type in it, into a "
-            "default-constructed object; give that type a default constructor, or specialise rove::migratable for it");
+        static_assert(!kNoBeginning,
+                      "rove: a result of this type cannot travel: cereal reads it, or a type in it, into a "
+                      "default-constructed object; give that type a public default constructor, or specialise "
+                      "rove::migratable for it");
         static_assert(
             !kLoses,
             "rove: a result of this type would lose members on its way: it, or a type in it, is derived from one "
@@ -231,7 +232,8 @@ struct ResultType {
                       "(or is a pointer), which would be lost; give it a type without members");
         static_assert(kFine || kKnown,
                       "rove: a result of this type cannot travel; give it a cereal serialize() that is public or has "
-                      "cereal::access as a friend, or specialise rove::migratable for it");
+                      "cereal::access as a friend, include <cereal/types/NAME.hpp> for one of the standard library, or "
+                      "specialise rove::migratable for it");
     }
 };
 
@@ -325,7 +327,8 @@ struct Argument {
         if constexpr (std::is_same_v<V, A> || !std::is_base_of_v<V, A>)
             return false;
         else
-            return std::is_polymorphic_v<V> || IsToldOfDerived<V>::value;
+            return std::is_polymorphic_v<V> || IsToldOfDerived<V>::value ||
+                   (travel::Adds<A, V> && !travel::is_standard<V>());  // by a tag in the base, it may be cast to A
     }();
     static constexpr bool kFine = !kNoBuffer && !kNoSpan && !kSliced && fits<V, A>();
     static constexpr void explain() {
@@ -337,7 +340,8 @@ struct Argument {
             !kSliced,
             "rove: the other node gets a copy of the parameter's class, without what the argument's class adds, "
             "and its virtual functions are those of the parameter's class: take the derived class (a lambda can, "
-            "[](const Derived& it) { return it.f(); }), or pass a std::variant");
+            "[](const Derived& it) { return it.f(); }), or pass a std::variant; where the base is all that is needed, "
+            "cast the argument to it");
         static_assert(kFine || kNoBuffer || kNoSpan || kSliced,
                       "rove: an argument of this type does not fit the function's parameter");
     }
