@@ -84,7 +84,6 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     };
     [[nodiscard]] Result<jit::NamesInImage> names_in_image(const PackageCode& package, const Loaded& loaded) const;
     [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
-    using Lacks = ByteBuffer;  // as PackageCode::image_lacks
     // New code of a package, and what it needs of memory beside itself: all of it is made before constructors run, because nothing may
     // fail after them, and without the lock, because a peer has chosen how much that is.
     struct NewCode {
@@ -107,9 +106,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     void load_apart(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Status load_image(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     void open_libraries(PackageCode& package);
-    static void publish(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
     void take_back_entries(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool stored(const PackageCode& package, Forms form) const;
     [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package) REQUIRES(lock_of<CodeCache>);
 
     // ---- names that are nowhere on this node (lacking.cpp)

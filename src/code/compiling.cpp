@@ -8,7 +8,7 @@ namespace rove::code {
 
 Status CodeCache::State::queue_compile(PackageCode& package) {
     if (package.compile != PackageCode::Compile::none || !includes(options.forms, Forms::bitcode) ||
-        !stored(package, Forms::bitcode))
+        !package.has_stored(Forms::bitcode))
         return {};
     ROVE_CHECK(start_worker(Duty::bitcode));
     // A package is queued once at most. Packages without code come first, because calls wait for them.
@@ -123,7 +123,7 @@ void CodeCache::State::compile_one(PackageCode& package) {
         const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
         package.compile = for_now ? PackageCode::Compile::none : PackageCode::Compile::failed;
         // The image, if there is one, goes on, or is run from now on if it came meanwhile. Without an image the calls fail.
-        const bool image_follows = !code && includes(options.forms, Forms::image) && stored(package, Forms::image);
+        const bool image_follows = !code && includes(options.forms, Forms::image) && package.has_stored(Forms::image);
         if (package.image || image_follows) return;
         if (for_now)
             package.refuse(std::move(done.error()));
@@ -149,7 +149,7 @@ void CodeCache::State::take_module(PackageCode& package, NewCode&& code) noexcep
     by_address.merge(code.by_address);
     ++loads;
     epoch.fetch_add(1);
-    publish(package);
+    package.publish();
     count(package);
 }
 

@@ -288,12 +288,10 @@ void CodeCache::State::evict(const std::vector<PackageCode*>& victims) {
     fence_others();
     for (PackageCode* package : victims) {
         if (is_running(*package)) {  // partners: CodeCache::enter, enter_leading
-            publish(*package);
+            package->publish();
         } else {
             take_back_entries(*package);
-            package->module.reset();
-            package->image.reset();
-            package->exported.clear();
+            package->release_code();
             leave(compile_queue, *package);
             package->compile = PackageCode::Compile::none;
             package->store->drop_slices();

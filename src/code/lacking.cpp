@@ -117,7 +117,7 @@ Status CodeCache::State::put_names(Function& function) {
     have(package.module_lacks, of_module);
     have(package.image_lacks, of_image);
     function.names_seen = generation;
-    publish(package);
+    package.publish();
     return {};
 }
 

@@ -39,11 +39,6 @@ private:
 
 }  // namespace
 
-void PackageCode::end() {
-    if (std::exchange(constructed, false) && image) image->destruct();
-    destructors.run();
-}
-
 // The leader stores what it runs and then loads the target; an evicting thread clears the target and then looks at what runs. At least
 // one of them must see the other. The evicting thread's barrier reaches all threads, so the leader needs only program order.
 EntryPoint CodeCache::enter_leading(Function& function) {
@@ -119,11 +114,6 @@ std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
                                                  function.ran.load(std::memory_order_relaxed), running.take_over());
 }
 
-bool CodeCache::State::stored(const PackageCode& package, Forms form) const {
-    const auto slice = package.store->slice_index(host_triple(), form);
-    return slice && package.store->stored_slice(*slice) != nullptr;
-}
-
 std::string CodeCache::State::why_no_form() const {
     if (options.forms == Forms::both)
         return fmt::format("it is not built for {0}; build it with --target {0}", host_triple());
@@ -143,7 +133,7 @@ Result<std::optional<Awaited>> CodeCache::State::make_ready(PackageCode& package
     if (package.loading) return Awaited::loading;
     if (const std::optional<Error> refusal = package.take_refusal()) return tl::unexpected<Error>(*refusal);
     if (package.loaded()) {
-        publish(package);  // an eviction that found it running may have cleared the targets meanwhile
+        package.publish();  // an eviction that found it running may have cleared the targets meanwhile
         return std::nullopt;
     }
     // No image is loaded now, even if one has come: the compiler was told that there are no statics yet, and would make a second set.
@@ -156,7 +146,7 @@ Result<std::optional<Awaited>> CodeCache::State::make_ready(PackageCode& package
         return fail(ErrorCode::unsupported, "package {} has no form that {} can run: {}",
                     package.store->manifest().name, options.node, why_no_form());
     package.lacks_names = false;
-    if (image_fits && stored(package, Forms::image)) {
+    if (image_fits && package.has_stored(Forms::image)) {
         const std::size_t slice = *package.store->slice_index(host_triple(), Forms::image);
         const Result<bool> loaded = is_quick(package, slice) ? load_in_place(package, slice) : Result<bool>(false);
         if (!loaded) {
@@ -167,11 +157,11 @@ Result<std::optional<Awaited>> CodeCache::State::make_ready(PackageCode& package
             ROVE_CHECK(queue_load(package));
             return Awaited::loading;
         }
-        if (options.forms == Forms::both && stored(package, Forms::bitcode))
+        if (options.forms == Forms::both && package.has_stored(Forms::bitcode))
             (void)queue_compile(package);  // where there is no thread for it, the image goes on
         return std::nullopt;
     }
-    if (bitcode_fits && stored(package, Forms::bitcode)) {
+    if (bitcode_fits && package.has_stored(Forms::bitcode)) {
         ROVE_CHECK(queue_compile(package));
         return Awaited::loading;
     }
@@ -255,7 +245,7 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
     by_address.merge(code.by_address);
     ++loads;
     epoch.fetch_add(1);  // after all that was used before it, and ahead of its own first call
-    publish(package);
+    package.publish();
     count(package);
 }
 
@@ -269,8 +259,6 @@ void CodeCache::State::take_back_entries(PackageCode& package) noexcept {
         function->image = function->compiled = nullptr;
         function->names_seen = 0;
     }
-    package.image_lacks.clear();
-    package.module_lacks.clear();
 }
 
 Status CodeCache::State::queue_load(PackageCode& package) {
@@ -313,18 +301,6 @@ Status CodeCache::State::load_image(PackageCode& package) {
     package.constructed = true;
     take_image(package, image, std::move(code));
     return {};
-}
-
-// Gives every function the best code that lacks nothing the function needs.
-void CodeCache::State::publish(PackageCode& package) noexcept {
-    for (const auto& function : package.functions) {
-        const bool is_compiled = package.module_runs(*function);
-        const EntryPoint image = package.image_runs(*function) ? function->image : nullptr;
-        const EntryPoint best = is_compiled ? function->compiled : image;
-        const RanAs ran = is_compiled ? RanAs::bitcode : RanAs::image;
-        function->ran.store(package.resident ? RanAs::resident : ran, std::memory_order_relaxed);
-        function->target.store(best, std::memory_order_seq_cst);
-    }
 }
 
 Result<Running> CodeCache::State::hold(const PackageStore& store) {

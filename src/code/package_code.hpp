@@ -28,6 +28,9 @@ inline constexpr std::size_t kAwaitedBytesMax = 2 * wire::kSliceBytesMax;
 // How long a refusal is kept for the call that waits for it; one that comes later tries again.
 inline constexpr auto kRefusalMax = std::chrono::seconds(1);
 
+// Which imports code lacks, a bit each as in a row of Manifest::needs; empty: none.
+using Lacks = ByteBuffer;
+
 class PackageCode;
 
 // Counts a package as running: its code stays until this is destroyed, or until an Entered has taken it over.
@@ -73,6 +76,12 @@ public:
     PackageCode(CodeCache& owner, std::shared_ptr<PackageStore> bytes) : cache(owner), store(std::move(bytes)) {}
     PackageCode(const PackageCode&) = delete;
 
+    // Whether its code in that form for this machine is stored here.
+    [[nodiscard]] bool has_stored(Forms form) const;
+    // Gives every function the best code that lacks nothing the function needs.
+    void publish() noexcept REQUIRES(lock_of<CodeCache>);
+    // Nobody runs it, and nothing points to its entries any more (CodeCache::State::take_back_entries).
+    void release_code() noexcept REQUIRES(lock_of<CodeCache>);
     // Runs the destructors of its statics, while the code is still there. Once; nothing of it may run afterwards. When the cache has stopped:
     // without its lock, because what these ask the node for may want it.
     void end() NO_THREAD_SAFETY_ANALYSIS;
@@ -195,9 +204,8 @@ public:
     NameMap<void*> exported GUARDED_BY(lock_of<CodeCache>);  // an interface's names, once an image told
     std::unique_ptr<LoadedImage> image GUARDED_BY(lock_of<CodeCache>);
     std::unique_ptr<jit::CompiledModule> module GUARDED_BY(lock_of<CodeCache>);
-    // Which imports each of them lacks, a bit each as in a row of Manifest::needs; empty: none.
-    ByteBuffer image_lacks GUARDED_BY(lock_of<CodeCache>);
-    ByteBuffer module_lacks GUARDED_BY(lock_of<CodeCache>);
+    Lacks image_lacks GUARDED_BY(lock_of<CodeCache>);
+    Lacks module_lacks GUARDED_BY(lock_of<CodeCache>);
     Compile compile GUARDED_BY(lock_of<CodeCache>) = Compile::none;
 };
 
