@@ -19,21 +19,6 @@ std::string_view host_triple() {
     return arch::kTriple;
 }
 
-Error CodeCache::State::no_memory_for(const PackageCode& package) const noexcept {
-    try {
-        return {ErrorCode::overloaded, fmt::format("{} has no memory to load package {}; call it later", options.node,
-                                                   package.store->manifest().name)};
-    } catch (const std::bad_alloc&) {
-        return no_memory();
-    }
-}
-
-Error CodeCache::State::why_not_loaded(const PackageCode& package, const std::exception& thrown) const {
-    if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr) return no_memory_for(package);
-    return {ErrorCode::failed, fmt::format("package {} cannot be loaded on {}: {}", package.store->manifest().name,
-                                           options.node, thrown.what())};
-}
-
 Entered::~Entered() {
     if (package_ == nullptr) return;
     CodeCache& cache = package_->cache;
@@ -64,7 +49,7 @@ void CodeCache::State::end_packages() {
 
 // Threads of the program may have thread-local objects of a package, whose destructors are in its code.
 bool CodeCache::State::awaits_threads() const {
-    const LockOf lock(mutex);
+    const LockOf held(lock.mutex());
     return std::ranges::any_of(packages, [](const auto& each) { return each.second->destructors.awaits_threads(); });
 }
 
@@ -74,12 +59,12 @@ void CodeCache::left() {
 
 // Not inlined, so that nearly all calls, which do not need it, save no registers for it.
 [[gnu::noinline]] void CodeCache::evict() {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     state_->trim_if_possible();
 }
 
 Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<PackageStore>& package, bool resident) {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     const auto known = state_->packages.find(package->digest());
     if (known == state_->packages.end()) {
         ROVE_TRY(PackageCode * made, state_->make_known(package, resident));
@@ -144,7 +129,7 @@ Result<std::uint32_t> CodeCache::State::free_index(Forgetting& forgetting) {
 }
 
 Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name, EntryPoint entry) {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     if (const auto known = state_->functions.find(id); known != state_->functions.end()) return known->second;
     State::Forgetting forgetting;
     ROVE_TRY(const std::uint32_t index, state_->free_index(forgetting));
@@ -162,7 +147,7 @@ Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name
 }
 
 Function* CodeCache::find(EntryPoint entry) const {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     const auto known = state_->by_address.find(entry);
     return known != state_->by_address.end() ? known->second : nullptr;
 }
@@ -237,7 +222,7 @@ void CodeCache::State::free_numbers(PackageCode& package) {
 }
 
 std::shared_ptr<PackageStore> CodeCache::package(const Digest& digest) const {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     const auto known = state_->packages.find(digest);
     return known != state_->packages.end() ? known->second->store : nullptr;
 }
@@ -247,7 +232,7 @@ std::shared_ptr<PackageStore> CodeCache::package_of(const Function& function) co
 }
 
 void CodeCache::slices_added(const Digest& digest) {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     const auto known = state_->packages.find(digest);
     if (known == state_->packages.end()) return;
     PackageCode& package = *known->second;
@@ -264,7 +249,7 @@ Function* CodeCache::by_handle(std::uint32_t handle) const {
 }
 
 Function* CodeCache::find(const FunctionId& id) const {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     const auto known = state_->functions.find(id);
     return known != state_->functions.end() ? known->second : nullptr;
 }
@@ -273,7 +258,7 @@ Function* CodeCache::find(std::string_view name) const {
     if (const auto id = FunctionId::parse(name)) return find(*id);
     const std::size_t colon = name.rfind(':');
     if (colon == std::string_view::npos) return nullptr;
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     const auto named = state_->newest.find(std::string(name.substr(0, colon)));
     if (named == state_->newest.end()) return nullptr;
     for (const auto& function : named->second->functions)
@@ -283,7 +268,7 @@ Function* CodeCache::find(std::string_view name) const {
 }
 
 std::vector<std::shared_ptr<PackageStore>> CodeCache::packages() const {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     std::vector<std::shared_ptr<PackageStore>> stores;
     for (const auto& [digest, package] : state_->packages)
         if (package->resident) stores.push_back(package->store);
@@ -291,7 +276,7 @@ std::vector<std::shared_ptr<PackageStore>> CodeCache::packages() const {
 }
 
 CodeCache::Usage CodeCache::usage() const {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     const State& state = *state_;
     std::size_t code_bytes = state.manifest_bytes;
     for (const std::size_t bytes : state.code_bytes) code_bytes += bytes;
@@ -314,17 +299,17 @@ void prepare_process() {
 }
 
 void CodeCache::warm_up() {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     state_->warm_image = LoadedImage::rehearse(state_->pool);
     (void)PackageStore::from_manifest(wire::encode(wire::Manifest{.name = "nothing", .abi = ROVE_ABI_VERSION}));
     if (includes(state_->options.forms, Forms::bitcode)) (void)state_->start_worker(State::Duty::bitcode, true);
 }
 
 void CodeCache::wait_for_tiers() {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     while (!state_->images_queue.empty() || !state_->compile_queue.empty() || !state_->loads_queue.empty() ||
            state_->working > 0)
-        state_->changed.wait(state_->mutex);
+        state_->lock.wait();
 }
 
 }  // namespace rove::code

@@ -3,18 +3,15 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <deque>
 #include <list>
 #include <map>
-#include <new>
 #include <span>
 #include <thread>
-#include <type_traits>
 #include <unordered_map>
 
-#include "base/mutex.hpp"
 #include "base/name_map.hpp"
+#include "code/cache_lock.hpp"
 #include "code/package_code.hpp"
 #include "code/recency.hpp"
 
@@ -156,23 +153,8 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
         REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool compile_next() REQUIRES(lock_of<CodeCache>);
     void worked(const Digest& package) REQUIRES(lock_of<CodeCache>);
-    template <typename What>
-    void call_back(const What& what) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Status construct(PackageCode& package, Duty duty, const std::function<void()>& run)
         REQUIRES(lock_of<CodeCache>);
-    // In words that need no memory where there is none for better ones.
-    [[nodiscard]] Error no_memory_for(const PackageCode& package) const noexcept;
-    // What the work of a worker threw, as an error: its thread goes on with the next one.
-    [[nodiscard]] Error why_not_loaded(const PackageCode& package, const std::exception& thrown) const;
-    // A worker's piece of work, of which an exception is the error.
-    template <typename Work>
-    [[nodiscard]] std::invoke_result_t<const Work&> or_error(const PackageCode& package, const Work& work) const
-        REQUIRES(lock_of<CodeCache>);
-    // The same with the lock free. That the cache has stopped is an error, too.
-    template <typename Work>
-    [[nodiscard]] std::invoke_result_t<const Work&> unlocked(const PackageCode& package, const Work& work)
-        REQUIRES(lock_of<CodeCache>);
-
     // ---- compiling (compiling.cpp)
     [[nodiscard]] Status queue_compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     void compile_one(PackageCode& package) REQUIRES(lock_of<CodeCache>);
@@ -238,7 +220,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     std::shared_ptr<State> itself;  // where code stays after its cache …
     State* left_before = nullptr;   // … as that of this one, an earlier one's
     CodePool pool;                  // outlives the packages below
-    mutable MutexOf<CodeCache> mutex;
+    CacheLock lock{options.node};
     // Of warm_up; kept, because its page would be cold again.
     std::unique_ptr<LoadedImage> warm_image GUARDED_BY(lock_of<CodeCache>);
     std::unordered_map<Digest, std::unique_ptr<PackageCode>> packages GUARDED_BY(lock_of<CodeCache>);
@@ -285,36 +267,10 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     std::size_t working GUARDED_BY(lock_of<CodeCache>) = 0;  // workers that compile or load something
     std::atomic<unsigned> opening_libraries{0};
     std::size_t constructing GUARDED_BY(lock_of<CodeCache>) = 0;  // of them, those that run constructors
-    std::condition_variable_any changed;
     std::deque<Load> loads_queue GUARDED_BY(lock_of<CodeCache>);
-    bool stopping GUARDED_BY(lock_of<CodeCache>) = false;
-    Mutex calling_back;  // while on_ready or a Load's `done` runs: stop() waits for it
     std::list<Worker> workers GUARDED_BY(lock_of<CodeCache>);
     // Those whose turn it is; each started with the first that it is to do.
     std::array<Worker*, kDuties> on_duties GUARDED_BY(lock_of<CodeCache>){};
 };
-
-template <typename Work>
-std::invoke_result_t<const Work&> CodeCache::State::or_error(const PackageCode& package, const Work& work) const {
-    try {
-        return work();
-    } catch (const std::exception& error) {
-        return tl::unexpected<Error>(why_not_loaded(package, error));
-    }
-}
-
-template <typename Work>
-std::invoke_result_t<const Work&> CodeCache::State::unlocked(const PackageCode& package, const Work& work) {
-    auto done = [&]() REQUIRES(lock_of<CodeCache>) -> std::invoke_result_t<const Work&> {
-        const UnlockedOf free(mutex);
-        try {
-            return work();
-        } catch (const std::exception& error) {
-            return tl::unexpected<Error>(why_not_loaded(package, error));
-        }
-    }();
-    if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
-    return done;
-}
 
 }  // namespace rove::code

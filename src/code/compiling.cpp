@@ -18,7 +18,7 @@ Status CodeCache::State::queue_compile(PackageCode& package) {
                                                            REQUIRES(lock_of<CodeCache>) { return each->loaded(); });
     compile_queue.insert(place, &package);
     package.compile = PackageCode::Compile::queued;
-    changed.notify_all();
+    lock.notify_all();
     return {};
 }
 
@@ -54,7 +54,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
     lack_of_cpu(lacks, manifest);
     ROVE_CHECK(check_lacks(package, lacks));
     const Loaded loaded{.data = package.data, .statics = package.statics, .image = package.image.get()};
-    Result<NewCode> code = unlocked(package, [&]() -> Result<NewCode> {
+    Result<NewCode> code = lock.unlocked(package, [&]() -> Result<NewCode> {
         NewCode made;
         made.lacks = std::move(lacks);
         open_libraries(package);
@@ -87,7 +87,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
             if (void* address = made.module->find(manifest.entries[i])) name_entry(made, package, i, address);
         return made;
     });
-    if (stopping) return code;
+    if (lock.has_stopped()) return code;
     if (!code) {
         package.lacks_names = package.lacks_names || lacks_names;
         return tl::unexpected<Error>(
@@ -95,7 +95,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
     }
     // The compiled module may hold statics, which would be lost with it.
     const bool was_pinned = std::exchange(package.pinned, package.pinned || code->module->has_own_statics());
-    Status reserved = or_error(
+    Status reserved = lock.or_error(
         package, [&]() REQUIRES(lock_of<CodeCache>) { return reserve(package, code->module->code_bytes(), 0); });
     if (reserved) return code;
     package.pinned = was_pinned;  // it goes on as it was: as its image, or not at all
@@ -106,9 +106,9 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
 void CodeCache::State::compile_one(PackageCode& package) {
     package.compile = PackageCode::Compile::begun;
     const GivesBack room{*this, package};
-    Result<NewCode> code = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return compile(package); });
-    if (stopping) return;  // the cache may be gone
-    Status done = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Status {
+    Result<NewCode> code = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return compile(package); });
+    if (lock.has_stopped()) return;  // the cache may be gone
+    Status done = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Status {
         if (!code) return tl::unexpected<Error>(std::move(code.error()));
         if (package.constructed) return {};
         package.has_constructors = code->module->has_constructors();
@@ -117,7 +117,7 @@ void CodeCache::State::compile_one(PackageCode& package) {
         package.constructed = true;
         return {};
     });
-    if (stopping) return;
+    if (lock.has_stopped()) return;
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!done) {
         const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
@@ -136,7 +136,7 @@ void CodeCache::State::compile_one(PackageCode& package) {
     // Interfaces may have brought names meanwhile. The image has them already; a function keeps running as an image if this fails.
     for (const auto& function : package.functions) {
         function->names_seen = 0;
-        (void)or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return put_names(*function); });
+        (void)lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return put_names(*function); });
     }
 }
 

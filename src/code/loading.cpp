@@ -93,7 +93,7 @@ std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
         return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
                                                      function.ran.load(std::memory_order_relaxed), running.take_over());
     }
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     const Result<std::optional<Awaited>> awaited = state_->make_ready(package);
     if (!awaited) {
         package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others
@@ -265,15 +265,15 @@ Status CodeCache::State::queue_load(PackageCode& package) {
     ROVE_CHECK(start_worker(Duty::images));
     images_queue.push_back(&package);  // at most one entry a package
     package.loading = true;
-    changed.notify_all();
+    lock.notify_all();
     return {};
 }
 
 // On the worker for images.
 void CodeCache::State::load_apart(PackageCode& package) {
     const GivesBack room{*this, package};
-    Status loaded = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return load_image(package); });
-    if (stopping) return;  // the cache may be gone
+    Status loaded = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return load_image(package); });
+    if (lock.has_stopped()) return;  // the cache may be gone
     package.loading = false;
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!loaded && loaded.error().code() == ErrorCode::overloaded)
@@ -281,19 +281,19 @@ void CodeCache::State::load_apart(PackageCode& package) {
     else if (!loaded)
         package.error = std::move(loaded.error());
     else if (options.forms == Forms::both)  // where there is no thread or memory for it, the image goes on
-        (void)or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return queue_compile(package); });
+        (void)lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return queue_compile(package); });
 }
 
 // The lock is held only while shared state is looked at. The package cannot be evicted or forgotten meanwhile.
 Status CodeCache::State::load_image(PackageCode& package) {
     const std::size_t slice = *package.store->slice_index(host_triple(), Forms::image);
-    ROVE_TRY(const wire::Image image, unlocked(package, [&]() -> Result<wire::Image> {
-                 open_libraries(package);
-                 return read_image(package, slice);
-             }));
+    ROVE_TRY(const wire::Image image, lock.unlocked(package, [&]() -> Result<wire::Image> {
+        open_libraries(package);
+        return read_image(package, slice);
+    }));
     ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
     const std::shared_ptr<DataSegment> data = package.data;
-    ROVE_TRY(NewCode code, unlocked(package, [&] { return link_image(package, image, data); }));
+    ROVE_TRY(NewCode code, lock.unlocked(package, [&] { return link_image(package, image, data); }));
     if (!package.constructed && image.init_array_count > 0) {
         package.has_constructors = true;
         ROVE_CHECK(construct(package, Duty::images, [&code] { code.image->construct(); }));
@@ -304,7 +304,7 @@ Status CodeCache::State::load_image(PackageCode& package) {
 }
 
 Result<Running> CodeCache::State::hold(const PackageStore& store) {
-    const LockOf lock(mutex);
+    const LockOf held(lock.mutex());
     return hold_locked(store);
 }
 
@@ -318,13 +318,13 @@ Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
     ROVE_TRY(Running running, state_->hold(*store));
     PackageCode* const package = running.take_over();
     const Entered held(nullptr, RanAs::image, package);  // left after the lock
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     for (;;) {
         ROVE_TRY(const std::optional<Awaited> awaited, state_->make_ready(*package));
         if (!awaited) return {};
         if (*awaited == Awaited::code)
             return fail(ErrorCode::invalid, "package {} is not here whole", store->manifest().name);
-        while (!state_->stopping && package->is_under_way()) state_->changed.wait(state_->mutex);
+        while (!state_->lock.has_stopped() && package->is_under_way()) state_->lock.wait();
         if (package->is_under_way())
             return fail(ErrorCode::cancelled, "{} stopped before package {} was loaded", state_->options.node,
                         store->manifest().name);
@@ -337,7 +337,7 @@ Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>
     const Entered held(nullptr, RanAs::image,
                        package);  // its code stays between loading and linking; left after the lock
     ROVE_CHECK(load(store));
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     return state_->link_interface(*package);
 }
 
@@ -360,7 +360,7 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package) {
     }
     // A peer must not replace what the node itself uses (rove_*, the C and C++ libraries) under other peers' functions.
     if (!package.resident) {
-        const UnlockedOf free(mutex);
+        const UnlockedOf free(lock.mutex());
         for (const std::string& name : manifest.exports) {
             if (!symbols.is_of_process(name)) continue;
             names.erase(name);

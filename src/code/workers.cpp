@@ -42,10 +42,9 @@ void abandon_worker() {
 
 void CodeCache::stop() {
     const TimePoint until = Clock::now() + kStopMax;
-    const LockOf lock(state_->mutex);
-    state_->stopping = true;
-    state_->changed.notify_all();
-    while (!state_->have_ended() && Clock::now() < until) (void)state_->changed.wait_until(state_->mutex, until);
+    const LockOf lock(state_->lock.mutex());
+    state_->lock.stop();
+    while (!state_->have_ended() && Clock::now() < until) state_->lock.wait_until(until);
     for (State::Worker& each : state_->workers) {
         if (each.ended || each.abandoned) continue;
         // The thread shares ownership of what it uses, so nobody need wait for its end.
@@ -53,10 +52,7 @@ void CodeCache::stop() {
         abandon_worker();
         each.thread.detach();
     }
-    {
-        const UnlockedOf free(state_->mutex);
-        const MutexLock none_calls_back(state_->calling_back);
-    }
+    state_->lock.wait_for_callbacks();
     for (State::Worker& each : state_->workers)
         if (!each.abandoned) each.thread.join();
     state_->workers.remove_if([](const State::Worker& each) REQUIRES(lock_of<CodeCache>) { return !each.abandoned; });
@@ -64,7 +60,7 @@ void CodeCache::stop() {
 
 // overloaded: no thread can be created now.
 Status CodeCache::State::start_worker(Duty duty, bool warm_up) {
-    if (on_duty(duty) != nullptr || stopping) return {};
+    if (on_duty(duty) != nullptr || lock.has_stopped()) return {};
     reap_workers();
     const std::size_t before = workers.size();
     try {
@@ -111,25 +107,13 @@ bool CodeCache::State::work(Worker& self) {
     // As a batch thread: waking it must not preempt the thread that wakes it, which has other calls to run.
     const sched_param none{};
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
-    const LockOf lock(mutex);
+    const LockOf held(lock.mutex());
     self.kernel_id = gettid();
-    while (!stopping && on_duty(self.duty) == &self)
-        if (!(self.duty == Duty::images ? load_next() : compile_next())) changed.wait(mutex);
+    while (!lock.has_stopped() && on_duty(self.duty) == &self)
+        if (!(self.duty == Duty::images ? load_next() : compile_next())) lock.wait();
     self.ended = true;
-    changed.notify_all();
+    lock.notify_all();
     return !self.abandoned;
-}
-
-// Does nothing once the cache has stopped.
-template <typename What>
-void CodeCache::State::call_back(const What& what) {
-    const UnlockedOf free(mutex);
-    const MutexLock calls(calling_back);
-    const bool stopped = [this] {
-        const LockOf look(mutex);
-        return stopping;
-    }();
-    if (!stopped) what();
 }
 
 // Does the first job of a queue with that; false: there is none.
@@ -146,7 +130,7 @@ bool CodeCache::State::do_next(std::deque<PackageCode*>& queue, void (State::*jo
 
 bool CodeCache::State::compile_next() {
     if (!do_next(compile_queue, &State::compile_one)) return false;
-    const UnlockedOf free(mutex);
+    const UnlockedOf free(lock.mutex());
     sort_freed_memory();
     return true;
 }
@@ -158,14 +142,14 @@ bool CodeCache::State::load_next() {
                                    [](const Load& load)
                                        REQUIRES(lock_of<CodeCache>) { return !load.running.package().is_under_way(); });
     if (next == loads_queue.end()) return false;
-    Result<std::optional<Awaited>> awaited = or_error(
+    Result<std::optional<Awaited>> awaited = lock.or_error(
         next->running.package(), [&]() REQUIRES(lock_of<CodeCache>) { return make_ready(next->running.package()); });
     if (awaited && *awaited == Awaited::loading) return true;  // now it is under way
     Load load = std::move(*next);
     PackageCode& package = load.running.package();
     loads_queue.erase(next);
     ++working;
-    const Result<LoadReport> loaded = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Result<LoadReport> {
+    const Result<LoadReport> loaded = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Result<LoadReport> {
         const wire::Manifest& manifest = package.store->manifest();
         if (!awaited) return tl::unexpected<Error>(std::move(awaited.error()));
         if (*awaited == Awaited::code) return fail(ErrorCode::invalid, "package {} is not here whole", manifest.name);
@@ -185,21 +169,21 @@ bool CodeCache::State::load_next() {
             return false;
         }
     };
-    call_back([&] { (void)(tell(loaded) || tell(without_memory)); });  // an error takes less
+    lock.call_back([&] { (void)(tell(loaded) || tell(without_memory)); });  // an error takes less
     return true;
 }
 
 void CodeCache::State::worked(const Digest& package) {
     --working;
-    if (stopping) return;
+    if (lock.has_stopped()) return;
     trim_if_possible();
-    changed.notify_all();
-    if (options.on_ready) call_back([&] { options.on_ready(package); });
+    lock.notify_all();
+    if (options.on_ready) lock.call_back([&] { options.on_ready(package); });
 }
 
 // Runs a package's constructors on this worker without the lock; another thread takes over the worker's duty.
 Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::function<void()>& run) {
-    if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
+    if (lock.has_stopped()) return tl::unexpected<Error>(lock.why_cancelled());
     const std::string& name = package.store->manifest().name;
     if (constructing >= kConstructingMax)
         return fail(
@@ -208,7 +192,8 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
             "later, or restart that node if they never end",
             name, constructing, options.node);
     Worker* const self = std::exchange(on_duty(duty), nullptr);
-    if (const Status started = or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return start_worker(duty); });
+    if (const Status started =
+            lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return start_worker(duty); });
         !started) {
         on_duty(duty) = self;
         return prefixed(started.error(), fmt::format("package {} has constructors", name));
@@ -216,7 +201,7 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
     ++constructing;
     package.constructing = true;
     Status done = [&]() REQUIRES(lock_of<CodeCache>) {
-        const UnlockedOf free(mutex);
+        const UnlockedOf free(lock.mutex());
         const std::string there = fmt::format("{} on {}", name, options.node);
         Status constructed = in_own_thread(there, "constructor", run);
         // Its code is about to be released: what has been constructed is destroyed first.
@@ -227,14 +212,14 @@ Status CodeCache::State::construct(PackageCode& package, Duty duty, const std::f
         return constructed;
     }();
     --constructing;
-    if (stopping) return fail(ErrorCode::cancelled, "{} stopped while it was loaded", options.node);
+    if (lock.has_stopped()) return tl::unexpected<Error>(lock.why_cancelled());
     package.constructing = false;
     return done;
 }
 
 Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
                              std::function<void(const Result<LoadReport>&)> done) {
-    const LockOf lock(state_->mutex);
+    const LockOf lock(state_->lock.mutex());
     if (state_->loads_queue.size() >= kLoadsMax)
         return fail(ErrorCode::overloaded,
                     "{} packages wait to be loaded on {} already, the most there may; load {} later", kLoadsMax,
@@ -249,7 +234,7 @@ Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
     ROVE_CHECK(state_->start_worker(State::Duty::images));
     ROVE_TRY(Running running, state_->hold_locked(*package));
     state_->loads_queue.push_back({std::move(running), std::move(done)});
-    state_->changed.notify_all();
+    state_->lock.notify_all();
     return {};
 }
 

@@ -1,0 +1,102 @@
+// The lock of a cache, what threads wait for under it, whether the cache has stopped, and how work is done with the lock free.
+//
+// Threads: any; what is called under the lock says so. Where both are taken, `calling_back_` is taken before the lock.
+//
+// Invariants: once the cache has stopped, nothing is called back, and work that is done with the lock free ends as `cancelled`. What work
+// throws is an error: no thread of the cache ends by an exception.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <string>
+#include <type_traits>
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "code/package_code.hpp"
+
+namespace rove::code {
+
+class CacheLock {
+public:
+    explicit CacheLock(const std::string& node) : node_(node) {}
+
+    // For LockOf and UnlockedOf.
+    [[nodiscard]] MutexOf<CodeCache>& mutex() const { return mutex_; }
+
+    // ---- waiting for each other
+    void notify_all() { changed_.notify_all(); }
+    void wait() REQUIRES(lock_of<CodeCache>) { changed_.wait(mutex_); }
+    void wait_until(TimePoint until) REQUIRES(lock_of<CodeCache>) { (void)changed_.wait_until(mutex_, until); }
+
+    // ---- stopping
+    void stop() REQUIRES(lock_of<CodeCache>) {
+        stopped_ = true;
+        notify_all();
+    }
+    [[nodiscard]] bool has_stopped() const REQUIRES(lock_of<CodeCache>) { return stopped_; }
+    // Until none of the cache's threads is in what it has called back.
+    void wait_for_callbacks() REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Error why_cancelled() const;
+
+    // ---- work
+    // Calls that with the lock free; does nothing once the cache has stopped.
+    template <typename What>
+    void call_back(const What& what) REQUIRES(lock_of<CodeCache>);
+    // A piece of work, of which an exception is the error.
+    template <typename Work>
+    [[nodiscard]] std::invoke_result_t<const Work&> or_error(const PackageCode& package, const Work& work) const
+        REQUIRES(lock_of<CodeCache>);
+    // The same with the lock free. That the cache has stopped is an error, too.
+    template <typename Work>
+    [[nodiscard]] std::invoke_result_t<const Work&> unlocked(const PackageCode& package, const Work& work) const
+        REQUIRES(lock_of<CodeCache>);
+
+private:
+    // In words that need no memory where there is none for better ones.
+    [[nodiscard]] Error no_memory_for(const PackageCode& package) const noexcept;
+    // What the work threw, as an error: its thread goes on with the next one.
+    [[nodiscard]] Error why_not_loaded(const PackageCode& package, const std::exception& thrown) const;
+
+    const std::string& node_;  // for messages
+    mutable MutexOf<CodeCache> mutex_;
+    std::condition_variable_any changed_;
+    bool stopped_ GUARDED_BY(lock_of<CodeCache>) = false;
+    Mutex calling_back_;  // while something is called back
+};
+
+template <typename What>
+void CacheLock::call_back(const What& what) {
+    const UnlockedOf free(mutex_);
+    const MutexLock calls(calling_back_);
+    const bool stopped = [this] {
+        const LockOf look(mutex_);
+        return stopped_;
+    }();
+    if (!stopped) what();
+}
+
+template <typename Work>
+std::invoke_result_t<const Work&> CacheLock::or_error(const PackageCode& package, const Work& work) const {
+    try {
+        return work();
+    } catch (const std::exception& error) {
+        return tl::unexpected<Error>(why_not_loaded(package, error));
+    }
+}
+
+template <typename Work>
+std::invoke_result_t<const Work&> CacheLock::unlocked(const PackageCode& package, const Work& work) const {
+    auto done = [&]() REQUIRES(lock_of<CodeCache>) -> std::invoke_result_t<const Work&> {
+        const UnlockedOf free(mutex_);
+        try {
+            return work();
+        } catch (const std::exception& error) {
+            return tl::unexpected<Error>(why_not_loaded(package, error));
+        }
+    }();
+    if (stopped_) return tl::unexpected<Error>(why_cancelled());
+    return done;
+}
+
+}  // namespace rove::code
