@@ -19,13 +19,6 @@ std::string_view host_triple() {
     return arch::kTriple;
 }
 
-Entered::~Entered() {
-    if (package_ == nullptr) return;
-    CodeCache& cache = package_->cache;
-    package_->running.fetch_sub(1, std::memory_order_seq_cst);  // the package may be gone from here on
-    cache.left();
-}
-
 CodeCache::CodeCache(CodeOptions options) : state_(std::make_shared<State>(*this, std::move(options))) {}
 
 CodeCache::~CodeCache() {
@@ -42,7 +35,7 @@ CodeCache::~CodeCache() {
 // Runs destructors before any code is released, and without the lock, because they may call the node; no package comes or goes any more.
 // A destructor may call an interface. So interfaces are ended last, and each before those that it was linked to.
 void CodeCache::State::end_packages() {
-    for (const auto& [digest, package] : packages)
+    for (const auto& [digest, package] : known.packages())
         if (!package->interface && !package->constructing) package->end();
     for (auto package = interfaces.rbegin(); package != interfaces.rend(); ++package) (*package)->end();
 }
@@ -50,11 +43,66 @@ void CodeCache::State::end_packages() {
 // Threads of the program may have thread-local objects of a package, whose destructors are in its code.
 bool CodeCache::State::awaits_threads() const {
     const LockOf held(lock.mutex());
-    return std::ranges::any_of(packages, [](const auto& each) { return each.second->destructors.awaits_threads(); });
+    return std::ranges::any_of(known.packages(),
+                               [](const auto& each) { return each.second->destructors.awaits_threads(); });
+}
+
+EntryPoint CodeCache::enter_leading(Function& function) {
+    return state_->uses.enter_leading(function);
+}
+
+void CodeCache::leave_leading() {
+    state_->uses.leave_leading();
+    left();
+}
+
+Entered CodeCache::keep_leading() {
+    PackageCode* const package = state_->uses.keep_leading();
+    return {nullptr, package != nullptr ? RanAs::image : RanAs::resident, package};
+}
+
+std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
+    if (function.package == nullptr)
+        return std::variant<Entered, Awaited, Error>(
+            std::in_place_type<Entered>, function.target.load(std::memory_order_relaxed), RanAs::resident, nullptr);
+    PackageCode& package = *function.package;
+    Running running(package);
+    if (const EntryPoint target = function.target.load(std::memory_order_seq_cst)) {
+        if (package.awaited_until.load(std::memory_order_relaxed) != 0)
+            package.awaited_until.store(0, std::memory_order_relaxed);
+        Uses::note_call(package, state_->uses.now());
+        return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
+                                                     function.ran.load(std::memory_order_relaxed), running.take_over());
+    }
+    const LockOf lock(state_->lock.mutex());
+    const Result<std::optional<Awaited>> awaited = state_->make_ready(package);
+    if (!awaited) {
+        package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others
+        return awaited.error();
+    }
+    if (*awaited) {
+        package.await();
+        return **awaited;
+    }
+    package.awaited_until.store(0, std::memory_order_relaxed);
+    if (function.target.load(std::memory_order_relaxed) == nullptr)
+        if (const Status put = state_->put_names(function); !put) return put.error();
+    const EntryPoint target = function.target.load(std::memory_order_relaxed);
+    if (target == nullptr) return state_->why_no_entry(function);
+    Uses::note_call(package, state_->uses.advance());
+    return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
+                                                 function.ran.load(std::memory_order_relaxed), running.take_over());
+}
+
+Entered::~Entered() {
+    if (package_ == nullptr) return;
+    CodeCache& cache = package_->cache;
+    package_->running.fetch_sub(1, std::memory_order_seq_cst);  // the package may be gone from here on
+    cache.left();
 }
 
 void CodeCache::left() {
-    if (state_->over_budget.load(std::memory_order_relaxed)) evict();
+    if (state_->uses.is_over_budget()) evict();
 }
 
 // Not inlined, so that nearly all calls, which do not need it, save no registers for it.
@@ -65,16 +113,16 @@ void CodeCache::left() {
 
 Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<PackageStore>& package, bool resident) {
     const LockOf lock(state_->lock.mutex());
-    const auto known = state_->packages.find(package->digest());
-    if (known == state_->packages.end()) {
+    PackageCode* const known = state_->known.package(package->digest());
+    if (known == nullptr) {
         ROVE_TRY(PackageCode * made, state_->make_known(package, resident));
-        if (resident) state_->newest_resident[package->manifest().name] = made;
+        if (resident) state_->known.has_become_resident(*made);
         state_->trim(made);
         return package;
     }
-    PackageCode& code = *known->second;
+    PackageCode& code = *known;
     code.resident = code.resident || resident;
-    if (resident) state_->newest_resident[package->manifest().name] = &code;
+    if (resident) state_->known.has_become_resident(code);
     if (code.store != package)
         for (std::size_t i = 0; i < package->manifest().slices.size(); ++i)
             if (auto slice = package->stored_slice(i))
@@ -84,21 +132,27 @@ Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<Packa
     return code.store;
 }
 
+Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name, EntryPoint entry) {
+    const LockOf lock(state_->lock.mutex());
+    if (Function* const known = state_->known.find(id)) return known;
+    State::Forgetting forgetting;
+    ROVE_CHECK(state_->make_room(1, forgetting));
+    return state_->known.add(id, std::move(name), entry);
+}
+
 Result<PackageCode*> CodeCache::State::make_known(const std::shared_ptr<PackageStore>& package, bool resident) {
     Forgetting forgetting;
-    if (packages.size() >= options.packages_max && !forget_one(forgetting))
+    if (known.packages().size() >= options.packages_max && !forget_one(forgetting))
         return fail(ErrorCode::overloaded,
                     "{} knows {} packages, the most a node does, and all of them are in use, or stay (they have "
                     "statics, are pinned, or are interfaces)",
                     options.node, options.packages_max);
     auto made = std::make_unique<PackageCode>(cache, package);
     for (auto* list : {&keepers, &pinned})  // a place for it, which it may need where there is no memory
-        if (list->capacity() <= packages.size()) list->reserve(2 * packages.size() + 1);
-    PackageCode& code = *made;
-    code.resident = resident;
-    code.pinned = package->manifest().pinned;
-    code.number = packages_known++;
-    code.scope.destructors = &code.destructors;
+        if (list->capacity() <= known.packages().size()) list->reserve(2 * known.packages().size() + 1);
+    made->resident = resident;
+    made->pinned = package->manifest().pinned;
+    made->scope.destructors = &made->destructors;
     const std::size_t bytes = package->manifest_bytes_held() + package->function_ids().size() * kFunctionBytes;
     while (!resident && manifest_bytes + bytes > manifest_bytes_max())
         if (!forget_one(forgetting))
@@ -106,86 +160,32 @@ Result<PackageCode*> CodeCache::State::make_known(const std::shared_ptr<PackageS
                         "{} holds {} bytes of manifests, the most that it may are {}, and all of them are in use, or "
                         "stay (they have statics, are pinned, or are interfaces)",
                         options.node, manifest_bytes, manifest_bytes_max());
-    ROVE_CHECK(number_functions(code, forgetting));
-    for (const auto& function : code.functions) functions[function->id] = function.get();
-    newest[package->manifest().name] = &code;
-    code.last_used.store(epoch.fetch_add(1), std::memory_order_relaxed);  // newer than all that were used
-    packages.emplace(package->digest(), std::move(made));
+    ROVE_CHECK(make_room(package->manifest().entries.size(), forgetting));
+    PackageCode& code = known.add(std::move(made));
+    code.last_used.store(uses.advance(), std::memory_order_relaxed);  // newer than all that were used
     count(code);
     return &code;
 }
 
-Result<std::uint32_t> CodeCache::State::free_index(Forgetting& forgetting) {
-    while (free_indices.empty() && indices_used == kFunctionsMax)
+Status CodeCache::State::make_room(std::size_t functions, Forgetting& forgetting) {
+    while (known.room() < functions)
         if (!forget_one(forgetting))
             return fail(ErrorCode::overloaded,
                         "{} knows {} functions, the most a node does, and all of them are in use, or stay (they have "
                         "statics, are pinned, or are interfaces)",
                         options.node, kFunctionsMax);
-    if (free_indices.empty()) return indices_used++;
-    const std::uint32_t index = free_indices.front();
-    free_indices.pop_front();
-    return index;
-}
-
-Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name, EntryPoint entry) {
-    const LockOf lock(state_->lock.mutex());
-    if (const auto known = state_->functions.find(id); known != state_->functions.end()) return known->second;
-    State::Forgetting forgetting;
-    ROVE_TRY(const std::uint32_t index, state_->free_index(forgetting));
-    auto function = std::make_unique<Function>();
-    function->id = id;
-    function->name = std::move(name);
-    function->handle = index | static_cast<std::uint32_t>(state_->generations[index]) << 16U;
-    function->ran.store(RanAs::resident, std::memory_order_relaxed);
-    function->target.store(entry, std::memory_order_release);
-    state_->table[index].store(function.get(), std::memory_order_release);
-    state_->functions[id] = function.get();
-    state_->by_address.emplace(entry, function.get());
-    state_->residents.push_back(std::move(function));
-    return state_->residents.back().get();
-}
-
-Function* CodeCache::find(EntryPoint entry) const {
-    const LockOf lock(state_->lock.mutex());
-    const auto known = state_->by_address.find(entry);
-    return known != state_->by_address.end() ? known->second : nullptr;
-}
-
-Status CodeCache::State::number_functions(PackageCode& package, Forgetting& forgetting) {
-    const wire::Manifest& manifest = package.store->manifest();
-    for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
-        const Result<std::uint32_t> free = free_index(forgetting);
-        if (!free) {
-            free_numbers(package);  // it is not going to live
-            return tl::unexpected<Error>(free.error());
-        }
-        const std::uint32_t index = *free;
-        auto function = std::make_unique<Function>();
-        function->id = package.store->function_ids()[i];
-        // The readable name of a function, which an entry that a program has bundled carries.
-        const std::string& entry = manifest.entries[i];
-        const std::size_t dot = entry.find('.');
-        function->name = dot != std::string::npos ? entry.substr(dot + 1) : manifest.name + ":" + entry;
-        function->handle = index | static_cast<std::uint32_t>(generations[index]) << 16U;
-        function->entry = static_cast<std::uint32_t>(i);
-        function->package = &package;
-        table[index].store(function.get(), std::memory_order_release);
-        package.functions.push_back(std::move(function));
-    }
     return {};
 }
 
 // Makes room by forgetting a package: the one that has not been used for longest among those that have no code, and no statics that
-// somebody relies on; if all have code, among those that are idle. Its handles mean nothing from then on. A peer that still uses one is
-// asked which function it meant.
+// somebody relies on; if all have code, among those that are idle.
 bool CodeCache::State::forget_one(Forgetting& forgetting) {
     // One barrier is enough for all of them: their functions had no code before it, so a thread that enters one later waits for the lock.
-    if (!forgetting.fenced) fence_others();
+    if (!forgetting.fenced) uses.fence_others();
     forgetting.fenced = true;
     const auto find = [this]() REQUIRES(lock_of<CodeCache>) {
-        return forgettable.oldest(epoch.fetch_add(1), [this](const PackageCode& package)
-                                                          REQUIRES(lock_of<CodeCache>) { return is_busy(package); });
+        return forgettable.oldest(uses.advance(), [this](const PackageCode& package)
+                                                      REQUIRES(lock_of<CodeCache>) { return uses.is_busy(package); });
     };
     PackageCode* oldest = find();
     if (oldest == nullptr) {
@@ -193,38 +193,15 @@ bool CodeCache::State::forget_one(Forgetting& forgetting) {
         oldest = find();
     }
     if (oldest == nullptr) return false;
-    forget(*oldest);
+    uncount(*oldest);
+    known.forget(*oldest);
     return true;
-}
-
-void CodeCache::State::forget(PackageCode& package) {
-    uncount(package);
-    free_numbers(package);
-    for (const auto& function : package.functions) functions.erase(function->id);
-    const std::string& name = package.store->manifest().name;
-    if (const auto named = newest.find(name); named != newest.end() && named->second == &package) {
-        const auto resident = newest_resident.find(name);
-        if (resident != newest_resident.end() && resident->second != &package)
-            named->second = resident->second;
-        else
-            newest.erase(named);
-    }
-    packages.erase(Digest(package.store->digest()));
-}
-
-void CodeCache::State::free_numbers(PackageCode& package) {
-    for (const auto& function : package.functions) {
-        const std::uint32_t index = function->handle & 0xFFFFU;
-        table[index].store(nullptr, std::memory_order_release);
-        // An index whose generations are used up is not given out again, so that an old handle never names another function.
-        if (++generations[index] % kGenerationsMax != 0) free_indices.push_back(index);
-    }
 }
 
 std::shared_ptr<PackageStore> CodeCache::package(const Digest& digest) const {
     const LockOf lock(state_->lock.mutex());
-    const auto known = state_->packages.find(digest);
-    return known != state_->packages.end() ? known->second->store : nullptr;
+    PackageCode* const package = state_->known.package(digest);
+    return package != nullptr ? package->store : nullptr;
 }
 
 std::shared_ptr<PackageStore> CodeCache::package_of(const Function& function) const {
@@ -233,9 +210,9 @@ std::shared_ptr<PackageStore> CodeCache::package_of(const Function& function) co
 
 void CodeCache::slices_added(const Digest& digest) {
     const LockOf lock(state_->lock.mutex());
-    const auto known = state_->packages.find(digest);
-    if (known == state_->packages.end()) return;
-    PackageCode& package = *known->second;
+    PackageCode* const known = state_->known.package(digest);
+    if (known == nullptr) return;
+    PackageCode& package = *known;
     // Bitcode that follows an image which runs already.
     if (package.image && state_->options.forms == Forms::both)
         (void)state_->queue_compile(package);  // else the image goes on
@@ -244,14 +221,17 @@ void CodeCache::slices_added(const Digest& digest) {
 }
 
 Function* CodeCache::by_handle(std::uint32_t handle) const {
-    Function* function = state_->table[handle & 0xFFFFU].load(std::memory_order_acquire);
-    return function != nullptr && function->handle == handle ? function : nullptr;
+    return state_->known.by_handle(handle);
+}
+
+Function* CodeCache::find(EntryPoint entry) const {
+    const LockOf lock(state_->lock.mutex());
+    return state_->known.find(entry);
 }
 
 Function* CodeCache::find(const FunctionId& id) const {
     const LockOf lock(state_->lock.mutex());
-    const auto known = state_->functions.find(id);
-    return known != state_->functions.end() ? known->second : nullptr;
+    return state_->known.find(id);
 }
 
 Function* CodeCache::find(std::string_view name) const {
@@ -259,18 +239,13 @@ Function* CodeCache::find(std::string_view name) const {
     const std::size_t colon = name.rfind(':');
     if (colon == std::string_view::npos) return nullptr;
     const LockOf lock(state_->lock.mutex());
-    const auto named = state_->newest.find(std::string(name.substr(0, colon)));
-    if (named == state_->newest.end()) return nullptr;
-    for (const auto& function : named->second->functions)
-        if (std::string_view(function->name).substr(function->name.rfind(':') + 1) == name.substr(colon + 1))
-            return function.get();
-    return nullptr;
+    return state_->known.find(name.substr(0, colon), name.substr(colon + 1));
 }
 
 std::vector<std::shared_ptr<PackageStore>> CodeCache::packages() const {
     const LockOf lock(state_->lock.mutex());
     std::vector<std::shared_ptr<PackageStore>> stores;
-    for (const auto& [digest, package] : state_->packages)
+    for (const auto& [digest, package] : state_->known.packages())
         if (package->resident) stores.push_back(package->store);
     return stores;
 }
@@ -282,8 +257,8 @@ CodeCache::Usage CodeCache::usage() const {
     for (const std::size_t bytes : state.code_bytes) code_bytes += bytes;
     return {.code_bytes = code_bytes,
             .static_bytes = state.static_bytes,
-            .packages = state.packages.size(),
-            .functions = state.functions.size(),
+            .packages = state.known.packages().size(),
+            .functions = state.known.functions(),
             .evictions = state.evictions,
             .loads = state.loads,
             .pinned_bytes = state.held(Budget::pinned),

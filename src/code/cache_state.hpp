@@ -5,23 +5,18 @@
 #include <array>
 #include <deque>
 #include <list>
-#include <map>
 #include <span>
 #include <thread>
-#include <unordered_map>
 
 #include "base/name_map.hpp"
 #include "code/cache_lock.hpp"
+#include "code/known.hpp"
 #include "code/package_code.hpp"
 #include "code/recency.hpp"
+#include "code/uses.hpp"
 
 namespace rove::code {
 
-// Functions known at once: an index fits 16 bits of a handle. Packages that are evicted are forgotten for new ones.
-inline constexpr std::size_t kFunctionsMax = 65536;
-// A handle means one function for as long as the node lives: the other 16 bits count what its index was given to, and an index is
-// given up after its 65,536th. 2^32 functions in all; at a million new ones a second, more than an hour.
-inline constexpr unsigned kGenerationsMax = 65536;
 // The least that pinned code may take, and manifests: a node with a tiny budget runs small programs all the same.
 inline constexpr std::size_t kShareBytesMin = 1024 * 1024;
 // What a function costs beside its package's manifest: its Function, its name, its places in tables.
@@ -42,11 +37,7 @@ inline constexpr std::size_t kConstructingMax = 16;
 
 struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     State(CodeCache& owner, CodeOptions given)
-        : cache(owner),
-          options(std::move(given)),
-          symbols(options.host_symbols),
-          table(kFunctionsMax),
-          generations(kFunctionsMax, 0) {}
+        : cache(owner), options(std::move(given)), symbols(options.host_symbols) {}
 
     // ---- known packages (cache.cpp)
     void end_packages() NO_THREAD_SAFETY_ANALYSIS;
@@ -57,16 +48,12 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     };
     [[nodiscard]] Result<PackageCode*> make_known(const std::shared_ptr<PackageStore>& package, bool resident)
         REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Status number_functions(PackageCode& package, Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Result<std::uint32_t> free_index(Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status make_room(std::size_t functions, Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool forget_one(Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
     void evict_idle() REQUIRES(lock_of<CodeCache>);
-    void forget(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    void free_numbers(PackageCode& package) REQUIRES(lock_of<CodeCache>);
 
     // ---- loading (loading.cpp)
     [[nodiscard]] Result<Running> hold(const PackageStore& store);
-    [[nodiscard]] Result<Running> hold_locked(const PackageStore& store) REQUIRES(lock_of<CodeCache>);
     // Nothing: it is ready.
     [[nodiscard]] Result<std::optional<Awaited>> make_ready(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] std::string why_no_form() const;
@@ -88,7 +75,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
         std::unique_ptr<jit::CompiledModule> module;
         Lacks lacks;
         std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has none
-        std::map<EntryPoint, Function*> by_address;
+        Known::ByAddress by_address;
         std::vector<PackageCode::StaticPlace> statics;
         NameMap<void*> exported;
     };
@@ -103,7 +90,6 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     void load_apart(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Status load_image(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     void open_libraries(PackageCode& package);
-    void take_back_entries(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package) REQUIRES(lock_of<CodeCache>);
 
     // ---- names that are nowhere on this node (lacking.cpp)
@@ -187,17 +173,6 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     void trim_if_possible() noexcept REQUIRES(lock_of<CodeCache>);  // else whoever leaves code next tries again
     void drop_spare_slices(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     void evict(const std::vector<PackageCode*>& victims) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool needs_slices(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
-    // It runs, or is being loaded or compiled; or a call waits for it.
-    [[nodiscard]] bool is_used(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool is_busy(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
-    // After a barrier (fence_others): what a leader has begun before is seen.
-    [[nodiscard]] bool is_running(const PackageCode& package) const {
-        return package.running.load(std::memory_order_seq_cst) != 0 ||
-               leader_runs.load(std::memory_order_seq_cst) == &package;
-    }
-    void fence_others() const;
-    static bool can_fence_all();
     [[nodiscard]] std::size_t& held(Budget budget) REQUIRES(lock_of<CodeCache>) {
         return code_bytes[static_cast<std::size_t>(budget)];
     }
@@ -223,19 +198,9 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     CacheLock lock{options.node};
     // Of warm_up; kept, because its page would be cold again.
     std::unique_ptr<LoadedImage> warm_image GUARDED_BY(lock_of<CodeCache>);
-    std::unordered_map<Digest, std::unique_ptr<PackageCode>> packages GUARDED_BY(lock_of<CodeCache>);
-    std::unordered_map<FunctionId, Function*> functions GUARDED_BY(lock_of<CodeCache>);
-    std::map<EntryPoint, Function*> by_address GUARDED_BY(lock_of<CodeCache>);        // wherever its code lies now
-    std::vector<std::unique_ptr<Function>> residents GUARDED_BY(lock_of<CodeCache>);  // of the process's own program
-    NameMap<PackageCode*> newest GUARDED_BY(lock_of<CodeCache>);                      // by package name
-    NameMap<PackageCode*> newest_resident GUARDED_BY(lock_of<CodeCache>);             // the same; these stay
+    Known known;
+    Uses uses;
     std::vector<PackageCode*> interfaces GUARDED_BY(lock_of<CodeCache>);  // in the order in which they were loaded
-    std::vector<std::atomic<Function*>> table;                            // by a handle's index; read without the lock
-    std::vector<std::uint16_t> generations GUARDED_BY(lock_of<CodeCache>);
-    // The one that has been free for longest first.
-    std::deque<std::uint32_t> free_indices GUARDED_BY(lock_of<CodeCache>);
-    std::uint32_t indices_used GUARDED_BY(lock_of<CodeCache>) = 0;
-
     // Slices and loaded code, by Budget.
     std::array<std::size_t, kBudgets> code_bytes GUARDED_BY(lock_of<CodeCache>){};
     std::size_t manifest_bytes GUARDED_BY(lock_of<CodeCache>) = 0;  // of packages that are not resident
@@ -253,15 +218,8 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     // That have statics; with room for all packages, and so has the next.
     std::vector<PackageCode*> keepers GUARDED_BY(lock_of<CodeCache>);
     std::vector<PackageCode*> pinned GUARDED_BY(lock_of<CodeCache>);  // that are counted as pinned
-    std::uint64_t packages_known GUARDED_BY(lock_of<CodeCache>) = 0;  // ever
-    std::atomic<bool> over_budget{false};                             // ~Entered looks at this and nothing else
-    std::atomic<std::uint64_t> epoch{1};  // advances with every load: coarse time for last_used
     std::size_t evictions GUARDED_BY(lock_of<CodeCache>) = 0;
     std::size_t loads GUARDED_BY(lock_of<CodeCache>) = 0;
-    // What the leader runs, if it has entered by enter_leading: that package is not evicted.
-    alignas(64) std::atomic<PackageCode*> leader_runs{nullptr};
-    const bool evictor_fences = can_fence_all();  // with a barrier for all threads, so that the leader needs none
-
     std::deque<PackageCode*> compile_queue GUARDED_BY(lock_of<CodeCache>);
     std::deque<PackageCode*> images_queue GUARDED_BY(lock_of<CodeCache>);
     std::size_t working GUARDED_BY(lock_of<CodeCache>) = 0;  // workers that compile or load something

@@ -146,9 +146,9 @@ void CodeCache::State::take_module(PackageCode& package, NewCode&& code) noexcep
     package.module_lacks = std::move(code.lacks);
     package.reserved = {};
     for (std::size_t i = 0; i < code.entries.size(); ++i) package.functions[i]->compiled = code.entries[i];
-    by_address.merge(code.by_address);
+    known.add_entries(code.by_address);
     ++loads;
-    epoch.fetch_add(1);
+    uses.advance();
     package.publish();
     count(package);
 }

@@ -1,8 +1,4 @@
 // The budgets of code, and eviction of what has not been used for longest.
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <functional>
 #include <utility>
 
@@ -43,18 +39,6 @@ std::size_t names_held(const PackageCode& package) REQUIRES(lock_of<CodeCache>) 
 
 }  // namespace
 
-// Expedited where the process has registered (CodePool::prepare_process), else the slow way, which always works.
-void CodeCache::State::fence_others() const {
-    if (!evictor_fences) return;
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0) return;
-    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-}
-
-bool CodeCache::State::can_fence_all() {
-    const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
-    return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL) != 0;
-}
-
 void CodeCache::State::uncount(PackageCode& package) {
     const PackageCode::Counted was = std::exchange(package.counted, {});
     manifest_bytes -= was.manifest;
@@ -94,7 +78,7 @@ void CodeCache::State::count(PackageCode& package) noexcept {
     evictable.keep(package, may_go && package.loaded());
     idle.keep(package, may_go && package.loaded() && !package.data);
     forgettable.keep(package, may_go && !package.loaded() && !package.keeps_statics());
-    over_budget.store(is_over_budget(), std::memory_order_relaxed);
+    uses.set_over_budget(is_over_budget());
 }
 
 void CodeCache::State::count_staying(const PackageCode::Counted& was, const PackageCode::Counted& now) noexcept {
@@ -121,7 +105,8 @@ bool CodeCache::State::fits_among_staying(const PackageCode& package, std::size_
 bool CodeCache::State::evict_uncalled(const PackageCode& but) {
     const auto found =
         std::find_if(keepers.begin(), keepers.end(), [&](const PackageCode* each) REQUIRES(lock_of<CodeCache>) {
-            return each != &but && each->budget() == Budget::evictable && !each->keeps_statics() && !is_busy(*each);
+            return each != &but && each->budget() == Budget::evictable && !each->keeps_statics() &&
+                   !uses.is_busy(*each);
         });
     if (found == keepers.end()) return false;
     PackageCode& package = **found;
@@ -191,12 +176,6 @@ void CodeCache::State::give_back(PackageCode& package) noexcept {
     if (was.code > 0) count(package);
 }
 
-// In use: they are being loaded or compiled, or the package's code is to be loaded again.
-bool CodeCache::State::needs_slices(const PackageCode& package) const {
-    return package.loading || (package.is_to_be_compiled() && !package.waits_in_vain()) ||
-           (!package.loaded() && is_running(package));
-}
-
 // Slices that this node does not run are kept for other nodes while there is room; they never evict anything. Of the slices that it runs
 // a package has two at most, whatever its manifest lists.
 void CodeCache::State::drop_spare_slices(PackageCode& package) {
@@ -207,15 +186,6 @@ void CodeCache::State::drop_spare_slices(PackageCode& package) {
     count(package);
 }
 
-// An image whose bitcode only waits for the compiler may be evicted: the bitcode is queued again with the image.
-bool CodeCache::State::is_used(const PackageCode& package) const {
-    return (package.is_under_way() && !package.waits_in_vain()) || package.compile == PackageCode::Compile::begun ||
-           is_running(package);
-}
-bool CodeCache::State::is_busy(const PackageCode& package) const {
-    return package.awaited() || is_used(package);
-}
-
 // In this order, until the rest fits: the new package's slices that this node does not run; slices that came longest ago and were not
 // called, and slices of pinned code; code that has not been used for longest. What is in use stays, and so does the form that the new
 // package, which is about to be called, runs as.
@@ -223,17 +193,17 @@ void CodeCache::State::trim(PackageCode* newcomer) {
     if (newcomer != nullptr) drop_spare_slices(*newcomer);
     if (!is_over_budget()) return;
     std::size_t awaited = 0;  // bytes that calls wait for
-    for (const auto& [digest, package] : packages)
+    for (const auto& [digest, package] : known.packages())
         if (package->budget() == Budget::evictable && package->awaited())
             awaited += package->counted.code + package->counted.slices;
     const auto is_kept = [&](const PackageCode& package) {
         return &package == newcomer || (package.awaited() && awaited <= kAwaitedBytesMax);
     };
     const auto keeps = [&](const PackageCode& package)
-                           REQUIRES(lock_of<CodeCache>) { return is_kept(package) || needs_slices(package); };
+                           REQUIRES(lock_of<CodeCache>) { return is_kept(package) || uses.needs_slices(package); };
     const auto stays = [&](const PackageCode& package)
-                           REQUIRES(lock_of<CodeCache>) { return is_kept(package) || is_used(package); };
-    const std::uint64_t now = epoch.fetch_add(1);
+                           REQUIRES(lock_of<CodeCache>) { return is_kept(package) || uses.is_used(package); };
+    const std::uint64_t now = uses.advance();
     while (is_over_budget()) {
         PackageCode* oldest = with_slices.oldest(now, keeps);
         if (oldest == nullptr) break;
@@ -264,10 +234,10 @@ void CodeCache::State::trim(PackageCode* newcomer) {
 // Evicts the packages that have not been used for longest, so that they can be forgotten. Nothing that anybody relies on is lost.
 void CodeCache::State::evict_idle() {
     std::vector<PackageCode*> victims;
-    const std::uint64_t now = epoch.fetch_add(1);
+    const std::uint64_t now = uses.advance();
     while (victims.size() < kIdleAtOnce) {
         PackageCode* oldest = idle.oldest(
-            now, [this](const PackageCode& package) REQUIRES(lock_of<CodeCache>) { return is_busy(package); });
+            now, [this](const PackageCode& package) REQUIRES(lock_of<CodeCache>) { return uses.is_busy(package); });
         if (oldest == nullptr) break;
         victims.push_back(oldest);
         idle.keep(*oldest, false);
@@ -285,12 +255,12 @@ void CodeCache::State::trim_if_possible() noexcept {
 void CodeCache::State::evict(const std::vector<PackageCode*>& victims) {
     for (PackageCode* package : victims)
         for (const auto& function : package->functions) function->target.store(nullptr, std::memory_order_seq_cst);
-    fence_others();
+    uses.fence_others();
     for (PackageCode* package : victims) {
-        if (is_running(*package)) {  // partners: CodeCache::enter, enter_leading
+        if (uses.is_running(*package)) {  // partners: CodeCache::enter, Uses::enter_leading
             package->publish();
         } else {
-            take_back_entries(*package);
+            known.take_back_entries(*package);
             package->release_code();
             leave(compile_queue, *package);
             package->compile = PackageCode::Compile::none;

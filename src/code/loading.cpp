@@ -1,4 +1,4 @@
-// Entering code, making it ready, and linking interfaces.
+// Making code ready, and linking interfaces.
 #include <utility>
 
 #include "code/cache_state.hpp"
@@ -38,81 +38,6 @@ private:
 };
 
 }  // namespace
-
-// The leader stores what it runs and then loads the target; an evicting thread clears the target and then looks at what runs. At least
-// one of them must see the other. The evicting thread's barrier reaches all threads, so the leader needs only program order.
-EntryPoint CodeCache::enter_leading(Function& function) {
-    if (function.package == nullptr) return function.target.load(std::memory_order_relaxed);  // nothing takes it away
-    PackageCode& package = *function.package;
-    state_->leader_runs.store(&package, std::memory_order_relaxed);
-    if (state_->evictor_fences)
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-    else
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-    const EntryPoint target = function.target.load(std::memory_order_acquire);
-    if (target == nullptr) {
-        state_->leader_runs.store(nullptr, std::memory_order_relaxed);
-        return nullptr;
-    }
-    // The bitcode that it waited for has been compiled since.
-    if (package.awaited_until.load(std::memory_order_relaxed) != 0)
-        package.awaited_until.store(0, std::memory_order_relaxed);
-    const std::uint64_t epoch = state_->epoch.load(std::memory_order_relaxed);
-    if (package.last_used.load(std::memory_order_relaxed) != epoch) {
-        package.last_used.store(epoch, std::memory_order_relaxed);
-        package.called.store(true,
-                             std::memory_order_relaxed);  // loading advances the epoch, so the first call comes here
-    }
-    return target;
-}
-
-void CodeCache::leave_leading() {
-    state_->leader_runs.store(nullptr, std::memory_order_release);
-    if (state_->over_budget.load(std::memory_order_relaxed)) evict();
-}
-
-Entered CodeCache::keep_leading() {
-    PackageCode* package = state_->leader_runs.load(std::memory_order_relaxed);
-    if (package == nullptr) return {nullptr, RanAs::resident, nullptr};
-    package->running.fetch_add(1, std::memory_order_seq_cst);
-    state_->leader_runs.store(nullptr, std::memory_order_release);
-    return {nullptr, RanAs::image, package};
-}
-
-std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
-    if (function.package == nullptr)
-        return std::variant<Entered, Awaited, Error>(
-            std::in_place_type<Entered>, function.target.load(std::memory_order_relaxed), RanAs::resident, nullptr);
-    PackageCode& package = *function.package;
-    Running running(package);
-    if (const EntryPoint target = function.target.load(std::memory_order_seq_cst)) {
-        if (package.awaited_until.load(std::memory_order_relaxed) != 0)
-            package.awaited_until.store(0, std::memory_order_relaxed);
-        package.last_used.store(state_->epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
-        package.called.store(true, std::memory_order_relaxed);
-        return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
-                                                     function.ran.load(std::memory_order_relaxed), running.take_over());
-    }
-    const LockOf lock(state_->lock.mutex());
-    const Result<std::optional<Awaited>> awaited = state_->make_ready(package);
-    if (!awaited) {
-        package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others
-        return awaited.error();
-    }
-    if (*awaited) {
-        package.await();
-        return **awaited;
-    }
-    package.awaited_until.store(0, std::memory_order_relaxed);
-    if (function.target.load(std::memory_order_relaxed) == nullptr)
-        if (const Status put = state_->put_names(function); !put) return put.error();
-    const EntryPoint target = function.target.load(std::memory_order_relaxed);
-    if (target == nullptr) return state_->why_no_entry(function);
-    package.last_used.store(state_->epoch.fetch_add(1), std::memory_order_relaxed);
-    package.called.store(true, std::memory_order_relaxed);
-    return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
-                                                 function.ran.load(std::memory_order_relaxed), running.take_over());
-}
 
 std::string CodeCache::State::why_no_form() const {
     if (options.forms == Forms::both)
@@ -242,23 +167,11 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
     package.reserved = {};
     for (std::size_t i = 0; i < code.entries.size(); ++i) package.functions[i]->image = code.entries[i];
     package.exported = std::move(code.exported);
-    by_address.merge(code.by_address);
+    known.add_entries(code.by_address);
     ++loads;
-    epoch.fetch_add(1);  // after all that was used before it, and ahead of its own first call
+    uses.advance();  // after all that was used before it, and ahead of its own first call
     package.publish();
     count(package);
-}
-
-// Its code is released.
-void CodeCache::State::take_back_entries(PackageCode& package) noexcept {
-    for (const auto& function : package.functions) {
-        for (const EntryPoint entry : {function->image, function->compiled})
-            if (const auto known = by_address.find(entry);
-                known != by_address.end() && known->second->package == &package)
-                by_address.erase(known);
-        function->image = function->compiled = nullptr;
-        function->names_seen = 0;
-    }
 }
 
 Status CodeCache::State::queue_load(PackageCode& package) {
@@ -305,13 +218,7 @@ Status CodeCache::State::load_image(PackageCode& package) {
 
 Result<Running> CodeCache::State::hold(const PackageStore& store) {
     const LockOf held(lock.mutex());
-    return hold_locked(store);
-}
-
-Result<Running> CodeCache::State::hold_locked(const PackageStore& store) {
-    const auto known = packages.find(store.digest());
-    if (known == packages.end()) return fail(ErrorCode::invalid, "package {} is not known", store.manifest().name);
-    return Running(*known->second);
+    return known.hold(store);
 }
 
 Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {

@@ -232,7 +232,7 @@ Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
                     "{} loads of package {} wait on {} already, the most that may; load it later", of_this,
                     package->manifest().name, state_->options.node);
     ROVE_CHECK(state_->start_worker(State::Duty::images));
-    ROVE_TRY(Running running, state_->hold_locked(*package));
+    ROVE_TRY(Running running, state_->known.hold(*package));
     state_->loads_queue.push_back({std::move(running), std::move(done)});
     state_->lock.notify_all();
     return {};

@@ -1,0 +1,124 @@
+#include "code/known.hpp"
+
+#include <utility>
+
+namespace rove::code {
+
+Function* Known::find(const FunctionId& id) const {
+    const auto known = functions_.find(id);
+    return known != functions_.end() ? known->second : nullptr;
+}
+
+Function* Known::find(std::string_view package, std::string_view entry) const {
+    const auto named = newest_.find(std::string(package));
+    if (named == newest_.end()) return nullptr;
+    for (const auto& function : named->second->functions)
+        if (std::string_view(function->name).substr(function->name.rfind(':') + 1) == entry) return function.get();
+    return nullptr;
+}
+
+Function* Known::find(EntryPoint loaded) const {
+    const auto known = by_address_.find(loaded);
+    return known != by_address_.end() ? known->second : nullptr;
+}
+
+PackageCode* Known::package(const Digest& digest) const {
+    const auto known = packages_.find(digest);
+    return known != packages_.end() ? known->second.get() : nullptr;
+}
+
+Result<Running> Known::hold(const PackageStore& store) const {
+    PackageCode* const known = package(store.digest());
+    if (known == nullptr) return fail(ErrorCode::invalid, "package {} is not known", store.manifest().name);
+    return Running(*known);
+}
+
+PackageCode& Known::add(std::unique_ptr<PackageCode> made) {
+    PackageCode& package = *made;
+    package.number = packages_ever_++;
+    number_functions(package);
+    for (const auto& function : package.functions) functions_[function->id] = function.get();
+    newest_[package.store->manifest().name] = &package;
+    packages_.emplace(package.store->digest(), std::move(made));
+    return package;
+}
+
+Function* Known::add(const FunctionId& id, std::string name, EntryPoint entry) {
+    const std::uint32_t index = free_index();
+    auto function = std::make_unique<Function>();
+    function->id = id;
+    function->name = std::move(name);
+    function->handle = handle_of(index);
+    function->ran.store(RanAs::resident, std::memory_order_relaxed);
+    function->target.store(entry, std::memory_order_release);
+    table_[index].store(function.get(), std::memory_order_release);
+    functions_[id] = function.get();
+    by_address_.emplace(entry, function.get());
+    residents_.push_back(std::move(function));
+    return residents_.back().get();
+}
+
+void Known::has_become_resident(PackageCode& package) {
+    newest_resident_[package.store->manifest().name] = &package;
+}
+
+std::uint32_t Known::free_index() {
+    if (free_indices_.empty()) return indices_used_++;
+    const std::uint32_t index = free_indices_.front();
+    free_indices_.pop_front();
+    return index;
+}
+
+void Known::number_functions(PackageCode& package) {
+    const wire::Manifest& manifest = package.store->manifest();
+    for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
+        const std::uint32_t index = free_index();
+        auto function = std::make_unique<Function>();
+        function->id = package.store->function_ids()[i];
+        // The readable name of a function, which an entry that a program has bundled carries.
+        const std::string& entry = manifest.entries[i];
+        const std::size_t dot = entry.find('.');
+        function->name = dot != std::string::npos ? entry.substr(dot + 1) : manifest.name + ":" + entry;
+        function->handle = handle_of(index);
+        function->entry = static_cast<std::uint32_t>(i);
+        function->package = &package;
+        table_[index].store(function.get(), std::memory_order_release);
+        package.functions.push_back(std::move(function));
+    }
+}
+
+void Known::forget(PackageCode& package) {
+    free_numbers(package);
+    for (const auto& function : package.functions) functions_.erase(function->id);
+    const std::string& name = package.store->manifest().name;
+    if (const auto named = newest_.find(name); named != newest_.end() && named->second == &package) {
+        const auto resident = newest_resident_.find(name);
+        if (resident != newest_resident_.end() && resident->second != &package)
+            named->second = resident->second;
+        else
+            newest_.erase(named);
+    }
+    packages_.erase(Digest(package.store->digest()));
+}
+
+void Known::free_numbers(PackageCode& package) {
+    for (const auto& function : package.functions) {
+        const std::uint32_t index = function->handle & 0xFFFFU;
+        table_[index].store(nullptr, std::memory_order_release);
+        // An index whose generations are used up is not given out again, so that an old handle never names another function.
+        if (++generations_[index] % kGenerationsMax != 0) free_indices_.push_back(index);
+    }
+}
+
+void Known::take_back_entries(PackageCode& package) noexcept {
+    for (const auto& function : package.functions) {
+        for (const EntryPoint entry : {function->image, function->compiled})
+            if (const auto known = by_address_.find(entry);
+                known != by_address_.end() && known->second->package == &package)
+                by_address_.erase(known);
+        function->image = function->compiled = nullptr;
+        function->names_seen = 0;
+    }
+}
+
+}  // namespace rove::code

@@ -1,0 +1,97 @@
+// Uses: which packages run or are about to, and when each was used; what is asked before code is taken away.
+//
+// Threads: enter_leading(), leave_leading() and keep_leading() are for the one thread that leads the node. note_call() and what is atomic
+// here are for any thread, without the lock; what is asked about a package says what it needs.
+//
+// Invariants: who enters code says so first and reads the function's target then; who evicts clears the target first and looks here then,
+// after fence_others(). So one of them sees the other.
+#pragma once
+
+#include <atomic>
+
+#include "base/mutex.hpp"
+#include "code/package_code.hpp"
+
+namespace rove::code {
+
+class Uses {
+public:
+    // ---- the leader
+    // The leader stores what it runs and then loads the target; an evicting thread clears the target and then looks at what runs. At least
+    // one of them must see the other. The evicting thread's barrier reaches all threads, so the leader needs only program order.
+    [[nodiscard]] EntryPoint enter_leading(Function& function) {
+        if (function.package == nullptr)
+            return function.target.load(std::memory_order_relaxed);  // nothing takes it away
+        PackageCode& package = *function.package;
+        leader_runs_.store(&package, std::memory_order_relaxed);
+        if (evictor_fences_)
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        else
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        const EntryPoint target = function.target.load(std::memory_order_acquire);
+        if (target == nullptr) {
+            leader_runs_.store(nullptr, std::memory_order_relaxed);
+            return nullptr;
+        }
+        // The bitcode that it waited for has been compiled since.
+        if (package.awaited_until.load(std::memory_order_relaxed) != 0)
+            package.awaited_until.store(0, std::memory_order_relaxed);
+        const std::uint64_t epoch = epoch_.load(std::memory_order_relaxed);
+        if (package.last_used.load(std::memory_order_relaxed) != epoch) {
+            package.last_used.store(epoch, std::memory_order_relaxed);
+            package.called.store(
+                true,
+                std::memory_order_relaxed);  // loading advances the epoch, so the first call comes here
+        }
+        return target;
+    }
+    void leave_leading() { leader_runs_.store(nullptr, std::memory_order_release); }
+    // Counts what the leader runs as any other thread's. Null: it runs nothing that can be evicted.
+    [[nodiscard]] PackageCode* keep_leading() {
+        PackageCode* package = leader_runs_.load(std::memory_order_relaxed);
+        if (package == nullptr) return nullptr;
+        package->running.fetch_add(1, std::memory_order_seq_cst);
+        leader_runs_.store(nullptr, std::memory_order_release);
+        return package;
+    }
+
+    // ---- time, as uses see it: it advances with every load
+    [[nodiscard]] std::uint64_t now() const { return epoch_.load(std::memory_order_relaxed); }
+    // Gives the time before; what is used from now on is newer.
+    std::uint64_t advance() { return epoch_.fetch_add(1); }
+    // A function of the package is called, at that time.
+    static void note_call(PackageCode& package, std::uint64_t when) {
+        package.last_used.store(when, std::memory_order_relaxed);
+        package.called.store(true, std::memory_order_relaxed);
+    }
+
+    // ---- whether more is held than fits: whoever leaves code looks at this and nothing else
+    [[nodiscard]] bool is_over_budget() const { return over_budget_.load(std::memory_order_relaxed); }
+    void set_over_budget(bool is_over) { over_budget_.store(is_over, std::memory_order_relaxed); }
+
+    // ---- before code is taken away
+    // A barrier in all threads: what a leader has begun before is seen from then on.
+    void fence_others() const;
+    // After that barrier.
+    [[nodiscard]] bool is_running(const PackageCode& package) const {
+        return package.running.load(std::memory_order_seq_cst) != 0 ||
+               leader_runs_.load(std::memory_order_seq_cst) == &package;
+    }
+    // In use: they are being loaded or compiled, or the package's code is to be loaded again.
+    [[nodiscard]] bool needs_slices(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
+    // It runs, or is being loaded or compiled.
+    [[nodiscard]] bool is_used(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
+    // The same; or a call waits for it.
+    [[nodiscard]] bool is_busy(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
+
+private:
+    static bool can_fence_all();
+
+    std::atomic<bool> over_budget_{false};
+    std::atomic<std::uint64_t> epoch_{1};
+    // What the leader runs, if it has entered by enter_leading: that package is not evicted.
+    alignas(64) std::atomic<PackageCode*> leader_runs_{nullptr};
+    const bool evictor_fences_ = can_fence_all();  // with a barrier for all threads, so that the leader needs none
+};
+
+}  // namespace rove::code
