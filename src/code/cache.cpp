@@ -108,94 +108,17 @@ void CodeCache::left() {
 // Not inlined, so that nearly all calls, which do not need it, save no registers for it.
 [[gnu::noinline]] void CodeCache::evict() {
     const LockOf lock(state_->lock.mutex());
-    state_->trim_if_possible();
+    state_->evictor.trim_if_possible();
 }
 
 Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<PackageStore>& package, bool resident) {
     const LockOf lock(state_->lock.mutex());
-    PackageCode* const known = state_->known.package(package->digest());
-    if (known == nullptr) {
-        ROVE_TRY(PackageCode * made, state_->make_known(package, resident));
-        if (resident) state_->known.has_become_resident(*made);
-        state_->trim(made);
-        return package;
-    }
-    PackageCode& code = *known;
-    code.resident = code.resident || resident;
-    if (resident) state_->known.has_become_resident(code);
-    if (code.store != package)
-        for (std::size_t i = 0; i < package->manifest().slices.size(); ++i)
-            if (auto slice = package->stored_slice(i))
-                ROVE_CHECK(code.store->add_slice(i, {std::move(slice), package->manifest().slices[i].hash}));
-    state_->count(code);
-    state_->trim(&code);
-    return code.store;
+    return state_->admission.add(package, resident);
 }
 
 Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name, EntryPoint entry) {
     const LockOf lock(state_->lock.mutex());
-    if (Function* const known = state_->known.find(id)) return known;
-    State::Forgetting forgetting;
-    ROVE_CHECK(state_->make_room(1, forgetting));
-    return state_->known.add(id, std::move(name), entry);
-}
-
-Result<PackageCode*> CodeCache::State::make_known(const std::shared_ptr<PackageStore>& package, bool resident) {
-    Forgetting forgetting;
-    if (known.packages().size() >= options.packages_max && !forget_one(forgetting))
-        return fail(ErrorCode::overloaded,
-                    "{} knows {} packages, the most a node does, and all of them are in use, or stay (they have "
-                    "statics, are pinned, or are interfaces)",
-                    options.node, options.packages_max);
-    auto made = std::make_unique<PackageCode>(cache, package);
-    for (auto* list : {&keepers, &pinned})  // a place for it, which it may need where there is no memory
-        if (list->capacity() <= known.packages().size()) list->reserve(2 * known.packages().size() + 1);
-    made->resident = resident;
-    made->pinned = package->manifest().pinned;
-    made->scope.destructors = &made->destructors;
-    const std::size_t bytes = package->manifest_bytes_held() + package->function_ids().size() * kFunctionBytes;
-    while (!resident && manifest_bytes + bytes > manifest_bytes_max())
-        if (!forget_one(forgetting))
-            return fail(ErrorCode::overloaded,
-                        "{} holds {} bytes of manifests, the most that it may are {}, and all of them are in use, or "
-                        "stay (they have statics, are pinned, or are interfaces)",
-                        options.node, manifest_bytes, manifest_bytes_max());
-    ROVE_CHECK(make_room(package->manifest().entries.size(), forgetting));
-    PackageCode& code = known.add(std::move(made));
-    code.last_used.store(uses.advance(), std::memory_order_relaxed);  // newer than all that were used
-    count(code);
-    return &code;
-}
-
-Status CodeCache::State::make_room(std::size_t functions, Forgetting& forgetting) {
-    while (known.room() < functions)
-        if (!forget_one(forgetting))
-            return fail(ErrorCode::overloaded,
-                        "{} knows {} functions, the most a node does, and all of them are in use, or stay (they have "
-                        "statics, are pinned, or are interfaces)",
-                        options.node, kFunctionsMax);
-    return {};
-}
-
-// Makes room by forgetting a package: the one that has not been used for longest among those that have no code, and no statics that
-// somebody relies on; if all have code, among those that are idle.
-bool CodeCache::State::forget_one(Forgetting& forgetting) {
-    // One barrier is enough for all of them: their functions had no code before it, so a thread that enters one later waits for the lock.
-    if (!forgetting.fenced) uses.fence_others();
-    forgetting.fenced = true;
-    const auto find = [this]() REQUIRES(lock_of<CodeCache>) {
-        return forgettable.oldest(uses.advance(), [this](const PackageCode& package)
-                                                      REQUIRES(lock_of<CodeCache>) { return uses.is_busy(package); });
-    };
-    PackageCode* oldest = find();
-    if (oldest == nullptr) {
-        evict_idle();
-        oldest = find();
-    }
-    if (oldest == nullptr) return false;
-    uncount(*oldest);
-    known.forget(*oldest);
-    return true;
+    return state_->admission.add_resident(id, std::move(name), entry);
 }
 
 std::shared_ptr<PackageStore> CodeCache::package(const Digest& digest) const {
@@ -210,14 +133,13 @@ std::shared_ptr<PackageStore> CodeCache::package_of(const Function& function) co
 
 void CodeCache::slices_added(const Digest& digest) {
     const LockOf lock(state_->lock.mutex());
-    PackageCode* const known = state_->known.package(digest);
-    if (known == nullptr) return;
-    PackageCode& package = *known;
+    PackageCode* const package = state_->known.package(digest);
+    if (package == nullptr) return;
     // Bitcode that follows an image which runs already.
-    if (package.image && state_->options.forms == Forms::both)
-        (void)state_->queue_compile(package);  // else the image goes on
-    state_->count(package);
-    state_->trim(&package);
+    if (package->image && state_->options.forms == Forms::both)
+        (void)state_->queue_compile(*package);  // else the image goes on
+    state_->budgets.count(*package);
+    state_->evictor.trim(package);
 }
 
 Function* CodeCache::by_handle(std::uint32_t handle) const {
@@ -252,17 +174,16 @@ std::vector<std::shared_ptr<PackageStore>> CodeCache::packages() const {
 
 CodeCache::Usage CodeCache::usage() const {
     const LockOf lock(state_->lock.mutex());
-    const State& state = *state_;
-    std::size_t code_bytes = state.manifest_bytes;
-    for (const std::size_t bytes : state.code_bytes) code_bytes += bytes;
-    return {.code_bytes = code_bytes,
-            .static_bytes = state.static_bytes,
-            .packages = state.known.packages().size(),
-            .functions = state.known.functions(),
-            .evictions = state.evictions,
-            .loads = state.loads,
-            .pinned_bytes = state.held(Budget::pinned),
-            .manifest_bytes = state.manifest_bytes};
+    const Budgets& budgets = state_->budgets;
+    return {.code_bytes = budgets.manifest_bytes() + budgets.held(Budget::evictable) + budgets.held(Budget::pinned) +
+                          budgets.held(Budget::resident),
+            .static_bytes = budgets.static_bytes(),
+            .packages = state_->known.packages().size(),
+            .functions = state_->known.functions(),
+            .evictions = state_->evictor.evictions(),
+            .loads = state_->loads,
+            .pinned_bytes = budgets.held(Budget::pinned),
+            .manifest_bytes = budgets.manifest_bytes()};
 }
 
 void leave_code_in_place() {

@@ -9,22 +9,11 @@
 #include <thread>
 
 #include "base/name_map.hpp"
+#include "code/admission.hpp"
 #include "code/cache_lock.hpp"
-#include "code/known.hpp"
 #include "code/package_code.hpp"
-#include "code/recency.hpp"
-#include "code/uses.hpp"
 
 namespace rove::code {
-
-// The least that pinned code may take, and manifests: a node with a tiny budget runs small programs all the same.
-inline constexpr std::size_t kShareBytesMin = 1024 * 1024;
-// What a function costs beside its package's manifest: its Function, its name, its places in tables.
-inline constexpr std::size_t kFunctionBytes = 256;
-// What each name of an interface takes beside its manifest: the name and its address, twice, in maps.
-inline constexpr std::size_t kInterfaceNameBytes = 192;
-// Idle packages that are evicted to be forgotten, at once: one barrier serves for all.
-inline constexpr std::size_t kIdleAtOnce = 8;
 
 // What is loaded in place, under the node's lock: an image of this many bytes at most, as it is stored and once it is decompressed,
 // with this many imports, without libraries to be opened and without constructors to be run. To decompress, copy and relocate it takes a tenth of a
@@ -42,15 +31,6 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     // ---- known packages (cache.cpp)
     void end_packages() NO_THREAD_SAFETY_ANALYSIS;
     [[nodiscard]] bool awaits_threads() const;
-    // Forgetting several in one go takes one barrier.
-    struct Forgetting {
-        bool fenced = false;
-    };
-    [[nodiscard]] Result<PackageCode*> make_known(const std::shared_ptr<PackageStore>& package, bool resident)
-        REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Status make_room(std::size_t functions, Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool forget_one(Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
-    void evict_idle() REQUIRES(lock_of<CodeCache>);
 
     // ---- loading (loading.cpp)
     [[nodiscard]] Result<Running> hold(const PackageStore& store);
@@ -135,59 +115,17 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     }
     // False: there is nothing to do.
     [[nodiscard]] bool load_next() REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool do_next(std::deque<PackageCode*>& queue, void (State::*job)(PackageCode&))
-        REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool load_next_image() REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool compile_next() REQUIRES(lock_of<CodeCache>);
     void worked(const Digest& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Status construct(PackageCode& package, Duty duty, const std::function<void()>& run)
         REQUIRES(lock_of<CodeCache>);
+
     // ---- compiling (compiling.cpp)
     [[nodiscard]] Status queue_compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     void compile_one(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Result<NewCode> compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
-
-    // ---- budgets and eviction (eviction.cpp)
-    void count_staying(const PackageCode::Counted& was, const PackageCode::Counted& now) noexcept
-        REQUIRES(lock_of<CodeCache>);
-    void count(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);  // after anything of it has come or gone
-    void uncount(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Status check_pinned(const PackageCode& package, std::size_t more) const REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Status check_statics(const PackageCode& package, std::size_t bytes) const
-        REQUIRES(lock_of<CodeCache>);
-    // Before it is to stay. overloaded: those that do hold half of what there may be already.
-    [[nodiscard]] Status check_stays(const PackageCode& package, std::size_t more_bytes) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool fits_among_staying(const PackageCode& package, std::size_t more_bytes) const
-        REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool evict_uncalled(const PackageCode& but) REQUIRES(lock_of<CodeCache>);
-    // Room for code and statics that are being loaded: taken before that, and given back unless they were counted by then.
-    [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics)
-        REQUIRES(lock_of<CodeCache>);
-    void give_back(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
-    struct GivesBack {
-        State& state;
-        PackageCode& package;
-        ~GivesBack() REQUIRES(lock_of<CodeCache>) { state.give_back(package); }
-    };
-    void trim(PackageCode* newcomer = nullptr) REQUIRES(lock_of<CodeCache>);
-    void trim_if_possible() noexcept REQUIRES(lock_of<CodeCache>);  // else whoever leaves code next tries again
-    void drop_spare_slices(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    void evict(const std::vector<PackageCode*>& victims) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] std::size_t& held(Budget budget) REQUIRES(lock_of<CodeCache>) {
-        return code_bytes[static_cast<std::size_t>(budget)];
-    }
-    [[nodiscard]] std::size_t held(Budget budget) const REQUIRES(lock_of<CodeCache>) {
-        return code_bytes[static_cast<std::size_t>(budget)];
-    }
-    [[nodiscard]] std::size_t pinned_bytes_max() const { return std::max(options.code_bytes_max / 2, kShareBytesMin); }
-    [[nodiscard]] std::size_t manifest_bytes_max() const {
-        return std::max(options.code_bytes_max / 4, kShareBytesMin);
-    }
-    [[nodiscard]] bool is_over_budget() const REQUIRES(lock_of<CodeCache>) {
-        return held(Budget::evictable) > options.code_bytes_max -
-                                             std::min(held(Budget::pinned), options.code_bytes_max / 2) -
-                                             std::min(manifest_bytes, options.code_bytes_max / 4);
-    }
 
     CodeCache& cache;
     const CodeOptions options;
@@ -200,27 +138,21 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     std::unique_ptr<LoadedImage> warm_image GUARDED_BY(lock_of<CodeCache>);
     Known known;
     Uses uses;
+    Candidates candidates;
+    Budgets budgets{options, candidates, uses};
+    CompileQueue compile_queue;
+    Evictor evictor{
+        {.known = known, .budgets = budgets, .candidates = candidates, .uses = uses, .compile_queue = compile_queue}};
+    Admission admission{{.cache = cache,
+                         .options = options,
+                         .known = known,
+                         .budgets = budgets,
+                         .candidates = candidates,
+                         .uses = uses,
+                         .evictor = evictor}};
+
     std::vector<PackageCode*> interfaces GUARDED_BY(lock_of<CodeCache>);  // in the order in which they were loaded
-    // Slices and loaded code, by Budget.
-    std::array<std::size_t, kBudgets> code_bytes GUARDED_BY(lock_of<CodeCache>){};
-    std::size_t manifest_bytes GUARDED_BY(lock_of<CodeCache>) = 0;  // of packages that are not resident
-    std::size_t static_bytes GUARDED_BY(lock_of<CodeCache>) = 0;
-    struct Staying {
-        std::size_t packages = 0, functions = 0, manifest_bytes = 0;
-    };
-    Staying staying GUARDED_BY(lock_of<CodeCache>);  // of these
-    // Their slices are here, and may go: not loaded, or pinned.
-    RecencyList with_slices GUARDED_BY(lock_of<CodeCache>){&PackageCode::with_slices};
-    RecencyList evictable GUARDED_BY(lock_of<CodeCache>){&PackageCode::evictable};  // loaded
-    RecencyList idle GUARDED_BY(lock_of<CodeCache>){&PackageCode::idle};            // loaded, and has no statics
-    // Not loaded, and nothing of theirs must be kept.
-    RecencyList forgettable GUARDED_BY(lock_of<CodeCache>){&PackageCode::forgettable};
-    // That have statics; with room for all packages, and so has the next.
-    std::vector<PackageCode*> keepers GUARDED_BY(lock_of<CodeCache>);
-    std::vector<PackageCode*> pinned GUARDED_BY(lock_of<CodeCache>);  // that are counted as pinned
-    std::size_t evictions GUARDED_BY(lock_of<CodeCache>) = 0;
     std::size_t loads GUARDED_BY(lock_of<CodeCache>) = 0;
-    std::deque<PackageCode*> compile_queue GUARDED_BY(lock_of<CodeCache>);
     std::deque<PackageCode*> images_queue GUARDED_BY(lock_of<CodeCache>);
     std::size_t working GUARDED_BY(lock_of<CodeCache>) = 0;  // workers that compile or load something
     std::atomic<unsigned> opening_libraries{0};

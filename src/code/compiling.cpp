@@ -11,13 +11,7 @@ Status CodeCache::State::queue_compile(PackageCode& package) {
         !package.has_stored(Forms::bitcode))
         return {};
     ROVE_CHECK(start_worker(Duty::bitcode));
-    // A package is queued once at most. Packages without code come first, because calls wait for them.
-    const auto place = package.loaded() ? compile_queue.end()
-                                        : std::find_if(compile_queue.begin(), compile_queue.end(),
-                                                       [](const PackageCode* each)
-                                                           REQUIRES(lock_of<CodeCache>) { return each->loaded(); });
-    compile_queue.insert(place, &package);
-    package.compile = PackageCode::Compile::queued;
+    compile_queue.push(package);
     lock.notify_all();
     return {};
 }
@@ -95,8 +89,9 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
     }
     // The compiled module may hold statics, which would be lost with it.
     const bool was_pinned = std::exchange(package.pinned, package.pinned || code->module->has_own_statics());
-    Status reserved = lock.or_error(
-        package, [&]() REQUIRES(lock_of<CodeCache>) { return reserve(package, code->module->code_bytes(), 0); });
+    Status reserved = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) {
+        return evictor.reserve(package, code->module->code_bytes(), 0);
+    });
     if (reserved) return code;
     package.pinned = was_pinned;  // it goes on as it was: as its image, or not at all
     return tl::unexpected<Error>(std::move(reserved.error()));
@@ -104,8 +99,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
 
 // On the worker for bitcode.
 void CodeCache::State::compile_one(PackageCode& package) {
-    package.compile = PackageCode::Compile::begun;
-    const GivesBack room{*this, package};
+    const Budgets::GivesBack room{budgets, package};
     Result<NewCode> code = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return compile(package); });
     if (lock.has_stopped()) return;  // the cache may be gone
     Status done = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Status {
@@ -150,7 +144,7 @@ void CodeCache::State::take_module(PackageCode& package, NewCode&& code) noexcep
     ++loads;
     uses.advance();
     package.publish();
-    count(package);
+    budgets.count(package);
 }
 
 }  // namespace rove::code

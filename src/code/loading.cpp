@@ -148,8 +148,9 @@ Result<CodeCache::State::NewCode> CodeCache::State::link_image(PackageCode& pack
 Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t slice) {
     ROVE_TRY(const wire::Image image, read_image(package, slice));
     if (!package.constructed && image.init_array_count > 0) return false;
-    const GivesBack room{*this, package};
-    ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
+    const Budgets::GivesBack room{budgets, package};
+    ROVE_CHECK(
+        evictor.reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
     ROVE_TRY(NewCode code, link_image(package, image, package.data));
     package.constructed = true;
     take_image(package, image, std::move(code));
@@ -162,7 +163,7 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
     if (!package.data && image.data_bytes > 0) {
         package.data = package.image->data();
         package.statics = std::move(code.statics);
-        keepers.push_back(&package);
+        budgets.keep_statics(package);
     }
     package.reserved = {};
     for (std::size_t i = 0; i < code.entries.size(); ++i) package.functions[i]->image = code.entries[i];
@@ -171,7 +172,7 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
     ++loads;
     uses.advance();  // after all that was used before it, and ahead of its own first call
     package.publish();
-    count(package);
+    budgets.count(package);
 }
 
 Status CodeCache::State::queue_load(PackageCode& package) {
@@ -184,7 +185,7 @@ Status CodeCache::State::queue_load(PackageCode& package) {
 
 // On the worker for images.
 void CodeCache::State::load_apart(PackageCode& package) {
-    const GivesBack room{*this, package};
+    const Budgets::GivesBack room{budgets, package};
     Status loaded = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return load_image(package); });
     if (lock.has_stopped()) return;  // the cache may be gone
     package.loading = false;
@@ -204,7 +205,8 @@ Status CodeCache::State::load_image(PackageCode& package) {
         open_libraries(package);
         return read_image(package, slice);
     }));
-    ROVE_CHECK(reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
+    ROVE_CHECK(
+        evictor.reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
     const std::shared_ptr<DataSegment> data = package.data;
     ROVE_TRY(NewCode code, lock.unlocked(package, [&] { return link_image(package, image, data); }));
     if (!package.constructed && image.init_array_count > 0) {
@@ -252,8 +254,8 @@ Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>
 Result<LoadReport> CodeCache::State::link_interface(PackageCode& package) {
     if (package.linked) return LoadReport{};
     const wire::Manifest& manifest = package.store->manifest();
-    ROVE_CHECK(check_pinned(package, 0));
-    ROVE_CHECK(check_stays(package, manifest.exports.size() * kInterfaceNameBytes));
+    ROVE_CHECK(budgets.check_pinned(package, 0));
+    ROVE_CHECK(evictor.check_stays(package, manifest.exports.size() * kInterfaceNameBytes));
     LoadReport report;
     NameMap<void*> names;
     for (const std::string& name : manifest.exports) {
@@ -276,7 +278,7 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package) {
     }
     if (!package.interface) interfaces.push_back(&package);
     package.interface = true;  // never evicted: what links to it holds its addresses
-    count(package);
+    budgets.count(package);
     report.replaced = symbols.add_interface(manifest.name, std::move(names));
     package.linked = true;
     return report;

@@ -36,7 +36,7 @@ class PackageCode;
 // Counts a package as running: its code stays until this is destroyed, or until an Entered has taken it over.
 class Running {
 public:
-    // Partner: CodeCache::State::evict.
+    // Partner: Evictor::evict.
     explicit Running(PackageCode& package);
     Running(Running&& other) noexcept : package_(std::exchange(other.package_, nullptr)) {}
     Running& operator=(Running&& other) noexcept {
@@ -80,7 +80,7 @@ public:
     [[nodiscard]] bool has_stored(Forms form) const;
     // Gives every function the best code that lacks nothing the function needs.
     void publish() noexcept REQUIRES(lock_of<CodeCache>);
-    // Nobody runs it, and nothing points to its entries any more (CodeCache::State::take_back_entries).
+    // Nobody runs it, and nothing points to its entries any more (Known::take_back_entries).
     void release_code() noexcept REQUIRES(lock_of<CodeCache>);
     // Runs the destructors of its statics, while the code is still there. Once; nothing of it may run afterwards. When the cache has stopped:
     // without its lock, because what these ask the node for may want it.

@@ -116,20 +116,24 @@ bool CodeCache::State::work(Worker& self) {
     return !self.abandoned;
 }
 
-// Does the first job of a queue with that; false: there is none.
-bool CodeCache::State::do_next(std::deque<PackageCode*>& queue, void (State::*job)(PackageCode&)) {
-    if (queue.empty()) return false;
-    PackageCode& package = *queue.front();
-    queue.pop_front();
+bool CodeCache::State::load_next_image() {
+    if (images_queue.empty()) return false;
+    PackageCode& package = *images_queue.front();
+    images_queue.pop_front();
     const Digest digest = package.store->digest();
     ++working;
-    (this->*job)(package);
+    load_apart(package);
     worked(digest);
     return true;
 }
 
 bool CodeCache::State::compile_next() {
-    if (!do_next(compile_queue, &State::compile_one)) return false;
+    if (compile_queue.empty()) return false;
+    PackageCode& package = compile_queue.begin();
+    const Digest digest = package.store->digest();
+    ++working;
+    compile_one(package);
+    worked(digest);
     const UnlockedOf free(lock.mutex());
     sort_freed_memory();
     return true;
@@ -137,7 +141,7 @@ bool CodeCache::State::compile_next() {
 
 // Images come first, because calls wait for them. A load stays queued while its package is being loaded or compiled anywhere.
 bool CodeCache::State::load_next() {
-    if (do_next(images_queue, &State::load_apart)) return true;
+    if (load_next_image()) return true;
     const auto next = std::find_if(loads_queue.begin(), loads_queue.end(),
                                    [](const Load& load)
                                        REQUIRES(lock_of<CodeCache>) { return !load.running.package().is_under_way(); });
@@ -176,7 +180,7 @@ bool CodeCache::State::load_next() {
 void CodeCache::State::worked(const Digest& package) {
     --working;
     if (lock.has_stopped()) return;
-    trim_if_possible();
+    evictor.trim_if_possible();
     lock.notify_all();
     if (options.on_ready) lock.call_back([&] { options.on_ready(package); });
 }

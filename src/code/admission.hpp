@@ -1,0 +1,61 @@
+// Admission: how packages and functions become known, and which are forgotten for them.
+//
+// Threads: under the lock of the cache, and for the leader alone, because it uses functions without that lock.
+//
+// Invariants: what is known fits its bounds: packages, functions, bytes of manifests. What is in use, or stays, is never forgotten.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "code/evictor.hpp"
+
+namespace rove::code {
+
+class Admission {
+public:
+    // What a cache has beside it, which outlives it.
+    struct Beside {
+        CodeCache& cache;
+        const CodeOptions& options;
+        Known& known;
+        Budgets& budgets;
+        Candidates& candidates;
+        Uses& uses;
+        Evictor& evictor;
+    };
+    explicit Admission(Beside beside)
+        : cache_(beside.cache),
+          options_(beside.options),
+          known_(beside.known),
+          budgets_(beside.budgets),
+          candidates_(beside.candidates),
+          uses_(beside.uses),
+          evictor_(beside.evictor) {}
+
+    // As the functions of CodeCache.
+    [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package, bool resident)
+        REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Result<Function*> add_resident(const FunctionId& id, std::string name, EntryPoint entry)
+        REQUIRES(lock_of<CodeCache>);
+
+private:
+    // Forgetting several in one go takes one barrier.
+    struct Forgetting {
+        bool fenced = false;
+    };
+    [[nodiscard]] Result<PackageCode*> make_known(const std::shared_ptr<PackageStore>& package, bool resident)
+        REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status make_room(std::size_t functions, Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool forget_one(Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
+
+    CodeCache& cache_;
+    const CodeOptions& options_;
+    Known& known_;
+    Budgets& budgets_;
+    Candidates& candidates_;
+    Uses& uses_;
+    Evictor& evictor_;
+};
+
+}  // namespace rove::code

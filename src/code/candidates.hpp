@@ -1,0 +1,43 @@
+// Candidates: the packages that may be evicted or forgotten, by what of them may go, each list in the order of last use.
+//
+// Threads: under the lock of the cache.
+//
+// Invariants: a package is listed by what it was counted as last (PackageCode::counted), and takes no memory to be listed.
+#pragma once
+
+#include "code/recency.hpp"
+
+namespace rove::code {
+
+class Candidates {
+public:
+    // After anything of the package has come or gone, and been counted.
+    void list(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>) {
+        const PackageCode::Counted& now = package.counted;
+        const bool may_go = now.budget == Budget::evictable;
+        with_slices_.keep(package, now.slices > 0 && (may_go ? !package.loaded() : now.budget == Budget::pinned));
+        evictable_.keep(package, may_go && package.loaded());
+        idle_.keep(package, may_go && package.loaded() && !package.data);
+        forgettable_.keep(package, may_go && !package.loaded() && !package.keeps_statics());
+    }
+    void leave_out(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>) {
+        for (RecencyList* list : {&with_slices_, &evictable_, &idle_, &forgettable_}) list->keep(package, false);
+    }
+
+    // Their slices are here, and may go: not loaded, or pinned.
+    [[nodiscard]] RecencyList& with_slices() REQUIRES(lock_of<CodeCache>) { return with_slices_; }
+    // Loaded.
+    [[nodiscard]] RecencyList& evictable() REQUIRES(lock_of<CodeCache>) { return evictable_; }
+    // Loaded, and have no statics.
+    [[nodiscard]] RecencyList& idle() REQUIRES(lock_of<CodeCache>) { return idle_; }
+    // Not loaded, and nothing of theirs must be kept.
+    [[nodiscard]] RecencyList& forgettable() REQUIRES(lock_of<CodeCache>) { return forgettable_; }
+
+private:
+    RecencyList with_slices_ GUARDED_BY(lock_of<CodeCache>){&PackageCode::with_slices};
+    RecencyList evictable_ GUARDED_BY(lock_of<CodeCache>){&PackageCode::evictable};
+    RecencyList idle_ GUARDED_BY(lock_of<CodeCache>){&PackageCode::idle};
+    RecencyList forgettable_ GUARDED_BY(lock_of<CodeCache>){&PackageCode::forgettable};
+};
+
+}  // namespace rove::code

@@ -1,0 +1,64 @@
+// Evictor: takes code away, so that the rest fits its budgets or a package can be forgotten; and makes room for what is to be loaded.
+//
+// Threads: under the lock of the cache.
+//
+// Invariants: nothing that runs, is being loaded or compiled, or that a call waits for is evicted. A package that was evicted stays known:
+// the leader alone forgets (Admission), because it uses functions without the cache's lock.
+#pragma once
+
+#include <vector>
+
+#include "code/budgets.hpp"
+#include "code/candidates.hpp"
+#include "code/compile_queue.hpp"
+#include "code/known.hpp"
+#include "code/uses.hpp"
+
+namespace rove::code {
+
+// Idle packages that are evicted to be forgotten, at once: one barrier serves for all.
+inline constexpr std::size_t kIdleAtOnce = 8;
+
+class Evictor {
+public:
+    // What a cache has beside it, which outlives it.
+    struct Beside {
+        Known& known;
+        Budgets& budgets;
+        Candidates& candidates;
+        Uses& uses;
+        CompileQueue& compile_queue;
+    };
+    explicit Evictor(Beside beside)
+        : known_(beside.known),
+          budgets_(beside.budgets),
+          candidates_(beside.candidates),
+          uses_(beside.uses),
+          compile_queue_(beside.compile_queue) {}
+
+    // Until the rest fits.
+    void trim(PackageCode* newcomer = nullptr) REQUIRES(lock_of<CodeCache>);
+    void trim_if_possible() noexcept REQUIRES(lock_of<CodeCache>);  // else whoever leaves code next tries again
+    // The packages that have not been used for longest, so that they can be forgotten.
+    void evict_idle() REQUIRES(lock_of<CodeCache>);
+    // Before a package is to stay. overloaded: those that do hold half of what there may be already.
+    [[nodiscard]] Status check_stays(const PackageCode& package, std::size_t more_bytes) REQUIRES(lock_of<CodeCache>);
+    // Room for code and statics that are being loaded: taken before that (Budgets::GivesBack).
+    [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics)
+        REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] std::size_t evictions() const REQUIRES(lock_of<CodeCache>) { return evictions_; }
+
+private:
+    void evict(const std::vector<PackageCode*>& victims) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool evict_uncalled(const PackageCode& but) REQUIRES(lock_of<CodeCache>);
+    void drop_spare_slices(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+
+    Known& known_;
+    Budgets& budgets_;
+    Candidates& candidates_;
+    Uses& uses_;
+    CompileQueue& compile_queue_;
+    std::size_t evictions_ GUARDED_BY(lock_of<CodeCache>) = 0;
+};
+
+}  // namespace rove::code
