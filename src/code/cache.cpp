@@ -194,17 +194,29 @@ void prepare_process() {
     CodePool::prepare_process();
 }
 
+void CodeCache::stop() {
+    const TimePoint until = Clock::now() + kStopMax;
+    const LockOf lock(state_->lock.mutex());
+    state_->workers.stop(until);
+}
+
 void CodeCache::warm_up() {
     const LockOf lock(state_->lock.mutex());
     state_->warm_image = LoadedImage::rehearse(state_->pool);
     (void)PackageStore::from_manifest(wire::encode(wire::Manifest{.name = "nothing", .abi = ROVE_ABI_VERSION}));
-    if (includes(state_->options.forms, Forms::bitcode)) (void)state_->start_worker(State::Duty::bitcode, true);
+    if (includes(state_->options.forms, Forms::bitcode))
+        (void)state_->workers.start(Duty::bitcode, [state = state_.get()] { state->warm_compiler(); });
+}
+
+// Images come first, because calls wait for them.
+bool CodeCache::State::do_next(Duty duty) {
+    return duty == Duty::images ? load_next_image() || load_next_asked() : compile_next();
 }
 
 void CodeCache::wait_for_tiers() {
     const LockOf lock(state_->lock.mutex());
     while (!state_->images_queue.empty() || !state_->compile_queue.empty() || !state_->loads_queue.empty() ||
-           state_->working > 0)
+           state_->workers.working() > 0)
         state_->lock.wait();
 }
 

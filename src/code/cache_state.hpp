@@ -1,16 +1,12 @@
 // The inside of a CodeCache; see cache.hpp for what it promises.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <deque>
-#include <list>
 #include <span>
-#include <thread>
 
 #include "base/name_map.hpp"
 #include "code/admission.hpp"
-#include "code/cache_lock.hpp"
+#include "code/constructors.hpp"
 #include "code/package_code.hpp"
 
 namespace rove::code {
@@ -20,10 +16,6 @@ namespace rove::code {
 // millisecond, and to look its imports up, at a microsecond each, a quarter. Everything else is for the worker that loads.
 inline constexpr std::size_t kQuickImageBytesMax = 64 * 1024;
 inline constexpr std::size_t kQuickImportsMax = 256;
-// Packages whose constructors run at once, on a thread each. Constructors are a peer's code, and may never end: beyond it, packages
-// that have some are refused. 16 threads, with a stack of 8 MiB of address space each, beside the two that load and compile.
-inline constexpr std::size_t kConstructingMax = 16;
-
 struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     State(CodeCache& owner, CodeOptions given)
         : cache(owner), options(std::move(given)), symbols(options.host_symbols) {}
@@ -87,44 +79,21 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
                                     const std::string& of) const;
     [[nodiscard]] static std::string remedy(const PackageCode& package);
 
-    // ---- workers (workers.cpp)
-    // What a worker does: images and whoever asked for a load, or bitcode, which may take LLVM seconds. One thread for each of them
-    // at a time; one that runs constructors hands its duty over to a next one, and ends after them.
-    enum class Duty : std::uint8_t { images, bitcode };
-    static constexpr std::size_t kDuties = 2;
-    struct Worker {
-        const Duty duty;
-        std::thread thread GUARDED_BY(lock_of<CodeCache>);
-        pid_t kernel_id GUARDED_BY(lock_of<CodeCache>) = 0;
-        bool ended GUARDED_BY(lock_of<CodeCache>) = false;
-        bool abandoned GUARDED_BY(lock_of<CodeCache>) = false;
-    };
+    // ---- a worker's next piece of work. False: there is nothing to do
+    [[nodiscard]] bool do_next(Duty duty) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool load_next_image() REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool load_next_asked() REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool compile_next() REQUIRES(lock_of<CodeCache>);
     struct Load {
         Running running;  // until it is linked
         std::function<void(const Result<LoadReport>&)> done;
     };
-    [[nodiscard]] Worker*& on_duty(Duty duty) REQUIRES(lock_of<CodeCache>) {
-        return on_duties[static_cast<std::size_t>(duty)];
-    }
-    [[nodiscard]] Status start_worker(Duty duty, bool warm_up = false) REQUIRES(lock_of<CodeCache>);
-    void warm_compiler() const;
-    [[nodiscard]] bool work(Worker& self);
-    void reap_workers() REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool have_ended() const REQUIRES(lock_of<CodeCache>) {
-        return std::ranges::all_of(workers, [](const Worker& each) REQUIRES(lock_of<CodeCache>) { return each.ended; });
-    }
-    // False: there is nothing to do.
-    [[nodiscard]] bool load_next() REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool load_next_image() REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool compile_next() REQUIRES(lock_of<CodeCache>);
-    void worked(const Digest& package) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Status construct(PackageCode& package, Duty duty, const std::function<void()>& run)
-        REQUIRES(lock_of<CodeCache>);
 
     // ---- compiling (compiling.cpp)
     [[nodiscard]] Status queue_compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     void compile_one(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Result<NewCode> compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    void warm_compiler() const;
     [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
 
     CodeCache& cache;
@@ -151,16 +120,17 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
                          .uses = uses,
                          .evictor = evictor}};
 
+    Workers workers{{.lock = lock,
+                     .options = options,
+                     .evictor = evictor,
+                     .all = [this] { return shared_from_this(); },
+                     .do_next = [this](Duty duty) REQUIRES(lock_of<CodeCache>) { return do_next(duty); }}};
+    Constructors constructors{lock, options.node, workers};
     std::vector<PackageCode*> interfaces GUARDED_BY(lock_of<CodeCache>);  // in the order in which they were loaded
     std::size_t loads GUARDED_BY(lock_of<CodeCache>) = 0;
     std::deque<PackageCode*> images_queue GUARDED_BY(lock_of<CodeCache>);
-    std::size_t working GUARDED_BY(lock_of<CodeCache>) = 0;  // workers that compile or load something
     std::atomic<unsigned> opening_libraries{0};
-    std::size_t constructing GUARDED_BY(lock_of<CodeCache>) = 0;  // of them, those that run constructors
     std::deque<Load> loads_queue GUARDED_BY(lock_of<CodeCache>);
-    std::list<Worker> workers GUARDED_BY(lock_of<CodeCache>);
-    // Those whose turn it is; each started with the first that it is to do.
-    std::array<Worker*, kDuties> on_duties GUARDED_BY(lock_of<CodeCache>){};
 };
 
 }  // namespace rove::code

@@ -176,7 +176,7 @@ void CodeCache::State::take_image(PackageCode& package, const wire::Image& image
 }
 
 Status CodeCache::State::queue_load(PackageCode& package) {
-    ROVE_CHECK(start_worker(Duty::images));
+    ROVE_CHECK(workers.start(Duty::images));
     images_queue.push_back(&package);  // at most one entry a package
     package.loading = true;
     lock.notify_all();
@@ -211,7 +211,7 @@ Status CodeCache::State::load_image(PackageCode& package) {
     ROVE_TRY(NewCode code, lock.unlocked(package, [&] { return link_image(package, image, data); }));
     if (!package.constructed && image.init_array_count > 0) {
         package.has_constructors = true;
-        ROVE_CHECK(construct(package, Duty::images, [&code] { code.image->construct(); }));
+        ROVE_CHECK(constructors.run(package, Duty::images, [&code] { code.image->construct(); }));
     }
     package.constructed = true;
     take_image(package, image, std::move(code));
@@ -282,6 +282,75 @@ Result<LoadReport> CodeCache::State::link_interface(PackageCode& package) {
     report.replaced = symbols.add_interface(manifest.name, std::move(names));
     package.linked = true;
     return report;
+}
+
+bool CodeCache::State::load_next_image() {
+    if (images_queue.empty()) return false;
+    PackageCode& package = *images_queue.front();
+    images_queue.pop_front();
+    const Digest digest = package.store->digest();
+    workers.begin_work();
+    load_apart(package);
+    workers.end_work(digest);
+    return true;
+}
+
+// A load stays queued while its package is being loaded or compiled anywhere.
+bool CodeCache::State::load_next_asked() {
+    const auto next = std::find_if(loads_queue.begin(), loads_queue.end(),
+                                   [](const Load& load)
+                                       REQUIRES(lock_of<CodeCache>) { return !load.running.package().is_under_way(); });
+    if (next == loads_queue.end()) return false;
+    Result<std::optional<Awaited>> awaited = lock.or_error(
+        next->running.package(), [&]() REQUIRES(lock_of<CodeCache>) { return make_ready(next->running.package()); });
+    if (awaited && *awaited == Awaited::loading) return true;  // now it is under way
+    Load load = std::move(*next);
+    PackageCode& package = load.running.package();
+    loads_queue.erase(next);
+    workers.begin_work();
+    const Result<LoadReport> loaded = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Result<LoadReport> {
+        const wire::Manifest& manifest = package.store->manifest();
+        if (!awaited) return tl::unexpected<Error>(std::move(awaited.error()));
+        if (*awaited == Awaited::code) return fail(ErrorCode::invalid, "package {} is not here whole", manifest.name);
+        return manifest.interface ? link_interface(package) : LoadReport{};
+    });
+    const Digest digest = package.store->digest();
+    {
+        const Running over = std::move(load.running);
+    }
+    workers.end_work(digest);
+    const Result<LoadReport> without_memory = tl::unexpected<Error>(no_memory());
+    const auto tell = [&](const Result<LoadReport>& answer) {
+        try {
+            load.done(answer);
+            return true;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+    };
+    lock.call_back([&] { (void)(tell(loaded) || tell(without_memory)); });  // an error takes less
+    return true;
+}
+
+Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
+                             std::function<void(const Result<LoadReport>&)> done) {
+    const LockOf lock(state_->lock.mutex());
+    if (state_->loads_queue.size() >= kLoadsMax)
+        return fail(ErrorCode::overloaded,
+                    "{} packages wait to be loaded on {} already, the most there may; load {} later", kLoadsMax,
+                    state_->options.node, package->manifest().name);
+    const auto of_this = std::count_if(state_->loads_queue.begin(), state_->loads_queue.end(), [&](const auto& load) {
+        return load.running.package().store->digest() == package->digest();
+    });
+    if (static_cast<std::size_t>(of_this) >= kLoadsOfPackageMax)
+        return fail(ErrorCode::overloaded,
+                    "{} loads of package {} wait on {} already, the most that may; load it later", of_this,
+                    package->manifest().name, state_->options.node);
+    ROVE_CHECK(state_->workers.start(Duty::images));
+    ROVE_TRY(Running running, state_->known.hold(*package));
+    state_->loads_queue.push_back({std::move(running), std::move(done)});
+    state_->lock.notify_all();
+    return {};
 }
 
 }  // namespace rove::code

@@ -1,0 +1,89 @@
+// Workers: the threads of a cache. One loads images, and what a peer has asked to be loaded; one compiles bitcode, which may take LLVM
+// seconds; others run constructors, which may never end.
+//
+// Threads: under the lock of the cache, but for the workers' own bodies.
+//
+// Invariants: a duty has one worker at most, which was started with the first piece of work. A worker that hands its duty over ends after the
+// piece that it is at. Each thread is an owner of what it uses: one that does not end in time is abandoned with all of that.
+#pragma once
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <list>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "code/cache_lock.hpp"
+#include "code/evictor.hpp"
+
+namespace rove::code {
+
+// What a worker does: images and whoever asked for a load, or bitcode.
+enum class Duty : std::uint8_t { images, bitcode };
+inline constexpr std::size_t kDuties = 2;
+
+class Workers {
+public:
+    // What a cache has beside it, which outlives it.
+    struct Beside {
+        CacheLock& lock;
+        const CodeOptions& options;
+        Evictor& evictor;
+        std::function<std::shared_ptr<void>()> all;  // that the threads use: each is an owner of it
+        // Does a duty's next piece of work, under the lock. False: there is nothing to do.
+        std::function<bool(Duty)> do_next;
+    };
+    explicit Workers(Beside beside)
+        : lock_(beside.lock),
+          options_(beside.options),
+          evictor_(beside.evictor),
+          all_(std::move(beside.all)),
+          do_next_(std::move(beside.do_next)) {}
+
+    // Where the duty has no worker. Does `first` before all else, without the lock. overloaded: no thread can be created now.
+    [[nodiscard]] Status start(Duty duty, std::function<void()> first = {}) REQUIRES(lock_of<CodeCache>);
+    // By the duty's worker: another thread takes it over.
+    [[nodiscard]] Status hand_over(Duty duty, const PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    // Stops the cache, and waits for the workers until then.
+    void stop(TimePoint until) REQUIRES(lock_of<CodeCache>);
+
+    // ---- a worker's piece of work
+    void begin_work() REQUIRES(lock_of<CodeCache>) { ++working_; }
+    // What waits for the package is told.
+    void end_work(const Digest& package) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] std::size_t working() const REQUIRES(lock_of<CodeCache>) { return working_; }
+
+private:
+    struct Worker {
+        const Duty duty;
+        std::thread thread GUARDED_BY(lock_of<CodeCache>);
+        pid_t kernel_id GUARDED_BY(lock_of<CodeCache>) = 0;
+        bool ended GUARDED_BY(lock_of<CodeCache>) = false;
+        bool abandoned GUARDED_BY(lock_of<CodeCache>) = false;
+    };
+    [[nodiscard]] Worker*& on_duty(Duty duty) REQUIRES(lock_of<CodeCache>) {
+        return on_duties_[static_cast<std::size_t>(duty)];
+    }
+    [[nodiscard]] bool work(Worker& self) EXCLUDES(lock_of<CodeCache>);
+    void reap() REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool have_ended() const REQUIRES(lock_of<CodeCache>) {
+        return std::ranges::all_of(workers_,
+                                   [](const Worker& each) REQUIRES(lock_of<CodeCache>) { return each.ended; });
+    }
+
+    CacheLock& lock_;
+    const CodeOptions& options_;
+    Evictor& evictor_;
+    const std::function<std::shared_ptr<void>()> all_;
+    const std::function<bool(Duty)> do_next_;
+    std::size_t working_ GUARDED_BY(lock_of<CodeCache>) = 0;  // workers that compile or load something
+    std::list<Worker> workers_ GUARDED_BY(lock_of<CodeCache>);
+    // Those whose turn it is.
+    std::array<Worker*, kDuties> on_duties_ GUARDED_BY(lock_of<CodeCache>){};
+};
+
+}  // namespace rove::code
