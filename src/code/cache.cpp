@@ -86,9 +86,9 @@ std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
     }
     package.awaited_until.store(0, std::memory_order_relaxed);
     if (function.target.load(std::memory_order_relaxed) == nullptr)
-        if (const Status put = state_->put_names(function); !put) return put.error();
+        if (const Status put = state_->lacking.put_names(function); !put) return put.error();
     const EntryPoint target = function.target.load(std::memory_order_relaxed);
-    if (target == nullptr) return state_->why_no_entry(function);
+    if (target == nullptr) return state_->lacking.why_no_entry(function);
     Uses::note_call(package, state_->uses.advance());
     return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
                                                  function.ran.load(std::memory_order_relaxed), running.take_over());
@@ -181,7 +181,7 @@ CodeCache::Usage CodeCache::usage() const {
             .packages = state_->known.packages().size(),
             .functions = state_->known.functions(),
             .evictions = state_->evictor.evictions(),
-            .loads = state_->loads,
+            .loads = state_->new_codes.taken(),
             .pinned_bytes = budgets.held(Budget::pinned),
             .manifest_bytes = budgets.manifest_bytes()};
 }

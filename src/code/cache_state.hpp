@@ -4,10 +4,11 @@
 #include <deque>
 #include <span>
 
-#include "base/name_map.hpp"
 #include "code/admission.hpp"
 #include "code/constructors.hpp"
-#include "code/package_code.hpp"
+#include "code/lacking.hpp"
+#include "code/libraries.hpp"
+#include "code/new_code.hpp"
 
 namespace rove::code {
 
@@ -39,45 +40,12 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
         const LoadedImage* image;  // null: none
     };
     [[nodiscard]] Result<jit::NamesInImage> names_in_image(const PackageCode& package, const Loaded& loaded) const;
-    [[nodiscard]] Result<wire::Image> read_image(const PackageCode& package, std::size_t slice) const;
-    // New code of a package, and what it needs of memory beside itself: all of it is made before constructors run, because nothing may
-    // fail after them, and without the lock, because a peer has chosen how much that is.
-    struct NewCode {
-        std::unique_ptr<LoadedImage> image;
-        std::unique_ptr<jit::CompiledModule> module;
-        Lacks lacks;
-        std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has none
-        Known::ByAddress by_address;
-        std::vector<PackageCode::StaticPlace> statics;
-        NameMap<void*> exported;
-    };
     [[nodiscard]] Result<NewCode> link_image(PackageCode& package, const wire::Image& image,
                                              const std::shared_ptr<DataSegment>& data);
-    static void name_entry(NewCode& code, const PackageCode& package, std::size_t function, void* address);
-    // For which there was room.
-    void take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept
-        REQUIRES(lock_of<CodeCache>);
-    void take_module(PackageCode& package, NewCode&& code) noexcept REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Status queue_load(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     void load_apart(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Status load_image(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    void open_libraries(PackageCode& package);
     [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-
-    // ---- names that are nowhere on this node (lacking.cpp)
-    static void lack(Lacks& lacks, const wire::Manifest& manifest, std::size_t import);
-    static void lack_of_cpu(Lacks& lacks, const wire::Manifest& manifest);
-    // The address of each; null: nothing in the image asks for it, or it is nowhere.
-    [[nodiscard]] std::vector<void*> find_imports(const PackageCode& package, const wire::Image& image,
-                                                  Lacks& lacks) const;
-    // failed: the package as a whole cannot do without one of them.
-    [[nodiscard]] Status check_lacks(PackageCode& package, const Lacks& lacks) const;
-    // Of a package that is loaded: puts those names in their places that the function lacks and that have come.
-    [[nodiscard]] Status put_names(Function& function) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Error why_no_entry(const Function& function) const REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Error why_lacking(const PackageCode& package, const std::vector<std::string_view>& names,
-                                    const std::string& of) const;
-    [[nodiscard]] static std::string remedy(const PackageCode& package);
 
     // ---- a worker's next piece of work. False: there is nothing to do
     [[nodiscard]] bool do_next(Duty duty) REQUIRES(lock_of<CodeCache>);
@@ -126,10 +94,11 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
                      .all = [this] { return shared_from_this(); },
                      .do_next = [this](Duty duty) REQUIRES(lock_of<CodeCache>) { return do_next(duty); }}};
     Constructors constructors{lock, options.node, workers};
+    Lacking lacking{options.node, symbols};
+    Libraries libraries;
+    NewCodes new_codes{known, budgets, uses};
     std::vector<PackageCode*> interfaces GUARDED_BY(lock_of<CodeCache>);  // in the order in which they were loaded
-    std::size_t loads GUARDED_BY(lock_of<CodeCache>) = 0;
     std::deque<PackageCode*> images_queue GUARDED_BY(lock_of<CodeCache>);
-    std::atomic<unsigned> opening_libraries{0};
     std::deque<Load> loads_queue GUARDED_BY(lock_of<CodeCache>);
 };
 

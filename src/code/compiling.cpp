@@ -36,7 +36,8 @@ Result<jit::NamesInImage> CodeCache::State::names_in_image(const PackageCode& pa
         names[fmt::format("{}{}", wire::kStaticPrefix, number)] = loaded.data->start() + offset;
     if (loaded.image == nullptr) return names;
     const wire::Manifest& manifest = package.store->manifest();
-    ROVE_TRY(const wire::Image image, read_image(package, *package.store->slice_index(host_triple(), Forms::image)));
+    ROVE_TRY(const wire::Image image,
+             read_image(*package.store, *package.store->slice_index(host_triple(), Forms::image)));
     for (const wire::Symbol& each : image.symbols) {
         void* address = loaded.image->address(each.segment, each.offset);
         if (each.kind == wire::Symbol::Kind::anchor)
@@ -52,25 +53,26 @@ Result<jit::NamesInImage> CodeCache::State::names_in_image(const PackageCode& pa
 }
 
 // Compiles with the lock free; the package cannot be evicted or forgotten meanwhile.
-Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package) {
+Result<NewCode> CodeCache::State::compile(PackageCode& package) {
     bool lacks_names = false;
     const wire::Manifest& manifest = package.store->manifest();
     package.names_seen = symbols.generation();
     Lacks lacks;
-    lack_of_cpu(lacks, manifest);
-    ROVE_CHECK(check_lacks(package, lacks));
+    Lacking::lack_of_cpu(lacks, manifest);
+    ROVE_CHECK(lacking.check(package, lacks));
     const Loaded loaded{.data = package.data, .statics = package.statics, .image = package.image.get()};
     Result<NewCode> code = lock.unlocked(package, [&]() -> Result<NewCode> {
         NewCode made;
         made.lacks = std::move(lacks);
-        open_libraries(package);
+        package.names_seen = symbols.generation();
+        libraries.open(package);
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Forms::bitcode)));
         ROVE_TRY(jit::NamesInImage names, names_in_image(package, loaded));
         ROVE_TRY(jit::Engine * compiler, engine());
         ROVE_TRY(made.module, compiler->compile({.name = package.functions.size() == 1 ? package.functions.front()->name
                                                                                        : package.store->manifest().name,
-                                                 .remedy = remedy(package),
+                                                 .remedy = Lacking::remedy(package),
                                                  .bitcode = bitcode,
                                                  .resolve = [&](std::string_view name) -> void* {
                                                      return symbols.resolve(std::string(name), package.scope);
@@ -83,14 +85,14 @@ Result<CodeCache::State::NewCode> CodeCache::State::compile(PackageCode& package
                                                              static_cast<std::size_t>(known - manifest.imports.begin());
                                                          const bool may = known != manifest.imports.end() &&
                                                                           !manifest.whole_needs(import);
-                                                         if (may) lack(made.lacks, manifest, import);
+                                                         if (may) Lacking::lack(made.lacks, manifest, import);
                                                          lacks_names = lacks_names || !may;
                                                          return may;
                                                      },
                                                  .in_image = std::move(names)}));
         made.entries.resize(package.functions.size());
         for (std::size_t i = 0; i < package.functions.size(); ++i)
-            if (void* address = made.module->find(manifest.entries[i])) name_entry(made, package, i, address);
+            if (void* address = made.module->find(manifest.entries[i])) made.name_entry(package, i, address);
         return made;
     });
     if (lock.has_stopped()) return code;
@@ -137,26 +139,13 @@ void CodeCache::State::compile_one(PackageCode& package) {
             package.error = std::move(done.error());
         return;
     }
-    take_module(package, std::move(*code));
+    new_codes.take_module(package, std::move(*code));
     if (package.module_lacks.empty()) return;
     // Interfaces may have brought names meanwhile. The image has them already; a function keeps running as an image if this fails.
     for (const auto& function : package.functions) {
         function->names_seen = 0;
-        (void)lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return put_names(*function); });
+        (void)lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return lacking.put_names(*function); });
     }
-}
-
-void CodeCache::State::take_module(PackageCode& package, NewCode&& code) noexcept {
-    package.compile = PackageCode::Compile::done;
-    package.module = std::move(code.module);
-    package.module_lacks = std::move(code.lacks);
-    package.reserved = {};
-    for (std::size_t i = 0; i < code.entries.size(); ++i) package.functions[i]->compiled = code.entries[i];
-    known.add_entries(code.by_address);
-    ++loads;
-    uses.advance();
-    package.publish();
-    budgets.count(package);
 }
 
 bool CodeCache::State::compile_next() {

@@ -1,10 +1,9 @@
-// Names that code needs and that nothing on this node defines. An entry that needs such a name does not run. When an interface brings the
-// name later, its address is written where the code looks for it; nothing else of the package changes.
+#include "code/lacking.hpp"
+
 #include <utility>
 
 #include "base/cpu.hpp"
 #include "base/quoted.hpp"
-#include "code/cache_state.hpp"
 
 namespace rove::code {
 
@@ -32,32 +31,31 @@ void have(ByteBuffer& lacks, const std::vector<std::size_t>& imports) noexcept {
 
 }  // namespace
 
-void CodeCache::State::lack(Lacks& lacks, const wire::Manifest& manifest, std::size_t import) {
+void Lacking::lack(Lacks& lacks, const wire::Manifest& manifest, std::size_t import) {
     lacks.resize(manifest.needs_row_bytes());
     lacks[import / 8] |= std::byte{static_cast<unsigned char>(1U << import % 8)};
 }
 
-void CodeCache::State::lack_of_cpu(Lacks& lacks, const wire::Manifest& manifest) {
+void Lacking::lack_of_cpu(Lacks& lacks, const wire::Manifest& manifest) {
     for (std::size_t import = 0; import < manifest.imports.size(); ++import)
         if (!lacked_by_cpu(manifest.imports[import]).empty()) lack(lacks, manifest, import);
 }
 
-std::vector<void*> CodeCache::State::find_imports(const PackageCode& package, const wire::Image& image,
-                                                  Lacks& lacks) const {
+std::vector<void*> Lacking::find_imports(const PackageCode& package, const wire::Image& image, Lacks& lacks) const {
     const wire::Manifest& manifest = package.store->manifest();
     std::vector<void*> addresses(manifest.imports.size(), nullptr);
     std::vector<bool> looked_for(manifest.imports.size(), false);
     for (const wire::Relocation& each : image.relocations) {
         if (each.kind != wire::Relocation::Kind::import || looked_for[each.import]) continue;
         looked_for[each.import] = true;
-        addresses[each.import] = symbols.resolve(manifest.imports[each.import], package.scope);
+        addresses[each.import] = symbols_.resolve(manifest.imports[each.import], package.scope);
         if (addresses[each.import] == nullptr) lack(lacks, manifest, each.import);
     }
     lack_of_cpu(lacks, manifest);
     return addresses;
 }
 
-Status CodeCache::State::check_lacks(PackageCode& package, const Lacks& lacks) const {
+Status Lacking::check(PackageCode& package, const Lacks& lacks) const {
     const wire::Manifest& manifest = package.store->manifest();
     std::vector<std::string_view> names;
     for (std::size_t import = 0; import < manifest.imports.size(); ++import)
@@ -68,20 +66,20 @@ Status CodeCache::State::check_lacks(PackageCode& package, const Lacks& lacks) c
         why_lacking(package, names, package.functions.size() == 1 ? package.functions.front()->name : manifest.name));
 }
 
-Error CodeCache::State::why_lacking(const PackageCode& package, const std::vector<std::string_view>& names,
-                                    const std::string& of) const {
+Error Lacking::why_lacking(const PackageCode& package, const std::vector<std::string_view>& names,
+                           const std::string& of) const {
     for (const std::string_view name : names)
         if (const std::string lacked = lacked_by_cpu(name); !lacked.empty())
             return Error(ErrorCode::unsupported,
                          fmt::format("{} was compiled for a CPU with {}, which that of {} is not; build it without "
                                      "-march and -m options: a node compiles it for its own CPU",
-                                     of, lacked, options.node));
+                                     of, lacked, node_));
     return Error(ErrorCode::failed,
-                 fmt::format("no symbol {} for {} on {}; {}", quoted(names), of, options.node, remedy(package)));
+                 fmt::format("no symbol {} for {} on {}; {}", quoted(names), of, node_, remedy(package)));
 }
 
 // For a name that is nowhere.
-std::string CodeCache::State::remedy(const PackageCode& package) {
+std::string Lacking::remedy(const PackageCode& package) {
     if (!package.scope.left_out.empty()) return package.scope.left_out;
     return "load an interface that has it, or name its library when you build (a shared one: rove build --dep, DEPENDS "
            "of "
@@ -89,13 +87,13 @@ std::string CodeCache::State::remedy(const PackageCode& package) {
 }
 
 // Only entries that need the name reach these places, and they do not run: nobody reads the places while they are written.
-Status CodeCache::State::put_names(Function& function) {
+Status Lacking::put_names(Function& function) const {
     PackageCode& package = *function.package;
-    const std::uint64_t generation = symbols.generation();
+    const std::uint64_t generation = symbols_.generation();
     if (function.names_seen == generation) return {};
     const std::vector<std::string>& imports = package.store->manifest().imports;
     const auto is_nowhere = [&](std::size_t import) {
-        return is_cpu_import(imports[import]) || symbols.of_interfaces(imports[import]) == nullptr;
+        return is_cpu_import(imports[import]) || symbols_.of_interfaces(imports[import]) == nullptr;
     };
     std::vector<std::size_t> of_image = lacked(function, package.image_lacks),
                              of_module = lacked(function, package.module_lacks);
@@ -108,12 +106,11 @@ Status CodeCache::State::put_names(Function& function) {
     });
     std::vector<std::pair<std::string_view, void*>> names;
     for (const std::size_t import : of_module)
-        names.emplace_back(imports[import], symbols.of_interfaces(imports[import]));
+        names.emplace_back(imports[import], symbols_.of_interfaces(imports[import]));
     if (!names.empty())
         if (const Status put = package.module->put(names); !put)
-            return fail(put.error().code(), "{} on {}: {}; call it later", function.name, options.node,
-                        put.error().message());
-    for (const std::size_t import : of_image) package.image->put(import, symbols.of_interfaces(imports[import]));
+            return fail(put.error().code(), "{} on {}: {}; call it later", function.name, node_, put.error().message());
+    for (const std::size_t import : of_image) package.image->put(import, symbols_.of_interfaces(imports[import]));
     have(package.module_lacks, of_module);
     have(package.image_lacks, of_image);
     function.names_seen = generation;
@@ -122,8 +119,8 @@ Status CodeCache::State::put_names(Function& function) {
 }
 
 // Of one whose package is loaded.
-Error CodeCache::State::why_no_entry(const Function& function) const {
-    const std::uint64_t generation = symbols.generation();
+Error Lacking::why_no_entry(const Function& function) const {
+    const std::uint64_t generation = symbols_.generation();
     if (!function.why_none || function.why_none->first != generation)
         function.why_none.emplace(generation, [&]() REQUIRES(lock_of<CodeCache>) -> Error {
             const PackageCode& package = *function.package;
@@ -132,7 +129,7 @@ Error CodeCache::State::why_no_entry(const Function& function) const {
                 lacked(function, package.image ? package.image_lacks : package.module_lacks);
             if (lacking.empty())
                 return Error(ErrorCode::failed,
-                             fmt::format("{} on {}: its package defines no such entry", function.name, options.node));
+                             fmt::format("{} on {}: its package defines no such entry", function.name, node_));
             std::vector<std::string_view> names, too_late;
             for (const std::size_t import : lacking) {
                 const bool may_come =
@@ -144,7 +141,7 @@ Error CodeCache::State::why_no_entry(const Function& function) const {
                 ErrorCode::failed,
                 fmt::format("no symbol '{}' for {} on {}; load an interface that has it before the first call of its "
                             "package: its code takes the name only while it is linked",
-                            too_late.front(), function.name, options.node));
+                            too_late.front(), function.name, node_));
         }());
     return function.why_none->second;
 }

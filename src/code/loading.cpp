@@ -26,17 +26,6 @@ std::vector<PackageCode::StaticPlace> places_of_statics(const wire::Image& image
     return places;
 }
 
-// Adds itself to a count while it lives.
-class Counted {
-public:
-    explicit Counted(std::atomic<unsigned>& count) : count_(count) { ++count_; }
-    ~Counted() { --count_; }
-    Counted(const Counted&) = delete;
-
-private:
-    std::atomic<unsigned>& count_;
-};
-
 }  // namespace
 
 std::string CodeCache::State::why_no_form() const {
@@ -93,18 +82,9 @@ Result<std::optional<Awaited>> CodeCache::State::make_ready(PackageCode& package
     return Awaited::code;
 }
 
-void CodeCache::State::open_libraries(PackageCode& package) {
-    package.names_seen = symbols.generation();
-    if (package.libraries_open || package.store->manifest().dependencies.empty()) return;
-    const Counted opening(opening_libraries);
-    package.scope.open(package.store->manifest().dependencies);
-    package.libraries_open = true;
-}
-
 bool CodeCache::State::is_quick(const PackageCode& package, std::size_t slice) const {
     const wire::Manifest& manifest = package.store->manifest();
-    // While a library is being opened whoever asks libc for a name waits for that library's constructors.
-    const bool names_wait = !manifest.imports.empty() && opening_libraries.load() > 0;
+    const bool names_wait = !manifest.imports.empty() && libraries.is_opening_any();
     const auto& image = manifest.slices[slice];
     // Both sizes: what is stored may be any number of frames that hold nothing, and each takes its time.
     return image.raw_bytes <= kQuickImageBytesMax && image.stored_bytes <= kQuickImageBytesMax &&
@@ -112,23 +92,13 @@ bool CodeCache::State::is_quick(const PackageCode& package, std::size_t slice) c
            !names_wait;
 }
 
-Result<wire::Image> CodeCache::State::read_image(const PackageCode& package, std::size_t slice) const {
-    ROVE_TRY(const ByteBuffer raw, package.store->raw_slice(slice));
-    return wire::decode_image(raw, package.store->manifest().imports.size());
-}
-
-void CodeCache::State::name_entry(NewCode& code, const PackageCode& package, std::size_t function, void* address) {
-    code.entries[function] = reinterpret_cast<EntryPoint>(address);
-    code.by_address.emplace(code.entries[function], package.functions[function].get());
-}
-
 // Where the image has what it says that it has.
-Result<CodeCache::State::NewCode> CodeCache::State::link_image(PackageCode& package, const wire::Image& image,
-                                                               const std::shared_ptr<DataSegment>& data) {
+Result<NewCode> CodeCache::State::link_image(PackageCode& package, const wire::Image& image,
+                                             const std::shared_ptr<DataSegment>& data) {
     NewCode code;
     package.names_seen = symbols.generation();
-    const std::vector<void*> addresses = find_imports(package, image, code.lacks);
-    ROVE_CHECK(check_lacks(package, code.lacks));
+    const std::vector<void*> addresses = lacking.find_imports(package, image, code.lacks);
+    ROVE_CHECK(lacking.check(package, code.lacks));
     ROVE_TRY(code.image,
              LoadedImage::load(pool, image, data, [&addresses](std::size_t import) { return addresses[import]; }));
     const wire::Manifest& manifest = package.store->manifest();
@@ -137,7 +107,7 @@ Result<CodeCache::State::NewCode> CodeCache::State::link_image(PackageCode& pack
         void* address = code.image->address(each.segment, each.offset);
         if (each.kind == wire::Symbol::Kind::entry && each.index < package.functions.size() &&
             each.segment == wire::Segment::block)
-            name_entry(code, package, each.index, address);
+            code.name_entry(package, each.index, address);
         else if (each.kind == wire::Symbol::Kind::exported && each.index < manifest.exports.size())
             code.exported[manifest.exports[each.index]] = address;
     }
@@ -146,33 +116,15 @@ Result<CodeCache::State::NewCode> CodeCache::State::link_image(PackageCode& pack
 }
 
 Result<bool> CodeCache::State::load_in_place(PackageCode& package, std::size_t slice) {
-    ROVE_TRY(const wire::Image image, read_image(package, slice));
+    ROVE_TRY(const wire::Image image, read_image(*package.store, slice));
     if (!package.constructed && image.init_array_count > 0) return false;
     const Budgets::GivesBack room{budgets, package};
     ROVE_CHECK(
         evictor.reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
     ROVE_TRY(NewCode code, link_image(package, image, package.data));
     package.constructed = true;
-    take_image(package, image, std::move(code));
+    new_codes.take_image(package, image, std::move(code));
     return true;
-}
-
-void CodeCache::State::take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept {
-    package.image = std::move(code.image);
-    package.image_lacks = std::move(code.lacks);
-    if (!package.data && image.data_bytes > 0) {
-        package.data = package.image->data();
-        package.statics = std::move(code.statics);
-        budgets.keep_statics(package);
-    }
-    package.reserved = {};
-    for (std::size_t i = 0; i < code.entries.size(); ++i) package.functions[i]->image = code.entries[i];
-    package.exported = std::move(code.exported);
-    known.add_entries(code.by_address);
-    ++loads;
-    uses.advance();  // after all that was used before it, and ahead of its own first call
-    package.publish();
-    budgets.count(package);
 }
 
 Status CodeCache::State::queue_load(PackageCode& package) {
@@ -202,8 +154,9 @@ void CodeCache::State::load_apart(PackageCode& package) {
 Status CodeCache::State::load_image(PackageCode& package) {
     const std::size_t slice = *package.store->slice_index(host_triple(), Forms::image);
     ROVE_TRY(const wire::Image image, lock.unlocked(package, [&]() -> Result<wire::Image> {
-        open_libraries(package);
-        return read_image(package, slice);
+        package.names_seen = symbols.generation();
+        libraries.open(package);
+        return read_image(*package.store, slice);
     }));
     ROVE_CHECK(
         evictor.reserve(package, package.store->manifest().slices[slice].raw_bytes, new_statics(package, image)));
@@ -214,7 +167,7 @@ Status CodeCache::State::load_image(PackageCode& package) {
         ROVE_CHECK(constructors.run(package, Duty::images, [&code] { code.image->construct(); }));
     }
     package.constructed = true;
-    take_image(package, image, std::move(code));
+    new_codes.take_image(package, image, std::move(code));
     return {};
 }
 

@@ -1,0 +1,46 @@
+// Lacking: names that code needs and that nothing on this node defines. An entry that needs such a name does not run. When an interface
+// brings the name later, its address is written where the code looks for it; nothing else of the package changes.
+//
+// Threads: what REQUIRES the lock of the cache is called under it; the rest by the thread that loads or compiles the package.
+//
+// Invariants: a place for a name is written once, while nobody reads it: only entries that need the name reach it, and they do not run before.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "code/package_code.hpp"
+#include "code/symbols.hpp"
+
+namespace rove::code {
+
+class Lacking {
+public:
+    Lacking(const std::string& node, const Symbols& symbols) : node_(node), symbols_(symbols) {}
+
+    // ---- while code is linked
+    static void lack(Lacks& lacks, const wire::Manifest& manifest, std::size_t import);
+    static void lack_of_cpu(Lacks& lacks, const wire::Manifest& manifest);
+    // The address of each; null: nothing in the image asks for it, or it is nowhere.
+    [[nodiscard]] std::vector<void*> find_imports(const PackageCode& package, const wire::Image& image,
+                                                  Lacks& lacks) const;
+    // failed: the package as a whole cannot do without one of them.
+    [[nodiscard]] Status check(PackageCode& package, const Lacks& lacks) const;
+    // What to do about a name that is nowhere.
+    [[nodiscard]] static std::string remedy(const PackageCode& package);
+
+    // ---- of a package that is loaded
+    // Puts those names in their places that the function lacks and that have come.
+    [[nodiscard]] Status put_names(Function& function) const REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Error why_no_entry(const Function& function) const REQUIRES(lock_of<CodeCache>);
+
+private:
+    [[nodiscard]] Error why_lacking(const PackageCode& package, const std::vector<std::string_view>& names,
+                                    const std::string& of) const;
+
+    const std::string& node_;  // for messages
+    const Symbols& symbols_;
+};
+
+}  // namespace rove::code

@@ -1,0 +1,49 @@
+#include "code/new_code.hpp"
+
+#include <utility>
+
+namespace rove::code {
+
+void NewCode::name_entry(const PackageCode& package, std::size_t function, void* address) {
+    entries[function] = reinterpret_cast<EntryPoint>(address);
+    by_address.emplace(entries[function], package.functions[function].get());
+}
+
+Result<wire::Image> read_image(const PackageStore& package, std::size_t slice) {
+    ROVE_TRY(const ByteBuffer raw, package.raw_slice(slice));
+    return wire::decode_image(raw, package.manifest().imports.size());
+}
+
+void NewCodes::take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept {
+    package.image = std::move(code.image);
+    package.image_lacks = std::move(code.lacks);
+    if (!package.data && image.data_bytes > 0) {
+        package.data = package.image->data();
+        package.statics = std::move(code.statics);
+        budgets_.keep_statics(package);
+    }
+    package.reserved = {};
+    for (std::size_t i = 0; i < code.entries.size(); ++i) package.functions[i]->image = code.entries[i];
+    package.exported = std::move(code.exported);
+    known_.add_entries(code.by_address);
+    go_on_with(package);
+}
+
+void NewCodes::take_module(PackageCode& package, NewCode&& code) noexcept {
+    package.compile = PackageCode::Compile::done;
+    package.module = std::move(code.module);
+    package.module_lacks = std::move(code.lacks);
+    package.reserved = {};
+    for (std::size_t i = 0; i < code.entries.size(); ++i) package.functions[i]->compiled = code.entries[i];
+    known_.add_entries(code.by_address);
+    go_on_with(package);
+}
+
+void NewCodes::go_on_with(PackageCode& package) noexcept {
+    ++taken_;
+    uses_.advance();  // after all that was used before it, and ahead of its own first call
+    package.publish();
+    budgets_.count(package);
+}
+
+}  // namespace rove::code

@@ -1,0 +1,54 @@
+// New code of a package, before and after it becomes the package's.
+//
+// Threads: NewCode is the thread's that makes it. NewCodes is called under the lock of the cache.
+//
+// Invariants: taking new code fails nowhere and takes no memory: all that it needs was made before constructors ran, because nothing may fail
+// after them, and without the lock, because a peer has chosen how much that is.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "code/budgets.hpp"
+#include "code/known.hpp"
+#include "code/uses.hpp"
+
+namespace rove::code {
+
+// New code of a package, and what it needs of memory beside itself.
+struct NewCode {
+    void name_entry(const PackageCode& package, std::size_t function, void* address);
+
+    std::unique_ptr<LoadedImage> image;
+    std::unique_ptr<jit::CompiledModule> module;
+    Lacks lacks;
+    std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has none
+    Known::ByAddress by_address;
+    std::vector<PackageCode::StaticPlace> statics;
+    NameMap<void*> exported;
+};
+
+// The image in a slice that is stored here.
+[[nodiscard]] Result<wire::Image> read_image(const PackageStore& package, std::size_t slice);
+
+// Makes new code a package's own: from then on its functions run it.
+class NewCodes {
+public:
+    NewCodes(Known& known, Budgets& budgets, Uses& uses) : known_(known), budgets_(budgets), uses_(uses) {}
+
+    // For which there was room (Evictor::reserve).
+    void take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept
+        REQUIRES(lock_of<CodeCache>);
+    void take_module(PackageCode& package, NewCode&& code) noexcept REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] std::size_t taken() const REQUIRES(lock_of<CodeCache>) { return taken_; }
+
+private:
+    void go_on_with(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
+
+    Known& known_;
+    Budgets& budgets_;
+    Uses& uses_;
+    std::size_t taken_ GUARDED_BY(lock_of<CodeCache>) = 0;
+};
+
+}  // namespace rove::code
