@@ -1,8 +1,9 @@
-// Knowing packages and functions.
+// What a CodeCache promises, done by its parts (cache_state.hpp).
 #include "code/cache.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "arch/arch.hpp"
 #include "code/cache_state.hpp"
@@ -19,6 +20,16 @@ std::string_view host_triple() {
     return arch::kTriple;
 }
 
+void leave_code_in_place() {
+    left_in_place = true;
+}
+
+void prepare_process() {
+    CodePool::prepare_process();
+}
+
+// ---- the cache's life
+
 CodeCache::CodeCache(CodeOptions options) : state_(std::make_shared<State>(*this, std::move(options))) {}
 
 CodeCache::~CodeCache() {
@@ -32,84 +43,34 @@ CodeCache::~CodeCache() {
     while (!all.compare_exchange_weak(left->left_before, left)) continue;
 }
 
-// Runs destructors before any code is released, and without the lock, because they may call the node; no package comes or goes any more.
 // A destructor may call an interface. So interfaces are ended last, and each before those that it was linked to.
 void CodeCache::State::end_packages() {
     for (const auto& [digest, package] : known.packages())
         if (!package->interface && !package->constructing) package->end();
-    for (auto package = interfaces.rbegin(); package != interfaces.rend(); ++package) (*package)->end();
+    interfaces.end_all();
 }
 
-// Threads of the program may have thread-local objects of a package, whose destructors are in its code.
 bool CodeCache::State::awaits_threads() const {
     const LockOf held(lock.mutex());
     return std::ranges::any_of(known.packages(),
                                [](const auto& each) { return each.second->destructors.awaits_threads(); });
 }
 
-EntryPoint CodeCache::enter_leading(Function& function) {
-    return state_->uses.enter_leading(function);
-}
-
-void CodeCache::leave_leading() {
-    state_->uses.leave_leading();
-    left();
-}
-
-Entered CodeCache::keep_leading() {
-    PackageCode* const package = state_->uses.keep_leading();
-    return {nullptr, package != nullptr ? RanAs::image : RanAs::resident, package};
-}
-
-std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
-    if (function.package == nullptr)
-        return std::variant<Entered, Awaited, Error>(
-            std::in_place_type<Entered>, function.target.load(std::memory_order_relaxed), RanAs::resident, nullptr);
-    PackageCode& package = *function.package;
-    Running running(package);
-    if (const EntryPoint target = function.target.load(std::memory_order_seq_cst)) {
-        if (package.awaited_until.load(std::memory_order_relaxed) != 0)
-            package.awaited_until.store(0, std::memory_order_relaxed);
-        Uses::note_call(package, state_->uses.now());
-        return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
-                                                     function.ran.load(std::memory_order_relaxed), running.take_over());
-    }
+void CodeCache::stop() {
+    const TimePoint until = Clock::now() + kStopMax;
     const LockOf lock(state_->lock.mutex());
-    const Result<std::optional<Awaited>> awaited = state_->make_ready(package);
-    if (!awaited) {
-        package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others
-        return awaited.error();
-    }
-    if (*awaited) {
-        package.await();
-        return **awaited;
-    }
-    package.awaited_until.store(0, std::memory_order_relaxed);
-    if (function.target.load(std::memory_order_relaxed) == nullptr)
-        if (const Status put = state_->lacking.put_names(function); !put) return put.error();
-    const EntryPoint target = function.target.load(std::memory_order_relaxed);
-    if (target == nullptr) return state_->lacking.why_no_entry(function);
-    Uses::note_call(package, state_->uses.advance());
-    return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
-                                                 function.ran.load(std::memory_order_relaxed), running.take_over());
+    state_->workers.stop(until);
 }
 
-Entered::~Entered() {
-    if (package_ == nullptr) return;
-    CodeCache& cache = package_->cache;
-    package_->running.fetch_sub(1, std::memory_order_seq_cst);  // the package may be gone from here on
-    cache.left();
-}
-
-void CodeCache::left() {
-    if (state_->uses.is_over_budget()) evict();
-}
-
-// Not inlined, so that nearly all calls, which do not need it, save no registers for it.
-[[gnu::noinline]] void CodeCache::evict() {
+void CodeCache::warm_up() {
     const LockOf lock(state_->lock.mutex());
-    state_->evictor.trim_if_possible();
+    state_->warm_image = LoadedImage::rehearse(state_->pool);
+    (void)PackageStore::from_manifest(wire::encode(wire::Manifest{.name = "nothing", .abi = ROVE_ABI_VERSION}));
+    if (includes(state_->options.forms, Forms::bitcode))
+        (void)state_->workers.start(Duty::bitcode, [compiles = &state_->compiles] { compiles->warm_up(); });
 }
+
+// ---- what is known
 
 Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<PackageStore>& package, bool resident) {
     const LockOf lock(state_->lock.mutex());
@@ -121,6 +82,17 @@ Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name
     return state_->admission.add_resident(id, std::move(name), entry);
 }
 
+void CodeCache::slices_added(const Digest& digest) {
+    const LockOf lock(state_->lock.mutex());
+    PackageCode* const package = state_->known.package(digest);
+    if (package == nullptr) return;
+    // Bitcode that follows an image which runs already.
+    if (package->image && state_->options.forms == Forms::both)
+        (void)state_->compiles.queue(*package);  // else the image goes on
+    state_->budgets.count(*package);
+    state_->evictor.trim(package);
+}
+
 std::shared_ptr<PackageStore> CodeCache::package(const Digest& digest) const {
     const LockOf lock(state_->lock.mutex());
     PackageCode* const package = state_->known.package(digest);
@@ -129,17 +101,6 @@ std::shared_ptr<PackageStore> CodeCache::package(const Digest& digest) const {
 
 std::shared_ptr<PackageStore> CodeCache::package_of(const Function& function) const {
     return function.package != nullptr ? function.package->store : nullptr;
-}
-
-void CodeCache::slices_added(const Digest& digest) {
-    const LockOf lock(state_->lock.mutex());
-    PackageCode* const package = state_->known.package(digest);
-    if (package == nullptr) return;
-    // Bitcode that follows an image which runs already.
-    if (package->image && state_->options.forms == Forms::both)
-        (void)state_->queue_compile(*package);  // else the image goes on
-    state_->budgets.count(*package);
-    state_->evictor.trim(package);
 }
 
 Function* CodeCache::by_handle(std::uint32_t handle) const {
@@ -186,38 +147,119 @@ CodeCache::Usage CodeCache::usage() const {
             .manifest_bytes = budgets.manifest_bytes()};
 }
 
-void leave_code_in_place() {
-    left_in_place = true;
+// ---- entering code
+
+EntryPoint CodeCache::enter_leading(Function& function) {
+    return state_->uses.enter_leading(function);
 }
 
-void prepare_process() {
-    CodePool::prepare_process();
+void CodeCache::leave_leading() {
+    state_->uses.leave_leading();
+    left();
 }
 
-void CodeCache::stop() {
-    const TimePoint until = Clock::now() + kStopMax;
+Entered CodeCache::keep_leading() {
+    PackageCode* const package = state_->uses.keep_leading();
+    return {nullptr, package != nullptr ? RanAs::image : RanAs::resident, package};
+}
+
+std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
+    if (function.package == nullptr)
+        return std::variant<Entered, Awaited, Error>(
+            std::in_place_type<Entered>, function.target.load(std::memory_order_relaxed), RanAs::resident, nullptr);
+    PackageCode& package = *function.package;
+    Running running(package);
+    if (const EntryPoint target = function.target.load(std::memory_order_seq_cst)) {
+        if (package.awaited_until.load(std::memory_order_relaxed) != 0)
+            package.awaited_until.store(0, std::memory_order_relaxed);
+        Uses::note_call(package, state_->uses.now());
+        return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
+                                                     function.ran.load(std::memory_order_relaxed), running.take_over());
+    }
     const LockOf lock(state_->lock.mutex());
-    state_->workers.stop(until);
+    const Result<std::optional<Awaited>> awaited = state_->tiers.make_ready(package);
+    if (!awaited) {
+        package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others
+        return awaited.error();
+    }
+    if (*awaited) {
+        package.await();
+        return **awaited;
+    }
+    package.awaited_until.store(0, std::memory_order_relaxed);
+    if (function.target.load(std::memory_order_relaxed) == nullptr)
+        if (const Status put = state_->lacking.put_names(function); !put) return put.error();
+    const EntryPoint target = function.target.load(std::memory_order_relaxed);
+    if (target == nullptr) return state_->lacking.why_no_entry(function);
+    Uses::note_call(package, state_->uses.advance());
+    return std::variant<Entered, Awaited, Error>(std::in_place_type<Entered>, target,
+                                                 function.ran.load(std::memory_order_relaxed), running.take_over());
 }
 
-void CodeCache::warm_up() {
+Entered::~Entered() {
+    if (package_ == nullptr) return;
+    CodeCache& cache = package_->cache;
+    package_->running.fetch_sub(1, std::memory_order_seq_cst);  // the package may be gone from here on
+    cache.left();
+}
+
+void CodeCache::left() {
+    if (state_->uses.is_over_budget()) evict();
+}
+
+// Not inlined, so that nearly all calls, which do not need it, save no registers for it.
+[[gnu::noinline]] void CodeCache::evict() {
     const LockOf lock(state_->lock.mutex());
-    state_->warm_image = LoadedImage::rehearse(state_->pool);
-    (void)PackageStore::from_manifest(wire::encode(wire::Manifest{.name = "nothing", .abi = ROVE_ABI_VERSION}));
-    if (includes(state_->options.forms, Forms::bitcode))
-        (void)state_->workers.start(Duty::bitcode, [state = state_.get()] { state->warm_compiler(); });
+    state_->evictor.trim_if_possible();
+}
+
+// ---- loading ahead of calls
+
+Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
+    ROVE_TRY(Running running, state_->hold(*store));
+    PackageCode* const package = running.take_over();
+    const Entered held(nullptr, RanAs::image, package);  // left after the lock
+    const LockOf lock(state_->lock.mutex());
+    for (;;) {
+        ROVE_TRY(const std::optional<Awaited> awaited, state_->tiers.make_ready(*package));
+        if (!awaited) return {};
+        if (*awaited == Awaited::code)
+            return fail(ErrorCode::invalid, "package {} is not here whole", store->manifest().name);
+        while (!state_->lock.has_stopped() && package->is_under_way()) state_->lock.wait();
+        if (package->is_under_way())
+            return fail(ErrorCode::cancelled, "{} stopped before package {} was loaded", state_->options.node,
+                        store->manifest().name);
+    }
+}
+
+Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>& store) {
+    ROVE_TRY(Running running, state_->hold(*store));
+    PackageCode* const package = running.take_over();
+    const Entered held(nullptr, RanAs::image,
+                       package);  // its code stays between loading and linking; left after the lock
+    ROVE_CHECK(load(store));
+    const LockOf lock(state_->lock.mutex());
+    return state_->interfaces.link(*package);
+}
+
+Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
+                             std::function<void(const Result<LoadReport>&)> done) {
+    const LockOf lock(state_->lock.mutex());
+    return state_->loads.queue(*package, std::move(done));
 }
 
 // Images come first, because calls wait for them.
 bool CodeCache::State::do_next(Duty duty) {
-    return duty == Duty::images ? load_next_image() || load_next_asked() : compile_next();
+    return duty == Duty::images ? images.do_next() || loads.do_next() : compiles.do_next();
+}
+
+bool CodeCache::State::is_idle() const {
+    return !images.has_queued() && compile_queue.empty() && !loads.has_queued() && workers.working() == 0;
 }
 
 void CodeCache::wait_for_tiers() {
     const LockOf lock(state_->lock.mutex());
-    while (!state_->images_queue.empty() || !state_->compile_queue.empty() || !state_->loads_queue.empty() ||
-           state_->workers.working() > 0)
-        state_->lock.wait();
+    while (!state_->is_idle()) state_->lock.wait();
 }
 
 }  // namespace rove::code

@@ -1,78 +1,61 @@
-// The inside of a CodeCache; see cache.hpp for what it promises.
+// The inside of a CodeCache, put together from its parts; see cache.hpp for what it promises.
+//
+//     Known         packages and functions, by digest, name, id, handle, address     known.hpp
+//     Admission     how they become known, and which are forgotten for them          admission.hpp
+//     Uses          what runs, and when each package was used                        uses.hpp
+//     Budgets       what is held, and whether more fits                              budgets.hpp
+//     Candidates    what may go, in the order of last use                            candidates.hpp
+//     Evictor       takes code away                                                  evictor.hpp
+//     Tiers         in which form a package is made ready                            tiers.hpp
+//     ImageLoads    loads images, in place or by the worker                          image_loads.hpp
+//     Compiles      compiles bitcode, in the background                              compiles.hpp
+//     NewCodes      makes what was loaded or compiled the package's code             new_code.hpp
+//     Lacking       names that are nowhere on this node                              lacking.hpp
+//     Libraries     opens what packages depend on                                    libraries.hpp
+//     Workers       the threads                                                      workers.hpp
+//     Constructors  runs those of packages                                           constructors.hpp
+//     Interfaces    packages to whose names others are linked                        interfaces.hpp
+//     Loads         packages that are to be loaded ahead of their calls              loads.hpp
+//
+// Threads: the parts share one lock, CacheLock's, and say what is called without it. Each is given references to those that it uses
+// (`Beside`), so that a test can make it alone.
+//
+// Invariants: a State lives for as long as its cache or any worker of it, whichever ends last.
 #pragma once
 
-#include <deque>
-#include <span>
-
 #include "code/admission.hpp"
-#include "code/constructors.hpp"
-#include "code/lacking.hpp"
-#include "code/libraries.hpp"
-#include "code/new_code.hpp"
+#include "code/image_loads.hpp"
+#include "code/interfaces.hpp"
+#include "code/loads.hpp"
+#include "code/tiers.hpp"
 
 namespace rove::code {
 
-// What is loaded in place, under the node's lock: an image of this many bytes at most, as it is stored and once it is decompressed,
-// with this many imports, without libraries to be opened and without constructors to be run. To decompress, copy and relocate it takes a tenth of a
-// millisecond, and to look its imports up, at a microsecond each, a quarter. Everything else is for the worker that loads.
-inline constexpr std::size_t kQuickImageBytesMax = 64 * 1024;
-inline constexpr std::size_t kQuickImportsMax = 256;
 struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
-    State(CodeCache& owner, CodeOptions given)
-        : cache(owner), options(std::move(given)), symbols(options.host_symbols) {}
+    State(CodeCache& owner, CodeOptions given) : cache(owner), options(std::move(given)) {}
 
-    // ---- known packages (cache.cpp)
+    // Runs destructors before any code is released, and without the lock, because they may call the node; no package comes or goes any more.
     void end_packages() NO_THREAD_SAFETY_ANALYSIS;
-    [[nodiscard]] bool awaits_threads() const;
-
-    // ---- loading (loading.cpp)
-    [[nodiscard]] Result<Running> hold(const PackageStore& store);
-    // Nothing: it is ready.
-    [[nodiscard]] Result<std::optional<Awaited>> make_ready(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] std::string why_no_form() const;
-    [[nodiscard]] bool is_quick(const PackageCode& package, std::size_t slice) const;
-    // False: it has constructors.
-    [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice) REQUIRES(lock_of<CodeCache>);
-    // What a package has while its bitcode is compiled: nothing of it is replaced meanwhile.
-    struct Loaded {
-        std::shared_ptr<DataSegment> data;
-        std::span<const PackageCode::StaticPlace> statics;
-        const LoadedImage* image;  // null: none
-    };
-    [[nodiscard]] Result<jit::NamesInImage> names_in_image(const PackageCode& package, const Loaded& loaded) const;
-    [[nodiscard]] Result<NewCode> link_image(PackageCode& package, const wire::Image& image,
-                                             const std::shared_ptr<DataSegment>& data);
-    [[nodiscard]] Status queue_load(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    void load_apart(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Status load_image(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Result<LoadReport> link_interface(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-
-    // ---- a worker's next piece of work. False: there is nothing to do
+    // Threads of the program may have thread-local objects of a package, whose destructors are in its code.
+    [[nodiscard]] bool awaits_threads() const EXCLUDES(lock_of<CodeCache>);
+    [[nodiscard]] Result<Running> hold(const PackageStore& store) const EXCLUDES(lock_of<CodeCache>) {
+        const LockOf held(lock.mutex());
+        return known.hold(store);
+    }
+    // A duty's next piece of work, on its worker. False: there is nothing to do.
     [[nodiscard]] bool do_next(Duty duty) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool load_next_image() REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool load_next_asked() REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] bool compile_next() REQUIRES(lock_of<CodeCache>);
-    struct Load {
-        Running running;  // until it is linked
-        std::function<void(const Result<LoadReport>&)> done;
-    };
-
-    // ---- compiling (compiling.cpp)
-    [[nodiscard]] Status queue_compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    void compile_one(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Result<NewCode> compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    void warm_compiler() const;
-    [[nodiscard]] Result<jit::Engine*> engine() const { return options.engine ? options.engine() : jit::engine(); }
+    [[nodiscard]] bool is_idle() const REQUIRES(lock_of<CodeCache>);
 
     CodeCache& cache;
     const CodeOptions options;
-    Symbols symbols;
+    Symbols symbols{options.host_symbols};
     std::shared_ptr<State> itself;  // where code stays after its cache …
     State* left_before = nullptr;   // … as that of this one, an earlier one's
     CodePool pool;                  // outlives the packages below
     CacheLock lock{options.node};
     // Of warm_up; kept, because its page would be cold again.
     std::unique_ptr<LoadedImage> warm_image GUARDED_BY(lock_of<CodeCache>);
+
     Known known;
     Uses uses;
     Candidates candidates;
@@ -97,9 +80,37 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     Lacking lacking{options.node, symbols};
     Libraries libraries;
     NewCodes new_codes{known, budgets, uses};
-    std::vector<PackageCode*> interfaces GUARDED_BY(lock_of<CodeCache>);  // in the order in which they were loaded
-    std::deque<PackageCode*> images_queue GUARDED_BY(lock_of<CodeCache>);
-    std::deque<Load> loads_queue GUARDED_BY(lock_of<CodeCache>);
+    Compiles compiles{{.lock = lock,
+                       .options = options,
+                       .symbols = symbols,
+                       .budgets = budgets,
+                       .evictor = evictor,
+                       .queue = compile_queue,
+                       .libraries = libraries,
+                       .lacking = lacking,
+                       .new_codes = new_codes,
+                       .workers = workers,
+                       .constructors = constructors}};
+    ImageLoads images{{.lock = lock,
+                       .options = options,
+                       .symbols = symbols,
+                       .pool = pool,
+                       .budgets = budgets,
+                       .evictor = evictor,
+                       .libraries = libraries,
+                       .lacking = lacking,
+                       .new_codes = new_codes,
+                       .workers = workers,
+                       .constructors = constructors,
+                       .compiles = compiles}};
+    Tiers tiers{options, symbols, images, compiles};
+    Interfaces interfaces{lock, symbols, budgets, evictor};
+    Loads loads{{.lock = lock,
+                 .options = options,
+                 .known = known,
+                 .tiers = tiers,
+                 .interfaces = interfaces,
+                 .workers = workers}};
 };
 
 }  // namespace rove::code

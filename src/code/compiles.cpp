@@ -1,8 +1,8 @@
-// Compiles bitcode for the CPU of this node.
-#include <algorithm>
-#include <utility>
+#include "code/compiles.hpp"
 
-#include "code/cache_state.hpp"
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 namespace rove::code {
 
@@ -18,19 +18,38 @@ void sort_freed_memory() {
 
 }  // namespace
 
-Status CodeCache::State::queue_compile(PackageCode& package) {
-    if (package.compile != PackageCode::Compile::none || !includes(options.forms, Forms::bitcode) ||
+Status Compiles::queue(PackageCode& package) {
+    if (package.compile != PackageCode::Compile::none || !includes(options_.forms, Forms::bitcode) ||
         !package.has_stored(Forms::bitcode))
         return {};
-    ROVE_CHECK(workers.start(Duty::bitcode));
-    compile_queue.push(package);
-    lock.notify_all();
+    ROVE_CHECK(workers_.start(Duty::bitcode));
+    queue_.push(package);
+    lock_.notify_all();
     return {};
+}
+
+bool Compiles::do_next() {
+    if (queue_.empty()) return false;
+    PackageCode& package = queue_.begin();
+    const Digest digest = package.store->digest();
+    workers_.begin_work();
+    compile_one(package);
+    workers_.end_work(digest);
+    const UnlockedOf free(lock_.mutex());
+    sort_freed_memory();
+    return true;
+}
+
+void Compiles::warm_up() const {
+    try {
+        if (const Result<jit::Engine*> compiler = engine()) (*compiler)->warm_up();
+    } catch (const std::exception&) {
+    }
 }
 
 // The address of each name by which the bitcode binds to what was loaded before it: its statics, and what the image has besides. The
 // image, if there is one, stays meanwhile; and where there is none, no image is loaded before the compile is done.
-Result<jit::NamesInImage> CodeCache::State::names_in_image(const PackageCode& package, const Loaded& loaded) const {
+Result<jit::NamesInImage> Compiles::names_in_image(const PackageCode& package, const Loaded& loaded) {
     jit::NamesInImage names;
     for (const auto& [number, offset] : loaded.statics)
         names[fmt::format("{}{}", wire::kStaticPrefix, number)] = loaded.data->start() + offset;
@@ -53,19 +72,19 @@ Result<jit::NamesInImage> CodeCache::State::names_in_image(const PackageCode& pa
 }
 
 // Compiles with the lock free; the package cannot be evicted or forgotten meanwhile.
-Result<NewCode> CodeCache::State::compile(PackageCode& package) {
+Result<NewCode> Compiles::compile(PackageCode& package) {
     bool lacks_names = false;
     const wire::Manifest& manifest = package.store->manifest();
-    package.names_seen = symbols.generation();
+    package.names_seen = symbols_.generation();
     Lacks lacks;
     Lacking::lack_of_cpu(lacks, manifest);
-    ROVE_CHECK(lacking.check(package, lacks));
+    ROVE_CHECK(lacking_.check(package, lacks));
     const Loaded loaded{.data = package.data, .statics = package.statics, .image = package.image.get()};
-    Result<NewCode> code = lock.unlocked(package, [&]() -> Result<NewCode> {
+    Result<NewCode> code = lock_.unlocked(package, [&]() -> Result<NewCode> {
         NewCode made;
         made.lacks = std::move(lacks);
-        package.names_seen = symbols.generation();
-        libraries.open(package);
+        package.names_seen = symbols_.generation();
+        libraries_.open(package);
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Forms::bitcode)));
         ROVE_TRY(jit::NamesInImage names, names_in_image(package, loaded));
@@ -75,7 +94,7 @@ Result<NewCode> CodeCache::State::compile(PackageCode& package) {
                                                  .remedy = Lacking::remedy(package),
                                                  .bitcode = bitcode,
                                                  .resolve = [&](std::string_view name) -> void* {
-                                                     return symbols.resolve(std::string(name), package.scope);
+                                                     return symbols_.resolve(std::string(name), package.scope);
                                                  },
                                                  .may_lack =
                                                      [&](std::string_view name) {
@@ -95,16 +114,16 @@ Result<NewCode> CodeCache::State::compile(PackageCode& package) {
             if (void* address = made.module->find(manifest.entries[i])) made.name_entry(package, i, address);
         return made;
     });
-    if (lock.has_stopped()) return code;
+    if (lock_.has_stopped()) return code;
     if (!code) {
         package.lacks_names = package.lacks_names || lacks_names;
         return tl::unexpected<Error>(
-            Error(code.error().code(), fmt::format("{} (on {})", code.error().message(), options.node)));
+            Error(code.error().code(), fmt::format("{} (on {})", code.error().message(), options_.node)));
     }
     // The compiled module may hold statics, which would be lost with it.
     const bool was_pinned = std::exchange(package.pinned, package.pinned || code->module->has_own_statics());
-    Status reserved = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) {
-        return evictor.reserve(package, code->module->code_bytes(), 0);
+    Status reserved = lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) {
+        return evictor_.reserve(package, code->module->code_bytes(), 0);
     });
     if (reserved) return code;
     package.pinned = was_pinned;  // it goes on as it was: as its image, or not at all
@@ -112,26 +131,26 @@ Result<NewCode> CodeCache::State::compile(PackageCode& package) {
 }
 
 // On the worker for bitcode.
-void CodeCache::State::compile_one(PackageCode& package) {
-    const Budgets::GivesBack room{budgets, package};
-    Result<NewCode> code = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return compile(package); });
-    if (lock.has_stopped()) return;  // the cache may be gone
-    Status done = lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Status {
+void Compiles::compile_one(PackageCode& package) {
+    const Budgets::GivesBack room{budgets_, package};
+    Result<NewCode> code = lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return compile(package); });
+    if (lock_.has_stopped()) return;  // the cache may be gone
+    Status done = lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Status {
         if (!code) return tl::unexpected<Error>(std::move(code.error()));
         if (package.constructed) return {};
         package.has_constructors = code->module->has_constructors();
         if (package.has_constructors)
-            ROVE_CHECK(constructors.run(package, Duty::bitcode, [&code] { code->module->run_constructors(); }));
+            ROVE_CHECK(constructors_.run(package, Duty::bitcode, [&code] { code->module->run_constructors(); }));
         package.constructed = true;
         return {};
     });
-    if (lock.has_stopped()) return;
+    if (lock_.has_stopped()) return;
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!done) {
         const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
         package.compile = for_now ? PackageCode::Compile::none : PackageCode::Compile::failed;
         // The image, if there is one, goes on, or is run from now on if it came meanwhile. Without an image the calls fail.
-        const bool image_follows = !code && includes(options.forms, Forms::image) && package.has_stored(Forms::image);
+        const bool image_follows = !code && includes(options_.forms, Forms::image) && package.has_stored(Forms::image);
         if (package.image || image_follows) return;
         if (for_now)
             package.refuse(std::move(done.error()));
@@ -139,32 +158,12 @@ void CodeCache::State::compile_one(PackageCode& package) {
             package.error = std::move(done.error());
         return;
     }
-    new_codes.take_module(package, std::move(*code));
+    new_codes_.take_module(package, std::move(*code));
     if (package.module_lacks.empty()) return;
     // Interfaces may have brought names meanwhile. The image has them already; a function keeps running as an image if this fails.
     for (const auto& function : package.functions) {
         function->names_seen = 0;
-        (void)lock.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return lacking.put_names(*function); });
-    }
-}
-
-bool CodeCache::State::compile_next() {
-    if (compile_queue.empty()) return false;
-    PackageCode& package = compile_queue.begin();
-    const Digest digest = package.store->digest();
-    workers.begin_work();
-    compile_one(package);
-    workers.end_work(digest);
-    const UnlockedOf free(lock.mutex());
-    sort_freed_memory();
-    return true;
-}
-
-// An error here is ignored: it occurs again when the code is needed, and is reported then.
-void CodeCache::State::warm_compiler() const {
-    try {
-        if (const Result<jit::Engine*> compiler = engine()) (*compiler)->warm_up();
-    } catch (const std::exception&) {
+        (void)lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) { return lacking_.put_names(*function); });
     }
 }
 

@@ -1,0 +1,81 @@
+// Compiles: compiles the bitcode of packages for the CPU of this node, in the background.
+//
+// Threads: under the lock of the cache; do_next() on the worker for bitcode, which compiles with the lock free.
+//
+// Invariants: a package is neither evicted nor forgotten while it is compiled, and nothing of it is replaced: no image is loaded then.
+// Where bitcode cannot be compiled, the image goes on.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "code/constructors.hpp"
+#include "code/lacking.hpp"
+#include "code/libraries.hpp"
+#include "code/new_code.hpp"
+
+namespace rove::code {
+
+class Compiles {
+public:
+    // What a cache has beside it, which outlives it.
+    struct Beside {
+        CacheLock& lock;
+        const CodeOptions& options;
+        const Symbols& symbols;
+        Budgets& budgets;
+        Evictor& evictor;
+        CompileQueue& queue;
+        Libraries& libraries;
+        const Lacking& lacking;
+        NewCodes& new_codes;
+        Workers& workers;
+        Constructors& constructors;
+    };
+    explicit Compiles(Beside beside)
+        : lock_(beside.lock),
+          options_(beside.options),
+          symbols_(beside.symbols),
+          budgets_(beside.budgets),
+          evictor_(beside.evictor),
+          queue_(beside.queue),
+          libraries_(beside.libraries),
+          lacking_(beside.lacking),
+          new_codes_(beside.new_codes),
+          workers_(beside.workers),
+          constructors_(beside.constructors) {}
+
+    // Does nothing where the package is queued or was compiled already, or its bitcode is not here or not to be run. overloaded: there is
+    // no thread for it now.
+    [[nodiscard]] Status queue(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    // False: there is nothing to do.
+    [[nodiscard]] bool do_next() REQUIRES(lock_of<CodeCache>);
+    // Opens the compiler. An error is ignored: it occurs again when the code is needed, and is reported then. Without the lock.
+    void warm_up() const;
+
+private:
+    // What a package has while its bitcode is compiled.
+    struct Loaded {
+        std::shared_ptr<DataSegment> data;
+        std::span<const PackageCode::StaticPlace> statics;
+        const LoadedImage* image;  // null: none
+    };
+    [[nodiscard]] static Result<jit::NamesInImage> names_in_image(const PackageCode& package, const Loaded& loaded);
+    [[nodiscard]] Result<NewCode> compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    void compile_one(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Result<jit::Engine*> engine() const { return options_.engine ? options_.engine() : jit::engine(); }
+
+    CacheLock& lock_;
+    const CodeOptions& options_;
+    const Symbols& symbols_;
+    Budgets& budgets_;
+    Evictor& evictor_;
+    CompileQueue& queue_;
+    Libraries& libraries_;
+    const Lacking& lacking_;
+    NewCodes& new_codes_;
+    Workers& workers_;
+    Constructors& constructors_;
+};
+
+}  // namespace rove::code

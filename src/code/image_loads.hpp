@@ -1,0 +1,85 @@
+// ImageLoads: loads the images of packages: small ones in place, the others on the worker for images.
+//
+// Threads: under the lock of the cache; do_next() on the worker for images, which links with the lock free.
+//
+// Invariants: what is loaded in place waits for nobody, opens no library and runs no code of the package. A package is neither evicted nor
+// forgotten while it is loaded.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "code/compiles.hpp"
+
+namespace rove::code {
+
+// What is loaded in place, under the node's lock: an image of this many bytes at most, as it is stored and once it is decompressed,
+// with this many imports, without libraries to be opened and without constructors to be run. To decompress, copy and relocate it takes a tenth of a
+// millisecond, and to look its imports up, at a microsecond each, a quarter. Everything else is for the worker that loads.
+inline constexpr std::size_t kQuickImageBytesMax = 64 * 1024;
+inline constexpr std::size_t kQuickImportsMax = 256;
+
+class ImageLoads {
+public:
+    // What a cache has beside it, which outlives it.
+    struct Beside {
+        CacheLock& lock;
+        const CodeOptions& options;
+        const Symbols& symbols;
+        CodePool& pool;
+        Budgets& budgets;
+        Evictor& evictor;
+        Libraries& libraries;
+        const Lacking& lacking;
+        NewCodes& new_codes;
+        Workers& workers;
+        Constructors& constructors;
+        Compiles& compiles;
+    };
+    explicit ImageLoads(Beside beside)
+        : lock_(beside.lock),
+          options_(beside.options),
+          symbols_(beside.symbols),
+          pool_(beside.pool),
+          budgets_(beside.budgets),
+          evictor_(beside.evictor),
+          libraries_(beside.libraries),
+          lacking_(beside.lacking),
+          new_codes_(beside.new_codes),
+          workers_(beside.workers),
+          constructors_(beside.constructors),
+          compiles_(beside.compiles) {}
+
+    // Loads the image of that slice where that is quick. False: it is for the worker (queue).
+    [[nodiscard]] Result<bool> load_if_quick(PackageCode& package, std::size_t slice) REQUIRES(lock_of<CodeCache>);
+    // overloaded: there is no thread for it now.
+    [[nodiscard]] Status queue(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool has_queued() const REQUIRES(lock_of<CodeCache>) { return !queue_.empty(); }
+    // False: there is nothing to do.
+    [[nodiscard]] bool do_next() REQUIRES(lock_of<CodeCache>);
+
+private:
+    [[nodiscard]] bool is_quick(const PackageCode& package, std::size_t slice) const;
+    // False: it has constructors.
+    [[nodiscard]] Result<bool> load_in_place(PackageCode& package, std::size_t slice) REQUIRES(lock_of<CodeCache>);
+    void load_apart(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status load_image(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Result<NewCode> link_image(PackageCode& package, const wire::Image& image,
+                                             const std::shared_ptr<DataSegment>& data);
+
+    CacheLock& lock_;
+    const CodeOptions& options_;
+    const Symbols& symbols_;
+    CodePool& pool_;
+    Budgets& budgets_;
+    Evictor& evictor_;
+    Libraries& libraries_;
+    const Lacking& lacking_;
+    NewCodes& new_codes_;
+    Workers& workers_;
+    Constructors& constructors_;
+    Compiles& compiles_;
+    std::deque<PackageCode*> queue_ GUARDED_BY(lock_of<CodeCache>);  // at most one entry a package
+};
+
+}  // namespace rove::code

@@ -1,0 +1,35 @@
+// Interfaces: packages to whose names functions that arrive later are linked.
+//
+// Threads: under the lock of the cache.
+//
+// Invariants: an interface is never evicted, because what links to it holds its addresses. What the node itself uses is not replaced by
+// what a peer has sent.
+#pragma once
+
+#include <vector>
+
+#include "code/cache_lock.hpp"
+#include "code/evictor.hpp"
+#include "code/symbols.hpp"
+
+namespace rove::code {
+
+class Interfaces {
+public:
+    Interfaces(CacheLock& lock, Symbols& symbols, Budgets& budgets, Evictor& evictor)
+        : lock_(lock), symbols_(symbols), budgets_(budgets), evictor_(evictor) {}
+
+    // Of a package that is loaded and held: what arrives later is linked to its names.
+    [[nodiscard]] Result<LoadReport> link(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    // Runs their destructors, each before those of what it was linked to. When the cache has stopped: without its lock.
+    void end_all() NO_THREAD_SAFETY_ANALYSIS;
+
+private:
+    CacheLock& lock_;
+    Symbols& symbols_;
+    Budgets& budgets_;
+    Evictor& evictor_;
+    std::vector<PackageCode*> linked_ GUARDED_BY(lock_of<CodeCache>);  // in the order in which they were
+};
+
+}  // namespace rove::code

@@ -1,0 +1,59 @@
+// Loads: packages that somebody has asked to be loaded ahead of their calls, which the worker for images does and answers.
+//
+// Threads: under the lock of the cache; do_next() on the worker for images. Answers are given with the lock free.
+//
+// Invariants: each load that was queued is answered once, unless the cache stops before. A load stays queued while its package is being
+// loaded or compiled anywhere, and keeps the package's code until then.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "code/interfaces.hpp"
+#include "code/tiers.hpp"
+
+namespace rove::code {
+
+class Loads {
+public:
+    using Done = std::function<void(const Result<LoadReport>&)>;
+    // What a cache has beside it, which outlives it.
+    struct Beside {
+        CacheLock& lock;
+        const CodeOptions& options;
+        const Known& known;
+        Tiers& tiers;
+        Interfaces& interfaces;
+        Workers& workers;
+    };
+    explicit Loads(Beside beside)
+        : lock_(beside.lock),
+          options_(beside.options),
+          known_(beside.known),
+          tiers_(beside.tiers),
+          interfaces_(beside.interfaces),
+          workers_(beside.workers) {}
+
+    // As CodeCache::load_later.
+    [[nodiscard]] Status queue(const PackageStore& package, Done done) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] bool has_queued() const REQUIRES(lock_of<CodeCache>) { return !queue_.empty(); }
+    // False: there is nothing to do.
+    [[nodiscard]] bool do_next() REQUIRES(lock_of<CodeCache>);
+
+private:
+    struct Load {
+        Running running;  // until it is linked
+        Done done;
+    };
+
+    CacheLock& lock_;
+    const CodeOptions& options_;
+    const Known& known_;
+    Tiers& tiers_;
+    Interfaces& interfaces_;
+    Workers& workers_;
+    std::deque<Load> queue_ GUARDED_BY(lock_of<CodeCache>);
+};
+
+}  // namespace rove::code

@@ -1,0 +1,59 @@
+#include "code/tiers.hpp"
+
+namespace rove::code {
+
+std::string Tiers::why_no_form() const {
+    if (options_.forms == Forms::both)
+        return fmt::format("it is not built for {0}; build it with --target {0}", host_triple());
+    const bool takes_images = options_.forms == Forms::image;
+    return fmt::format(
+        "it has no {0} for {1}, and the node takes {0} only (--forms {0}); {2}, or start the node with "
+        "--forms both",
+        takes_images ? "image" : "bitcode", host_triple(), takes_images ? "ship images" : "ship bitcode");
+}
+
+Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package) {
+    if (package.error && package.lacks_names && package.names_seen != symbols_.generation()) {
+        package.error.reset();  // what it lacks may be there now
+        package.compile = PackageCode::Compile::none;
+    }
+    if (package.error) return tl::unexpected<Error>(*package.error);
+    if (package.loading) return Awaited::loading;
+    if (const std::optional<Error> refusal = package.take_refusal()) return tl::unexpected<Error>(*refusal);
+    if (package.loaded()) {
+        package.publish();  // an eviction that found it running may have cleared the targets meanwhile
+        return std::nullopt;
+    }
+    // No image is loaded now, even if one has come: the compiler was told that there are no statics yet, and would make a second set.
+    if (package.is_to_be_compiled()) return Awaited::loading;
+    const bool image_fits =
+        includes(options_.forms, Forms::image) && package.store->slice_index(host_triple(), Forms::image).has_value();
+    const bool bitcode_fits = includes(options_.forms, Forms::bitcode) &&
+                              package.store->slice_index(host_triple(), Forms::bitcode).has_value();
+    if (!image_fits && !bitcode_fits)
+        return fail(ErrorCode::unsupported, "package {} has no form that {} can run: {}",
+                    package.store->manifest().name, options_.node, why_no_form());
+    package.lacks_names = false;
+    if (image_fits && package.has_stored(Forms::image)) {
+        const std::size_t slice = *package.store->slice_index(host_triple(), Forms::image);
+        const Result<bool> loaded = images_.load_if_quick(package, slice);
+        if (!loaded) {
+            if (loaded.error().code() != ErrorCode::overloaded) package.error = loaded.error();  // others may make room
+            return tl::unexpected<Error>(loaded.error());
+        }
+        if (!*loaded) {
+            ROVE_CHECK(images_.queue(package));
+            return Awaited::loading;
+        }
+        if (options_.forms == Forms::both && package.has_stored(Forms::bitcode))
+            (void)compiles_.queue(package);  // where there is no thread for it, the image goes on
+        return std::nullopt;
+    }
+    if (bitcode_fits && package.has_stored(Forms::bitcode)) {
+        ROVE_CHECK(compiles_.queue(package));
+        return Awaited::loading;
+    }
+    return Awaited::code;
+}
+
+}  // namespace rove::code

@@ -1,0 +1,33 @@
+// Tiers: in which form a package is made ready to run, and what its calls wait for until then.
+//
+// Threads: under the lock of the cache.
+//
+// Invariants: while the bitcode of a package without code is queued or compiled, no image of it is loaded, because the compiler was told that
+// there are no statics yet.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "code/image_loads.hpp"
+
+namespace rove::code {
+
+class Tiers {
+public:
+    Tiers(const CodeOptions& options, const Symbols& symbols, ImageLoads& images, Compiles& compiles)
+        : options_(options), symbols_(symbols), images_(images), compiles_(compiles) {}
+
+    // Nothing: the package is ready. An Error as that of CodeCache::enter.
+    [[nodiscard]] Result<std::optional<Awaited>> make_ready(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+
+private:
+    [[nodiscard]] std::string why_no_form() const;
+
+    const CodeOptions& options_;
+    const Symbols& symbols_;
+    ImageLoads& images_;
+    Compiles& compiles_;
+};
+
+}  // namespace rove::code
