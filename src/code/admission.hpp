@@ -14,7 +14,7 @@ namespace rove::code {
 
 class Admission {
 public:
-    // What a cache has beside it, which outlives it.
+    // The parts of the cache that this one uses. They outlive it.
     struct Beside {
         CodeCache& cache;
         const CodeOptions& options;

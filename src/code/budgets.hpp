@@ -29,13 +29,13 @@ public:
         : options_(options), candidates_(candidates), uses_(uses) {}
 
     // ---- counting
-    // Room for as many packages and one more, in the lists that a package may come into where there is no memory.
+    // Room for that many packages and one more in the lists that a package may enter where there is no memory.
     void make_places(std::size_t packages) REQUIRES(lock_of<CodeCache>);
     // After anything of the package has come or gone.
     void count(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
     void uncount(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    // Room for code and statics that are being loaded, which was asked for (check_…): kept from now on, and given back unless they
-    // were counted by then.
+    // Keeps room for code and statics that are being loaded; check_pinned() and check_statics() have found that there is some. give_back()
+    // returns what was not counted by then.
     void reserve(PackageCode& package, std::size_t code, std::size_t statics) REQUIRES(lock_of<CodeCache>);
     void give_back(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
     struct GivesBack {
@@ -64,10 +64,10 @@ public:
     }
 
     // ---- who could make room
-    // That have statics.
+    // Packages that have statics.
     [[nodiscard]] const std::vector<PackageCode*>& keepers() const REQUIRES(lock_of<CodeCache>) { return keepers_; }
-    // Those whose eviction makes the rest fit, but for what stays(package) says stays; chosen(package) is called for each. Nobody is evicted
-    // here: they are taken out of Candidates::evictable() until they are counted again.
+    // The packages to evict so that the rest fits, those used longest ago first, without those for which stays(package) is true. Calls
+    // chosen(package) for each. Evicts nothing: they only are not in Candidates::evictable() until they are counted again.
     template <typename Stays, typename Chosen>
     [[nodiscard]] std::vector<PackageCode*> choose_victims(std::uint64_t now, const Stays& stays, const Chosen& chosen)
         REQUIRES(lock_of<CodeCache>);
@@ -98,7 +98,7 @@ private:
         std::size_t packages = 0, functions = 0, manifest_bytes = 0;
     };
     Staying staying_ GUARDED_BY(lock_of<CodeCache>);  // of these
-    // That have statics; with room for all packages, and so has the next.
+    // Packages that have statics. This list and the next have room for all packages.
     std::vector<PackageCode*> keepers_ GUARDED_BY(lock_of<CodeCache>);
     std::vector<PackageCode*> pinned_ GUARDED_BY(lock_of<CodeCache>);  // that are counted as pinned
 };

@@ -35,15 +35,15 @@ public:
         notify_all();
     }
     [[nodiscard]] bool has_stopped() const REQUIRES(lock_of<CodeCache>) { return stopped_; }
-    // Until none of the cache's threads is in what it has called back.
+    // Waits until none of the cache's threads is in a callback.
     void wait_for_callbacks() REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Error why_cancelled() const;
 
     // ---- work
-    // Calls that with the lock free; does nothing once the cache has stopped.
+    // Calls `what` with the lock free; does nothing once the cache has stopped.
     template <typename What>
     void call_back(const What& what) REQUIRES(lock_of<CodeCache>);
-    // A piece of work, of which an exception is the error.
+    // Does a piece of work. What it throws becomes an error.
     template <typename Work>
     [[nodiscard]] std::invoke_result_t<const Work&> or_error(const PackageCode& package, const Work& work) const
         REQUIRES(lock_of<CodeCache>);
@@ -62,7 +62,7 @@ private:
     mutable MutexOf<CodeCache> mutex_;
     std::condition_variable_any changed_;
     bool stopped_ GUARDED_BY(lock_of<CodeCache>) = false;
-    Mutex calling_back_;  // while something is called back
+    Mutex calling_back_;  // held during callbacks
 };
 
 template <typename What>

@@ -2,7 +2,7 @@
 //
 // Threads: under the lock of the cache.
 //
-// Invariants: a package is listed by what it was counted as last (PackageCode::counted), and takes no memory to be listed.
+// Invariants: a package is listed by what it was last counted as (PackageCode::counted). To list it takes no memory.
 #pragma once
 
 #include "code/recency.hpp"

@@ -3,7 +3,7 @@
 // Threads: under the lock of the cache; do_next() on the worker for bitcode, which compiles with the lock free.
 //
 // Invariants: a package is neither evicted nor forgotten while it is compiled, and nothing of it is replaced: no image is loaded then.
-// Where bitcode cannot be compiled, the image goes on.
+// A package whose bitcode cannot be compiled goes on as its image.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace rove::code {
 
 class Compiles {
 public:
-    // What a cache has beside it, which outlives it.
+    // The parts of the cache that this one uses. They outlive it.
     struct Beside {
         CacheLock& lock;
         const CodeOptions& options;

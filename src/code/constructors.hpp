@@ -2,8 +2,8 @@
 //
 // Threads: under the lock of the cache, on a worker.
 //
-// Invariants: where a constructor throws, what it and those before it have registered has ended when run() returns, because the code is
-// released then.
+// Invariants: where a constructor throws, the destructors that it and those before it have registered have run when run() returns, because the
+// code is released then.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ public:
     Constructors(CacheLock& lock, const std::string& node, Workers& workers)
         : lock_(lock), node_(node), workers_(workers) {}
 
-    // By the duty's worker, which hands its duty over first. overloaded: nothing of the package has run.
+    // Called by the duty's worker, which hands its duty over first. overloaded: nothing of the package has run.
     [[nodiscard]] Status run(PackageCode& package, Duty duty, const std::function<void()>& constructors)
         REQUIRES(lock_of<CodeCache>);
 

@@ -21,7 +21,7 @@ inline constexpr std::size_t kIdleAtOnce = 8;
 
 class Evictor {
 public:
-    // What a cache has beside it, which outlives it.
+    // The parts of the cache that this one uses. They outlive it.
     struct Beside {
         Known& known;
         Budgets& budgets;
@@ -36,14 +36,14 @@ public:
           uses_(beside.uses),
           compile_queue_(beside.compile_queue) {}
 
-    // Until the rest fits.
+    // Takes slices and code away until the rest fits; of the newcomer only slices that this node does not run.
     void trim(PackageCode* newcomer = nullptr) REQUIRES(lock_of<CodeCache>);
     void trim_if_possible() noexcept REQUIRES(lock_of<CodeCache>);  // else whoever leaves code next tries again
-    // The packages that have not been used for longest, so that they can be forgotten.
+    // Evicts the packages used longest ago, so that they can be forgotten.
     void evict_idle() REQUIRES(lock_of<CodeCache>);
     // Before a package is to stay. overloaded: those that do hold half of what there may be already.
     [[nodiscard]] Status check_stays(const PackageCode& package, std::size_t more_bytes) REQUIRES(lock_of<CodeCache>);
-    // Room for code and statics that are being loaded: taken before that (Budgets::GivesBack).
+    // Keeps room for code and statics before they are loaded (Budgets::GivesBack returns it).
     [[nodiscard]] Status reserve(PackageCode& package, std::size_t code, std::size_t statics)
         REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] std::size_t evictions() const REQUIRES(lock_of<CodeCache>) { return evictions_; }

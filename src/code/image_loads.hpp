@@ -21,7 +21,7 @@ inline constexpr std::size_t kQuickImportsMax = 256;
 
 class ImageLoads {
 public:
-    // What a cache has beside it, which outlives it.
+    // The parts of the cache that this one uses. They outlive it.
     struct Beside {
         CacheLock& lock;
         const CodeOptions& options;
@@ -50,7 +50,7 @@ public:
           constructors_(beside.constructors),
           compiles_(beside.compiles) {}
 
-    // Loads the image of that slice where that is quick. False: it is for the worker (queue).
+    // Loads the image of that slice if that is quick. False: it is for the worker (queue).
     [[nodiscard]] Result<bool> load_if_quick(PackageCode& package, std::size_t slice) REQUIRES(lock_of<CodeCache>);
     // overloaded: there is no thread for it now.
     [[nodiscard]] Status queue(PackageCode& package) REQUIRES(lock_of<CodeCache>);

@@ -45,7 +45,7 @@ public:
     [[nodiscard]] Function* find(std::string_view package, std::string_view entry) const REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Function* find(EntryPoint loaded) const REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] PackageCode* package(const Digest& digest) const REQUIRES(lock_of<CodeCache>);
-    // A package that is known, which stays while that lives. invalid: it is not.
+    // The package stays while the Running lives. invalid: it is not known.
     [[nodiscard]] Result<Running> hold(const PackageStore& store) const REQUIRES(lock_of<CodeCache>);
 
     // ---- all of them
@@ -53,7 +53,7 @@ public:
     [[nodiscard]] std::size_t functions() const REQUIRES(lock_of<CodeCache>) { return functions_.size(); }
 
     // ---- knowing more, and less
-    // How many more functions can get a number.
+    // How many more functions can get a handle.
     [[nodiscard]] std::size_t room() const REQUIRES(lock_of<CodeCache>) {
         return free_indices_.size() + (kFunctionsMax - indices_used_);
     }

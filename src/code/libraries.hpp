@@ -11,7 +11,7 @@ namespace rove::code {
 
 class Libraries {
 public:
-    // Once for each package; waits for the constructors of the libraries.
+    // Opens them once for each package, and waits for the libraries' own constructors.
     void open(PackageCode& package) {
         if (package.libraries_open || package.store->manifest().dependencies.empty()) return;
         const Counted opening(opening_);

@@ -1,9 +1,9 @@
-// Loads: packages that somebody has asked to be loaded ahead of their calls, which the worker for images does and answers.
+// Loads: requests to load packages ahead of their calls. The worker for images does and answers them.
 //
 // Threads: under the lock of the cache; do_next() on the worker for images. Answers are given with the lock free.
 //
-// Invariants: each load that was queued is answered once, unless the cache stops before. A load stays queued while its package is being
-// loaded or compiled anywhere, and keeps the package's code until then.
+// Invariants: each request is answered once, unless the cache stops before. It stays queued while its package is being loaded or compiled,
+// and the package's code stays until it is linked.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@ namespace rove::code {
 class Loads {
 public:
     using Done = std::function<void(const Result<LoadReport>&)>;
-    // What a cache has beside it, which outlives it.
+    // The parts of the cache that this one uses. They outlive it.
     struct Beside {
         CacheLock& lock;
         const CodeOptions& options;

@@ -1,8 +1,8 @@
 // New code of a package, before and after it becomes the package's.
 //
-// Threads: NewCode is the thread's that makes it. NewCodes is called under the lock of the cache.
+// Threads: a NewCode belongs to the thread that makes it. NewCodes is called under the lock of the cache.
 //
-// Invariants: taking new code fails nowhere and takes no memory: all that it needs was made before constructors ran, because nothing may fail
+// Invariants: taking new code cannot fail and takes no memory. All that it needs was made before constructors ran, because nothing may fail
 // after them, and without the lock, because a peer has chosen how much that is.
 #pragma once
 
@@ -36,7 +36,7 @@ class NewCodes {
 public:
     NewCodes(Known& known, Budgets& budgets, Uses& uses) : known_(known), budgets_(budgets), uses_(uses) {}
 
-    // For which there was room (Evictor::reserve).
+    // Room for it was kept (Evictor::reserve).
     void take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept
         REQUIRES(lock_of<CodeCache>);
     void take_module(PackageCode& package, NewCode&& code) noexcept REQUIRES(lock_of<CodeCache>);

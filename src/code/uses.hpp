@@ -1,10 +1,10 @@
 // Uses: which packages run or are about to, and when each was used; what is asked before code is taken away.
 //
 // Threads: enter_leading(), leave_leading() and keep_leading() are for the one thread that leads the node. note_call() and what is atomic
-// here are for any thread, without the lock; what is asked about a package says what it needs.
+// here are for any thread, without the lock. What REQUIRES the lock of the cache is called under it.
 //
-// Invariants: who enters code says so first and reads the function's target then; who evicts clears the target first and looks here then,
-// after fence_others(). So one of them sees the other.
+// Invariants: a thread that enters code records that first and reads the function's target afterwards. A thread that evicts clears the target
+// first, and after fence_others() looks at what is recorded. So at least one of them sees the other.
 #pragma once
 
 #include <atomic>
@@ -55,9 +55,9 @@ public:
         return package;
     }
 
-    // ---- time, as uses see it: it advances with every load
+    // ---- the coarse clock of uses: it advances with every load
     [[nodiscard]] std::uint64_t now() const { return epoch_.load(std::memory_order_relaxed); }
-    // Gives the time before; what is used from now on is newer.
+    // Returns the time before; what is used from now on is newer.
     std::uint64_t advance() { return epoch_.fetch_add(1); }
     // A function of the package is called, at that time.
     static void note_call(PackageCode& package, std::uint64_t when) {

@@ -1,10 +1,10 @@
 // Workers: the threads of a cache. One loads images, and what a peer has asked to be loaded; one compiles bitcode, which may take LLVM
 // seconds; others run constructors, which may never end.
 //
-// Threads: under the lock of the cache, but for the workers' own bodies.
+// Threads: under the lock of the cache. The workers take it themselves.
 //
-// Invariants: a duty has one worker at most, which was started with the first piece of work. A worker that hands its duty over ends after the
-// piece that it is at. Each thread is an owner of what it uses: one that does not end in time is abandoned with all of that.
+// Invariants: a duty has one worker at most, which is started with the first piece of work. A worker that hands its duty over ends after the
+// piece that it is doing. Each thread owns what it uses, so one that does not end in time is abandoned with all of that.
 #pragma once
 
 #include <sys/types.h>
@@ -28,12 +28,12 @@ inline constexpr std::size_t kDuties = 2;
 
 class Workers {
 public:
-    // What a cache has beside it, which outlives it.
+    // The parts of the cache that this one uses. They outlive it.
     struct Beside {
         CacheLock& lock;
         const CodeOptions& options;
         Evictor& evictor;
-        std::function<std::shared_ptr<void>()> all;  // that the threads use: each is an owner of it
+        std::function<std::shared_ptr<void>()> all;  // what the threads use: each thread owns it
         // Does a duty's next piece of work, under the lock. False: there is nothing to do.
         std::function<bool(Duty)> do_next;
     };
@@ -44,16 +44,16 @@ public:
           all_(std::move(beside.all)),
           do_next_(std::move(beside.do_next)) {}
 
-    // Where the duty has no worker. Does `first` before all else, without the lock. overloaded: no thread can be created now.
+    // Starts a worker if the duty has none. It calls `first` before all else, without the lock. overloaded: no thread can be created now.
     [[nodiscard]] Status start(Duty duty, std::function<void()> first = {}) REQUIRES(lock_of<CodeCache>);
-    // By the duty's worker: another thread takes it over.
+    // Called by the duty's worker: another thread takes the duty over.
     [[nodiscard]] Status hand_over(Duty duty, const PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    // Stops the cache, and waits for the workers until then.
+    // Stops the cache, and waits for the workers until that time; those that go on are abandoned.
     void stop(TimePoint until) REQUIRES(lock_of<CodeCache>);
 
     // ---- a worker's piece of work
     void begin_work() REQUIRES(lock_of<CodeCache>) { ++working_; }
-    // What waits for the package is told.
+    // Wakes and calls whoever waits for the package.
     void end_work(const Digest& package) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] std::size_t working() const REQUIRES(lock_of<CodeCache>) { return working_; }
 
@@ -82,7 +82,7 @@ private:
     const std::function<bool(Duty)> do_next_;
     std::size_t working_ GUARDED_BY(lock_of<CodeCache>) = 0;  // workers that compile or load something
     std::list<Worker> workers_ GUARDED_BY(lock_of<CodeCache>);
-    // Those whose turn it is.
+    // Of each duty; null: none.
     std::array<Worker*, kDuties> on_duties_ GUARDED_BY(lock_of<CodeCache>){};
 };
 
