@@ -38,26 +38,21 @@ namespace {
 
 constexpr const char* kNoMemory = "this process has no memory left for it";
 
-struct LastFailure {
-    std::string message;
-    const char* words = "";  // that message, or some that need no memory
-};
-rove::OfThread<LastFailure> last_failure;
+// One message a thread is the contract.
+rove::OfThread<std::string> last_message;
+thread_local const char* last_words = "";  // NOLINT: that message, or words that need no memory
 
 int no_memory() noexcept {
-    if (LastFailure* last = last_failure.get()) last->words = kNoMemory;
+    last_words = kNoMemory;
     return ROVE_OVERLOADED;
 }
 
 // Keeps the code where there is no memory for the message.
 int failed(rove::ErrorCode code, const char* message) noexcept {
-    LastFailure* last = last_failure.get();
-    if (last == nullptr) return static_cast<int>(code);
+    last_words = kNoMemory;
     try {
-        last->message = message;
-        last->words = last->message.c_str();
-    } catch (const std::bad_alloc&) {
-        last->words = kNoMemory;
+        if (std::string* const last = last_message.get()) last_words = (*last = message).c_str();
+    } catch (const std::bad_alloc&) {  // those words, then
     }
     return static_cast<int>(code);
 }
@@ -226,8 +221,7 @@ void rove_call_free(rove_call_t* call) noexcept {
 }
 
 const char* rove_error_message(void) noexcept {
-    const LastFailure* last = last_failure.get();
-    return last != nullptr ? last->words : kNoMemory;
+    return last_words;
 }
 
 const char* rove_error_name(int error) noexcept {

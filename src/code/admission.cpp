@@ -13,12 +13,12 @@ Result<std::shared_ptr<PackageStore>> Admission::add(const std::shared_ptr<Packa
         return package;
     }
     PackageCode& code = *known;
-    code.resident = code.resident || resident;
-    if (resident) known_.has_become_resident(code);
     if (code.store != package)
         for (std::size_t i = 0; i < package->manifest().slices.size(); ++i)
             if (auto slice = package->stored_slice(i))
                 ROVE_CHECK(code.store->add_slice(i, {std::move(slice), package->manifest().slices[i].hash}));
+    if (resident) known_.has_become_resident(code);
+    code.resident = code.resident || resident;
     budgets_.count(code);
     evictor_.trim(&code);
     return code.store;

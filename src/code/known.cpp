@@ -1,5 +1,6 @@
 #include "code/known.hpp"
 
+#include <new>
 #include <utility>
 
 namespace rove::code {
@@ -36,15 +37,20 @@ Result<Running> Known::hold(const PackageStore& store) const {
 PackageCode& Known::add(std::unique_ptr<PackageCode> made) {
     PackageCode& package = *made;
     package.number = packages_ever_++;
-    number_functions(package);
-    for (const auto& function : package.functions) functions_[function->id] = function.get();
-    newest_[package.store->manifest().name] = &package;
-    packages_.emplace(package.store->digest(), std::move(made));
+    try {
+        number_functions(package);
+        for (const auto& function : package.functions) functions_[function->id] = function.get();
+        newest_[package.store->manifest().name] = &package;
+        packages_.emplace(package.store->digest(), std::move(made));
+    } catch (const std::bad_alloc&) {
+        take_back_names(package);  // before it goes with `made`
+        throw;
+    }
     return package;
 }
 
 Function* Known::add(const FunctionId& id, std::string name, EntryPoint entry) {
-    const std::uint32_t index = free_index();
+    const std::uint32_t index = take_index();
     auto function = std::make_unique<Function>();
     function->id = id;
     function->name = std::move(name);
@@ -62,7 +68,7 @@ void Known::has_become_resident(PackageCode& package) {
     newest_resident_[package.store->manifest().name] = &package;
 }
 
-std::uint32_t Known::free_index() {
+std::uint32_t Known::take_index() {
     if (free_indices_.empty()) return indices_used_++;
     const std::uint32_t index = free_indices_.front();
     free_indices_.pop_front();
@@ -72,7 +78,7 @@ std::uint32_t Known::free_index() {
 void Known::number_functions(PackageCode& package) {
     const wire::Manifest& manifest = package.store->manifest();
     for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
-        const std::uint32_t index = free_index();
+        const std::uint32_t index = take_index();
         auto function = std::make_unique<Function>();
         function->id = package.store->function_ids()[i];
         // The readable name of a function, which an entry that a program has bundled carries.
@@ -82,31 +88,39 @@ void Known::number_functions(PackageCode& package) {
         function->handle = handle_of(index);
         function->entry = static_cast<std::uint32_t>(i);
         function->package = &package;
-        table_[index].store(function.get(), std::memory_order_release);
         package.functions.push_back(std::move(function));
+        table_[index].store(package.functions.back().get(), std::memory_order_release);
     }
 }
 
 void Known::forget(PackageCode& package) {
-    free_numbers(package);
-    for (const auto& function : package.functions) functions_.erase(function->id);
-    const std::string& name = package.store->manifest().name;
-    if (const auto named = newest_.find(name); named != newest_.end() && named->second == &package) {
-        const auto resident = newest_resident_.find(name);
-        if (resident != newest_resident_.end() && resident->second != &package)
-            named->second = resident->second;
-        else
-            newest_.erase(named);
-    }
+    take_back_names(package);
     packages_.erase(Digest(package.store->digest()));
 }
 
-void Known::free_numbers(PackageCode& package) {
+void Known::take_back_names(PackageCode& package) noexcept {
     for (const auto& function : package.functions) {
-        const std::uint32_t index = function->handle & 0xFFFFU;
-        table_[index].store(nullptr, std::memory_order_release);
-        // An index whose generations are used up is not given out again, so that an old handle never names another function.
-        if (++generations_[index] % kGenerationsMax != 0) free_indices_.push_back(index);
+        free_index(function->handle & 0xFFFFU);
+        const auto known = functions_.find(function->id);
+        if (known != functions_.end() && known->second == function.get()) functions_.erase(known);
+    }
+    const std::string& name = package.store->manifest().name;
+    const auto named = newest_.find(name);
+    if (named == newest_.end() || named->second != &package) return;
+    if (const auto resident = newest_resident_.find(name);
+        resident != newest_resident_.end() && resident->second != &package)
+        named->second = resident->second;
+    else
+        newest_.erase(named);
+}
+
+void Known::free_index(std::uint32_t index) noexcept {
+    table_[index].store(nullptr, std::memory_order_release);
+    // An index whose generations are used up is not given out again, so that an old handle never names another function.
+    if (++generations_[index] % kGenerationsMax == 0) return;
+    try {
+        free_indices_.push_back(index);
+    } catch (const std::bad_alloc&) {  // nor one for which there is no memory now
     }
 }
 

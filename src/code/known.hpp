@@ -74,8 +74,9 @@ public:
 
 private:
     void number_functions(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] std::uint32_t free_index() REQUIRES(lock_of<CodeCache>);
-    void free_numbers(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    void take_back_names(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] std::uint32_t take_index() REQUIRES(lock_of<CodeCache>);
+    void free_index(std::uint32_t index) noexcept REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] std::uint32_t handle_of(std::uint32_t index) const REQUIRES(lock_of<CodeCache>) {
         return index | static_cast<std::uint32_t>(generations_[index]) << 16U;
     }

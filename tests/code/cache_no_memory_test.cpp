@@ -89,6 +89,28 @@ TEST_F(CacheWithoutMemory, WhatCouldNotBeEnteredHoldsNothing) {
     EXPECT_LT(refused, kMost);
 }
 
+TEST_F(CacheWithoutMemory, WhatCouldNotBecomeKnownIsKnownByNoName) {
+    const auto counter = build("counter.c", kCounter);
+    CodeCache cache(options(Forms::image));
+    int refused = 1;
+    for (bool is_known = false; !is_known && refused < kMost; ++refused) {
+        refused_in = refused;
+        try {
+            is_known = cache.add(arriving(*counter, {Forms::image}), false).has_value();
+        } catch (const std::bad_alloc&) {
+        }
+        refused_in = 0;
+        if (is_known) continue;
+        for (const FunctionId& id : counter->function_ids())
+            EXPECT_EQ(cache.find(id), nullptr) << "allocation " << refused;
+        EXPECT_EQ(cache.find(counter->manifest().name + ":" + counter->manifest().entries.front()), nullptr);
+        EXPECT_EQ(cache.package(counter->digest()), nullptr) << "allocation " << refused;
+    }
+    EXPECT_GT(refused, 5);
+    EXPECT_LT(refused, kMost);
+    EXPECT_EQ(call(cache, *cache.find(counter->function_ids().front())), 41);
+}
+
 // What it takes to put names that have come is taken before anything is put.
 TEST_F(CacheWithoutMemory, ANameThatWasNotPutIsPutByTheNextCall) {
     const auto two = build("two.c", "long elsewhere(long);\n" + entry("one", "1") + entry("three", "elsewhere(3)"));
