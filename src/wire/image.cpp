@@ -51,7 +51,9 @@ Status check_shape(const Image& image) {
         !array(image.fini_array_offset, image.fini_array_count))
         return fail(ErrorCode::invalid, "image: a table lies outside the code");
     if (image.eh_frame_bytes == 0) return {};
-    return check_unwind_table({.block = image.block, .offset = image.eh_frame_offset, .bytes = image.eh_frame_bytes});
+    const Status table =
+        check_unwind_table({.block = image.block, .offset = image.eh_frame_offset, .bytes = image.eh_frame_bytes});
+    return table ? table : prefixed(table.error(), "image");
 }
 
 Status check_places(const Image& image, std::size_t import_count) {

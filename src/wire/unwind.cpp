@@ -18,7 +18,7 @@ constexpr std::uint8_t kIndirect = 0x80;  // the place holds the address
 constexpr std::uint8_t kOmitted = 0xFF;
 
 Error malformed(std::string_view what) {
-    return {ErrorCode::invalid, fmt::format("image: an unwind table {}", what)};
+    return {ErrorCode::invalid, fmt::format("an unwind table {}", what)};
 }
 
 std::size_t size_of(std::uint8_t encoding) {
@@ -159,12 +159,12 @@ Status take_function(Record record, const Common& common) {
     const std::uint64_t bytes =
         size_of(common.code) == 8 ? record.number<std::uint64_t>() : std::uint64_t{record.number<std::uint32_t>()};
     if (!record.ok() || !begin || !record.reaches(*begin, bytes))
-        return tl::unexpected<Error>(malformed("of code outside the image"));
+        return tl::unexpected<Error>(malformed("of code elsewhere"));
     Record marked = record.part(record.variable());
     if (!record.ok()) return tl::unexpected<Error>(malformed("with a record that is cut off"));
     if (common.exceptions == kOmitted || marked.left() == 0) return {};
     if (!marked.points_nowhere(common.exceptions) && !marked.pointer(common.exceptions, 1))
-        return tl::unexpected<Error>(malformed("with an exception table outside the image"));
+        return tl::unexpected<Error>(malformed("with an exception table elsewhere"));
     return {};
 }
 

@@ -1,4 +1,4 @@
-// The unwind table (.eh_frame) of an image that arrived. Once it is registered, every exception of the process walks it,
+// The unwind table (.eh_frame) of an image that arrived, or of what was linked of bitcode. Once it is registered, every exception of the process walks it,
 // so all of it is checked before that.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace rove::wire {
 
 struct UnwindTable {
-    Bytes block;             // the image's code, which the table is a part of
+    Bytes block;             // the code, which the table is a part of
     std::size_t offset = 0;  // of the table in the block; it lies inside
     std::size_t bytes = 0;   // of the table
 };

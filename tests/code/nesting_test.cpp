@@ -121,7 +121,6 @@ TEST_F(NestingTest, LoopsThatNestTooDeepAreRefused) {
     EXPECT_EQ(why_not(with_loops_in_a_row(2'000)), "");
 }
 
-// A module that is wrong in each of a thousand places: a few words of it are enough.
 // Constants are shared, so there are as many ways down such a sum as its value: 2^44, and 45 constants.
 // Each is made of the one before twice, so that 2^levels ways lead from the first to the last.
 std::string with_doubled_constants(int levels) {
@@ -294,7 +293,7 @@ define void @go() nounwind {
   ret void
 }
 )"),
-              "deep does not compile: image: an unwind table of code outside the image");
+              "deep does not compile: an unwind table of code elsewhere");
 }
 
 // What the verifier lets through and the code generator does not foresee: a register without a name.
