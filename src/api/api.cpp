@@ -218,6 +218,7 @@ void Batch::post() {
                                                           {.callee = callee_of(g.entry.package_, g.entry.index_),
                                                            .payload = payload,
                                                            .wants_reply = false,
+                                                           .sending = g.entry.sending_,
                                                            .deadline = deadline_of(g.limit_ns)},
                                                           g.payload_bytes));
 }
@@ -231,6 +232,7 @@ CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
                                                                    {.callee = callee_of(entry.package_, entry.index_),
                                                                     .payload = {},
                                                                     .wants_reply = false,
+                                                                    .sending = entry.sending_,
                                                                     .deadline = frame.deadline_},
                                                                    payload_bytes));
     frame.link_ = std::move(begun.link);

@@ -197,6 +197,7 @@ Result<BegunFrame> Caller::begin(const PeerPointer& peer, const Outgoing& outgoi
         return tl::unexpected<Error>(too_large(outgoing.callee.name, payload_bytes));
     Hold hold(lead_.mutex());
     ROVE_CHECK(ready_to_send(peer, hold.lock(), payload_bytes, outgoing.deadline));
+    if (outgoing.sending == Sending::always_inlined) return BegunFrame{};
     const auto handle = peer->code.bindings.handle_of(*outgoing.callee.id);
     if (!handle || !peer->clear_way()) return BegunFrame{};
     std::byte* frame = peer->link->reserve(Traffic::calls, wire::kHeaderBytes + payload_bytes);
@@ -248,7 +249,7 @@ void Caller::drop_begun(PeerState& peer, std::shared_ptr<void> link) {
 
 Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std::size_t payload_bytes) {
     const std::size_t stride = wire::batch_stride(payload_bytes);
-    {
+    if (outgoing.sending != Sending::always_inlined) {
         Hold hold(lead_.mutex());
         ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size(), outgoing.deadline));
         if (const auto handle = peer->code.bindings.handle_of(*outgoing.callee.id))
@@ -260,11 +261,12 @@ Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std
                                  .node = peer->my_id},
                                 {}, outgoing.payload.whole());
     }
-    // The peer does not know the function yet: one by one.
+    // One by one: the peer does not know the function yet, or is to get its code each time.
     for (std::size_t at = 0; at < outgoing.payload.size(); at += stride) {
         const Result<CallId> posted = call(peer, {.callee = outgoing.callee,
                                                   .payload = outgoing.payload.whole().subspan(at, payload_bytes),
                                                   .wants_reply = false,
+                                                  .sending = outgoing.sending,
                                                   .deadline = outgoing.deadline});
         if (posted) continue;
         if (at == 0) return tl::unexpected<Error>(posted.error());

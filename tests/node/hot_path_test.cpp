@@ -133,6 +133,22 @@ TEST_P(HotPath, InlinedCodeIsInEveryFrame) {
     EXPECT_LT(peer_->counters().frame_bytes_last, 100U);
 }
 
+TEST_P(HotPath, InlinedCodeIsInEveryFrameOfABatchAndOfWhatIsBegun) {
+    EXPECT_EQ(count(), 1);
+    const Entry inlined = entry("count").sent(Sending::always_inlined);
+    CallFrame frame = peer_->begin(inlined, 8);
+    EXPECT_EQ(as<long>(frame.call().get()), 2);
+    EXPECT_GT(peer_->counters().frame_bytes_last, 300U);
+    EXPECT_EQ(count(), 3);
+    EXPECT_LT(peer_->counters().frame_bytes_last, 100U);
+    {
+        Batch batch = peer_->batch(inlined, 8);
+        for (int i = 0; i < 10; ++i) (void)batch.add();
+    }
+    EXPECT_GT(peer_->counters().frame_bytes_last, 300U);
+    EXPECT_EQ(count(), 14);
+}
+
 TEST_P(HotPath, InlinedCodeThatKeepsBeingCalledIsCachedByItself) {
     const Entry inlined = entry("count").sent(Sending::inlined);
     EXPECT_EQ(as<long>(peer_->call(inlined).get()), 1);
