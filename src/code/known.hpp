@@ -86,7 +86,7 @@ private:
     ByAddress by_address_ GUARDED_BY(lock_of<CodeCache>);                              // wherever its code lies now
     std::vector<std::unique_ptr<Function>> residents_ GUARDED_BY(lock_of<CodeCache>);  // of the process's own program
     NameMap<PackageCode*> newest_ GUARDED_BY(lock_of<CodeCache>);                      // by package name
-    NameMap<PackageCode*> newest_resident_ GUARDED_BY(lock_of<CodeCache>);             // the same; these stay
+    NameMap<PackageCode*> newest_resident_ GUARDED_BY(lock_of<CodeCache>);             // resident ones, by package name
     std::vector<std::atomic<Function*>> table_;  // by a handle's index; read without the lock
     std::vector<std::uint16_t> generations_ GUARDED_BY(lock_of<CodeCache>);
     // The one that has been free for longest first.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "code/jit/jit.hpp"
+#include "engine_test.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 
@@ -51,16 +52,8 @@ void PrintTo(const Case& each, std::ostream* out) {
     *out << each.name;
 }
 
-class InstrumentationTest : public testing::TestWithParam<Case> {
+class InstrumentationTest : public EngineTest<testing::TestWithParam<Case>> {
 protected:
-    void SetUp() override {
-        auto opened = jit::engine();
-        ASSERT_TRUE(opened) << opened.error().message();
-        engine_ = *opened;
-        auto folder = toolchain::TemporaryFolder::make();
-        ASSERT_TRUE(folder) << folder.error().message();
-        folder_ = std::move(*folder);
-    }
     ByteBuffer bitcode_of(const std::string& text, const std::vector<std::string>& options) {
         const std::string source = (folder_.path() / "sample.cpp").string(), out = source + ".bc";
         EXPECT_TRUE(toolchain::write_file(source, as_bytes(text)));
@@ -92,9 +85,6 @@ protected:
         if (function == nullptr) return fail(ErrorCode::failed, "measure is not there");
         return function(argument);
     }
-
-    Engine* engine_ = nullptr;
-    toolchain::TemporaryFolder folder_;
 };
 
 TEST_P(InstrumentationTest, IsLeftOut) {

@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "engine_test.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 #include "wire/image.hpp"
@@ -29,17 +30,8 @@ void* find_here(std::string_view name) {
     return dlsym(RTLD_DEFAULT, std::string(name).c_str());
 }
 
-class JitTest : public testing::Test {
+class JitTest : public EngineTest<> {
 protected:
-    void SetUp() override {
-        auto opened = jit::engine();
-        ASSERT_TRUE(opened) << opened.error().message();
-        engine_ = *opened;
-        auto folder = toolchain::TemporaryFolder::make();
-        ASSERT_TRUE(folder) << folder.error().message();
-        folder_ = std::move(*folder);
-    }
-
     // Destructors of statics run while their code is still there.
     void TearDown() override {
         __cxa_finalize(&handle_of_destructors);
@@ -92,9 +84,6 @@ protected:
         EXPECT_NE(function, nullptr) << name;
         return function != nullptr ? function(argument) : -1;
     }
-
-    Engine* engine_ = nullptr;
-    toolchain::TemporaryFolder folder_;
     std::vector<std::unique_ptr<CompiledModule>> loaded_;
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "written_bitcode.hpp"
@@ -137,6 +138,19 @@ TEST_F(NestingTest, ConstantsThatAreMadeOfOneAnotherAreBounded) {
     EXPECT_EQ(why_not(with_doubled_constants(5)), "");
     EXPECT_EQ(why_not(with_doubled_constants(44)),
               "deep: its bitcode has a constant with more than 4000000 parts, each counted as often as it is used");
+}
+
+// LLVM aborts where memory runs out in a place where it may not throw. Here what it calls while it links does.
+TEST_F(NestingTest, AnAbortWhileCodeIsLinkedDoesNotEndTheProcess) {
+    const ByteBuffer asks =
+        bitcode_of("declare void @wanted()\ndefine void @go() {\n  call void @wanted()\n  ret void\n}\n");
+    CompileRequest request{.name = "deep", .bitcode = asks};
+    request.resolve = [](std::string_view) -> void* { std::abort(); };
+    const auto compiled = engine_->compile(request);
+    ASSERT_FALSE(compiled);
+    EXPECT_EQ(compiled.error().message(),
+              "deep does not compile: LLVM gave up: it aborted, perhaps because memory ran out");
+    EXPECT_EQ(why_not(with_types(10)), "");
 }
 
 // JITLink's own way takes 1.3 GiB for them.

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "code/jit/jit.hpp"
+#include "engine_test.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 
@@ -23,17 +24,8 @@ inline const std::string kLasting = [] {
     return text + "  ret i32 %v5000\n}\n";
 }();
 
-class WrittenBitcode : public testing::Test {
+class WrittenBitcode : public EngineTest<> {
 protected:
-    void SetUp() override {
-        auto opened = jit::engine();
-        ASSERT_TRUE(opened) << opened.error().message();
-        engine_ = *opened;
-        auto folder = toolchain::TemporaryFolder::make();
-        ASSERT_TRUE(folder) << folder.error().message();
-        folder_ = std::move(*folder);
-    }
-
     // Of LLVM's assembly.
     ByteBuffer bitcode_of(const std::string& text) {
         const std::string source = (folder_.path() / "deep.ll").string(), out = (folder_.path() / "deep.bc").string();
@@ -78,9 +70,6 @@ protected:
         done = true;
         other.join();
     }
-
-    Engine* engine_ = nullptr;
-    toolchain::TemporaryFolder folder_;
 };
 
 // A variable of a type that nests so deep, and a function that copies it.

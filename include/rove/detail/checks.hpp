@@ -304,7 +304,7 @@ constexpr bool fits() {
         return std::is_same_v<V, A> || std::is_convertible_v<const A&, V>;
 }
 
-// Whether a class is a base that is told a class which derives from it, as CRTP has it: its functions take `*this` for one of those.
+// Whether a class has a class that derives from it as a template argument (CRTP): its functions cast `*this` to that class.
 template <typename V, typename Told>
 constexpr bool is_base_of_told() {
     if constexpr (requires { sizeof(Told); })

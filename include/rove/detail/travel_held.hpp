@@ -38,7 +38,7 @@ constexpr auto held_by() {
 template <typename T>
 inline constexpr bool kIsPointer = requires { typename T::element_type; } && is_standard<T>();
 
-// Whether T, or something that it holds, is such.
+// Whether Is holds for T, or for something that T holds.
 template <template <typename> typename Is, typename T, typename... Above>
 constexpr bool holds() {
     if constexpr (Is<T>::value)

@@ -55,7 +55,7 @@ concept Adds = adds<T, Base>();
 // ---- serialise() and its like as members: their type names the class that they are of
 template <typename Function, typename Class>
 std::type_identity<Class> class_of(Function Class::*);
-// Overloads, because g++ 12 minds a private member in a requires-expression no sooner than where it is used.
+// Overloads, because g++ 12 reports a private member in a requires-expression as an error where the result is used, and not as false.
 template <typename T>
 auto class_of_serialize(int) -> decltype(class_of(&T::template CEREAL_SERIALIZE_FUNCTION_NAME<OutputArchive>));
 template <typename T>
@@ -79,7 +79,7 @@ auto class_of_member() {
     else
         return std::type_identity<T>{};  // none, or a private one
 }
-// A base that is told its derived class can serialise that.
+// A base that has the derived class as a template argument can serialise it.
 template <typename T, typename Base>
 struct IsTold : std::false_type {};
 template <typename T, template <typename...> typename Base, typename... Told>

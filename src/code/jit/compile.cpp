@@ -53,7 +53,7 @@ llvm::Error check_unwinding(llvm::jitlink::LinkGraph& graph) {
     return llvm::make_error<llvm::StringError>(can.error().message(), llvm::inconvertibleErrorCode());
 }
 
-// One block each, all of it kept.
+// Each table is one block, all of which is kept.
 llvm::Error keep_unwinding(llvm::jitlink::LinkGraph& graph) {
     llvm::jitlink::Section* const section = graph.findSectionByName(".eh_frame");
     if (section == nullptr) return llvm::Error::success();
@@ -72,7 +72,7 @@ void leave_unwinding_whole(llvm::jitlink::PassConfiguration& config) {
     passes.insert(passes.begin(), &keep_unwinding);
 }
 
-// Keeps what is linked into each library. Not by thread: ORC lets one thread's lookup link what another has asked for.
+// Keeps what is linked, by the library that it is linked into, because ORC lets one thread's lookup link what another thread has asked for.
 class LinkRecorder final : public orc::ObjectLinkingLayer::Plugin {
 public:
     static LinkRecorder& instance() {
@@ -112,7 +112,7 @@ private:
     std::map<const orc::JITDylib*, Linked> linked_ GUARDED_BY(mutex_);
 };
 
-// What ORC reports while it links, beside the error that it gives: that one says which names were not made, and this one why.
+// What ORC reports while it links. The error that it returns names what was not made; the report says why.
 class Reported {
 public:
     static Reported& instance() {

@@ -176,7 +176,7 @@ void leave_out_instrumentation(llvm::Module& module) {
     leave_out_assembly(module);
 }
 
-// Of the variables for which that is so. What is larger than any bound counts as twice the larger one.
+// Of the variables that count. What is larger than any bound counts as twice the larger one.
 static std::uint64_t bytes_of(const llvm::Module& module, bool (*counts)(const llvm::GlobalVariable&)) {
     std::uint64_t bytes = 0;
     for (const llvm::GlobalVariable& variable : module.globals()) {

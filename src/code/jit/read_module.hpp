@@ -1,4 +1,4 @@
-// Reading bitcode that nobody vouches for: LLVM's reader and verifier have the say, and its diagnostics become errors.
+// Reads bitcode that is not trusted: LLVM's reader and verifier accept or refuse it, and LLVM's diagnostics become errors.
 #pragma once
 
 #include <llvm/Bitcode/BitcodeReader.h>

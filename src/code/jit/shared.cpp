@@ -35,7 +35,7 @@ bool may_be_shared(const llvm::Function& function) {
            !function.getName().contains("4rove6detail2FnI");
 }
 
-// Whether it holds for each function that a pass would run on; no: the pass runs on a module.
+// Whether the test holds for each function that a pass is about to run on. False for a pass that runs on a whole module.
 template <typename Test>
 bool holds_for_all(const llvm::Any& code, const Test& test) {
     if (const auto* function = llvm::any_cast<const llvm::Function*>(&code)) return test(**function);

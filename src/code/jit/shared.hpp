@@ -19,8 +19,8 @@ namespace rove::code::jit {
 // package's own code is a fifth of it. So these are optimised before they are copied, callees first. What becomes of one depends on the
 // code that it reaches alone, and neither on the functions that are sent nor on their order.
 //
-// A body that another file may have as well is believed in as far as clang believes in it (linkonce_odr): it may be inlined, but what it is
-// seen not to do (throw, write) is no promise, because a package may have another file's.
+// Another file may have a function of that name with another body (linkonce_odr), and a package may get that one. So, as in clang, the body
+// may be inlined, but its callers must not rely on what it is seen not to do (throw, write).
 //
 // Threads: one at a time.
 class SharedCode {

@@ -28,7 +28,7 @@ struct Generated {
     ByteBuffer object;                      // ELF, relocatable
     std::vector<std::string> constructors;  // in the order in which they run
     std::vector<std::string> names;         // that others may ask for; those of constructors among them
-    bool own_statics = false;               // it has statics of the package that the image has not
+    bool own_statics = false;               // it defines statics of the package that the image does not
 };
 
 // The CPU and the conventions of code that is linked into this process.

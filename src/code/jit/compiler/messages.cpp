@@ -53,7 +53,7 @@ ByteBuffer end_message(Writer&& out) {
     return message;
 }
 
-// A socket takes or has as much as it can at once.
+// A socket may take, or give, less at once than was asked for.
 bool send_all(int socket, const void* data, std::size_t bytes) noexcept {
     const auto* next = static_cast<const std::byte*>(data);
     while (bytes > 0) {

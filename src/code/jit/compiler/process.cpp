@@ -82,7 +82,8 @@ struct Beginning {
 
 namespace {
 
-// These have the memory of this process: so they do nothing but system calls, which no sanitizer looks at. All signals are blocked.
+// These have the memory of this process, and the thread-local memory of the thread that begins them: so they do nothing but system calls,
+// which no sanitizer looks at, and which set errno only where they fail. All signals are blocked.
 [[clang::disable_sanitizer_instrumentation]] int begin_program(void* data) {
     auto& beginning = *static_cast<Beginning*>(data);
     // Out of the way of the first four.
@@ -179,8 +180,11 @@ CompilerProcess::CompilerProcess(Descriptor socket, std::unique_ptr<Beginning, E
     close_in_forks(socket_.number());
     if (has_ended()) handle_.close();  // it may be another's
     if (handle_.is_open()) close_in_forks(handle_.number());
+    if (begun_->parent <= 0) begun_.reset();
+    // For what the other end takes or gives at once: a question, and an answer that it has begun.
     const timeval wait{.tv_sec = kStandstillMax.count(), .tv_usec = 0};
-    (void)setsockopt(socket_.number(), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+    for (const int direction : {SO_SNDTIMEO, SO_RCVTIMEO})
+        (void)setsockopt(socket_.number(), SOL_SOCKET, direction, &wait, sizeof wait);
 }
 
 Result<CompilerProcess> CompilerProcess::begin() {
@@ -221,7 +225,7 @@ void CompilerProcess::close() {
     begun_.reset();
 }
 
-// Waits for that.
+// Waits until there is an answer, or the process has ended. False: it stands still, because somebody has stopped it.
 bool CompilerProcess::answers() const {
     clockid_t clock{};
     if (clock_getcpuclockid(pid_, &clock) != 0) return true;  // it has ended, perhaps with an answer

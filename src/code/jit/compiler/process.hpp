@@ -18,7 +18,7 @@ namespace rove::code::jit {
 
 struct Beginning;
 
-// One of them, which ends with this.
+// One such process. It ends with this object.
 class CompilerProcess {
 public:
     // It runs before it is ready, so that a spare one costs its caller little. unsupported: there is no such program. overloaded: this machine
@@ -46,7 +46,7 @@ private:
     std::unique_ptr<Beginning, EndParent> begun_;
 };
 
-// Those of this process, for all of its nodes: as many as compile at once, and a spare one.
+// The compiling processes that this process has, for all of its nodes: one for each compile that runs now, and a spare one.
 //
 // Threads: any.
 class CompilerProcesses {

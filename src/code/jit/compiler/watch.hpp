@@ -22,7 +22,7 @@
 
 namespace rove::code::jit {
 
-// This process's memory that is no file's, in bytes; 0: it is not told.
+// Bytes of this process's memory, without pages of files. 0: unknown.
 [[nodiscard]] inline std::size_t memory_of_process() {
     const Descriptor file(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
     std::array<char, 128> text{};
@@ -68,7 +68,7 @@ public:
     // `working` outlives this.
     Watch(const Bounds& bounds, pthread_t working) : bounds_(bounds), standstill_(clock_of(working)) {}
 
-    // In words: beyond which of them it is.
+    // Which bound was passed, in words; nothing: none.
     [[nodiscard]] std::optional<std::string> look() {
         const Clock::duration still = standstill_.look();
         if (standstill_.used() - begun_ >= bounds_.processor_time)
