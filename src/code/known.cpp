@@ -57,11 +57,16 @@ Function* Known::add(const FunctionId& id, std::string name, EntryPoint entry) {
     function->handle = handle_of(index);
     function->ran.store(RanAs::resident, std::memory_order_relaxed);
     function->target.store(entry, std::memory_order_release);
-    table_[index].store(function.get(), std::memory_order_release);
-    functions_[id] = function.get();
-    by_address_.emplace(entry, function.get());
-    residents_.push_back(std::move(function));
-    return residents_.back().get();
+    Function& added = *residents_.emplace_back(std::move(function));
+    const auto known = functions_.try_emplace(id, &added).first;
+    try {
+        by_address_.emplace(entry, &added);
+    } catch (const std::bad_alloc&) {
+        functions_.erase(known);
+        throw;
+    }
+    table_[index].store(&added, std::memory_order_release);
+    return &added;
 }
 
 void Known::has_become_resident(PackageCode& package) {
