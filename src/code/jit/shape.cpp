@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "code/jit/anchors.hpp"
 #include "wire/image.hpp"
@@ -122,12 +123,8 @@ bool may_be_kept(const llvm::Use& use) {
 }  // namespace
 
 Result<std::vector<std::string>> take_entries(llvm::Module& module) {
-    struct Mark {
-        std::size_t file;  // files in the order in which they come
-        std::uint64_t line;
-        std::string name;
-    };
-    std::vector<Mark> marks;
+    // By file, in the order in which files come, and line; those of one line in their order.
+    std::multimap<std::pair<std::size_t, std::uint64_t>, std::string> marks;
     std::map<const llvm::Value*, std::size_t> files;
     if (const auto* list = module.getNamedGlobal("llvm.global.annotations");
         list != nullptr && list->hasInitializer()) {
@@ -141,14 +138,12 @@ Result<std::vector<std::string>> take_entries(llvm::Module& module) {
                             function->getName().str());
             const auto* line = llvm::dyn_cast<llvm::ConstantInt>(mark->getOperand(3));
             const auto file = files.try_emplace(mark->getOperand(2), files.size()).first->second;
-            marks.push_back({file, line != nullptr ? line->getZExtValue() : 0, function->getName().str()});
+            marks.emplace(std::pair(file, line != nullptr ? line->getZExtValue() : 0), function->getName().str());
         }
     }
-    std::stable_sort(marks.begin(), marks.end(),
-                     [](const Mark& a, const Mark& b) { return a.file != b.file ? a.file < b.file : a.line < b.line; });
     std::vector<std::string> entries;
-    for (const Mark& mark : marks)
-        if (std::find(entries.begin(), entries.end(), mark.name) == entries.end()) entries.push_back(mark.name);
+    for (const auto& [place, name] : marks)
+        if (std::find(entries.begin(), entries.end(), name) == entries.end()) entries.push_back(name);
 
     for (const char* name : {"llvm.global.annotations", "llvm.used", "llvm.compiler.used"})
         erase_variable(module, name);
