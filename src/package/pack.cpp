@@ -1,11 +1,8 @@
 #include "package/pack.hpp"
 
-#include <unistd.h>
 #include <zstd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 
 #include "package/digest.hpp"
 
@@ -49,19 +46,6 @@ void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::stri
     manifest.needs.clear();
 }
 
-PackageCache::PackageCache() {
-    const auto from = [](const char* name) {
-        const char* value = std::getenv(name);
-        return std::filesystem::path(value != nullptr ? value : "");
-    };
-    if (const auto own = from("ROVE_CACHE"); !own.empty())
-        folder_ = own;
-    else if (const auto cache = from("XDG_CACHE_HOME"); !cache.empty())
-        folder_ = cache / "rove";
-    else if (const auto home = from("HOME"); !home.empty())
-        folder_ = home / ".cache" / "rove";
-}
-
 Digest PackageCache::key_of(std::initializer_list<std::string_view> made_of) {
     Writer all;
     for (const std::string_view part : made_of) {
@@ -72,36 +56,9 @@ Digest PackageCache::key_of(std::initializer_list<std::string_view> made_of) {
 }
 
 ByteBuffer PackageCache::find(const Digest& key) const {
-    if (folder_.empty()) return {};
-    std::ifstream file(file_of(key), std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    const Bytes bytes = as_bytes(text);
-    if (text.empty() || !PackageStore::parse(bytes)) return {};
-    return {bytes.begin(), bytes.end()};
-}
-
-void PackageCache::keep(const Digest& key, Bytes package) const {
-    if (folder_.empty()) return;
-    std::error_code failed;
-    std::filesystem::create_directories(folder_, failed);
-    // Written under a temporary name and renamed, because another process may read it.
-    const std::filesystem::path temporary = folder_ / (key.hex() + "." + std::to_string(getpid()));
-    {
-        std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-        if (!file.write(reinterpret_cast<const char*>(package.data()), static_cast<std::streamsize>(package.size()))) {
-            file.close();
-            std::filesystem::remove(temporary, failed);
-            return;
-        }
-    }
-    std::filesystem::rename(temporary, file_of(key), failed);
-    if (failed) std::filesystem::remove(temporary, failed);
-    std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> all;
-    for (const auto& each : std::filesystem::directory_iterator(folder_, failed))
-        if (each.path().extension() == ".rove") all.emplace_back(each.last_write_time(failed), each.path());
-    if (all.size() <= kPackagesMax) return;
-    std::sort(all.begin(), all.end());
-    for (std::size_t i = 0; i < all.size() / 4; ++i) std::filesystem::remove(all[i].second, failed);
+    ByteBuffer package = files_.find(key);
+    if (package.empty() || !PackageStore::parse(package)) return {};
+    return package;
 }
 
 }  // namespace rove

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "package/kept_files.hpp"
 #include "package/package.hpp"
 
 namespace rove {
@@ -16,23 +17,21 @@ namespace rove {
 // then those of each entry. Nothing is filled in if every entry needs every import, or if the rows would fill the manifest.
 void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs);
 
-// Packages on disk, found by a key of their input: $ROVE_CACHE, else rove/ under $XDG_CACHE_HOME or ~/.cache. A package that is missing,
-// cannot be read or written, or is not complete, is made again; the oldest are removed when there are too many.
+// Packages on disk, found by a key of their input. A package that is missing or is not complete is made again.
 class PackageCache {
 public:
     // The most packages kept. At some 10 KiB each, 20 MiB.
     static constexpr std::size_t kPackagesMax = 2048;
 
-    PackageCache();
-    explicit PackageCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
+    PackageCache() : PackageCache(KeptFiles::default_folder()) {}
+    explicit PackageCache(std::filesystem::path folder) : files_(std::move(folder), ".rove", kPackagesMax) {}
     // `made_of`: everything on which a package depends, including Rove's version.
     [[nodiscard]] static Digest key_of(std::initializer_list<std::string_view> made_of);
     [[nodiscard]] ByteBuffer find(const Digest& key) const;  // empty: not found
-    void keep(const Digest& key, Bytes package) const;
+    void keep(const Digest& key, Bytes package) const { files_.keep(key, package); }
 
 private:
-    [[nodiscard]] std::filesystem::path file_of(const Digest& key) const { return folder_ / (key.hex() + ".rove"); }
-    std::filesystem::path folder_;  // empty: nothing is kept
+    KeptFiles files_;
 };
 
 }  // namespace rove
