@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <thread>
@@ -13,6 +15,7 @@
 #include "code/own_code.hpp"
 #include "package/bundle.hpp"
 #include "package/pack.hpp"
+#include "toolchain/extracted_before.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/image.hpp"
 #include "toolchain/libraries.hpp"
@@ -41,8 +44,19 @@ public:
         for (const std::string& soname : dependencies) linked_with_ += soname + '\n';
     }
 
+    [[nodiscard]] const std::string& made_by() const { return made_by_; }
+
+    // The package that has been made of bitcode with that digest; null: none.
+    [[nodiscard]] std::shared_ptr<const ByteBuffer> find(const Digest& bitcode) {
+        std::shared_ptr<const ByteBuffer>& found = found_[bitcode];
+        if (found == nullptr)
+            if (ByteBuffer kept = cache_.find(key_of(bitcode)); !kept.empty())
+                found = std::make_shared<const ByteBuffer>(std::move(kept));
+        return found;
+    }
+
     // One for each, in their order.
-    [[nodiscard]] Result<std::vector<Packed>> pack(const std::vector<code::jit::Extracted>& all) const {
+    [[nodiscard]] Result<std::vector<Packed>> pack(const std::vector<code::jit::Extracted>& all) {
         std::vector<Packed> packed(all.size());
         std::vector<Work> work;
         for (std::size_t i = 0; i < all.size(); ++i) {
@@ -50,12 +64,12 @@ public:
                 packed[i].why_not = all[i].obstacle;
                 continue;
             }
-            Digest made_of = PackageCache::key_of({"both", made_by_, linked_with_, as_text(all[i].bitcode)});
-            if (ByteBuffer kept = cache_.find(made_of); !kept.empty())
-                packed[i] = {.package = std::make_shared<const ByteBuffer>(std::move(kept)), .from_cache = true};
+            if (auto kept = find(all[i].digest))
+                packed[i] = {.package = std::move(kept), .from_cache = true};
             else
-                work.push_back({.place = i, .from = all[i], .made_of = made_of});
+                work.push_back({.place = i, .from = all[i]});
         }
+        if (work.empty()) return packed;
         ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
         for (std::size_t begin = 0; begin < work.size(); begin += kAtOnce) {
             const std::span<Work> some = std::span(work).subspan(begin, std::min(kAtOnce, work.size() - begin));
@@ -72,9 +86,12 @@ private:
     struct Work {
         std::size_t place;
         const code::jit::Extracted& from;
-        Digest made_of;
         Result<code::jit::Prepared> prepared = fail(ErrorCode::cancelled, "ended: a signal came");
     };
+
+    [[nodiscard]] Digest key_of(const Digest& bitcode) const {
+        return PackageCache::key_of({"both", made_by_, linked_with_, bitcode.hex()});
+    }
 
     Status link(std::span<Work> some, const std::filesystem::path& folder, std::vector<Packed>& packed) const {
         for (Work& each : some) {
@@ -85,7 +102,7 @@ private:
                 packed[each.place].why_not = made.error().message();
                 continue;
             }
-            cache_.keep(each.made_of, *made);
+            cache_.keep(key_of(each.from.digest), *made);
             packed[each.place].package = std::make_shared<const ByteBuffer>(std::move(*made));
         }
         return {};
@@ -163,6 +180,7 @@ private:
     std::string linked_with_;
     std::string made_by_;
     const PackageCache cache_;
+    std::map<Digest, std::shared_ptr<const ByteBuffer>> found_;  // by the digests of their bitcode
     mutable code::jit::SharedObjects shared_;
 };
 
@@ -192,10 +210,14 @@ Result<BundleReport> bundle(const BundleOptions& options) {
                     program);
     }
     ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
-    ROVE_TRY(const std::vector<code::jit::Extracted> all,
-             engine->extract({.program = program, .bitcode = bitcode, .only = {}}));
     const ProgramNames has = ProgramNames::of(options.program);
-    ROVE_TRY(const std::vector<Packed> packed, Packer(*engine, has.libraries(), options.dependencies).pack(all));
+    Packer packer(*engine, has.libraries(), options.dependencies);
+    ExtractedBefore before(options.program, packer.made_by(),
+                           [&](const Digest& bitcode) { return packer.find(bitcode) != nullptr; });
+    ROVE_TRY(const std::vector<code::jit::Extracted> all,
+             engine->extract({.program = program, .bitcode = bitcode, .only = {}, .before = &before}));
+    ROVE_TRY(const std::vector<Packed> packed, packer.pack(all));
+    before.write();
     BundleReport report;
     std::size_t warnings = 0;
     const auto warn = [&](std::string_view line) {

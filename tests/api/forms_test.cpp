@@ -12,6 +12,11 @@
 namespace rove::test {
 namespace {
 
+std::string contents_of(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // `program serve`, ended with the object.
 class Server {
 public:
@@ -29,10 +34,7 @@ public:
     }
     Server(const Server&) = delete;
     [[nodiscard]] const std::string& address() const { return address_; }
-    [[nodiscard]] std::string log() const {
-        std::ifstream file(log_);
-        return {std::istreambuf_iterator<char>(file), {}};
-    }
+    [[nodiscard]] std::string log() const { return contents_of(log_); }
 
 private:
     const std::filesystem::path log_;
@@ -101,6 +103,41 @@ TEST(Forms, TravellingFromAStrippedProgram) {
     ASSERT_EQ(run({"strip", stripped}).status, 0);
     const NodeProcess node;
     expect_all_is_well(run({stripped, "call", node.address(), "shipped"}));
+}
+
+// What one bundling knows of a program from the last one.
+TEST(Forms, BundledAgainIsAsBundledFirst) {
+    const std::filesystem::path cache = scratch() / "bundled";
+    const auto bundled = [&cache](const std::string& name) {
+        const std::string program = (scratch() / name).string();
+        std::filesystem::copy_file(built("api_threads_bitcode"), program,
+                                   std::filesystem::copy_options::overwrite_existing);
+        const Ran ran = run({"env", "ROVE_CACHE=" + cache.string(), rove(), "bundle", "--json", program});
+        EXPECT_EQ(ran.status, 0) << ran.err;
+        return std::pair(ran.out, contents_of(program));
+    };
+    const auto [said, first] = bundled("program");
+    EXPECT_NE(said.find(R"("from_cache":0)"), std::string::npos) << said;
+    const auto known = [&cache] {
+        std::vector<std::filesystem::path> files;
+        for (const auto& each : std::filesystem::directory_iterator(cache))
+            if (each.path().extension() == ".extracted") files.push_back(each.path());
+        return files;
+    };
+    ASSERT_EQ(known().size(), 1U);
+    const auto expect_same = [&, &before = first](const std::string& when) {
+        const auto [again, program] = bundled("program");
+        EXPECT_EQ(again.find(R"("from_cache":0)"), std::string::npos) << again << " " << when;
+        EXPECT_TRUE(program == before) << when;
+    };
+    expect_same("when nothing has changed");
+    const std::string file = contents_of(known().front());
+    for (const std::size_t length : {std::size_t{0}, std::size_t{31}, file.size() - 1}) {
+        std::filesystem::resize_file(known().front(), length);
+        expect_same(fmt::format("when {} bytes of what is known are left", length));
+    }
+    std::ofstream(known().front(), std::ios::binary) << std::string(file.size(), 'x');
+    expect_same("when what is known is wrong");
 }
 
 TEST(Forms, TakenOutOfTheBitcodeOnTheSpot) {

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "code/jit/jit.hpp"
 #include "toolchain/files.hpp"
+#include "toolchain/process.hpp"
 
 namespace rove::code::jit {
 
@@ -21,6 +24,25 @@ protected:
         auto folder = toolchain::TemporaryFolder::make();
         ASSERT_TRUE(folder) << folder.error().message();
         folder_ = std::move(*folder);
+    }
+
+    // The bitcode of a source, as rove build has clang make it.
+    ByteBuffer bitcode_of(const std::string& name, const std::string& text,
+                          const std::string& triple = "x86_64-linux-gnu") {
+        const auto source = folder_.path() / name;
+        const auto out = folder_.path() / (name + ".bc");
+        EXPECT_TRUE(toolchain::write_file(source, as_bytes("#include <rove/rove.h>\n" + text)));
+        const bool cpp = name.ends_with(".cpp");
+        const char* tree = std::getenv("ROVE_SOURCE_DIR");
+        const auto done = toolchain::run(
+            {cpp ? "clang++-19" : "clang-19", "-target", triple, "-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm",
+             "-c", "-fPIC", "-fno-plt", "-I" + std::string(tree != nullptr ? tree : ".") + "/include", source.string(),
+             "-o", out.string()},
+            cpp ? "clang++-19" : "clang-19");
+        EXPECT_TRUE(done && done->status == 0) << (done ? done->out : done.error().message());
+        auto bytes = toolchain::read_file(out);
+        EXPECT_TRUE(bytes) << name;
+        return bytes ? *bytes : ByteBuffer();
     }
 
     Engine* engine_ = nullptr;

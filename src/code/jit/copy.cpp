@@ -14,18 +14,6 @@
 #include "code/jit/touched.hpp"
 
 namespace rove::code::jit {
-namespace {
-
-// By its name in the program's own bitcode: _ZZ1fvE1n in C++, and f.n in C, where no other name has a point.
-bool is_static_of_function(const llvm::GlobalVariable& variable) {
-    const llvm::StringRef name = variable.getName();
-    if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.")) return true;
-    const auto [function, rest] = name.split('.');
-    return variable.hasLocalLinkage() && !rest.empty() && variable.getParent()->getFunction(function) != nullptr;
-}
-
-}  // namespace
-
 Result<llvm::Function*> Copy::take(llvm::Function& function) {
     auto* taken = llvm::cast<llvm::Function>(materialize(&function));
     // Bodies before values: a table of labels is a value that needs its function's body.
@@ -90,11 +78,13 @@ llvm::GlobalValue* Copy::declare(const llvm::GlobalValue& source) {
     const auto linkage = source.getLinkage();
     const unsigned space = source.getAddressSpace();
     if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(&source)) {
+        // The compiler numbers strings through a file, and a package is not to change with another one's.
+        const llvm::StringRef lasting = Modules::is_string(*variable) ? "" : name;
         auto* twin = new llvm::GlobalVariable(into_, source.getValueType(), variable->isConstant(), linkage, nullptr,
-                                              name, nullptr, source.getThreadLocalMode(), space);
+                                              lasting, nullptr, source.getThreadLocalMode(), space);
         twin->copyAttributesFrom(variable);
         if (defined) values_.push_back(&source);
-        if (is_static_of_function(*variable)) of_functions_.insert(twin);
+        if (Modules::is_static_of_function(*variable)) of_functions_.insert(twin);
         return twin;
     }
     if (const auto* alias = llvm::dyn_cast<llvm::GlobalAlias>(&source)) {
@@ -155,32 +145,12 @@ void Copy::copy_value(const llvm::GlobalValue& source) {
     }
 }
 
-// Whether the program makes an inline variable, or a template's static member, by code: that has a guard, because any file may have it.
-static bool is_made_by_code(const llvm::GlobalVariable& variable) {
-    const llvm::StringRef name = variable.getName();
-    const std::string mangled = name.starts_with("_Z")
-                                    ? name.substr(2).str()
-                                    : std::to_string(name.size()) + name.str();  // of the global namespace
-    return !variable.isThreadLocal() && variable.getParent()->getNamedGlobal("_ZGV" + mangled) != nullptr;
-}
-
-// An inline variable, or a template's static member, that is made by code: the compiler gives each such a constructor of its own, unless it
-// has a priority.
 void Copy::copy_constructor(const llvm::GlobalVariable& variable) {
-    const llvm::GlobalVariable* const list = variable.getParent()->getNamedGlobal("llvm.global_ctors");
-    const Modules::Making* const making = from_.making_of(variable);
-    const bool is_static_of_function = variable.getName().starts_with("_ZZ");
-    if (making == nullptr && !variable.hasLocalLinkage() && !is_static_of_function && is_made_by_code(variable))
-        made_by_priority_ = variable.getName().str();
-    if (variable.hasLocalLinkage() || making == nullptr || list == nullptr || !list->hasInitializer()) return;
-    for (const llvm::Use& each : list->getInitializer()->operands()) {
-        const auto& element = *llvm::cast<llvm::Constant>(each.get());
-        if (Modules::made_by(element) != &variable) continue;
-        constructors_.push_back(
-            {.priority = llvm::cast<llvm::ConstantInt>(element.getOperand(0))->getZExtValue(),
-             .making = *making,
-             .taken = llvm::cast<llvm::Function>(mapped(*llvm::cast<llvm::Constant>(element.getOperand(1))))});
-    }
+    if (from_.is_made_by_priority(variable)) made_by_priority_ = variable.getName().str();
+    for (const Modules::Constructor& each : from_.constructors_of(variable))
+        constructors_.push_back({.priority = each.priority,
+                                 .making = each.making,
+                                 .taken = llvm::cast<llvm::Function>(mapped(*each.function))});
 }
 
 // As the program makes them: it runs the lists of its files in the order in which these are linked, each from its beginning.

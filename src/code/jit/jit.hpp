@@ -115,6 +115,32 @@ struct PrepareRequest {
     SharedObjects* shared = nullptr;
 };
 
+// Functions that reach a static of their program in common travel together, so that there is one of it on each node.
+struct Extracted {
+    std::vector<std::string> keys;     // of the functions, sorted
+    std::string name;                  // for people
+    std::string obstacle;              // why it cannot travel; empty: it can
+    Digest digest;                     // of its bitcode
+    ByteBuffer bitcode;                // not optimised yet: for prepare(). Empty: a package has been made of it before
+    std::vector<std::string> entries;  // theirs, in their order, and those of functions that they send
+    std::vector<std::string>
+        replaced;  // functions that allocate memory, of which the program has its own: these stay there
+    std::vector<std::string> statics;  // that it reaches, by their names in the program
+    std::vector<std::string>
+        begin_anew;  // statics that have their first values on nodes, and may have others in the program; not with `only`
+};
+
+// What is known of a program's functions since they were last extracted, by fingerprints of what they were made of. Threads: one at a time.
+class ExtractedBefore {
+public:
+    virtual ~ExtractedBefore() = default;
+    // Without bitcode and keys. Null: nothing is known.
+    [[nodiscard]] virtual const Extracted* find(const Digest& fingerprint) const = 0;
+    virtual void keep(const Digest& fingerprint, const Extracted& extracted) = 0;
+    // Of bitcode with that digest. If there is none, the bitcode is needed.
+    [[nodiscard]] virtual bool has_package(const Digest& bitcode) = 0;
+};
+
 // A function of a program, with all that it reaches, out of the bitcode that the program carries of itself (clang's
 // -fembed-bitcode=all: section .llvmbc, one module per object file).
 struct ExtractRequest {
@@ -122,21 +148,9 @@ struct ExtractRequest {
     Bytes bitcode;        // the section; with `only` it must live, unchanged, as long as the process
     std::string
         only;  // a key (package/bundle.hpp); empty: all functions that the program can send; kNothing: none, for now
+    ExtractedBefore* before = nullptr;  // without `only`: what has not changed since then is not taken again
 };
 inline constexpr std::string_view kNothing = "-";
-// Functions that reach a static of their program in common travel together, so that there is one of it on each node.
-struct Extracted {
-    std::vector<std::string> keys;     // of the functions, sorted
-    std::string name;                  // for people
-    std::string obstacle;              // why it cannot travel; empty: it can
-    ByteBuffer bitcode;                // not optimised yet: for prepare()
-    std::vector<std::string> entries;  // theirs, in their order, and those of functions that they send
-    std::vector<std::string>
-        replaced;  // functions that allocate memory, of which the program has its own: these stay there
-    std::vector<std::string>
-        begin_anew;  // statics that have their first values on nodes, and may have others in the program; not with `only`
-};
-
 struct Prepared {
     ByteBuffer bitcode;
     ByteBuffer object;                                        // ELF relocatable, for the image's linker script

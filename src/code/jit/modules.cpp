@@ -86,6 +86,41 @@ const llvm::GlobalVariable* Modules::made_by(const llvm::Constant& element) {
     return variable != nullptr && !variable->hasLocalLinkage() ? variable : nullptr;
 }
 
+std::vector<Modules::Constructor> Modules::constructors_of(const llvm::GlobalVariable& variable) const {
+    std::vector<Constructor> constructors;
+    const llvm::GlobalVariable* const list = variable.getParent()->getNamedGlobal("llvm.global_ctors");
+    const Making* const making = making_of(variable);
+    if (variable.hasLocalLinkage() || making == nullptr || list == nullptr || !list->hasInitializer())
+        return constructors;
+    for (const llvm::Use& each : list->getInitializer()->operands()) {
+        const auto& element = *llvm::cast<llvm::Constant>(each.get());
+        if (made_by(element) != &variable) continue;
+        constructors.push_back({.priority = llvm::cast<llvm::ConstantInt>(element.getOperand(0))->getZExtValue(),
+                                .making = *making,
+                                .function = llvm::cast<llvm::Constant>(element.getOperand(1))});
+    }
+    return constructors;
+}
+
+bool Modules::is_made_by_priority(const llvm::GlobalVariable& variable) const {
+    const llvm::StringRef name = variable.getName();
+    const bool is_of_cxx_function = name.starts_with("_ZZ");
+    if (making_of(variable) != nullptr || variable.hasLocalLinkage() || is_of_cxx_function || variable.isThreadLocal())
+        return false;
+    const std::string mangled = name.starts_with("_Z")
+                                    ? name.substr(2).str()
+                                    : std::to_string(name.size()) + name.str();  // of the global namespace
+    // It has a guard, because any file may have it.
+    return variable.getParent()->getNamedGlobal("_ZGV" + mangled) != nullptr;
+}
+
+bool Modules::is_static_of_function(const llvm::GlobalVariable& variable) {
+    const llvm::StringRef name = variable.getName();
+    if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.")) return true;
+    const auto [function, rest] = name.split('.');
+    return variable.hasLocalLinkage() && !rest.empty() && variable.getParent()->getFunction(function) != nullptr;
+}
+
 Result<const llvm::GlobalValue*> Modules::definition_of(const llvm::GlobalValue& met) {
     // Bodies that are there for inlining only (of extern templates) are no definitions.
     const bool defined = !met.isDeclaration() && !met.hasAvailableExternallyLinkage();

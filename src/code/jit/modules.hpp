@@ -3,6 +3,7 @@
 
 #include <llvm/IR/Module.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -40,8 +41,24 @@ public:
         friend auto operator<=>(const Making&, const Making&) = default;
     };
     [[nodiscard]] const Making* making_of(const llvm::GlobalVariable& variable) const;
+    // What makes such a variable: the compiler gives each a constructor of its own, unless it has a priority.
+    struct Constructor {
+        std::uint64_t priority;
+        Making making;
+        llvm::Constant* function;
+    };
+    [[nodiscard]] std::vector<Constructor> constructors_of(const llvm::GlobalVariable& variable) const;
+    // Whether such a variable has a priority: then it is made with all others that have it, by one function of its file.
+    [[nodiscard]] bool is_made_by_priority(const llvm::GlobalVariable& variable) const;
+    // By its name: _ZZ1fvE1n in C++, and f.n in C, where no other name has a point.
+    [[nodiscard]] static bool is_static_of_function(const llvm::GlobalVariable& variable);
     // The variable that an element of a module's list of constructors makes; null: it is a file's own, or the element makes something else.
     [[nodiscard]] static const llvm::GlobalVariable* made_by(const llvm::Constant& element);
+    // A constant that is known by no name and told from no other one that is alike: a string, most often.
+    [[nodiscard]] static bool is_string(const llvm::GlobalVariable& variable) {
+        return variable.hasPrivateLinkage() && variable.isConstant() && variable.hasGlobalUnnamedAddr() &&
+               variable.hasInitializer();
+    }
     // Reads a function's body, if that has not been done.
     [[nodiscard]] Status read_body(llvm::Function& function) const;
     void simplify(llvm::Function& function) { simplifier_.simplify(function); }

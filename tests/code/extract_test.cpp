@@ -1,0 +1,278 @@
+// The engine alone: what it takes out of the bitcode that a program carries of itself.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "code/jit/jit.hpp"
+#include "engine_test.hpp"
+
+namespace rove::code::jit {
+namespace {
+
+// As rove/detail/offload.hpp makes a program's functions, without all that it includes.
+constexpr const char* kOffload = R"(
+namespace rove::detail {
+template <auto f>
+struct Offload {
+    static void run(rove_here*, const void* payload, size_t size) { *(int*)payload = f((int)size); }
+};
+}
+)";
+
+using ExtractTest = EngineTest<>;
+
+TEST_F(ExtractTest, AFunctionThatTheCpuChoosesKeepsAtHomeWhoCallsIt) {
+    const ByteBuffer bitcode = bitcode_of("chosen.cpp", std::string(kOffload) + R"(
+__attribute__((target_clones("avx2", "default"))) int chosen(int n) { return n + 1; }
+inline int kept;
+static int calls(int n) { return chosen(n) + kept++; }
+static int calls_not(int n) { return n + 2 + kept++; }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<calls>::run, &rove::detail::Offload<calls_not>::run};
+)");
+    const auto all = engine_->extract({.program = "chosen", .bitcode = bitcode, .only = {}});
+    ASSERT_TRUE(all) << all.error().message();
+    ASSERT_EQ(all->size(), 2U);
+    for (const Extracted& each : *all) {
+        const bool stays = each.name.find("calls_not") == std::string::npos;
+        EXPECT_EQ(each.obstacle.find("chosen(int) is chosen by the CPU") != std::string::npos, stays) << each.obstacle;
+        EXPECT_EQ(each.obstacle.empty(), !stays) << each.obstacle;
+    }
+}
+
+// An inline function of some 300 instructions that calls a small one. (clang writes down that a function throws nothing where it has seen all
+// that it calls, which depends on the order in which it comes to them.)
+constexpr const char* kLargeInline = R"(
+inline int small(int n) noexcept { return n * FACTOR + 1; }
+#define STEP n = small(n); v[n & 7] = v[n & 5] ^ n; n = small(n); v[n & 3] = v[n & 6] ^ n;
+inline int large(volatile int* v, int n) noexcept { STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP STEP return n; }
+static int calls(int n) noexcept { int v[8] = {}; return large(v, n) - 1; }
+)";
+constexpr const char* kOneSent =
+    "void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<calls>::run};";
+constexpr const char* kTwoSent = R"(
+static int also_calls(int n) { int v[8] = {}; return small(n) + large(v, n); }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<also_calls>::run, &rove::detail::Offload<calls>::run};
+)";
+
+class SharedCodeTest : public ExtractTest {
+protected:
+    // By their names.
+    std::map<std::string, Extracted> extracted(const std::string& sent, const std::string& factor = "3") {
+        const ByteBuffer bitcode =
+            bitcode_of("shared.cpp", "#define FACTOR " + factor + kOffload + kLargeInline + sent);
+        auto all = engine_->extract({.program = "shared", .bitcode = bitcode, .only = {}});
+        EXPECT_TRUE(all) << all.error().message();
+        std::map<std::string, Extracted> by_name;
+        for (Extracted& each : *all) by_name.emplace(each.name, std::move(each));
+        return by_name;
+    }
+    Result<Prepared> prepare(const Extracted& function, SharedObjects* shared = nullptr) {
+        return engine_->prepare({.triple = "x86_64-linux-gnu",
+                                 .modules = {function.bitcode},
+                                 .interface = false,
+                                 .entries = function.entries,
+                                 .shared = shared});
+    }
+};
+
+TEST_F(SharedCodeTest, IsOptimisedBeforeItIsCopied) {
+    const auto one = extracted(kOneSent), two = extracted(kTwoSent);
+    ASSERT_EQ(one.size(), 1U);
+    ASSERT_EQ(two.size(), 2U);
+    const Extracted& calls = one.begin()->second;
+    const auto has = [](const ByteBuffer& bitcode, std::string_view name) {
+        return as_text(bitcode).find(name) != std::string_view::npos;
+    };
+    EXPECT_TRUE(has(calls.bitcode, "_Z5largePVii"));
+    EXPECT_FALSE(has(calls.bitcode, "_Z5smalli")) << "it is in the other already";
+    ASSERT_TRUE(two.contains(calls.name)) << calls.name;
+    EXPECT_EQ(calls.bitcode, two.at(calls.name).bitcode) << "whatever else the program sends";
+    const auto prepared = prepare(calls);
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_TRUE(has(prepared->bitcode, "_Z5largePVii")) << "the same function in each package";
+    EXPECT_FALSE(has(prepared->bitcode, "rove.optimised"));
+    EXPECT_TRUE(engine_->compile(
+        {.name = "calls", .bitcode = prepared->bitcode, .resolve = [](std::string_view) { return nullptr; }}));
+}
+
+TEST_F(SharedCodeTest, HasOneObjectFileForAllPackages) {
+    SharedObjects shared;
+    std::shared_ptr<const SharedObject> object;
+    for (const auto& [name, function] : extracted(kTwoSent)) {
+        const auto whole = prepare(function), apart = prepare(function, &shared);
+        ASSERT_TRUE(whole && apart);
+        EXPECT_TRUE(whole->shared.empty());
+        ASSERT_EQ(apart->shared.size(), 1U) << name;
+        EXPECT_LT(apart->object.size(), whole->object.size());
+        EXPECT_EQ(apart->bitcode, whole->bitcode);
+        EXPECT_EQ(apart->imports, whole->imports) << "not the function that is in an object of its own";
+        if (object) EXPECT_EQ(apart->shared.front(), object);
+        object = apart->shared.front();
+    }
+    EXPECT_EQ(shared.count(), 1U);
+    const auto other = prepare(extracted(kOneSent, "5").begin()->second, &shared);
+    ASSERT_TRUE(other && other->shared.size() == 1U);
+    EXPECT_NE(other->shared.front(), object) << "of the same name, and other code";
+}
+
+TEST_F(SharedCodeTest, StaysWithAssemblyThatMayNameIt) {
+    SharedObjects shared;
+    for (const auto& [name, function] : extracted(R"(
+static int hints(int n) { int v[8] = {}; asm("nop"); return large(v, n); }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<hints>::run};
+)")) {
+        const auto whole = prepare(function), apart = prepare(function, &shared);
+        ASSERT_TRUE(whole && apart) << name;
+        EXPECT_TRUE(apart->shared.empty());
+        EXPECT_EQ(apart->object, whole->object);
+    }
+}
+
+// What is known from one time to the next.
+class Remembered final : public ExtractedBefore {
+public:
+    [[nodiscard]] const Extracted* find(const Digest& fingerprint) const override {
+        const auto known = before_.find(fingerprint);
+        return known != before_.end() ? &known->second : nullptr;
+    }
+    void keep(const Digest& fingerprint, const Extracted& extracted) override {
+        Extracted& kept = now_[fingerprint] = extracted;
+        kept.keys.clear();
+        kept.bitcode.clear();
+    }
+    [[nodiscard]] bool has_package(const Digest& bitcode) override { return !lost_.contains(bitcode); }
+    void next() { before_ = std::move(now_), now_.clear(); }
+    void lose(const Digest& bitcode) { lost_.insert(bitcode); }
+
+private:
+    std::map<Digest, Extracted> before_, now_;
+    std::set<Digest> lost_;
+};
+
+class ExtractedAgainTest : public ExtractTest {
+protected:
+    using ByName = std::map<std::string, Extracted>;  // of functions, joined where they travel together
+    // Of a program that sends `changes` and `stays`.
+    ByName extracted(const std::string& source, ExtractedBefore* before) {
+        const ByteBuffer bitcode = bitcode_of("program.cpp", std::string(kOffload) + source + R"(
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<changes>::run, &rove::detail::Offload<stays>::run};
+)");
+        auto all = engine_->extract({.program = "program", .bitcode = bitcode, .only = {}, .before = before});
+        EXPECT_TRUE(all) << all.error().message();
+        ByName by_name;
+        for (Extracted& each : *all) by_name.emplace(each.name, std::move(each));
+        return by_name;
+    }
+    // Expects of what `before` is known of to be taken again where it changes, and to be what it is when nothing is known.
+    void expect_change(const std::string& from, const std::string& to) {
+        Remembered before;
+        const std::string stays = "\nstatic int stays(int n) { return n + helper(n); }\n";
+        (void)extracted("static int helper(int n);\n" + from + stays, &before);
+        before.next();
+        const ByName anew = extracted("static int helper(int n);\n" + to + stays, nullptr);
+        const ByName again = extracted("static int helper(int n);\n" + to + stays, &before);
+        ASSERT_EQ(again.size(), 2U) << to;
+        for (const auto& [name, each] : again) {
+            EXPECT_EQ(each.digest, anew.at(name).digest) << name << " of " << to;
+            EXPECT_EQ(each.bitcode.empty(), name.find("stays") != std::string::npos) << name << " of " << to;
+        }
+    }
+};
+
+TEST_F(ExtractedAgainTest, OnlyWhatHasChangedIsTaken) {
+    const std::string helper = "static int helper(int n) { return n * 3; }\n";
+    const auto calls = [&](const std::string& more, const std::string& body) {
+        return helper + more + "static int changes(int n) { " + body + " }";
+    };
+    const std::string plain = calls("", "return n;");
+    expect_change(plain, calls("", "return n + 1;"));
+    expect_change(plain, calls("inline int f(int n) { return n; }", "return f(n);"));
+    expect_change(calls("inline int f(int n) { return n; }", "return f(n);"),
+                  calls("inline int f(int n) { return n + 1; }", "return f(n);"));
+    expect_change(calls("", "return \"one\"[n];"), calls("", "return \"two\"[n];"));
+    expect_change(calls("static const int t[] = {1, 2};", "return t[n];"),
+                  calls("static const int t[] = {1, 3};", "return t[n];"));
+    expect_change(calls("", "static int count = 1; return count += n;"),
+                  calls("", "static int count = 2; return count += n;"));
+    expect_change(calls("", "return *(volatile int*)(long)n;"), calls("", "return *(int*)(long)n;"));
+    expect_change(calls("", "return __atomic_load_n((int*)(long)n, 0);"),
+                  calls("", "return __atomic_load_n((int*)(long)n, 5);"));
+    expect_change(calls("int elsewhere(int);", "return elsewhere(n);"),
+                  calls("int elsewhere(int) noexcept;", "return elsewhere(n);"));
+    expect_change(calls("struct S { virtual int f() { return 1; } };", "S s; return s.f();"),
+                  calls("struct S { virtual int f() { return 2; } };", "S s; return s.f();"));
+    expect_change(calls("int made(int); template <int N> inline int v = made(N);", "return v<1>;"),
+                  calls("int made(int); template <int N> inline int v = made(N + 1);", "return v<1>;"));
+}
+
+TEST_F(ExtractedAgainTest, WhatAnotherFunctionSaysChangesNoPackage) {
+    const auto with = [](const std::string& text) {
+        return "static int changes(int n) { return \"" + text +
+               "\"[n]; }\nstatic int stays(int n) { return \"and so on\"[n]; }";
+    };
+    const ByName one = extracted(with("x"), nullptr),
+                 other = extracted(with("y") + "const char* more() { return \"z\"; }", nullptr);
+    for (const auto& [name, each] : one)
+        EXPECT_EQ(each.digest == other.at(name).digest, name.find("stays") != std::string::npos) << name;
+}
+
+TEST_F(ExtractedAgainTest, WithoutItsPackageItIsTaken) {
+    Remembered before;
+    const std::string program = "static int changes(int n) { return n; }\nstatic int stays(int n) { return -n; }";
+    const ByName first = extracted(program, &before);
+    before.next();
+    before.lose(first.begin()->second.digest);
+    const ByName again = extracted(program, &before);
+    EXPECT_EQ(again.begin()->second.bitcode, first.begin()->second.bitcode);
+    EXPECT_TRUE(again.rbegin()->second.bitcode.empty());
+    EXPECT_EQ(again.rbegin()->second.digest, first.rbegin()->second.digest);
+}
+
+TEST_F(ExtractedAgainTest, WhatTravelsTogetherStillDoes) {
+    Remembered before;
+    const std::string program =
+        "inline int count = 1;\nstatic int changes(int n) { return count += n; }\nstatic int stays(int n) { return "
+        "count -= n; }";
+    const ByName first = extracted(program, &before);
+    before.next();
+    const ByName again = extracted(program + "\nint home() { return ++count; }", &before);
+    ASSERT_EQ(first.size(), 1U);
+    ASSERT_EQ(again.size(), 1U);
+    const Extracted &one = first.begin()->second, &other = again.begin()->second;
+    EXPECT_EQ(other.keys, one.keys);
+    EXPECT_EQ(other.digest, one.digest);
+    EXPECT_TRUE(other.bitcode.empty());
+    EXPECT_EQ(other.begin_anew, std::vector<std::string>{"count"})
+        << "what the program does with it is looked for each time";
+    EXPECT_TRUE(one.begin_anew.empty());
+}
+
+TEST_F(ExtractedAgainTest, WhyItCannotTravelIsKnown) {
+    Remembered before;
+    const std::string program =
+        "int of_program = 1;\nstatic int changes(int n) { return of_program += n; }\nstatic int stays(int n) { return "
+        "-n; }";
+    const ByName first = extracted(program, &before);
+    before.next();
+    const ByName again = extracted(program, &before);
+    for (const auto& [name, each] : first) EXPECT_EQ(each.obstacle, again.at(name).obstacle) << name;
+    EXPECT_NE(first.begin()->second.obstacle.find("of_program"), std::string::npos) << first.begin()->second.obstacle;
+}
+
+TEST_F(ExtractedAgainTest, AddressesOfLabelsAreTakenEachTime) {
+    Remembered before;
+    const std::string program =
+        "static int changes(int n) { static void* const at[] = {&&one, &&two}; goto *at[n & 1]; one: return 1; two: "
+        "return 2; }\n"
+        "static int stays(int n) { return -n; }";
+    (void)extracted(program, &before);
+    before.next();
+    for (const auto& [name, each] : extracted(program, &before))
+        EXPECT_EQ(each.bitcode.empty(), name.find("stays") != std::string::npos) << name;
+}
+
+}  // namespace
+}  // namespace rove::code::jit
