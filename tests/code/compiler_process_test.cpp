@@ -11,7 +11,7 @@
 #include <fstream>
 #include <thread>
 
-#include "code/jit/compiler/watch.hpp"
+#include "code/jit/node/compiler/watch.hpp"
 #include "written_bitcode.hpp"
 
 namespace rove::code::jit {

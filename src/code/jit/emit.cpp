@@ -18,7 +18,7 @@
 
 #include "base/made_once.hpp"
 #include "code/jit/analyses.hpp"
-#include "code/jit/shared.hpp"
+#include "code/jit/optimised.hpp"
 
 namespace rove::code::jit {
 namespace {

@@ -3,13 +3,13 @@
 #include <llvm/TargetParser/Host.h>
 
 #include "base/made_once.hpp"
-#include "code/jit/compile.hpp"
-#include "code/jit/compiler/serve.hpp"
-#include "code/jit/compiler/warm.hpp"
-#include "code/jit/extract.hpp"
 #include "code/jit/jit.hpp"
-#include "code/jit/link.hpp"
-#include "code/jit/prepare.hpp"
+#include "code/jit/node/compile.hpp"
+#include "code/jit/node/compiler/serve.hpp"
+#include "code/jit/node/compiler/warm.hpp"
+#include "code/jit/package/link.hpp"
+#include "code/jit/package/prepare.hpp"
+#include "code/jit/program/extract.hpp"
 
 namespace rove::code::jit {
 namespace {

@@ -1,38 +1,26 @@
 #include "code/jit/guard.hpp"
 
-#include <llvm/Support/ErrorHandling.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <memory>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "base/float_environment.hpp"
 #include "base/made_once.hpp"
 #include "base/mutex.hpp"
+#include "code/jit/faults.hpp"
 
 namespace rove::code::jit {
 namespace {
-
-// LLVM goes down types, constants and expressions by recursion: nesting.hpp says how far. Of these addresses it touches what it needs.
-constexpr std::size_t kStackBytes = 64UL << 20;
-
-// Of a handler: the registers that the kernel saves take 11 KiB where there is AMX.
-constexpr std::size_t kFaultStackBytes = 64UL << 10;
-
-constexpr std::size_t kWordsMax = 300;  // of what LLVM says: it may print a whole graph of instructions
 
 std::atomic<int> given_up{0};
 
@@ -43,8 +31,8 @@ struct Attempt {
     bool ended GUARDED_BY(mutex) = false;
     std::exception_ptr thrown GUARDED_BY(mutex);
     std::atomic<const char*> why_given_up{nullptr};
-    std::string words;                                    // of LLVM's, where it says why; written before that
-    std::array<std::byte, kFaultStackBytes> fault_stack;  // the thread's own may be what has run out
+    OneLine words;  // of LLVM's, where it says why; written before that
+    FaultStack fault_stack;
 };
 
 // Initial-exec: a signal's handler looks at it, and must not make a thread's memory for it.
@@ -54,14 +42,6 @@ constinit thread_local Attempt* attempt_here [[gnu::tls_model("initial-exec")]] 
 SharedMutex& running() {
     static constinit MadeInEachProcess<SharedMutex> mutex;
     return mutex.get([] { return new SharedMutex; });
-}
-
-// LLVM's words as one line.
-std::string one_line(const char* words) {
-    std::string line(std::string_view(words).substr(0, kWordsMax));
-    while (!line.empty() && line.back() == '\n') line.pop_back();
-    std::replace(line.begin(), line.end(), '\n', ' ');
-    return line;
 }
 
 // A thread that does work for somebody stays here; whoever waits for it goes on. `why` outlives this.
@@ -80,25 +60,18 @@ void handle(void* /*data*/, const char* words, bool /*for a crash report*/) {
         std::fprintf(stderr, "LLVM ERROR: %s\n", words);
         return;
     }
-    attempt_here->words = one_line(words);
+    attempt_here->words = OneLine(words);
     give_up(*attempt_here, attempt_here->words.c_str());
 }
 
-// What LLVM's own defects end in, where bitcode has what no compiler makes.
-struct Fault {
-    int number;
-    const char* words;
-    struct sigaction former{};
+// What the process has for a fault beside on_fault().
+struct Former {
+    struct sigaction handler{};
     // The program has set a handler while on_fault() was there. It may hand on to the one that it found, so it is left alone from then on:
-    // as `former` it would be called by the one that it calls.
+    // as `handler` it would be called by the one that it calls.
     bool is_the_programs = false;
 };
-constinit std::array<Fault, 6> faults{{{SIGSEGV, "it crashed (SIGSEGV)"},
-                                       {SIGBUS, "it crashed (SIGBUS)"},
-                                       {SIGILL, "it crashed (SIGILL)"},
-                                       {SIGTRAP, "it crashed (SIGTRAP)"},
-                                       {SIGFPE, "it crashed (SIGFPE)"},
-                                       {SIGABRT, "it aborted, perhaps because memory ran out"}}};
+constinit std::array<Former, kFaults.size()> former{};
 
 // The signal is met again with that handler, once the one that runs has returned. An instruction that faulted is begun again and faults
 // again; a signal that was sent, or a trap, which is not begun again, is sent once more.
@@ -110,14 +83,13 @@ void meet_again(int number, const siginfo_t& info, const struct sigaction& handl
 // Runs in the thread that faults. A thread that does work is in LLVM's code, which holds none of the process's locks: only if it faults within
 // malloc(), after it has ruined the heap, do other threads wait for ever. Faults of all other threads go to the handlers from before.
 void on_fault(int number, siginfo_t* info, void* context) {
-    Fault& fault =
-        *std::find_if(faults.begin(), faults.end(), [number](const Fault& each) { return each.number == number; });
+    const std::size_t place = place_of_fault(number);
     const bool is_own = info->si_code > 0 || (number == SIGABRT && info->si_pid == getpid());  // abort() sends it
-    if (attempt_here != nullptr && is_own) give_up(*attempt_here, fault.words);
-    if ((fault.former.sa_flags & SA_SIGINFO) != 0) return fault.former.sa_sigaction(number, info, context);
-    if (fault.former.sa_handler != SIG_DFL && fault.former.sa_handler != SIG_IGN)
-        return fault.former.sa_handler(number);
-    meet_again(number, *info, fault.former);
+    if (attempt_here != nullptr && is_own) give_up(*attempt_here, kFaults[place].words);
+    const struct sigaction& before = former[place].handler;
+    if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(number, info, context);
+    if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(number);
+    meet_again(number, *info, before);
 }
 
 // While one lives, faults come to on_fault(). The process has its own handlers again when no work runs.
@@ -127,27 +99,28 @@ public:
         Works& all = works();
         const MutexLock lock(all.mutex);
         if (all.running++ > 0) return;
-        for (Fault& each : faults) {
-            if (each.is_the_programs) continue;
+        for (std::size_t i = 0; i < kFaults.size(); ++i) {
+            if (former[i].is_the_programs) continue;
             struct sigaction mine{};
             mine.sa_sigaction = &on_fault;
             mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
             sigemptyset(&mine.sa_mask);
             struct sigaction before{};  // a child of a fork that came while work ran has on_fault() already
-            if (sigaction(each.number, &mine, &before) == 0 && before.sa_sigaction != &on_fault) each.former = before;
+            if (sigaction(kFaults[i].number, &mine, &before) == 0 && before.sa_sigaction != &on_fault)
+                former[i].handler = before;
         }
     }
     ~FaultsTaken() {
         Works& all = works();
         const MutexLock lock(all.mutex);
         if (--all.running > 0) return;
-        for (Fault& each : faults) {
+        for (std::size_t i = 0; i < kFaults.size(); ++i) {
             struct sigaction now{};
-            if (each.is_the_programs || sigaction(each.number, nullptr, &now) != 0) continue;
+            if (former[i].is_the_programs || sigaction(kFaults[i].number, nullptr, &now) != 0) continue;
             if (now.sa_sigaction == &on_fault)
-                (void)sigaction(each.number, &each.former, nullptr);
+                (void)sigaction(kFaults[i].number, &former[i].handler, nullptr);
             else
-                each.is_the_programs = true;
+                former[i].is_the_programs = true;
         }
     }
     // False: the program has set its own handler for it meanwhile.
@@ -174,10 +147,7 @@ private:
 void set_llvm_handlers() {
     static constinit MadeOnce<const bool> done;
     (void)done.get([] {
-        llvm::remove_fatal_error_handler();
-        llvm::install_fatal_error_handler(&handle);
-        llvm::remove_bad_alloc_error_handler();
-        llvm::install_bad_alloc_error_handler(&handle);
+        set_llvm_handlers(&handle);
         return new const bool(true);
     });
 }
@@ -194,32 +164,19 @@ void* run_attempt(void* data) {
     const std::unique_ptr<Begun> begun(static_cast<Begun*>(data));
     arch::FloatControls::set_standard();
     attempt_here = begun->attempt.get();
-    const stack_t stack{.ss_sp = attempt_here->fault_stack.data(), .ss_flags = 0, .ss_size = kFaultStackBytes};
-    (void)sigaltstack(&stack, nullptr);
+    attempt_here->fault_stack.take();
     std::exception_ptr thrown;
     try {
         begun->work();
     } catch (...) {
         thrown = std::current_exception();
     }
-    const stack_t no_stack{.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
-    (void)sigaltstack(&no_stack, nullptr);
+    FaultStack::give_back();
     const MutexLock lock(begun->attempt->mutex);
     begun->attempt->ended = true;
     begun->attempt->thrown = thrown;
     begun->attempt->changed.notify_all();
     return nullptr;
-}
-
-// 0, or why there is none.
-int begin_thread(pthread_t& thread, std::unique_ptr<Begun> begun) {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, kStackBytes);
-    const int error = pthread_create(&thread, &attributes, &run_attempt, begun.get());
-    pthread_attr_destroy(&attributes);
-    if (error == 0) (void)begun.release();  // the thread's
-    return error;
 }
 
 Status run_in_thread(const std::string& what, const std::function<void()>& work) {
@@ -235,7 +192,9 @@ Status run_in_thread(const std::string& what, const std::function<void()>& work)
     int error = ENOMEM;
     try {
         attempt = std::make_shared<Attempt>();
-        error = begin_thread(thread, std::make_unique<Begun>(attempt, work));
+        auto begun = std::make_unique<Begun>(attempt, work);
+        error = begin_thread(thread, &run_attempt, begun.get());
+        if (error == 0) (void)begun.release();  // the thread's
     } catch (const std::bad_alloc&) {
     }
     if (error != 0)

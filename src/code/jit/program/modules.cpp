@@ -1,0 +1,151 @@
+#include "code/jit/program/modules.hpp"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/DebugInfo.h>
+
+#include <cstring>
+#include <utility>
+
+namespace rove::code::jit {
+namespace {
+
+// A program's section holds the bitcode of its object files one after the other, and LLVM's reader takes only one. A module is a
+// magic number and blocks; each block says how many words it has.
+std::vector<Bytes> cut_apart(Bytes section) {
+    constexpr std::uint32_t kMagic = 0xDEC04342;
+    const auto word = [&section](std::size_t at) {
+        std::uint32_t value = 0;
+        if (at + sizeof value <= section.size()) std::memcpy(&value, section.data() + at, sizeof value);
+        return value;
+    };
+    std::vector<Bytes> modules;
+    std::size_t at = 0;
+    while (at + 8 <= section.size()) {
+        if (word(at) != kMagic) {
+            at += 4;  // what the linker fills with
+            continue;
+        }
+        const std::size_t begin = at;
+        at += 4;
+        // ENTER_SUBBLOCK is 1 in two bits; the block's number and abbreviations' width fill the rest of the word.
+        while (at + 8 <= section.size() && (word(at) & 3U) == 1) {
+            const std::size_t bytes = std::size_t{word(at + 4)} * 4 + 8;
+            if (bytes > section.size() - at) break;
+            at += bytes;
+        }
+        modules.push_back(section.subspan(begin, at - begin));
+    }
+    return modules;
+}
+
+}  // namespace
+
+Modules::Modules(std::string path, Bytes section) : path_(std::move(path)), bitcode_(cut_apart(section)) {
+    set_up(context_, diagnostics_);
+    modules_.resize(bitcode_.size());
+}
+
+Result<llvm::Module*> Modules::get(std::size_t index) {
+    std::unique_ptr<llvm::Module>& module = modules_[index];
+    if (module) return module.get();
+    const std::string_view text = as_text(bitcode_[index]);
+    auto read = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(llvm::StringRef(text.data(), text.size()), path_),
+                                           context_, true);
+    if (!read) return unreadable(read.takeError());
+    // What is said of types names functions, and would bring them along. What is materialised later comes without it, too.
+    if (llvm::Error failed = (*read)->materializeMetadata()) return unreadable(std::move(failed));
+    llvm::StripDebugInfo(**read);
+    (*read)->setModuleIdentifier(std::to_string(index));
+    module = std::move(*read);
+    return module.get();
+}
+
+void Modules::note_definitions(const llvm::Module& module, std::size_t index) {
+    for (const llvm::GlobalValue& value : module.global_values()) {
+        if (value.isDeclaration() || value.hasLocalLinkage() || value.hasAvailableExternallyLinkage()) continue;
+        const auto [known, added] = defined_in_.try_emplace(value.getName().str(), index);
+        if (!added && value.isStrongDefinitionForLinker()) known->second = index;
+    }
+    const llvm::GlobalVariable* const list = module.getNamedGlobal("llvm.global_ctors");
+    if (list == nullptr || !list->hasInitializer()) return;
+    for (const llvm::Use& element : list->getInitializer()->operands())
+        if (const llvm::GlobalVariable* const variable = made_by(*llvm::cast<llvm::Constant>(element.get()));
+            variable != nullptr)
+            makings_.try_emplace(variable->getName().str(), Making{index, element.getOperandNo()});
+}
+
+const Modules::Making* Modules::making_of(const llvm::GlobalVariable& variable) const {
+    const auto known = makings_.find(variable.getName().str());
+    return known != makings_.end() ? &known->second : nullptr;
+}
+
+const llvm::GlobalVariable* Modules::made_by(const llvm::Constant& element) {
+    const auto* const parts = llvm::dyn_cast<llvm::ConstantStruct>(&element);
+    if (parts == nullptr || parts->getNumOperands() < 3) return nullptr;
+    const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(parts->getOperand(2)->stripPointerCasts());
+    return variable != nullptr && !variable->hasLocalLinkage() ? variable : nullptr;
+}
+
+std::vector<Modules::Constructor> Modules::constructors_of(const llvm::GlobalVariable& variable) const {
+    std::vector<Constructor> constructors;
+    const llvm::GlobalVariable* const list = variable.getParent()->getNamedGlobal("llvm.global_ctors");
+    const Making* const making = making_of(variable);
+    if (variable.hasLocalLinkage() || making == nullptr || list == nullptr || !list->hasInitializer())
+        return constructors;
+    for (const llvm::Use& each : list->getInitializer()->operands()) {
+        const auto& element = *llvm::cast<llvm::Constant>(each.get());
+        if (made_by(element) != &variable) continue;
+        constructors.push_back({.priority = llvm::cast<llvm::ConstantInt>(element.getOperand(0))->getZExtValue(),
+                                .making = *making,
+                                .function = llvm::cast<llvm::Constant>(element.getOperand(1))});
+    }
+    return constructors;
+}
+
+bool Modules::is_made_by_priority(const llvm::GlobalVariable& variable) const {
+    const llvm::StringRef name = variable.getName();
+    const bool is_of_cxx_function = name.starts_with("_ZZ");
+    if (making_of(variable) != nullptr || variable.hasLocalLinkage() || is_of_cxx_function || variable.isThreadLocal())
+        return false;
+    const std::string mangled = name.starts_with("_Z")
+                                    ? name.substr(2).str()
+                                    : std::to_string(name.size()) + name.str();  // of the global namespace
+    // It has a guard, because any file may have it.
+    return variable.getParent()->getNamedGlobal("_ZGV" + mangled) != nullptr;
+}
+
+bool Modules::is_static_of_function(const llvm::GlobalVariable& variable) {
+    const llvm::StringRef name = variable.getName();
+    if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.")) return true;
+    const auto [function, rest] = name.split('.');
+    return variable.hasLocalLinkage() && !rest.empty() && variable.getParent()->getFunction(function) != nullptr;
+}
+
+Result<const llvm::GlobalValue*> Modules::definition_of(const llvm::GlobalValue& met) {
+    // Bodies that are there for inlining only (of extern templates) are no definitions.
+    const bool defined = !met.isDeclaration() && !met.hasAvailableExternallyLinkage();
+    if (met.hasLocalLinkage() || (defined && !met.isInterposable())) return &met;
+    const auto known = defined_in_.find(met.getName().str());
+    if (known == defined_in_.end()) return &met;
+    ROVE_TRY(const llvm::Module* const module, get(known->second));
+    const llvm::GlobalValue* there = module->getNamedValue(met.getName());
+    return there != nullptr && !there->isDeclaration() && !there->hasLocalLinkage() ? there : &met;
+}
+
+Status Modules::read_body(llvm::Function& function) const {
+    if (llvm::Error failed = function.materialize()) return unreadable(std::move(failed));
+    return {};
+}
+
+std::string Modules::name_in_program(const llvm::GlobalVariable& variable) {
+    std::string name = variable.getName().str();
+    if (variable.hasLocalLinkage()) name += "@" + variable.getParent()->getModuleIdentifier();
+    return name;
+}
+
+tl::unexpected<Error> Modules::unreadable(llvm::Error why) const {
+    return fail(ErrorCode::invalid, "{}: its bitcode cannot be read: {} {}", path_, llvm::toString(std::move(why)),
+                diagnostics_);
+}
+
+}  // namespace rove::code::jit

@@ -1,0 +1,33 @@
+#include "code/jit/program/simplify.hpp"
+
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+namespace rove::code::jit {
+
+FunctionSimplifier::FunctionSimplifier() {
+    builder_.registerModuleAnalyses(modules_);
+    builder_.registerCGSCCAnalyses(components_);
+    builder_.registerFunctionAnalyses(functions_);
+    builder_.registerLoopAnalyses(loops_);
+    builder_.crossRegisterProxies(loops_, functions_, components_, modules_);
+    passes_.addPass(llvm::SimplifyCFGPass());
+    passes_.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    passes_.addPass(llvm::EarlyCSEPass());
+    passes_.addPass(llvm::InstCombinePass());
+    passes_.addPass(llvm::SimplifyCFGPass());
+}
+
+void FunctionSimplifier::simplify(llvm::Function& function) {
+    if (without_exceptions(*function.getParent())) return;
+    if (function.isDeclaration() || function.hasOptNone() || !simplified_.insert(&function).second) return;
+    passes_.run(function, functions_);
+    // Bodies are read one by one, and what was learnt of others is not to be believed of them.
+    functions_.clear();
+    modules_.clear();
+}
+
+}  // namespace rove::code::jit
