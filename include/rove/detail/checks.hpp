@@ -46,6 +46,80 @@ constexpr bool is_lost_reference() {
 template <typename T>
 struct IsElsewhere : std::bool_constant<travel::Shows<T>::value || IsBuffer<T>::value> {};
 
+// What is wrong with the type of a value, wherever it is. kAside: its place has words of its own for it, or it does not travel as a value.
+template <typename V, bool kAside>
+struct Flaws {
+    template <template <typename> typename Is>
+    static constexpr bool kWithin = [] {
+        if constexpr (kAside)
+            return false;
+        else
+            return travel::is_within<Is, V>();
+    }();
+    static constexpr bool kElsewhere = !kAside && travel::holds<IsElsewhere, V>();
+    static constexpr bool kConstant = !kAside && travel::holds_constant<V>();
+    static constexpr bool kStays = [] {
+        if constexpr (kAside)
+            return false;
+        else
+            return travel::stays<V>();
+    }();
+    static constexpr bool kUnmovable = !kAside && !kStays && !std::is_move_constructible_v<V>;
+    static constexpr bool kNoBeginning =
+        !kUnmovable && !kConstant && (kWithin<travel::LacksBeginning> || travel::holds_unmade<V>());
+    static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
+    static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
+    static constexpr bool kOrdered = kWithin<travel::IsOrderedByState>;
+    static constexpr bool kDeletes = kWithin<travel::DeletesByState>;
+    static constexpr bool kKnown = kElsewhere || kUnmovable || kConstant || kStays || kNoBeginning || kLoses ||
+                                   kPolymorphic || kOrdered || kDeletes;
+};
+// Their words, in Parameter and in ResultType, where `Flawed` is such a struct: a message must be a literal. `value`: "an argument" or "a
+// result"; `give`: "pass" or "return".
+#define ROVE_EXPLAIN_FLAWS(value, give, instead_of_elsewhere, instead_of_unmovable)                                   \
+    static_assert(!Flawed::kElsewhere, "rove: " value                                                                 \
+                                       " of this type cannot travel: it holds a pointer, a view or a rove::Buffer; "  \
+                                       "let it hold the values (a std::string, a std::vector)" instead_of_elsewhere); \
+    static_assert(!Flawed::kUnmovable,                                                                                \
+                  "rove: " value                                                                                      \
+                  " of this type cannot travel: it can neither be copied nor moved " instead_of_unmovable);           \
+    static_assert(!Flawed::kConstant,                                                                                 \
+                  "rove: " value                                                                                      \
+                  " of this type cannot travel: it holds a constant, as std::pair<const K, V> does, and "             \
+                  "nothing can be read into that; leave out the const");                                              \
+    static_assert(!Flawed::kStays, "rove: " value                                                                     \
+                                   " of this type cannot travel: it means something in one process only (its "        \
+                                   "rove::migratable says so); " give " the values that it holds");                   \
+    static_assert(!Flawed::kNoBeginning,                                                                              \
+                  "rove: " value                                                                                      \
+                  " of this type cannot travel: cereal reads it, or a type in it, into a "                            \
+                  "default-constructed object; give that type a public default constructor, or specialise "           \
+                  "rove::migratable for it");                                                                         \
+    static_assert(                                                                                                    \
+        !Flawed::kLoses,                                                                                              \
+        "rove: " value                                                                                                \
+        " of this type would lose members on its way: it, or a type in it, is derived from one "                      \
+        "that can be serialised, and is serialised as that; give it a serialize() of its own, or specialise "         \
+        "rove::migratable for it");                                                                                   \
+    static_assert(!Flawed::kPolymorphic,                                                                              \
+                  "rove: " value                                                                                      \
+                  " of this type cannot travel: it is, or holds, a pointer to a polymorphic type, and "               \
+                  "the other node is not told which derived type it points to; " give                                 \
+                  " a std::variant of them, or specialise rove::migratable for it");                                  \
+    static_assert(!Flawed::kOrdered,                                                                                  \
+                  "rove: " value                                                                                      \
+                  " of this type cannot travel: the comparator or hash function of a container in it "                \
+                  "has members (or is a pointer), which would be lost; give it a type without members");              \
+    static_assert(!Flawed::kDeletes,                                                                                  \
+                  "rove: " value                                                                                      \
+                  " of this type cannot travel: the deleter of a std::unique_ptr in it has members "                  \
+                  "(or is a pointer), which would be lost; give it a type without members");                          \
+    static_assert(kFine || kKnown,                                                                                    \
+                  "rove: " value                                                                                      \
+                  " of this type cannot travel; give it a cereal serialize() that is public or has "                  \
+                  "cereal::access as a friend, include <cereal/types/NAME.hpp> for one of the standard library, or "  \
+                  "specialise rove::migratable for it")
+
 // The type of one parameter.
 template <typename P>
 struct Parameter {
@@ -65,30 +139,8 @@ struct Parameter {
                 return false;
         }();
     static constexpr bool kOtherView = !kOdd && !kView && travel::Shows<Value>::value;
-    static constexpr bool kElsewhere = !kOdd && !kView && !kOtherView && travel::holds<IsElsewhere, Value>();
-    static constexpr bool kConstant = !kOdd && !kView && travel::holds_constant<Value>();
-    static constexpr bool kStays = [] {
-        if constexpr (kOdd || kView)
-            return false;
-        else
-            return travel::stays<Value>();
-    }();
-    static constexpr bool kUnmovable = !kOdd && !kStays && !std::is_move_constructible_v<Value>;
-    template <template <typename> typename Is>
-    static constexpr bool kWithin = [] {
-        if constexpr (kOdd || kView)
-            return false;
-        else
-            return travel::is_within<Is, Value>();
-    }();
-    static constexpr bool kNoBeginning =
-        !kUnmovable && !kConstant && (kWithin<travel::LacksBeginning> || travel::holds_unmade<Value>());
-    static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
-    static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
-    static constexpr bool kOrdered = kWithin<travel::IsOrderedByState>;
-    static constexpr bool kDeletes = kWithin<travel::DeletesByState>;
-    static constexpr bool kKnown = kOdd || kPointing || kOtherView || kElsewhere || kUnmovable || kConstant || kStays ||
-                                   kNoBeginning || kLoses || kPolymorphic || kOrdered || kDeletes;
+    using Flawed = Flaws<Value, kOdd || kView || kOtherView>;
+    static constexpr bool kKnown = kOdd || kPointing || kOtherView || Flawed::kKnown;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -111,51 +163,14 @@ struct Parameter {
         static_assert(!kOtherView,
                       "rove: the views that a function can take are std::span<const T>, of no fixed size, and "
                       "std::string_view; take one of these, or what holds the values: a std::array, a std::wstring");
-        static_assert(!kElsewhere,
-                      "rove: an argument of this type cannot travel: it holds a pointer, a view or a rove::Buffer; let "
-                      "it hold the values (a std::string, a std::vector), or pass the view or the buffer as an "
-                      "argument of its own");
-        static_assert(!kUnmovable,
-                      "rove: an argument of this type cannot travel: it can neither be copied nor moved into the "
-                      "function's parameter (or it is abstract); take a std::unique_ptr to it, or to one of its "
-                      "derived classes");
-        static_assert(!kConstant,
-                      "rove: an argument of this type cannot travel: it holds a constant, as std::pair<const K, V> "
-                      "does, and nothing can be read into that; leave out the const");
-        static_assert(!kStays,
-                      "rove: an argument of this type cannot travel: it means something in one process only (its "
-                      "rove::migratable says so); pass the values that it holds");
         static_assert(!kPointing,
                       "rove: a std::span shows the bytes that were sent, and elements of this type are not known to be "
                       "their bytes "
                       "(a std::string points to others, a std::pair has an assignment of its own): take a const "
                       "std::vector<T>&; or, where their bytes can be copied, say migratable<T>::safe = true");
-        static_assert(!kNoBeginning,
-                      "rove: an argument of this type cannot travel: cereal reads it, or a type in it, into a "
-                      "default-constructed object; give that type a public default constructor, or specialise "
-                      "rove::migratable for it");
-        static_assert(
-            !kLoses,
-            "rove: an argument of this type would lose members on its way: it, or a type in it, is derived from one "
-            "that can be serialised, and is serialised as that; give it a serialize() of its own, or "
-            "specialise rove::migratable for it");
-        static_assert(
-            !kPolymorphic,
-            "rove: an argument of this type cannot travel: it is, or holds, a pointer to a polymorphic type, and the "
-            "other node is not told which derived type it points to; pass a std::variant of them, or specialise "
-            "rove::migratable for it");
-        static_assert(
-            !kOrdered,
-            "rove: an argument of this type cannot travel: the comparator or hash function of a container in it has "
-            "members (or is a pointer), which would be lost; give it a type without members");
-        static_assert(
-            !kDeletes,
-            "rove: an argument of this type cannot travel: the deleter of a std::unique_ptr in it has members "
-            "(or is a pointer), which would be lost; give it a type without members");
-        static_assert(kFine || kKnown,
-                      "rove: an argument of this type cannot travel; give it a cereal serialize() that is public or "
-                      "has cereal::access as a friend, include <cereal/types/NAME.hpp> for one of the standard "
-                      "library, or specialise rove::migratable for it");
+        ROVE_EXPLAIN_FLAWS("an argument", "pass", ", or pass the view or the buffer as an argument of its own",
+                           "into the function's parameter (or it is abstract); take a std::unique_ptr to it, or to one "
+                           "of its derived classes");
     }
 };
 // The type of a result.
@@ -163,30 +178,8 @@ template <typename R>
 struct ResultType {
     using Value = std::remove_cvref_t<R>;
     static constexpr bool kPoints = std::is_pointer_v<Value> || travel::Shows<Value>::value;
-    static constexpr bool kElsewhere = !kPoints && travel::holds<IsElsewhere, Value>();
-    static constexpr bool kConstant = !kPoints && travel::holds_constant<Value>();
-    static constexpr bool kStays = [] {
-        if constexpr (kPoints)
-            return false;
-        else
-            return travel::stays<Value>();
-    }();
-    static constexpr bool kUnmovable = !std::is_void_v<Value> && !kStays && !std::is_move_constructible_v<Value>;
-    template <template <typename> typename Is>
-    static constexpr bool kWithin = [] {
-        if constexpr (kPoints || std::is_void_v<Value>)
-            return false;
-        else
-            return travel::is_within<Is, Value>();
-    }();
-    static constexpr bool kNoBeginning =
-        !kUnmovable && !kConstant && (kWithin<travel::LacksBeginning> || travel::holds_unmade<Value>());
-    static constexpr bool kLoses = kWithin<travel::LosesItsOwn>;
-    static constexpr bool kPolymorphic = kWithin<travel::PointsToPolymorphic>;
-    static constexpr bool kOrdered = kWithin<travel::IsOrderedByState>;
-    static constexpr bool kDeletes = kWithin<travel::DeletesByState>;
-    static constexpr bool kKnown = kPoints || kElsewhere || kUnmovable || kConstant || kStays || kNoBeginning ||
-                                   kLoses || kPolymorphic || kOrdered || kDeletes;
+    using Flawed = Flaws<Value, kPoints || std::is_void_v<Value>>;
+    static constexpr bool kKnown = kPoints || Flawed::kKnown;
     static constexpr bool kFine = [] {
         if constexpr (kKnown)
             return false;
@@ -197,45 +190,10 @@ struct ResultType {
         static_assert(
             !kPoints,
             "rove: a result that points or refers to something on the other node means nothing here; return the value");
-        static_assert(!kElsewhere,
-                      "rove: a result of this type cannot travel: it holds a pointer, a view or a rove::Buffer; let it "
-                      "hold the values (a std::string, a std::vector)");
-        static_assert(!kUnmovable,
-                      "rove: a result of this type cannot travel: it can neither be copied nor moved out of the call; "
-                      "return a std::unique_ptr to it");
-        static_assert(!kConstant,
-                      "rove: a result of this type cannot travel: it holds a constant, as std::pair<const K, V> does, "
-                      "and nothing can be read into that; leave out the const");
-        static_assert(!kStays,
-                      "rove: a result of this type cannot travel: it means something in one process only (its "
-                      "rove::migratable says so); return the values that it holds");
-        static_assert(!kNoBeginning,
-                      "rove: a result of this type cannot travel: cereal reads it, or a type in it, into a "
-                      "default-constructed object; give that type a public default constructor, or specialise "
-                      "rove::migratable for it");
-        static_assert(
-            !kLoses,
-            "rove: a result of this type would lose members on its way: it, or a type in it, is derived from one "
-            "that can be serialised, and is serialised as that; give it a serialize() of its own, or "
-            "specialise rove::migratable for it");
-        static_assert(
-            !kPolymorphic,
-            "rove: a result of this type cannot travel: it is, or holds, a pointer to a polymorphic type, and the "
-            "other node is not told which derived type it points to; return a std::variant of them, or specialise "
-            "rove::migratable for it");
-        static_assert(
-            !kOrdered,
-            "rove: a result of this type cannot travel: the comparator or hash function of a container in it has "
-            "members (or is a pointer), which would be lost; give it a type without members");
-        static_assert(!kDeletes,
-                      "rove: a result of this type cannot travel: the deleter of a std::unique_ptr in it has members "
-                      "(or is a pointer), which would be lost; give it a type without members");
-        static_assert(kFine || kKnown,
-                      "rove: a result of this type cannot travel; give it a cereal serialize() that is public or has "
-                      "cereal::access as a friend, include <cereal/types/NAME.hpp> for one of the standard library, or "
-                      "specialise rove::migratable for it");
+        ROVE_EXPLAIN_FLAWS("a result", "return", "", "out of the call; return a std::unique_ptr to it");
     }
 };
+#undef ROVE_EXPLAIN_FLAWS
 
 // A function's own bytes: a lambda's captures, a functor's members.
 template <typename F>

@@ -8,6 +8,7 @@
 
 #include "code/jit/allocation.hpp"
 #include "code/jit/anchors.hpp"
+#include "code/jit/compilable.hpp"
 #include "code/jit/emit.hpp"
 #include "code/jit/guard.hpp"
 #include "code/jit/instrumentation.hpp"

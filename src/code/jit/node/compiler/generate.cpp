@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "code/jit/anchors.hpp"
+#include "code/jit/compilable.hpp"
 #include "code/jit/instrumentation.hpp"
 #include "code/jit/read_module.hpp"
 #include "wire/image.hpp"
