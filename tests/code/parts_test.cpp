@@ -1,0 +1,239 @@
+// Parts of a code cache by themselves: what it knows, what was used last, what is counted, how long functions take.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "code/budgets.hpp"
+#include "code/known.hpp"
+#include "code/pace.hpp"
+#include "package/pack.hpp"
+
+namespace rove::code {
+namespace {
+
+// Packages that are not loaded, with a slice of some bytes.
+class PartsTest : public testing::Test {
+protected:
+    std::unique_ptr<PackageCode> package(const std::string& name, std::size_t bytes, const std::string& version = {}) {
+        wire::Manifest manifest;
+        manifest.name = name;
+        manifest.abi = ROVE_ABI_VERSION;
+        manifest.entries = {"run", "stop" + version};
+        std::vector<ByteBuffer> stored(1);
+        ByteBuffer code(bytes);  // whatever compresses to nothing would count as nothing
+        for (std::size_t i = 0; i < bytes; ++i) code[i] = static_cast<std::byte>(i * 2654435761U >> 13U);
+        manifest.slices.push_back(make_slice("x86_64-linux-gnu", Forms::bitcode, std::move(code), stored[0], true));
+        auto store = PackageStore::parse(PackageStore::serialize(manifest, stored));
+        EXPECT_TRUE(store) << store.error().message();
+        return std::make_unique<PackageCode>(owner_, *store);
+    }
+
+    CodeOptions options_ = [] {
+        CodeOptions options;
+        options.node = "node 7";
+        options.code_bytes_max = 16UL << 20;
+        return options;
+    }();
+    CodeCache owner_{options_};
+    MutexOf<CodeCache> mutex_;
+};
+
+using KnownTest = PartsTest;
+
+TEST_F(KnownTest, ANameMeansTheNewestPackage) {
+    const LockOf lock(mutex_);
+    Known known;
+    PackageCode& older = known.add(package("sum", 10, "1"));
+    EXPECT_EQ(known.find("sum", "stop1"), older.functions[1].get());
+    PackageCode& newer = known.add(package("sum", 10, "2"));
+    EXPECT_EQ(known.find("sum", "run"), newer.functions[0].get());
+    EXPECT_EQ(known.find("sum", "stop1"), nullptr);
+    EXPECT_EQ(known.find(older.functions[1]->id), older.functions[1].get()) << "its id is its own";
+    known.forget(newer);
+    EXPECT_EQ(known.find("sum", "run"), nullptr) << "an older one may lack what callers have come to expect";
+    EXPECT_EQ(known.functions(), 2U);
+}
+
+TEST_F(KnownTest, ANameMeansTheResidentPackageAgainWhenTheNewestIsForgotten) {
+    const LockOf lock(mutex_);
+    Known known;
+    PackageCode& resident = known.add(package("sum", 10, "1"));
+    known.has_become_resident(resident);
+    known.forget(known.add(package("sum", 10, "2")));
+    EXPECT_EQ(known.find("sum", "stop1"), resident.functions[1].get());
+}
+
+TEST_F(KnownTest, AHandleNeverMeansAnotherFunction) {
+    const LockOf lock(mutex_);
+    Known known;
+    PackageCode* first = &known.add(package("sum", 10));
+    const std::uint32_t handle = first->functions[0]->handle;
+    EXPECT_EQ(known.by_handle(handle), first->functions[0].get());
+    const std::size_t room = known.room();
+    known.forget(*first);
+    EXPECT_EQ(known.by_handle(handle), nullptr);
+    EXPECT_EQ(known.room(), room + 2);
+    for (int i = 0; i < 4; ++i) {
+        PackageCode& other = known.add(package("other" + std::to_string(i), 10));
+        EXPECT_EQ(known.by_handle(handle), nullptr) << "although its place is another function's now";
+        for (const auto& function : other.functions) EXPECT_EQ(known.by_handle(function->handle), function.get());
+        known.forget(other);
+    }
+}
+
+TEST_F(KnownTest, AFunctionOfTheProgramIsFoundByItsAddress) {
+    const LockOf lock(mutex_);
+    Known known;
+    const auto entry = reinterpret_cast<EntryPoint>(&known);
+    const Function* const added = known.add(FunctionId{{1}}, "of_the_program", entry);
+    EXPECT_EQ(known.find(entry), added);
+    EXPECT_EQ(known.find(FunctionId{{1}}), added);
+    EXPECT_EQ(known.by_handle(added->handle), added);
+    EXPECT_EQ(known.find(FunctionId{{2}}), nullptr);
+}
+
+class RecencyTest : public PartsTest {
+protected:
+    static bool never(const PackageCode& /*package*/) { return false; }
+};
+
+TEST_F(RecencyTest, TheOneUsedLongestAgoIsFirst) {
+    const LockOf lock(mutex_);
+    RecencyList list(&PackageCode::evictable);
+    const auto a = package("a", 10), b = package("b", 10), c = package("c", 10);
+    std::uint64_t now = 0;
+    for (PackageCode* each : {a.get(), b.get(), c.get()}) {
+        each->number = now;
+        Uses::note_call(*each, ++now);
+        list.keep(*each, true);
+    }
+    EXPECT_EQ(list.oldest(now, never), a.get());
+    Uses::note_call(*a, ++now);  // as calls do: the list does not hear of it
+    EXPECT_EQ(list.oldest(now, never), b.get());
+    list.keep(*b, false);
+    EXPECT_EQ(list.oldest(now, never), c.get());
+    list.keep(*c, false);
+    EXPECT_EQ(list.oldest(now, never), a.get());
+    list.keep(*a, false);
+    EXPECT_EQ(list.oldest(now, never), nullptr);
+    EXPECT_EQ(list.size(), 0U);
+}
+
+TEST_F(RecencyTest, WhoIsBusyIsPassedOverAndCountsAsUsed) {
+    const LockOf lock(mutex_);
+    RecencyList list(&PackageCode::evictable);
+    const auto busy = package("busy", 10), idle = package("idle", 10);
+    Uses::note_call(*busy, 1);
+    Uses::note_call(*idle, 2);
+    list.keep(*busy, true);
+    list.keep(*idle, true);
+    EXPECT_EQ(list.oldest(3, [&](const PackageCode& each) { return &each == busy.get(); }), idle.get());
+    EXPECT_EQ(busy->last_used.load(), 3U);
+    EXPECT_EQ(list.oldest(3, [](const PackageCode&) { return true; }), nullptr) << "and it ends";
+    EXPECT_EQ(list.size(), 2U);
+}
+
+class BudgetsTest : public PartsTest {
+protected:
+    std::size_t slices_of(const PackageCode& package) { return package.store->slice_bytes_held(); }
+
+    Candidates candidates_;
+    Uses uses_;
+    Budgets budgets_{options_, candidates_, uses_};
+};
+
+TEST_F(BudgetsTest, EveryByteIsCountedOnceAndGivenBack) {
+    const LockOf lock(mutex_);
+    budgets_.make_places(2);
+    const auto a = package("a", 1000), b = package("b", 5000);
+    for (int again = 0; again < 3; ++again)
+        for (PackageCode* each : {a.get(), b.get()}) budgets_.count(*each);
+    EXPECT_EQ(budgets_.held(Budget::evictable), slices_of(*a) + slices_of(*b));
+    EXPECT_GT(budgets_.held(Budget::evictable), 5000U);
+    EXPECT_EQ(budgets_.manifest_bytes(), a->store->manifest_bytes_held() + b->store->manifest_bytes_held());
+    a->resident = true;
+    budgets_.count(*a);
+    EXPECT_EQ(budgets_.held(Budget::resident), slices_of(*a));
+    EXPECT_EQ(budgets_.held(Budget::evictable), slices_of(*b));
+    EXPECT_EQ(budgets_.manifest_bytes(), b->store->manifest_bytes_held());
+    for (PackageCode* each : {a.get(), b.get()}) budgets_.uncount(*each);
+    for (const Budget each : {Budget::evictable, Budget::pinned, Budget::resident}) EXPECT_EQ(budgets_.held(each), 0U);
+    EXPECT_EQ(budgets_.manifest_bytes(), 0U);
+}
+
+TEST_F(BudgetsTest, SaysWhenMoreIsHeldThanFits) {
+    const LockOf lock(mutex_);
+    options_.code_bytes_max = 4000;
+    budgets_.make_places(2);
+    const auto small = package("small", 1000), large = package("large", 5000);
+    budgets_.count(*small);
+    EXPECT_FALSE(budgets_.is_over());
+    EXPECT_FALSE(uses_.is_over_budget());
+    budgets_.count(*large);
+    EXPECT_TRUE(budgets_.is_over());
+    EXPECT_TRUE(uses_.is_over_budget());
+    budgets_.uncount(*large);
+    EXPECT_FALSE(budgets_.is_over());
+}
+
+TEST_F(BudgetsTest, WhatIsReservedIsCountedUntilItIsGivenBack) {
+    const LockOf lock(mutex_);
+    budgets_.make_places(1);
+    const auto loading = package("loading", 100);
+    loading->pinned = true;
+    budgets_.count(*loading);
+    budgets_.reserve(*loading, 700, 90);
+    EXPECT_EQ(budgets_.held(Budget::pinned), 700U);
+    EXPECT_EQ(budgets_.static_bytes(), 90U);
+    budgets_.give_back(*loading);
+    EXPECT_EQ(budgets_.held(Budget::pinned), 0U);
+    EXPECT_EQ(budgets_.static_bytes(), 0U);
+    EXPECT_EQ(budgets_.held(Budget::evictable), slices_of(*loading));
+}
+
+TEST(PaceTest, AFunctionIsLongUntilARunOfItIsShort) {
+    Pace pace;
+    EXPECT_FALSE(pace.is_long() || pace.is_short() || pace.has_ended());
+    pace.seen_long();
+    EXPECT_TRUE(pace.is_long());
+    pace.ended(2 * Pace::kShort, {});
+    EXPECT_TRUE(pace.is_long());
+    EXPECT_TRUE(pace.has_ended());
+    pace.ended(Pace::kShort / 2, {});
+    EXPECT_FALSE(pace.is_long());
+    EXPECT_FALSE(pace.is_short()) << "not in place: it had a thread of its own";
+    pace.ended_at_once();
+    EXPECT_TRUE(pace.is_short());
+    pace.seen_long();
+    EXPECT_FALSE(pace.is_short());
+}
+
+TEST(PaceTest, ReadingALargePayloadDoesNotMakeItLong) {
+    Pace pace;
+    pace.seen_long();
+    pace.ended(4 * Pace::kShort, 5 * Pace::kShort);
+    EXPECT_FALSE(pace.is_long());
+}
+
+TEST(PaceTest, WhatWasNeverShortIsTriedThreeTimes) {
+    Pace never_short, was_short;
+    was_short.ended_at_once();
+    for (int run = 0; run < 3; ++run) {
+        EXPECT_TRUE(never_short.may_be_tried()) << run;
+        for (Pace* each : {&never_short, &was_short}) {
+            each->seen_long();
+            each->ended(2 * Pace::kShort, {});
+        }
+    }
+    EXPECT_FALSE(never_short.may_be_tried());
+    EXPECT_TRUE(was_short.may_be_tried());
+    was_short.take_place();
+    EXPECT_FALSE(was_short.may_be_tried()) << "while a run of it is long";
+    was_short.give_place();
+    EXPECT_TRUE(was_short.may_be_tried());
+}
+
+}  // namespace
+}  // namespace rove::code
