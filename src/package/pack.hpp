@@ -24,13 +24,15 @@ public:
     static constexpr std::size_t kPackagesMax = 2048;
 
     PackageCache() : PackageCache(KeptFiles::default_folder()) {}
-    explicit PackageCache(std::filesystem::path folder) : files_(std::move(folder), ".rove", kPackagesMax) {}
+    explicit PackageCache(std::filesystem::path folder) : files_(std::move(folder), ".rove", kPackagesMax, kBytesMax) {}
     // `made_of`: everything on which a package depends, including Rove's version.
     [[nodiscard]] static Digest key_of(std::initializer_list<std::string_view> made_of);
     [[nodiscard]] ByteBuffer find(const Digest& key) const;  // empty: not found
     void keep(const Digest& key, Bytes package) const { files_.keep(key, package); }
 
 private:
+    // Of one: its manifest, and code in both forms for a few kinds of machines.
+    static constexpr std::size_t kBytesMax = 4 * wire::kSliceBytesMax;
     KeptFiles files_;
 };
 

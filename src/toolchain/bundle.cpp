@@ -210,6 +210,8 @@ Result<BundleReport> bundle(const BundleOptions& options) {
                     program);
     }
     ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
+    if (const Status may_keep = KeptFiles::check(KeptFiles::default_folder()); !may_keep && options.warn)
+        options.warn(may_keep.error().message());
     const ProgramNames has = ProgramNames::of(options.program);
     Packer packer(*engine, has.libraries(), options.dependencies);
     ExtractedBefore before(options.program, packer.made_by(),

@@ -1,3 +1,5 @@
+#include "toolchain/extracted_before.hpp"
+
 #include <span>
 #include <string>
 #include <system_error>
@@ -5,12 +7,12 @@
 #include <vector>
 
 #include "package/pack.hpp"
-#include "toolchain/extracted_before.hpp"
 
 namespace rove::toolchain {
 namespace {
 
 constexpr std::size_t kProgramsMax = 256;
+constexpr std::size_t kBytesMax = 16UL << 20;  // some 100,000 functions
 
 Digest key_of(const std::filesystem::path& program, std::string_view made_by) {
     std::error_code unknown;
@@ -44,7 +46,7 @@ ExtractedBefore::ExtractedBefore(const std::filesystem::path& program, std::stri
                                  std::function<bool(const Digest&)> has_package)
     : key_(key_of(program, made_by)),
       has_package_(std::move(has_package)),
-      files_(KeptFiles::default_folder(), ".extracted", kProgramsMax),
+      files_(KeptFiles::default_folder(), ".extracted", kProgramsMax, kBytesMax),
       before_(parse(files_.find(key_))) {}
 
 const code::jit::Extracted* ExtractedBefore::find(const Digest& fingerprint) const {

@@ -208,6 +208,34 @@ TEST_F(ExtractedAgainTest, OnlyWhatHasChangedIsTaken) {
                   calls("int made(int); template <int N> inline int v = made(N + 1);", "return v<1>;"));
 }
 
+TEST_F(ExtractedAgainTest, WhatIsDeclaredAnewIsTaken) {
+    const std::string helper = "static int helper(int n) { return n * 3; }\n";
+    const auto reads = [&](const std::string& declared, const std::string& body = "return of_library[n];") {
+        return helper + "extern \"C\" { " + declared + " }\nstatic int changes(int n) { " + body + " }";
+    };
+    expect_change(reads("extern const int of_library[];"), reads("extern int of_library[];"));
+    expect_change(reads("extern int of_library[];"), reads("extern int of_library[] __attribute__((aligned(64)));"));
+    expect_change(reads("int of_library(int);", "return of_library(n);"),
+                  reads("int of_library(int) __attribute__((weak));", "return of_library(n);"));
+}
+
+// The optimiser makes exp2(x) of pow(2, x), and strlen(s) of strchr(s, 0) - s.
+TEST_F(ExtractedAgainTest, WhatTheOptimiserMayCallIsTaken) {
+    Remembered before;
+    const std::string program =
+        "extern \"C\" __attribute__((used)) double exp2(double n) { return n + FACTOR; }\n"
+        "static int changes(int n) { return (int)__builtin_pow(2.0, n); }\n"
+        "static int stays(int n) { return -n; }";
+    (void)extracted("\n#define FACTOR 1\n" + program, &before);
+    before.next();
+    const std::string changed = "\n#define FACTOR 2\n" + program;
+    const ByName anew = extracted(changed, nullptr), again = extracted(changed, &before);
+    for (const auto& [name, each] : again) {
+        EXPECT_EQ(each.digest, anew.at(name).digest) << name;
+        EXPECT_FALSE(each.bitcode.empty()) << name;
+    }
+}
+
 TEST_F(ExtractedAgainTest, WhatAnotherFunctionSaysChangesNoPackage) {
     const auto with = [](const std::string& text) {
         return "static int changes(int n) { return \"" + text +
@@ -217,6 +245,44 @@ TEST_F(ExtractedAgainTest, WhatAnotherFunctionSaysChangesNoPackage) {
                  other = extracted(with("y") + "const char* more() { return \"z\"; }", nullptr);
     for (const auto& [name, each] : one)
         EXPECT_EQ(each.digest == other.at(name).digest, name.find("stays") != std::string::npos) << name;
+}
+
+// The optimiser makes puts() of printf() where the file declares puts() as C's library has it, or not at all.
+TEST_F(ExtractedAgainTest, AnotherDeclarationOfALibrarysFunctionIsSeen) {
+    Remembered before;
+    const std::string program =
+        "extern \"C\" { int printf(const char*, ...); }\n"
+        "static int changes(int n) { printf(\"hello\\n\"); return n; }\nstatic int stays(int n) { return n; }\n";
+    (void)extracted(program, &before);
+    before.next();
+    const std::string changed = program + "extern \"C\" int puts[]; int* home() { return puts; }\n";
+    const ByName anew = extracted(changed, nullptr), again = extracted(changed, &before);
+    for (const auto& [name, each] : again) EXPECT_EQ(each.digest, anew.at(name).digest) << name;
+}
+
+// A context numbers those that several files have.
+TEST_F(ExtractTest, TypesOfOtherFilesChangeNoPackage) {
+    const auto with = [&](const std::string& other) {
+        ByteBuffer program = bitcode_of(
+            "other.cpp", std::string(kOffload) + other +
+                             "void (*o)(rove_here*, const void*, size_t) = &rove::detail::Offload<other>::run;");
+        const ByteBuffer own = bitcode_of("own.cpp", std::string(kOffload) + R"(
+struct S { long a, b; };
+static int own(int n) { S s[4] = {}; ((volatile S*)s)[n & 3].b = n; return s[n & 1].b; }
+void (*offload)(rove_here*, const void*, size_t) = &rove::detail::Offload<own>::run;
+)");
+        program.insert(program.end(), own.begin(), own.end());
+        auto all = engine_->extract({.program = "program", .bitcode = program, .only = {}});
+        EXPECT_TRUE(all) << all.error().message();
+        for (const Extracted& each : *all)
+            if (each.name.find("own") != std::string::npos) return each.digest;
+        ADD_FAILURE() << "it is not there";
+        return Digest();
+    };
+    EXPECT_EQ(with("static int other(int n) { return n; }\n"),
+              with("struct S { int c; short d; }; static int other(int n) { S s[4] = {}; ((volatile S*)s)[n & 3].c = "
+                   "n; return "
+                   "s[n & 1].c; }\n"));
 }
 
 TEST_F(ExtractedAgainTest, WithoutItsPackageItIsTaken) {

@@ -310,6 +310,34 @@ define void @go() nounwind {
               "deep does not compile: an unwind table of code elsewhere");
 }
 
+// It is checked once, with what the name is until it comes.
+TEST_F(NestingTest, ANameThatComesLaterIsInNoUnwindTable) {
+    // A CIE, and the begin of a record, which is right as long as the name is nowhere.
+    const ByteBuffer bitcode = bitcode_of(R"(
+@later = external global i8
+@table = constant <{ [20 x i8], i64, i64, i32 }> <{
+  [20 x i8] c"\10\00\00\00\00\00\00\00\01zR\00\01\78\10\01\1b\0c\07\08",
+  i64 add (i64 ptrtoint (ptr @later to i64), i64 -4611685915348172784), i64 0, i32 0 }>, section ".eh_frame", align 4
+define void @go() nounwind {
+  ret void
+}
+)");
+    const auto compiled = engine_->compile({.name = "deep",
+                                            .bitcode = bitcode,
+                                            .resolve = [](std::string_view) { return nullptr; },
+                                            .may_lack = [](std::string_view) { return true; }});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    EXPECT_FALSE((*compiled)->can_put("later"));
+}
+
+// A page for each byte, which the file does not show.
+TEST_F(NestingTest, ZerosCountWithWhatTheyAreAlignedTo) {
+    std::string text;
+    for (int i = 0; i < 500; ++i) text += fmt::format("@v{} = global i8 0, align 1048576\n", i);
+    EXPECT_EQ(why_not(text + "define void @go() {\n  ret void\n}\n"),
+              "deep does not compile: it takes 500 MiB of memory with what it is aligned to, and 384 are the most");
+}
+
 // What the verifier lets through and the code generator does not foresee: a register without a name.
 constexpr const char* kCrash =
     "define void @go(ptr %h, ptr %p, i64 %n) {\n  call void @llvm.write_register.i64(metadata !0, i64 7)\n  ret "

@@ -1,7 +1,9 @@
 // Parts of a code cache by themselves: what it knows, what was used last, what is counted, how long functions take.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -22,12 +24,15 @@ protected:
         manifest.abi = ROVE_ABI_VERSION;
         manifest.entries = {"run", "stop" + version};
         std::vector<ByteBuffer> stored(1);
-        ByteBuffer code(bytes);  // whatever compresses to nothing would count as nothing
-        for (std::size_t i = 0; i < bytes; ++i) code[i] = static_cast<std::byte>(i * 2654435761U >> 13U);
+        ByteBuffer code(bytes);
+        std::mt19937 any(bytes);  // nothing compresses it
+        std::ranges::generate(code, [&any] { return static_cast<std::byte>(any()); });
         manifest.slices.push_back(make_slice("x86_64-linux-gnu", Forms::bitcode, std::move(code), stored[0], true));
         auto store = PackageStore::parse(PackageStore::serialize(manifest, stored));
         EXPECT_TRUE(store) << store.error().message();
-        return std::make_unique<PackageCode>(owner_, *store);
+        auto package = std::make_unique<PackageCode>(owner_, *store);
+        package->number = packages_++;
+        return package;
     }
 
     CodeOptions options_ = [] {
@@ -38,6 +43,7 @@ protected:
     }();
     CodeCache owner_{options_};
     MutexOf<CodeCache> mutex_;
+    std::uint64_t packages_ = 0;
 };
 
 using KnownTest = PartsTest;
@@ -105,7 +111,6 @@ TEST_F(RecencyTest, TheOneUsedLongestAgoIsFirst) {
     const auto a = package("a", 10), b = package("b", 10), c = package("c", 10);
     std::uint64_t now = 0;
     for (PackageCode* each : {a.get(), b.get(), c.get()}) {
-        each->number = now;
         Uses::note_call(*each, ++now);
         list.keep(*each, true);
     }

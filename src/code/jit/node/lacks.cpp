@@ -54,10 +54,13 @@ LackedNames find_lacks(jitlink::LinkGraph& graph) {
         const bool is_code = (protection & MemProt::Exec) != none;
         const bool is_loaded = block->getSection().getMemLifetime() != llvm::orc::MemLifetime::NoAlloc;
         const bool is_writable = (protection & MemProt::Write) != none;
+        const bool is_checked =
+            block->getSection().getName() == ".eh_frame";  // once, before a name comes (compile.cpp)
         for (jitlink::Edge& edge : block->edges()) {
             if (!edge.isRelocation() || edge.getTarget().getAddress().getValue() != kNowhere) continue;
             LackedName& lacked = lacks[edge.getTarget().getName().str()];
-            if (edge.getKind() == address && is_loaded && !is_code && lacked.places.size() < kPlacesMax) {
+            if (edge.getKind() == address && is_loaded && !is_code && !is_checked &&
+                lacked.places.size() < kPlacesMax) {
                 lacked.places.push_back({block->getFixupAddress(edge).toPtr<std::byte*>(), is_writable});
             } else {
                 lacked.is_elsewhere = true;

@@ -22,6 +22,7 @@ std::string_view as_text(const Digest& digest) {
 }
 
 Digest digest_of_bitcode(const llvm::Module& module) {
+    leave_out_names_of_types(module);
     llvm::SmallVector<char, 0> text;
     llvm::BitcodeWriter writer(text);
     writer.writeModule(module);
@@ -29,16 +30,39 @@ Digest digest_of_bitcode(const llvm::Module& module) {
     return PackageCache::key_of({std::string_view(text.data(), text.size())});
 }
 
-// A module with one definition. What that refers to is declared there by its name, but strings, which have none that lasts, are copied.
+// With all that the optimiser believes of it where it is not defined.
+llvm::GlobalValue* declare_in(llvm::Module& module, const llvm::GlobalValue& value) {
+    const auto linkage = value.hasExternalWeakLinkage() ? value.getLinkage() : llvm::GlobalValue::ExternalLinkage;
+    if (const auto* const function = llvm::dyn_cast<llvm::Function>(&value)) {
+        auto* const twin = llvm::Function::Create(function->getFunctionType(), linkage, function->getAddressSpace(),
+                                                  function->getName(), &module);
+        twin->copyAttributesFrom(function);
+        twin->deleteBody();  // what was copied with the attributes and is of the other module: a personality
+        twin->setLinkage(linkage);
+        return twin;
+    }
+    const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(&value);
+    auto* const twin = new llvm::GlobalVariable(
+        module, value.getValueType(), variable != nullptr && variable->isConstant(), linkage, nullptr, value.getName(),
+        nullptr, value.getThreadLocalMode(), value.getAddressSpace());
+    if (variable != nullptr) twin->copyAttributesFrom(variable);
+    return twin;
+}
+
+// A module with one value of the program. What that refers to is declared there by its name, but strings, which have none that lasts, are
+// copied.
 class Alone final : llvm::ValueMaterializer {
 public:
-    explicit Alone(const llvm::GlobalValue& value) : module_("", value.getContext()) {
-        if (const auto* const function = llvm::dyn_cast<llvm::Function>(&value))
+    // body: false: as it would be declared.
+    Alone(const llvm::GlobalValue& value, bool body) : module_("", value.getContext()) {
+        if (const auto* const function = llvm::dyn_cast<llvm::Function>(&value); function != nullptr && body)
             define(*function);
-        else if (const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(&value))
+        else if (const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(&value); variable != nullptr && body)
             define(*variable, variable->getName());
-        else if (const auto* const alias = llvm::dyn_cast<llvm::GlobalAlias>(&value))
+        else if (const auto* const alias = llvm::dyn_cast<llvm::GlobalAlias>(&value); alias != nullptr && body)
             define(*alias);
+        else
+            (void)declare_in(module_, value);
     }
     [[nodiscard]] const llvm::Module& module() const { return module_; }
     // In the order in which they were met.
@@ -85,19 +109,8 @@ private:
             return map_[value];
         }
         reaches_.push_back(met);
-        if (const auto* const function = llvm::dyn_cast<llvm::Function>(met)) {
-            auto* const twin = llvm::Function::Create(function->getFunctionType(), llvm::GlobalValue::ExternalLinkage,
-                                                      function->getAddressSpace(), function->getName(), &module_);
-            map_[value] = twin;
-            twin->copyAttributesFrom(function);
-            twin->deleteBody();  // what has been copied with the attributes and is of the other module: a personality
-            return twin;
-        }
-        return map_[value] = new llvm::GlobalVariable(module_, met->getValueType(), false,
-                                                      llvm::GlobalValue::ExternalLinkage, nullptr, met->getName(),
-                                                      nullptr, met->getThreadLocalMode(), met->getAddressSpace());
+        return map_[value] = declare_in(module_, *met);
     }
-
     llvm::Module module_;
     llvm::ValueToValueMapTy map_;
     std::vector<const llvm::GlobalValue*> reaches_;
@@ -111,6 +124,7 @@ std::string name_of(const llvm::GlobalValue& value) {
 }  // namespace
 
 Result<std::optional<Digest>> Fingerprints::of(const std::vector<const llvm::Function*>& functions) {
+    if (program_.defines_of_library()) return std::nullopt;
     std::string all = program_.defines("malloc") ? "its own malloc\n" : "";
     std::vector<Index> rest;
     for (const llvm::Function* each : functions) {
@@ -158,12 +172,11 @@ Status Fingerprints::define(Index index) {
     if (definition.is_known) {
         const std::string name = name_of(value);
         std::string facts = facts_of(value);
-        Digest own;  // of a declaration: what refers to it says all that is known of it
+        const Alone alone(value, !stays && !value.isDeclaration());
+        const Digest own = digest_of_bitcode(alone.module());
         if (stays) {
             facts += "stays\n";
-        } else if (!value.isDeclaration()) {
-            const Alone alone(value);
-            own = digest_of_bitcode(alone.module());
+        } else {
             std::vector<const llvm::GlobalValue*> reaches = alone.reaches();
             if (const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(&value))
                 for (const Modules::Constructor& each : program_.constructors_of(*variable))
@@ -188,6 +201,9 @@ const Digest& Fingerprints::digest_of(const llvm::Module& module) {
         const llvm::NamedMDNode* flags = module.getModuleFlagsMetadata();
         for (unsigned i = 0; flags != nullptr && i < flags->getNumOperands(); ++i)
             empty.getOrInsertModuleFlagsMetadata()->addOperand(flags->getOperand(i));
+        // What the optimiser makes of a call depends on which of C's library's functions the file declares, and how (isLibFuncEmittable).
+        for (const llvm::GlobalValue& value : module.global_values())
+            if (value.isDeclaration() && program_.is_of_library(value)) (void)declare_in(empty, value);
         at->second = PackageCache::key_of({as_text(digest_of_bitcode(empty)),
                                            FunctionSimplifier::without_exceptions(module) ? "without exceptions" : ""});
     }

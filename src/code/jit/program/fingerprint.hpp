@@ -27,7 +27,8 @@ public:
     // The program stays as long as this.
     Fingerprints(Modules& program, More more) : program_(program), more_(std::move(more)) {}
     // Of these together. To be asked before anything that they reach is changed (simplified, optimised). Nothing: they reach something that has no
-    // name to be known by, or addresses of labels, which are known in whole modules only. invalid: the program's bitcode is broken.
+    // name to be known by, or addresses of labels, which are known in whole modules only; or the program has a function of C's library itself,
+    // which the optimiser may call where the source does not. invalid: the program's bitcode is broken.
     [[nodiscard]] Result<std::optional<Digest>> of(const std::vector<const llvm::Function*>& functions);
 
 private:

@@ -2,9 +2,13 @@
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DebugInfo.h>
+#include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/TypeFinder.h>
 
 #include <cstring>
 #include <utility>
+
+#include "code/jit/allocation.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -56,6 +60,13 @@ Result<llvm::Module*> Modules::get(std::size_t index) {
     if (llvm::Error failed = (*read)->materializeMetadata()) return unreadable(std::move(failed));
     llvm::StripDebugInfo(**read);
     (*read)->setModuleIdentifier(std::to_string(index));
+    // The compiler's copies of C's library's inline functions, which the library has as well. A caller that the optimiser makes would have them
+    // or not by what else was read.
+    for (llvm::Function& function : **read)
+        if (function.hasAvailableExternallyLinkage() && is_of_library(function)) {
+            function.setIsMaterializable(false);
+            function.deleteBody();
+        }
     module = std::move(*read);
     return module.get();
 }
@@ -63,6 +74,7 @@ Result<llvm::Module*> Modules::get(std::size_t index) {
 void Modules::note_definitions(const llvm::Module& module, std::size_t index) {
     for (const llvm::GlobalValue& value : module.global_values()) {
         if (value.isDeclaration() || value.hasLocalLinkage() || value.hasAvailableExternallyLinkage()) continue;
+        defines_of_library_ = defines_of_library_ || (is_of_library(value) && !replaces_allocation(value, true));
         const auto [known, added] = defined_in_.try_emplace(value.getName().str(), index);
         if (!added && value.isStrongDefinitionForLinker()) known->second = index;
     }
@@ -137,6 +149,11 @@ Status Modules::read_body(llvm::Function& function) const {
     return {};
 }
 
+bool Modules::is_of_library(const llvm::GlobalValue& value) const {
+    llvm::LibFunc which{};
+    return library_.getLibFunc(value.getName(), which);
+}
+
 std::string Modules::name_in_program(const llvm::GlobalVariable& variable) {
     std::string name = variable.getName().str();
     if (variable.hasLocalLinkage()) name += "@" + variable.getParent()->getModuleIdentifier();
@@ -146,6 +163,12 @@ std::string Modules::name_in_program(const llvm::GlobalVariable& variable) {
 tl::unexpected<Error> Modules::unreadable(llvm::Error why) const {
     return fail(ErrorCode::invalid, "{}: its bitcode cannot be read: {} {}", path_, llvm::toString(std::move(why)),
                 diagnostics_);
+}
+
+void leave_out_names_of_types(const llvm::Module& module) {
+    llvm::TypeFinder types;
+    types.run(module, /*onlyNamed=*/true);
+    for (llvm::StructType* each : types) each->setName("");
 }
 
 }  // namespace rove::code::jit

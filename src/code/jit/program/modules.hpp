@@ -1,6 +1,7 @@
 // The modules of a program, from the bitcode that it carries of itself.
 #pragma once
 
+#include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
@@ -32,6 +33,10 @@ public:
     void note_definitions(const llvm::Module& module, std::size_t index);
     // Whether a module defines a function or variable of this name that all can refer to.
     [[nodiscard]] bool defines(const std::string& name) const { return defined_in_.contains(name); }
+    // Whether a module defines a function that LLVM takes for C's library's and may call by itself, but those that allocate: they never travel.
+    [[nodiscard]] bool defines_of_library() const { return defines_of_library_; }
+    // Whether LLVM knows a function of that name from C's library.
+    [[nodiscard]] bool is_of_library(const llvm::GlobalValue& value) const;
     // In its own module, or in that which defines it for the whole program; itself where none does.
     [[nodiscard]] Result<const llvm::GlobalValue*> definition_of(const llvm::GlobalValue& met);
     // Where the program makes an inline variable (or a template's static member) that is made by code: in the first file that has it, which is the
@@ -76,13 +81,19 @@ private:
 
     const std::string path_;
     const std::vector<Bytes> bitcode_;
+    const llvm::TargetLibraryInfoImpl library_;  // the names of C's library's functions
     std::string diagnostics_;
     llvm::LLVMContext context_;
     std::vector<std::unique_ptr<llvm::Module>> modules_;  // destroyed before their context
     std::unordered_map<std::string, std::size_t>
-        defined_in_;                                   // by name: what others may refer to, and in which module it is
+        defined_in_;  // by name: what others may refer to, and in which module it is
+    bool defines_of_library_ = false;
     std::unordered_map<std::string, Making> makings_;  // by the variable's name
     FunctionSimplifier simplifier_;
 };
+
+// The context numbers types of one name, which several modules have, in the order in which they are read. What is written is not to
+// depend on that. Takes the names away everywhere: nothing else needs them.
+void leave_out_names_of_types(const llvm::Module& module);
 
 }  // namespace rove::code::jit

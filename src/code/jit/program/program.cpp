@@ -291,6 +291,7 @@ Result<Program::Taken> Program::take(const std::vector<std::string>& keys,
         make_entry(*others[i],
                    extracted.entries.emplace_back(Bundle::entry_of(other, name_of(offloads_.at(other).second))));
     }
+    leave_out_names_of_types(taken);
     extracted.bitcode = write_bitcode(taken);
     extracted.digest = PackageCache::key_of({as_text(extracted.bitcode)});
     return result;

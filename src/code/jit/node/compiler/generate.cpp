@@ -3,6 +3,7 @@
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 
@@ -84,6 +85,17 @@ bool has_own_statics(const llvm::Module& module, const std::set<std::string_view
     });
 }
 
+// Of an object's sections: a variable of zeros takes none in the file, and as much as it is aligned to when it is loaded.
+Result<std::uint64_t> bytes_when_loaded(llvm::MemoryBufferRef object) {
+    auto file = llvm::object::ObjectFile::createObjectFile(object);
+    if (!file) return fail(ErrorCode::internal, "LLVM's own object: {}", llvm::toString(file.takeError()));
+    std::uint64_t bytes = 0;
+    for (const llvm::object::ELFSectionRef section : (*file)->sections())
+        if ((section.getFlags() & llvm::ELF::SHF_ALLOC) != 0)
+            bytes = llvm::alignTo(bytes, section.getAlignment()) + section.getSize();
+    return bytes;
+}
+
 }  // namespace
 
 Result<orc::JITTargetMachineBuilder> machine_here() {
@@ -133,6 +145,11 @@ Result<Generated> generate(const GenerateRequest& request) {
     if (made.size() > kObjectBytesMax)
         return fail(ErrorCode::failed, "{} does not compile: its code has {} MiB, and {} are the most; divide it",
                     request.name, made.size() >> 20U, kObjectBytesMax >> 20U);
+    ROVE_TRY(const std::uint64_t loaded, bytes_when_loaded((*object)->getMemBufferRef()));
+    if (loaded > kLoadedBytesMax)
+        return fail(ErrorCode::failed,
+                    "{} does not compile: it takes {} MiB of memory with what it is aligned to, and {} are the most",
+                    request.name, loaded >> 20U, kLoadedBytesMax >> 20U);
     generated.object.assign(made.begin(), made.end());
     return generated;
 }

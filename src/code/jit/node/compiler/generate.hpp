@@ -17,6 +17,8 @@ namespace rove::code::jit {
 // Of an object file: a package's slice has 64 MiB at most, and relocations and unwind tables come to it. A node has it in memory four times
 // while it links.
 inline constexpr std::size_t kObjectBytesMax = std::size_t{128} << 20;
+// Of what is loaded of it: its code, and as many zeros as a node keeps for statics (compilable.hpp), with what they are aligned to.
+inline constexpr std::size_t kLoadedBytesMax = kObjectBytesMax + (std::size_t{256} << 20);
 
 struct GenerateRequest {
     std::string name;                   // for messages

@@ -156,6 +156,17 @@ bool send_message(int socket, Bytes message) {
     return send_all(socket, message.data(), message.size());
 }
 
+bool send_message(int socket, Bytes message, const std::function<bool()>& wait_for_room) {
+    while (!message.empty()) {
+        const ssize_t sent = send(socket, message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && wait_for_room()) continue;
+        if (sent <= 0) return false;
+        message = message.subspan(static_cast<std::size_t>(sent));
+    }
+    return true;
+}
+
 void send_gave_up(int socket, std::string_view words) noexcept {
     const MessageBytes bytes = sizeof(AnswerKind) + words.size();
     const auto kind = AnswerKind::gave_up;

@@ -2,14 +2,15 @@
 // socket. A message is its length in 8 bytes, and its bytes. Both ends are the same librove-jit.so, which each question makes sure of.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
-#include "code/jit/node/compiler/generate.hpp"
 #include "code/jit/jit.hpp"
+#include "code/jit/node/compiler/generate.hpp"
 
 namespace rove::code::jit {
 
@@ -40,6 +41,8 @@ enum class AnswerKind : std::uint8_t { generated, error, gave_up };
 
 // False: the other end is closed.
 [[nodiscard]] bool send_message(int socket, Bytes message);
+// The other end may be slow to take it: `wait_for_room` says whether to go on.
+[[nodiscard]] bool send_message(int socket, Bytes message, const std::function<bool()>& wait_for_room);
 // Says by which words LLVM gave up. For a signal's handler, too.
 void send_gave_up(int socket, std::string_view words) noexcept;
 // Nothing: the other end was closed before, or it is longer than that.

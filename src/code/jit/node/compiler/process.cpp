@@ -181,10 +181,9 @@ CompilerProcess::CompilerProcess(Descriptor socket, std::unique_ptr<Beginning, E
     if (has_ended()) handle_.close();  // it may be another's
     if (handle_.is_open()) close_in_forks(handle_.number());
     if (begun_->parent <= 0) begun_.reset();
-    // For what the other end takes or gives at once: a question, and an answer that it has begun.
+    // For an answer that has begun.
     const timeval wait{.tv_sec = kStandstillMax.count(), .tv_usec = 0};
-    for (const int direction : {SO_SNDTIMEO, SO_RCVTIMEO})
-        (void)setsockopt(socket_.number(), SOL_SOCKET, direction, &wait, sizeof wait);
+    (void)setsockopt(socket_.number(), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
 }
 
 Result<CompilerProcess> CompilerProcess::begin() {
@@ -225,12 +224,11 @@ void CompilerProcess::close() {
     begun_.reset();
 }
 
-// Waits until there is an answer, or the process has ended. False: it stands still, because somebody has stopped it.
-bool CompilerProcess::answers() const {
+bool CompilerProcess::wait_for(short event) const {
     clockid_t clock{};
     if (clock_getcpuclockid(pid_, &clock) != 0) return true;  // it has ended, perhaps with an answer
     Standstill standstill(clock);
-    pollfd other{socket_.number(), POLLIN | POLLRDHUP, 0};
+    pollfd other{socket_.number(), static_cast<short>(event | POLLRDHUP), 0};
     while (poll(&other, 1, static_cast<int>(kLookEvery.count())) == 0)
         if (standstill.look() >= kStandstillMax) return false;
     return true;
@@ -243,7 +241,9 @@ bool CompilerProcess::has_ended() const {
 }
 
 std::optional<Result<Generated>> CompilerProcess::generate(const GenerateRequest& request, const Bounds& bounds) {
-    if (!send_message(socket_.number(), encode_question(request, bounds)) || !answers()) return std::nullopt;
+    const ByteBuffer question = encode_question(request, bounds);
+    if (!send_message(socket_.number(), question, [this] { return wait_for(POLLOUT); }) || !wait_for(POLLIN))
+        return std::nullopt;
     const auto answer = receive_message(socket_.number(), kAnswerBytesMax);
     if (!answer) return std::nullopt;
     if (is_last(*answer)) close();

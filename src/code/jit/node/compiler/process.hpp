@@ -11,8 +11,8 @@
 #include "base/descriptor.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
-#include "code/jit/node/compiler/generate.hpp"
 #include "code/jit/jit.hpp"
+#include "code/jit/node/compiler/generate.hpp"
 
 namespace rove::code::jit {
 
@@ -39,7 +39,9 @@ private:
     };
     CompilerProcess(Descriptor socket, std::unique_ptr<Beginning, EndParent> begun);
     void close();
-    [[nodiscard]] bool answers() const;
+    // Waits until the socket has an answer (POLLIN) or room (POLLOUT), or the process has ended. False: it stands still, because somebody has
+    // stopped it.
+    [[nodiscard]] bool wait_for(short event) const;
     Descriptor socket_;
     pid_t pid_ = -1;
     Descriptor handle_;  // by which it is ended; not open: this kernel gives none
