@@ -1,8 +1,5 @@
 #include "program/callables.hpp"
 
-#include <elf.h>
-#include <link.h>
-
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -12,6 +9,7 @@
 
 #include "base/demangle.hpp"
 #include "base/fork.hpp"
+#include "base/loaded_file.hpp"
 #include "base/log.hpp"
 #include "base/made_once.hpp"
 #include "base/mangled.hpp"
@@ -51,60 +49,11 @@ std::string signature_of_types(const FunctionFacts& facts) {
     return text + ")";
 }
 
-// The program or library that holds an address: its build id, where it has one, and its file.
-struct Build {
-    std::uintptr_t address;
-    std::string id, path;
-    bool found = false;
-};
-
-bool holds(const dl_phdr_info& module, std::uintptr_t address) {
-    for (int i = 0; i < module.dlpi_phnum; ++i) {
-        const ElfW(Phdr)& part = module.dlpi_phdr[i];
-        const std::uintptr_t begin = module.dlpi_addr + part.p_vaddr;
-        if (part.p_type == PT_LOAD && address >= begin && address < begin + part.p_memsz) return true;
-    }
-    return false;
-}
-
-// Of the notes in one part of a module, empty where the build id is not among them.
-std::string build_id_in(const char* at, const char* end) {
-    std::string id;
-    while (at + sizeof(ElfW(Nhdr)) <= end) {
-        const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
-        const char* name = at + sizeof *note;
-        const char* content = name + round_up(note->n_namesz, 4);
-        if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
-            id.assign(content, note->n_descsz);
-        at = content + round_up(note->n_descsz, 4);
-    }
-    return id;
-}
-
-// For dl_iterate_phdr(), which goes on while it gives 0.
-int look_into(dl_phdr_info* module, std::size_t /*bytes*/, void* argument) {
-    auto& wanted = *static_cast<Build*>(argument);
-    if (!holds(*module, wanted.address)) return 0;
-    wanted.found = true;
-    wanted.path = module->dlpi_name != nullptr && *module->dlpi_name != '\0' ? module->dlpi_name : "/proc/self/exe";
-    for (int i = 0; i < module->dlpi_phnum && wanted.id.empty(); ++i) {
-        const ElfW(Phdr)& part = module->dlpi_phdr[i];
-        if (part.p_type != PT_NOTE) continue;
-        const auto* notes = reinterpret_cast<const char*>(module->dlpi_addr + part.p_vaddr);
-        wanted.id = build_id_in(notes, notes + part.p_memsz);
-    }
-    return 1;
-}
-
 // The identity of the program or library that holds an address: its build id, or else all of its bytes.
 std::string build_of(const void* address) {
-    Build search{reinterpret_cast<std::uintptr_t>(address), {}, {}};
-    {
-        const NoForkMeanwhile whole;  // the loader has a lock
-        dl_iterate_phdr(look_into, &search);
-    }
-    if (!search.id.empty() || !search.found) return search.id;
-    std::ifstream file(search.path, std::ios::binary);
+    const LoadedFile of = loaded_file_of(address);
+    if (!of.build_id.empty() || of.path.empty()) return of.build_id;
+    std::ifstream file(of.path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     return digest_of_manifest(as_bytes(bytes)).hex();
 }

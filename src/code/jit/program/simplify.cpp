@@ -9,11 +9,6 @@
 namespace rove::code::jit {
 
 FunctionSimplifier::FunctionSimplifier() {
-    builder_.registerModuleAnalyses(modules_);
-    builder_.registerCGSCCAnalyses(components_);
-    builder_.registerFunctionAnalyses(functions_);
-    builder_.registerLoopAnalyses(loops_);
-    builder_.crossRegisterProxies(loops_, functions_, components_, modules_);
     passes_.addPass(llvm::SimplifyCFGPass());
     passes_.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
     passes_.addPass(llvm::EarlyCSEPass());
@@ -24,10 +19,10 @@ FunctionSimplifier::FunctionSimplifier() {
 void FunctionSimplifier::simplify(llvm::Function& function) {
     if (without_exceptions(*function.getParent())) return;
     if (function.isDeclaration() || function.hasOptNone() || !simplified_.insert(&function).second) return;
-    passes_.run(function, functions_);
+    passes_.run(function, analyses_.functions);
     // Bodies are read one by one, and what was learnt of others is not to be believed of them.
-    functions_.clear();
-    modules_.clear();
+    analyses_.functions.clear();
+    analyses_.modules.clear();
 }
 
 }  // namespace rove::code::jit

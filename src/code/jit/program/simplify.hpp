@@ -6,6 +6,8 @@
 
 #include <unordered_set>
 
+#include "code/jit/analyses.hpp"
+
 namespace rove::code::jit {
 
 // A function that many others reach is copied into each one's package: what is simplified once in its source is smaller in every copy, and need
@@ -26,10 +28,7 @@ public:
 
 private:
     llvm::PassBuilder builder_;
-    llvm::LoopAnalysisManager loops_;
-    llvm::FunctionAnalysisManager functions_;
-    llvm::CGSCCAnalysisManager components_;
-    llvm::ModuleAnalysisManager modules_;
+    Analyses analyses_{builder_};
     llvm::FunctionPassManager passes_;
     std::unordered_set<const llvm::Function*> simplified_;
 };
