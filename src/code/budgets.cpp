@@ -123,6 +123,15 @@ Status Budgets::check_pinned(const PackageCode& package, std::size_t more) const
         largest(pinned_, [](const PackageCode& each) REQUIRES(lock_of<CodeCache>) { return each.counted.code; }));
 }
 
+Status Budgets::check_evictable(const PackageCode& package, std::size_t bytes) const {
+    const std::size_t most = std::max(options_.code_bytes_max, kAwaitedBytesMax);
+    if (package.resident || bytes <= most) return {};
+    return fail(ErrorCode::overloaded,
+                "package {} takes {} bytes of code, and {} keeps {} at most (its --code-budget, or 128 MiB); give that "
+                "node a larger one, or divide the package",
+                package.store->manifest().name, bytes, options_.node, most);
+}
+
 // The statics of a function that was called are its state; they stay as long as the node.
 Status Budgets::check_statics(const PackageCode& package, std::size_t bytes) const {
     if (static_bytes_ + bytes <= options_.static_bytes_max) return {};

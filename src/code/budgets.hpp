@@ -54,6 +54,10 @@ public:
                                              std::min(manifest_bytes_, options_.code_bytes_max / 4);
     }
     [[nodiscard]] Status check_pinned(const PackageCode& package, std::size_t more) const REQUIRES(lock_of<CodeCache>);
+    // Of code that may be evicted: whether it could stay until a call that waits for it has begun. Else it would go and be asked for, again and
+    // again.
+    [[nodiscard]] Status check_evictable(const PackageCode& package, std::size_t bytes) const
+        REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Status check_statics(const PackageCode& package, std::size_t bytes) const
         REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool fits_among_staying(const PackageCode& package, std::size_t more_bytes) const

@@ -30,7 +30,7 @@ Status Evictor::check_stays(const PackageCode& package, std::size_t more_bytes) 
 
 Status Evictor::reserve(PackageCode& package, std::size_t code, std::size_t statics) {
     const bool stays = package.pinned || package.interface;
-    if (stays) ROVE_CHECK(budgets_.check_pinned(package, code));
+    ROVE_CHECK(stays ? budgets_.check_pinned(package, code) : budgets_.check_evictable(package, code));
     if (stays || statics > 0) ROVE_CHECK(check_stays(package, 0));
     ROVE_CHECK(budgets_.check_statics(package, statics));
     budgets_.reserve(package, code, statics);

@@ -183,6 +183,20 @@ TEST_F(BudgetsTest, SaysWhenMoreIsHeldThanFits) {
     EXPECT_FALSE(budgets_.is_over());
 }
 
+TEST_F(BudgetsTest, CodeThatCouldNotStayForACallIsRefused) {
+    const LockOf lock(mutex_);
+    const auto large = package("large", 100);
+    EXPECT_TRUE(budgets_.check_evictable(*large, kAwaitedBytesMax)) << "calls wait for it, whatever the budget";
+    const Status refused = budgets_.check_evictable(*large, kAwaitedBytesMax + 1);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
+    EXPECT_NE(refused.error().message().find("package large takes 134217729 bytes of code, and node 7 keeps 134217728"),
+              std::string::npos)
+        << refused.error().message();
+    options_.code_bytes_max = 2 * kAwaitedBytesMax;
+    EXPECT_TRUE(budgets_.check_evictable(*large, kAwaitedBytesMax + 1));
+}
+
 TEST_F(BudgetsTest, WhatIsReservedIsCountedUntilItIsGivenBack) {
     const LockOf lock(mutex_);
     budgets_.make_places(1);
