@@ -14,7 +14,8 @@ namespace {
 class LeadAlone : public testing::TestWithParam<Waiting>, protected Lead::Duties {
 protected:
     LeadAlone() { EXPECT_TRUE(lead_.open(fabric_, GetParam(), 2)); }
-    ~LeadAlone() override {
+    // Not in the destructor: threads of the lead call what this is.
+    void TearDown() override {
         {
             const Hold hold(lead_.mutex());
             lead_.stop();
