@@ -58,7 +58,7 @@ std::filesystem::path KeptFiles::default_folder() {
         const char* value = secure_getenv(name);
         return std::filesystem::path(value != nullptr ? value : "");
     };
-    if (auto own = from("ROVE_CACHE"); !own.empty()) return own;
+    if (const auto own = from("ROVE_CACHE"); !own.empty()) return own.has_filename() ? own : own.parent_path();
     if (const auto cache = from("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "rove";
     if (const auto home = from("HOME"); home.is_absolute()) return home / ".cache" / "rove";
     return {};
@@ -67,15 +67,12 @@ std::filesystem::path KeptFiles::default_folder() {
 Status KeptFiles::check(const std::filesystem::path& folder) {
     struct stat facts{};
     if (stat(folder.c_str(), &facts) != 0) return {};  // it is made when something is kept
-    if (S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
-    return fail(
-        ErrorCode::refused,
-        "nothing is kept in {}: code is made of what is there, and {}; {}, or give another folder as ROVE_CACHE",
-        folder.string(),
-        !S_ISDIR(facts.st_mode)     ? "it is no folder"
-        : facts.st_uid != geteuid() ? "it is another user's"
-                                    : "others may write in it",
-        S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() ? "run chmod go-w on it" : "remove it");
+    const bool is_own_folder = S_ISDIR(facts.st_mode) && facts.st_uid == geteuid();
+    if (is_own_folder && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+    return fail(ErrorCode::refused, "nothing is kept in {}, because code is made of what is there: {}", folder.string(),
+                is_own_folder            ? "others may write in it; run chmod go-w on it"
+                : S_ISDIR(facts.st_mode) ? "it is another user's; give a folder of your own as ROVE_CACHE"
+                                         : "it is no folder; remove it, or give another as ROVE_CACHE");
 }
 
 ByteBuffer KeptFiles::find(const Digest& key) const {

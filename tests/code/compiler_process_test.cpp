@@ -103,12 +103,20 @@ TEST_F(CompilerProcessTest, TheCompilersProcessIsBegunAnewIfItWasEnded) {
 TEST_F(CompilerProcessTest, TheCompilersProcessIsBegunAnewIfItWasStopped) {
     const ByteBuffer few = bitcode_of(with_types(10));
     EXPECT_EQ(why_not_compiled(few), "");
-    const pid_t first = compiler_of_this_process();
-    ASSERT_GT(first, 0);
-    ASSERT_EQ(kill(first, SIGSTOP), 0);
-    EXPECT_EQ(why_not_compiled(few), "");
-    for (int i = 0; i < 1000 && kill(first, 0) == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_NE(kill(first, 0), 0) << "the one that was stopped is left behind";
+    std::string numbers = "@numbers = constant [60000 x i64] [i64 1";
+    for (std::uint64_t i = 2, value = 1; i <= 60'000; ++i)
+        numbers += fmt::format(", i64 {}", value = value * 6364136223846793005 + 1442695040888963407);
+    const ByteBuffer many = bitcode_of(numbers + "]\ndefine ptr @go() {\n  ret ptr @numbers\n}\n");
+    ASSERT_GT(many.size(), std::size_t{400'000}) << "more than a socket takes at once";
+    for (const ByteBuffer* bitcode : {&few, &many}) {
+        const pid_t first = compiler_of_this_process();
+        ASSERT_GT(first, 0);
+        ASSERT_EQ(kill(first, SIGSTOP), 0);
+        EXPECT_EQ(why_not_compiled(*bitcode), "");
+        for (int i = 0; i < 1000 && kill(first, 0) == 0; ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        EXPECT_NE(kill(first, 0), 0) << "the one that was stopped is left behind";
+    }
 }
 
 // Not while it compiles, but before.

@@ -1,6 +1,7 @@
 // The engine alone: what it takes out of the bitcode that a program carries of itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -258,6 +259,23 @@ TEST_F(ExtractedAgainTest, AnotherDeclarationOfALibrarysFunctionIsSeen) {
     const std::string changed = program + "extern \"C\" int puts[]; int* home() { return puts; }\n";
     const ByName anew = extracted(changed, nullptr), again = extracted(changed, &before);
     for (const auto& [name, each] : again) EXPECT_EQ(each.digest, anew.at(name).digest) << name;
+}
+
+// The compiler's copy of an inline function of C's library is no code of the program's: the library has it.
+TEST_F(ExtractTest, CopiesOfALibrarysInlineFunctionsStay) {
+    const ByteBuffer bitcode = bitcode_of("inline.cpp", std::string(kOffload) + R"(
+extern "C" inline __attribute__((gnu_inline)) int atoi(const char* text) { return text[0] * 1234567; }
+static int calls(int n) { return atoi((const char*)(long)n); }
+void (*offload)(rove_here*, const void*, size_t) = &rove::detail::Offload<calls>::run;
+)");
+    const auto all = engine_->extract({.program = "inline", .bitcode = bitcode, .only = {}});
+    ASSERT_TRUE(all && all->size() == 1U);
+    const auto prepared = engine_->prepare({.triple = "x86_64-linux-gnu",
+                                            .modules = {all->front().bitcode},
+                                            .interface = false,
+                                            .entries = all->front().entries});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_EQ(std::ranges::count(prepared->imports, "atoi"), 1);
 }
 
 // A context numbers those that several files have.

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "base/made_once.hpp"
 #include "base/own_library.hpp"
@@ -54,14 +55,14 @@ ByteBuffer end_message(Writer&& out) {
 }
 
 // A socket may take, or give, less at once than was asked for.
-bool send_all(int socket, const void* data, std::size_t bytes) noexcept {
-    const auto* next = static_cast<const std::byte*>(data);
-    while (bytes > 0) {
-        const ssize_t sent = send(socket, next, bytes, MSG_NOSIGNAL);
+template <typename WaitForRoom>
+bool send_all(int socket, Bytes message, int flags, const WaitForRoom& wait_for_room) {
+    while (!message.empty()) {
+        const ssize_t sent = send(socket, message.data(), message.size(), MSG_NOSIGNAL | flags);
         if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0 && errno == EAGAIN && wait_for_room()) continue;
         if (sent <= 0) return false;
-        next += sent;
-        bytes -= static_cast<std::size_t>(sent);
+        message = message.subspan(static_cast<std::size_t>(sent));
     }
     return true;
 }
@@ -153,25 +154,18 @@ Result<Generated> decode_answer(Bytes bytes, std::string_view name) {
 }
 
 bool send_message(int socket, Bytes message) {
-    return send_all(socket, message.data(), message.size());
+    return send_all(socket, message, 0, [] { return false; });
 }
 
 bool send_message(int socket, Bytes message, const std::function<bool()>& wait_for_room) {
-    while (!message.empty()) {
-        const ssize_t sent = send(socket, message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && wait_for_room()) continue;
-        if (sent <= 0) return false;
-        message = message.subspan(static_cast<std::size_t>(sent));
-    }
-    return true;
+    return send_all(socket, message, MSG_DONTWAIT, wait_for_room);
 }
 
 void send_gave_up(int socket, std::string_view words) noexcept {
     const MessageBytes bytes = sizeof(AnswerKind) + words.size();
     const auto kind = AnswerKind::gave_up;
-    (void)(send_all(socket, &bytes, sizeof bytes) && send_all(socket, &kind, sizeof kind) &&
-           send_all(socket, words.data(), words.size()));
+    (void)(send_message(socket, std::as_bytes(std::span(&bytes, 1))) &&
+           send_message(socket, std::as_bytes(std::span(&kind, 1))) && send_message(socket, as_bytes(words)));
 }
 
 std::optional<ByteBuffer> receive_message(int socket, std::size_t bytes_max) {
