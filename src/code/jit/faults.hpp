@@ -26,8 +26,8 @@ inline int begin_thread(pthread_t& thread, void* (*work)(void*), void* data) {
     return error;
 }
 
-// What handlers of signals run on in the thread that makes this, because its own stack may be what has run out. Memory that lasts as long as
-// the thread: the handler may be where it stays.
+// A stack for handlers of signals in the thread that takes it, because its own stack may be what has run out. It must last as long as the
+// thread, which may stay in the handler.
 class FaultStack {
 public:
     void take() {

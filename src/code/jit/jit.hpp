@@ -151,6 +151,7 @@ struct ExtractRequest {
     ExtractedBefore* before = nullptr;  // without `only`: what has not changed since then is not taken again
 };
 inline constexpr std::string_view kNothing = "-";
+
 struct Prepared {
     ByteBuffer bitcode;
     ByteBuffer object;                                        // ELF relocatable, for the image's linker script

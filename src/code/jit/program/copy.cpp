@@ -14,6 +14,7 @@
 #include "code/jit/program/touched.hpp"
 
 namespace rove::code::jit {
+
 Result<llvm::Function*> Copy::take(llvm::Function& function) {
     auto* taken = llvm::cast<llvm::Function>(materialize(&function));
     // Bodies before values: a table of labels is a value that needs its function's body.

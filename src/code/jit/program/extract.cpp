@@ -108,10 +108,10 @@ constexpr std::size_t kFunctionsOfAThread = 25;
 
 using Others = std::vector<std::future<Status>>;  // threads
 
-// Takes every function that a program can send out of it, but those that are as they were.
+// Takes every function that a program can send out of it. What is known from the last time, and has not changed, is not taken again.
 class Every {
 public:
-    // others: stays when LLVM gives up, and this with it, in the middle of the work (guard.hpp).
+    // others: outlives this. Where LLVM gives up, this stays as it is (guard.hpp), and whoever has `others` waits for them.
     Every(const ExtractRequest& request, Others& others)
         : request_(request),
           before_(request.before),
@@ -217,7 +217,7 @@ private:
 
 Result<std::vector<Extracted>> extract(const ExtractRequest& request) {
     if (!request.only.empty()) return extract_own(request);
-    Others others;  // given up on as well or not, they have ended before the request goes
+    Others others;  // these threads end before the request goes, also where LLVM gives up in this one
     return guarded(request.program,
                    [&]() -> Result<std::vector<Extracted>> { return Every(request, others).extract(); });
 }

@@ -30,7 +30,7 @@ Digest digest_of_bitcode(const llvm::Module& module) {
     return PackageCache::key_of({std::string_view(text.data(), text.size())});
 }
 
-// With all that the optimiser believes of it where it is not defined.
+// A declaration with everything that the optimiser believes of the value where it does not see the definition.
 llvm::GlobalValue* declare_in(llvm::Module& module, const llvm::GlobalValue& value) {
     const auto linkage = value.hasExternalWeakLinkage() ? value.getLinkage() : llvm::GlobalValue::ExternalLinkage;
     if (const auto* const function = llvm::dyn_cast<llvm::Function>(&value)) {
@@ -111,6 +111,7 @@ private:
         reaches_.push_back(met);
         return map_[value] = declare_in(module_, *met);
     }
+
     llvm::Module module_;
     llvm::ValueToValueMapTy map_;
     std::vector<const llvm::GlobalValue*> reaches_;
@@ -210,7 +211,7 @@ const Digest& Fingerprints::digest_of(const llvm::Module& module) {
     return at->second;
 }
 
-// What Copy asks the module for, and what it does with the value depends on.
+// What Copy finds out about the value from its module, beside its definition.
 std::string Fingerprints::facts_of(const llvm::GlobalValue& value) const {
     if (const auto* const function = llvm::dyn_cast<llvm::Function>(&value)) return more_(*function) + '\n';
     const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(&value);

@@ -31,8 +31,8 @@ public:
     [[nodiscard]] std::vector<std::string> keys() const;
     // Of one that the running program asks for. unsupported: it is not there.
     [[nodiscard]] Result<std::string> key_of(const std::string& asked) const;
-    // Of these together (fingerprint.hpp): where it is as it was, take() would take the same. To be asked before anything is taken. Nothing: they
-    // have none.
+    // Of these together: while it stays the same, take() takes the same. To be asked before anything is taken. Nothing: they have none
+    // (Fingerprints::of).
     [[nodiscard]] Result<std::optional<Digest>> fingerprint(const std::vector<std::string>& keys);
     // take() does this for its own. For many at once it is quicker: each time takes as long as the program's modules are large.
     Status optimise_shared(const std::vector<std::string>& keys);
