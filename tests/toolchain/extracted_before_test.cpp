@@ -1,0 +1,85 @@
+#include "toolchain/extracted_before.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "package/pack.hpp"
+#include "toolchain/files.hpp"
+
+namespace rove::toolchain {
+namespace {
+
+class ExtractedBeforeTest : public testing::Test {
+protected:
+    void SetUp() override {
+        auto folder = TemporaryFolder::make();
+        ASSERT_TRUE(folder) << folder.error().message();
+        folder_ = std::move(*folder);
+        ASSERT_EQ(setenv("ROVE_CACHE", folder_.path().c_str(), 1), 0);
+    }
+    void TearDown() override { unsetenv("ROVE_CACHE"); }
+    static ExtractedBefore of(const std::string& program = "program", std::string_view made_by = "this") {
+        return {program, made_by, [](const Digest&) { return true; }};
+    }
+    [[nodiscard]] std::filesystem::path file() const {
+        return std::filesystem::directory_iterator(folder_.path())->path();
+    }
+
+    const Digest kKey = PackageCache::key_of({"fingerprint"});
+    const code::jit::Extracted extracted_{.keys = {"key"},
+                                          .name = "name",
+                                          .obstacle = "why",
+                                          .digest = PackageCache::key_of({"bitcode"}),
+                                          .bitcode = ByteBuffer(3),
+                                          .entries = {"entry"},
+                                          .replaced = {"operator new"},
+                                          .statics = {"one", "other"},
+                                          .begin_anew = {"one"}};
+    TemporaryFolder folder_;
+};
+
+TEST_F(ExtractedBeforeTest, IsFoundTheNextTimeForTheSameProgramAndRove) {
+    ExtractedBefore first = of();
+    EXPECT_EQ(first.find(kKey), nullptr);
+    first.keep(kKey, extracted_);
+    first.write();
+    const ExtractedBefore next = of();
+    const code::jit::Extracted* const known = next.find(kKey);
+    ASSERT_NE(known, nullptr);
+    EXPECT_EQ(known->name, extracted_.name);
+    EXPECT_EQ(known->obstacle, extracted_.obstacle);
+    EXPECT_EQ(known->digest, extracted_.digest);
+    EXPECT_EQ(known->replaced, extracted_.replaced);
+    EXPECT_EQ(known->statics, extracted_.statics);
+    EXPECT_TRUE(known->bitcode.empty() && known->begin_anew.empty()) << "these are found out each time";
+    EXPECT_EQ(next.find(PackageCache::key_of({"another"})), nullptr);
+    EXPECT_EQ(of("another").find(kKey), nullptr);
+    EXPECT_EQ(of("program", "another").find(kKey), nullptr);
+}
+
+TEST_F(ExtractedBeforeTest, WhatIsNotUsedAgainIsForgotten) {
+    ExtractedBefore first = of();
+    first.keep(kKey, extracted_);
+    first.write();
+    of().write();
+    EXPECT_EQ(of().find(kKey), nullptr);
+}
+
+TEST_F(ExtractedBeforeTest, AFileWithAnyOtherByteIsAsIfItWereNotThere) {
+    ExtractedBefore first = of();
+    first.keep(kKey, extracted_);
+    first.write();
+    const ByteBuffer whole = read_file(file()).value();
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        ByteBuffer changed = whole;
+        changed[i] ^= std::byte{1};
+        ASSERT_TRUE(write_file(file(), changed));
+        EXPECT_EQ(of().find(kKey), nullptr) << i;
+    }
+    ASSERT_TRUE(write_file(file(), whole));
+    EXPECT_NE(of().find(kKey), nullptr);
+}
+
+}  // namespace
+}  // namespace rove::toolchain
