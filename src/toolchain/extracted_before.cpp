@@ -12,7 +12,8 @@ namespace rove::toolchain {
 namespace {
 
 constexpr std::size_t kProgramsMax = 256;
-constexpr std::size_t kBytesMax = 16UL << 20;  // some 100,000 functions
+constexpr std::size_t kFramingMax = 128;       // of the file, and of one module: digests and a length
+constexpr std::size_t kBytesMax = 16UL << 20;  // some 100,000 functions and definitions
 
 Digest key_of(const std::filesystem::path& program, std::string_view made_by) {
     std::error_code unknown;
@@ -50,32 +51,47 @@ ExtractedBefore::ExtractedBefore(const std::filesystem::path& program, std::stri
       before_(parse(files_.find(key_))) {}
 
 const code::jit::Extracted* ExtractedBefore::find(const Digest& fingerprint) const {
-    const auto known = before_.find(fingerprint);
-    return known != before_.end() ? &known->second : nullptr;
+    const auto known = before_.functions.find(fingerprint);
+    return known != before_.functions.end() ? &known->second : nullptr;
 }
 
 void ExtractedBefore::keep(const Digest& fingerprint, const code::jit::Extracted& extracted) {
-    now_[fingerprint] = {.keys = {},
-                         .name = extracted.name,
-                         .obstacle = extracted.obstacle,
-                         .digest = extracted.digest,
-                         .bitcode = {},
-                         .entries = {},
-                         .replaced = extracted.replaced,
-                         .statics = extracted.statics,
-                         .begin_anew = {}};
+    now_.functions[fingerprint] = {.keys = {},
+                                   .name = extracted.name,
+                                   .obstacle = extracted.obstacle,
+                                   .digest = extracted.digest,
+                                   .bitcode = {},
+                                   .entries = {},
+                                   .replaced = extracted.replaced,
+                                   .statics = extracted.statics,
+                                   .begin_anew = {}};
 }
 
-// A digest of the rest, and then one function after the other.
+Bytes ExtractedBefore::definitions(const Digest& module) const {
+    const auto known = before_.definitions.find(module);
+    return known != before_.definitions.end() ? Bytes(known->second) : Bytes();
+}
+
+void ExtractedBefore::keep_definitions(const Digest& module, ByteBuffer notes) {
+    now_.definitions[module] = std::move(notes);
+}
+
+// A digest of the rest, then the functions, and then, as far as there is room, the definitions of one module after the other.
 void ExtractedBefore::write() const {
     Writer all;
-    for (const auto& [fingerprint, extracted] : now_) {
+    all.number(static_cast<std::uint32_t>(now_.functions.size()));
+    for (const auto& [fingerprint, extracted] : now_.functions) {
         toolchain::write(all, fingerprint);
         toolchain::write(all, extracted.digest);
         toolchain::write(all, extracted.name);
         toolchain::write(all, extracted.obstacle);
         toolchain::write(all, extracted.replaced);
         toolchain::write(all, extracted.statics);
+    }
+    for (const auto& [module, notes] : now_.definitions) {
+        if (all.size() + notes.size() > kBytesMax - kFramingMax) continue;
+        toolchain::write(all, module);
+        toolchain::write(all, as_text(notes));
     }
     const ByteBuffer rest = all.take();
     Writer file;
@@ -84,20 +100,25 @@ void ExtractedBefore::write() const {
     files_.keep(key_, file.take());
 }
 
-ExtractedBefore::ByFingerprint ExtractedBefore::parse(Bytes file) {
+ExtractedBefore::Kept ExtractedBefore::parse(Bytes file) {
     Reader all(file);
     const auto digest = all.id<Digest>();
     if (!all.ok() || digest != PackageCache::key_of({as_text(all.rest())})) return {};
-    ByFingerprint functions;
-    while (all.ok() && !all.done()) {
-        code::jit::Extracted& extracted = functions[all.id<Digest>()];
+    Kept kept;
+    for (auto left = all.number<std::uint32_t>(); left > 0 && all.ok(); --left) {
+        code::jit::Extracted& extracted = kept.functions[all.id<Digest>()];
         extracted.digest = all.id<Digest>();
         extracted.name = read_text(all);
         extracted.obstacle = read_text(all);
         extracted.replaced = read_texts(all);
         extracted.statics = read_texts(all);
     }
-    return all.ok() ? std::move(functions) : ByFingerprint();
+    while (all.ok() && !all.done()) {
+        ByteBuffer& notes = kept.definitions[all.id<Digest>()];
+        const Bytes read = all.take(all.number<std::uint32_t>());
+        notes.assign(read.begin(), read.end());
+    }
+    return all.ok() ? std::move(kept) : Kept();
 }
 
 }  // namespace rove::toolchain

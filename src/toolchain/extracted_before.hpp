@@ -11,7 +11,8 @@
 
 namespace rove::toolchain {
 
-// One file for each program, beside the packages: some 100 bytes for a function. What is wrong with it is as if it were not there.
+// One file for each program, beside the packages: some 150 bytes for a function, and as many for each definition that it reaches. What is
+// wrong with it is as if it were not there.
 class ExtractedBefore final : public code::jit::ExtractedBefore {
 public:
     // made_by: what finds it out (code::made_by). has_package: whether a package has been made of bitcode with that digest.
@@ -21,18 +22,23 @@ public:
     [[nodiscard]] const code::jit::Extracted* find(const Digest& fingerprint) const override;
     void keep(const Digest& fingerprint, const code::jit::Extracted& extracted) override;
     [[nodiscard]] bool has_package(const Digest& bitcode) override { return has_package_(bitcode); }
+    [[nodiscard]] Bytes definitions(const Digest& module) const override;
+    void keep_definitions(const Digest& module, ByteBuffer notes) override;
     // For the next time: what was kept this time.
     void write() const;
 
 private:
-    using ByFingerprint = std::map<Digest, code::jit::Extracted>;
-    [[nodiscard]] static ByFingerprint parse(Bytes file);
+    struct Kept {
+        std::map<Digest, code::jit::Extracted> functions;  // by their fingerprints
+        std::map<Digest, ByteBuffer> definitions;          // by their modules
+    };
+    [[nodiscard]] static Kept parse(Bytes file);
 
     const Digest key_;
     const std::function<bool(const Digest&)> has_package_;
     const KeptFiles files_;
-    const ByFingerprint before_;
-    ByFingerprint now_;
+    const Kept before_;
+    Kept now_;
 };
 
 }  // namespace rove::toolchain

@@ -5,10 +5,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "code/jit/jit.hpp"
 #include "engine_test.hpp"
+#include "package/pack.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -145,11 +147,21 @@ public:
         kept.bitcode.clear();
     }
     [[nodiscard]] bool has_package(const Digest& bitcode) override { return !lost_.contains(bitcode); }
-    void next() { before_ = std::move(now_), now_.clear(); }
+    [[nodiscard]] Bytes definitions(const Digest& module) const override {
+        const auto known = definitions_before_.find(module);
+        return known != definitions_before_.end() ? Bytes(known->second) : Bytes();
+    }
+    void keep_definitions(const Digest& module, ByteBuffer notes) override { definitions_[module] = std::move(notes); }
+    void keep_before(const Digest& module, ByteBuffer notes) { definitions_before_[module] = std::move(notes); }
+    void next() {
+        before_ = std::exchange(now_, {});
+        definitions_before_ = std::exchange(definitions_, {});
+    }
     void lose(const Digest& bitcode) { lost_.insert(bitcode); }
 
 private:
     std::map<Digest, Extracted> before_, now_;
+    std::map<Digest, ByteBuffer> definitions_before_, definitions_;
     std::set<Digest> lost_;
 };
 
@@ -301,6 +313,75 @@ void (*offload)(rove_here*, const void*, size_t) = &rove::detail::Offload<own>::
               with("struct S { int c; short d; }; static int other(int n) { S s[4] = {}; ((volatile S*)s)[n & 3].c = "
                    "n; return "
                    "s[n & 1].c; }\n"));
+}
+
+// Of a program of several files, of which one has changed, the others are known by their bitcode.
+class FilesExtractedAgainTest : public ExtractTest {
+protected:
+    using ByName = std::map<std::string, Extracted>;
+    // Of a program of two files: the other one, and that which has the functions that it sends.
+    ByName extracted(const std::string& other, ExtractedBefore* before) { return extracted(other, own_, before); }
+    ByName extracted(const std::string& other, const ByteBuffer& own, ExtractedBefore* before) {
+        ByteBuffer program = bitcode_of("other.cpp", other);
+        program.insert(program.end(), own.begin(), own.end());
+        auto all = engine_->extract({.program = "program", .bitcode = program, .only = {}, .before = before});
+        EXPECT_TRUE(all) << all.error().message();
+        ByName by_name;
+        for (Extracted& each : *all) by_name.emplace(each.name, std::move(each));
+        return by_name;
+    }
+    ByteBuffer own(const std::string& shared) {
+        return bitcode_of("own.cpp", std::string(kOffload) + shared + R"(
+extern int elsewhere(int);
+static int changes(int n) { return elsewhere(n) + shared(n); }
+static int stays(int n) { return "and so on"[n] + shared(n); }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<changes>::run, &rove::detail::Offload<stays>::run};
+)");
+    }
+    static Digest digest_of(const ByteBuffer& module) { return PackageCache::key_of({as_text(module)}); }
+    const std::string kOther = "int elsewhere(int n) { return n; }";
+    const ByteBuffer own_ = own("inline int shared(int n) { return n ^ 1; }");
+};
+
+TEST_F(FilesExtractedAgainTest, WhatIsOfAnotherFileIsSeenToChange) {
+    Remembered before;
+    (void)extracted(kOther, &before);
+    before.next();
+    const std::string changed = "int more(int n) { return n; }\nint elsewhere(int n) { return n + 1; }";
+    const ByName anew = extracted(changed, nullptr), again = extracted(changed, &before);
+    ASSERT_EQ(again.size(), 2U);
+    for (const auto& [name, each] : again) {
+        EXPECT_EQ(each.digest, anew.at(name).digest) << name;
+        EXPECT_EQ(each.bitcode.empty(), name.find("stays") != std::string::npos) << name;
+    }
+}
+
+// Given notes of another file with the digest of this one, it takes this one for that.
+TEST_F(FilesExtractedAgainTest, AFileThatHasNotChangedIsNotDigestedAgain) {
+    Remembered before, of_another;
+    (void)extracted(kOther, &before);
+    before.next();
+    const ByteBuffer another = own("inline int shared(int n) { return n + 1; }");
+    (void)extracted(kOther, another, &of_another);
+    of_another.next();
+    for (const auto& [name, each] : extracted(kOther, &before)) EXPECT_TRUE(each.bitcode.empty()) << name;
+    const Bytes notes = of_another.definitions(digest_of(another));
+    before.keep_before(digest_of(own_), ByteBuffer(notes.begin(), notes.end()));
+    for (const auto& [name, each] : extracted(kOther, &before)) EXPECT_FALSE(each.bitcode.empty()) << name;
+}
+
+TEST_F(FilesExtractedAgainTest, NotesThatEndTooSoonAreAsIfThereWereNone) {
+    Remembered before;
+    (void)extracted(kOther, &before);
+    before.next();
+    const Bytes kept = before.definitions(digest_of(own_));
+    const ByteBuffer whole(kept.begin(), kept.end());
+    ASSERT_GT(whole.size(), 100U);
+    for (std::size_t size = 0; size < whole.size(); size += 17) {
+        before.keep_before(digest_of(own_),
+                           ByteBuffer(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
+        for (const auto& [name, each] : extracted(kOther, &before)) EXPECT_TRUE(each.bitcode.empty()) << name << size;
+    }
 }
 
 TEST_F(ExtractedAgainTest, WithoutItsPackageItIsTaken) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "package/pack.hpp"
@@ -26,7 +27,8 @@ protected:
         return std::filesystem::directory_iterator(folder_.path())->path();
     }
 
-    const Digest kKey = PackageCache::key_of({"fingerprint"});
+    const Digest kKey = PackageCache::key_of({"fingerprint"}), kModule = PackageCache::key_of({"module"});
+    const ByteBuffer kNotes{std::byte{1}, std::byte{2}, std::byte{3}};
     const code::jit::Extracted extracted_{.keys = {"key"},
                                           .name = "name",
                                           .obstacle = "why",
@@ -58,17 +60,43 @@ TEST_F(ExtractedBeforeTest, IsFoundTheNextTimeForTheSameProgramAndRove) {
     EXPECT_EQ(of("program", "another").find(kKey), nullptr);
 }
 
+TEST_F(ExtractedBeforeTest, WhatWasNotedOfAModuleIsFound) {
+    ExtractedBefore first = of();
+    first.keep(kKey, extracted_);
+    first.keep_definitions(kModule, kNotes);
+    first.write();
+    const ExtractedBefore next = of();
+    EXPECT_TRUE(std::ranges::equal(next.definitions(kModule), kNotes));
+    EXPECT_TRUE(next.definitions(kKey).empty());
+    EXPECT_NE(next.find(kKey), nullptr);
+}
+
 TEST_F(ExtractedBeforeTest, WhatIsNotUsedAgainIsForgotten) {
     ExtractedBefore first = of();
     first.keep(kKey, extracted_);
+    first.keep_definitions(kModule, kNotes);
     first.write();
     of().write();
     EXPECT_EQ(of().find(kKey), nullptr);
+    EXPECT_TRUE(of().definitions(kModule).empty());
+}
+
+TEST_F(ExtractedBeforeTest, NotesForWhichThereIsNoRoomAreLeftOut) {
+    ExtractedBefore first = of();
+    first.keep(kKey, extracted_);
+    first.keep_definitions(kModule, kNotes);
+    first.keep_definitions(PackageCache::key_of({"a large module"}), ByteBuffer(16UL << 20));
+    first.write();
+    const ExtractedBefore next = of();
+    EXPECT_NE(next.find(kKey), nullptr);
+    EXPECT_FALSE(next.definitions(kModule).empty());
+    EXPECT_TRUE(next.definitions(PackageCache::key_of({"a large module"})).empty());
 }
 
 TEST_F(ExtractedBeforeTest, AFileWithAnyOtherByteIsAsIfItWereNotThere) {
     ExtractedBefore first = of();
     first.keep(kKey, extracted_);
+    first.keep_definitions(kModule, kNotes);
     first.write();
     const ByteBuffer whole = read_file(file()).value();
     for (std::size_t i = 0; i < whole.size(); ++i) {

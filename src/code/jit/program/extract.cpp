@@ -120,6 +120,7 @@ public:
 
     Result<std::vector<Extracted>> extract() {
         ROVE_CHECK(program_.read());
+        if (before_ != nullptr) program_.definitions().recall(*before_);
         const std::vector<std::string> keys = program_.keys();
         std::vector<Extracted> alone(keys.size());
         std::vector<std::size_t> rest;
@@ -149,6 +150,7 @@ public:
             ROVE_CHECK(as_written.read());
             ROVE_CHECK(as_written.compare_statics(all));
         }
+        if (before_ != nullptr) program_.definitions().note(*before_);
         return all;
     }
 

@@ -46,6 +46,9 @@ std::vector<Bytes> cut_apart(Bytes section) {
 
 Modules::Modules(std::string path, Bytes section) : path_(std::move(path)), bitcode_(cut_apart(section)) {
     set_up(context_, diagnostics_);
+    // StripDebugInfo() adds it to the context with the first body that is read, and digests of bitcode have all kinds of metadata that the
+    // context knows (Definitions).
+    (void)context_.getMDKindID("heapallocsite");
     modules_.resize(bitcode_.size());
 }
 

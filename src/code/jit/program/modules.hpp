@@ -27,6 +27,7 @@ public:
     [[nodiscard]] std::size_t count() const { return modules_.size(); }
     [[nodiscard]] llvm::LLVMContext& context() { return context_; }
 
+    [[nodiscard]] Bytes bitcode(std::size_t index) const { return bitcode_[index]; }
     // invalid: it is no bitcode.
     [[nodiscard]] Result<llvm::Module*> get(std::size_t index);
     // Notes what a module defines. To be called for each of them before definition_of().

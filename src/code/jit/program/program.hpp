@@ -34,6 +34,8 @@ public:
     // Of these together: while it stays the same, take() takes the same. To be asked before anything is taken. Nothing: they have none
     // (Fingerprints::of).
     [[nodiscard]] Result<std::optional<Digest>> fingerprint(const std::vector<std::string>& keys);
+    // Where fingerprints find what they knew the last time, and leave it for the next.
+    [[nodiscard]] Definitions& definitions() { return fingerprints_.definitions(); }
     // take() does this for its own. For many at once it is quicker: each time takes as long as the program's modules are large.
     Status optimise_shared(const std::vector<std::string>& keys);
     // These in one module. Others that they send need not travel: a stub takes the place of one that cannot. Calls of it succeed where it is
