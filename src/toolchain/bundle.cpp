@@ -18,6 +18,7 @@
 #include "toolchain/extracted_before.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/image.hpp"
+#include "toolchain/kept_objects.hpp"
 #include "toolchain/libraries.hpp"
 #include "toolchain/process.hpp"
 #include "toolchain/replaced.hpp"
@@ -31,16 +32,18 @@ struct Packed {
     bool from_cache = false;
 };
 
-// Makes packages of what one program can send, in three steps: what it has been made before is found, the rest is compiled on all cores,
+// Makes packages of what one program can send, in three steps: what has been made before is found, the rest is compiled on all cores,
 // and then linked one by one, which takes two milliseconds each.
 class Packer {
 public:
-    Packer(code::jit::Engine& engine, const Libraries& libraries, const std::vector<std::string>& dependencies)
+    Packer(code::jit::Engine& engine, const std::filesystem::path& program, const Libraries& libraries,
+           const std::vector<std::string>& dependencies)
         : engine_(engine),
           libraries_(libraries),
           dependencies_(dependencies),
           linked_with_(libraries.lines()),
-          made_by_(code::made_by(engine, reinterpret_cast<const void*>(&link_image))) {
+          made_by_(code::made_by(engine, reinterpret_cast<const void*>(&link_image))),
+          kept_objects_(program, made_by_) {
         for (const std::string& soname : dependencies) linked_with_ += soname + '\n';
     }
 
@@ -71,11 +74,13 @@ public:
         }
         if (work.empty()) return packed;
         ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
+        kept_objects_.find(shared_);
         for (std::size_t begin = 0; begin < work.size(); begin += kAtOnce) {
             const std::span<Work> some = std::span(work).subspan(begin, std::min(kAtOnce, work.size() - begin));
             prepare(some);
             ROVE_CHECK(link(some, folder.path(), packed));
         }
+        kept_objects_.keep(shared_);
         return packed;
     }
 
@@ -182,6 +187,7 @@ private:
     const PackageCache cache_;
     std::map<Digest, std::shared_ptr<const ByteBuffer>> found_;  // by the digests of their bitcode
     mutable code::jit::SharedObjects shared_;
+    KeptObjects kept_objects_;
 };
 
 // What its functions need and only the program's own file has, in quotes; empty: nothing.
@@ -213,7 +219,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     if (const Status may_keep = KeptFiles::check(KeptFiles::default_folder()); !may_keep && options.warn)
         options.warn(may_keep.error().message());
     const ProgramNames has = ProgramNames::of(options.program);
-    Packer packer(*engine, has.libraries(), options.dependencies);
+    Packer packer(*engine, options.program, has.libraries(), options.dependencies);
     ExtractedBefore before(options.program, packer.made_by(),
                            [&](const Digest& bitcode) { return packer.find(bitcode) != nullptr; });
     ROVE_TRY(const std::vector<code::jit::Extracted> all,

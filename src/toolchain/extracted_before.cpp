@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "package/pack.hpp"
+#include "toolchain/sealed.hpp"
 
 namespace rove::toolchain {
 namespace {
@@ -76,7 +77,7 @@ void ExtractedBefore::keep_definitions(const Digest& module, ByteBuffer notes) {
     now_.definitions[module] = std::move(notes);
 }
 
-// A digest of the rest, then the functions, and then, as far as there is room, the definitions of one module after the other.
+// The functions, and then, as far as there is room, the definitions of one module after the other.
 void ExtractedBefore::write() const {
     Writer all;
     all.number(static_cast<std::uint32_t>(now_.functions.size()));
@@ -93,17 +94,12 @@ void ExtractedBefore::write() const {
         toolchain::write(all, module);
         toolchain::write(all, as_text(notes));
     }
-    const ByteBuffer rest = all.take();
-    Writer file;
-    toolchain::write(file, PackageCache::key_of({as_text(rest)}));
-    file.bytes(rest);
-    files_.keep(key_, file.take());
+    files_.keep(key_, seal(all.take()));
 }
 
 ExtractedBefore::Kept ExtractedBefore::parse(Bytes file) {
-    Reader all(file);
-    const auto digest = all.id<Digest>();
-    if (!all.ok() || digest != PackageCache::key_of({as_text(all.rest())})) return {};
+    Reader all(unseal(file));
+    if (all.done()) return {};
     Kept kept;
     for (auto left = all.number<std::uint32_t>(); left > 0 && all.ok(); --left) {
         code::jit::Extracted& extracted = kept.functions[all.id<Digest>()];

@@ -118,13 +118,15 @@ TEST(Forms, BundledAgainIsAsBundledFirst) {
     };
     const auto [said, first] = bundled("program");
     EXPECT_NE(said.find(R"("from_cache":0)"), std::string::npos) << said;
-    const auto known = [&cache] {
+    const auto kept = [&cache](const std::string& extension) {
         std::vector<std::filesystem::path> files;
         for (const auto& each : std::filesystem::directory_iterator(cache))
-            if (each.path().extension() == ".extracted") files.push_back(each.path());
+            if (each.path().extension() == extension) files.push_back(each.path());
         return files;
     };
+    const auto known = [&kept] { return kept(".extracted"); };
     ASSERT_EQ(known().size(), 1U);
+    ASSERT_EQ(kept(".objects").size(), 1U);
     const auto expect_same = [&, &before = first](const std::string& when) {
         const auto [again, program] = bundled("program");
         EXPECT_EQ(again.find(R"("from_cache":0)"), std::string::npos) << again << " " << when;
@@ -138,6 +140,8 @@ TEST(Forms, BundledAgainIsAsBundledFirst) {
     }
     std::ofstream(known().front(), std::ios::binary) << std::string(file.size(), 'x');
     expect_same("when what is known is wrong");
+    for (const std::filesystem::path& each : kept(".rove")) std::filesystem::remove(each);
+    EXPECT_TRUE(bundled("program").second == first) << "when packages are made again of kept objects";
 }
 
 TEST(Forms, TakenOutOfTheBitcodeOnTheSpot) {

@@ -75,7 +75,8 @@ struct SharedObject {
     ByteBuffer object;
 };
 
-// Those of one program's packages. They are kept for as long as this, and hold at most as much code as the program. Thread-safe.
+// Those of one program's packages, which hold about as much code as the program, and those of versions of it that were bundled before
+// (toolchain/kept_objects.hpp). They are kept for as long as this. Thread-safe.
 class SharedObjects {
 public:
     // Null: none was made of that.
@@ -93,6 +94,12 @@ public:
     [[nodiscard]] std::size_t count() const {
         const MutexLock lock(mutex_);
         return objects_.size();
+    }
+    [[nodiscard]] std::vector<std::shared_ptr<const SharedObject>> all() const {
+        const MutexLock lock(mutex_);
+        std::vector<std::shared_ptr<const SharedObject>> all;
+        for (const auto& [made_of, object] : objects_) all.push_back(object);
+        return all;
     }
 
 private:

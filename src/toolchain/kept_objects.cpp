@@ -1,0 +1,47 @@
+#include "toolchain/kept_objects.hpp"
+
+#include <span>
+#include <system_error>
+
+#include "package/pack.hpp"
+#include "toolchain/sealed.hpp"
+
+namespace rove::toolchain {
+namespace {
+
+constexpr std::size_t kProgramsMax = 256;
+constexpr std::size_t kBytesMax = 64UL << 20;
+
+Digest key_of(const std::filesystem::path& program, std::string_view made_by) {
+    std::error_code unknown;
+    return PackageCache::key_of({made_by, std::filesystem::absolute(program, unknown).string()});
+}
+
+}  // namespace
+
+KeptObjects::KeptObjects(const std::filesystem::path& program, std::string_view made_by)
+    : files_(KeptFiles::default_folder(), ".objects", kProgramsMax, kBytesMax), key_(key_of(program, made_by)) {}
+
+void KeptObjects::find(code::jit::SharedObjects& into) {
+    const ByteBuffer file = files_.find(key_);
+    for (Reader all(unseal(file)); all.ok() && !all.done();) {
+        const auto made_of = all.id<Digest>();
+        const Bytes object = all.take(all.number<std::uint32_t>());
+        if (all.ok()) (void)into.keep({.made_of = made_of, .object = ByteBuffer(object.begin(), object.end())});
+    }
+    found_ = into.count();
+}
+
+void KeptObjects::keep(const code::jit::SharedObjects& objects) const {
+    if (objects.count() == found_) return;
+    Writer all;
+    for (const auto& each : objects.all()) {
+        all.bytes(std::as_bytes(std::span(each->made_of.bytes)));
+        all.number(static_cast<std::uint32_t>(each->object.size()));
+        all.bytes(each->object);
+        if (all.size() > kBytesMax) return;
+    }
+    files_.keep(key_, seal(all.take()));
+}
+
+}  // namespace rove::toolchain

@@ -1,0 +1,29 @@
+// The object files of functions that several packages of a program have, from one `rove bundle` to the next.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+
+#include "code/jit/jit.hpp"
+#include "package/kept_files.hpp"
+
+namespace rove::toolchain {
+
+// One file for each program, beside the packages. What is wrong with it is as if it were not there.
+class KeptObjects {
+public:
+    // made_by: what makes them (code::made_by).
+    KeptObjects(const std::filesystem::path& program, std::string_view made_by);
+    // Adds those that are kept.
+    void find(code::jit::SharedObjects& into);
+    // Keeps all, if others have been made since find(). Nothing, if they are more than 64 MiB.
+    void keep(const code::jit::SharedObjects& objects) const;
+
+private:
+    const KeptFiles files_;
+    const Digest key_;
+    std::size_t found_ = 0;  // how many
+};
+
+}  // namespace rove::toolchain

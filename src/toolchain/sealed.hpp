@@ -1,0 +1,28 @@
+// Files that are known to be as they were written.
+#pragma once
+
+#include <span>
+
+#include "base/bytes.hpp"
+#include "base/ids.hpp"
+#include "package/pack.hpp"
+
+namespace rove::toolchain {
+
+// A digest of the content, and the content.
+[[nodiscard]] inline ByteBuffer seal(Bytes content) {
+    const Digest digest = PackageCache::key_of({as_text(content)});
+    Writer file;
+    file.bytes(std::as_bytes(std::span(digest.bytes)));
+    file.bytes(content);
+    return file.take();
+}
+
+// The content; empty: there is none, or it has been cut short or changed.
+[[nodiscard]] inline Bytes unseal(Bytes file) {
+    Reader all(file);
+    const auto digest = all.id<Digest>();
+    return all.ok() && digest == PackageCache::key_of({as_text(all.rest())}) ? all.rest() : Bytes();
+}
+
+}  // namespace rove::toolchain
