@@ -10,7 +10,6 @@
 
 #include "code/jit/jit.hpp"
 #include "engine_test.hpp"
-#include "package/pack.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -152,6 +151,7 @@ public:
         return known != definitions_before_.end() ? Bytes(known->second) : Bytes();
     }
     void keep_definitions(const Digest& module, ByteBuffer notes) override { definitions_[module] = std::move(notes); }
+    [[nodiscard]] const std::map<Digest, ByteBuffer>& definitions_before() const { return definitions_before_; }
     void keep_before(const Digest& module, ByteBuffer notes) { definitions_before_[module] = std::move(notes); }
     void next() {
         before_ = std::exchange(now_, {});
@@ -318,6 +318,10 @@ void (*offload)(rove_here*, const void*, size_t) = &rove::detail::Offload<own>::
 // Of a program of several files, of which one has changed, the others are known by their bitcode.
 class FilesExtractedAgainTest : public ExtractTest {
 protected:
+    void SetUp() override {
+        ExtractTest::SetUp();
+        own_ = own("inline int shared(int n) { return n ^ 1; }");
+    }
     using ByName = std::map<std::string, Extracted>;
     // Of a program of two files: the other one, and that which has the functions that it sends.
     ByName extracted(const std::string& other, ExtractedBefore* before) { return extracted(other, own_, before); }
@@ -330,17 +334,39 @@ protected:
         for (Extracted& each : *all) by_name.emplace(each.name, std::move(each));
         return by_name;
     }
-    ByteBuffer own(const std::string& shared) {
+    ByteBuffer own(const std::string& shared, const std::string& result = "elsewhere(n) + shared(n)") {
         return bitcode_of("own.cpp", std::string(kOffload) + shared + R"(
 extern int elsewhere(int);
-static int changes(int n) { return elsewhere(n) + shared(n); }
+static int changes(int n) { return )" + result +
+                                         R"(; }
 static int stays(int n) { return "and so on"[n] + shared(n); }
 void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<changes>::run, &rove::detail::Offload<stays>::run};
 )");
     }
-    static Digest digest_of(const ByteBuffer& module) { return PackageCache::key_of({as_text(module)}); }
+    // In how many cases `stays` is taken again, where one byte of what was noted has changed. What is taken is always what it is.
+    int taken_with_changed_notes(Remembered& before, const ByteBuffer& own) {
+        const auto stays = [&](ExtractedBefore* known) {
+            for (auto& [name, each] : extracted(kOther, own, known))
+                if (name.find("stays") != std::string::npos) return each;
+            ADD_FAILURE() << "it is not there";
+            return Extracted();
+        };
+        const Digest digest = stays(nullptr).digest;
+        int taken = 0;
+        for (const auto& [module, notes] : std::map(before.definitions_before()))
+            for (std::size_t i = 0; i < notes.size(); i += 29) {
+                ByteBuffer changed = notes;
+                changed[i] ^= std::byte{1};
+                before.keep_before(module, changed);
+                const Extracted again = stays(&before);
+                EXPECT_EQ(again.digest, digest) << i;
+                taken += again.bitcode.empty() ? 0 : 1;
+                before.keep_before(module, notes);
+            }
+        return taken;
+    }
     const std::string kOther = "int elsewhere(int n) { return n; }";
-    const ByteBuffer own_ = own("inline int shared(int n) { return n ^ 1; }");
+    ByteBuffer own_;
 };
 
 TEST_F(FilesExtractedAgainTest, WhatIsOfAnotherFileIsSeenToChange) {
@@ -356,31 +382,38 @@ TEST_F(FilesExtractedAgainTest, WhatIsOfAnotherFileIsSeenToChange) {
     }
 }
 
-// Given notes of another file with the digest of this one, it takes this one for that.
-TEST_F(FilesExtractedAgainTest, AFileThatHasNotChangedIsNotDigestedAgain) {
-    Remembered before, of_another;
+// What was noted is believed: with another byte in it, something is taken that has not changed.
+TEST_F(FilesExtractedAgainTest, WhatHasNotChangedIsNotDigestedAgain) {
+    Remembered before;
     (void)extracted(kOther, &before);
     before.next();
-    const ByteBuffer another = own("inline int shared(int n) { return n + 1; }");
-    (void)extracted(kOther, another, &of_another);
-    of_another.next();
-    for (const auto& [name, each] : extracted(kOther, &before)) EXPECT_TRUE(each.bitcode.empty()) << name;
-    const Bytes notes = of_another.definitions(digest_of(another));
-    before.keep_before(digest_of(own_), ByteBuffer(notes.begin(), notes.end()));
-    for (const auto& [name, each] : extracted(kOther, &before)) EXPECT_FALSE(each.bitcode.empty()) << name;
+    EXPECT_GT(taken_with_changed_notes(before, own_), 0);
+}
+
+TEST_F(FilesExtractedAgainTest, OfAFileThatHasChangedOnlyThatFunctionIsDigestedAgain) {
+    Remembered before;
+    (void)extracted(kOther, &before);
+    before.next();
+    const ByteBuffer changed = own("inline int shared(int n) { return n ^ 1; }", "elsewhere(n) - shared(n)");
+    const ByName anew = extracted(kOther, changed, nullptr), again = extracted(kOther, changed, &before);
+    for (const auto& [name, each] : again) {
+        EXPECT_EQ(each.digest, anew.at(name).digest) << name;
+        EXPECT_EQ(each.bitcode.empty(), name.find("stays") != std::string::npos) << name;
+    }
+    EXPECT_GT(taken_with_changed_notes(before, changed), 0);
 }
 
 TEST_F(FilesExtractedAgainTest, NotesThatEndTooSoonAreAsIfThereWereNone) {
     Remembered before;
     (void)extracted(kOther, &before);
     before.next();
-    const Bytes kept = before.definitions(digest_of(own_));
-    const ByteBuffer whole(kept.begin(), kept.end());
-    ASSERT_GT(whole.size(), 100U);
-    for (std::size_t size = 0; size < whole.size(); size += 17) {
-        before.keep_before(digest_of(own_),
-                           ByteBuffer(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
-        for (const auto& [name, each] : extracted(kOther, &before)) EXPECT_TRUE(each.bitcode.empty()) << name << size;
+    for (const auto& [module, notes] : std::map(before.definitions_before())) {
+        ASSERT_FALSE(notes.empty());
+        for (std::size_t size = 0; size < notes.size(); size += 29) {
+            before.keep_before(module, ByteBuffer(notes.begin(), notes.begin() + static_cast<std::ptrdiff_t>(size)));
+            for (const auto& [name, each] : extracted(kOther, &before))
+                EXPECT_TRUE(each.bitcode.empty()) << name << size;
+        }
     }
 }
 

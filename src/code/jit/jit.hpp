@@ -146,7 +146,8 @@ public:
     virtual void keep(const Digest& fingerprint, const Extracted& extracted) = 0;
     // Of bitcode with that digest. If there is none, the bitcode is needed.
     [[nodiscard]] virtual bool has_package(const Digest& bitcode) = 0;
-    // What was noted of the definitions in one of the program's modules, which has bitcode with that digest. Empty: nothing. Stays as long as this.
+    // What was noted of the definitions in one of the program's modules, by a digest of all but its functions' bodies. Empty: nothing. Stays as long
+    // as this.
     [[nodiscard]] virtual Bytes definitions(const Digest& module) const = 0;
     virtual void keep_definitions(const Digest& module, ByteBuffer notes) = 0;
 };

@@ -122,20 +122,34 @@ bool has_lasting_name(const llvm::GlobalValue& value) {
 
 void Definitions::recall(const ExtractedBefore& before) {
     for (std::size_t i = 0; i < program_.count(); ++i) {
-        const Digest bitcode = PackageCache::key_of({as_text(program_.bitcode(i))});
-        Notes& notes = notes_[i] = Notes::decode(before.definitions(bitcode));
-        notes.bitcode = bitcode;
+        std::optional<Outline> outline = outline_of(program_.bitcode(i));
+        if (!outline) continue;
+        Notes notes = Notes::decode(before.definitions(outline->surroundings));
+        noted_[i] = {.outline = std::move(*outline), .notes = std::move(notes), .bodies = {}};
     }
 }
 
 void Definitions::note(ExtractedBefore& before) const {
-    for (const auto& [index, notes] : notes_) before.keep_definitions(notes.bitcode, notes.encode());
+    for (const auto& [index, module] : noted_)
+        before.keep_definitions(module.outline.surroundings, module.notes.encode());
+}
+
+Definitions::NotedModule* Definitions::noted_of(const llvm::GlobalValue& value) {
+    const std::size_t index = Modules::index_of(*value.getParent());
+    const auto known = noted_.find(index);
+    if (known == noted_.end()) return nullptr;
+    NotedModule& module = known->second;
+    const std::vector<const llvm::Function*>& functions = program_.bodies(index);
+    if (module.bodies.empty() && functions.size() == module.outline.bodies.size())
+        for (std::size_t i = 0; i < functions.size(); ++i)
+            module.bodies.emplace(functions[i], module.outline.bodies[i]);
+    return module.bodies.size() == functions.size() ? &module : nullptr;
 }
 
 Result<Definitions::Definition> Definitions::of(const llvm::GlobalValue& value) {
-    const auto notes = notes_.find(Modules::index_of(*value.getParent()));
+    NotedModule* const module = noted_of(value);
     Definition definition;
-    if (notes != notes_.end() && find(notes->second, value, definition)) return definition;
+    if (module != nullptr && find(*module, value, definition)) return definition;
     const auto* const function = llvm::dyn_cast<llvm::Function>(&value);
     if (function != nullptr) ROVE_CHECK(program_.read_body(const_cast<llvm::Function&>(*function)));
     definition.is_known = value.hasName() && !llvm::isa<llvm::GlobalIFunc>(value) &&
@@ -145,7 +159,7 @@ Result<Definitions::Definition> Definitions::of(const llvm::GlobalValue& value) 
         definition.digest = digest_of_bitcode(alone.module());
         definition.reaches = alone.reaches();
     }
-    if (notes != notes_.end()) add(notes->second, value, definition);
+    if (module != nullptr) add(*module, value, definition);
     return definition;
 }
 
@@ -171,10 +185,11 @@ const Digest& Definitions::of_module(const llvm::Module& module) {
     return at->second;
 }
 
-bool Definitions::find(const Notes& notes, const llvm::GlobalValue& value, Definition& definition) {
+bool Definitions::find(const NotedModule& module, const llvm::GlobalValue& value, Definition& definition) {
+    const Notes& notes = module.notes;
     const auto place = notes.places.find(value.getName().str());
     const auto noted = place != notes.places.end() ? notes.definitions.find(place->second) : notes.definitions.end();
-    if (noted == notes.definitions.end()) return false;
+    if (noted == notes.definitions.end() || noted->second.body != module.body_of(value)) return false;
     Definition found{.is_known = noted->second.is_known, .digest = noted->second.digest, .reaches = {}};
     for (const Notes::Index each : noted->second.reaches) {
         found.reaches.push_back(value.getParent()->getNamedValue(notes.names[each]));
@@ -184,14 +199,16 @@ bool Definitions::find(const Notes& notes, const llvm::GlobalValue& value, Defin
     return true;
 }
 
-void Definitions::add(Notes& notes, const llvm::GlobalValue& value, const Definition& definition) {
+void Definitions::add(NotedModule& module, const llvm::GlobalValue& value, const Definition& definition) {
     if (!has_lasting_name(value) ||
         !std::ranges::all_of(definition.reaches, [](const auto* each) { return has_lasting_name(*each); }))
         return;
-    Notes::Noted& noted = notes.definitions[notes.place_of(value.getName().str())];
-    noted = {.is_known = definition.is_known, .digest = definition.digest, .reaches = {}};
+    Notes& notes = module.notes;
+    Notes::Entry noted{
+        .body = module.body_of(value), .is_known = definition.is_known, .digest = definition.digest, .reaches = {}};
     for (const llvm::GlobalValue* each : definition.reaches)
         noted.reaches.push_back(notes.place_of(each->getName().str()));
+    notes.definitions[notes.place_of(value.getName().str())] = std::move(noted);
 }
 
 Definitions::Notes::Index Definitions::Notes::place_of(const std::string& name) {
@@ -206,6 +223,7 @@ ByteBuffer Definitions::Notes::encode() const {
     for (const std::string& each : names) all.text(each);
     for (const auto& [name, noted] : definitions) {
         all.number(name);
+        all.bytes(std::as_bytes(std::span(noted.body.bytes)));
         all.number(static_cast<std::uint8_t>(noted.is_known));
         all.bytes(std::as_bytes(std::span(noted.digest.bytes)));
         all.number(static_cast<std::uint32_t>(noted.reaches.size()));
@@ -224,7 +242,8 @@ Definitions::Notes Definitions::Notes::decode(Bytes encoded) {
         return read;
     };
     while (all.ok() && !all.done()) {
-        Noted& noted = notes.definitions[place()];
+        Entry& noted = notes.definitions[place()];
+        noted.body = all.id<Digest>();
         noted.is_known = all.number<std::uint8_t>() != 0;
         noted.digest = all.id<Digest>();
         for (auto left = all.number<std::uint32_t>(); left > 0 && all.ok(); --left) noted.reaches.push_back(place());

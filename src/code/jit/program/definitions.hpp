@@ -14,11 +14,12 @@
 #include "base/result.hpp"
 #include "code/jit/jit.hpp"
 #include "code/jit/program/modules.hpp"
+#include "code/jit/program/outline.hpp"
 
 namespace rove::code::jit {
 
-// Digests definitions as the compiler wrote them. Those of a module whose bitcode has not changed since the last time are as they were, and are
-// not even read: 3000 definitions take 0.28 s otherwise.
+// Digests definitions as the compiler wrote them. Those whose bitcode has not changed since the last time (Outline) are as they were, and are not
+// even read: 3000 definitions take 0.28 s otherwise.
 //
 // Threads: one at a time.
 class Definitions {
@@ -44,30 +45,42 @@ public:
     [[nodiscard]] const Digest& of_module(const llvm::Module& module);
 
 private:
-    // Of one module. Names are known by their places among them: each is there once.
+    // Of modules with the same surroundings. Names are known by their places among them: each is there once.
     struct Notes {
         using Index = std::uint32_t;
-        struct Noted {
+        struct Entry {
+            Digest body;  // in the bitcode; of what has none, zeros
             bool is_known = true;
             Digest digest;
             std::vector<Index> reaches;
         };
-        Digest bitcode;  // of the module
         std::vector<std::string> names;
         std::unordered_map<std::string, Index> places;
-        std::map<Index, Noted> definitions;
+        std::map<Index, Entry> definitions;
 
         Index place_of(const std::string& name);
         [[nodiscard]] ByteBuffer encode() const;
         // Nothing: the bytes are not what encode() writes.
         static Notes decode(Bytes encoded);
     };
+    struct NotedModule {
+        Outline outline;
+        Notes notes;
+        std::unordered_map<const llvm::GlobalValue*, Digest> bodies;  // filled in when the first is asked for
+
+        [[nodiscard]] Digest body_of(const llvm::GlobalValue& value) const {
+            const auto body = bodies.find(&value);
+            return body != bodies.end() ? body->second : Digest();
+        }
+    };
+    // Where a value's definition is noted. Null: nowhere, because the module has no outline, or nothing is asked for.
+    [[nodiscard]] NotedModule* noted_of(const llvm::GlobalValue& value);
     // Whether the value's definition has been noted: writes it into `definition`.
-    [[nodiscard]] static bool find(const Notes& notes, const llvm::GlobalValue& value, Definition& definition);
-    static void add(Notes& notes, const llvm::GlobalValue& value, const Definition& definition);
+    [[nodiscard]] static bool find(const NotedModule& module, const llvm::GlobalValue& value, Definition& definition);
+    static void add(NotedModule& module, const llvm::GlobalValue& value, const Definition& definition);
 
     Modules& program_;
-    std::map<std::size_t, Notes> notes_;  // by the module's index; empty: nothing is noted
+    std::map<std::size_t, NotedModule> noted_;  // by the module's index
     std::unordered_map<const llvm::Module*, Digest> modules_;
 };
 

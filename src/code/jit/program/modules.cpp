@@ -50,6 +50,7 @@ Modules::Modules(std::string path, Bytes section) : path_(std::move(path)), bitc
     // context knows (Definitions).
     (void)context_.getMDKindID("heapallocsite");
     modules_.resize(bitcode_.size());
+    bodies_.resize(bitcode_.size());
 }
 
 Result<llvm::Module*> Modules::get(std::size_t index) {
@@ -63,6 +64,9 @@ Result<llvm::Module*> Modules::get(std::size_t index) {
     if (llvm::Error failed = (*read)->materializeMetadata()) return unreadable(std::move(failed));
     llvm::StripDebugInfo(**read);
     (*read)->setModuleIdentifier(std::to_string(index));
+    bodies_[index].clear();
+    for (const llvm::Function& function : **read)
+        if (!function.isDeclaration()) bodies_[index].push_back(&function);
     // The compiler's copies of C's library's inline functions, which the library has as well. A caller that the optimiser makes would have them
     // or not by what else was read.
     for (llvm::Function& function : **read)

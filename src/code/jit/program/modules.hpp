@@ -30,6 +30,8 @@ public:
     [[nodiscard]] Bytes bitcode(std::size_t index) const { return bitcode_[index]; }
     // invalid: it is no bitcode.
     [[nodiscard]] Result<llvm::Module*> get(std::size_t index);
+    // Its functions that have a body in the bitcode, in its order. Precondition: get() has read it.
+    [[nodiscard]] const std::vector<const llvm::Function*>& bodies(std::size_t index) const { return bodies_[index]; }
     // Notes what a module defines. To be called for each of them before definition_of().
     void note_definitions(const llvm::Module& module, std::size_t index);
     // Whether a module defines a function or variable of this name that all can refer to.
@@ -86,6 +88,7 @@ private:
     std::string diagnostics_;
     llvm::LLVMContext context_;
     std::vector<std::unique_ptr<llvm::Module>> modules_;  // destroyed before their context
+    std::vector<std::vector<const llvm::Function*>> bodies_;
     std::unordered_map<std::string, std::size_t>
         defined_in_;  // by name: what others may refer to, and in which module it is
     bool defines_of_library_ = false;
