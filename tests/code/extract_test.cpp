@@ -417,6 +417,28 @@ TEST_F(FilesExtractedAgainTest, NotesThatEndTooSoonAreAsIfThereWereNone) {
     }
 }
 
+// What the code that makes an inline variable calls is optimised with the rest, also where no other function calls it.
+TEST_F(ExtractTest, WhatMakesAVariableIsTheSameWhateverElseIsSent) {
+    const auto own_with = [&](const std::string& other) {
+        const ByteBuffer program = bitcode_of("made.cpp", std::string(kOffload) + R"(
+extern "C" int of_library();
+inline int step(int n) { return n * 3 + 1; }
+inline int made(int n) { int sum = 0; for (int i = 0; i < n; ++i) sum += step(i); return sum; }
+inline int variable = made(of_library());
+static int own(int n) { return variable += n; }
+static int other(int n) { return )" + other + R"(; }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<own>::run, &rove::detail::Offload<other>::run};
+)");
+        auto all = engine_->extract({.program = "program", .bitcode = program, .only = {}});
+        EXPECT_TRUE(all) << all.error().message();
+        for (const Extracted& each : *all)
+            if (each.name.find("own") != std::string::npos) return each.digest;
+        ADD_FAILURE() << "it is not there";
+        return Digest();
+    };
+    EXPECT_EQ(own_with("n"), own_with("made(n)"));
+}
+
 TEST_F(ExtractedAgainTest, WithoutItsPackageItIsTaken) {
     Remembered before;
     const std::string program = "static int changes(int n) { return n; }\nstatic int stays(int n) { return -n; }";

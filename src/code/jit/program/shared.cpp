@@ -109,7 +109,7 @@ Status SharedCode::optimise(const std::vector<const llvm::Function*>& roots) {
     return {};
 }
 
-// All that these reach, by calls and by addresses, is read.
+// All that these reach, by calls, by addresses and as what makes a variable, is read.
 Status SharedCode::find(std::vector<const llvm::Value*> rest, InModules& shared) {
     std::unordered_set<const llvm::Value*>
         seen;  // constants may be freed by the optimiser, and others made in their place
@@ -127,6 +127,8 @@ Status SharedCode::find(std::vector<const llvm::Value*> rest, InModules& shared)
             ROVE_CHECK(read(const_cast<llvm::Function&>(*function), shared));
             for (const llvm::Instruction& each : llvm::instructions(*function)) add_constants(each, rest);
         }
+        if (const auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(next))
+            for (const Modules::Constructor& each : program_.constructors_of(*variable)) rest.push_back(each.function);
         add_constants(*llvm::cast<llvm::User>(next), rest);
     }
     return {};
