@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace rove {
 
@@ -33,7 +32,7 @@ bool Staging::add(const wire::Part& part, Bytes bytes) {
     if (part.offset != whole.arrived || part.total_bytes != whole.place.size() ||
         bytes.size() > whole.place.size() - whole.arrived)
         return false;
-    std::memcpy(whole.place.data() + whole.arrived, bytes.data(), bytes.size());
+    std::ranges::copy(bytes, whole.place.data() + whole.arrived);
     whole.arrived += bytes.size();
     arrived_ += bytes.size();
     return true;
