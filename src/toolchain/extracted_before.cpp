@@ -2,7 +2,6 @@
 
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,11 +14,6 @@ namespace {
 constexpr std::size_t kProgramsMax = 256;
 constexpr std::size_t kFramingMax = 128;       // of the file, and of one module: digests and a length
 constexpr std::size_t kBytesMax = 16UL << 20;  // some 100,000 functions and definitions
-
-Digest key_of(const std::filesystem::path& program, std::string_view made_by) {
-    std::error_code unknown;
-    return PackageCache::key_of({made_by, std::filesystem::absolute(program, unknown).string()});
-}
 
 void write(Writer& file, std::string_view text) {
     file.number(static_cast<std::uint32_t>(text.size()));
@@ -46,7 +40,7 @@ void write(Writer& file, const Digest& digest) {
 
 ExtractedBefore::ExtractedBefore(const std::filesystem::path& program, std::string_view made_by,
                                  std::function<bool(const Digest&)> has_package)
-    : key_(key_of(program, made_by)),
+    : key_(key_of_program(program, made_by)),
       has_package_(std::move(has_package)),
       files_(KeptFiles::default_folder(), ".extracted", kProgramsMax, kBytesMax),
       before_(parse(files_.find(key_))) {}

@@ -1,7 +1,6 @@
 #include "toolchain/kept_objects.hpp"
 
 #include <span>
-#include <system_error>
 
 #include "package/pack.hpp"
 #include "toolchain/sealed.hpp"
@@ -12,15 +11,11 @@ namespace {
 constexpr std::size_t kProgramsMax = 256;
 constexpr std::size_t kBytesMax = 64UL << 20;
 
-Digest key_of(const std::filesystem::path& program, std::string_view made_by) {
-    std::error_code unknown;
-    return PackageCache::key_of({made_by, std::filesystem::absolute(program, unknown).string()});
-}
-
 }  // namespace
 
 KeptObjects::KeptObjects(const std::filesystem::path& program, std::string_view made_by)
-    : files_(KeptFiles::default_folder(), ".objects", kProgramsMax, kBytesMax), key_(key_of(program, made_by)) {}
+    : files_(KeptFiles::default_folder(), ".objects", kProgramsMax, kBytesMax),
+      key_(key_of_program(program, made_by)) {}
 
 void KeptObjects::find(code::jit::SharedObjects& into) {
     const ByteBuffer file = files_.find(key_);

@@ -1,13 +1,22 @@
-// Files that are known to be as they were written.
+// What is kept of a program, in files that are known to be as they were written.
 #pragma once
 
+#include <filesystem>
 #include <span>
+#include <string_view>
+#include <system_error>
 
 #include "base/bytes.hpp"
 #include "base/ids.hpp"
 #include "package/pack.hpp"
 
 namespace rove::toolchain {
+
+// made_by: code::made_by.
+[[nodiscard]] inline Digest key_of_program(const std::filesystem::path& program, std::string_view made_by) {
+    std::error_code unknown;
+    return PackageCache::key_of({made_by, std::filesystem::absolute(program, unknown).string()});
+}
 
 // A digest of the content, and the content.
 [[nodiscard]] inline ByteBuffer seal(Bytes content) {
