@@ -24,19 +24,24 @@ void KeptObjects::find(code::jit::SharedObjects& into) {
         const Bytes object = all.take(all.number<std::uint32_t>());
         if (all.ok()) (void)into.keep({.made_of = made_of, .object = ByteBuffer(object.begin(), object.end())});
     }
-    found_ = into.count();
+    for (const auto& each : into.all()) found_.insert(each->made_of);
 }
 
 void KeptObjects::keep(const code::jit::SharedObjects& objects) const {
-    if (objects.count() == found_) return;
-    Writer all;
-    for (const auto& each : objects.all()) {
-        all.bytes(std::as_bytes(std::span(each->made_of.bytes)));
-        all.number(static_cast<std::uint32_t>(each->object.size()));
-        all.bytes(each->object);
-        if (all.size() > kBytesMax) return;
-    }
-    files_.keep(key_, seal(all.take()));
+    if (objects.count() == found_.size()) return;
+    const auto written = [&objects](const std::set<Digest>& without) {
+        Writer all;
+        for (const auto& each : objects.all()) {
+            if (without.contains(each->made_of)) continue;
+            all.bytes(std::as_bytes(std::span(each->made_of.bytes)));
+            all.number(static_cast<std::uint32_t>(each->object.size()));
+            all.bytes(each->object);
+        }
+        return all.take();
+    };
+    ByteBuffer content = written({});
+    if (content.size() + sizeof(Digest) > kBytesMax) content = written(found_);
+    files_.keep(key_, seal(content));
 }
 
 }  // namespace rove::toolchain

@@ -1,8 +1,8 @@
 // The object files of functions that several packages of a program have, from one `rove bundle` to the next.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
+#include <set>
 #include <string_view>
 
 #include "code/jit/jit.hpp"
@@ -17,13 +17,13 @@ public:
     KeptObjects(const std::filesystem::path& program, std::string_view made_by);
     // Adds those that are kept.
     void find(code::jit::SharedObjects& into);
-    // Keeps all, if others have been made since find(). Nothing, if they are more than 64 MiB.
+    // Keeps all, if others have been made since find(); if these are more than 64 MiB, those that have been made since.
     void keep(const code::jit::SharedObjects& objects) const;
 
 private:
     const KeptFiles files_;
     const Digest key_;
-    std::size_t found_ = 0;  // how many
+    std::set<Digest> found_;  // what they were made of
 };
 
 }  // namespace rove::toolchain

@@ -78,14 +78,21 @@ TEST_F(KeptObjectsTest, AreNotWrittenWhereNoneIsNew) {
     EXPECT_EQ(found(), 0U);
 }
 
-TEST_F(KeptObjectsTest, MoreThanThereIsRoomForAreNotKept) {
+TEST_F(KeptObjectsTest, WhereThereIsNoRoomForAllNewOnesAreKept) {
+    const auto add_and_keep = [](const std::string& made_of, std::size_t bytes) {
+        SharedObjects objects;
+        KeptObjects kept("program", "this");
+        kept.find(objects);
+        add(objects, made_of, bytes);
+        kept.keep(objects);
+    };
     keep();
-    SharedObjects objects;
-    KeptObjects kept("program", "this");
-    kept.find(objects);
-    add(objects, "large", 65UL << 20);
-    kept.keep(objects);
-    EXPECT_EQ(found(), 2U) << "the file is as it was";
+    add_and_keep("large", 40UL << 20);
+    EXPECT_EQ(found(), 3U);
+    add_and_keep("large as well", 40UL << 20);
+    EXPECT_EQ(found(), 1U);
+    add_and_keep("too large", 65UL << 20);
+    EXPECT_EQ(found(), 1U) << "the file is as it was";
 }
 
 TEST_F(KeptObjectsTest, AFileWithAnyOtherByteIsAsIfItWereNotThere) {

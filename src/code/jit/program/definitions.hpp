@@ -73,7 +73,7 @@ private:
             return body != bodies.end() ? body->second : Digest();
         }
     };
-    // Where a value's definition is noted. Null: nowhere, because the module has no outline, or nothing is asked for.
+    // Where a value's definition is noted. Null: nowhere, because the module has no outline, or recall() was not called.
     [[nodiscard]] NotedModule* noted_of(const llvm::GlobalValue& value);
     // Whether the value's definition has been noted: writes it into `definition`.
     [[nodiscard]] static bool find(const NotedModule& module, const llvm::GlobalValue& value, Definition& definition);
