@@ -147,6 +147,7 @@ private:
         Control* control_;  // null: it was taken
         Watched who_;
     };
+    class Arrival;
     class Counted;
     class Deadline;
     class Healing;
@@ -174,9 +175,6 @@ private:
     // ---- receiving.cpp
     [[nodiscard]] asio::awaitable<void> receive_one(std::shared_ptr<Channel> channel);
     [[nodiscard]] asio::awaitable<Status> welcome(Guest& guest, Strangers::Place& stranger);
-    [[nodiscard]] asio::awaitable<Status> let_in(Guest& guest, wire::control::Request request);
-    [[nodiscard]] asio::awaitable<Result<NodeId>> id_of_member(Guest& guest, const wire::control::Request& request);
-    [[nodiscard]] Status check_id_is_free(Role role, NodeId id, const wire::control::Request& request);
 
     // ---- membership.cpp
     [[nodiscard]] asio::awaitable<Result<std::shared_ptr<PeerState>>> join_all(std::string address,

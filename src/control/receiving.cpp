@@ -25,6 +25,42 @@ using wire::control::Welcome;
 
 }  // namespace
 
+// A guest that has proven who it is, and asks to be let in. What it was given on the way is given back unless it settles.
+class Control::Arrival {
+public:
+    Arrival(Control& control, Guest& guest, Request request)
+        : control_(control), guest_(guest), request_(std::move(request)), link_(control.host_.fabric) {}
+    ~Arrival() {
+        if (guest_.role == Role::join && you_ != kNoNode) control_.members_.take_back(you_);
+        if (counted_ != nullptr) --counted_->incoming;
+    }
+    Arrival(const Arrival&) = delete;
+
+    [[nodiscard]] asio::awaitable<Status> let_in();
+
+private:
+    [[nodiscard]] bool is_member() const { return guest_.role != Role::client; }
+    [[nodiscard]] Status check_member() const;
+    // The member that gives ids; null: this node does.
+    [[nodiscard]] const MemberEntry* giver_of_ids() const;
+    [[nodiscard]] asio::awaitable<Status> give_name();
+    [[nodiscard]] asio::awaitable<Result<NodeId>> id_of_member();
+    [[nodiscard]] Status open_offered_link();
+    [[nodiscard]] Welcome welcome();
+    [[nodiscard]] asio::awaitable<Status> await_lane(const wire::control::LaneSecret& secret);
+    [[nodiscard]] Status check_id_is_free();
+    [[nodiscard]] Status settle();
+
+    Control& control_;
+    Guest& guest_;
+    const Request request_;
+    ClientIndex client_;
+    NodeId you_ = kNoNode;
+    MemberEntry* counted_ = nullptr;  // this meeting is, in its `incoming`; null: the member was not known when it came
+    PendingLink link_;
+    std::optional<ExpectedLanes::Place> lane_;  // of a stream
+};
+
 asio::awaitable<void> Control::receive_one(std::shared_ptr<Channel> channel) {
     Strangers::Place stranger(strangers_, channel);
     Guest guest{.channel = channel, .mine = {}, .theirs = {}};
@@ -89,203 +125,221 @@ asio::awaitable<Status> Control::welcome(Guest& guest, Strangers::Place& strange
                        host_.name(), kMeetingsMax);
     const Counted meeting(meetings_);
     ROVE_CO_TRY(Request request, co_await channel->receive<Request>());
-    co_return co_await let_in(guest, std::move(request));
+    Arrival arrival(*this, guest, std::move(request));
+    co_return co_await arrival.let_in();
 }
 
 // Is it the member that it says it is? Of two members that open a meeting to each other at once the lower id's goes on: that
 // node refuses the other's, and waits for none itself; the other one lets it in. So there is one link whichever way their
 // messages cross, because one node alone decides.
-asio::awaitable<Result<NodeId>> Control::id_of_member(Guest& guest, const Request& request) {
-    const NodeId id = request.certificate.id;
-    if (id == host_.routes.id())
+asio::awaitable<Result<NodeId>> Control::Arrival::id_of_member() {
+    const NodeId id = request_.certificate.id;
+    if (id == control_.host_.routes.id())
         co_return fail(ErrorCode::refused, "it says that it is node {}, which this node is", id);
-    const MemberEntry* entry = members_.find(id);
-    const bool known = entry != nullptr && entry->is_known_as(request.key, request.address);
+    const MemberEntry* entry = control_.members_.find(id);
+    const bool known = entry != nullptr && entry->is_known_as(request_.key, request_.address);
     if (!known) {
-        if (id >= members_.count() + kIdsAheadMax)
+        if (id >= control_.members_.count() + kIdsAheadMax)
             co_return fail(ErrorCode::refused,
                            "it says that it is node {}, where {} are known; try again when more are", id,
-                           members_.count());
-        const NodeId issuer_id = request.certificate.issuer;
-        const MemberEntry* issuer = members_.find(issuer_id);
-        const ByteBuffer statement = wire::control::statement(request.certificate, request.address, request.key);
-        if (request.certificate.cluster != cluster_ || issuer == nullptr ||
-            !signed_by(issuer->key, statement, request.certificate.signature) || !co_await gives_ids_now(issuer_id))
+                           control_.members_.count());
+        const NodeId issuer_id = request_.certificate.issuer;
+        const MemberEntry* issuer = control_.members_.find(issuer_id);
+        const ByteBuffer statement = wire::control::statement(request_.certificate, request_.address, request_.key);
+        if (request_.certificate.cluster != control_.cluster_ || issuer == nullptr ||
+            !signed_by(issuer->key, statement, request_.certificate.signature) ||
+            !co_await control_.gives_ids_now(issuer_id))
             co_return fail(ErrorCode::refused,
                            "it says that it is node {} of this cluster, and no member that gives ids says so", id);
-        entry = members_.find(id);
+        entry = control_.members_.find(id);
         if (entry != nullptr && entry->is_there()) {  // the process before it may be dead, and that not noticed yet
             const wire::control::PublicKey former = entry->key;
-            (void)co_await meet_member(id, entry->state == MemberEntry::State::living);
-            entry = members_.find(id);
+            (void)co_await control_.meet_member(id, entry->state == MemberEntry::State::living);
+            entry = control_.members_.find(id);
             if (entry != nullptr && entry->is_there() && entry->key == former)
                 co_return fail(ErrorCode::refused, "it says that it is node {}, and another process that is lives", id);
         }
-        if (entry != nullptr && entry->generation > request.certificate.generation)
+        if (entry != nullptr && entry->generation > request_.certificate.generation)
             co_return fail(ErrorCode::refused, "node {} is another process by now", id);
     }
     const std::shared_ptr<PeerState> peer = entry != nullptr ? entry->peer.lock() : nullptr;
-    const bool linked = known && peer && host_.peers.linked(*peer) && !request.replace;
-    if (linked || (opening_.contains(id) && host_.routes.id() < id)) {
-        guest.reason = Goodbye::Reason::linked;
-        co_return fail(ErrorCode::refused, "node {} and node {} have a link", host_.routes.id(), id);
+    const bool linked = known && peer && control_.host_.peers.linked(*peer) && !request_.replace;
+    if (linked || (control_.opening_.contains(id) && control_.host_.routes.id() < id)) {
+        guest_.reason = Goodbye::Reason::linked;
+        co_return fail(ErrorCode::refused, "node {} and node {} have a link", control_.host_.routes.id(), id);
     }
     co_return id;
 }
 
 // May it still have the id, after what others did while this meeting was under way?
-Status Control::check_id_is_free(Role role, NodeId id, const Request& request) {
-    const MemberEntry* entry = members_.find(id);
-    const bool mine = entry != nullptr && entry->key == request.key;
-    const bool is_free = role == Role::join ? mine && entry->state == MemberEntry::State::joining
-                                            : entry == nullptr || mine ||
-                                                  (entry->state == MemberEntry::State::gone &&
-                                                   entry->generation <= request.certificate.generation);
+Status Control::Arrival::check_id_is_free() {
+    const MemberEntry* entry = control_.members_.find(you_);
+    const bool mine = entry != nullptr && entry->key == request_.key;
+    const bool is_free = guest_.role == Role::join ? mine && entry->state == MemberEntry::State::joining
+                                                   : entry == nullptr || mine ||
+                                                         (entry->state == MemberEntry::State::gone &&
+                                                          entry->generation <= request_.certificate.generation);
     if (is_free) return {};
-    return fail(ErrorCode::refused, "node {} became another process while this one was met", id);
+    return fail(ErrorCode::refused, "node {} became another process while this one was met", you_);
 }
 
-asio::awaitable<Status> Control::let_in(Guest& guest, Request request) {
-    const std::shared_ptr<Channel> channel = guest.channel;
-    const bool member = guest.role != Role::client;
-    if (member) {
-        if (address_.empty())
-            co_return fail(ErrorCode::refused, "this process is a client; it is no member of anything");
-        const ByteBuffer shown = wire::control::statement("peer", guest.mine, guest.theirs, channel->bound_here());
-        if (!signed_by(request.key, shown, request.signature))
-            co_return fail(ErrorCode::refused, "it does not have the key that it says it has, or showed it to another");
-        ROVE_CO_TRY(const Address address, parse_address(request.address));
-        ROVE_CO_CHECK(resolve(address, true));
-    }
-    if (guest.role == Role::join) {
-        const NodeId first = members_.lowest();
-        if (first != host_.routes.id() && first != kNoNode) {
-            ROVE_CO_CHECK(co_await channel->send(encode(Redirect{.address = members_.find(first)->address})));
-            channel->close();
+asio::awaitable<Status> Control::Arrival::let_in() {
+    if (is_member()) ROVE_CO_CHECK(check_member());
+    if (guest_.role == Role::join) {
+        if (const MemberEntry* giver = giver_of_ids()) {
+            ROVE_CO_CHECK(co_await guest_.channel->send(encode(Redirect{.address = giver->address})));
+            guest_.channel->close();
             co_return Status();
         }
     }
-    ClientIndex client;
-    NodeId you = kNoNode;
-    if (guest.role == Role::client) {
-        ROVE_CO_TRY(client, clients_.take());
-        you = client_id(host_.routes.id(), client.value());
-    } else if (guest.role == Role::member) {
-        ROVE_CO_TRY(you, co_await id_of_member(guest, request));
+    ROVE_CO_CHECK(co_await give_name());
+    ROVE_CO_CHECK(open_offered_link());
+    const Welcome sent = welcome();
+    ROVE_CO_CHECK(co_await guest_.channel->send(encode(sent)));
+    ROVE_CO_CHECK(co_await await_lane(sent.secret));
+    co_return settle();
+}
+
+Status Control::Arrival::check_member() const {
+    if (control_.address_.empty())
+        return fail(ErrorCode::refused, "this process is a client; it is no member of anything");
+    const ByteBuffer shown = wire::control::statement("peer", guest_.mine, guest_.theirs, guest_.channel->bound_here());
+    if (!signed_by(request_.key, shown, request_.signature))
+        return fail(ErrorCode::refused, "it does not have the key that it says it has, or showed it to another");
+    ROVE_TRY(const Address address, parse_address(request_.address));
+    ROVE_CHECK(resolve(address, true));
+    return {};
+}
+
+const MemberEntry* Control::Arrival::giver_of_ids() const {
+    const NodeId first = control_.members_.lowest();
+    return first != control_.host_.routes.id() && first != kNoNode ? control_.members_.find(first) : nullptr;
+}
+
+asio::awaitable<Status> Control::Arrival::give_name() {
+    if (guest_.role == Role::client) {
+        ROVE_CO_TRY(client_, control_.clients_.take());
+        you_ = client_id(control_.host_.routes.id(), client_.value());
+    } else if (guest_.role == Role::member) {
+        ROVE_CO_TRY(you_, co_await id_of_member());
+        counted_ = control_.members_.find(you_);
+        if (counted_ != nullptr) ++counted_->incoming;
     } else {
-        ROVE_CO_TRY(you, co_await give_id(request));
+        ROVE_CO_TRY(you_, co_await control_.give_id(request_));
     }
-    // Given back whatever happens on the way.
-    struct Coming {
-        Control& control;
-        NodeId id;
-        Role role;
-        MemberEntry* counted;  // this meeting in its `incoming`; null: the member was not known when it came
-        ~Coming() {
-            if (role == Role::join) control.members_.take_back(id);
-            if (counted != nullptr) --counted->incoming;
-        }
-    };
-    const Coming coming{*this, you, guest.role, guest.role == Role::member ? members_.find(you) : nullptr};
-    if (coming.counted != nullptr) ++coming.counted->incoming;
+    co_return Status();
+}
 
-    PendingLink link(host_.fabric);
-    if (!request.offer.empty()) {
-        Result<std::unique_ptr<fabric::Link>> opened = host_.fabric.open_link();
+Status Control::Arrival::open_offered_link() {
+    LockedFabric& fabric = control_.host_.fabric;
+    if (!request_.offer.empty()) {
+        Result<std::unique_ptr<fabric::Link>> opened = fabric.open_link();
         if (opened) {
-            link.set(std::move(*opened));
-            if (const Status reached = host_.fabric.connect(*link, request.offer); !reached) {
-                if (reached.error().code() != ErrorCode::unsupported || !host_.fabric.has_streams()) co_return reached;
-                link.drop();
+            link_.set(std::move(*opened));
+            if (const Status reached = fabric.connect(*link_, request_.offer); !reached) {
+                if (reached.error().code() != ErrorCode::unsupported || !fabric.has_streams()) return reached;
+                link_.drop();
             }
-        } else if (opened.error().code() != ErrorCode::unsupported || !host_.fabric.has_streams()) {
-            co_return tl::unexpected<Error>(opened.error());
+        } else if (opened.error().code() != ErrorCode::unsupported || !fabric.has_streams()) {
+            return tl::unexpected<Error>(opened.error());
         }
     }
-    if (!link && !host_.fabric.has_streams())
-        co_return fail(
-            ErrorCode::unsupported,
-            "there is no lane: no transport reaches both ends; are both ends started with the same --fabric?");
-    std::optional<ExpectedLanes::Place> lane;
-    if (host_.fabric.has_streams()) lane.emplace(expected_lanes_, thread_.io());
+    if (!link_ && !fabric.has_streams())
+        return fail(ErrorCode::unsupported,
+                    "there is no lane: no transport reaches both ends; are both ends started with the same --fabric?");
+    if (fabric.has_streams()) lane_.emplace(control_.expected_lanes_, control_.thread_.io());
+    return {};
+}
 
+Welcome Control::Arrival::welcome() {
+    const Host& host = control_.host_;
     Welcome welcome{.has_residents = !Residents::none(),
-                    .has_ticket = lane.has_value(),
+                    .has_ticket = lane_.has_value(),
                     .features = wire::control::kFeatures,
-                    .id = host_.routes.id(),
-                    .you = you,
-                    .count = std::max(host_.routes.node_count(), is_client(you) ? 1 : you + 1),
-                    .cluster = cluster_,
+                    .id = host.routes.id(),
+                    .you = you_,
+                    .count = std::max(host.routes.node_count(), is_client(you_) ? 1 : you_ + 1),
+                    .cluster = control_.cluster_,
                     .key = {},
                     .signature = {},
-                    .ticket = lane ? lane->ticket() : wire::control::Ticket{},
+                    .ticket = lane_ ? lane_->ticket() : wire::control::Ticket{},
                     .secret = random_id<wire::control::LaneSecret>(),
                     .triple = std::string(code::host_triple()),
-                    .resident = host_.functions.digests(),
-                    .offer = link ? link->offer() : ByteBuffer()};
-    if (member) {
-        welcome.key = keys_.key();
-        welcome.signature =
-            keys_.sign(wire::control::statement("node", guest.mine, guest.theirs, channel->bound_here()));
+                    .resident = host.functions.digests(),
+                    .offer = link_ ? link_->offer() : ByteBuffer()};
+    if (is_member()) {
+        welcome.key = control_.keys_.key();
+        welcome.signature = control_.keys_.sign(
+            wire::control::statement("node", guest_.mine, guest_.theirs, guest_.channel->bound_here()));
     }
-    const wire::control::LaneSecret secret = welcome.secret;
-    ROVE_CO_CHECK(co_await channel->send(encode(welcome)));
-    const Result<Connected> connected = co_await channel->receive<Connected>();
-    if (!connected) co_return prefixed(connected.error(), "it could not open its lane");
-    if (connected->lane == Lane::stream) {
-        link.drop();
-        if (!lane) co_return fail(ErrorCode::invalid, "it wants a stream, which this node does not have");
-        ROVE_CO_TRY(const int socket, co_await lane->wait(host_.options.connect_timeout));
-        Result<std::unique_ptr<fabric::Link>> stream = host_.fabric.open_stream(socket, stream_keys(secret, true));
-        if (!stream) co_return tl::unexpected<Error>(stream.error());
-        link.set(std::move(*stream));
-    } else if (!link) {
-        co_return fail(ErrorCode::invalid, "it has connected to an offer that this node did not make");
-    }
+    return welcome;
+}
 
-    if (member) ROVE_CO_CHECK(check_id_is_free(guest.role, you, request));
-    MemberEntry* entry = member ? members_.find(you) : nullptr;
-    const bool same_place = entry != nullptr && entry->address == request.address;
+// The guest chooses: the link that it offered, or a stream.
+asio::awaitable<Status> Control::Arrival::await_lane(const wire::control::LaneSecret& secret) {
+    const Result<Connected> connected = co_await guest_.channel->receive<Connected>();
+    if (!connected) co_return prefixed(connected.error(), "it could not open its lane");
+    if (connected->lane != Lane::stream) {
+        if (!link_) co_return fail(ErrorCode::invalid, "it has connected to an offer that this node did not make");
+        co_return Status();
+    }
+    link_.drop();
+    if (!lane_) co_return fail(ErrorCode::invalid, "it wants a stream, which this node does not have");
+    ROVE_CO_TRY(const int socket, co_await lane_->wait(control_.host_.options.connect_timeout));
+    Result<std::unique_ptr<fabric::Link>> stream = control_.host_.fabric.open_stream(socket, stream_keys(secret, true));
+    if (!stream) co_return tl::unexpected<Error>(stream.error());
+    link_.set(std::move(*stream));
+    co_return Status();
+}
+
+// The link becomes a peer's, and everybody who is to know of it is told.
+Status Control::Arrival::settle() {
+    const Host& host = control_.host_;
+    Members& members = control_.members_;
+    const bool member = is_member();
+    if (member) ROVE_CHECK(check_id_is_free());
+    MemberEntry* entry = member ? members.find(you_) : nullptr;
+    const bool same_place = entry != nullptr && entry->address == request_.address;
     const std::shared_ptr<PeerState> old = same_place ? entry->peer.lock() : nullptr;
-    Meeting meeting{.id = you,
-                    .my_id = host_.routes.id(),
+    Meeting meeting{.id = you_,
+                    .my_id = host.routes.id(),
                     .member = member,
-                    .process = request.key,
-                    .address = member && !old ? request.address : std::string(),
-                    .triple = request.triple,
-                    .node_count = host_.routes.node_count(),
+                    .process = request_.key,
+                    .address = member && !old ? request_.address : std::string(),
+                    .triple = request_.triple,
+                    .node_count = host.routes.node_count(),
                     .resident = {},
-                    .has_residents = request.has_residents,
+                    .has_residents = request_.has_residents,
                     .replace = true,
-                    .features = request.features & wire::control::kFeatures,
-                    .hang_up = hang_up_of(thread_.gate(), channel)};
-    Result<Peers::Adopted> adopted = host_.peers.adopt(std::move(meeting), link.take(), old);
-    if (!adopted) co_return tl::unexpected<Error>(adopted.error());
-    Unwatched unwatched(*this, {.peer = adopted->peer,
-                                .meeting = adopted->meeting,
-                                .member = member ? you : kNoNode,
-                                .client = std::move(client)});
+                    .features = request_.features & wire::control::kFeatures,
+                    .hang_up = hang_up_of(control_.thread_.gate(), guest_.channel)};
+    Result<Peers::Adopted> adopted = host.peers.adopt(std::move(meeting), link_.take(), old);
+    if (!adopted) return tl::unexpected<Error>(adopted.error());
+    Unwatched unwatched(control_, {.peer = adopted->peer,
+                                   .meeting = adopted->meeting,
+                                   .member = member ? you_ : kNoNode,
+                                   .client = std::move(client_)});
     Settled settled;
-    if (guest.role == Role::join) {
-        settled.certificate = certify(you);
-        settled.members = members_.list(you);
+    if (guest_.role == Role::join) {
+        settled.certificate = control_.certify(you_);
+        settled.members = members.list(you_);
     }
     const bool news =
-        member && (entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request.key);
+        member && (entry == nullptr || entry->trust != MemberEntry::Trust::proven || entry->key != request_.key);
     // The generation comes from a certificate that was checked. A known member's certificate is not checked again.
-    const std::uint32_t generation = guest.role == Role::join ? settled.certificate.generation
-                                     : entry != nullptr && entry->is_known_as(request.key, request.address)
+    const std::uint32_t generation = guest_.role == Role::join ? settled.certificate.generation
+                                     : entry != nullptr && entry->is_known_as(request_.key, request_.address)
                                          ? entry->generation
-                                         : request.certificate.generation;
+                                         : request_.certificate.generation;
     if (member) {  // who hears that it has settled finds itself counted here
-        members_.set({you, generation, request.address, request.key}, MemberEntry::State::lost);
-        host_.routes.set_node_count(members_.count());
+        members.set({you_, generation, request_.address, request_.key}, MemberEntry::State::lost);
+        host.routes.set_node_count(members.count());
     }
-    channel->say(encode(settled));  // before anything else is said there
-    if (member) member_is_here(you, *adopted, channel);
-    if (news) tell({{you, generation, request.address, request.key}}, you);
-    thread_.spawn(watch(channel, std::move(unwatched)), "watching a peer");
-    co_return Status();
+    guest_.channel->say(encode(settled));  // before anything else is said there
+    if (member) control_.member_is_here(you_, *adopted, guest_.channel);
+    if (news) control_.tell({{you_, generation, request_.address, request_.key}}, you_);
+    control_.thread_.spawn(control_.watch(guest_.channel, std::move(unwatched)), "watching a peer");
+    return {};
 }
 
 }  // namespace rove::control
