@@ -4,10 +4,11 @@
 
 namespace rove::code {
 
-Result<std::shared_ptr<PackageStore>> Admission::add(const std::shared_ptr<PackageStore>& package, bool resident) {
+Result<std::shared_ptr<PackageStore>> Admission::add(const std::shared_ptr<PackageStore>& package, bool resident,
+                                                     NodeId from) {
     PackageCode* const known = known_.package(package->digest());
     if (known == nullptr) {
-        ROVE_TRY(PackageCode * made, make_known(package, resident));
+        ROVE_TRY(PackageCode * made, make_known(package, resident, from));
         if (resident) known_.has_become_resident(*made);
         evictor_.trim(made);
         return package;
@@ -24,7 +25,7 @@ Result<std::shared_ptr<PackageStore>> Admission::add(const std::shared_ptr<Packa
     return code.store;
 }
 
-Result<PackageCode*> Admission::make_known(const std::shared_ptr<PackageStore>& package, bool resident) {
+Result<PackageCode*> Admission::make_known(const std::shared_ptr<PackageStore>& package, bool resident, NodeId from) {
     Forgetting forgetting;
     if (known_.packages().size() >= options_.packages_max && !forget_one(forgetting))
         return fail(ErrorCode::overloaded,
@@ -34,6 +35,7 @@ Result<PackageCode*> Admission::make_known(const std::shared_ptr<PackageStore>& 
     auto made = std::make_unique<PackageCode>(cache_, package);
     budgets_.make_places(known_.packages().size());
     made->resident = resident;
+    made->from = from;
     made->pinned = package->manifest().pinned;
     made->scope.destructors = &made->destructors;
     const std::size_t bytes = package->manifest_bytes_held() + package->function_ids().size() * kFunctionBytes;

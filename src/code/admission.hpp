@@ -34,8 +34,8 @@ public:
           evictor_(beside.evictor) {}
 
     // As the functions of CodeCache.
-    [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package, bool resident)
-        REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package, bool resident,
+                                                            NodeId from) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Result<Function*> add_resident(const FunctionId& id, std::string name, EntryPoint entry)
         REQUIRES(lock_of<CodeCache>);
 
@@ -44,8 +44,8 @@ private:
     struct Forgetting {
         bool fenced = false;
     };
-    [[nodiscard]] Result<PackageCode*> make_known(const std::shared_ptr<PackageStore>& package, bool resident)
-        REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Result<PackageCode*> make_known(const std::shared_ptr<PackageStore>& package, bool resident,
+                                                  NodeId from) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] Status make_room(std::size_t functions, Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool forget_one(Forgetting& forgetting) REQUIRES(lock_of<CodeCache>);
 

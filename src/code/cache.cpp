@@ -72,9 +72,10 @@ void CodeCache::warm_up() {
 
 // ---- what is known
 
-Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<PackageStore>& package, bool resident) {
+Result<std::shared_ptr<PackageStore>> CodeCache::add(const std::shared_ptr<PackageStore>& package, bool resident,
+                                                     NodeId from) {
     const LockOf lock(state_->lock.mutex());
-    return state_->admission.add(package, resident);
+    return state_->admission.add(package, resident, from);
 }
 
 Result<Function*> CodeCache::add_resident(const FunctionId& id, std::string name, EntryPoint entry) {
@@ -243,9 +244,9 @@ Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>
 }
 
 Status CodeCache::load_later(const std::shared_ptr<PackageStore>& package,
-                             std::function<void(const Result<LoadReport>&)> done) {
+                             std::function<void(const Result<LoadReport>&)> done, NodeId asker) {
     const LockOf lock(state_->lock.mutex());
-    return state_->loads.queue(*package, std::move(done));
+    return state_->loads.queue(*package, std::move(done), asker);
 }
 
 // Images come first, because calls wait for them.

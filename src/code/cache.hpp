@@ -113,9 +113,10 @@ public:
     CodeCache(const CodeCache&) = delete;
 
     // Makes a package known and gives the one copy that the cache keeps: the given one, or the one known before with the
-    // given one's slices added. `resident`: preloaded, reported as RanAs::resident, never evicted. overloaded: too many.
-    [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package,
-                                                            bool resident);
+    // given one's slices added. `resident`: preloaded, reported as RanAs::resident, never evicted. `from`: who has sent it, or nobody: the
+    // compiler takes turns between these. overloaded: too many.
+    [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& package, bool resident,
+                                                            NodeId from = kNoNode);
     [[nodiscard]] std::shared_ptr<PackageStore> package(const Digest& digest) const;         // null when unknown
     [[nodiscard]] std::shared_ptr<PackageStore> package_of(const Function& function) const;  // null: it has none
     // A function of the process's own program: there from now on, never evicted or forgotten. overloaded: too many functions.
@@ -147,10 +148,12 @@ public:
     [[nodiscard]] Status load(const std::shared_ptr<PackageStore>& package);
 
     // Both of these in the background, where `done` is called when it is loaded (and linked, if it is an interface); not once the
-    // cache has stopped. overloaded: kLoadsMax wait already, or kLoadsOfPackageMax of this one, or the machine has no thread for it.
+    // cache has stopped. overloaded: kLoadsMax wait already, kLoadsOfNodeMax for this asker, or kLoadsOfPackageMax of this package, or the
+    // machine has no thread for it.
     [[nodiscard]] Status load_later(const std::shared_ptr<PackageStore>& package,
-                                    std::function<void(const Result<LoadReport>&)> done);
+                                    std::function<void(const Result<LoadReport>&)> done, NodeId asker = kNoNode);
     static constexpr std::size_t kLoadsMax = 64;  // each holds its package, of 64 MiB at most
+    static constexpr std::size_t kLoadsOfNodeMax = 16;
     // Of one package, whose constructors may never end. Those of as many as construct at once, 16, leave room for others.
     static constexpr std::size_t kLoadsOfPackageMax = 3;
 

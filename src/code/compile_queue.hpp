@@ -3,11 +3,12 @@
 // Threads: under the lock of the cache.
 //
 // Invariants: a package is in it exactly while its `compile` is `queued`, and once. Those without code come first, because calls wait for
-// them.
+// them; and of these no node's come twice in a row while another's wait, because LLVM may take two minutes for one (jit::Bounds).
 #pragma once
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 
 #include "code/package_code.hpp"
 
@@ -24,12 +25,28 @@ public:
         queue_.insert(place, &package);
         package.compile = PackageCode::Compile::queued;
     }
-    // The first, which is compiled from now on. Precondition: there is one.
+    // The next, which is compiled from now on. Precondition: there is one.
     [[nodiscard]] PackageCode& begin() REQUIRES(lock_of<CodeCache>) {
-        PackageCode& package = *queue_.front();
-        queue_.pop_front();
+        auto next = std::find_if(queue_.begin(), queue_.end(),
+                                 [this](const PackageCode* each)
+                                     REQUIRES(lock_of<CodeCache>) { return each->from != served_ || each->loaded(); });
+        if (next == queue_.end() || (*next)->loaded()) next = queue_.begin();
+        PackageCode& package = **next;
+        queue_.erase(next);
+        served_ = package.from;
         package.compile = PackageCode::Compile::begun;
         return package;
+    }
+    // One that nobody waits for any more is not compiled, unless it is queued again. Gives its digest; nothing: there is none.
+    [[nodiscard]] std::optional<Digest> leave_in_vain() REQUIRES(lock_of<CodeCache>) {
+        const auto found =
+            std::find_if(queue_.begin(), queue_.end(),
+                         [](const PackageCode* each) REQUIRES(lock_of<CodeCache>) { return each->waits_in_vain(); });
+        if (found == queue_.end()) return std::nullopt;
+        const Digest digest = (*found)->store->digest();
+        (*found)->compile = PackageCode::Compile::none;
+        queue_.erase(found);
+        return digest;
     }
     // From here on it is not compiled, unless it is queued again.
     void leave(PackageCode& package) REQUIRES(lock_of<CodeCache>) {
@@ -40,6 +57,7 @@ public:
 
 private:
     std::deque<PackageCode*> queue_ GUARDED_BY(lock_of<CodeCache>);
+    NodeId served_ GUARDED_BY(lock_of<CodeCache>) = kNoNode;  // whose package was last
 };
 
 }  // namespace rove::code

@@ -29,6 +29,9 @@ Status Compiles::queue(PackageCode& package) {
 }
 
 bool Compiles::do_next() {
+    // A call may wait all the same, where the node has slept since it was last looked at: then it is queued again.
+    while (const std::optional<Digest> left = queue_.leave_in_vain())
+        if (options_.on_ready) lock_.call_back([&] { options_.on_ready(*left); });
     if (queue_.empty()) return false;
     PackageCode& package = queue_.begin();
     const Digest digest = package.store->digest();

@@ -6,11 +6,17 @@
 
 namespace rove::code {
 
-Status Loads::queue(const PackageStore& package, Done done) {
+Status Loads::queue(const PackageStore& package, Done done, NodeId asker) {
     if (queue_.size() >= CodeCache::kLoadsMax)
         return fail(ErrorCode::overloaded,
                     "{} packages wait to be loaded on {} already, the most there may; load {} later",
                     CodeCache::kLoadsMax, options_.node, package.manifest().name);
+    const auto of_asker =
+        std::count_if(queue_.begin(), queue_.end(), [asker](const auto& load) { return load.asker == asker; });
+    if (asker != kNoNode && static_cast<std::size_t>(of_asker) >= CodeCache::kLoadsOfNodeMax)
+        return fail(ErrorCode::overloaded,
+                    "{} packages that one node wants loaded wait on {} already, the most that may; load {} later",
+                    of_asker, options_.node, package.manifest().name);
     const auto of_this = std::count_if(queue_.begin(), queue_.end(), [&](const auto& load) {
         return load.running.package().store->digest() == package.digest();
     });
@@ -20,7 +26,7 @@ Status Loads::queue(const PackageStore& package, Done done) {
                     package.manifest().name, options_.node);
     ROVE_CHECK(workers_.start(Duty::images));
     ROVE_TRY(Running running, known_.hold(package));
-    queue_.push_back({std::move(running), std::move(done)});
+    queue_.push_back({std::move(running), std::move(done), asker});
     lock_.notify_all();
     return {};
 }

@@ -36,7 +36,7 @@ public:
           workers_(beside.workers) {}
 
     // As CodeCache::load_later.
-    [[nodiscard]] Status queue(const PackageStore& package, Done done) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status queue(const PackageStore& package, Done done, NodeId asker) REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] bool has_queued() const REQUIRES(lock_of<CodeCache>) { return !queue_.empty(); }
     // False: there is nothing to do.
     [[nodiscard]] bool do_next() REQUIRES(lock_of<CodeCache>);
@@ -45,6 +45,7 @@ private:
     struct Load {
         Running running;  // until it is linked
         Done done;
+        NodeId asker;
     };
 
     CacheLock& lock_;

@@ -15,6 +15,7 @@
 #include "base/own_library.hpp"
 #include "code/cache.hpp"
 #include "package/bundle.hpp"
+#include "package/digest.hpp"
 #include "package/libraries.hpp"
 #include "package/pack.hpp"
 
@@ -143,10 +144,14 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
     if (!extracted.obstacle.empty()) return fail(ErrorCode::unsupported, "{}", extracted.obstacle);
     const PackageCache cache;
     const Libraries libraries = Libraries::of_this_program();
-    const Digest made_of =
-        PackageCache::key_of({"bitcode", made_by(*engine, reinterpret_cast<const void*>(&package_of_own)),
-                              libraries.lines(), as_text(extracted.bitcode)});
-    if (const ByteBuffer kept = cache.find(made_of); !kept.empty()) return PackageStore::parse(kept);
+    const Digest made_of = digest_of({"bitcode", made_by(*engine, reinterpret_cast<const void*>(&package_of_own)),
+                                      libraries.lines(), as_text(extracted.bitcode)});
+    if (const ByteBuffer kept = cache.find(made_of); !kept.empty()) {
+        Result<std::shared_ptr<PackageStore>> package = PackageStore::parse(kept);
+        // Another of the program's libraries may have a name by now.
+        if (package && (*package)->manifest().dependencies == libraries.with((*package)->manifest().imports))
+            return package;
+    }
     ROVE_TRY(const jit::Prepared prepared, engine->prepare({.triple = std::string(host_triple()),
                                                             .modules = {extracted.bitcode},
                                                             .interface = false,

@@ -94,9 +94,10 @@ public:
     [[nodiscard]] bool is_to_be_compiled() const REQUIRES(lock_of<CodeCache>) {
         return compile == Compile::queued || compile == Compile::begun;
     }
-    // It is queued for the compiler, has no other code, and the calls that asked for it are over or their callers have gone.
+    // It is queued for the compiler, has no other code, and the calls that asked for it are over or their callers have gone. Nobody has asked for
+    // it to be loaded either, who would hold it.
     [[nodiscard]] bool waits_in_vain() const REQUIRES(lock_of<CodeCache>) {
-        return compile == Compile::queued && !loaded() && !awaited();
+        return compile == Compile::queued && !loaded() && !awaited() && running.load(std::memory_order_relaxed) == 0;
     }
     void refuse(Error why) REQUIRES(lock_of<CodeCache>) { refusal = Refusal{std::move(why), Clock::now()}; }
     // For one call.
@@ -159,6 +160,7 @@ public:
 
     CodeCache& cache;
     const std::shared_ptr<PackageStore> store;
+    NodeId from = kNoNode;  // who has sent it first
     std::vector<std::unique_ptr<Function>> functions;
     bool resident GUARDED_BY(lock_of<CodeCache>) = false;
     bool interface GUARDED_BY(lock_of<CodeCache>) = false;  // loaded as one: others link to it

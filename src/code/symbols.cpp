@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <set>
 
+#include "base/fork.hpp"
+#include "base/made_once.hpp"
+#include "base/mutex.hpp"
 #include "package/libraries.hpp"
 #include "wire/image.hpp"
 
@@ -17,6 +21,33 @@ void __cxa_finalize(void* dso_handle) noexcept;                                 
 
 namespace rove::code {
 namespace {
+
+// Those that packages have asked for. They are never closed, because code that was linked to them may be pointed to from anywhere.
+class OpenedLibraries {
+public:
+    static OpenedLibraries& of_process() {
+        static constinit MadeOnce<OpenedLibraries> kept;
+        return kept.get([] { return new OpenedLibraries; });
+    }
+    [[nodiscard]] Result<void*> open(const std::string& soname) {
+        {
+            const MutexLock lock(mutex_);
+            if (!names_.contains(soname) && names_.size() >= kLibrariesMax)
+                return fail(ErrorCode::overloaded, "packages have opened {} libraries here, the most there may be",
+                            kLibrariesMax);
+        }
+        void* const handle = dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (handle == nullptr) return fail(ErrorCode::unsupported, "{}", dlerror());
+        const MutexLock lock(mutex_);
+        names_.insert(soname);
+        return handle;
+    }
+
+private:
+    OpenedLibraries() { hold_across_forks(mutex_); }
+    Mutex mutex_;
+    std::set<std::string> names_ GUARDED_BY(mutex_);
+};
 
 // Shipped code calls these as C's library: 0 is success.
 int register_destructor(void (*function)(void*), void* object, void* dso_handle) {
@@ -99,11 +130,14 @@ void LinkScope::open(const std::vector<std::string>& sonames) {
     std::string why;
     std::size_t lacking = 0;
     for (const std::string& soname : sonames) {
-        // Never closed: code that was linked to it may be pointed to from anywhere.
-        if (void* handle = dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL))
-            handles.push_back(handle);
+        // They are here already, or must not be: a sanitizer's would end the process.
+        if (is_on_every_node(soname)) continue;
+        const Result<void*> opened = OpenedLibraries::of_process().open(soname);
+        if (opened)
+            handles.push_back(*opened);
         else if (++lacking <= kLibrariesNamed)
-            why += fmt::format("{}its library {} cannot be opened ({})", why.empty() ? "" : "; ", soname, dlerror());
+            why += fmt::format("{}its library {} cannot be opened ({})", why.empty() ? "" : "; ", soname,
+                               opened.error().message());
     }
     if (lacking > kLibrariesNamed) why += fmt::format("; and {} more", lacking - kLibrariesNamed);
     if (lacking > 0) why += "; install what is lacking on that node, and start that node again";

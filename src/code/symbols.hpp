@@ -46,6 +46,9 @@ private:
     std::atomic<std::size_t> of_threads_{0};
 };
 
+// Libraries that packages have opened in a process, all together: each has four mappings or more, of some 65,000.
+inline constexpr std::size_t kLibrariesMax = 256;
+
 // What one package links with.
 struct LinkScope {
     // Leaves out libraries that cannot be opened: what needs no name of theirs runs.

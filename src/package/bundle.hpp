@@ -54,7 +54,8 @@ public:
 
     // Why a program that carries code has no code of one of its functions, and the remedy.
     static constexpr std::string_view kNotAmongThem =
-        "it comes from a static library without bitcode (add it with rove_embed()), from a shared library (call it from "
+        "it comes from a static library without bitcode (add it with rove_embed()), from a shared library (call it "
+        "from "
         "a function of the program), or from a program that embeds the bitcode of its libraries alone (build it with "
         "rove_add_executable(), without SHIP nothing)";
 

@@ -3,6 +3,7 @@
 #include <sodium.h>
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -42,6 +43,16 @@ FunctionId resident_id(std::initializer_list<std::string_view> parts) {
 
 Digest digest_of_manifest(Bytes manifest) {
     return hash<Digest>({manifest});
+}
+Digest digest_of(std::initializer_list<std::string_view> parts) {
+    std::vector<std::uint64_t> sizes;
+    sizes.reserve(parts.size());
+    std::vector<Bytes> all;
+    for (const std::string_view& part : parts) {
+        all.push_back(std::as_bytes(std::span(&sizes.emplace_back(part.size()), 1)));
+        all.push_back(std::as_bytes(std::span(part)));
+    }
+    return hash_all<Digest>(all);
 }
 SliceHash hash_of_slice(Bytes stored) {
     return hash<SliceHash>({stored});

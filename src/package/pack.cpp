@@ -46,15 +46,6 @@ void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::stri
     manifest.needs.clear();
 }
 
-Digest PackageCache::key_of(std::initializer_list<std::string_view> made_of) {
-    Writer all;
-    for (const std::string_view part : made_of) {
-        all.number(static_cast<std::uint64_t>(part.size()));
-        all.bytes(as_bytes(part));
-    }
-    return digest_of_manifest(all.take());
-}
-
 ByteBuffer PackageCache::find(const Digest& key) const {
     ByteBuffer package = files_.find(key);
     if (package.empty() || !PackageStore::parse(package)) return {};

@@ -25,9 +25,8 @@ public:
 
     PackageCache() : PackageCache(KeptFiles::default_folder()) {}
     explicit PackageCache(std::filesystem::path folder) : files_(std::move(folder), ".rove", kPackagesMax, kBytesMax) {}
-    // `made_of`: everything on which a package depends, including Rove's version.
-    [[nodiscard]] static Digest key_of(std::initializer_list<std::string_view> made_of);
-    [[nodiscard]] ByteBuffer find(const Digest& key) const;  // empty: not found
+    // `key`: the digest of everything on which the package depends, including Rove's version. Empty: not found.
+    [[nodiscard]] ByteBuffer find(const Digest& key) const;
     void keep(const Digest& key, Bytes package) const { files_.keep(key, package); }
 
 private:

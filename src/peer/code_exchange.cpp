@@ -192,7 +192,7 @@ Status CodeExchange::part_arrived(PeerState& from, const wire::CodeChunk& chunk,
     if (chunk.part == 0) {
         ROVE_TRY(const std::shared_ptr<PackageStore> store, PackageStore::from_manifest(bytes));
         if (store->digest() != package) return fail(ErrorCode::invalid, "whose manifest is not that of its digest");
-        ROVE_TRY(const std::shared_ptr<PackageStore> kept, cache_->add(store, false));
+        ROVE_TRY(const std::shared_ptr<PackageStore> kept, cache_->add(store, false, from.back));
         from.code.sent.insert(package);  // it has the package, so it need not be sent it
         return {};
     }

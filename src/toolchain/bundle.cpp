@@ -1,5 +1,7 @@
 #include "toolchain/bundle.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -14,6 +16,7 @@
 #include "code/cache.hpp"
 #include "code/own_code.hpp"
 #include "package/bundle.hpp"
+#include "package/digest.hpp"
 #include "package/pack.hpp"
 #include "toolchain/extracted_before.hpp"
 #include "toolchain/files.hpp"
@@ -41,7 +44,7 @@ public:
         : engine_(engine),
           libraries_(libraries),
           dependencies_(dependencies),
-          linked_with_(libraries.lines()),
+          linked_with_(libraries.lines() + '\n'),
           made_by_(code::made_by(engine, reinterpret_cast<const void*>(&link_image))),
           kept_objects_(program, made_by_) {
         for (const std::string& soname : dependencies) linked_with_ += soname + '\n';
@@ -53,7 +56,7 @@ public:
     [[nodiscard]] std::shared_ptr<const ByteBuffer> find(const Digest& bitcode) {
         std::shared_ptr<const ByteBuffer>& found = found_[bitcode];
         if (found == nullptr)
-            if (ByteBuffer kept = cache_.find(key_of(bitcode)); !kept.empty())
+            if (ByteBuffer kept = cache_.find(key_of(bitcode)); is_linked_as_now(kept))
                 found = std::make_shared<const ByteBuffer>(std::move(kept));
         return found;
     }
@@ -95,7 +98,14 @@ private:
     };
 
     [[nodiscard]] Digest key_of(const Digest& bitcode) const {
-        return PackageCache::key_of({"both", made_by_, linked_with_, bitcode.hex()});
+        return digest_of({"both", made_by_, linked_with_, bitcode.hex()});
+    }
+
+    // Another of the program's libraries may have a name by now, or one that was not found may be there.
+    [[nodiscard]] bool is_linked_as_now(const ByteBuffer& package) const {
+        if (package.empty()) return false;
+        const Result<std::shared_ptr<PackageStore>> kept = PackageStore::parse(package);
+        return kept && (*kept)->manifest().dependencies == dependencies_of((*kept)->manifest().imports);
     }
 
     Status link(std::span<Work> some, const std::filesystem::path& folder, std::vector<Packed>& packed) const {
@@ -198,6 +208,25 @@ std::string left_at_home(const PackageStore& package, const ProgramNames& progra
     return names;
 }
 
+// Has a command of objcopy's write the program anew, beside it, and take its place: what is interrupted leaves it as it was.
+Status replace_by(std::vector<std::string> command, const std::filesystem::path& program) {
+    std::error_code unknown;
+    const std::filesystem::path place = std::filesystem::canonical(program, unknown);
+    if (unknown) return fail(ErrorCode::failed, "{} cannot be written: {}", program.string(), unknown.message());
+    std::filesystem::path anew = place;
+    anew += fmt::format(".packed.{}", getpid());
+    command.insert(command.end(), {place.string(), anew.string()});
+    const Result<Ran> ran = run(command, "binutils");
+    if (ran && ran->status == 0) std::filesystem::rename(anew, place, unknown);
+    if (ran && ran->status == 0 && !unknown) return {};
+    std::error_code ignored;
+    std::filesystem::remove(anew, ignored);
+    ROVE_CHECK(not_interrupted());
+    if (!ran) return tl::unexpected<Error>(ran.error());
+    return fail(ErrorCode::failed, "the packages could not be added to {}: {}", program.string(),
+                unknown ? unknown.message() : "objcopy: " + ran->out);
+}
+
 }  // namespace
 
 Result<BundleReport> bundle(const BundleOptions& options) {
@@ -223,7 +252,11 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     ExtractedBefore before(options.program, packer.made_by(),
                            [&](const Digest& bitcode) { return packer.find(bitcode) != nullptr; });
     ROVE_TRY(const std::vector<code::jit::Extracted> all,
-             engine->extract({.program = program, .bitcode = bitcode, .only = {}, .before = &before}));
+             engine->extract({.program = program,
+                              .bitcode = bitcode,
+                              .only = {},
+                              .is_strong = [&has](std::string_view name) { return has.is_strong(name); },
+                              .before = &before}));
     ROVE_TRY(const std::vector<Packed> packed, packer.pack(all));
     before.write();
     BundleReport report;
@@ -280,10 +313,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
                                      name + "=readonly,noload"};
     if (!options.keep_bitcode)
         command.insert(command.end(), {"--remove-section", ".llvmbc", "--remove-section", ".llvmcmd"});
-    command.push_back(program);
-    ROVE_TRY(const Ran ran, run(command, "binutils"));
-    if (ran.status != 0)
-        return fail(ErrorCode::failed, "objcopy could not add the packages to {}: {}", program, ran.out);
+    ROVE_CHECK(replace_by(command, options.program));
     return report;
 }
 

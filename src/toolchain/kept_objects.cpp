@@ -8,8 +8,9 @@
 namespace rove::toolchain {
 namespace {
 
-constexpr std::size_t kProgramsMax = 256;
-constexpr std::size_t kBytesMax = 64UL << 20;
+// All together 1 GiB at most.
+constexpr std::size_t kProgramsMax = 32;
+constexpr std::size_t kBytesMax = 32UL << 20;
 
 }  // namespace
 

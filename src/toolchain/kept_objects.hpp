@@ -17,7 +17,7 @@ public:
     KeptObjects(const std::filesystem::path& program, std::string_view made_by);
     // Adds those that are kept.
     void find(code::jit::SharedObjects& into);
-    // Keeps all, if others have been made since find(); if these are more than 64 MiB, those that have been made since.
+    // Keeps all, if others have been made since find(); if these are more than 32 MiB, those that have been made since.
     void keep(const code::jit::SharedObjects& objects) const;
 
 private:

@@ -11,14 +11,15 @@
 namespace rove::toolchain {
 namespace {
 
-std::unordered_set<std::string> defined_in(const Elf& elf, std::string_view table) {
+std::unordered_set<std::string> defined_in(const Elf& elf, std::string_view table, bool strong = false) {
     std::unordered_set<std::string> names;
     const ElfSection* section = elf.find(table);
     if (section == nullptr) return names;
     const auto symbols = elf.symbols(*section);
     if (!symbols) return names;
     for (const ElfSymbol& symbol : *symbols)
-        if (symbol.entry.st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbol.entry.st_info) != STB_LOCAL)
+        if (const unsigned bind = ELF64_ST_BIND(symbol.entry.st_info);
+            symbol.entry.st_shndx != SHN_UNDEF && bind != STB_LOCAL && (!strong || bind != STB_WEAK))
             names.insert(symbol.name);
     return names;
 }
@@ -64,7 +65,7 @@ std::map<std::string, std::filesystem::path> places_of(const std::filesystem::pa
 
 ProgramNames ProgramNames::of(const std::filesystem::path& program) {
     const Result<ElfFile> file = ElfFile::open(program);
-    if (!file) return {Libraries({}, {}), {}};
+    if (!file) return {Libraries({}, {}), {}, {}};
     const Elf& elf = file->elf();
     std::map<std::string, std::unordered_set<std::string>> names;
     // The dynamic linker would run the libraries that audit the program.
@@ -81,7 +82,7 @@ ProgramNames ProgramNames::of(const std::filesystem::path& program) {
         const auto of_library = names.find(soname);
         return of_library != names.end() && of_library->second.contains(name);
     };
-    return {Libraries(needed, defines), defined_in(elf, ".symtab")};
+    return {Libraries(needed, defines), defined_in(elf, ".symtab"), defined_in(elf, ".symtab", true)};
 }
 
 bool ProgramNames::only_program_has(const std::string& name) const {

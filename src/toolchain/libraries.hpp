@@ -18,12 +18,15 @@ public:
     [[nodiscard]] const Libraries& libraries() const { return libraries_; }
     // Whether the program's own file defines it, and this command's process, as that of every node, has no such name.
     [[nodiscard]] bool only_program_has(const std::string& name) const;
+    // Whether it defines the name, and not weakly: a weak definition elsewhere was replaced by that one.
+    [[nodiscard]] bool is_strong(std::string_view name) const { return strong_.contains(std::string(name)); }
 
 private:
-    ProgramNames(Libraries libraries, std::unordered_set<std::string> own)
-        : libraries_(std::move(libraries)), own_(std::move(own)) {}
+    using Names = std::unordered_set<std::string>;
+    ProgramNames(Libraries libraries, Names own, Names strong)
+        : libraries_(std::move(libraries)), own_(std::move(own)), strong_(std::move(strong)) {}
     Libraries libraries_;
-    std::unordered_set<std::string> own_;
+    Names own_, strong_;
 };
 
 }  // namespace rove::toolchain

@@ -8,19 +8,19 @@
 
 #include "base/bytes.hpp"
 #include "base/ids.hpp"
-#include "package/pack.hpp"
+#include "package/digest.hpp"
 
 namespace rove::toolchain {
 
 // made_by: code::made_by.
 [[nodiscard]] inline Digest key_of_program(const std::filesystem::path& program, std::string_view made_by) {
     std::error_code unknown;
-    return PackageCache::key_of({made_by, std::filesystem::absolute(program, unknown).string()});
+    return digest_of({made_by, std::filesystem::absolute(program, unknown).string()});
 }
 
 // A digest of the content, and the content.
 [[nodiscard]] inline ByteBuffer seal(Bytes content) {
-    const Digest digest = PackageCache::key_of({as_text(content)});
+    const Digest digest = digest_of({as_text(content)});
     Writer file;
     file.bytes(std::as_bytes(std::span(digest.bytes)));
     file.bytes(content);
@@ -31,7 +31,7 @@ namespace rove::toolchain {
 [[nodiscard]] inline Bytes unseal(Bytes file) {
     Reader all(file);
     const auto digest = all.id<Digest>();
-    return all.ok() && digest == PackageCache::key_of({as_text(all.rest())}) ? all.rest() : Bytes();
+    return all.ok() && digest == digest_of({as_text(all.rest())}) ? all.rest() : Bytes();
 }
 
 }  // namespace rove::toolchain

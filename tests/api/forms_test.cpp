@@ -144,6 +144,47 @@ TEST(Forms, BundledAgainIsAsBundledFirst) {
     EXPECT_TRUE(bundled("program").second == first) << "when packages are made again of kept objects";
 }
 
+// As a signal would leave it: objcopy has not written all.
+TEST(Forms, AnObjcopyThatFailsLeavesTheProgramAsItWas) {
+    const std::filesystem::path folder = scratch() / "torn";
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder / "objcopy") << "#!/bin/sh\nfor last; do :; done\necho torn > \"$last\"\nexit 1\n";
+    std::filesystem::permissions(folder / "objcopy", std::filesystem::perms::owner_all);
+    const std::string program = (scratch() / "whole").string();
+    std::filesystem::copy_file(built("api_threads_bitcode"), program);
+    const std::string before = contents_of(program);
+    const auto files = [] {
+        return std::distance(std::filesystem::directory_iterator(scratch()), std::filesystem::directory_iterator());
+    };
+    const auto there = files();
+    const Ran ran = run({"env", "PATH=" + folder.string() + ":" + std::getenv("PATH"), rove(), "bundle", program});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.err.find("the packages could not be added to " + program), std::string::npos) << ran.err;
+    EXPECT_TRUE(contents_of(program) == before);
+    EXPECT_EQ(files(), there);
+}
+
+// A library's file is another one by then, and the program is the same.
+TEST(Forms, LibrariesAreLookedForEachTime) {
+    const std::filesystem::path lacking = scratch() / "lacking";
+    std::filesystem::create_directory(lacking);
+    const Ran made = run(
+        {"clang++-19", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", (lacking / "libapi_interposes.so").string()});
+    ASSERT_EQ(made.status, 0) << made.err;
+    const std::string program = (scratch() / "linked").string();
+    const auto bundled = [&](const std::string& cache, const std::string& libraries) {
+        std::filesystem::copy_file(built("api_interposed_bitcode"), program,
+                                   std::filesystem::copy_options::overwrite_existing);
+        const Ran ran = run({"env", "ROVE_CACHE=" + (scratch() / cache).string(), "LD_LIBRARY_PATH=" + libraries,
+                             rove(), "bundle", program});
+        EXPECT_EQ(ran.status, 0) << ran.err;
+        return contents_of(program);
+    };
+    const std::string without = bundled("libraries", lacking.string());
+    EXPECT_FALSE(bundled("libraries", "") == without) << "what the library has is still not looked for there";
+    EXPECT_TRUE(bundled("libraries", "") == bundled("other", "")) << "as if nothing had been kept";
+}
+
 TEST(Forms, TakenOutOfTheBitcodeOnTheSpot) {
     const std::string cache = (scratch() / "cache").string();
     const NodeProcess node;

@@ -451,6 +451,25 @@ TEST_F(CompilingTest, MoreLoadsThanMayWaitAreRefused) {
     engine_.go_on.set_value();
 }
 
+TEST_F(CompilingTest, ANodeHasAShareOfTheLoads) {
+    CodeCache cache(slow_options());
+    const auto load = [&](std::size_t package, NodeId asker) {
+        const auto slow =
+            cache.add(arriving(*build("slow" + std::to_string(package) + ".c", kCounter), {Forms::bitcode}), false);
+        return slow ? cache.load_later(*slow, [](const auto&) {}, asker) : Status(tl::unexpected<Error>(slow.error()));
+    };
+    for (std::size_t i = 0; i < CodeCache::kLoadsOfNodeMax; ++i) {
+        ASSERT_TRUE(load(i / CodeCache::kLoadsOfPackageMax, 5));
+        if (i == 0) ASSERT_TRUE(has_begun());
+    }
+    const Status refused = load(100, 5);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
+    EXPECT_NE(refused.error().message().find("that one node wants loaded"), std::string::npos);
+    EXPECT_TRUE(load(100, 6));
+    engine_.go_on.set_value();
+}
+
 // LLVM cannot be interrupted. In a process of its own, which ends while the compile goes on.
 TEST_F(CompilingTest, ACacheEndsDuringACompile) {
     EXPECT_EXIT(

@@ -234,18 +234,22 @@ TEST_F(ExtractedAgainTest, WhatIsDeclaredAnewIsTaken) {
 
 // The optimiser makes exp2(x) of pow(2, x), and strlen(s) of strchr(s, 0) - s.
 TEST_F(ExtractedAgainTest, WhatTheOptimiserMayCallIsTaken) {
-    Remembered before;
-    const std::string program =
-        "extern \"C\" __attribute__((used)) double exp2(double n) { return n + FACTOR; }\n"
-        "static int changes(int n) { return (int)__builtin_pow(2.0, n); }\n"
-        "static int stays(int n) { return -n; }";
-    (void)extracted("\n#define FACTOR 1\n" + program, &before);
-    before.next();
-    const std::string changed = "\n#define FACTOR 2\n" + program;
-    const ByName anew = extracted(changed, nullptr), again = extracted(changed, &before);
-    for (const auto& [name, each] : again) {
-        EXPECT_EQ(each.digest, anew.at(name).digest) << name;
-        EXPECT_FALSE(each.bitcode.empty()) << name;
+    for (const std::string exp2 : {"extern \"C\" __attribute__((used)) double exp2(double n)",
+                                   "static double own(double n) __asm__(\"exp2\");\n"
+                                   "__attribute__((used)) static double own(double n)"}) {
+        Remembered before;
+        const std::string program = exp2 +
+                                    " { return n + FACTOR; }\n"
+                                    "static int changes(int n) { return (int)__builtin_pow(2.0, n); }\n"
+                                    "static int stays(int n) { return -n; }";
+        (void)extracted("\n#define FACTOR 1\n" + program, &before);
+        before.next();
+        const std::string changed = "\n#define FACTOR 2\n" + program;
+        const ByName anew = extracted(changed, nullptr), again = extracted(changed, &before);
+        for (const auto& [name, each] : again) {
+            EXPECT_EQ(each.digest, anew.at(name).digest) << name << exp2;
+            EXPECT_FALSE(each.bitcode.empty()) << name << exp2;
+        }
     }
 }
 
@@ -437,6 +441,57 @@ void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<ow
         return Digest();
     };
     EXPECT_EQ(own_with("n"), own_with("made(n)"));
+}
+
+// Only the program's file knows that an object without bitcode has the definition that counts.
+TEST_F(ExtractTest, AWeakDefinitionThatWasReplacedStaysAtHome) {
+    const ByteBuffer bitcode = bitcode_of("weak.cpp", std::string(kOffload) + R"(
+extern "C" __attribute__((weak)) int hook(int n) { return n + 1; }
+extern "C" __attribute__((weak)) int level = 1;
+static int calls(int n) { return hook(n) + level; }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<calls>::run};
+)");
+    const auto extract = [&](const std::set<std::string, std::less<>>& strong, ExtractedBefore* before) {
+        auto all = engine_->extract({.program = "weak",
+                                     .bitcode = bitcode,
+                                     .only = {},
+                                     .is_strong = [&](std::string_view name) { return strong.contains(name); },
+                                     .before = before});
+        EXPECT_TRUE(all) << all.error().message();
+        return std::move(all->front());
+    };
+    Remembered before;
+    EXPECT_NE(extract({}, &before).obstacle, "") << "the variable is the program's own";
+    before.next();
+    const Extracted replaced = extract({"hook", "level"}, &before);
+    EXPECT_EQ(replaced.obstacle, "") << "nothing was known of it";
+    const auto prepared = engine_->prepare(
+        {.triple = "x86_64-linux-gnu", .modules = {replaced.bitcode}, .interface = false, .entries = replaced.entries});
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    EXPECT_EQ(prepared->imports, (std::vector<std::string>{"hook", "level"}));
+}
+
+constexpr const char* kMatchers = R"(
+namespace std { namespace __detail {
+template <int N> struct _AnyMatcher { int& nothing() const { static int nul = N; return nul; } };
+} template <typename T> struct hash { int& calls() const { static int calls; return calls; } }; }
+static int first(int n) { return std::__detail::_AnyMatcher<1>().nothing() += n; }
+static int second(int n) { return std::__detail::_AnyMatcher<1>().nothing() -= n; }
+struct Mine {};
+static int third(int n) { return std::hash<Mine>().calls() += n; }
+static int fourth(int n) { return std::hash<Mine>().calls() -= n; }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<first>::run, &rove::detail::Offload<second>::run,
+                                                       &rove::detail::Offload<third>::run, &rove::detail::Offload<fourth>::run};
+)";
+
+// std::regex has such: a hundred functions that use it would be one package.
+TEST_F(ExtractTest, TablesOfALibrarysOwnJoinNobody) {
+    const ByteBuffer bitcode = bitcode_of("matchers.cpp", std::string(kOffload) + kMatchers);
+    const auto all = engine_->extract({.program = "matchers", .bitcode = bitcode, .only = {}});
+    ASSERT_TRUE(all) << all.error().message();
+    ASSERT_EQ(all->size(), 3U);
+    for (const Extracted& each : *all)
+        EXPECT_EQ(each.entries.size(), each.name.find("third") != std::string::npos ? 2U : 1U) << each.name;
 }
 
 TEST_F(ExtractedAgainTest, WithoutItsPackageItIsTaken) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "written_bitcode.hpp"
 
@@ -153,6 +154,21 @@ TEST_F(NestingTest, AnAbortWhileCodeIsLinkedDoesNotEndTheProcess) {
     EXPECT_EQ(why_not(with_types(10)), "");
 }
 
+// LLVM unwinds nothing, so what it has locked stays so: in a session that nobody enters again.
+TEST_F(NestingTest, MemoryThatRunsOutWhileCodeIsLinkedHoldsUpNobody) {
+    const ByteBuffer plain = bitcode_of("define void @go() {\n  ret void\n}\n");
+    auto earlier = engine_->compile({.name = "deep", .bitcode = plain});
+    ASSERT_TRUE(earlier) << earlier.error().message();
+    const ByteBuffer asks =
+        bitcode_of("declare void @wanted()\ndefine void @go() {\n  call void @wanted()\n  ret void\n}\n");
+    CompileRequest request{.name = "deep", .bitcode = asks};
+    request.resolve = [](std::string_view) -> void* { throw std::bad_alloc(); };
+    const auto compiled = engine_->compile(request);
+    EXPECT_FALSE(compiled);
+    EXPECT_EQ(why_not_compiled(plain), "");
+    earlier->reset();
+}
+
 // JITLink's own way takes 1.3 GiB for them.
 TEST_F(NestingTest, ManyUnwindRecordsAreLinkedTogether) {
     std::string text;
@@ -178,8 +194,8 @@ TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
     for (const char* const fine :
          {"nop; nop", ".pushsection .text\\0A.byte 1, 2\\0A.popsection", ".pushsection .mine, \\22a\\22\\0A.popsection",
           ".Lhere${:uid}: nop\\0Ajmp .Lhere${:uid}", "1: jmp 1b", ".balign 16", ".p2align 4", "$(nop$|nop$)",
-          "nop /* .incbin */", ".cfi_remember_state", "mov$(l$|$) %eax, %eax", ".there : nop",
-          ".pushsection .mine, \\22a\\22, @progbits\\0A.popsection"})
+          "nop /* .incbin */", "\\22a b\\22: nop", ".set mine, 7", ".cfi_remember_state", "mov$(l$|$) %eax, %eax",
+          ".there : nop", ".pushsection .mine, \\22a\\22, @progbits\\0A.popsection"})
         EXPECT_EQ(why_not(with_assembly(fine)), "") << fine;
     for (const auto& [assembly, what] : std::initializer_list<std::pair<const char*, const char*>>{
              {".incbin \\22/dev/zero\\22", "the directive .incbin"},
@@ -196,9 +212,16 @@ TEST_F(NestingTest, AssemblySaysNoMoreThanIsWritten) {
              {".loc$(al x$|al x$)", "a directive whose name is put together"},
              {"x : .Lcomm much, 0x60000000", "the directive .lcomm"},
              {".pushsection .eh_frame, \\22a\\22\\0A.popsection", "a section of unwind tables"},
+             {".pushsection .mine, \\22a\\22, @4, 24\\0A.popsection", "a section of a type of its own"},
+             {".pushsection .mine, \\22a\\22, %rela\\0A.popsection", "a section of a type of its own"},
              {".pushsection .mine, \\227\\22\\0A.popsection", "a section whose flags are no letters"},
              {".balign 0x10000000", "the directive .balign"},
              {".set ., .+100000000", "the directive .set"},
+             {".set \\22.\\22, 4096", "the directive .set"},
+             {".set ${:uid}x, 1", "a name that is put together"},
+             {"\\22.reloc\\22 0x3000, R_X86_64_64, go", "the directive .reloc"},
+             {"nop; x: \\22.INCBIN\\22 \\22/etc/hostname\\22", "the directive .incbin"},
+             {"\\22.re$(loc$|loc$)\\22 0x3000, R_X86_64_64, go", "a statement that begins with an operand"},
              {".data\\0A.quad 1\\0A.text", "the directive .data"},
              {".pushsection .mine, \\22aw\\22\\0A.popsection", "a section that is written to"},
              {"$(nop$|.zero 99$)", "the directive .zero"},
@@ -336,6 +359,70 @@ TEST_F(NestingTest, ZerosCountWithWhatTheyAreAlignedTo) {
     for (int i = 0; i < 500; ++i) text += fmt::format("@v{} = global i8 0, align 1048576\n", i);
     EXPECT_EQ(why_not(text + "define void @go() {\n  ret void\n}\n"),
               "deep does not compile: it takes 500 MiB of memory with what it is aligned to, and 384 are the most");
+}
+
+TEST_F(NestingTest, CommonVariablesCountAsOthersDo) {
+    std::string text;
+    for (int i = 0; i < 500; ++i) text += fmt::format("@v{} = common global i8 0, align 1048576\n", i);
+    EXPECT_EQ(why_not(text + "define void @go() {\n  ret void\n}\n"),
+              "deep does not compile: it takes 500 MiB of memory with what it is aligned to, and 384 are the most");
+}
+
+std::string with_sections(int sections) {
+    std::string text;
+    for (int i = 0; i < sections; ++i) text += fmt::format("@v{} = constant i8 {}, section \"of{}\"\n", i, i % 100, i);
+    return text + "define void @go() {\n  ret void\n}\n";
+}
+
+TEST_F(NestingTest, MoreSectionsThanTheLinkerHasMemoryForAreRefused) {
+    EXPECT_EQ(why_not(with_sections(1'000)), "");
+    EXPECT_NE(why_not(with_sections(2'000)).find("sections, and 1024 are the most"), std::string::npos);
+}
+
+std::string with_names(int names) {
+    std::string text = "define void @go() {\n  ret void\n}\n";
+    for (int i = 0; i < names; ++i) text += fmt::format("@a{} = alias void (), ptr @go\n", i);
+    return text;
+}
+
+TEST_F(NestingTest, NamesForOthersAreBoundedAndCounted) {
+    EXPECT_EQ(why_not(with_names(70'000)),
+              "deep: it defines 70001 names of 408892 bytes, and 65536 names of 8388608 bytes are the most");
+    const ByteBuffer bitcode = bitcode_of(with_names(10'000));
+    const auto compiled = engine_->compile({.name = "deep", .bitcode = bitcode, .resolve = nullptr});
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    EXPECT_GT((*compiled)->code_bytes(), 2'000'000U);
+}
+
+std::string with_hidden_names(int names) {
+    std::string text = "define void @go() {\n  ret void\n}\n";
+    for (int i = 0; i < names; ++i) text += fmt::format("@a{} = hidden alias void (), ptr @go\n", i);
+    return text;
+}
+
+TEST_F(NestingTest, SymbolsThatNobodyMayAskForAreBounded) {
+    EXPECT_NE(why_not(with_hidden_names(270'000)).find("symbols, and 262144 are the most; divide it"),
+              std::string::npos);
+}
+
+// ORC's table of names has those of all sessions and keeps them.
+TEST_F(NestingTest, NamesOfCodeThatHasGoneAreForgotten) {
+    const auto resident = [] {
+        std::ifstream file("/proc/self/statm");
+        long all = 0;
+        long in_memory = 0;
+        file >> all >> in_memory;
+        return in_memory * sysconf(_SC_PAGESIZE);
+    };
+    long before = 0;
+    for (int round = 0; round < 12; ++round) {
+        std::string text = "define void @go() {\n  ret void\n}\n";
+        for (int i = 0; i < 20'000; ++i)
+            text += fmt::format("@r{}n{}{} = alias void (), ptr @go\n", round, std::string(200, 'x'), i);
+        EXPECT_EQ(why_not(text), "");
+        if (round == 1) before = resident();
+    }
+    EXPECT_LT(resident() - before, 30L << 20) << "10 rounds have 44 MB of names";
 }
 
 // What the verifier lets through and the code generator does not foresee: a register without a name.

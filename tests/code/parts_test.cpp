@@ -1,16 +1,22 @@
 // Parts of a code cache by themselves: what it knows, what was used last, what is counted, how long functions take.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "code/budgets.hpp"
+#include "code/compile_queue.hpp"
 #include "code/known.hpp"
 #include "code/pace.hpp"
+#include "code/symbols.hpp"
 #include "package/pack.hpp"
+#include "toolchain/files.hpp"
+#include "toolchain/process.hpp"
 
 namespace rove::code {
 namespace {
@@ -212,6 +218,39 @@ TEST_F(BudgetsTest, WhatIsReservedIsCountedUntilItIsGivenBack) {
     EXPECT_EQ(budgets_.held(Budget::evictable), slices_of(*loading));
 }
 
+using CompileQueueTest = PartsTest;
+
+TEST_F(CompileQueueTest, NodesTakeTurns) {
+    const LockOf lock(mutex_);
+    std::vector<std::unique_ptr<PackageCode>> all;
+    CompileQueue queue;
+    for (const NodeId from : {1, 1, 1, 2, 3, 2}) {
+        all.push_back(package("sum" + std::to_string(all.size()), 10));
+        all.back()->from = from;
+        all.back()->await();
+        queue.push(*all.back());
+    }
+    EXPECT_FALSE(queue.leave_in_vain());
+    std::vector<NodeId> order;
+    while (!queue.empty()) order.push_back(queue.begin().from);
+    EXPECT_EQ(order, (std::vector<NodeId>{1, 2, 1, 3, 1, 2}));
+}
+
+TEST_F(CompileQueueTest, WhatNobodyWaitsForLeaves) {
+    const LockOf lock(mutex_);
+    const auto awaited = package("awaited", 10), held = package("held", 10), in_vain = package("in_vain", 10);
+    CompileQueue queue;
+    for (const auto* each : {&in_vain, &held, &awaited}) queue.push(**each);
+    awaited->await();
+    const Running load(*held);
+    EXPECT_EQ(queue.leave_in_vain(), in_vain->store->digest());
+    EXPECT_EQ(in_vain->compile, PackageCode::Compile::none);
+    EXPECT_FALSE(queue.leave_in_vain());
+    EXPECT_EQ(&queue.begin(), held.get());
+    EXPECT_EQ(&queue.begin(), awaited.get());
+    EXPECT_TRUE(queue.empty());
+}
+
 TEST(PaceTest, AFunctionIsLongUntilARunOfItIsShort) {
     Pace pace;
     EXPECT_FALSE(pace.is_long() || pace.is_short() || pace.has_ended());
@@ -252,6 +291,40 @@ TEST(PaceTest, WhatWasNeverShortIsTriedThreeTimes) {
     EXPECT_FALSE(was_short.may_be_tried()) << "while a run of it is long";
     was_short.give_place();
     EXPECT_TRUE(was_short.may_be_tried());
+}
+
+// A sanitizer's own would end the process.
+TEST(LinkScopeTest, LibrariesOfEveryNodeAreNotOpened) {
+    LinkScope scope;
+    scope.open({"libasan.so.8", "libtsan.so.2", "libc.so.6", "libz.so.1"});
+    EXPECT_EQ(scope.libraries.size(), 1U) << scope.left_out;
+    EXPECT_EQ(scope.left_out, "");
+}
+
+TEST(LinkScopeTest, LibrariesAreBounded) {
+    const auto made_folder = toolchain::TemporaryFolder::make();
+    ASSERT_TRUE(made_folder);
+    const std::filesystem::path& folder = made_folder->path();
+    const std::filesystem::path one = folder / "lib0.so";
+    const auto made = toolchain::run({"clang++-19", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", one}, "clang-19");
+    ASSERT_TRUE(made && made->status == 0) << (made ? made->out : made.error().message());
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i <= kLibrariesMax; ++i) {
+        names.push_back((folder / ("lib" + std::to_string(i) + ".so")).string());
+        if (i > 0) std::filesystem::copy_file(one, names.back());
+    }
+    // In a child, because they stay open.
+    EXPECT_EXIT(
+        {
+            LinkScope scope;
+            scope.open(names);
+            const bool bounded = scope.libraries.size() <= kLibrariesMax &&
+                                 scope.left_out.find("256 libraries here, the most") != std::string::npos;
+            LinkScope again;
+            again.open({names.front()});
+            _exit(bounded && again.libraries.size() == 1 ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 
+#include "package/digest.hpp"
 #include "package/pack.hpp"
 #include "wire/manifest.hpp"
 
@@ -84,8 +85,8 @@ TEST(PackageCache, KeepsWholePackagesOnly) {
     std::string folder = (std::filesystem::temp_directory_path() / "rove-cache-XXXXXX").string();
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
     const PackageCache cache(std::filesystem::path(folder) / "made");
-    const Digest key = PackageCache::key_of({"a", "b"});
-    EXPECT_NE(key, PackageCache::key_of({"ab", ""}));
+    const Digest key = digest_of({"a", "b"});
+    EXPECT_NE(key, digest_of({"ab", ""}));
     EXPECT_TRUE(cache.find(key).empty());
     wire::Manifest manifest;
     manifest.name = "kept";
@@ -116,7 +117,7 @@ protected:
     [[nodiscard]] KeptFiles kept(std::size_t most = 4) const { return {folder_ / "kept", ".x", most, 1000}; }
     [[nodiscard]] std::filesystem::path file() const { return folder_ / "kept" / (kKey.hex() + ".x"); }
 
-    const Digest kKey = PackageCache::key_of({"a"});
+    const Digest kKey = digest_of({"a"});
     const ByteBuffer content_ = ByteBuffer(10, std::byte{7});
     std::filesystem::path folder_;
 };
@@ -167,7 +168,7 @@ TEST_F(KeptFilesTest, AreBoundedInBytesAndInNumber) {
     kept().keep(kKey, content_);
     std::filesystem::resize_file(file(), 1001);
     EXPECT_TRUE(kept().find(kKey).empty());
-    for (int i = 0; i < 20; ++i) kept().keep(PackageCache::key_of({std::to_string(i)}), content_);
+    for (int i = 0; i < 20; ++i) kept().keep(digest_of({std::to_string(i)}), content_);
     const auto all = std::filesystem::directory_iterator(folder_ / "kept");
     EXPECT_LE(std::distance(begin(all), end(all)), 4);
     // What a process that was ended has left.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "package/pack.hpp"
+#include "package/digest.hpp"
 #include "toolchain/files.hpp"
 
 namespace rove::toolchain {
@@ -27,12 +27,12 @@ protected:
         return std::filesystem::directory_iterator(folder_.path())->path();
     }
 
-    const Digest kKey = PackageCache::key_of({"fingerprint"}), kModule = PackageCache::key_of({"module"});
+    const Digest kKey = digest_of({"fingerprint"}), kModule = digest_of({"module"});
     const ByteBuffer kNotes{std::byte{1}, std::byte{2}, std::byte{3}};
     const code::jit::Extracted extracted_{.keys = {"key"},
                                           .name = "name",
                                           .obstacle = "why",
-                                          .digest = PackageCache::key_of({"bitcode"}),
+                                          .digest = digest_of({"bitcode"}),
                                           .bitcode = ByteBuffer(3),
                                           .entries = {"entry"},
                                           .replaced = {"operator new"},
@@ -55,7 +55,7 @@ TEST_F(ExtractedBeforeTest, IsFoundTheNextTimeForTheSameProgramAndRove) {
     EXPECT_EQ(known->replaced, extracted_.replaced);
     EXPECT_EQ(known->statics, extracted_.statics);
     EXPECT_TRUE(known->bitcode.empty() && known->begin_anew.empty()) << "these are found out each time";
-    EXPECT_EQ(next.find(PackageCache::key_of({"another"})), nullptr);
+    EXPECT_EQ(next.find(digest_of({"another"})), nullptr);
     EXPECT_EQ(of("another").find(kKey), nullptr);
     EXPECT_EQ(of("program", "another").find(kKey), nullptr);
 }
@@ -85,12 +85,12 @@ TEST_F(ExtractedBeforeTest, NotesForWhichThereIsNoRoomAreLeftOut) {
     ExtractedBefore first = of();
     first.keep(kKey, extracted_);
     first.keep_definitions(kModule, kNotes);
-    first.keep_definitions(PackageCache::key_of({"a large module"}), ByteBuffer(16UL << 20));
+    first.keep_definitions(digest_of({"a large module"}), ByteBuffer(16UL << 20));
     first.write();
     const ExtractedBefore next = of();
     EXPECT_NE(next.find(kKey), nullptr);
     EXPECT_FALSE(next.definitions(kModule).empty());
-    EXPECT_TRUE(next.definitions(PackageCache::key_of({"a large module"})).empty());
+    EXPECT_TRUE(next.definitions(digest_of({"a large module"})).empty());
 }
 
 TEST_F(ExtractedBeforeTest, AFileWithAnyOtherByteIsAsIfItWereNotThere) {

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "package/pack.hpp"
+#include "package/digest.hpp"
 #include "toolchain/files.hpp"
 
 namespace rove::toolchain {
@@ -22,7 +22,7 @@ protected:
     }
     void TearDown() override { unsetenv("ROVE_CACHE"); }
     static void add(SharedObjects& objects, const std::string& made_of, std::size_t bytes) {
-        (void)objects.keep({.made_of = PackageCache::key_of({made_of}), .object = ByteBuffer(bytes, std::byte{7})});
+        (void)objects.keep({.made_of = digest_of({made_of}), .object = ByteBuffer(bytes, std::byte{7})});
     }
     // Two.
     static void keep(const std::string& program = "program") {
@@ -50,10 +50,10 @@ TEST_F(KeptObjectsTest, AreFoundTheNextTimeForTheSameProgramAndRove) {
     SharedObjects objects;
     KeptObjects("program", "this").find(objects);
     ASSERT_EQ(objects.count(), 2U);
-    const auto one = objects.find(PackageCache::key_of({"one"}));
+    const auto one = objects.find(digest_of({"one"}));
     ASSERT_NE(one, nullptr);
     EXPECT_EQ(one->object, ByteBuffer(5, std::byte{7}));
-    EXPECT_TRUE(objects.find(PackageCache::key_of({"other"}))->object.empty());
+    EXPECT_TRUE(objects.find(digest_of({"other"}))->object.empty());
     EXPECT_EQ(found("another"), 0U);
     EXPECT_EQ(found("program", "another"), 0U);
 }
@@ -87,11 +87,11 @@ TEST_F(KeptObjectsTest, WhereThereIsNoRoomForAllNewOnesAreKept) {
         kept.keep(objects);
     };
     keep();
-    add_and_keep("large", 40UL << 20);
+    add_and_keep("large", 20UL << 20);
     EXPECT_EQ(found(), 3U);
-    add_and_keep("large as well", 40UL << 20);
+    add_and_keep("large as well", 20UL << 20);
     EXPECT_EQ(found(), 1U);
-    add_and_keep("too large", 65UL << 20);
+    add_and_keep("too large", 33UL << 20);
     EXPECT_EQ(found(), 1U) << "the file is as it was";
 }
 

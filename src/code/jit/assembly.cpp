@@ -45,6 +45,10 @@ std::string why_not_section(llvm::StringRef section) {
         flags.empty() || (flags.consume_front("\"") && flags.consume_back("\"") &&
                           llvm::all_of(flags, [](char c) { return llvm::isAlpha(c) || c == '?'; }));
     if (!are_letters) return "a section whose flags are no letters";
+    // A type may be given by its number: a table of relocations, say, which the linker would believe.
+    const llvm::StringRef type = rest.split(',').second.split(',').first.trim().trim('"').ltrim("@%");
+    if (!type.empty() && type != "progbits" && type != "nobits" && type != "note")
+        return "a section of a type of its own";
     const bool is_written = starts_with_any(plain, {".data", ".bss", ".tdata", ".tbss"}) || flags.contains('w');
     return is_written ? "a section that is written to" : "";
 }
@@ -53,16 +57,23 @@ bool begins_dialect(llvm::StringRef text) {
     return starts_with_any(text, {"$(", "$|", "$)"});
 }
 
-// Why a statement that begins here does not travel; empty: it does.
+// Why a statement that begins here does not travel; empty: it does. LLVM takes what is in quotes for a name, also for a directive's.
 std::string why_not_here(llvm::StringRef statement) {
     statement = statement.ltrim();
+    const bool is_quoted = statement.consume_front("\"");
+    if (is_quoted && statement.split('"').first.contains('$')) return "a statement that begins with an operand";
     if (!statement.consume_front(".")) return {};
-    const llvm::StringRef name = statement.take_while([](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
-    const llvm::StringRef argument = statement.drop_front(name.size()).trim();
+    const llvm::StringRef name = statement.take_while(
+        [is_quoted](char c) { return is_quoted ? c != '"' : llvm::isAlnum(c) || c == '_' || c == '.'; });
+    llvm::StringRef after = statement.drop_front(name.size());
+    if (is_quoted) (void)after.consume_front("\"");
+    const llvm::StringRef argument = after.trim();
     if (!name.empty() && (argument.starts_with("=") || argument.starts_with(":"))) return {};  // a symbol, a label
-    if (statement.drop_front(name.size()).starts_with("$")) return "a directive whose name is put together";
+    if (after.starts_with("$")) return "a directive whose name is put together";
     const std::string lower = name.lower();
-    const bool sets_place = (lower == "set" || lower == "equ") && argument.split(',').first.trim() == ".";
+    const bool sets = lower == "set" || lower == "equ";
+    if (sets && argument.contains('$')) return "a name that is put together";
+    const bool sets_place = sets && argument.split(',').first.trim().trim('"') == ".";
     if (lower == "section" || lower == "pushsection") {
         if (std::string why = why_not_section(argument); !why.empty()) return why;
     }

@@ -159,6 +159,9 @@ struct ExtractRequest {
     Bytes bitcode;        // the section; with `only` it must live, unchanged, as long as the process
     std::string
         only;  // a key (package/bundle.hpp); empty: all functions that the program can send; kNothing: none, for now
+    // Whether the program's file has a definition of that name which takes the place of weak ones. Null: nobody knows. Where the bitcode has weak
+    // ones only, it is one without bitcode.
+    std::function<bool(std::string_view name)> is_strong = nullptr;
     ExtractedBefore* before = nullptr;  // without `only`: what has not changed since then is not taken again
 };
 inline constexpr std::string_view kNothing = "-";

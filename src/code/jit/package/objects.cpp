@@ -9,7 +9,7 @@
 
 #include "code/jit/anchors.hpp"
 #include "code/jit/emit.hpp"
-#include "package/pack.hpp"
+#include "package/digest.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -94,12 +94,12 @@ void leave_out_unused_constants(llvm::Module& module) {
 }
 
 // Everything that the object depends on.
-Digest digest_of(const llvm::Module& module) {
+Digest digest_of_bitcode(const llvm::Module& module) {
     llvm::SmallVector<char, 0> text;
     llvm::BitcodeWriter writer(text);
     writer.writeModule(module);
     writer.writeStrtab();
-    return PackageCache::key_of({std::string_view(text.data(), text.size())});
+    return digest_of({std::string_view(text.data(), text.size())});
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ Result<std::vector<std::shared_ptr<const SharedObject>>> take_out(llvm::Module& 
     for (llvm::Function* function : own) {
         Unit unit(*function);
         if (!unit.is_whole()) continue;
-        const Digest made_of = digest_of(unit.module());
+        const Digest made_of = digest_of_bitcode(unit.module());
         std::shared_ptr<const SharedObject> object = made.find(made_of);
         if (!object) {
             ROVE_TRY(ByteBuffer bytes, write_object(unit.module(), machine));

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "code/jit/anchors.hpp"
-#include "package/pack.hpp"
+#include "package/digest.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -23,7 +23,7 @@ Digest digest_of_bitcode(const llvm::Module& module) {
     llvm::BitcodeWriter writer(text);
     writer.writeModule(module);
     writer.writeStrtab();
-    return PackageCache::key_of({std::string_view(text.data(), text.size())});
+    return digest_of({std::string_view(text.data(), text.size())});
 }
 
 // A declaration with everything that the optimiser believes of the value where it does not see the definition.
@@ -147,7 +147,8 @@ Definitions::NotedModule* Definitions::noted_of(const llvm::GlobalValue& value) 
 }
 
 Result<Definitions::Definition> Definitions::of(const llvm::GlobalValue& value) {
-    NotedModule* const module = noted_of(value);
+    // Notes are of bitcode, and do not say what the linker has decided.
+    NotedModule* const module = program_.is_without_bitcode(value) ? nullptr : noted_of(value);
     Definition definition;
     if (module != nullptr && find(*module, value, definition)) return definition;
     const auto* const function = llvm::dyn_cast<llvm::Function>(&value);
@@ -179,8 +180,8 @@ const Digest& Definitions::of_module(const llvm::Module& module) {
         // What the optimiser makes of a call depends on which of C's library's functions the file declares, and how (isLibFuncEmittable).
         for (const llvm::GlobalValue& value : module.global_values())
             if (value.isDeclaration() && program_.is_of_library(value)) (void)declare_in(empty, value);
-        at->second = PackageCache::key_of({digest_of_bitcode(empty).hex(),
-                                           FunctionSimplifier::without_exceptions(module) ? "without exceptions" : ""});
+        at->second = digest_of({digest_of_bitcode(empty).hex(),
+                                FunctionSimplifier::without_exceptions(module) ? "without exceptions" : ""});
     }
     return at->second;
 }

@@ -18,13 +18,23 @@
 namespace rove::code::jit {
 namespace {
 
+// A table that C++'s library fills for itself and nobody else can change: each package may have its own. Of others that the library's headers have
+// some are changed by those who use them, or are of a program's own specialisations.
+bool is_librarys_own_table(llvm::StringRef name) {
+    if (!name.consume_front("_ZGV")) (void)name.consume_front("_Z");
+    if (!name.consume_front("ZN")) return false;
+    (void)name.consume_front("K");
+    return name.starts_with("St8__detail") || name.starts_with("St7__cxx1112regex_traitsI");
+}
+
 // Which of them belong together, by their places; what cannot travel belongs to nobody.
 std::vector<std::vector<std::size_t>> by_common_statics(const std::vector<Extracted>& all) {
     llvm::IntEqClasses classes(static_cast<unsigned>(all.size()));
     std::unordered_map<std::string, unsigned> first;  // that reaches a static
     for (unsigned i = 0; i < all.size(); ++i) {
         if (!all[i].obstacle.empty()) continue;
-        for (const std::string& name : all[i].statics) classes.join(first.try_emplace(name, i).first->second, i);
+        for (const std::string& name : all[i].statics)
+            if (!is_librarys_own_table(name)) classes.join(first.try_emplace(name, i).first->second, i);
     }
     classes.compress();
     std::vector<std::vector<std::size_t>> groups(classes.getNumClasses());
@@ -116,7 +126,7 @@ public:
         : request_(request),
           before_(request.before),
           others_(others),
-          program_(request.program, request.bitcode, true) {}
+          program_(request.program, request.bitcode, true, request.is_strong) {}
 
     Result<std::vector<Extracted>> extract() {
         ROVE_CHECK(program_.read());
@@ -146,7 +156,7 @@ public:
                 ROVE_TRY(each, program_.take(each.keys));
             }
         if (std::ranges::any_of(all, [](const Extracted& each) { return !each.statics.empty(); })) {
-            Program as_written(request_.program, request_.bitcode, false);
+            Program as_written(request_.program, request_.bitcode, false, request_.is_strong);
             ROVE_CHECK(as_written.read());
             ROVE_CHECK(as_written.compare_statics(all));
         }
@@ -195,7 +205,7 @@ private:
         for (std::size_t i = 1; i < threads; ++i) try {
                 others_.push_back(std::async(std::launch::async, [this, &take_part, i] {
                     return guarded(request_.program, [this, &take_part, i]() -> Status {
-                        Program program(request_.program, request_.bitcode, true);
+                        Program program(request_.program, request_.bitcode, true, request_.is_strong);
                         ROVE_CHECK(program.read());
                         return take_part(program, i);
                     });

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "code/jit/allocation.hpp"
-#include "package/pack.hpp"
+#include "package/digest.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -48,7 +48,7 @@ Result<std::optional<Digest>> Fingerprints::of(const std::vector<const llvm::Fun
     }
     std::ranges::sort(reached);
     for (const Digest& each : reached) all += as_text(each);
-    return PackageCache::key_of({all});
+    return digest_of({all});
 }
 
 Result<Fingerprints::Index> Fingerprints::index_of(const llvm::GlobalValue& met) {
@@ -81,8 +81,8 @@ Status Fingerprints::define(Index index) {
             facts += name_of(*values_[definition.reaches.back()]) + '\n';
         }
     }
-    definition.digest = PackageCache::key_of(
-        {name_of(value), facts, as_text(definition.digest), as_text(written_.of_module(*value.getParent()))});
+    definition.digest =
+        digest_of({name_of(value), facts, as_text(definition.digest), as_text(written_.of_module(*value.getParent()))});
     definitions_[index] = std::move(definition);
     return {};
 }

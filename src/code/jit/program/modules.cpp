@@ -44,7 +44,8 @@ std::vector<Bytes> cut_apart(Bytes section) {
 
 }  // namespace
 
-Modules::Modules(std::string path, Bytes section) : path_(std::move(path)), bitcode_(cut_apart(section)) {
+Modules::Modules(std::string path, Bytes section, IsStrong is_strong)
+    : path_(std::move(path)), bitcode_(cut_apart(section)), is_strong_(std::move(is_strong)) {
     set_up(context_, diagnostics_);
     // StripDebugInfo() adds it to the context with the first body that is read, and digests of bitcode have all kinds of metadata that the
     // context knows (Definitions).
@@ -74,13 +75,34 @@ Result<llvm::Module*> Modules::get(std::size_t index) {
             function.setIsMaterializable(false);
             function.deleteBody();
         }
+    leave_out_replaced(**read);
     module = std::move(*read);
     return module.get();
 }
 
+// The linker has taken another definition: of another module, where definition_of() finds it, or one without bitcode, which stays at home.
+void Modules::leave_out_replaced(llvm::Module& module) const {
+    if (!is_strong_) return;
+    for (llvm::GlobalObject& object : module.global_objects()) {
+        if (object.isDeclaration() || !object.hasWeakAnyLinkage() || !is_strong_(object.getName())) continue;
+        object.setComdat(nullptr);
+        if (auto* const function = llvm::dyn_cast<llvm::Function>(&object)) {
+            function->setIsMaterializable(false);
+            function->deleteBody();
+        } else if (auto* const variable = llvm::dyn_cast<llvm::GlobalVariable>(&object)) {
+            variable->setInitializer(nullptr);
+            variable->setLinkage(llvm::GlobalValue::ExternalLinkage);
+        }
+    }
+}
+
 void Modules::note_definitions(const llvm::Module& module, std::size_t index) {
     for (const llvm::GlobalValue& value : module.global_values()) {
-        if (value.isDeclaration() || value.hasLocalLinkage() || value.hasAvailableExternallyLinkage()) continue;
+        if (value.isDeclaration() || value.hasAvailableExternallyLinkage()) continue;
+        if (value.hasLocalLinkage()) {  // LLVM takes a file's own function for the library's, too
+            defines_of_library_ = defines_of_library_ || (llvm::isa<llvm::Function>(value) && is_of_library(value));
+            continue;
+        }
         defines_of_library_ = defines_of_library_ || (is_of_library(value) && !replaces_allocation(value, true));
         const auto [known, added] = defined_in_.try_emplace(value.getName().str(), index);
         if (!added && value.isStrongDefinitionForLinker()) known->second = index;

@@ -5,8 +5,10 @@
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -21,8 +23,9 @@ namespace rove::code::jit {
 // else. Threads: one at a time.
 class Modules {
 public:
-    // section: the program's, and stays as long as this.
-    Modules(std::string path, Bytes section);
+    using IsStrong = std::function<bool(std::string_view name)>;
+    // section: the program's, and stays as long as this. is_strong: as in ExtractRequest; for several threads at once.
+    Modules(std::string path, Bytes section, IsStrong is_strong);
     [[nodiscard]] const std::string& path() const { return path_; }
     [[nodiscard]] std::size_t count() const { return modules_.size(); }
     [[nodiscard]] llvm::LLVMContext& context() { return context_; }
@@ -40,6 +43,10 @@ public:
     [[nodiscard]] bool defines_of_library() const { return defines_of_library_; }
     // Whether LLVM knows a function of that name from C's library.
     [[nodiscard]] bool is_of_library(const llvm::GlobalValue& value) const;
+    // Whether that declaration is of what the program has a definition of, and no bitcode.
+    [[nodiscard]] bool is_without_bitcode(const llvm::GlobalValue& value) const {
+        return value.isDeclaration() && is_strong_ && is_strong_(value.getName());
+    }
     // In its own module, or in that which defines it for the whole program; itself where none does.
     [[nodiscard]] Result<const llvm::GlobalValue*> definition_of(const llvm::GlobalValue& met);
     // Where the program makes an inline variable (or a template's static member) that is made by code: in the first file that has it, which is the
@@ -81,9 +88,11 @@ public:
 
 private:
     [[nodiscard]] tl::unexpected<Error> unreadable(llvm::Error why) const;
+    void leave_out_replaced(llvm::Module& module) const;
 
     const std::string path_;
     const std::vector<Bytes> bitcode_;
+    const IsStrong is_strong_;
     const llvm::TargetLibraryInfoImpl library_;  // the names of C's library's functions
     std::string diagnostics_;
     llvm::LLVMContext context_;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "package/pack.hpp"
+#include "package/digest.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -32,7 +32,7 @@ public:
         if (!at_.canSkipToPos(kMagicBits / 8) || llvm::errorToBool(at_.JumpToBit(kMagicBits))) return std::nullopt;
         // Without a table of names these are where the positions of bodies are.
         if (!read(false) || !has_names_) return std::nullopt;
-        outline_.surroundings = PackageCache::key_of({rest_});
+        outline_.surroundings = digest_of({rest_});
         return std::move(outline_);
     }
 
@@ -70,7 +70,7 @@ private:
         const std::string head = std::to_string(id) + ' ' + std::to_string(*width) + '\n';
         has_names_ = has_names_ || id == llvm::bitc::STRTAB_BLOCK_ID;
         if (in_module && id == llvm::bitc::FUNCTION_BLOCK_ID)
-            outline_.bodies.push_back(PackageCache::key_of({head, block}));
+            outline_.bodies.push_back(digest_of({head, block}));
         else if (!in_module || id != llvm::bitc::VALUE_SYMTAB_BLOCK_ID)  // that says where bodies are
             note(head), note(block);
         return true;

@@ -12,7 +12,7 @@
 #include "code/jit/program/touched.hpp"
 #include "code/jit/runnable.hpp"
 #include "package/bundle.hpp"
-#include "package/pack.hpp"
+#include "package/digest.hpp"
 
 namespace rove::code::jit {
 namespace {
@@ -122,8 +122,9 @@ void prepare_bodies(llvm::Module& module) {
 
 }  // namespace
 
-Program::Program(std::string path, Bytes section, bool share)
-    : modules_(std::move(path), section), fingerprints_(modules_, [this](const llvm::Function& function) {
+Program::Program(std::string path, Bytes section, bool share, Modules::IsStrong is_strong)
+    : modules_(std::move(path), section, std::move(is_strong)),
+      fingerprints_(modules_, [this](const llvm::Function& function) {
           return is_offload(function) ? key_of(function) : std::string();
       }) {
     if (share) shared_.emplace(modules_);
@@ -293,7 +294,7 @@ Result<Program::Taken> Program::take(const std::vector<std::string>& keys,
     }
     leave_out_names_of_types(taken);
     extracted.bitcode = write_bitcode(taken);
-    extracted.digest = PackageCache::key_of({as_text(extracted.bitcode)});
+    extracted.digest = digest_of({as_text(extracted.bitcode)});
     return result;
 }
 

@@ -23,7 +23,7 @@ class Program {
 public:
     // share: what several functions reach is optimised once, before they are taken (SharedCode); for one alone that takes longer. section:
     // the program's, and stays as long as this.
-    Program(std::string path, Bytes section, bool share);
+    Program(std::string path, Bytes section, bool share, Modules::IsStrong is_strong = nullptr);
 
     // To be called before all else. invalid: it is no bitcode, or two of its functions cannot be told apart.
     Status read();

@@ -85,15 +85,45 @@ bool has_own_statics(const llvm::Module& module, const std::set<std::string_view
     });
 }
 
-// Of an object's sections: a variable of zeros takes none in the file, and as much as it is aligned to when it is loaded.
-Result<std::uint64_t> bytes_when_loaded(llvm::MemoryBufferRef object) {
+// The linker gives each of them memory of its own, past the sections, where nothing counts it.
+void place_common_variables(llvm::Module& module) {
+    for (llvm::GlobalVariable& variable : module.globals())
+        if (variable.hasCommonLinkage()) variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
+}
+
+// What others may ask for is held by the process that links it, by name.
+Status check_names(const std::vector<std::string>& names) {
+    std::size_t bytes = 0;
+    for (const std::string& name : names) bytes += name.size();
+    if (names.size() <= kNamesMax && bytes <= kNameBytesMax) return {};
+    return fail(ErrorCode::unsupported, "it defines {} names of {} bytes, and {} names of {} bytes are the most",
+                names.size(), bytes, kNamesMax, kNameBytesMax);
+}
+
+// The linker takes what an object says as it is, in the node's process.
+Status check_object(llvm::MemoryBufferRef object) {
+    if (object.getBufferSize() > kObjectBytesMax)
+        return fail(ErrorCode::failed, "its code has {} MiB, and {} are the most; divide it",
+                    object.getBufferSize() >> 20U, kObjectBytesMax >> 20U);
     auto file = llvm::object::ObjectFile::createObjectFile(object);
     if (!file) return fail(ErrorCode::internal, "LLVM's own object: {}", llvm::toString(file.takeError()));
+    // A variable of zeros takes none in the file, and as much as it is aligned to when it is loaded.
     std::uint64_t bytes = 0;
-    for (const llvm::object::ELFSectionRef section : (*file)->sections())
+    std::size_t sections = 0;
+    for (const llvm::object::ELFSectionRef section : (*file)->sections()) {
+        ++sections;
         if ((section.getFlags() & llvm::ELF::SHF_ALLOC) != 0)
             bytes = llvm::alignTo(bytes, section.getAlignment()) + section.getSize();
-    return bytes;
+    }
+    if (bytes > kLoadedBytesMax)
+        return fail(ErrorCode::failed, "it takes {} MiB of memory with what it is aligned to, and {} are the most",
+                    bytes >> 20U, kLoadedBytesMax >> 20U);
+    if (sections > kSectionsMax)
+        return fail(ErrorCode::unsupported, "it has {} sections, and {} are the most", sections, kSectionsMax);
+    const auto symbols = static_cast<std::size_t>(std::distance((*file)->symbol_begin(), (*file)->symbol_end()));
+    if (symbols > kSymbolsMax)
+        return fail(ErrorCode::unsupported, "it has {} symbols, and {} are the most; divide it", symbols, kSymbolsMax);
+    return {};
 }
 
 }  // namespace
@@ -128,6 +158,7 @@ Result<Generated> generate(const GenerateRequest& request) {
     module->setTargetTriple(here.str());
     module->setDataLayout((*machine)->createDataLayout());
     leave_out_instrumentation(*module);
+    place_common_variables(*module);
     if (const Status can = check_compilable(*module); !can) return prefixed(can.error(), request.name);
     if (const Status can = check_zeros(*module); !can) return prefixed(can.error(), request.name);
     Generated generated;
@@ -136,20 +167,15 @@ Result<Generated> generate(const GenerateRequest& request) {
     generated.own_statics = has_own_statics(*module, in_image);
     if (const Status can = borrow_from_image(*module, in_image); !can) return prefixed(can.error(), request.name);
     generated.names = defined_names(*module);
+    if (const Status can = check_names(generated.names); !can) return prefixed(can.error(), request.name);
     keep_known_features(*module, **machine);
     auto object = orc::SimpleCompiler(**machine)(*module);
     if (!object)
         return fail(ErrorCode::failed, "{} does not compile: {}", request.name, llvm::toString(object.takeError()));
     if (!diagnostics.empty()) return fail(ErrorCode::failed, "{} does not compile: {}", request.name, diagnostics);
+    if (const Status can = check_object((*object)->getMemBufferRef()); !can)
+        return prefixed(can.error(), request.name + " does not compile");
     const Bytes made = as_bytes({(*object)->getBufferStart(), (*object)->getBufferSize()});
-    if (made.size() > kObjectBytesMax)
-        return fail(ErrorCode::failed, "{} does not compile: its code has {} MiB, and {} are the most; divide it",
-                    request.name, made.size() >> 20U, kObjectBytesMax >> 20U);
-    ROVE_TRY(const std::uint64_t loaded, bytes_when_loaded((*object)->getMemBufferRef()));
-    if (loaded > kLoadedBytesMax)
-        return fail(ErrorCode::failed,
-                    "{} does not compile: it takes {} MiB of memory with what it is aligned to, and {} are the most",
-                    request.name, loaded >> 20U, kLoadedBytesMax >> 20U);
     generated.object.assign(made.begin(), made.end());
     return generated;
 }

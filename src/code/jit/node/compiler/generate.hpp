@@ -19,6 +19,14 @@ namespace rove::code::jit {
 inline constexpr std::size_t kObjectBytesMax = std::size_t{128} << 20;
 // Of what is loaded of it: its code, and as many zeros as a node keeps for statics (compilable.hpp), with what they are aligned to.
 inline constexpr std::size_t kLoadedBytesMax = kObjectBytesMax + (std::size_t{256} << 20);
+// Of its sections: the linker notes for each which others it reaches, so it takes memory by the square of their number: 250 MiB for 3,000
+// (LLVM 19). Code that rove has built has some 20.
+inline constexpr std::size_t kSectionsMax = 1024;
+// Of its symbols, local ones included. SQLite has 3,000.
+inline constexpr std::size_t kSymbolsMax = std::size_t{1} << 18;
+// Of the names among them that others may ask for. A manifest lists 8,192 at most; constructors and anchors come to these.
+inline constexpr std::size_t kNamesMax = std::size_t{1} << 16;
+inline constexpr std::size_t kNameBytesMax = std::size_t{8} << 20;
 
 struct GenerateRequest {
     std::string name;                   // for messages
