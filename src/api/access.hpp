@@ -15,7 +15,7 @@ struct Edge {
     static const std::shared_ptr<PeerState>& state(const Peer& peer) { return peer.state_; }
     // invalid: the node has no link to that one.
     static Result<Peer> peer(NodeCore& core, NodeId node) {
-        ROVE_TRY(std::shared_ptr<PeerState> state, core.peers().linked(node));
+        ROVE_TRY(std::shared_ptr<PeerState> state, core.engine().peers().linked(node));
         return Peer(core.shared_from_this(), std::move(state));
     }
 };

@@ -103,23 +103,23 @@ RawCall::~RawCall() {
 
 void RawCall::forget() noexcept {
     NodeCore* core = std::exchange(core_, nullptr);
-    if (core != nullptr && !core->is_inherited()) core->own_calls().forget({slot_, generation_});
+    if (core != nullptr && !core->is_inherited()) core->engine().own_calls().forget({slot_, generation_});
 }
 
 bool RawCall::done() {
     check_usable(core_);
-    return core_->own_calls().test({slot_, generation_});
+    return core_->engine().own_calls().test({slot_, generation_});
 }
 
 bool RawCall::wait_for(std::chrono::milliseconds timeout) {
     check_usable(core_);
-    return core_->own_calls().wait({slot_, generation_}, deadline_of(detail::ns_of(timeout)));
+    return core_->engine().own_calls().wait({slot_, generation_}, deadline_of(detail::ns_of(timeout)));
 }
 
 Reply RawCall::reply() {
     check_usable(core_);
     NodeCore* core = std::exchange(core_, nullptr);
-    CallEnd end = value_or_throw(core->own_calls().finish({slot_, generation_}));
+    CallEnd end = value_or_throw(core->engine().own_calls().finish({slot_, generation_}));
     if (end.large.size() > 0) end.data.assign(end.large.bytes().begin(), end.large.bytes().end());
     return {std::move(end.data), end.node, end.ran, end.hops};
 }
@@ -131,7 +131,7 @@ std::vector<std::byte> RawCall::get() {
 std::size_t RawCall::get_into(std::span<std::byte> into) {
     check_usable(core_);
     NodeCore* core = std::exchange(core_, nullptr);
-    return value_or_throw(core->own_calls().finish_into({slot_, generation_}, into));
+    return value_or_throw(core->engine().own_calls().finish_into({slot_, generation_}, into));
 }
 
 // ---- CallFrame
@@ -152,7 +152,7 @@ CallFrame::~CallFrame() {
     if (core_->is_inherited())
         (void)new std::shared_ptr<void>(std::move(link_));  // the parent's link: it is not ended here
     else
-        core_->caller().drop_begun(*peer_, std::move(link_));
+        core_->engine().caller().drop_begun(*peer_, std::move(link_));
 }
 
 RawCall CallFrame::call() {
@@ -160,8 +160,8 @@ RawCall CallFrame::call() {
     NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
     core_ = nullptr;
     if (!link_) return through_->limited(left_of(deadline_)).call(*entry_, place_);
-    const CallTable::Id id =
-        value_or_throw(core->caller().post_begun(*peer_, {std::move(link_), place_, handle_}, true, deadline_));
+    const CallTable::Id id = value_or_throw(
+        core->engine().caller().post_begun(*peer_, {std::move(link_), place_, handle_}, true, deadline_));
     return {core, id.slot, id.generation};
 }
 
@@ -170,7 +170,8 @@ void CallFrame::post() {
     NodeCore* core = &usable(core_);  // where it is not, the frame is still to be dropped
     core_ = nullptr;
     if (!link_) return through_->limited(left_of(deadline_)).post(*entry_, place_);
-    (void)value_or_throw(core->caller().post_begun(*peer_, {std::move(link_), place_, handle_}, false, deadline_));
+    (void)value_or_throw(
+        core->engine().caller().post_begun(*peer_, {std::move(link_), place_, handle_}, false, deadline_));
 }
 
 // ---- Batch
@@ -214,13 +215,14 @@ void Batch::post() {
     Gathered& g = *gathered_;
     const Bytes payload = Bytes(g.bytes).first(std::exchange(g.used, 0));
     if (!payload.empty())
-        value_or_throw(usable(g.core).caller().post_batch(g.peer,
-                                                          {.callee = callee_of(g.entry.package_, g.entry.index_),
-                                                           .payload = payload,
-                                                           .wants_reply = false,
-                                                           .sending = g.entry.sending_,
-                                                           .deadline = deadline_of(g.limit_ns)},
-                                                          g.payload_bytes));
+        value_or_throw(
+            usable(g.core).engine().caller().post_batch(g.peer,
+                                                        {.callee = callee_of(g.entry.package_, g.entry.index_),
+                                                         .payload = payload,
+                                                         .wants_reply = false,
+                                                         .sending = g.entry.sending_,
+                                                         .deadline = deadline_of(g.limit_ns)},
+                                                        g.payload_bytes));
 }
 
 // ---- Peer
@@ -228,13 +230,14 @@ void Batch::post() {
 CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
     CallFrame frame(core_.get(), state_.get());
     frame.deadline_ = deadline_of(limit_ns_);
-    BegunFrame begun = value_or_throw(usable(core_).caller().begin(state_,
-                                                                   {.callee = callee_of(entry.package_, entry.index_),
-                                                                    .payload = {},
-                                                                    .wants_reply = false,
-                                                                    .sending = entry.sending_,
-                                                                    .deadline = frame.deadline_},
-                                                                   payload_bytes));
+    BegunFrame begun =
+        value_or_throw(usable(core_).engine().caller().begin(state_,
+                                                             {.callee = callee_of(entry.package_, entry.index_),
+                                                              .payload = {},
+                                                              .wants_reply = false,
+                                                              .sending = entry.sending_,
+                                                              .deadline = frame.deadline_},
+                                                             payload_bytes));
     frame.link_ = std::move(begun.link);
     frame.place_ = begun.place;
     frame.handle_ = begun.handle;
@@ -256,28 +259,29 @@ Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
 }
 
 RawCall Peer::ping(std::span<const std::byte> payload) const {
-    const CallTable::Id id = value_or_throw(usable(core_).caller().ping(state_, payload, true, deadline_of(limit_ns_)));
+    const CallTable::Id id =
+        value_or_throw(usable(core_).engine().caller().ping(state_, payload, true, deadline_of(limit_ns_)));
     return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::deliver(std::span<const std::byte> payload) const {
-    (void)value_or_throw(usable(core_).caller().ping(state_, payload, false, deadline_of(limit_ns_)));
+    (void)value_or_throw(usable(core_).engine().caller().ping(state_, payload, false, deadline_of(limit_ns_)));
 }
 
 RawCall Peer::call(const Entry& entry, std::span<const std::byte> payload) const {
-    const CallTable::Id id = value_or_throw(usable(core_).caller().call(
+    const CallTable::Id id = value_or_throw(usable(core_).engine().caller().call(
         state_, {callee_of(entry.package_, entry.index_), payload, true, entry.sending_, deadline_of(limit_ns_)}));
     return {core_.get(), id.slot, id.generation};
 }
 
 void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
-    (void)value_or_throw(usable(core_).caller().call(
+    (void)value_or_throw(usable(core_).engine().caller().call(
         state_, {callee_of(entry.package_, entry.index_), payload, false, entry.sending_, deadline_of(limit_ns_)}));
 }
 
 LoadReport Peer::load(const Package& package) const {
     const CallTable::Id id =
-        value_or_throw(usable(core_).caller().load(state_, package.store_, deadline_of(limit_ns_)));
+        value_or_throw(usable(core_).engine().caller().load(state_, package.store_, deadline_of(limit_ns_)));
     const std::vector<std::byte> lines = RawCall(core_.get(), id.slot, id.generation).get();
     LoadReport report;
     std::vector<std::string>* names = &report.replaced;
@@ -293,19 +297,19 @@ LoadReport Peer::load(const Package& package) const {
 }
 
 NodeId Peer::node() const {
-    return own(core_).peers().describe(*state_).node;
+    return own(core_).engine().peers().describe(*state_).node;
 }
 std::string Peer::address() const {
-    return own(core_).peers().describe(*state_).address;
+    return own(core_).engine().peers().describe(*state_).address;
 }
 std::string Peer::lane() const {
-    return own(core_).peers().describe(*state_).lane;
+    return own(core_).engine().peers().describe(*state_).lane;
 }
 std::uint32_t Peer::node_count() const {
-    return own(core_).peers().describe(*state_).node_count;
+    return own(core_).engine().peers().describe(*state_).node_count;
 }
 Peer::Counters Peer::counters() const {
-    return own(core_).peers().counters(*state_);
+    return own(core_).engine().peers().counters(*state_);
 }
 std::size_t Peer::payload_bytes_max() noexcept {
     return wire::kPayloadBytesMax;
@@ -314,7 +318,7 @@ std::size_t Peer::message_bytes_max() noexcept {
     return wire::kMessageBytesMax;
 }
 NodeDescription Peer::description() const {
-    return own(core_).peers().describe(*state_);
+    return own(core_).engine().peers().describe(*state_);
 }
 
 // ---- Node
@@ -340,10 +344,10 @@ void Node::unshare(const std::string& name) {
 }
 unsigned Node::poll(std::chrono::milliseconds wait) {
     const std::shared_ptr<NodeCore> core = core_;  // a callback may end the node
-    return usable(core).poll(wait);
+    return usable(core).engine().poll(wait);
 }
 void Node::wake() noexcept {
-    if (core_ && core_->is_usable()) core_->wake();
+    if (core_ && core_->is_usable()) core_->engine().interrupt();
 }
 const std::string& Node::address() const {
     return present(core_.get()).address();

@@ -23,7 +23,7 @@ rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_v
                            Deadline deadline) {
     NodeCore& core = usable(*Edge::core(peer));
     const Callee callee{.id = &id, .name = name, .own = true};
-    return pending_of(core, value_or_throw(core.caller().call(
+    return pending_of(core, value_or_throw(core.engine().caller().call(
                                 Edge::state(peer), {.callee = callee, .payload = payload, .deadline = deadline})));
 }
 
@@ -37,7 +37,8 @@ Bytes raw(const T& value) {
 // About memory of that meeting with the peer; where it is over, so is what this was about. Destructors call it.
 void post_quietly(const Peer& peer, std::uint64_t meeting, const FunctionId& id, Bytes payload) noexcept {
     try {
-        Edge::core(peer)->caller().post_in_meeting(*Edge::state(peer), meeting, {.id = &id, .own = true}, payload);
+        Edge::core(peer)->engine().caller().post_in_meeting(*Edge::state(peer), meeting, {.id = &id, .own = true},
+                                                            payload);
     } catch (const std::exception& error) {  // no memory for the frame, say: the peer frees it when this node goes
         log().warn("a message about a buffer was not sent: {}", error.what());
     }
@@ -87,7 +88,8 @@ void copy_mapped(std::byte* to, const std::byte* from, std::size_t bytes, const 
 Allocation Memory::allocate(const Peer& peer, std::uint64_t bytes, std::int64_t limit_ns) {
     const rove_pending pending =
         call_built_in(peer, built_ins().allocate, "allocate", raw(bytes), deadline_of(limit_ns));
-    Edge::core(peer)->own_calls().expect_memory({static_cast<std::uint16_t>(pending.slot), pending.generation});
+    Edge::core(peer)->engine().own_calls().expect_memory(
+        {static_cast<std::uint16_t>(pending.slot), pending.generation});
     // Read after the call was sent: where the link is lost and met again in between, the call has failed.
     return {pending, Edge::state(peer)->meeting.load(std::memory_order_relaxed)};
 }
@@ -202,7 +204,7 @@ Call<> Memory::copy(const Memory& from, std::uint64_t from_offset, const Memory&
 }
 
 Peer peer_of(rove_here* here, std::uint32_t node) {
-    return value_or_throw(Edge::peer(*here->core, node));
+    return value_or_throw(Edge::peer(here->node(), node));
 }
 
 }  // namespace detail

@@ -17,7 +17,7 @@ rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<co
     if (how.exactly) callee = {.id = callee.shipped, .package = callee.package, .name = callee.name};
     Outgoing outgoing{callee, Pieces(payload), how.reply};
     outgoing.deadline = deadline_of(how.limit_ns);
-    return pending_of(core, value_or_throw(core.caller().call(Edge::state(peer), outgoing)));
+    return pending_of(core, value_or_throw(core.engine().caller().call(Edge::state(peer), outgoing)));
 }
 
 }  // namespace rove::detail

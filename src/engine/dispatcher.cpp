@@ -251,35 +251,39 @@ Dispatcher::Taken Dispatcher::on_call(PeerState* from, const wire::Frame& frame,
     return on_rare_call(from, frame, turn);
 }
 
+// The function that a call's frame names. Null: it is not known here, or the link is broken.
+Result<code::Function*> Dispatcher::function_of(PeerState* from, const wire::Frame& frame) {
+    const std::uint8_t naming = wire::naming_of(frame.header);
+    if (naming == wire::kByHandle) {
+        const FunctionId* const alias = from != nullptr ? from->code.aliases.find(frame.header.handle) : nullptr;
+        return alias != nullptr ? cache_->find(*alias) : cache_->by_handle(frame.header.handle);
+    }
+    if (naming == wire::kByEither) {
+        wire::Either either;
+        std::memcpy(&either, frame.extra.data(), sizeof either);
+        return functions_.by_either(either);
+    }
+    // What is parked was unpacked before.
+    if (naming == wire::kInline && from != nullptr && !from->calls.parked) return functions_.in_line(*from, frame);
+    return functions_.by_id(FunctionFinder::named_in(frame));
+}
+
 // A call by name, one that waited for its code, or one whose code is not loaded.
 Dispatcher::Taken Dispatcher::on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn) {
     std::optional<Parked>& parked = parked_of(from);
     const std::uint8_t naming = wire::naming_of(frame.header);
-    code::Function* function = nullptr;
-    if (from != nullptr && !parked && naming == wire::kInline) {
-        const Result<code::Function*> unpacked = functions_.in_line(*from, frame);
-        if (!unpacked) return refuse(from, frame, unpacked.error());
-        function = *unpacked;
+    const bool unpacks = from != nullptr && !parked && naming == wire::kInline;
+    const Result<code::Function*> found = function_of(from, frame);
+    if (!found) {
+        parked.reset();
+        return refuse(from, frame, found.error());
+    }
+    code::Function* const function = *found;
+    if (unpacks) {
         if (function == nullptr) return Taken::parked;  // the link is broken
         if (!runner_.must_wait_for_thread(*function, from)) {
             if (const auto taken = run_leading(*function, from, frame, turn)) return *taken;
         }
-    } else if (naming == wire::kByEither) {
-        wire::Either either;
-        std::memcpy(&either, frame.extra.data(), sizeof either);
-        const Result<code::Function*> found = functions_.by_either(either);
-        if (!found) {
-            parked.reset();
-            return refuse(from, frame, found.error());
-        }
-        function = *found;
-    } else if (naming != wire::kByHandle) {
-        function = functions_.by_id(FunctionFinder::named_in(frame));
-    } else if (const FunctionId* const alias =
-                   from != nullptr ? from->code.aliases.find(frame.header.handle) : nullptr) {
-        function = cache_->find(*alias);
-    } else {
-        function = cache_->by_handle(frame.header.handle);
     }
     if (parked && parked->cannot_run) {
         const Error why(parked->cannot_run->code(),
@@ -310,8 +314,13 @@ Dispatcher::Taken Dispatcher::on_rare_call(PeerState* from, const wire::Frame& f
     if (const auto* error = std::get_if<Error>(&entered)) return refuse(from, frame, *error);
     if (from != nullptr && (naming == wire::kById || naming == wire::kByEither))
         functions_.bind(*from, FunctionFinder::named_in(frame), *function);
-    auto& held = std::get<code::Entered>(entered);
-    Run begun{.function = function,
+    return run_entered(*function, std::get<code::Entered>(std::move(entered)), from, frame, turn);
+}
+
+// A call whose code is loaded and held. Its payload may have come in parts.
+Dispatcher::Taken Dispatcher::run_entered(code::Function& function, code::Entered held, PeerState* from,
+                                          const wire::Frame& frame, Lead::Turn& turn) {
+    Run begun{.function = &function,
               .entry = held.entry(),
               .ran = held.ran(),
               .link = from != nullptr ? from->link.get() : nullptr,
@@ -371,7 +380,7 @@ Dispatcher::Taken Dispatcher::run(Run& run, const wire::Frame& frame, Lead::Turn
 
 // Without the lock. True: the call has ended, or nobody waits for its end.
 bool Dispatcher::run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox) {
-    rove_here here{&node_, run.function, call, run.ran};
+    rove_here here{&engine_, run.function, call, run.ran};
     here.payload_read = in_mailbox ? &run.payload_read : nullptr;
     if (run.is_large) here.large_read_at = &run.large_read_at;
     if (!in_mailbox && call.kind == Kind::call) run.payload_read = true;
@@ -456,7 +465,7 @@ void Dispatcher::on_load(const PeerState& from, const wire::Frame& frame) {
                     ? from.code.refused->second
                     : Error(ErrorCode::invalid, fmt::format("{} has not received package {}", name_(), digest.hex())));
     }
-    const Status queued = cache_->load_later(package, [this, to, package](const Result<LoadReport>& loaded) {
+    const auto loaded_later = [this, to, package](const Result<LoadReport>& loaded) {
         if (!loaded) {
             answers_.reply_error(to, loaded.error());
             return;
@@ -477,7 +486,8 @@ void Dispatcher::on_load(const PeerState& from, const wire::Frame& frame) {
         const Bytes answer = rove::as_bytes(lines).first(std::min(lines.size(), wire::kPayloadBytesMax));
         const Hold hold(lead_.mutex());
         (void)answers_.end_with_reply(to, RanAs::image, answer, nullptr);
-    });
+    };
+    const Status queued = cache_->load_later(package, loaded_later, to.node);
     if (!queued) answers_.end_with_error(to, queued.error());
 }
 

@@ -34,7 +34,7 @@ class Dispatcher {
 public:
     // What a node has beside it, which outlives it.
     struct Beside {
-        NodeCore& node;  // for functions, which are told where they run
+        Engine& engine;  // for functions, which are told where they run
         const NodeOptions& options;
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
         Lead& lead;
@@ -55,7 +55,7 @@ public:
         std::function<std::string()> name;            // of this node, for messages
     };
     explicit Dispatcher(Beside beside)
-        : node_(beside.node),
+        : engine_(beside.engine),
           options_(beside.options),
           cache_(beside.cache),
           lead_(beside.lead),
@@ -102,6 +102,10 @@ private:
         REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
         REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Result<code::Function*> function_of(PeerState* from, const wire::Frame& frame)
+        REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Taken run_entered(code::Function& function, code::Entered held, PeerState* from,
+                                    const wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
     // ---- a call
     [[nodiscard]] std::optional<Parked>& parked_of(PeerState* from) REQUIRES(lock_of<NodeLock>) {
         return from != nullptr ? from->calls.parked : local_.parked();
@@ -116,7 +120,7 @@ private:
         EXCLUDES(lock_of<NodeLock>);
     void end_without_answer(rove_here& here) noexcept EXCLUDES(lock_of<NodeLock>);
 
-    NodeCore& node_;
+    Engine& engine_;
     const NodeOptions& options_;
     const std::unique_ptr<code::CodeCache>& cache_;
     Lead& lead_;

@@ -50,7 +50,7 @@ Result<code::Function*> FunctionFinder::in_line(PeerState& from, const wire::Fra
     if (const Status added = (*store)->add_slice(code.slice, rest.subspan(code.manifest_bytes, code.slice_bytes));
         !added)
         return wrong(added.error().message());
-    const Result<std::shared_ptr<PackageStore>> kept = cache_->add(*store, false);
+    const Result<std::shared_ptr<PackageStore>> kept = cache_->add(*store, false, from.back);
     if (!kept && kept.error().code() == ErrorCode::overloaded)
         return fail(ErrorCode::overloaded, "a function on {}: {}", name_(), kept.error().message());
     if (!kept) return wrong(kept.error().message());

@@ -58,7 +58,7 @@ unsigned Gatherings::running() const {
 bool Gatherings::may_begin(const PeerState& from, const wire::Part& first, const Lead::Turn& turn) const {
     const unsigned threads = beside_.options.threads;
     const bool thread = turn.baton.own && turn.runs_functions() && beside_.lead.has_followers() &&
-                        beside_.runner.leading() == nullptr && Runner::in_this_thread().node == nullptr &&
+                        beside_.runner.leading() == nullptr && Runner::in_this_thread().engine == nullptr &&
                         beside_.own_threads.gatherings() < threads / 2 && beside_.runner.places_taken() < threads &&
                         !beside_.lead.is_stopping();
     if (!thread || first.offset != 0 || first.total_bytes == 0 || first.total_bytes > wire::kMessageBytesMax)
@@ -87,7 +87,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
     const code::Pace::Short was_short = function->pace.how_short();
     const bool waited_quietly = function->waits_quietly.load(std::memory_order_relaxed);
     // It cannot end a call that has not come.
-    rove_here here{.core = &beside_.node, .function = function, .call = {}, .ran = run.ran, .ended = true};
+    rove_here here{.engine = &beside_.engine, .function = function, .call = {}, .ran = run.ran, .ended = true};
     here.gathering = &gathering;
     beside_.runner.begin(run, turn);
     beside_.runner.outside(run, turn, [&] {

@@ -103,7 +103,7 @@ class Gatherings {
 public:
     // What a node has beside it, which outlives it.
     struct Beside {
-        NodeCore& node;  // for functions, which are told where they run
+        Engine& engine;  // for functions, which are told where they run
         const NodeOptions& options;
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
         Lead& lead;

@@ -12,11 +12,12 @@
 
 namespace rove {
 class Gathering;
+class Engine;
 class NodeCore;
 }  // namespace rove
 
 struct rove_here {
-    rove::NodeCore* core;
+    rove::Engine* engine;
     const rove::code::Function* function;
     rove::wire::FrameHeader call;  // of the frame that runs
     rove::RanAs ran;
@@ -27,6 +28,7 @@ struct rove_here {
     std::unique_ptr<std::byte[]> payload{};                 // a copy of it
     rove::Gathering* gathering = nullptr;                   // where it is still arriving when the function begins
     bool answer_lost = false;  // memory ran out for what the function answered: its call is no success then
+    [[nodiscard]] rove::NodeCore& node() const;
     // Nothing of it may be used any more: the call has ended, or this is the child of a fork, whose parent has the node.
     [[nodiscard]] bool is_over() const;
 };

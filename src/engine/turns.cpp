@@ -206,7 +206,8 @@ unsigned Turns::give_back_memory(Lead::Turn& turn, TimePoint now) {
 // ---- for a run that reads its payload while it leads
 
 bool Turns::others_wait(const PeerState& read, TimePoint now) {
-    if (lead_.wakes().was_woken() || own_calls_.has_ends_to_tell() || !rooms_.is_empty() || !local_.is_empty()) return true;
+    if (lead_.wakes().was_woken() || own_calls_.has_ends_to_tell() || !rooms_.is_empty() || !local_.is_empty())
+        return true;
     if (const auto first = own_calls_.first_deadline(); first && *first <= now) return true;
     for (const auto& peer : peers_.all()) {
         const bool waits = peer.get() != &read

@@ -241,8 +241,8 @@ public:
     [[nodiscard]] bool has_followers() const { return followers_ > 0; }
 
 private:
-    friend struct BatonView;  // tests/node/baton_test.cpp
-    friend struct CoreView;   // tests/node/core_view.hpp
+    friend struct BatonView;   // tests/node/baton_test.cpp
+    friend struct EngineView;  // tests/node/engine_view.hpp
 
     [[nodiscard]] Look look_at_run(Seen& seen, bool runs_function) const {
         if (runs_function && runs_ == seen.run) return Look::take_over;

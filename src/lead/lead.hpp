@@ -111,7 +111,7 @@ public:
     void drop_watch() REQUIRES(lock_of<NodeLock>) { spare_watch_ = {}; }
 
 private:
-    friend struct CoreView;  // tests/node/core_view.hpp
+    friend struct EngineView;  // tests/node/engine_view.hpp
 
     void keep_watch(Lock& lock) REQUIRES(lock_of<NodeLock>);
     void take_over() REQUIRES(lock_of<NodeLock>);

@@ -21,7 +21,7 @@
 
 namespace rove {
 
-class NodeCore;
+class Engine;
 
 // Functions on one thread that wait for calls, one within the other: bounds the stack, and ends circles. At 1 KiB of Rove's own
 // frames each, 128 KiB of a thread's 8 MiB.
@@ -36,7 +36,7 @@ public:
 
     // What a node has beside it, which outlives it.
     struct Beside {
-        NodeCore& node;  // whose functions these are: for in_this_thread()
+        Engine& engine;  // whose functions these are: for in_this_thread()
         const NodeOptions& options;
         Lead& lead;
         Lead::Duties& duties;  // the leader's
@@ -44,7 +44,7 @@ public:
         const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
     };
     explicit Runner(Beside beside)
-        : node_(beside.node),
+        : engine_(beside.engine),
           options_(beside.options),
           lead_(beside.lead),
           duties_(beside.duties),
@@ -96,13 +96,13 @@ public:
     [[nodiscard]] bool is_beneath_here(const Run& run) const;
     // Functions of this node that it is in.
     [[nodiscard]] unsigned depth() const { return is_in_mine() ? nested_ + 1 : 0; }
-    // What it is in, of whichever node; `run` is null where it is in none.
+    // What it is in, of whichever engine; `run` is null where it is in none.
     struct Innermost {
-        NodeCore* node = nullptr;
+        Engine* engine = nullptr;
         Run* run = nullptr;
     };
     [[nodiscard]] static Innermost in_this_thread() {
-        return {in_user_code_.runner != nullptr ? &in_user_code_.runner->node_ : nullptr, in_user_code_.run};
+        return {in_user_code_.runner != nullptr ? &in_user_code_.runner->engine_ : nullptr, in_user_code_.run};
     }
     // It is in a function, and in no callback on top of it.
     [[nodiscard]] static bool is_in_function() {
@@ -166,7 +166,7 @@ private:
     void give_place(Run& run) REQUIRES(lock_of<NodeLock>);
     [[nodiscard]] bool waits_where_places_are_rare(const code::Function& function) const REQUIRES(lock_of<NodeLock>);
 
-    NodeCore& node_;
+    Engine& engine_;
     const NodeOptions& options_;
     Lead& lead_;
     Lead::Duties& duties_;

@@ -19,7 +19,7 @@ Bytes bytes_of(const void* data, std::size_t size) {
 template <typename T>
 std::optional<T> head_of(rove_here* here, Bytes payload) {
     if (payload.size() < sizeof(T)) {
-        here->core->answers().reply_error(here->call, Error(ErrorCode::invalid, "a request for memory is too short"));
+        here->engine->answers().reply_error(here->call, Error(ErrorCode::invalid, "a request for memory is too short"));
         here->ended = true;
         return std::nullopt;
     }
@@ -29,7 +29,7 @@ std::optional<T> head_of(rove_here* here, Bytes payload) {
 }
 
 void end_with(rove_here* here, const Error& error) {
-    here->core->answers().reply_error(here->call, error);
+    here->engine->answers().reply_error(here->call, error);
     here->ended = true;
 }
 
@@ -38,7 +38,7 @@ void answer(rove_here* here, Bytes bytes) {
     if (bytes.size() > ROVE_MESSAGE_BYTES_MAX)
         return end_with(
             here, Error(ErrorCode::failed, fmt::format("{}: {} bytes of answer are over the {} that one may have",
-                                                       here->core->name(), bytes.size(), ROVE_MESSAGE_BYTES_MAX)));
+                                                       here->node().name(), bytes.size(), ROVE_MESSAGE_BYTES_MAX)));
     (void)rove_reply(here, bytes.data(), bytes.size());
 }
 
@@ -46,13 +46,13 @@ Error no_such(const rove_here* here, std::uint64_t bytes) {
     return {ErrorCode::invalid,
             fmt::format("{} bytes of a buffer are not on {}: it belongs to another node, was freed, or "
                         "is smaller",
-                        bytes, here->core->name())};
+                        bytes, here->node().name())};
 }
 
 // A part of a block, which is kept in `kept`; empty, with the call failed, where there is none.
 std::optional<std::span<std::byte>> part_of(rove_here* here, const wire::MemoryPart& part,
                                             std::shared_ptr<Block>& kept) {
-    kept = here->core->memory().find(part.key);
+    kept = here->node().memory().find(part.key);
     if (kept && part.offset <= kept->bytes().size() && part.bytes <= kept->bytes().size() - part.offset)
         return kept->bytes().subspan(part.offset, part.bytes);
     end_with(here, no_such(here, part.bytes));
@@ -62,19 +62,20 @@ std::optional<std::span<std::byte>> part_of(rove_here* here, const wire::MemoryP
 void allocate(rove_here* here, const void* payload, std::size_t size) {
     const auto bytes = head_of<std::uint64_t>(here, bytes_of(payload, size));
     if (!bytes) return;
-    const Result<wire::MemoryPlace> place = here->core->memory().allocate(*bytes, here->call.node);
-    if (!place) return end_with(here, Error(place.error().code(), here->core->name() + ": " + place.error().message()));
+    const Result<wire::MemoryPlace> place = here->node().memory().allocate(*bytes, here->call.node);
+    if (!place)
+        return end_with(here, Error(place.error().code(), here->node().name() + ": " + place.error().message()));
     // The caller may have gone while this was made: all that it owned was freed without it. If it goes later, this is freed with the rest.
-    if (!here->core->peers().knows_owner(here->call.node)) here->core->memory().free(place->key);
+    if (!here->engine->peers().knows_owner(here->call.node)) here->node().memory().free(place->key);
     (void)rove_reply(here, &*place, sizeof *place);
 }
 
 void free_block(rove_here* here, const void* payload, std::size_t size) {
-    if (const auto key = head_of<std::uint64_t>(here, bytes_of(payload, size))) here->core->memory().free(*key);
+    if (const auto key = head_of<std::uint64_t>(here, bytes_of(payload, size))) here->node().memory().free(*key);
 }
 
 void mapped(rove_here* here, const void* payload, std::size_t size) {
-    if (const auto key = head_of<std::uint64_t>(here, bytes_of(payload, size))) here->core->memory().mapped(*key);
+    if (const auto key = head_of<std::uint64_t>(here, bytes_of(payload, size))) here->node().memory().mapped(*key);
 }
 
 void put(rove_here* here, const void* payload, std::size_t size) {
@@ -102,7 +103,7 @@ void copy(rove_here* here, const void* payload, std::size_t size) {
     const auto from = part_of(here, which->from, kept);
     if (!from) return;
     const auto to_node = static_cast<NodeId>(which->to_node);
-    if (to_node == here->core->id()) {
+    if (to_node == here->node().id()) {
         const auto to = part_of(here, {which->to_key, which->to_offset, which->from.bytes}, kept_to);
         if (to && !from->empty()) std::memmove(to->data(), from->data(), from->size());
         return;
@@ -127,7 +128,7 @@ void knows(rove_here* here, const void* payload, std::size_t size) {
     const std::string_view address = as_text(bytes_of(payload, size).subspan(sizeof *node));
     const auto id = static_cast<NodeId>(*node);
     const bool known =
-        id == here->core->id() ? address == here->core->address() : here->core->peers().reaches(id, address);
+        id == here->node().id() ? address == here->node().address() : here->engine->peers().reaches(id, address);
     (void)rove_reply(here, &known, 1);
 }
 

@@ -1,4 +1,4 @@
-// A node's life: how it starts, meets others and loses them. Its end is in ending.cpp.
+// A node's life: how it is put together, starts and ends. Who may use it meanwhile is in lifetime.cpp.
 #include "node/core.hpp"
 
 #include <sodium.h>
@@ -9,6 +9,7 @@
 #include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/own_code_pages.hpp"
+#include "code/own_code.hpp"
 #include "control/control.hpp"
 #include "fabric/local.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
@@ -34,152 +35,18 @@ bool prepare_libsodium() {
 
 }  // namespace
 
-// Each part is given references to those that it uses, some of which are made after it: none is used before all are made.
-NodeCore::NodeCore(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric)
+NodeCore::NodeCore(NodeOptions options)
     : options_(std::move(options)),
-      fabric_(std::move(fabric)),
-      memory_(options_.buffer_bytes_max),
-      lead_(turns_),
-      own_threads_(lead_, name_),
-      runner_({.node = *this,
+      shared_(options_.buffer_bytes_max),
+      engine_({.node = *this,
                .options = options_,
-               .lead = lead_,
-               .duties = turns_,
-               .own_threads = own_threads_,
-               .cache = cache_}),
-      local_(lead_, name_),
-      peers_({.lead = lead_,
-              .routes = routes_,
-              .absent = absent_,
-              .sender = sender_,
-              .link_ends = link_ends_,
-              .name = name_}),
-      sender_({.peers = peers_.all(),
-               .routes = routes_,
-               .absent = absent_,
-               .complaints = complaints_,
-               .name = name_,
-               .wake = [this]() REQUIRES(lock_of<NodeLock>) { lead_.wake(); }}),
-      exchange_({.options = options_,
-                 .cache = cache_,
-                 .peers = peers_.all(),
-                 .routes = routes_,
-                 .sender = sender_,
-                 .complaints = complaints_,
-                 .own_functions = own_functions_,
-                 .local_parked = local_.parked_place(),
-                 .name = name_}),
-      rooms_(lead_, runner_, name_),
-      own_calls_({.options = options_,
-                  .lead = lead_,
-                  .duties = turns_,
-                  .runner = runner_,
-                  .sender = sender_,
-                  .routes = routes_,
-                  .fabric = fabric_,
-                  .peers = peers_.all(),
-                  .spare_memory = spare_memory_,
-                  .name = name_,
-                  .call_back = [this](const Run& run, const CallSlot::Notify& notify) { call_back(run, notify); },
-                  .free_memory =
-                      [this](PeerState& peer, Bytes place) {
-                          node_lock_is_held();
-                          caller_.free_memory(peer, place);
-                      }},
-                 randombytes_random()),
-      answers_({.lead = lead_,
-                .runner = runner_,
-                .rooms = rooms_,
-                .sender = sender_,
-                .routes = routes_,
-                .own_calls = own_calls_,
-                .complaints = complaints_,
-                .name = name_}),
-      checks_(options_, routes_),
-      payload_parts_(peers_.all(), spare_memory_, name_),
-      link_ends_({.lead = lead_,
-                  .runner = runner_,
-                  .housekeeping = housekeeping_,
-                  .routes = routes_,
-                  .absent = absent_,
-                  .checks = checks_,
-                  .answers = answers_,
-                  .own_calls = own_calls_,
-                  .exchange = exchange_,
-                  .payload_parts = payload_parts_,
-                  .memory = memory_,
-                  .complaints = complaints_,
-                  .name = name_}),
-      finder_(
-          {.options = options_, .cache = cache_, .own_functions = own_functions_, .sender = sender_, .name = name_}),
-      gatherings_({.node = *this,
-                   .options = options_,
-                   .cache = cache_,
-                   .lead = lead_,
-                   .runner = runner_,
-                   .own_threads = own_threads_,
-                   .checks = checks_,
-                   .answers = answers_,
-                   .payload_parts = payload_parts_,
-                   .housekeeping = housekeeping_,
-                   .run = [this](Run& run, rove_here& here) { dispatcher_.run_here(run, here, {}); },
-                   .others_wait =
-                       [this](const PeerState& read, TimePoint now) {
-                           node_lock_is_held();
-                           return turns_.others_wait(read, now);
-                       }}),
-      dispatcher_({.node = *this,
-                   .options = options_,
-                   .cache = cache_,
-                   .lead = lead_,
-                   .runner = runner_,
-                   .own_threads = own_threads_,
-                   .peers = peers_.all(),
-                   .local = local_,
-                   .sender = sender_,
-                   .exchange = exchange_,
-                   .checks = checks_,
-                   .functions = finder_,
-                   .own_calls = own_calls_,
-                   .answers = answers_,
-                   .payload_parts = payload_parts_,
-                   .gatherings = gatherings_,
-                   .link_ends = link_ends_,
-                   .keep_thread = [this](rove_here* here) { keep_thread(here); },
-                   .name = name_}),
-      turns_({.lead = lead_,
-              .runner = runner_,
-              .peers = peers_,
-              .link_ends = link_ends_,
-              .dispatcher = dispatcher_,
-              .local = local_,
-              .own_calls = own_calls_,
-              .rooms = rooms_,
-              .payload_parts = payload_parts_,
-              .absent = absent_,
-              .housekeeping = housekeeping_,
-              .memory = memory_,
-              .fabric = fabric_,
-              .spare_memory = spare_memory_}),
-      caller_({.lead = lead_,
-               .runner = runner_,
-               .routes = routes_,
-               .peers = peers_,
-               .link_ends = link_ends_,
-               .rooms = rooms_,
-               .sender = sender_,
-               .exchange = exchange_,
-               .own_functions = own_functions_,
-               .own_calls = own_calls_,
-               .local = local_,
                .cache = cache_,
-               .spare_memory = spare_memory_,
+               .shared = shared_,
                .free_memory = built_ins().free,
                .meet = [this](const std::string& at, const std::shared_ptr<PeerState>& peer,
                               Deadline deadline) { return control_->connect(at, peer, deadline); },
                .name = name_}),
-      functions_(lead_, cache_),
-      locked_fabric_(lead_, fabric_) {
+      functions_(engine_.lead(), cache_) {
     options_.grace = std::min(options_.grace, kOptionTimeMax);
     options_.connect_timeout = std::min(options_.connect_timeout, kOptionTimeMax);
 }
@@ -187,9 +54,9 @@ NodeCore::NodeCore(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric)
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric) {
     if (!prepare_libsodium()) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
     (void)built_ins();  // enrols what is built in
-    std::shared_ptr<NodeCore> core(new NodeCore(std::move(options), std::move(fabric)), Delete());
+    std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)), Delete());
     remember(core);
-    if (const Status started = core->start(); !started) {
+    if (const Status started = core->start(std::move(fabric)); !started) {
         core->shut_down();
         return tl::unexpected<Error>(started.error());
     }
@@ -198,6 +65,7 @@ Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, std::uni
 
 NodeCore::~NodeCore() {
     shut_down();
+    control_.reset();                                                  // before the fabric, whose links it may have
     if (options_.host_object != nullptr) code::leave_code_in_place();  // as Node::share()
 }
 
@@ -205,22 +73,22 @@ std::string NodeCore::name() const {
     return options_.listen.empty() ? std::string("this client") : fmt::format("node {}", id());
 }
 
-Status NodeCore::start() {
+Status NodeCore::start(std::unique_ptr<fabric::Fabric> fabric) {
     ROVE_CHECK(check_options(options_));
     log().set_level(spdlog::level::from_str(options_.log));
     touch_own_code_pages();
     if (!options_.listen.empty()) code::prepare_process();
-    if (!fabric_) {
-        ROVE_TRY(fabric_, open_fabric(options_.fabric));
+    if (!fabric) {
+        ROVE_TRY(fabric, open_fabric(options_.fabric));
     }
-    ROVE_CHECK(lead_.open(*fabric_, options_.waiting, options_.threads));
+    ROVE_CHECK(engine_.open(std::move(fabric)));
     ROVE_TRY(control_, control::Control::create({.options = options_,
-                                                 .routes = routes_,
-                                                 .peers = peers_,
-                                                 .fabric = locked_fabric_,
+                                                 .routes = shared_.routes,
+                                                 .peers = engine_.peers(),
+                                                 .fabric = engine_.fabric(),
                                                  .functions = functions_,
                                                  .name = name_,
-                                                 .every_second = [this] { warn_of_deadlocks(); }}));
+                                                 .every_second = [this] { engine_.warn_of_deadlocks(); }}));
     ROVE_TRY(address_, control_->listen(options_.listen));
     code::CodeOptions code;
     code.node = options_.listen.empty() ? "this client" : "the node at " + address_;
@@ -228,7 +96,7 @@ Status NodeCore::start() {
     code.forms = options_.forms;
     code.code_bytes_max = options_.code_bytes_max;
     code.packages_max = options_.packages_max;
-    code.on_ready = [this](const Digest&) { lead_.wakes().wake_unlocked(); };
+    code.on_ready = [this](const Digest&) { engine_.code_is_ready(); };
     cache_ = std::make_unique<code::CodeCache>(std::move(code));
     if (!options_.listen.empty()) {
         cache_->warm_up();
@@ -239,43 +107,31 @@ Status NodeCore::start() {
     // The lead is taken before others are met: they may call at once.
     // Beside the threads for functions that run long there are one that serves the mailboxes, one that watches it, and one that
     // stands by and runs no function; with one thread each function runs to its end.
-    if (options_.own_thread) {
-        Hold hold(*this);
-        ROVE_CHECK(own_threads_.start(options_.threads < 2 ? 1 : options_.threads + 2));
-    }
+    if (options_.own_thread) ROVE_CHECK(engine_.start_threads(options_.threads < 2 ? 1 : options_.threads + 2));
     if (!options_.join.empty()) return control_->join(options_.join);
-    if (!options_.listen.empty()) routes_.set_identity(0, 1);
+    if (!options_.listen.empty()) shared_.routes.set_identity(0, 1);
     control_->identity_known();
     return {};
 }
 
 Result<std::shared_ptr<PeerState>> NodeCore::connect(std::string_view address) {
-    if (std::shared_ptr<PeerState> peer = peers_.linked_at(address)) return peer;
+    if (std::shared_ptr<PeerState> peer = engine_.peers().linked_at(address)) return peer;
     return control_->connect(std::string(address), nullptr);
 }
 
 void NodeCore::outlive_node(std::shared_ptr<NodeCore> self) {
-    const Hold hold(*this);
-    own_calls_.outlive_node(std::move(self));
+    const Hold hold(engine_.lock());
+    engine_.own_calls().outlive_node(std::move(self));
 }
 
-unsigned NodeCore::poll(std::chrono::milliseconds wait) {
-    Hold hold(*this);
-    return runner_.poll(hold.lock(), wait);
-}
-
-void NodeCore::drive(const std::function<bool()>& done, Deadline deadline) {
-    Hold hold(*this);
-    (void)runner_.wait_until(hold.lock(), deadline, done);
-}
-
-void NodeCore::hand_over_here() {
-    const Hold hold(*this);
-    runner_.hand_over_here();
-}
-
-void NodeCore::wake() noexcept {
-    lead_.wakes().interrupt();
+void NodeCore::shut_down() {
+    if (shut_down_.exchange(true)) return;
+    if (control_) control_->stop_accepting();  // nobody new is met
+    if (!engine_.end()) abandoned_ = shared_from_this();
+    if (control_) control_->stop();
+    if (cache_) cache_->stop();  // without the lock: its workers answer loads
+    code::wait_until_open();     // the process may end next
+    engine_.drop_links();
 }
 
 }  // namespace rove

@@ -67,6 +67,9 @@ int failed(ErrorCode code, std::string_view message) noexcept {
 NodeCore& core_of(const rove_pending& pending) {
     return *static_cast<NodeCore*>(pending.node);
 }
+rove::OwnCalls& calls_of(const rove_pending& pending) {
+    return core_of(pending).engine().own_calls();
+}
 // The call is of the process that this one is a fork of.
 bool is_inherited(const rove_pending& pending) {
     return core_of(pending).is_inherited();
@@ -78,7 +81,7 @@ int end(rove_here* here, const Error& error) {
     if (here->gathering != nullptr)
         here->gathering->skip_rest(*here);  // the call that is to be ended comes after its parts
     if (here->is_over()) return ROVE_INVALID;
-    here->core->answers().reply_error(here->call, error);
+    here->engine->answers().reply_error(here->call, error);
     here->ended = true;
     return ROVE_OK;
 }
@@ -86,14 +89,14 @@ int end(rove_here* here, const Error& error) {
 // The rove_here of a call that is ended later.
 struct Kept : rove_here {
     explicit Kept(const rove_here& from)
-        : rove_here{.core = from.core,
+        : rove_here{.engine = from.engine,
                     .function = from.function,
                     .call = from.call,
                     .ran = from.ran,
                     .ended = from.ended,
                     .blocks = from.blocks},
-          node(from.core->shared_from_this()),
-          code(from.core->functions().hold(*from.function)) {}
+          node(from.node().shared_from_this()),
+          code(from.node().functions().hold(*from.function)) {}
     const std::shared_ptr<NodeCore> node;
     const std::optional<rove::code::Entered> code;  // it is not evicted meanwhile
 };
@@ -113,15 +116,15 @@ int rove_fail_caught(rove_here* here) noexcept try {
     } catch (const rove::RemoteError& error) {  // of a call that the function made: passed on as it is
         return end(here, Error::told(error.code(), error.message(), error.node(), error.type()));
     } catch (const Error& error) {
-        return end(here, Error::told(error.code(), error.message(), here->core->id(), "rove::Error"));
+        return end(here, Error::told(error.code(), error.message(), here->node().id(), "rove::Error"));
     } catch (const abi::__forced_unwind&) {
-        here->core->keep_thread(here);
+        here->engine->keep_thread(here);
     } catch (const std::exception& error) {
-        return end(here, Error::told(ErrorCode::failed, rove::words_of(error), here->core->id(),
+        return end(here, Error::told(ErrorCode::failed, rove::words_of(error), here->node().id(),
                                      rove::demangled(typeid(error).name())));
     } catch (...) {
         const std::type_info* type = abi::__cxa_current_exception_type();
-        return end(here, Error::told(ErrorCode::failed, "an exception that is no std::exception", here->core->id(),
+        return end(here, Error::told(ErrorCode::failed, "an exception that is no std::exception", here->node().id(),
                                      type != nullptr ? rove::demangled(type->name()) : "unknown"));
     }
 } catch (const std::bad_alloc&) {  // for the words
@@ -170,8 +173,8 @@ int rove_fail_unsent(rove_here* here, int error, std::size_t size) noexcept {
 }
 
 void* rove_object(rove_here* here, const char* name, const char* type) noexcept try {
-    if (here->core->is_inherited()) return (void)failed(here->core->why_unusable()), nullptr;
-    const rove::Result<void*> object = here->core->objects().find(name, type);
+    if (here->engine->is_inherited()) return (void)failed(here->node().why_unusable()), nullptr;
+    const rove::Result<void*> object = here->node().objects().find(name, type);
     if (object) return *object;
     (void)failed(object.error());
     return nullptr;
@@ -181,13 +184,13 @@ void* rove_object(rove_here* here, const char* name, const char* type) noexcept 
 }
 
 int rove_buffer_at(rove_here* here, uint64_t key, uint64_t offset, uint64_t bytes, void** out) noexcept try {
-    if (here->core->is_inherited()) return failed(here->core->why_unusable());
-    std::shared_ptr<rove::Block> block = here->core->memory().find(key);
+    if (here->engine->is_inherited()) return failed(here->node().why_unusable());
+    std::shared_ptr<rove::Block> block = here->node().memory().find(key);
     if (!block || offset > block->bytes().size() || bytes > block->bytes().size() - offset)
         return failed(
             ErrorCode::invalid,
             fmt::format("a buffer of {} bytes is not on {}: it belongs to another node, was freed, or is smaller",
-                        bytes, here->core->name()));
+                        bytes, here->node().name()));
     here->blocks.push_back(block);
     *out = block->bytes().data() + offset;
     return ROVE_OK;
@@ -238,7 +241,7 @@ const void* rove_payload_keep(rove_here* here, const void* payload, size_t size)
 }
 
 void rove_hand_over(rove_here* here) noexcept try {
-    if (!here->core->is_inherited()) here->core->hand_over_here();
+    if (!here->engine->is_inherited()) here->engine->hand_over_here();
 } catch (const std::bad_alloc&) {  // it leads on
 }
 
@@ -258,7 +261,7 @@ rove_here* rove_keep(rove_here* here) noexcept {
 
 void rove_release(rove_here* kept) noexcept {
     if (kept == nullptr) return;
-    if (kept->core->is_inherited()) return;  // as Calls: the parent's
+    if (kept->engine->is_inherited()) return;  // as Calls: the parent's
     if (!kept->ended) (void)(kept->answer_lost ? rove_fail(kept, "memory ran out") : rove_reply(kept, nullptr, 0));
     delete static_cast<Kept*>(kept);
 }
@@ -274,12 +277,12 @@ int rove_here_call(rove_here* here, rove_node_id to, rove_code function, const v
 
 int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, const rove_piece* pieces, size_t count,
                           int64_t timeout_ns, rove_pending* out) noexcept try {
-    if (!here->core->is_usable()) return failed(here->core->why_unusable());
-    const rove::Result<rove::CallTable::Id> id = here->core->caller().call_from_here(
+    if (!here->node().is_usable()) return failed(here->node().why_unusable());
+    const rove::Result<rove::CallTable::Id> id = here->engine->caller().call_from_here(
         to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)), out != nullptr,
         rove::deadline_of(timeout_ns));
     if (!id) return failed(id.error());
-    if (out != nullptr) *out = {here->core, id->slot, id->generation};
+    if (out != nullptr) *out = {&here->node(), id->slot, id->generation};
     return ROVE_OK;
 } catch (const std::bad_alloc&) {
     return no_memory();
@@ -287,11 +290,11 @@ int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, 
 
 int rove_pending_done(const rove_pending* pending) noexcept {
     // True in a fork: whoever waits is told why by the take.
-    return is_inherited(*pending) || core_of(*pending).own_calls().test(id_of(*pending)) ? 1 : 0;
+    return is_inherited(*pending) || calls_of(*pending).test(id_of(*pending)) ? 1 : 0;
 }
 
 int rove_pending_wait(const rove_pending* pending, int64_t timeout_ns) noexcept try {
-    if (is_inherited(*pending) || core_of(*pending).own_calls().wait(id_of(*pending), rove::deadline_of(timeout_ns)))
+    if (is_inherited(*pending) || calls_of(*pending).wait(id_of(*pending), rove::deadline_of(timeout_ns)))
         return ROVE_OK;
     return failed(ErrorCode::timed_out, "the call has not ended in that time; it is still in flight");
 } catch (const std::bad_alloc&) {
@@ -303,7 +306,8 @@ int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* si
     const rove::CallTable::Id id = id_of(*pending);
     pending->node = nullptr;
     if (core.is_inherited()) return failed(core.why_unusable());
-    const rove::Result<std::size_t> taken = core.own_calls().finish_into(id, {static_cast<std::byte*>(into), room});
+    const rove::Result<std::size_t> taken =
+        core.engine().own_calls().finish_into(id, {static_cast<std::byte*>(into), room});
     if (!taken) return failed(taken.error());
     *size = *taken;
     return ROVE_OK;
@@ -313,7 +317,7 @@ int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* si
 
 int rove_pending_result(const rove_pending* pending, const void** data, size_t* size) noexcept try {
     if (is_inherited(*pending)) return failed(core_of(*pending).why_unusable());
-    const rove::Result<rove::Bytes> bytes = core_of(*pending).own_calls().result(id_of(*pending));
+    const rove::Result<rove::Bytes> bytes = calls_of(*pending).result(id_of(*pending));
     if (!bytes) return failed(bytes.error());
     *data = bytes->data();
     *size = bytes->size();
@@ -337,8 +341,7 @@ int rove_pending_gather(const rove_pending* pending, int (*take)(void*, const vo
                                       return took == 0 ? refused : accepted;
                                   },
                                   &sink};
-    const rove::Result<std::optional<rove::Bytes>> bytes =
-        core_of(*pending).own_calls().result_into(id_of(*pending), taking);
+    const rove::Result<std::optional<rove::Bytes>> bytes = calls_of(*pending).result_into(id_of(*pending), taking);
     if (!bytes) return failed(bytes.error());
     *data = *bytes ? (*bytes)->data() : nullptr;
     *size = *bytes ? (*bytes)->size() : 0;
@@ -356,7 +359,7 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
             return failed(ErrorCode::invalid, "calls of different nodes of one process cannot be waited for together");
         ids.push_back(id_of(pendings[i]));
     }
-    const auto ended = core_of(pendings[0]).own_calls().wait_any(ids, rove::deadline_of(timeout_ns));
+    const auto ended = calls_of(pendings[0]).wait_any(ids, rove::deadline_of(timeout_ns));
     if (!ended) return failed(ErrorCode::timed_out, "none of the calls has ended in that time");
     *which = *ended;
     return ROVE_OK;
@@ -367,34 +370,35 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
 int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) noexcept {
     if (notify == nullptr) {  // the call may be gone, and its node
         const std::shared_ptr<NodeCore> core = NodeCore::living(pending->node);
-        return core && !core->is_inherited() && core->own_calls().notify(id_of(*pending), nullptr, nullptr) ? 1 : 0;
+        return core && !core->is_inherited() && core->engine().own_calls().notify(id_of(*pending), nullptr, nullptr)
+                   ? 1
+                   : 0;
     }
     if (is_inherited(*pending)) return 0;
-    return core_of(*pending).own_calls().notify(id_of(*pending), notify, argument) ? 1 : 0;
+    return calls_of(*pending).notify(id_of(*pending), notify, argument) ? 1 : 0;
 }
 
 void rove_pending_limit(const rove_pending* pending, int64_t timeout_ns) noexcept {
     if (is_inherited(*pending)) return;
-    if (const auto deadline = rove::deadline_of(timeout_ns))
-        core_of(*pending).own_calls().limit(id_of(*pending), *deadline);
+    if (const auto deadline = rove::deadline_of(timeout_ns)) calls_of(*pending).limit(id_of(*pending), *deadline);
 }
 
 void rove_pending_cancel(const rove_pending* pending) noexcept {
-    if (!is_inherited(*pending)) core_of(*pending).own_calls().cancel(id_of(*pending));
+    if (!is_inherited(*pending)) calls_of(*pending).cancel(id_of(*pending));
 }
 
 void rove_pending_drop(rove_pending* pending) noexcept {
     if (pending->node == nullptr) return;
     NodeCore& core = core_of(*pending);
     pending->node = nullptr;
-    if (!core.is_inherited()) core.own_calls().forget(id_of(*pending));
+    if (!core.is_inherited()) core.engine().own_calls().forget(id_of(*pending));
 }
 
 void rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) noexcept {
     // The node that was last waited for may be gone while the caller waits for something else.
     const std::shared_ptr<NodeCore> core = NodeCore::living(node);
     if (core && core->is_usable())
-        core->drive([done, argument] { return done(argument) != 0; }, rove::deadline_of(timeout_ns));
+        core->engine().drive([done, argument] { return done(argument) != 0; }, rove::deadline_of(timeout_ns));
     else
         std::this_thread::sleep_for(std::chrono::microseconds(50));  // another thread does what it waits for
 }

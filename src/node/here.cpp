@@ -15,7 +15,7 @@ using rove::Status;
 namespace {
 
 [[noreturn]] void end_thread_of_c(int result) {
-    rove::NodeCore::exit_thread(reinterpret_cast<void*>(static_cast<std::intptr_t>(result)));  // as the C library does
+    rove::Engine::exit_thread(reinterpret_cast<void*>(static_cast<std::intptr_t>(result)));  // as the C library does
 }
 
 // The thread that runs a function is not its own to let go of: whose it is waits for its end.
@@ -31,7 +31,7 @@ Bytes bytes_of(const void* data, std::size_t size) {
 // A wrong use by shipped code is told by a number there; the words go to the node's log.
 int code_of(const Status& status, const rove_here* here) {
     if (status) return ROVE_OK;
-    rove::log().debug("{}: {}: {}", here->core->name(), here->function->name, status.error().message());
+    rove::log().debug("{}: {}: {}", here->node().name(), here->function->name, status.error().message());
     return static_cast<int>(status.error().code());
 }
 
@@ -69,7 +69,7 @@ int end_or_no_memory(rove_here* here, Work&& work) noexcept {
 }  // namespace
 
 bool rove_here::is_over() const {
-    return ended || core->is_inherited();
+    return ended || engine->is_inherited();
 }
 
 extern "C" {
@@ -91,14 +91,14 @@ int rove_reply_pieces(rove_here* here, const rove_piece* pieces, size_t count) n
         here->ended = true;
         return ROVE_OK;
     }
-    return end_or_no_memory(here, [&] { return here->core->answers().reply(here->call, here->ran, data); });
+    return end_or_no_memory(here, [&] { return here->engine->answers().reply(here->call, here->ran, data); });
 }
 
 int rove_fail(rove_here* here, const char* message) noexcept {
     if (here->is_over()) return ROVE_INVALID;
     return end_or_no_memory(here, [&] {
-        here->core->answers().reply_error(here->call,
-                                          rove::Error(ErrorCode::failed, message != nullptr ? message : ""));
+        here->engine->answers().reply_error(here->call,
+                                            rove::Error(ErrorCode::failed, message != nullptr ? message : ""));
         return rove::Status();
     });
 }
@@ -110,14 +110,14 @@ int rove_forward(rove_here* here, rove_node_id node, const void* payload, size_t
     header.flags &= rove::wire::kNoReply;  // how this one's name and payload came says nothing of the next one's
     ++header.hops;
     return end_or_no_memory(here, [&] {
-        return here->core->caller().send_on({node, here->function->id, bytes_of(payload, size), header});
+        return here->engine->caller().send_on({node, here->function->id, bytes_of(payload, size), header});
     });
 }
 
 int rove_find(rove_here* here, const char* name, rove_function* out) noexcept {
-    if (name == nullptr || out == nullptr || here->core->is_inherited()) return ROVE_INVALID;
+    if (name == nullptr || out == nullptr || here->engine->is_inherited()) return ROVE_INVALID;
     return or_no_memory([&] {
-        const std::optional<std::uint64_t> function = here->core->functions().find(name);
+        const std::optional<std::uint64_t> function = here->node().functions().find(name);
         if (!function) return ROVE_INVALID;
         *out = *function;
         return ROVE_OK;
@@ -125,27 +125,27 @@ int rove_find(rove_here* here, const char* name, rove_function* out) noexcept {
 }
 
 int rove_post(rove_here* here, rove_node_id node, rove_function function, const void* payload, size_t size) noexcept {
-    if (here->core->is_inherited()) return ROVE_INVALID;
+    if (here->engine->is_inherited()) return ROVE_INVALID;
     return or_no_memory([&] {
-        const std::optional<rove::FunctionId> id = here->core->functions().id_of(function);
+        const std::optional<rove::FunctionId> id = here->node().functions().id_of(function);
         if (!id || (payload == nullptr && size > 0)) return static_cast<int>(ROVE_INVALID);
         const rove::wire::FrameHeader header{
-            .kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply, .node = here->core->id(), .hops = 0};
-        return code_of(here->core->caller().send_on({node, *id, bytes_of(payload, size), header}), here);
+            .kind = rove::wire::Kind::call, .flags = rove::wire::kNoReply, .node = here->node().id(), .hops = 0};
+        return code_of(here->engine->caller().send_on({node, *id, bytes_of(payload, size), header}), here);
     });
 }
 
 rove_node_id rove_node(rove_here* here) noexcept {
-    return here->core->id();
+    return here->node().id();
 }
 rove_node_id rove_origin(rove_here* here) noexcept {
     return here->call.node;
 }
 uint32_t rove_node_count(rove_here* here) noexcept {
-    return here->core->node_count();
+    return here->node().node_count();
 }
 void* rove_host_object(rove_here* here) noexcept {
-    return here->core->options().host_object;
+    return here->node().options().host_object;
 }
 
 }  // extern "C"
@@ -196,7 +196,7 @@ static std::vector<code::HostSymbol> own_symbols() {
             symbol("rove_pending_cancel", &rove_pending_cancel),
             symbol("rove_pending_drop", &rove_pending_drop),
             symbol("rove_drive", &rove_drive),
-            symbol("pthread_exit", &rove::NodeCore::exit_thread),
+            symbol("pthread_exit", &rove::Engine::exit_thread),
             symbol("thrd_exit", &end_thread_of_c),
             symbol("pthread_detach", &detach_thread),
             symbol("thrd_detach", &detach_thread)};  // thrd_t is pthread_t here, and thrd_success 0

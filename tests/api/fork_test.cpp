@@ -167,7 +167,7 @@ TEST(MadeOnce, IsTriedAgainWhereMakingFailed) {
 
 // How many peers the node knows that the function runs on.
 std::size_t peers_here(Here& here) {
-    return here.raw()->core->peers().count();
+    return here.raw()->engine->peers().count();
 }
 // A process meets the server and has a child that lives on. The child keeps none of the sockets by which its end is seen.
 TEST_P(Forks, AChildThatLivesOnHidesNobodysEnd) {

@@ -15,10 +15,11 @@
 #include <thread>
 #include <vector>
 
-#include "../node/core_view.hpp"
+#include "../node/engine_view.hpp"
 #include "../node/soon.hpp"
 #include "../watched_new.hpp"
 #include "engine/here.hpp"
+#include "node/core.hpp"
 #include "nodes.hpp"
 #include "without_memory.hpp"
 
@@ -82,7 +83,7 @@ void without_each_allocation(const Step& step) {
 
 std::atomic<NodeCore*> core_that_was_called{nullptr};
 void note_core(Here& here) {
-    core_that_was_called = here.raw()->core;
+    core_that_was_called = &here.raw()->node();
 }
 NodeCore& core_behind(const Peer& peer) {
     peer.sync(within(kPatience), fn<note_core>);
@@ -339,7 +340,8 @@ TEST_F(WithoutMemory, RoomForALargePayloadIsGivenBack) {
         } catch (const Error&) {  // the link was cut
         }
         server.refuse(false);
-        EXPECT_TRUE(soon([&core] { return CoreView::staged_bytes(core) == 0; })) << CoreView::staged_bytes(core);
+        EXPECT_TRUE(soon([&core] { return EngineView::staged_bytes(core.engine()) == 0; }))
+            << EngineView::staged_bytes(core.engine());
     });
 }
 
@@ -365,7 +367,8 @@ TEST_F(WithoutMemory, AHalfSentPayloadIsTakenBack) {
             too_much = kNothingIsTooMuch;
             server.pause(false);
             EXPECT_EQ(peer.sync(within(kPatience), fn<add>, 1, 2), 3);
-            EXPECT_TRUE(soon([&core] { return CoreView::staged_bytes(core) == 0; })) << CoreView::staged_bytes(core);
+            EXPECT_TRUE(soon([&core] { return EngineView::staged_bytes(core.engine()) == 0; }))
+                << EngineView::staged_bytes(core.engine());
         });
     }
 }
@@ -429,7 +432,7 @@ TEST_F(WithoutMemory, WhatAMemberHasTakenIsAnsweredAfterACut) {
     without_each_allocation([&] {
         std::shared_ptr<PeerState> member;
         ASSERT_TRUE(soon([&] {
-            auto linked = core.peers().linked(1);
+            auto linked = core.engine().peers().linked(1);
             if (linked) member = *linked;
             return linked.has_value();
         }));
@@ -443,7 +446,7 @@ TEST_F(WithoutMemory, WhatAMemberHasTakenIsAnsweredAfterACut) {
         const std::uint64_t meeting = member->meeting;
         first.refuse(true);
         {
-            const NodeCore::Hold hold(core);
+            const Hold hold(core.engine().lock());
             member->link->break_with(Error(ErrorCode::overloaded, "cut by the test"));
         }
         first.node().wake();
@@ -473,11 +476,11 @@ TEST_F(WithoutMemory, AClientThatHasGoneIsNotKept) {
         Node client(NodeOptions{.log = "off"});
         core = &core_behind(client.connect(server.node().address()));
     }
-    ASSERT_TRUE(soon([&] { return core->peers().count() == 0; }));
+    ASSERT_TRUE(soon([&] { return core->engine().peers().count() == 0; }));
     counts_others = true;
     without_each_allocation([&] {
         (void)run({rove(), "functions", server.node().address(), "--timeout", "1"}, kPatience);
-        EXPECT_TRUE(soon([&] { return core->peers().count() == 0; })) << core->peers().count();
+        EXPECT_TRUE(soon([&] { return core->engine().peers().count() == 0; })) << core->engine().peers().count();
     });
 }
 
@@ -499,7 +502,7 @@ TEST_F(WithoutMemory, ANodeThatWasNotMetIsNotKept) {
         const int refused = refused_in.exchange(0);
         client.node().connect(server.node().address()).sync(within(kPatience), fn<note_caller>);
         NodeCore& core = *core_that_was_called;
-        ASSERT_TRUE(soon([&] { return core.peers().count() == 1; }));
+        ASSERT_TRUE(soon([&] { return core.engine().peers().count() == 1; }));
         refused_in = refused;
         counts_others = true;
         std::size_t known = 2;
@@ -509,7 +512,7 @@ TEST_F(WithoutMemory, ANodeThatWasNotMetIsNotKept) {
             known = 1;
         }
         counts_others = false;
-        EXPECT_TRUE(soon([&] { return core.peers().count() <= known; })) << core.peers().count();
+        EXPECT_TRUE(soon([&] { return core.engine().peers().count() <= known; })) << core.engine().peers().count();
     });
 }
 

@@ -1,5 +1,5 @@
 // Threads that hand on the lead, as small state machines whose steps call the node's own Baton: see baton_test.cpp. Their code is written
-// after that of Lead and Runner, and after NodeCore::shut_down, by hand, without Gathering::mind_the_lead, payloads that are held back,
+// after that of Lead and Runner, and after Engine::end, by hand, without Gathering::mind_the_lead, payloads that are held back,
 // threads that cannot be replaced, wait_while_led and the node's telling of callbacks at its end.
 #pragma once
 
@@ -498,7 +498,7 @@ private:
                 pop();
         }
     }
-    // NodeCore::keep_thread: it runs nothing more, and one of the node's own has another one in its place.
+    // Engine::keep_thread: it runs nothing more, and one of the node's own has another one in its place.
     void keep_thread() {
         step_aside();
         tell(w_.baton.leave_to_others());

@@ -102,7 +102,7 @@ TEST_P(Callers, NobodyHasCodeSentToAClient) {
 // Runs with a server that means ill: answers whatever its caller may have asked others. Calls are numbered in order, from one first
 // generation.
 void answer_others(Here& here) {
-    const Result<Peer> found = detail::Edge::peer(*here.raw()->core, here.raw()->call.node);
+    const Result<Peer> found = detail::Edge::peer(here.raw()->node(), here.raw()->call.node);
     ASSERT_TRUE(found);
     const wire::FrameHeader& own = here.raw()->call;
     const int forged = 99;
@@ -133,7 +133,7 @@ TEST_P(Callers, ANodeAnswersOnlyWhatItWasAsked) {
 
 // Runs with a server that means ill: sends its caller code that nobody has asked for.
 void send_code_back(Here& here, bool among_calls) {
-    const Result<Peer> found = detail::Edge::peer(*here.raw()->core, here.raw()->call.node);
+    const Result<Peer> found = detail::Edge::peer(here.raw()->node(), here.raw()->call.node);
     ASSERT_TRUE(found);
     const Peer& caller = *found;
     const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};

@@ -10,7 +10,7 @@
 
 #include "../api/nodes.hpp"
 #include "api/access.hpp"
-#include "core_view.hpp"
+#include "engine_view.hpp"
 #include "lead/stacked_wait.hpp"
 #include "node/core.hpp"
 #include "soon.hpp"
@@ -223,7 +223,8 @@ TEST_P(Deep, WhoHoldsUpAWaitThatIsOverRunsNothingMoreOnTop) {
 
 TEST_P(Deep, OnlySoManyWaitsHaveThreadsMadeForWhatComes) {
     EXPECT_EQ(nests_further(peer()), 0);  // its places are given back
-    const auto [unnested, made] = CoreView::unnested_waits(*detail::Edge::core(peer()), 2 * kUnnestedWaitsMax);
+    const auto [unnested, made] =
+        EngineView::unnested_waits(detail::Edge::core(peer())->engine(), 2 * kUnnestedWaitsMax);
     EXPECT_EQ(unnested, kUnnestedWaitsMax);
     EXPECT_EQ(made, kUnnestedWaitsMax - 1);
 }

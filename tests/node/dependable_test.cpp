@@ -63,7 +63,7 @@ std::size_t take_when_told(const std::vector<char>& bytes) {
 }
 NodeCore* core_of_hostile = nullptr;
 void core_here(Here& here) {
-    core_of_hostile = here.raw()->core;
+    core_of_hostile = &here.raw()->node();
     ++begun;
 }
 std::string echo(const std::string& text) {
@@ -75,8 +75,8 @@ std::shared_ptr<PeerState> state(const Peer& peer) {
 }
 // As if the connection had been cut, seen from this side.
 void cut(const Peer& peer) {
-    detail::Edge::core(peer)->peers().lose(state(peer), state(peer)->meeting,
-                                           Error(ErrorCode::disconnected, "cut by the test"));
+    detail::Edge::core(peer)->engine().peers().lose(state(peer), state(peer)->meeting,
+                                                    Error(ErrorCode::disconnected, "cut by the test"));
 }
 
 class Dependable : public OnFabrics {
@@ -362,7 +362,7 @@ TEST_P(Dependable, WhoWaitsIsToldOfTheNodesEnd) {
 
 std::weak_ptr<NodeCore> core_of_ended;
 void note_core(Here& here) {
-    core_of_ended = here.raw()->core->weak_from_this();
+    core_of_ended = here.raw()->node().weak_from_this();
 }
 TEST_P(Dependable, ANodeEndsWithoutAFunctionThatDoesNotReturn) {
     NodeOptions listening = options(true);
@@ -522,7 +522,7 @@ TEST_P(Dependable, AClientIsSentNoCode) {
         return begun == 1;
     }));
     NodeCore& core = *core_of_hostile;
-    const std::shared_ptr<PeerState> to_client = core.peers().on_the_way_to(state(link)->my_id);
+    const std::shared_ptr<PeerState> to_client = core.engine().peers().on_the_way_to(state(link)->my_id);
     ASSERT_TRUE(to_client);
     const wire::CodeChunk chunk{.part = 1, .total_bytes = 16};
     std::byte* frame = to_client->link->reserve(fabric::Traffic::replies, wire::kHeaderBytes + sizeof chunk + 16);
@@ -591,7 +591,7 @@ TEST_P(Dependable, APeerThatNobodyKeepsIsForgotten) {
         Node once(started(options(true)));
         EXPECT_EQ(node_->connect(once.address()).sync(fn<add>, i, 1), i + 1);
     }
-    EXPECT_TRUE(soon([&] { return core.peers().count() <= 2; })) << core.peers().count();
+    EXPECT_TRUE(soon([&] { return core.engine().peers().count() <= 2; })) << core.engine().peers().count();
 }
 
 }  // namespace

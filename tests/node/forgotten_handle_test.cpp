@@ -16,7 +16,7 @@ std::atomic<NodeCore*> core{nullptr};
 std::atomic<const code::Function*> function{nullptr};
 std::atomic<NodeId> caller{kNoNode};
 std::size_t take(Here& here, const std::string& text) {
-    core = here.raw()->core;
+    core = &here.raw()->node();
     function = here.raw()->function;
     caller = here.caller().node();
     return text.size();
@@ -30,11 +30,11 @@ protected:
     }
     void call_large() { EXPECT_EQ(peer().sync(fn<take>, text_), text_.size()); }
     static void was_told_of(std::uint32_t handle) {
-        const std::shared_ptr<PeerState> from = core.load()->peers().on_the_way_to(caller);
-        const NodeCore::Hold hold(*core);
+        const std::shared_ptr<PeerState> from = core.load()->engine().peers().on_the_way_to(caller);
+        const Hold hold(core.load()->engine().lock());
         from->code.aliases.learn(handle, function.load()->id);
     }
-    static std::uint64_t gathered() { return core.load()->gatherings().done(); }
+    static std::uint64_t gathered() { return core.load()->engine().gatherings().done(); }
 
 private:
     const std::string text_ = std::string(1'000'000, 'x');

@@ -26,7 +26,7 @@ Bytes raw(const T& value) {
 inline bool try_write_frame(const Peer& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
                             Bytes payload = {}) {
     const auto core = detail::Edge::core(peer);
-    const NodeCore::Hold hold(*core);  // it may have a thread that leads
+    const Hold hold(core->engine().lock());  // it may have a thread that leads
     PeerState& state = *detail::Edge::state(peer);
     if (header.node == kNoNode) header.node = state.my_id;
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
@@ -86,7 +86,9 @@ protected:
         EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5);
     }
     // The server's handle for a function that takes 8 bytes.
-    [[nodiscard]] std::uint32_t handle() const { return detail::Edge::state(*link_)->code.bindings.all().begin()->second; }
+    [[nodiscard]] std::uint32_t handle() const {
+        return detail::Edge::state(*link_)->code.bindings.all().begin()->second;
+    }
 
     std::unique_ptr<Node> enemy_;
     std::unique_ptr<Peer> link_;

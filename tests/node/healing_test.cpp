@@ -31,7 +31,7 @@ void count_run() {
 }
 // As rove_forward does, with the function's own id.
 void pass_on(Here& here, std::uint32_t to) {
-    if (here.raw()->core->id() != to) {
+    if (here.raw()->node().id() != to) {
         EXPECT_EQ(rove_forward(here.raw(), to, &to, sizeof to), 0);
         return;
     }
@@ -79,12 +79,14 @@ TEST_P(Healing, ForwardedCallsAreAnsweredWhenTheirCallersNodeIsMetAgain) {
     Call<void> call = second.async(fn<pass_on>, third_->id());
     ASSERT_TRUE(soon([] { return arrived.load(); }));
     const std::uint64_t before = cut->meeting;
-    before_its_end = [&] { core->peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it")); };
+    before_its_end = [&] {
+        core->engine().peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
+    };
     go_on = true;  // its reply finds no link
     ASSERT_TRUE(call.wait_for(kPatience)) << "nobody answers";
     call.get();
-    EXPECT_TRUE(soon([&] { return cut->meeting != before && core->peers().linked(*cut); }));
-    EXPECT_EQ(core->peers().replies_kept(), 0U);
+    EXPECT_TRUE(soon([&] { return cut->meeting != before && core->engine().peers().linked(*cut); }));
+    EXPECT_EQ(core->engine().peers().replies_kept(), 0U);
 }
 
 // The answer has been written, and the link goes before it is read: it counts where it has arrived, else it is sent again.
@@ -105,7 +107,7 @@ TEST_P(Healing, AnswersThatWereWrittenBeforeTheCutAreNotLost) {
         ASSERT_TRUE(soon([&] { return back.counters().frames_sent > written; }));
         const auto core = detail::Edge::core(third);
         const std::shared_ptr<PeerState> cut = detail::Edge::state(third);
-        core->peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+        core->engine().peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
         third.sync(fn<pass_on>, third_->id());  // meets it again
         ASSERT_TRUE(call.wait_for(kPatience)) << "nobody answers";
         call.get();
@@ -128,7 +130,8 @@ TEST_P(ClientsLinkEnd, AnswersThatHaveArrivedCount) {
     for (unsigned i = 0; i < 3 * kBatchMax; ++i) calls.push_back(server.async(fn<count_run>));
     const Call<void> behind = server.async(fn<count_run>);
     ASSERT_TRUE(soon([] { return runs == 3 * kBatchMax + 1; }));  // so those before it have been answered
-    detail::Edge::core(server)->peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+    detail::Edge::core(server)->engine().peers().lose(cut, cut->meeting,
+                                                      Error(ErrorCode::disconnected, "the test cut it"));
     for (auto& call : calls) {
         ASSERT_TRUE(call.wait_for(kPatience));
         EXPECT_NO_THROW(call.get());
@@ -152,10 +155,10 @@ TEST_P(Healing, WhatAPeerMadeOfItsAnswersIsNotSentAgain) {
     const auto core = detail::Edge::core(third);
     const std::shared_ptr<PeerState> here = detail::Edge::state(third);
     const std::uint64_t before = here->meeting;
-    there->peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
+    there->engine().peers().lose(cut, cut->meeting, Error(ErrorCode::disconnected, "the test cut it"));
     ASSERT_TRUE(soon([&] {  // it may have met it again in the same turn
         (void)caller.poll();
-        return !core->peers().linked(*here) || here->meeting != before;
+        return !core->engine().peers().linked(*here) || here->meeting != before;
     }));
     third.sync(fn<pass_on>, third_->id());  // meets it again, if it has not
     const std::uint64_t meeting = here->meeting;
@@ -168,7 +171,7 @@ std::mutex kept_mutex;
 std::vector<rove_here*> kept;
 std::atomic<std::size_t> passed_on{0};
 void keep_there(Here& here, std::uint32_t to, const std::string& more) {
-    if (here.raw()->core->id() != to) {
+    if (here.raw()->node().id() != to) {
         std::vector<std::byte> arguments;
         detail::travel::Output out(arguments);
         detail::travel::write(out, to);
@@ -202,10 +205,10 @@ TEST_P(Healing, CallsThatHadWaitedForRoomAreAnsweredToo) {
     const auto core = detail::Edge::core(from_second);
     const std::shared_ptr<PeerState> cut = detail::Edge::state(from_second);
     const std::uint64_t before = cut->meeting;
-    core->peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
+    core->engine().peers().lose(cut, before, Error(ErrorCode::disconnected, "the test cut it"));
     ASSERT_TRUE(soon([&] {  // it is met again, and what could not be answered any more has failed
         (void)last.poll();
-        return cut->meeting != before && core->peers().linked(*cut);
+        return cut->meeting != before && core->engine().peers().linked(*cut);
     }));
     for (rove_here* const each : kept) {
         (void)rove_reply(each, nullptr, 0);
@@ -236,7 +239,7 @@ void ask(Here& here, std::uint32_t node) {
 // Gives the message that rove_forward's caller would log.
 std::string pass_on_or_say_why(Here& here, std::uint32_t to) {
     const Onward onward{.node = to, .function = FunctionId{}, .payload = {}, .header = {.flags = wire::kNoReply}};
-    const Status sent = here.raw()->core->caller().send_on(onward);
+    const Status sent = here.raw()->engine->caller().send_on(onward);
     return sent ? "" : std::string(to_string(sent.error().code())) + ": " + sent.error().message();
 }
 
@@ -249,7 +252,7 @@ TEST_P(Healing, AMemberThatIsNotThereIsDisconnectedAndNamed) {
     const auto core = detail::Edge::core(second_->connect(first_->address()));
     const auto state_there = detail::Edge::state(second_->connect(address));
     third_.reset();
-    ASSERT_TRUE(soon([&] { return !core->peers().linked(*state_there); }));
+    ASSERT_TRUE(soon([&] { return !core->engine().peers().linked(*state_there); }));
     std::string said;
     EXPECT_TRUE(soon([&] {  // until it has read the last words, nobody answers there
         const Error error = error_of([&] { second.sync(fn<ask>, gone); });
@@ -298,15 +301,15 @@ TEST_P(Healing, AnswersAreKeptForTheProcessThatTakesTheirCallersPlace) {
     const Peer to_fourth = third_->connect(lone.listen);
     const auto core = detail::Edge::core(to_fourth);
     fourth.reset();
-    ASSERT_TRUE(soon([&] { return !core->peers().linked(*detail::Edge::state(to_fourth)); }));
+    ASSERT_TRUE(soon([&] { return !core->engine().peers().linked(*detail::Edge::state(to_fourth)); }));
     // As the second sends on what the new one calls.
     write_frame(second_->connect(third_->address()), fabric::Traffic::calls,
                 {.kind = wire::Kind::ping, .generation = 1, .node = id, .call = 1}, {});
-    EXPECT_TRUE(soon([&] { return core->peers().replies_kept() > 0; })) << "the answer is lost";
+    EXPECT_TRUE(soon([&] { return core->engine().peers().replies_kept() > 0; })) << "the answer is lost";
     Node fifth(started(lone));
     ASSERT_EQ(fifth.id(), id);
     const Peer to_fifth = third_->connect(fifth.address());
-    EXPECT_EQ(core->peers().replies_kept(), 0U);
+    EXPECT_EQ(core->engine().peers().replies_kept(), 0U);
     EXPECT_GT(to_fifth.counters().frames_sent, 0U) << "it was dropped";
 }
 
@@ -318,11 +321,11 @@ TEST_P(Healing, NothingIsKeptForLongForAMemberThatIsGone) {
     ASSERT_TRUE(soon([] { return arrived.load(); }));
     call.cancel();
     first_.reset();
-    ASSERT_TRUE(soon([&] { return !core->peers().linked(*detail::Edge::state(to_first)); }));
+    ASSERT_TRUE(soon([&] { return !core->engine().peers().linked(*detail::Edge::state(to_first)); }));
     go_on = true;
     ASSERT_TRUE(soon([] { return ends.load(); }));
     second_->connect(third_->address()).sync(fn<pass_on>, third_->id());
-    EXPECT_TRUE(soon([&] { return core->peers().replies_kept() == 0; }, 2 * kKeptForNextMax));
+    EXPECT_TRUE(soon([&] { return core->engine().peers().replies_kept() == 0; }, 2 * kKeptForNextMax));
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 #include "api/access.hpp"
 #include "beside_node.hpp"
 #include "bytes.hpp"
-#include "core_view.hpp"
+#include "engine_view.hpp"
+#include "node/core.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -68,7 +69,7 @@ TEST_P(HotPath, OthersWaitForAFrameThatIsBeingFilled) {
     CallFrame frame = peer_->begin(entry("count"), 8);
     std::thread other([&] { EXPECT_EQ(count(), 3); });
     const auto core = detail::Edge::core(*peer_);
-    EXPECT_TRUE(soon([&] { return CoreView::waits_for_room(*core) == 1; })) << "it does not wait";
+    EXPECT_TRUE(soon([&] { return EngineView::waits_for_room(core->engine()) == 1; })) << "it does not wait";
     frame.post();
     other.join();
 }

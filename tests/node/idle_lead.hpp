@@ -23,12 +23,12 @@ private:
     NoFabric fabric_;
     NodeOptions options_;
     const std::unique_ptr<code::CodeCache> no_cache_;
-    char no_node_ = 0;  // nothing that is tested with this asks for it
+    char no_engine_ = 0;  // nothing that is tested with this asks for it
 
 public:
     OwnThreads own_threads{lead, &IdleLead::name};
 
-    Runner runner{{.node = reinterpret_cast<NodeCore&>(no_node_),
+    Runner runner{{.engine = reinterpret_cast<Engine&>(no_engine_),
                    .options = options_,
                    .lead = lead,
                    .duties = *this,

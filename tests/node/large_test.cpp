@@ -8,9 +8,10 @@
 #include "../api/error_of.hpp"
 #include "../api/nodes.hpp"
 #include "api/access.hpp"
-#include "core_view.hpp"
 #include "engine/here.hpp"
 #include "engine/pieces.hpp"
+#include "engine_view.hpp"
+#include "node/core.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -193,7 +194,7 @@ TEST_P(Large, PutAndGet) {
 // A client that goes in the middle of a large call takes nobody along, and gives back the room that its payload took.
 NodeCore* core_of_server = nullptr;
 void core_here(Here& here) {
-    core_of_server = here.raw()->core;
+    core_of_server = &here.raw()->node();
 }
 TEST_P(Large, ClientsThatGoInTheMiddle) {
     peer().sync(fn<core_here>);
@@ -210,13 +211,14 @@ TEST_P(Large, ClientsThatGoInTheMiddle) {
             }
             ended = true;
         });
-        while (!ended && CoreView::staged_bytes(*core_of_server) == 0) std::this_thread::yield();
+        while (!ended && EngineView::staged_bytes(core_of_server->engine()) == 0) std::this_thread::yield();
         in_the_middle += ended ? 0 : 1;
         {
             const Node gone = std::move(guest);
         }
         sending.join();
-        ASSERT_TRUE(soon([] { return CoreView::staged_bytes(*core_of_server) == 0; })) << "its room stays taken";
+        ASSERT_TRUE(soon([] { return EngineView::staged_bytes(core_of_server->engine()) == 0; }))
+            << "its room stays taken";
     }
     EXPECT_GT(in_the_middle, 0);
     EXPECT_EQ(peer().sync(fn<echo>, text), text);

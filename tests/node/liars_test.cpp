@@ -253,7 +253,7 @@ TEST(Membership, AGenerationThatNobodyGaveKeepsNobodyOut) {
     EXPECT_TRUE(soon([&] { return liar.asks(second.address(), Role::member).empty(); }));  // once that one knows of it
     liar.leaves_all();
     const auto core_of_second = detail::Edge::core(second.connect(first.address()));
-    const auto peer_of_second = [&] { return core_of_second->peers().on_the_way_to(2); };
+    const auto peer_of_second = [&] { return core_of_second->engine().peers().on_the_way_to(2); };
     EXPECT_TRUE(soon([&] { return peer_of_second() == nullptr; }));
     Node next(options(at, first.address()));
     EXPECT_EQ(next.id(), 2U);

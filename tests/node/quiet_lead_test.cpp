@@ -4,8 +4,9 @@
 
 #include "../api/nodes.hpp"
 #include "api/access.hpp"
-#include "core_view.hpp"
 #include "engine/here.hpp"
+#include "engine_view.hpp"
+#include "node/core.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -57,7 +58,7 @@ TEST(QuietLead, IsNotForgottenByWhoDoesNotWantIt) {
                    quiet = peer.async(fn<replies_later>);
         bool answered = false;
         const auto is_led = [&peer](int waiting, int quiet) {
-            return soon([&] { return CoreView::has_lead(*detail::Edge::core(peer), waiting, quiet); });
+            return soon([&] { return EngineView::has_lead(detail::Edge::core(peer)->engine(), waiting, quiet); });
         };
         std::thread leads([&] { first.get(); });
         EXPECT_TRUE(is_led(0, 0));
@@ -108,10 +109,10 @@ void wait_until_told() {
 }
 // A thread waits for the lead by then.
 void wait_for_what_comes_at_once(Here& here) {
-    NodeCore& core = *here.raw()->core;
+    NodeCore& core = here.raw()->node();
     holds = true;
-    EXPECT_TRUE(soon([&core] { return CoreView::has_lead(core, 1, 0); }));
-    CoreView::wait_for_what_comes_at_once(core);
+    EXPECT_TRUE(soon([&core] { return EngineView::has_lead(core.engine(), 1, 0); }));
+    EngineView::wait_for_what_comes_at_once(core.engine());
 }
 
 // A function that was to wait hands the lead over, and need not wait any more when it looks again.

@@ -9,8 +9,9 @@
 #include <thread>
 
 #include "../api/nodes.hpp"
-#include "core_view.hpp"
 #include "engine/here.hpp"
+#include "engine_view.hpp"
+#include "node/core.hpp"
 #include "node/options.hpp"
 #include "soon.hpp"
 
@@ -40,7 +41,7 @@ int ask_back(Here& here) {
 }
 std::atomic<NodeCore*> core_of_server{nullptr};
 int wait_quietly_for_a_callback(Here& here) {
-    core_of_server = here.raw()->core;
+    core_of_server = &here.raw()->node();
     NoNesting quiet;
     return here.caller().sync(fn<ask_back>);
 }
@@ -240,8 +241,8 @@ protected:
     }
     // What they call back may begin before they wait for it.
     static void expect_waiting(std::size_t count) {
-        ASSERT_TRUE(soon([count] { return CoreView::quiet_runs(*core_of_server) == count; }))
-            << CoreView::quiet_runs(*core_of_server);
+        ASSERT_TRUE(soon([count] { return EngineView::quiet_runs(core_of_server.load()->engine()) == count; }))
+            << EngineView::quiet_runs(core_of_server.load()->engine());
     }
     static unsigned refused(std::vector<Call<int>>& calls) {
         unsigned count = 0;

@@ -1,0 +1,151 @@
+// Engine: what one polling thread owns, whichever thread that is at the moment: a fabric, the links to peers, the calls in flight over them,
+// and the functions that run for them. Frames come in from the fabric, are dispatched, functions from the code cache run on them, and
+// answers go out. It is put together from parts, one job each:
+//
+//   Lead          which thread works, how it waits, and how the work changes hands
+//   Turns         what it does in one turn
+//   Dispatcher    what is done with each frame that arrives; FunctionFinder, FrameChecks, PayloadParts and Gatherings beside it
+//   Runner        functions while they run, and how threads wait
+//   Answers       how calls of others are answered
+//   Caller        how this process's calls are sent; Sender, CodeExchange, RoomWaits and LocalFrames beside it
+//   OwnCalls      how they end, and who takes their results
+//   Peers         whom the engine has met; LinkEnds beside it
+//
+// A node has one engine. Nothing here relies on that: what engines of one node would share is in SharedState, or given by the node (Beside).
+//
+// Threads. One lock, the lead's, guards all state. One thread at a time leads (lead.hpp): it drains mailboxes and runs functions in place,
+// without the lock. Where a function runs long, another thread leads; its frame is held in the mailbox until it ends. Long functions
+// beyond NodeOptions::threads wait in their mailboxes. The control thread (meeting, membership, a peer's death) takes the lock for short
+// steps. Functions here take the lock where they say so (EXCLUDES); getters do not.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/fork.hpp"
+#include "code/cache.hpp"
+#include "engine/caller.hpp"
+#include "engine/gathering.hpp"
+#include "engine/here.hpp"
+#include "engine/locked_fabric.hpp"
+#include "engine/shared_state.hpp"
+#include "engine/turns.hpp"
+
+namespace rove {
+
+class Engine final {
+public:
+    // What the engine's node has beside it, which outlives it.
+    struct Beside {
+        NodeCore& node;  // for functions, which ask it where they run
+        const NodeOptions& options;
+        const std::unique_ptr<code::CodeCache>& cache;  // made when the node starts
+        SharedState& shared;
+        const FunctionId& free_memory;  // what every node has
+        // Meets the peer again at that address, in that time. Without the lock.
+        std::function<Result<std::shared_ptr<PeerState>>(const std::string& address,
+                                                         const std::shared_ptr<PeerState>& peer, Deadline)>
+            meet;
+        std::function<std::string()> name;  // of the node, for messages
+    };
+    explicit Engine(Beside beside);
+    Engine(const Engine&) = delete;
+
+    // ---- its beginning
+    // First of all.
+    [[nodiscard]] Status open(std::unique_ptr<fabric::Fabric> fabric);
+    // Its own threads, so many.
+    [[nodiscard]] Status start_threads(unsigned count) EXCLUDES(lock_of<NodeLock>);
+
+    // ---- its parts; whatever takes the lock is said there
+    [[nodiscard]] Lead& lead() { return lead_; }
+    [[nodiscard]] Caller& caller() { return caller_; }
+    [[nodiscard]] OwnCalls& own_calls() { return own_calls_; }
+    [[nodiscard]] Answers& answers() { return answers_; }
+    [[nodiscard]] Peers& peers() { return peers_; }
+    [[nodiscard]] Gatherings& gatherings() { return gatherings_; }
+    [[nodiscard]] LockedFabric& fabric() { return locked_fabric_; }
+    [[nodiscard]] NodeLock& lock() { return lead_.mutex(); }
+    [[nodiscard]] NodeCore& node() { return node_; }
+
+    // ---- for threads of the program
+    // Leads, or waits, until done() gives true; that is asked whenever something has happened.
+    void drive(const std::function<bool()>& done, Deadline deadline) EXCLUDES(lock_of<NodeLock>);
+    // Serves what arrives within that time; gives how many frames that were.
+    unsigned poll(std::chrono::milliseconds wait) EXCLUDES(lock_of<NodeLock>);
+    // Ends another thread's poll().
+    void interrupt() noexcept { lead_.wakes().interrupt(); }
+    // Code that calls may wait for is ready.
+    void code_is_ready() { lead_.wakes().wake_unlocked(); }
+    // For a running function that knows itself to be long: another thread leads from here on.
+    void hand_over_here() EXCLUDES(lock_of<NodeLock>);
+
+    // ---- code that is not the node's, and its threads (kept_threads.cpp)
+    // This process is a fork of the one that made the engine: its threads and its locks are not here, and its links are the parent's.
+    [[nodiscard]] bool is_inherited() const { return process_.is_past(); }
+    // After code that is not the node's: it has forked, and this is the child. It returns in the parent alone.
+    void stay_in_parent(const std::string& what) const {
+        if (is_inherited()) end_child_of(what.c_str());
+    }
+    [[noreturn]] void keep_thread(rove_here* here) EXCLUDES(lock_of<NodeLock>);  // null: of a callback
+    [[noreturn]] static void exit_thread(void* result);  // in place of pthread_exit() for shipped code
+
+    // ---- its end (engine_end.cpp)
+    void warn_of_deadlocks() EXCLUDES(lock_of<NodeLock>);  // to be called every second or so
+    // No call can begin any more. A relaxed load.
+    [[nodiscard]] bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
+    // In phases, within NodeOptions::grace. Once, after which nobody new is met. False: functions have not returned, and use what they used
+    // for as long as they run.
+    [[nodiscard]] bool end() EXCLUDES(lock_of<NodeLock>);
+    // After that, and after the end of whatever meets others.
+    void drop_links() EXCLUDES(lock_of<NodeLock>);
+
+private:
+    friend struct EngineView;  // tests/node/engine_view.hpp
+
+    void tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) REQUIRES(lock_of<NodeLock>);
+    void have_last_ends_told(HeldLock& lock) REQUIRES(lock_of<NodeLock>);
+    void drain(HeldLock& lock, unsigned mine, TimePoint until) REQUIRES(lock_of<NodeLock>);
+    void leave_functions() REQUIRES(lock_of<NodeLock>);
+    void call_back(const Run& run, const CallSlot::Notify& notify) EXCLUDES(lock_of<NodeLock>);
+
+    NodeCore& node_;
+    const NodeOptions& options_;
+    const std::function<std::string()> name_;
+    const MakingProcess process_;
+    std::atomic<bool> stopped_{false};
+    std::unique_ptr<fabric::Fabric> fabric_;
+    const std::shared_ptr<SpareMemory> spare_memory_ = std::make_shared<SpareMemory>();  // for what comes in parts
+
+    // The parts. Those that each uses outlive it, or are not used when it ends: all of them rest by then.
+    HousekeepingClock housekeeping_ GUARDED_BY(lock_of<NodeLock>);
+    Lead lead_;  // after the fabric, which outlives the links that it watches
+    OwnThreads own_threads_;
+    Runner runner_;
+    LocalFrames local_;
+    Peers peers_;
+    Sender sender_ GUARDED_BY(lock_of<NodeLock>);
+    CodeExchange exchange_ GUARDED_BY(lock_of<NodeLock>);
+    RoomWaits rooms_;
+    OwnCalls own_calls_;
+    Answers answers_;
+    FrameChecks checks_;
+    PayloadParts payload_parts_ GUARDED_BY(lock_of<NodeLock>);
+    LinkEnds link_ends_;
+    FunctionFinder finder_ GUARDED_BY(lock_of<NodeLock>);
+    Gatherings gatherings_;
+    Dispatcher dispatcher_;
+    Turns turns_;
+    Caller caller_;
+    LockedFabric locked_fabric_;
+
+    bool functions_left_ GUARDED_BY(lock_of<NodeLock>) = false;  // when it ended
+};
+
+}  // namespace rove
+
+inline rove::NodeCore& rove_here::node() const {
+    return engine->node();
+}

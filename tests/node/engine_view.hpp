@@ -1,0 +1,46 @@
+// What tests see of an engine from within, under its lock.
+#pragma once
+
+#include "engine/engine.hpp"
+
+namespace rove {
+
+struct EngineView {
+    static unsigned quiet_runs(Engine& engine) {
+        const Hold hold(engine.lock());
+        return engine.own_threads_.quiet().threads();
+    }
+    // Of payloads that are arriving in parts.
+    static std::size_t staged_bytes(Engine& engine) {
+        const Hold hold(engine.lock());
+        return engine.payload_parts_.bytes();
+    }
+    // How many of so many waits would let nothing more run on top of them, and how many threads are made for that.
+    static std::pair<unsigned, std::size_t> unnested_waits(Engine& engine, unsigned waits) {
+        const Hold hold(engine.lock());
+        const std::size_t threads = engine.own_threads_.made();
+        unsigned unnested = 0;
+        for (unsigned i = 0; i < waits; ++i) unnested += engine.own_threads_.stop_nesting() ? 1 : 0;
+        engine.own_threads_.nest_again(unnested);
+        return {unnested, engine.own_threads_.made() - threads};
+    }
+    // As a function waits for room that comes between two looks.
+    static void wait_for_what_comes_at_once(Engine& engine) {
+        Hold hold(engine.lock());
+        int looks = 0;
+        (void)engine.runner_.wait_until(hold.lock(), std::nullopt, [&looks] { return ++looks > 1; });
+    }
+    // Threads that wait until they may send.
+    static std::size_t waits_for_room(Engine& engine) {
+        const Hold hold(engine.lock());
+        return engine.rooms_.count();
+    }
+    // Whether a thread leads, and how many others wait; how many of these are quiet.
+    static bool has_lead(Engine& engine, int waiting, int quiet) {
+        const Hold hold(engine.lock());
+        const Baton& baton = engine.lead_.baton_;
+        return baton.leading_ && baton.waiting_ == waiting && baton.quiet_ == quiet;
+    }
+};
+
+}  // namespace rove
