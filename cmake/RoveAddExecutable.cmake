@@ -80,8 +80,7 @@ function(rove_embed name)
     # -Xclang: the driver's own flag refuses others that are common.
     target_compile_options(${name} PRIVATE "$<$<COMPILE_LANG_AND_ID:${language},Clang>:SHELL:-Xclang -fembed-bitcode=all>")
   endforeach()
-  # Code that travels has vtables of its own, so an object's type is not known by whose vtable it has: clang 17 began to assume that for
-  # classes that are final.
+  # As programs have it of rove::rove, which a library need not be linked with.
   target_compile_options(${name} PRIVATE
     "$<$<AND:$<COMPILE_LANG_AND_ID:CXX,Clang>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,17>>:-fno-assume-unique-vtables>")
 endfunction()

@@ -240,7 +240,8 @@ Result<BundleReport> bundle(const BundleOptions& options) {
                 "the functions of {} have been packed already; link it again first, or pack it with --keep-bitcode",
                 program);
         return fail(ErrorCode::invalid,
-                    "{} carries no bitcode of itself: compile it with clang and -Xclang -fembed-bitcode=all, as "
+                    "{} carries no bitcode of itself: compile it with clang, -Xclang -fembed-bitcode=all and "
+                    "-fno-assume-unique-vtables, as "
                     "rove_add_executable() does",
                     program);
     }

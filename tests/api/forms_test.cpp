@@ -185,6 +185,82 @@ TEST(Forms, LibrariesAreLookedForEachTime) {
     EXPECT_TRUE(bundled("libraries", "") == bundled("other", "")) << "as if nothing had been kept";
 }
 
+#ifdef ROVE_IS_PLAIN  // or the program would need a sanitizer's runtime
+// A program of two files, one of them C. Each edit is a definition of EDIT.
+constexpr const char* kEditedToo = R"(
+#if EDIT == 1
+inline int added(int n) { return n ^ 77; }
+#endif
+#include <rove/rove.hpp>
+#include <map>
+#include <string>
+extern "C" int in_c(int n);
+#if EDIT == 2
+struct Shape { virtual ~Shape() = default; virtual int sides() { return 4; } virtual int area() { return 2; } };
+#else
+struct Shape { virtual ~Shape() = default; virtual int area() { return 1; } };
+#endif
+template <int N> inline int held = in_c(N);
+int plain(int n) { return n + (EDIT == 3 ? 2 : 1); }
+int words(int n) { std::map<int, std::string> all; all[n] = EDIT == 4 ? "one" : "two"; return (int)all[n].size(); }
+int shapes(int n) { Shape shape; return shape.area() + n; }
+int calls(int n) { return in_c(n); }
+int holds(int n) { return held<EDIT == 5> + n; }
+int main(int argc, char** argv) {
+    rove::Node node;
+    const rove::Peer peer = node.connect(argv[argc - 1]);
+    return peer.sync(rove::fn<plain>, 1) + peer.sync(rove::fn<words>, 1) + peer.sync(rove::fn<shapes>, 1) +
+           peer.sync(rove::fn<calls>, 1) + peer.sync(rove::fn<holds>, 1);
+}
+)";
+constexpr const char* kEditedInC = R"(
+extern int printf(const char*, ...);
+static int told;
+static int puts(const char* text) { told += text[0] != 0 ? (EDIT == 6 ? 7 : 5) : 0; return told; }
+int used(void) { return puts("x"); }
+int in_c(int n) { if (n > 100) printf("large\\n"); return told + n * (EDIT == 7 ? 3 : 2); }
+)";
+
+TEST(Forms, BundledAfterEachEditIsAsBundledCold) {
+    const std::filesystem::path folder = scratch() / "edited";
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder / "p.cpp") << kEditedToo;
+    std::ofstream(folder / "c.c") << kEditedInC;
+    const std::string tree = std::getenv("ROVE_SOURCE_DIR"), lib = std::string(std::getenv("ROVE_BUILD_DIR")) + "/lib";
+    const std::string program = (folder / "p").string();
+    const auto made = [&](int edit) {
+        const std::string define = "-DEDIT=" + std::to_string(edit);
+        const auto object = [&](const char* compiler, const std::string& standard, const std::string& name) {
+            return run({compiler, standard, "-O1", "-w", "-fno-assume-unique-vtables", define, "-Xclang",
+                        "-fembed-bitcode=all", "-I" + tree + "/include", "-c", (folder / name).string(), "-o",
+                        (folder / (name + ".o")).string()});
+        };
+        const Ran cpp = object("clang++-19", "-std=gnu++20", "p.cpp"), c = object("clang-19", "-std=gnu11", "c.c");
+        EXPECT_EQ(cpp.status, 0) << cpp.err;
+        EXPECT_EQ(c.status, 0) << c.err;
+        const Ran linked = run({"clang++-19", (folder / "p.cpp.o").string(), (folder / "c.c.o").string(), "-L" + lib,
+                                "-Wl,-rpath," + lib, "-lrove", "-o", program});
+        EXPECT_EQ(linked.status, 0) << linked.err;
+    };
+    const auto bundled = [&](const std::string& cache) {
+        const std::string packed = program + "." + cache;
+        std::filesystem::copy_file(program, packed, std::filesystem::copy_options::overwrite_existing);
+        const Ran ran = run({"env", "ROVE_CACHE=" + (folder / cache).string(), rove(), "bundle", packed});
+        EXPECT_EQ(ran.status, 0) << ran.err;
+        return contents_of(packed);
+    };
+    made(0);
+    std::string before = bundled("kept");
+    for (int edit = 1; edit <= 7; ++edit) {
+        made(edit);
+        const std::string warm = bundled("kept");
+        EXPECT_FALSE(warm == before) << edit;
+        EXPECT_TRUE(warm == bundled("cold" + std::to_string(edit))) << edit;
+        before = warm;
+    }
+}
+#endif
+
 TEST(Forms, TakenOutOfTheBitcodeOnTheSpot) {
     const std::string cache = (scratch() / "cache").string();
     const NodeProcess node;

@@ -443,6 +443,25 @@ void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<ow
     EXPECT_EQ(own_with("n"), own_with("made(n)"));
 }
 
+// clang's own tests whether an object is of a final class by its vtable's address. EngineTest compiles without the option for that.
+TEST_F(ExtractTest, AClassThatIsKnownByItsVtablesAddressStaysAtHome) {
+    const ByteBuffer bitcode = bitcode_of("final.cpp", std::string(kOffload) + R"(
+struct Shape { virtual ~Shape() {} virtual int area() { return 1; } };
+struct Square final : Shape { int side = 5; };
+struct Round : Shape { int side = 6; };
+static int finds(int n) { Square* found = dynamic_cast<Square*>((Shape*)(long)n); return found ? found->side : 0; }
+static int finds_any(int n) { Round* found = dynamic_cast<Round*>((Shape*)(long)n); return found ? found->side : 0; }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<finds>::run, &rove::detail::Offload<finds_any>::run};
+)");
+    const auto all = engine_->extract({.program = "final", .bitcode = bitcode, .only = {}});
+    ASSERT_TRUE(all) << all.error().message();
+    ASSERT_EQ(all->size(), 2U);
+    for (const Extracted& each : *all)
+        EXPECT_EQ(each.obstacle.find("-fno-assume-unique-vtables") != std::string::npos,
+                  each.name.find("finds_any") == std::string::npos)
+            << each.name << ": " << each.obstacle;
+}
+
 // Only the program's file knows that an object without bitcode has the definition that counts.
 TEST_F(ExtractTest, AWeakDefinitionThatWasReplacedStaysAtHome) {
     const ByteBuffer bitcode = bitcode_of("weak.cpp", std::string(kOffload) + R"(

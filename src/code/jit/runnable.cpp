@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Demangle/Demangle.h>
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/GlobalIFunc.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
@@ -21,9 +22,35 @@ std::string shown(const llvm::GlobalValue& value) {
     return llvm::demangle(value.getName().str());
 }
 
+// The function that compares something with an address within the variable; null: none does.
+const llvm::Function* compared_in(const llvm::Constant& variable) {
+    for (const llvm::User* user : variable.users()) {
+        if (const auto* compares = llvm::dyn_cast<llvm::ICmpInst>(user)) return compares->getFunction();
+        const auto* const part = llvm::dyn_cast<llvm::ConstantExpr>(user);
+        if (const llvm::Function* found = part != nullptr ? compared_in(*part) : nullptr) return found;
+    }
+    return nullptr;
+}
+
+// A dynamic_cast to a class that is final compares vtables where the compiler may assume that each class has one in the whole program.
+Status check_vtables(const llvm::Module& module) {
+    for (const llvm::GlobalVariable& variable : module.globals()) {
+        const llvm::Function* const compares = variable.getName().starts_with("_ZTV") ? compared_in(variable) : nullptr;
+        if (compares == nullptr) continue;
+        return fail(
+            ErrorCode::unsupported,
+            "{} knows an object's class by the address of its vtable (a dynamic_cast to a class that is final), and "
+            "code that travels has vtables of its own; compile it with -fno-assume-unique-vtables, as "
+            "rove_add_executable() and rove_embed() do",
+            shown(*compares));
+    }
+    return {};
+}
+
 }  // namespace
 
 Status check_runnable(const llvm::Module& module) {
+    ROVE_CHECK(check_vtables(module));
     for (const llvm::GlobalObject& object : module.global_objects()) {
         const llvm::StringRef name = object.getName();
         if (object.getAlign().valueOrOne().value() > kAlignmentMax)
