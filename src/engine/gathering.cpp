@@ -38,7 +38,8 @@ Gathering::Gathering(Gatherings& all, PeerState& from, const wire::Part& first, 
       link_(from.link),
       number_(first.number),
       handle_(handle),
-      total_bytes_(first.total_bytes) {
+      total_bytes_(first.total_bytes),
+      parts_(first.total_bytes) {
     all_.beside_.payload_parts.begin_elsewhere(from, first, begun_);  // first: there may be no memory
     all_.beside_.own_threads.begin_gathering();
     from.calls.gathering = this;
@@ -203,9 +204,8 @@ Gathering::Next Gathering::take_part(const wire::Frame& frame) {
         link_->release(Traffic::calls);
         return end(State::over);
     }
-    if (part.offset != arrived_ || part.total_bytes != total_bytes_ || frame.payload.size() > total_bytes_ - arrived_)
+    if (!parts_.take(part.offset, part.total_bytes, frame.payload.size()))
         return refuse("sent a part of no payload that has begun, or out of its order");
-    arrived_ += frame.payload.size();
     peer_->calls.staged.came_elsewhere(frame.payload.size());
     part_ = frame.payload;
     part_in_use_ = true;
@@ -216,7 +216,7 @@ Gathering::Next Gathering::take_part(const wire::Frame& frame) {
 Gathering::Next Gathering::take_call(const wire::Frame& frame, rove_here& here) {
     wire::Staged which;
     std::memcpy(&which, frame.payload.data(), sizeof which);
-    if (which.total_bytes != total_bytes_ || arrived_ != total_bytes_) return refuse("sent a call without its parts");
+    if (which.total_bytes != parts_.total() || !parts_.is_whole()) return refuse("sent a call without its parts");
     if (wire::naming_of(frame.header) != wire::kByHandle || frame.header.handle != handle_)
         return refuse("sent a call of another function than its first part named");
     if (frame.header.node != peer_->id) return refuse("sent on a call whose payload came in parts");

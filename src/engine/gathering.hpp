@@ -92,7 +92,7 @@ private:
     std::atomic<bool> has_mailbox_{true};                     // changed under the lock; looked at without
     bool part_in_use_ GUARDED_BY(lock_of<NodeLock>) = false;  // it lies at the mailbox's tail
     Bytes part_;                                              // set under the lock, for the run's thread alone
-    std::size_t arrived_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    InParts parts_ GUARDED_BY(lock_of<NodeLock>);
 
     std::optional<TimePoint> waits_since_{};  // for a frame …
     Watch watch_{};                           // … which is announced there

@@ -10,7 +10,7 @@ void CallSlot::end(Bytes data) {
     const bool large = data.size() > small_.size();
     if (large) large_.assign(data.begin(), data.end());  // what may fail comes first
     state = State::ended;
-    if (gathered_ > 0) {  // parts came, and then a whole: that counts
+    if (gathered_.arrived() > 0) {  // parts came, and then a whole: that counts
         parts_ = {};
         in_sink_ = false;
     }
@@ -24,13 +24,8 @@ void CallSlot::end(Error error) {
     error_ = std::move(error);
 }
 
-bool CallSlot::is_next(std::size_t offset, std::size_t total, Bytes part) const {
-    return offset == gathered_ && (gathered_ == 0 || gathering_ == total) && offset <= total &&
-           part.size() <= total - offset && !part.empty();
-}
-
 void CallSlot::end_gathered() {
-    if (gathered_ == gathering_ && gathered_ > 0)
+    if (gathered_.is_whole() && gathered_.arrived() > 0)
         state = State::ended;
     else
         end(Error(ErrorCode::internal, "the result's parts did not come"));
@@ -109,7 +104,7 @@ void CallTable::release(CallSlot& slot) {
     ++slot.generation;
     slot.small_bytes_ = 0;
     gathered_bytes_ -= std::exchange(slot.room_, 0);
-    slot.gathered_ = slot.gathering_ = 0;
+    slot.gathered_ = InParts(0);
     if (slot.parts_.size() > 0) slot.parts_ = {};
     slot.in_sink_ = false;
     slot.sink = nullptr;
@@ -123,17 +118,13 @@ void CallTable::release(CallSlot& slot) {
 
 CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::size_t total, Bytes part) {
     // From its beginning once more, after the link that the first parts came by was cut.
-    const bool again = offset == 0 && slot.gathered_ > 0 && slot.gathering_ == total;
+    const bool again = offset == 0 && slot.gathered_.arrived() > 0 && slot.gathered_.total() == total;
     if (again && slot.in_sink_) {
         slot.end(Error(ErrorCode::disconnected, "the link was cut while the result came in parts; the function ran"));
         return Gathered::ended;
     }
-    const std::size_t before = slot.gathered_;
-    if (again) slot.gathered_ = 0;
-    if (!slot.is_next(offset, total, part)) {
-        slot.gathered_ = before;  // or its room would be counted once more
-        return Gathered::wrong;
-    }
+    InParts gathered = again || slot.gathered_.arrived() == 0 ? InParts(total) : slot.gathered_;
+    if (part.empty() || !gathered.take(offset, total, part.size())) return Gathered::wrong;
     if (offset == 0 && !again) {
         if (const Gathered begun = begin(slot, total); begun != Gathered::taken) return begun;
     }
@@ -142,7 +133,7 @@ CallTable::Gathered CallTable::gather(CallSlot& slot, std::size_t offset, std::s
     } else {
         std::memcpy(slot.parts_.data() + offset, part.data(), part.size());
     }
-    slot.gathered_ += part.size();
+    slot.gathered_ = gathered;
     return Gathered::taken;
 }
 
@@ -176,7 +167,6 @@ void CallTable::end(CallSlot& slot, Bytes data) {
 
 // Where the result goes: to whoever waits for it, or to memory that it is kept in.
 CallTable::Gathered CallTable::begin(CallSlot& slot, std::size_t total) {
-    slot.gathering_ = total;
     slot.in_sink_ = slot.sink != nullptr;
     if (slot.in_sink_) return Gathered::taken;
     if (SpareMemory::room_for(total) > gathered_bytes_max_ - gathered_bytes_) {

@@ -15,6 +15,7 @@
 #include "base/ids.hpp"
 #include "base/result.hpp"
 #include "code/cache.hpp"
+#include "peer/in_parts.hpp"
 #include "peer/spare_memory.hpp"
 #include "wire/frame.hpp"
 
@@ -93,16 +94,14 @@ private:
     friend class CallTable;
     std::uint32_t small_bytes_ = 0;
     std::array<std::byte, kSmallResultBytes> small_;
-    ByteBuffer large_;           // a result that is not small, and came whole
-    LargeBytes parts_;           // one that came in parts
-    std::size_t gathered_ = 0;   // bytes of it that have come …
-    std::size_t gathering_ = 0;  // … and that will have, once the first has
-    std::size_t room_ = 0;       // what it adds to CallTable::gathered_bytes_
+    ByteBuffer large_;      // a result that is not small, and came whole
+    LargeBytes parts_;      // one that came in parts
+    InParts gathered_{0};   // of one that comes in parts, once the first has
+    std::size_t room_ = 0;  // what it adds to CallTable::gathered_bytes_
     bool in_sink_ = false;
     bool is_to_be_told_ = false;  // it is in CallTable's list of these …
     std::uint16_t told_before_ = 0,
                   told_after_ = 0;  // … between the slots with these indices, where it is not at an end of it
-    [[nodiscard]] bool is_next(std::size_t offset, std::size_t total, Bytes part) const;
     std::optional<Error> error_;
     bool timed_ = false;
     std::multimap<TimePoint, CallId>::iterator timer_;  // where timed_

@@ -18,7 +18,9 @@ Staging::Payload& Staging::begun(std::uint64_t number, std::size_t room, TimePoi
 }
 
 void Staging::begin(std::uint64_t number, LargeBytes place, TimePoint now) {
-    begun(number, place.room(), now).place = std::move(place);
+    Payload& payload = begun(number, place.room(), now);
+    payload.parts = InParts(place.size());
+    payload.place = std::move(place);
 }
 
 void Staging::begin_elsewhere(std::uint64_t number, std::size_t bytes, TimePoint now) {
@@ -29,11 +31,8 @@ bool Staging::add(const wire::Part& part, Bytes bytes) {
     const auto found = payloads_.find(part.number);
     if (found == payloads_.end()) return false;
     Payload& whole = found->second;
-    if (part.offset != whole.arrived || part.total_bytes != whole.place.size() ||
-        bytes.size() > whole.place.size() - whole.arrived)
-        return false;
-    std::ranges::copy(bytes, whole.place.data() + whole.arrived);
-    whole.arrived += bytes.size();
+    if (!whole.parts.take(part.offset, part.total_bytes, bytes.size())) return false;
+    std::ranges::copy(bytes, whole.place.data() + part.offset);
     arrived_ += bytes.size();
     return true;
 }
@@ -42,7 +41,7 @@ std::optional<LargeBytes> Staging::take(const wire::Staged& which) {
     const auto found = payloads_.find(which.number);
     // One that a function reads itself is counted here, but has no place, so nothing can be taken.
     if (found == payloads_.end() || which.total_bytes == 0 || found->second.place.size() != which.total_bytes ||
-        found->second.arrived != which.total_bytes)
+        !found->second.parts.is_whole())
         return std::nullopt;
     LargeBytes whole = std::move(found->second.place);
     bytes_ -= found->second.room;

@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "base/clock.hpp"
+#include "peer/in_parts.hpp"
 #include "peer/spare_memory.hpp"
 #include "wire/frame.hpp"
 
@@ -72,7 +73,7 @@ private:
     struct Payload {
         LargeBytes place;      // empty: it is read elsewhere
         std::size_t room = 0;  // that it takes
-        std::size_t arrived = 0;
+        InParts parts{0};      // of one that is put together here
         Duration age{};
     };
     [[nodiscard]] Payload& begun(std::uint64_t number, std::size_t room, TimePoint now);
