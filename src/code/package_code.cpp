@@ -28,9 +28,12 @@ void PackageCode::release_code() noexcept {
     exported.clear();
 }
 
+// In the order in which a program ends.
 void PackageCode::end() {
+    if (constructed_by) constructed_by->destroy_objects();
     if (std::exchange(constructed, false) && image) image->destruct();
     destructors.run();
+    constructed_by.reset();
 }
 
 }  // namespace rove::code

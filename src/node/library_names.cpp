@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "arch/arch.hpp"
+#include "wire/image.hpp"
 
 namespace {
 
@@ -34,9 +35,9 @@ namespace rove {
 std::vector<code::HostSymbol> library_symbols() {
     std::vector<code::HostSymbol> symbols{{"__emutls_v._ZSt15__once_callable", &once_callable},
                                           {"__emutls_v._ZSt11__once_call", &once_call}};
-    if (void* found = dlsym(RTLD_DEFAULT, "__emutls_get_address"); found != nullptr) {
+    if (void* found = dlsym(RTLD_DEFAULT, wire::kGetThreadLocal.data()); found != nullptr) {
         get_address_of_libgcc.store(reinterpret_cast<GetAddress>(found), std::memory_order_relaxed);
-        symbols.push_back({"__emutls_get_address", reinterpret_cast<void*>(&get_address)});
+        symbols.push_back({wire::kGetThreadLocal, reinterpret_cast<void*>(&get_address)});
     }
     for (const arch::Symbol& each : arch::compiler_symbols()) symbols.push_back({each.name, each.address});
     return symbols;

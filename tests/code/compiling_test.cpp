@@ -253,6 +253,66 @@ TEST_F(CompilingTest, WhatWasConstructedEndsWhereAConstructorThrows) {
     }
 }
 
+// As natively, where the thread that constructs them is main()'s.
+TEST_F(CompilingTest, ThreadLocalsThatConstructorsReferToStay) {
+    constexpr const char* kRefers = R"(
+extern "C" void note(long);
+static thread_local long value = 40;
+struct Told { long id; ~Told() { note(id); } };
+static thread_local Told of_thread{1};
+static Told& used = of_thread;  // from now on it is to be destroyed
+static long& kept = value;
+struct Guest { ~Guest() { note(kept); } };
+static Guest guest;
+ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = ++kept + used.id - 1; }
+)";
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        noted.clear();
+        {
+            CodeCache cache(options(form));
+            ASSERT_TRUE(cache.add(arriving(*build("refers.cpp", kRefers), {form}), false));
+            EXPECT_EQ(call(cache, *cache.find("refers:go")), 41);
+            const std::vector<char> others(1 << 20, 'x');  // where freed memory would be found again
+            EXPECT_EQ(call(cache, *cache.find("refers:go")), 42);
+            EXPECT_EQ(noted, std::vector<long>{});
+        }
+        EXPECT_EQ(noted, (std::vector<long>{1, 42}))
+            << "thread-local objects end before statics, their memory after them";
+    }
+}
+
+TEST_F(CompilingTest, WhatWasConstructedEndsBeforeTheMemoryOfThreadLocals) {
+    constexpr const char* kThrows = R"(
+extern "C" void note(long);
+static thread_local long value = 40;
+struct Guest { long& kept; ~Guest() { note(kept); } };
+static Guest guest{value};
+static int fail() { ++guest.kept; throw 7; }
+static int failed = fail();
+ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = failed; }
+)";
+    CodeCache cache(options(Forms::image));
+    ASSERT_TRUE(cache.add(arriving(*build("throws.cpp", kThrows), {Forms::image}), false));
+    EXPECT_NE(outcome(cache, *cache.find("throws:go")).find("let an exception out"), std::string::npos);
+    EXPECT_EQ(noted, std::vector<long>{41});
+}
+
+TEST_F(CompilingTest, ThreadsOfConstructorsThatStayAreBounded) {
+    constexpr const char* kRefers =
+        "static thread_local long value = 40; static long& kept = value;\n"
+        "ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = ++kept; }";
+    CodeCache cache(options(Forms::image));
+    std::string name;
+    for (std::size_t i = 0; i <= kStayingMax; ++i) {
+        name = "stays" + std::to_string(i);
+        ASSERT_TRUE(cache.add(arriving(*build(name + ".cpp", kRefers), {Forms::image}), false));
+        if (i == kStayingMax) break;
+        EXPECT_EQ(call(cache, *cache.find(name + ":go")), 41);
+    }
+    const std::string refused = outcome(cache, *cache.find(name + ":go"));
+    EXPECT_NE(refused.find("the threads of 64 such packages stay on node 7 already"), std::string::npos) << refused;
+}
+
 // Code in C says nothing about how to leave it, so that no handler of the node's is told of a thread's end.
 TEST_F(CompilingTest, AConstructorThatEndsItsThreadFailsItsPackageAlone) {
     constexpr const char* kEndsInC =

@@ -7,6 +7,7 @@
 #include <llvm/Transforms/IPO/Internalize.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -270,8 +271,10 @@ void reach_through_got(llvm::Module& module) {
 }
 
 bool must_stay(const llvm::Module& module) {
-    for (const char* name : {"__cxa_atexit", "__cxa_at_quick_exit", "__register_atfork", "__cxa_thread_atexit",
-                             "on_exit", "__emutls_get_address"})
+    constexpr std::array<std::string_view, 6> kPointToIt{"__cxa_atexit",      "__cxa_at_quick_exit",
+                                                         "__register_atfork", "__cxa_thread_atexit",
+                                                         "on_exit",           wire::kGetThreadLocal};
+    for (const std::string_view name : kPointToIt)
         if (const llvm::Function* function = module.getFunction(name); function != nullptr && !function->use_empty())
             return true;
     const auto escaping = [](const llvm::GlobalObject& object, bool function) {

@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "wire/image.hpp"
+
 namespace rove::code::jit {
 namespace {
 
 constexpr llvm::StringRef kControlPrefix = "__emutls_v.";
-constexpr llvm::StringRef kGetAddress = "__emutls_get_address";
+constexpr llvm::StringRef kGetAddress = wire::kGetThreadLocal;
 
 // What a thread's copy begins with. Null: zeros, which need no template.
 llvm::Constant* template_of(llvm::GlobalVariable& variable, llvm::Align alignment) {
