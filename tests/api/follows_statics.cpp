@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <regex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -67,8 +69,23 @@ inline std::shared_ptr<int>& shared() {
     static std::shared_ptr<int> counted = std::make_shared<int>(1);
     return counted;
 }
+inline const std::regex kWord("a+b");
+inline int table[3] = {1, 2, 3};
+inline int jumped(int x) {
+    static void* labels[] = {&&even, &&odd};
+    goto* labels[x % 2];
+even:
+    return 2;
+odd:
+    return 1;
+}
+inline int matched(const std::string& text) {
+    int sum = std::regex_match(text, kWord) ? 1 : 0;
+    for (auto at = std::sregex_iterator(text.begin(), text.end(), kWord); at != std::sregex_iterator(); ++at) ++sum;
+    return sum + static_cast<int>(std::regex_replace(text, kWord, "c").size());
+}
 inline int looked_up(int x) {
-    int sum = 0;
+    int sum = jumped(x) + matched("aab") + *std::max_element(std::begin(table), std::end(table));
     for (int& each : read()) sum += each;
     for (auto& [key, value] : walked()) sum += key + value;
     const std::shared_ptr<int> mine = shared();

@@ -74,7 +74,8 @@ bool is_of_library(llvm::StringRef name) {
     if (name.starts_with("_ZGV")) return true;
     if (!name.consume_front("_ZZ") && !name.consume_front("_Z")) return false;  // a static of a function, or another
     if (name.consume_front("N")) name.consume_front("K");
-    return name.starts_with("St") || name.starts_with("9__gnu_cxx") || name.starts_with("6cereal6detail12StaticObject");
+    return name.starts_with("St") || name.starts_with("9__gnu_cxx") || name.starts_with("11__gnu_debug") ||
+           name.starts_with("6cereal6detail12StaticObject");
 }
 
 // What the node cannot have: variables that belong to this program.

@@ -85,6 +85,15 @@ bool is_step_of_tree(llvm::StringRef mangled) {
     return mangled.starts_with("_ZSt18_Rb_tree_increment") || mangled.starts_with("_ZSt18_Rb_tree_decrement");
 }
 
+// libstdc++'s use of a regular expression. What does it holds a reference to that beside all that it changes, and has so many of these that they
+// cannot be told apart.
+bool matches_expression(llvm::StringRef mangled) {
+    return mangled.starts_with("_ZSt11regex_match") || mangled.starts_with("_ZSt12regex_search") ||
+           mangled.starts_with("_ZSt13regex_replace") || mangled.starts_with("_ZNSt7__cxx1114regex_iterator") ||
+           mangled.starts_with("_ZNSt7__cxx1120regex_token_iterator") ||
+           mangled.starts_with("_ZNSt8__detail17__regex_algo_impl");
+}
+
 unsigned constness_of(const llvm::Function& function, const llvm::CallBase& call, std::size_t argument) {
     const std::string mangled = function.getName().str();
     if (is_step_of_tree(mangled)) return 1;
@@ -106,7 +115,8 @@ unsigned constness_of(const llvm::Function& function, const llvm::CallBase& call
     const auto without = [&](std::size_t objects) -> unsigned {
         if (argument < objects) return is_const_member ? 1 : 0;
         const std::optional<std::size_t> type = type_of(types, arguments - objects, argument - objects);
-        return type ? depth_of(types[*type]) : 0;
+        const unsigned depth = type ? depth_of(types[*type]) : 0;
+        return depth > 0 && matches_expression(mangled) ? Constness::kAll : depth;
     };
     if (is_object) return without(1);
     if (!may_be_object || arguments == types.size()) return without(0);

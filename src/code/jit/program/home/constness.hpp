@@ -9,6 +9,8 @@ namespace rove::code::jit {
 
 class Constness {
 public:
+    // All of them, however many.
+    static constexpr unsigned kAll = ~0U;
     // How many pointers one after another the parameter promises not to write through: 0 for `int&`, 1 for `const Object&`, 2 for
     // `const int* const&`; 0 as well where a pointer among them may be written through (`int* const&`), and where the function's name does not
     // say which of its types belongs to the argument.

@@ -44,6 +44,15 @@ bool counts_references(llvm::StringRef name) {
            name.contains("19__shared_weak_count");
 }
 
+// Of libstdc++'s checks (_GLIBCXX_DEBUG): the lists of iterators that each container has, and what an error would say.
+bool checks_containers(llvm::StringRef name) {
+    if (!name.consume_front("_ZN")) return false;
+    name.consume_front("K");
+    return name.consume_front("11__gnu_debug") &&
+           (name.starts_with("16_Error_formatter") || name.starts_with("19_Safe_iterator_base") ||
+            name.starts_with("19_Safe_sequence_base"));
+}
+
 }  // namespace
 
 bool Follow::is_changed(const llvm::Value& pointer) {
@@ -166,7 +175,7 @@ bool Follow::changes(const llvm::Use& use, Level level, Context context) {
     if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(user)) return changes(*store, use, level, context);
     if (const auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return changes(*call, use, level, context);
     if (const auto* end = llvm::dyn_cast<llvm::ReturnInst>(user)) return give_back(*end->getFunction(), level, context);
-    if (llvm::isa<llvm::CmpInst, llvm::PtrToIntInst>(user)) return false;
+    if (llvm::isa<llvm::CmpInst, llvm::PtrToIntInst, llvm::IndirectBrInst>(user)) return false;
     if (llvm::isa<llvm::LoadInst>(user)) return follow_read(*user, level, context);
     if (llvm::isa<llvm::GetElementPtrInst, llvm::CastInst, llvm::PHINode, llvm::SelectInst, llvm::FreezeInst,
                   llvm::InsertValueInst, llvm::ExtractValueInst>(user))
@@ -199,8 +208,9 @@ bool Follow::changes(const llvm::CallBase& call, const llvm::Use& use, Level lev
     if (callee == nullptr || !call.isArgOperand(&use)) return unknown(context);
     const llvm::StringRef name = callee->getName();
     if (name.starts_with("__cxa_") || name.starts_with("pthread_")) return false;  // what makes it, and locks
-    if (counts_references(name)) return false;
+    if (counts_references(name) || checks_containers(name)) return false;
     const unsigned number = call.getArgOperandNo(&use);
+    if (constness_.of(*callee, call, number) == Constness::kAll) return false;
     if (is_seen(*callee) && number < callee->arg_size()) return enter(*callee, call, number, level, context);
     if (level == kInto && call.isByValArgument(number)) return false;  // it has a copy
     if (constness_.of(*callee, call, number) == 0)
