@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -88,19 +89,28 @@ ByteBuffer KeptFiles::find(const Digest& key) const {
     return content;
 }
 
-void KeptFiles::keep(const Digest& key, Bytes content) const {
-    if (folder_.empty() || content.size() > bytes_max_) return;
+Status KeptFiles::keep(const Digest& key, Bytes content) const {
+    if (folder_.empty() || content.size() > bytes_max_) return {};
+    const auto cannot = [this] {
+        return fail(ErrorCode::failed,
+                    "nothing can be written in {} ({}); make room there, or give another folder as ROVE_CACHE",
+                    folder_.string(), std::strerror(errno));
+    };
     std::error_code failed;
     std::filesystem::create_directories(folder_.parent_path(), failed);
-    (void)mkdir(folder_.c_str(), S_IRWXU);
-    if (!check(folder_)) return;
+    if (mkdir(folder_.c_str(), S_IRWXU) != 0 && errno != EEXIST) return cannot();
+    if (!check(folder_)) return {};
     // Written under a temporary name and renamed, because another process may read it.
     std::string temporary = (folder_ / (key.hex() + std::string(kTemporary))).string();
     const Descriptor file(mkostemp(temporary.data(), O_CLOEXEC));
-    if (!file.is_open()) return;
-    if (!write_all(file.number(), content) || rename(temporary.c_str(), file_of(key).c_str()) != 0)
+    if (!file.is_open()) return cannot();
+    Status kept;
+    if (!write_all(file.number(), content) || rename(temporary.c_str(), file_of(key).c_str()) != 0) {
+        kept = cannot();
         (void)unlink(temporary.c_str());
+    }
     remove_oldest();
+    return kept;
 }
 
 void KeptFiles::remove_oldest() const {

@@ -26,7 +26,8 @@ public:
     [[nodiscard]] static Status check(const std::filesystem::path& folder);
 
     [[nodiscard]] ByteBuffer find(const Digest& key) const;  // empty: not found
-    void keep(const Digest& key, Bytes content) const;
+    // failed: it cannot be written there; names the folder. What is too large, or has no folder that may be used, is not kept without a word.
+    Status keep(const Digest& key, Bytes content) const;
 
 private:
     [[nodiscard]] std::filesystem::path file_of(const Digest& key) const { return folder_ / (key.hex() + extension_); }

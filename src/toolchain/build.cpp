@@ -61,6 +61,18 @@ Status check(const BuildOptions& options) {
     return {};
 }
 
+// A function is called by PACKAGE:FUNCTION.
+Status check_name(const std::string& name) {
+    if (wire::is_name(name) && name.find_first_of(":/") == std::string::npos) return {};
+    std::string shown = name.substr(0, 80);
+    std::ranges::replace_if(shown, [](char c) { return c < 0x20 || c > 0x7E; }, '?');
+    return fail(
+        ErrorCode::invalid,
+        "'{}' cannot be a package's name, which has 1 to {} characters of printable ASCII and neither spaces nor "
+        "':' or '/'; give another by --name",
+        shown, wire::kNameBytesMax);
+}
+
 // As a compiler does.
 Status check_not_a_source(const std::filesystem::path& output, const std::vector<std::filesystem::path>& sources) {
     std::error_code ignored;
@@ -139,6 +151,7 @@ Status build(const BuildOptions& options) {
     const std::filesystem::path stem = std::filesystem::absolute(options.source).lexically_normal();
     manifest.name =
         !options.name.empty() ? options.name : (stem.has_filename() ? stem : stem.parent_path()).stem().string();
+    ROVE_CHECK(check_name(manifest.name));
     manifest.abi = ROVE_ABI_VERSION;
     manifest.interface = options.interface;
     manifest.dependencies = options.dependencies;

@@ -51,6 +51,8 @@ public:
     }
 
     [[nodiscard]] const std::string& made_by() const { return made_by_; }
+    // Why what was packed is packed again the next time; empty: it is not.
+    [[nodiscard]] const std::string& why_not_kept() const { return why_not_kept_; }
 
     // The package that has been made of bitcode with that digest; null: none.
     [[nodiscard]] std::shared_ptr<const ByteBuffer> find(const Digest& bitcode) {
@@ -108,7 +110,7 @@ private:
         return kept && (*kept)->manifest().dependencies == dependencies_of((*kept)->manifest().imports);
     }
 
-    Status link(std::span<Work> some, const std::filesystem::path& folder, std::vector<Packed>& packed) const {
+    Status link(std::span<Work> some, const std::filesystem::path& folder, std::vector<Packed>& packed) {
         for (Work& each : some) {
             ROVE_CHECK(not_interrupted());
             Result<ByteBuffer> made = each.prepared ? make(each, folder) : tl::unexpected<Error>(each.prepared.error());
@@ -117,7 +119,8 @@ private:
                 packed[each.place].why_not = made.error().message();
                 continue;
             }
-            cache_.keep(key_of(each.from.digest), *made);
+            if (Status kept = cache_.keep(key_of(each.from.digest), *made); !kept)
+                why_not_kept_ = kept.error().message();
             packed[each.place].package = std::make_shared<const ByteBuffer>(std::move(*made));
         }
         return {};
@@ -195,6 +198,7 @@ private:
     std::string linked_with_;
     std::string made_by_;
     const PackageCache cache_;
+    std::string why_not_kept_;
     std::map<Digest, std::shared_ptr<const ByteBuffer>> found_;  // by the digests of their bitcode
     mutable code::jit::SharedObjects shared_;
     KeptObjects kept_objects_;
@@ -260,6 +264,8 @@ Result<BundleReport> bundle(const BundleOptions& options) {
                               .before = &before}));
     ROVE_TRY(const std::vector<Packed> packed, packer.pack(all));
     before.write();
+    if (!packer.why_not_kept().empty() && options.warn)
+        options.warn(fmt::format("all packages are made again the next time: {}", packer.why_not_kept()));
     BundleReport report;
     std::size_t warnings = 0;
     const auto warn = [&](std::string_view line) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 
 #include "arch/arch.hpp"
@@ -97,7 +99,11 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
     if (isatty(STDERR_FILENO) == 0)
         std::replace(command.begin(), command.end(), std::string("-fcolor-diagnostics"),
                      std::string("-fno-color-diagnostics"));
-    ROVE_TRY(const Ran ran, run(command, "clang-19"));
+    // What a compiler that fails writes of itself goes with the folder.
+    ROVE_TRY(const Ran ran, run(command, "clang-19", {"TMPDIR=" + options.folder.string()}));
+    if (ran.status != 0 && ran.out.find(std::strerror(ENOSPC)) != std::string::npos)
+        return fail(ErrorCode::failed, "{} cannot be compiled: there is no room in {}; make some, or set TMPDIR",
+                    options.source.string(), options.folder.parent_path().string());
     if (ran.status != 0)
         return fail(ErrorCode::failed, "{} does not compile for {}:\n{}", options.source.string(), options.triple,
                     ran.out);

@@ -88,7 +88,7 @@ void ExtractedBefore::write() const {
         toolchain::write(all, module);
         toolchain::write(all, as_text(notes));
     }
-    files_.keep(key_, seal(all.take()));
+    (void)files_.keep(key_, seal(all.take()));
 }
 
 ExtractedBefore::Kept ExtractedBefore::parse(Bytes file) {

@@ -42,7 +42,7 @@ void KeptObjects::keep(const code::jit::SharedObjects& objects) const {
     };
     ByteBuffer content = written({});
     if (content.size() + sizeof(Digest) > kBytesMax) content = written(found_);
-    files_.keep(key_, seal(content));
+    (void)files_.keep(key_, seal(content));
 }
 
 }  // namespace rove::toolchain

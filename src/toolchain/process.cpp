@@ -68,10 +68,11 @@ Status not_interrupted() {
     return {};
 }
 
-Result<Ran> run(const std::vector<std::string>& command, const std::string& debian_package) {
+Result<Ran> run(const std::vector<std::string>& command, const std::string& debian_package,
+                const std::vector<std::string>& environment) {
     const std::string& program = command.front();
     if (came != 0) return fail(ErrorCode::cancelled, "{} was not run: a signal came", program);
-    Result<Process> process = Process::start(command, {.err = ProcessOptions::kAsOutput});
+    Result<Process> process = Process::start(command, {.err = ProcessOptions::kAsOutput, .environment = environment});
     if (!process && process.error().code() == ErrorCode::unsupported)
         return fail(ErrorCode::unsupported, "{} is not installed; install the Debian package {} (apt-get install {})",
                     program, debian_package, debian_package);

@@ -38,7 +38,8 @@ private:
 [[nodiscard]] Status not_interrupted();
 
 // Runs a program (found on PATH; no shell) to its end; its `out` is stdout and stderr together. unsupported: it is not installed; names
-// `debian_package`. cancelled: see above.
-[[nodiscard]] Result<Ran> run(const std::vector<std::string>& command, const std::string& debian_package);
+// `debian_package`. cancelled: see above. environment: as ProcessOptions'.
+[[nodiscard]] Result<Ran> run(const std::vector<std::string>& command, const std::string& debian_package,
+                              const std::vector<std::string>& environment = {});
 
 }  // namespace rove::toolchain

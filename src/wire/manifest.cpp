@@ -15,12 +15,6 @@ void put_names(Writer& out, const std::vector<std::string>& names) {
     for (const std::string& name : names) out.text(name);
 }
 
-// Names are printed, looked up and compared: printable ASCII without spaces, and not empty.
-bool is_name(std::string_view text) {
-    return !text.empty() && text.size() <= kNameBytesMax &&
-           std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F; });
-}
-
 // `left`: how many more names the manifest may have.
 Result<std::vector<std::string>> take_names(Reader& in, std::string_view what, std::size_t& left) {
     const auto count = in.number<std::uint16_t>();
@@ -95,6 +89,11 @@ Status check(const Manifest& manifest) {
 }
 
 }  // namespace
+
+bool is_name(std::string_view text) {
+    return !text.empty() && text.size() <= kNameBytesMax &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F; });
+}
 
 std::string_view to_string(Forms form) {
     return form == Forms::image ? "image" : "bitcode";

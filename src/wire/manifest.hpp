@@ -68,6 +68,8 @@ inline constexpr std::size_t kNamesMax = 8192;  // in all lists together: with s
 inline constexpr std::size_t kEntriesMax =
     1024;  // of those; a node makes an id and a handle of each, in 0.5 ms for all
 inline constexpr std::size_t kNameBytesMax = 1024;  // long enough for mangled template names
+// Names are printed, looked up and compared: printable ASCII without spaces, 1 to kNameBytesMax characters.
+[[nodiscard]] bool is_name(std::string_view text);
 inline constexpr std::size_t kSlicesMax = 64;
 
 [[nodiscard]] ByteBuffer encode(const Manifest& manifest);

@@ -95,14 +95,14 @@ TEST(PackageCache, KeepsWholePackagesOnly) {
     std::vector<ByteBuffer> stored(1);
     manifest.slices.push_back(make_slice("x86_64-linux-gnu", Forms::bitcode, ByteBuffer(64, std::byte{3}), stored[0]));
     const ByteBuffer package = PackageStore::serialize(manifest, stored);
-    cache.keep(key, package);
+    (void)cache.keep(key, package);
     EXPECT_EQ(cache.find(key), package);
     const std::filesystem::path file = std::filesystem::path(folder) / "made" / (key.hex() + ".rove");
     std::filesystem::resize_file(file, package.size() - 1);
     EXPECT_TRUE(cache.find(key).empty());
-    cache.keep(key, package);
+    (void)cache.keep(key, package);
     EXPECT_EQ(cache.find(key), package);
-    PackageCache("/proc/nowhere").keep(key, package);  // cannot be written: no harm
+    (void)PackageCache("/proc/nowhere").keep(key, package);  // cannot be written: no harm
     std::filesystem::remove_all(folder);
 }
 
@@ -123,7 +123,7 @@ protected:
 };
 
 TEST_F(KeptFilesTest, AreInAFolderOfTheUsersOwn) {
-    kept().keep(kKey, content_);
+    (void)kept().keep(kKey, content_);
     EXPECT_EQ(kept().find(kKey), content_);
     using std::filesystem::perms;
     EXPECT_EQ(std::filesystem::status(folder_ / "kept").permissions(), perms::owner_all);
@@ -139,20 +139,32 @@ TEST_F(KeptFilesTest, AreInAFolderOfTheUsersOwn) {
     EXPECT_EQ(kept().find(kKey), content_);
     std::filesystem::remove_all(folder_ / "kept");
     std::ofstream(folder_ / "kept") << "no folder";
-    kept().keep(kKey, content_);
+    (void)kept().keep(kKey, content_);
     EXPECT_TRUE(kept().find(kKey).empty());
     EXPECT_FALSE(KeptFiles::check(folder_ / "kept"));
 }
 
+TEST_F(KeptFilesTest, SayThatTheyCannotBeWritten) {
+    EXPECT_TRUE(kept().keep(kKey, content_));
+    const Status nowhere = KeptFiles("/proc/nowhere", ".x", 4, 1000).keep(kKey, content_);
+    ASSERT_FALSE(nowhere);
+    EXPECT_NE(nowhere.error().message().find("nothing can be written in /proc/nowhere (No such file"),
+              std::string::npos)
+        << nowhere.error().message();
+    ASSERT_TRUE(std::filesystem::remove(file()) &&
+                std::filesystem::create_directory(file()));  // which no file can take the place of
+    EXPECT_FALSE(kept().keep(kKey, content_).has_value());
+}
+
 TEST_F(KeptFilesTest, AreRegularFilesOfTheUsersOwn) {
-    kept().keep(kKey, content_);
+    (void)kept().keep(kKey, content_);
     std::filesystem::rename(file(), folder_ / "elsewhere");
     std::filesystem::create_symlink(folder_ / "elsewhere", file());
     EXPECT_TRUE(kept().find(kKey).empty());
     std::filesystem::remove(file());
     ASSERT_EQ(mkfifo(file().c_str(), 0600), 0);
     EXPECT_TRUE(kept().find(kKey).empty()) << "and nobody is waited for";
-    kept().keep(kKey, content_);
+    (void)kept().keep(kKey, content_);
     EXPECT_EQ(kept().find(kKey), content_) << "it takes the place of what was there";
     if (geteuid() == 0) {
         ASSERT_EQ(chown(file().c_str(), 1, 1), 0);
@@ -163,12 +175,12 @@ TEST_F(KeptFilesTest, AreRegularFilesOfTheUsersOwn) {
 }
 
 TEST_F(KeptFilesTest, AreBoundedInBytesAndInNumber) {
-    kept().keep(kKey, ByteBuffer(1001));
+    (void)kept().keep(kKey, ByteBuffer(1001));
     EXPECT_TRUE(kept().find(kKey).empty());
-    kept().keep(kKey, content_);
+    (void)kept().keep(kKey, content_);
     std::filesystem::resize_file(file(), 1001);
     EXPECT_TRUE(kept().find(kKey).empty());
-    for (int i = 0; i < 20; ++i) kept().keep(digest_of({std::to_string(i)}), content_);
+    for (int i = 0; i < 20; ++i) (void)kept().keep(digest_of({std::to_string(i)}), content_);
     const auto all = std::filesystem::directory_iterator(folder_ / "kept");
     EXPECT_LE(std::distance(begin(all), end(all)), 4);
     // What a process that was ended has left.
@@ -176,7 +188,7 @@ TEST_F(KeptFilesTest, AreBoundedInBytesAndInNumber) {
                                 new_one = folder_ / "kept" / (kKey.hex() + ".ghijkl");
     for (const auto& each : {left, new_one}) std::ofstream(each) << "half";
     std::filesystem::last_write_time(left, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
-    kept().keep(kKey, content_);
+    (void)kept().keep(kKey, content_);
     EXPECT_FALSE(std::filesystem::exists(left));
     EXPECT_TRUE(std::filesystem::exists(new_one)) << "it may still be written";
 }

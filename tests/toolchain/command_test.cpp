@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -120,6 +121,9 @@ TEST_F(CommandTest, AFlagOutsideItsChoicesIsToldInTheWordsOfNodeOptions) {
     EXPECT_NE(loud.out.find("option log is 'loud', which is none of its choices: trace, debug, info, warn, error, off"),
               std::string::npos)
         << loud.out;
+    const Ran few = rove({"node", "--listen", "127.0.0.1:0", "--known-packages", "0"});
+    EXPECT_EQ(few.status, 2) << few.out;
+    EXPECT_LT(few.out.size(), 100U) << few.out;
     const Ran none = rove({"node", "--listen", "127.0.0.1:0", "--threads", "0"});
     EXPECT_EQ(none.status, 2) << none.out;
     EXPECT_NE(none.out.find("option threads is 0: a node has 1 to 64 threads of its own"), std::string::npos)
@@ -183,6 +187,31 @@ TEST_F(CommandTest, APackageTakesNothingsPlaceButAFiles) {
     EXPECT_TRUE(fs::is_symlink(dangling));
     for (const fs::directory_entry& each : fs::directory_iterator(folder()))
         EXPECT_EQ(each.path().string().find(".part"), std::string::npos) << each.path();
+}
+
+// A function is called by PACKAGE:FUNCTION, and both are printed.
+TEST_F(CommandTest, APackagesNameIsOneThatCanBeCalled) {
+    for (const char* name : {"a\nb", "a b", "a:b", "a/b", "\x80"}) {
+        const Ran built = rove({"build", source_, "-o", output_, "--name", name});
+        EXPECT_EQ(built.status, 1) << built.out;
+        EXPECT_TRUE(mentions(built.out, "cannot be a package's name")) << built.out;
+        EXPECT_EQ(std::ranges::count(built.out, '\n'), 1) << built.out;
+    }
+    EXPECT_EQ(rove({"build", source_, "-o", output_, "--name", ""}).status, 2);
+    const Ran spaced = rove({"build", write("hello there.c", "").string(), "-o", output_});
+    EXPECT_TRUE(mentions(spaced.out, "'hello there' cannot be a package's name")) << spaced.out;
+}
+
+TEST_F(CommandTest, AFullFolderForTemporaryFilesIsNamed) {
+    const std::string full = (folder() / "full").string();
+    ASSERT_TRUE(std::filesystem::create_directory(full));
+    const Ran built = run_command({"unshare", "--map-root-user", "--mount", "sh", "-c",
+                                   "mount -t tmpfs -o size=4k full \"$0\" && TMPDIR=$0 \"$1\" build \"$2\" -o \"$3\"; "
+                                   "status=$?; ls -A \"$0\"; exit $status",
+                                   full, rove_, source_, output_});
+    EXPECT_EQ(built.status, 1);
+    EXPECT_EQ(built.out,
+              "rove: " + source_ + " cannot be compiled: there is no room in " + full + "; make some, or set TMPDIR\n");
 }
 
 TEST_F(CommandTest, AMissingCompilerNamesItsDebianPackage) {

@@ -26,7 +26,9 @@ void add_build(CLI::App& app) {
             "a library, by its bare soname, that nodes open before they link the functions; may be given again")
         ->allow_extra_args(false);
     command->add_flag("--interface", options->interface, "an interface: functions that arrive later link to its names");
-    command->add_option("--name", options->name, "the package's name (default: the source's, without its ending)");
+    command->add_option("--name", options->name, "the package's name (default: the source's, without its ending)")
+        ->check(
+            [](const std::string& name) { return std::string(name.empty() ? "a name has at least 1 character" : ""); });
     command->add_option("--header", options->header, "also write a C/C++ header with the entries' names and ids");
     command
         ->add_option(
