@@ -1,6 +1,7 @@
 // A file descriptor that is closed with its owner.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -27,5 +28,12 @@ public:
 private:
     int number_ = -1;
 };
+
+// Opens /dev/null as those of standard input, output and error that are closed. Else the next that is opened would have their numbers, and code
+// that takes them for what they are everywhere would break it.
+inline void fill_standard_descriptors() {
+    for (int each = 0; each <= STDERR_FILENO; ++each)
+        if (fcntl(each, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);  // NOLINT: a program that is begun has it, too
+}
 
 }  // namespace rove

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/descriptor.hpp"
 #include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/own_code_pages.hpp"
@@ -52,6 +53,7 @@ NodeCore::NodeCore(NodeOptions options)
 }
 
 Result<std::shared_ptr<NodeCore>> NodeCore::create(NodeOptions options, std::unique_ptr<fabric::Fabric> fabric) {
+    fill_standard_descriptors();
     if (!prepare_libsodium()) return fail(ErrorCode::internal, "libsodium cannot find a source of random numbers");
     (void)built_ins();  // enrols what is built in
     std::shared_ptr<NodeCore> core(new NodeCore(std::move(options)), Delete());

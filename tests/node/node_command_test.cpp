@@ -248,6 +248,34 @@ TEST(NodeCommand, EndsWellWhereNobodyReadsWhatItsFunctionsPrint) {
     }
 }
 
+// Nobody could find it.
+TEST(NodeCommand, EndsWhereItsAddressCannotBePrinted) {
+    const Descriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+    const auto node_at = [&full](const std::string& address) {
+        return value_or_throw(Process::start({rove(), "node", "--listen", address, "--log", "off"},
+                                             {.out = full.number(), .err = STDERR_FILENO}));
+    };
+    Process lost = node_at("127.0.0.1:0");
+    EXPECT_EQ(lost.wait(Clock::now() + seconds(20)), 1);
+    const std::string path = path_of("known");
+    Process known = node_at("unix:" + path);
+    ASSERT_TRUE(soon([&] { return run({rove(), "functions", "unix:" + path}).status == 0; }));
+    known.signal(SIGTERM);
+    EXPECT_EQ(known.wait(Clock::now() + seconds(20)), 1) << "its output could not be written";
+}
+
+// What it opens itself would have their numbers, and functions take these for standard streams.
+TEST(NodeCommand, OpensNothingInPlaceOfItsStandardStreams) {
+    const std::string path = path_of("closed");
+    Process node = value_or_throw(
+        Process::start({"sh", "-c", "exec \"$0\" node --listen \"$1\" <&- >&- 2>&-", rove(), "unix:" + path}));
+    ASSERT_TRUE(soon([&] { return run({rove(), "functions", "unix:" + path}).status == 0; }));
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        EXPECT_EQ(fs::read_symlink("/proc/" + std::to_string(node.pid()) + "/fd/" + std::to_string(stream)),
+                  "/dev/null");
+    expect_end(node);
+}
+
 // Its own way with signals is its own.
 TEST(NodeCommand, LetsWhatItsFunctionsStartBeEnded) {
     (void)scratch();

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 
+#include "base/descriptor.hpp"
 #include "base/log.hpp"
 #include "choices.hpp"
 #include "code/cache.hpp"
@@ -31,14 +32,16 @@ struct Arguments {
 const std::map<std::string, Waiting> kWaiting{
     {"latency", Waiting::latency}, {"balanced", Waiting::balanced}, {"frugal", Waiting::frugal}};
 
-constexpr std::uint64_t kCodeMibMax = std::uint64_t{1} << 24U;  // 16 TiB
+constexpr std::uint64_t kPackagesMax = std::uint64_t{1} << 24U;  // 16 million
+constexpr std::uint64_t kCodeMibMax = std::uint64_t{1} << 24U;   // 16 TiB
 
-// False: its address could not be printed, so nobody knows where it listens.
+// False: its address could not be printed. Where nobody knows it then, it ends at once.
 bool serve(const Arguments& arguments, EndSignals& signals) {
     Node node(arguments.options);
     signals.serving();
     std::printf("listening %s\n", node.address().c_str());
     const bool told = std::fflush(stdout) == 0;
+    if (!told && node.address() != arguments.options.listen) return false;
     std::optional<int> signal;
     FreedMemory freed;
     while (!(signal = signals.wait_for(kFreedLook))) freed.look();
@@ -48,6 +51,7 @@ bool serve(const Arguments& arguments, EndSignals& signals) {
 }
 
 void run_node(const Arguments& arguments) {
+    fill_standard_descriptors();  // before anything else is opened
     // The node goes on if the reader of its output is gone. SIGPIPE has a handler; programs that functions start would inherit SIG_IGN.
     (void)std::signal(SIGPIPE, [](int) {});
     keep_large_memory();
@@ -105,7 +109,7 @@ void add_node(CLI::App& app) {
     command
         ->add_option("--known-packages", arguments->options.packages_max,
                      "packages to know at once; half of them may be such as stay: with statics, pinned, interfaces")
-        ->check(CLI::PositiveNumber)
+        ->check(CLI::Range(std::uint64_t{1}, kPackagesMax))
         ->capture_default_str();
     command->add_option("--log", arguments->options.log, "trace, debug, info, warn, error or off; to stderr")
         ->capture_default_str();
