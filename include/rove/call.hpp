@@ -59,7 +59,8 @@ public:
     void cancel() {
         if (!ended_) rove_pending_cancel(&pending_.raw());
     }
-    // Gives the Call away: callback(Call<T> ended) runs once it has ended, in the thread that serves the node, or at once here. No code
+    // Gives the Call away: callback(Call<T> ended) runs once it has ended, in the thread that serves the node, or here: at once, or after callbacks within
+    // which this is called, where these are many. No code
     // waits for the callback, so an exception that leaves it is written to the node's log as an error.
     template <typename Callback>
     void then(Callback callback) && {

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <utility>
 
@@ -34,6 +35,14 @@ struct LastFailure {
     std::string type, message;
 };
 rove::OfThread<LastFailure> last_failure;
+
+// Callbacks of calls that had ended when they were asked for: each runs within the one that asked, as deep as this; the others after that.
+constexpr unsigned kCallingBackMax = 32;
+struct CallingBack {
+    unsigned depth = 0;
+    std::deque<std::pair<void (*)(void*), void*>> later;
+};
+rove::OfThread<CallingBack> calling_back;
 
 // Takes no memory.
 int no_memory() noexcept {
@@ -143,6 +152,28 @@ void rove_report_caught(const char* where) noexcept try {
                           type != nullptr ? rove::demangled(type->name()) : "an unknown exception");
     }
 } catch (const std::bad_alloc&) {  // for the words
+}
+
+void rove_call_back(void (*run)(void*), void* argument) {
+    CallingBack* const within = calling_back.get();
+    if (within == nullptr) return run(argument);
+    if (within->depth == kCallingBackMax) try {
+            within->later.emplace_back(run, argument);
+            return;
+        } catch (const std::bad_alloc&) {  // as deep as it gets
+        }
+    struct Deeper {  // also where the callback ends its thread
+        explicit Deeper(unsigned& depth) : of(++depth) {}
+        Deeper(const Deeper&) = delete;
+        ~Deeper() { --of; }
+        unsigned& of;
+    } const deeper{within->depth};
+    run(argument);
+    while (within->depth == kCallingBackMax && !within->later.empty()) {
+        const auto [next, its] = within->later.front();
+        within->later.pop_front();
+        next(its);
+    }
 }
 
 void rove_raise(const rove_failure* why) {

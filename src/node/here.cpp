@@ -168,6 +168,7 @@ static std::vector<code::HostSymbol> own_symbols() {
             symbol("rove_last_failure", &rove_last_failure),
             symbol("rove_fail_caught", &rove_fail_caught),
             symbol("rove_report_caught", &rove_report_caught),
+            symbol("rove_call_back", &rove_call_back),
             symbol("rove_raise", &rove_raise),
             symbol("rove_fail_as", &rove_fail_as),
             symbol("rove_fail_unsent", &rove_fail_unsent),

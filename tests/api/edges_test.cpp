@@ -86,6 +86,26 @@ TEST_P(Edges, ACallbackThatThrowsIsWrittenToTheLogAndEndsNothing) {
     EXPECT_NE(said.find("a callback given to then() let int out"), std::string::npos) << said;
 }
 
+// Each of them would be within the one before.
+TEST_P(Edges, CallbacksOfCallsThatHaveEndedMayBeAnyNumberInAChain) {
+    struct Chain {
+        int left = 500'000;
+        int within = 0, deepest = 0;
+        void go_on() {
+            if (left-- == 0) return;
+            Call<void>().then([this](Call<void>) {
+                deepest = std::max(deepest, ++within);
+                go_on();
+                --within;
+            });
+        }
+    } chain;
+    chain.go_on();
+    EXPECT_EQ(chain.left, -1);
+    EXPECT_GT(chain.deepest, 1) << "at once";
+    EXPECT_LT(chain.deepest, 100);
+}
+
 TEST_P(Edges, FunctionsAllocateOnOtherNodes) {
     NodeOptions joins = options(true);
     joins.join = server_->address();

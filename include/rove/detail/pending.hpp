@@ -219,7 +219,8 @@ void then(C&& call, Callback&& callback) {
     auto state = std::make_unique<State>(State{std::forward<C>(call), std::forward<Callback>(callback)});
     const rove_pending* pending = Access::pending(state->call);
     State* given = state.release();
-    if (pending == nullptr || rove_pending_notify(pending, &State::ended, given) == 0) State::ended(given);
+    if (pending == nullptr || rove_pending_notify(pending, &State::ended, given) == 0)
+        rove_call_back(&State::ended, given);
 }
 
 }  // namespace detail
