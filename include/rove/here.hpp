@@ -80,10 +80,10 @@ public:
     [[nodiscard]] HerePeer caller() const { return {here_, rove_origin(here_)}; }
     // The object that the node's program shares under this name (rove::Node::share); the program owns it, and other functions use it at
     // the same time. invalid: no such object, or of another type, size or alignment. Another order or meaning of its members is not
-    // detected, so build both programs with one definition of T.
+    // detected, so build both programs with one definition of T. `const T` is the same object, to be read.
     template <typename T>
     [[nodiscard]] T& object(std::string_view name) const {
-        void* found = rove_object(here_, std::string(name).c_str(), detail::shared_type<T>());
+        void* found = rove_object(here_, std::string(name).c_str(), detail::shared_type<std::remove_const_t<T>>());
         if (found == nullptr) {
             const rove_failure* why = rove_last_failure();
             detail::throw_error(static_cast<ErrorCode>(why->error), why->message);

@@ -440,7 +440,11 @@ public:
     // withdrawn by unshare(). Several functions may use it at the same time, so it must guard itself. invalid: the name is taken.
     template <typename T>
     void share(const std::string& name, T& object) {
-        share(name, &object, detail::shared_type<T>());
+        static_assert(
+            !std::is_const_v<T>,
+            "rove: a constant cannot be shared, because functions may ask for it as something that they change; "
+            "share a variable, and let those that only read it ask for here.object<const T>(name)");
+        if constexpr (!std::is_const_v<T>) share(name, &object, detail::shared_type<T>());
     }
     void unshare(const std::string& name);
     // The functions of this program.

@@ -123,11 +123,10 @@ Result<std::vector<asio::generic::stream_protocol::endpoint>> resolve(const Addr
         std::memcpy(endpoint.data(), each->ai_addr, each->ai_addrlen);
         endpoint.resize(each->ai_addrlen);
         if (!endpoint.address().is_loopback())
-            return fail(
-                ErrorCode::refused,
-                "address '{}' is not on this machine's loopback: without a key a node meets others by loopback or a "
-                "Unix socket only; use 127.0.0.1, [::1] or unix:PATH",
-                address.to_string());
+            return fail(ErrorCode::refused,
+                        "address '{}' is not on this machine's loopback: nodes meet by loopback or a Unix socket only; "
+                        "use 127.0.0.1, [::1] or unix:PATH",
+                        address.to_string());
         endpoints.emplace_back(endpoint);
     }
     if (endpoints.empty())

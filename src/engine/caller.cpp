@@ -34,6 +34,8 @@ Result<const detail::Callable::Code*> complete(Callee& callee, const detail::Cal
     if (code->package) {
         callee.package = &code->package;
         callee.shipped = &code->shipped;
+    } else {
+        callee.why_not_shipped = &code->why_not;
     }
     return code;
 }
@@ -139,6 +141,8 @@ Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Out
     if (callee.shipped != nullptr) own_functions_.note_shipped(*callee.id, *callee.shipped);
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), outgoing.wants_reply));
     const CallId id = begun.id();
+    if (CallSlot* const slot = own_calls_.table().flying(id); slot != nullptr && outgoing.wants_reply)
+        slot->why_not_shipped = callee.why_not_shipped;
     const auto flags =
         static_cast<std::uint8_t>((outgoing.wants_reply ? 0 : wire::kNoReply) | (whole ? 0 : wire::kParts));
     ROVE_CHECK(send_call(*peer, callee,

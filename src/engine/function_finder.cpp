@@ -82,11 +82,8 @@ Result<code::Function*> FunctionFinder::by_either(const wire::Either& either) {
                 own->name, name_(), own->schema, either.schema);
     }
     if (either.shipped == FunctionId{})
-        return fail(
-            ErrorCode::unsupported,
-            "it is not resident on {}, and the program that called it does not carry its code; build that program with "
-            "rove_add_executable(), or this one with the same source",
-            name_());
+        return fail(ErrorCode::unsupported, "it is not resident on {}, and the program that called it cannot send it",
+                    name_());
     if (options_.listen.empty()) return tl::unexpected<Error>(takes_no_code());
     return cache_->find(either.shipped);
 }

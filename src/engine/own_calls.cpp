@@ -31,8 +31,12 @@ void OwnCalls::on_reply(PeerState* from, const wire::Frame& frame) {
             message.remove_prefix(zero + 1);
         }
         try {
-            slot->end(Error::told(static_cast<ErrorCode>(header.status), std::string(message), header.handle,
-                                  std::string(type)));
+            std::string words(message);
+            if (slot->why_not_shipped != nullptr && (header.flags & wire::kThrown) == 0 &&
+                static_cast<ErrorCode>(header.status) == ErrorCode::unsupported)
+                words += ": " + *slot->why_not_shipped;
+            slot->end(
+                Error::told(static_cast<ErrorCode>(header.status), std::move(words), header.handle, std::string(type)));
         } catch (const std::bad_alloc&) {  // for its words
             slot->end(Error(static_cast<ErrorCode>(header.status), "no memory"));
         }

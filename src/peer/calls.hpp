@@ -23,7 +23,7 @@ namespace rove {
 
 struct PeerState;
 
-// Calls in flight at once, per node: what the slot's 16 bits in a frame can name. At 328 bytes a slot, 21 MiB.
+// Calls in flight at once, per node: what the slot's 16 bits in a frame can name. At 336 bytes a slot, 21 MiB.
 inline constexpr std::size_t kCallsMax = 65536;
 // Results up to this size are kept in the slot itself, so that a call with a small one allocates nothing.
 inline constexpr std::size_t kSmallResultBytes = 64;
@@ -87,6 +87,8 @@ public:
     Notify notify{};
     // Where a result in parts goes, of which nothing has come: to whoever waits for it. It is called under the node's lock.
     const ResultSink* sink = nullptr;
+    // For who learns that the peer lacks the function: why its code did not go along.
+    const std::string* why_not_shipped = nullptr;
     bool brings_memory = false;  // a buffer's place is to come, which nobody else knows
     [[nodiscard]] CallId id() const { return {index, generation}; }
 

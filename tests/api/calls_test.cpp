@@ -171,7 +171,7 @@ TEST_P(Api, NamedAndRunElsewhere) {
 
 TEST_P(Api, PostsRun) {
     peer().post(fn<set_in_table>, 2, 99);
-    EXPECT_EQ(peer().sync([](Here& here) { return here.object<Table>("table").values[2]; }), 99);  // behind it
+    EXPECT_EQ(peer().sync([](Here& here) { return here.object<const Table>("table").values[2]; }), 99);  // behind it
 }
 
 TEST_P(Api, ExceptionsComeBack) {

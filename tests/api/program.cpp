@@ -144,6 +144,8 @@ int call(const char* address, const std::set<std::string>& flags) {
         } catch (const rove::Error& error) {
             std::printf("%s\n", error.what());
             check("a lambda is not resident in another program", error.code() == rove::ErrorCode::unsupported);
+            const std::string words = error.what();
+            check("and is told why it could not be sent", words.find("carries no code") != std::string::npos);
         }
     }
     if (!flags.contains("either"))

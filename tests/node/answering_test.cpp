@@ -2,15 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "engine/answers.hpp"
-#include "engine/link_ends.hpp"
-#include "engine/own_calls.hpp"
-#include "idle_lead.hpp"
-#include "neighbours.hpp"
+#include "answering_parts.hpp"
 
 namespace rove::test {
 namespace {
@@ -18,82 +11,9 @@ namespace {
 using fabric::Traffic;
 using wire::Kind;
 
-class AnsweringTest : public testing::Test {
-protected:
-    // A call of this node to the peer.
-    CallId call(PeerState& to) {
-        const Hold hold(idle_.lead.mutex());
-        return value_or_throw(own_calls_.table().begin(&to));
-    }
-    // What the peer answers to it.
-    void answer(PeerState& from, CallId call, std::string_view text, std::uint8_t flags = 0,
-                std::uint8_t status = static_cast<std::uint8_t>(RanAs::bitcode)) {
-        const Hold hold(idle_.lead.mutex());
-        own_calls_.on_reply(&from, {{.kind = Kind::reply,
-                                     .flags = flags,
-                                     .handle = from.id,
-                                     .generation = call.generation,
-                                     .node = from.my_id,
-                                     .call = call.slot,
-                                     .hops = 1,
-                                     .status = status},
-                                    {},
-                                    as_bytes(text)});
-    }
-    // The end of a call that has ended: "value: …", or the error's code and words.
-    std::string end_of(CallId call) {
-        const Result<CallEnd> end = own_calls_.finish(call);
-        return end ? "value: " + std::string(as_text(Bytes(end->data)))
-                   : std::string(to_string(end.error().code())) + ": " + end.error().message();
-    }
-    // A call that a peer has made, as its answer has to name it.
-    static wire::FrameHeader call_from(NodeId caller, std::uint8_t flags = 0) {
-        return {.kind = Kind::call, .flags = flags, .generation = 9, .node = caller, .call = 5, .hops = 1};
-    }
-    static bool contains(const std::string& text, std::string_view part) {
-        return text.find(part) != std::string::npos;
-    }
-
-    IdleLead idle_;
-    NodeOptions options_{.listen = "127.0.0.1:0"};
-    Neighbours neighbours_;
-    const std::unique_ptr<fabric::Fabric> no_fabric_;
-    const std::unique_ptr<code::CodeCache> no_cache_;
-    const std::shared_ptr<SpareMemory> spare_ = std::make_shared<SpareMemory>();
-    std::vector<std::string> told_;                      // whoever was notified of an end
-    std::vector<std::pair<NodeId, std::string>> freed_;  // memory that came too late, and where it is
-    RoomWaits rooms_{idle_.lead, idle_.runner, &IdleLead::name};
-    OwnCalls own_calls_{
-        {.options = options_,
-         .lead = idle_.lead,
-         .duties = idle_,
-         .runner = idle_.runner,
-         .sender = neighbours_.sender,
-         .routes = neighbours_.routes,
-         .fabric = no_fabric_,
-         .peers = neighbours_.peers,
-         .spare_memory = spare_,
-         .name = &IdleLead::name,
-         .call_back =
-             [this](const rove::Run& /*run*/, const CallSlot::Notify& notify) {
-                 told_.emplace_back(static_cast<const char*>(notify.argument));
-             },
-         .free_memory = [this](PeerState& peer,
-                               Bytes place) { freed_.emplace_back(peer.id, std::string(as_text(place))); }},
-        /*first_generation=*/7};
-    Answers answers_{{.lead = idle_.lead,
-                      .runner = idle_.runner,
-                      .rooms = rooms_,
-                      .sender = neighbours_.sender,
-                      .routes = neighbours_.routes,
-                      .own_calls = own_calls_,
-                      .complaints = neighbours_.complaints,
-                      .name = &IdleLead::name}};
-};
-
 // ---- OwnCalls
 
-using OwnCallsTest = AnsweringTest;
+using OwnCallsTest = AnsweringParts;
 
 TEST_F(OwnCallsTest, ACallEndsWithTheFirstAnswer) {
     PeerState& peer = neighbours_.add(2);
@@ -138,6 +58,28 @@ TEST_F(OwnCallsTest, AnErrorIsTakenApart) {
     ASSERT_FALSE(end);
     EXPECT_EQ(end.error().exception_type(), "std::range_error");
     EXPECT_TRUE(contains(end.error().message(), "it is too far")) << end.error().message();
+}
+
+TEST_F(OwnCallsTest, WhyCodeCouldNotGoAlongIsSaidWhereItIsLacking) {
+    PeerState& peer = neighbours_.add(2);
+    const std::string why = "it reaches the variable limit";
+    const auto words = [&](std::string_view answered, ErrorCode code, std::uint8_t flags) {
+        const CallId asked = call(peer);
+        {
+            const Hold hold(idle_.lead.mutex());
+            own_calls_.table().flying(asked)->why_not_shipped = &why;
+        }
+        answer(peer, asked, answered, flags, static_cast<std::uint8_t>(code));
+        return end_of(asked);
+    };
+    EXPECT_TRUE(
+        contains(words("it is not resident", ErrorCode::unsupported, wire::kError), "resident: it reaches the"));
+    EXPECT_FALSE(contains(words("it is too far", ErrorCode::failed, wire::kError), why));
+    EXPECT_FALSE(contains(
+        words(std::string_view("E\0by itself", 11), ErrorCode::unsupported, wire::kError | wire::kThrown), why));
+    const CallId next = call(peer);
+    answer(peer, next, "it is not there", wire::kError, static_cast<std::uint8_t>(ErrorCode::unsupported));
+    EXPECT_FALSE(contains(end_of(next), why)) << "in the same slot";
 }
 
 TEST_F(OwnCallsTest, WhatIsLateEndsAndItsAnswerIsDropped) {
@@ -209,7 +151,7 @@ TEST_F(OwnCallsTest, WhoGoesEndsItsCallsAndTheEndOfTheNodeAll) {
 
 // ---- Answers
 
-using AnswersTest = AnsweringTest;
+using AnswersTest = AnsweringParts;
 
 TEST_F(AnswersTest, AReplyNamesTheCallAndWhoHasRunIt) {
     PeerState& peer = neighbours_.add(2);
@@ -311,7 +253,7 @@ TEST_F(AnswersTest, AResultOverTheLimitIsRefusedAndTheCallStaysOpen) {
 
 // ---- LinkEnds
 
-class LinkEndsTest : public AnsweringTest {
+class LinkEndsTest : public AnsweringParts {
 protected:
     void lose(PeerState& peer, const std::string& why) {
         const Hold hold(idle_.lead.mutex());
@@ -323,35 +265,6 @@ protected:
         const Hold hold(idle_.lead.mutex());
         value_or_throw(neighbours_.sender.send(to, Traffic::calls, call_from(caller), {}, {}));
     }
-
-    HousekeepingClock housekeeping_;
-    OwnFunctions own_functions_;
-    std::optional<Parked> local_parked_;
-    CodeExchange exchange_{{.options = options_,
-                            .cache = no_cache_,
-                            .peers = neighbours_.peers,
-                            .routes = neighbours_.routes,
-                            .sender = neighbours_.sender,
-                            .complaints = neighbours_.complaints,
-                            .own_functions = own_functions_,
-                            .local_parked = local_parked_,
-                            .name = &IdleLead::name}};
-    FrameChecks checks_{options_, neighbours_.routes};
-    PayloadParts payload_parts_{neighbours_.peers, spare_, &IdleLead::name};
-    MemoryTable memory_{1 << 20};
-    LinkEnds ends_{{.lead = idle_.lead,
-                    .runner = idle_.runner,
-                    .housekeeping = housekeeping_,
-                    .routes = neighbours_.routes,
-                    .absent = neighbours_.absent,
-                    .checks = checks_,
-                    .answers = answers_,
-                    .own_calls = own_calls_,
-                    .exchange = exchange_,
-                    .payload_parts = payload_parts_,
-                    .memory = memory_,
-                    .complaints = neighbours_.complaints,
-                    .name = &IdleLead::name}};
 };
 
 TEST_F(LinkEndsTest, ThePeersCallsEndAndItsLinkIsKeptUntilNothingRuns) {

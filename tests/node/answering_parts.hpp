@@ -1,0 +1,120 @@
+// What ends calls, beside peers whose other end the test reads: OwnCalls, Answers and LinkEnds by themselves.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/answers.hpp"
+#include "engine/link_ends.hpp"
+#include "engine/own_calls.hpp"
+#include "idle_lead.hpp"
+#include "neighbours.hpp"
+
+namespace rove::test {
+
+class AnsweringParts : public testing::Test {
+protected:
+    // A call of this node to the peer.
+    CallId call(PeerState& to) {
+        const Hold hold(idle_.lead.mutex());
+        return value_or_throw(own_calls_.table().begin(&to));
+    }
+    // What the peer answers to it.
+    void answer(PeerState& from, CallId call, std::string_view text, std::uint8_t flags = 0,
+                std::uint8_t status = static_cast<std::uint8_t>(RanAs::bitcode)) {
+        const Hold hold(idle_.lead.mutex());
+        own_calls_.on_reply(&from, {{.kind = wire::Kind::reply,
+                                     .flags = flags,
+                                     .handle = from.id,
+                                     .generation = call.generation,
+                                     .node = from.my_id,
+                                     .call = call.slot,
+                                     .hops = 1,
+                                     .status = status},
+                                    {},
+                                    as_bytes(text)});
+    }
+    // The end of a call that has ended: "value: …", or the error's code and words.
+    std::string end_of(CallId call) {
+        const Result<CallEnd> end = own_calls_.finish(call);
+        return end ? "value: " + std::string(as_text(Bytes(end->data)))
+                   : std::string(to_string(end.error().code())) + ": " + end.error().message();
+    }
+    // A call that a peer has made, as its answer has to name it.
+    static wire::FrameHeader call_from(NodeId caller, std::uint8_t flags = 0) {
+        return {.kind = wire::Kind::call, .flags = flags, .generation = 9, .node = caller, .call = 5, .hops = 1};
+    }
+    static bool contains(const std::string& text, std::string_view part) {
+        return text.find(part) != std::string::npos;
+    }
+
+    IdleLead idle_;
+    NodeOptions options_{.listen = "127.0.0.1:0"};
+    Neighbours neighbours_;
+    const std::unique_ptr<fabric::Fabric> no_fabric_;
+    const std::unique_ptr<code::CodeCache> cache_ = std::make_unique<code::CodeCache>(code::CodeOptions{});
+    const std::shared_ptr<SpareMemory> spare_ = std::make_shared<SpareMemory>();
+    std::vector<std::string> told_;                      // whoever was notified of an end
+    std::vector<std::pair<NodeId, std::string>> freed_;  // memory that came too late, and where it is
+    RoomWaits rooms_{idle_.lead, idle_.runner, &IdleLead::name};
+    OwnCalls own_calls_{
+        {.options = options_,
+         .lead = idle_.lead,
+         .duties = idle_,
+         .runner = idle_.runner,
+         .sender = neighbours_.sender,
+         .routes = neighbours_.routes,
+         .fabric = no_fabric_,
+         .peers = neighbours_.peers,
+         .spare_memory = spare_,
+         .name = &IdleLead::name,
+         .call_back =
+             [this](const rove::Run& /*run*/, const CallSlot::Notify& notify) {
+                 told_.emplace_back(static_cast<const char*>(notify.argument));
+             },
+         .free_memory = [this](PeerState& peer,
+                               Bytes place) { freed_.emplace_back(peer.id, std::string(as_text(place))); }},
+        /*first_generation=*/7};
+    Answers answers_{{.lead = idle_.lead,
+                      .runner = idle_.runner,
+                      .rooms = rooms_,
+                      .sender = neighbours_.sender,
+                      .routes = neighbours_.routes,
+                      .own_calls = own_calls_,
+                      .complaints = neighbours_.complaints,
+                      .name = &IdleLead::name}};
+    HousekeepingClock housekeeping_;
+    OwnFunctions own_functions_;
+    std::optional<Parked> local_parked_;
+    CodeExchange exchange_{{.options = options_,
+                            .cache = cache_,
+                            .peers = neighbours_.peers,
+                            .routes = neighbours_.routes,
+                            .sender = neighbours_.sender,
+                            .complaints = neighbours_.complaints,
+                            .own_functions = own_functions_,
+                            .local_parked = local_parked_,
+                            .name = &IdleLead::name}};
+    FrameChecks checks_{options_, neighbours_.routes};
+    PayloadParts payload_parts_{neighbours_.peers, spare_, &IdleLead::name};
+    MemoryTable memory_{1 << 20};
+    LinkEnds ends_{{.lead = idle_.lead,
+                    .runner = idle_.runner,
+                    .housekeeping = housekeeping_,
+                    .routes = neighbours_.routes,
+                    .absent = neighbours_.absent,
+                    .checks = checks_,
+                    .answers = answers_,
+                    .own_calls = own_calls_,
+                    .exchange = exchange_,
+                    .payload_parts = payload_parts_,
+                    .memory = memory_,
+                    .complaints = neighbours_.complaints,
+                    .name = &IdleLead::name}};
+};
+
+}  // namespace rove::test
