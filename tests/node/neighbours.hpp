@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "fabric/loopback/loopback.hpp"
@@ -30,10 +31,7 @@ public:
 
     // A peer that has just been met: a member, a client of this node, or, where this node has the id of a client there, another cluster's node.
     PeerState& add(NodeId id, NodeId my_id = kNoNode) {
-        auto link = value_or_throw(ours_->open_link());
-        auto far = value_or_throw(theirs_->open_link());
-        value_or_throw(link->connect(far->offer()));
-        value_or_throw(far->connect(link->offer()));
+        auto [link, far] = open();
         peers.add(std::make_shared<PeerState>(sender.waiting_bytes()));
         PeerState& peer = *peers[peers.size() - 1];
         peer.id = id;
@@ -46,10 +44,21 @@ public:
         far_[&peer] = std::move(far);
         return peer;
     }
+    // Both ends of a link: this node's, and a peer's.
+    std::pair<std::unique_ptr<fabric::Link>, std::unique_ptr<fabric::Link>> open() {
+        auto link = value_or_throw(ours_->open_link());
+        auto far = value_or_throw(theirs_->open_link());
+        value_or_throw(link->connect(far->offer()));
+        value_or_throw(far->connect(link->offer()));
+        return {std::move(link), std::move(far)};
+    }
     // What it has received since the last time.
     std::vector<Received> received_by(const PeerState& peer, fabric::Traffic traffic = fabric::Traffic::replies) {
+        return received_at(*far_.at(&peer), traffic);
+    }
+    // The same at a peer's end.
+    static std::vector<Received> received_at(fabric::Link& link, fabric::Traffic traffic = fabric::Traffic::replies) {
         std::vector<Received> all;
-        fabric::Link& link = *far_.at(&peer);
         for (wire::Frame frame; link.next(traffic, frame); link.release(traffic))
             all.push_back(
                 {frame.header, {frame.extra.begin(), frame.extra.end()}, {frame.payload.begin(), frame.payload.end()}});
