@@ -13,7 +13,7 @@
 
 namespace rove::code {
 
-// What is loaded in place, under the node's lock: an image of this many bytes at most, as it is stored and once it is decompressed,
+// What is loaded in place, under the engine's lock: an image of this many bytes at most, as it is stored and once it is decompressed,
 // with this many imports, without libraries to be opened and without constructors to be run. To decompress, copy and relocate it takes a tenth of a
 // millisecond, and to look its imports up, at a microsecond each, a quarter. Everything else is for the worker that loads.
 inline constexpr std::size_t kQuickImageBytesMax = 64 * 1024;

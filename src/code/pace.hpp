@@ -7,7 +7,7 @@
 // A short run that the kernel interrupts looks like a long one. So a function is tried again, also where all threads are taken, once none of
 // its runs is long any more: nothing but another run could show what it is. Not one that was never short, and long several times.
 //
-// Threads: under the node's lock, but for is_long and is_short, which anybody may read.
+// Threads: under the engine's lock, but for is_long and is_short, which anybody may read.
 #pragma once
 
 #include <algorithm>

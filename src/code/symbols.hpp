@@ -64,7 +64,7 @@ public:
     explicit Symbols(const std::vector<HostSymbol>& host_symbols);
 
     [[nodiscard]] void* resolve(const std::string& name, const LinkScope& scope) const;
-    // What interfaces have under a name, or null. Looked up under the node's lock: nothing else brings names later, and it waits for nobody.
+    // What interfaces have under a name, or null. Looked up under the engine's lock: nothing else brings names later, and it waits for nobody.
     [[nodiscard]] void* of_interfaces(const std::string& name) const;
     // Advances when an interface has brought names. To be read before names are looked up: where it is the same afterwards, those that were
     // nowhere are nowhere still.
@@ -83,7 +83,7 @@ private:
     std::unordered_map<std::string, void*> host_;
     std::atomic<std::uint64_t> generation_{1};
     mutable Mutex mutex_;
-    NameMap<OfInterface> of_interfaces_ GUARDED_BY(mutex_);  // by name: looked up under the node's lock
+    NameMap<OfInterface> of_interfaces_ GUARDED_BY(mutex_);  // by name: looked up under the engine's lock
 };
 
 }  // namespace rove::code

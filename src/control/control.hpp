@@ -257,7 +257,7 @@ private:
     std::shared_ptr<bool> late_ = std::make_shared<bool>(false);
 };
 
-// A link that is destroyed under the node's lock if the meeting fails on the way.
+// A link that is destroyed under the engine's lock if the meeting fails on the way.
 class PendingLink {
 public:
     explicit PendingLink(LockedFabric& fabric) : fabric_(fabric) {}

@@ -131,13 +131,13 @@ bool Answers::await_room(NodeId to, std::size_t bytes, std::size_t waiting, Held
 // Larger than a frame: in parts, each routed as the reply that follows them. Whoever replies waits for room, so that a caller who
 // is slow to take large results is not cut off for it; one who takes nothing at all is.
 bool Answers::reply_in_parts(const wire::FrameHeader& call, const Pieces& data, HeldLock& lock) {
-    const auto meeting = [&]() REQUIRES(lock_of<NodeLock>) {
+    const auto meeting = [&]() REQUIRES(lock_of<EngineLock>) {
         const PeerState* const peer = routes_.to(call.node);
         return peer != nullptr ? peer->meeting.load(std::memory_order_relaxed) : 0;
     };
     const std::uint64_t begun_in = meeting();
     return data.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
-        node_lock_is_held();
+        engine_lock_is_held();
         lock.let_others();
         if (!await_room(call.node, wire::kHeaderBytes + sizeof(wire::Part) + piece.size(), 0, lock)) return false;
         if (begun_in != 0 && meeting() != begun_in) return false;  // the parts before this one went with the link

@@ -341,7 +341,7 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
 Status Caller::send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload) {
     header.kind = Kind::call;
     header.flags &= static_cast<std::uint8_t>(wire::kNoReply | wire::kParts);
-    const auto sent_as = [&peer, &payload](std::size_t extra) REQUIRES(lock_of<NodeLock>) {
+    const auto sent_as = [&peer, &payload](std::size_t extra) REQUIRES(lock_of<EngineLock>) {
         peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + extra + payload.size());
     };
     if (const auto bound = peer.code.bindings.handle_of(*callee.id)) {

@@ -2,7 +2,7 @@
 // mailbox that is full, with the code that its peer lacks, in parts where a payload is larger than a frame. What becomes of them then is
 // OwnCalls'.
 //
-// Threads: what takes the node's lock says so (EXCLUDES); all else runs under it.
+// Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it.
 //
 // Invariants: a call is sent at most once, and where an error is returned, it was not sent; of a batch whose function the peer does not know
 // yet the first may have been, and the error says how many. Those of one thread to one peer start there in their order.
@@ -108,64 +108,65 @@ public:
           name_(std::move(beside.name)) {}
 
     // ---- for threads of the program
-    [[nodiscard]] Result<CallId> call(const PeerPointer& peer, const Outgoing& outgoing) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<CallId> call(const PeerPointer& peer, const Outgoing& outgoing) EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Result<BegunFrame> begin(const PeerPointer& peer, const Outgoing& outgoing, std::size_t payload_bytes)
-        EXCLUDES(lock_of<NodeLock>);
+        EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Result<CallId> post_begun(PeerState& peer, BegunFrame begun, bool wants_reply, Deadline deadline)
-        EXCLUDES(lock_of<NodeLock>);
-    void drop_begun(PeerState& peer, std::shared_ptr<void> link) EXCLUDES(lock_of<NodeLock>);
+        EXCLUDES(lock_of<EngineLock>);
+    void drop_begun(PeerState& peer, std::shared_ptr<void> link) EXCLUDES(lock_of<EngineLock>);
     // Several posts of one function; payloads lie wire::batch_stride(payload_bytes) apart.
     [[nodiscard]] Status post_batch(const PeerPointer& peer, const Outgoing& outgoing, std::size_t payload_bytes)
-        EXCLUDES(lock_of<NodeLock>);
+        EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Result<CallId> ping(const PeerPointer& peer, Bytes payload, bool wants_reply, Deadline deadline)
-        EXCLUDES(lock_of<NodeLock>);
+        EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Result<CallId> load(const PeerPointer& peer, const std::shared_ptr<PackageStore>& package,
-                                      Deadline deadline) EXCLUDES(lock_of<NodeLock>);
+                                      Deadline deadline) EXCLUDES(lock_of<EngineLock>);
     // A post that never waits and never meets anybody: where the meeting that it belongs to is over, so is what it was about.
     void post_in_meeting(PeerState& peer, std::uint64_t meeting, const Callee& callee, Bytes payload)
-        EXCLUDES(lock_of<NodeLock>);
+        EXCLUDES(lock_of<EngineLock>);
 
     // ---- for functions that run here
-    [[nodiscard]] Status send_on(const Onward& onward) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Status send_on(const Onward& onward) EXCLUDES(lock_of<EngineLock>);
     // A function of this program, or of a package that is loaded here, by its code: on another node, on this one, or on the
     // client that the caller is.
     [[nodiscard]] Result<CallId> call_from_here(NodeId to, code::EntryPoint function, const Pieces& payload,
-                                                bool wants_reply, Deadline deadline) EXCLUDES(lock_of<NodeLock>);
+                                                bool wants_reply, Deadline deadline) EXCLUDES(lock_of<EngineLock>);
 
     // ---- under the lock
     // Memory on the peer that a call's answer names, and nobody takes.
-    void free_memory(PeerState& peer, Bytes place) REQUIRES(lock_of<NodeLock>);
+    void free_memory(PeerState& peer, Bytes place) REQUIRES(lock_of<EngineLock>);
     // The node ends: peers that are lost are not met again.
-    void close() REQUIRES(lock_of<NodeLock>) { closed_ = true; }
+    void close() REQUIRES(lock_of<EngineLock>) { closed_ = true; }
 
 private:
     struct LargeSend;
 
     [[nodiscard]] Result<CallId> call_any(const PeerPointer& peer, const Outgoing& outgoing);
     [[nodiscard]] std::optional<CallId> send_at_once(PeerState& peer, const Outgoing& outgoing)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Result<CallId> call_whole(const PeerPointer& peer, Lock& lock, const Outgoing& outgoing,
-                                            const wire::Staged* staged) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Result<CallId> call_inline(PeerState& peer, const Outgoing& outgoing) REQUIRES(lock_of<NodeLock>);
+                                            const wire::Staged* staged) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Result<CallId> call_inline(PeerState& peer, const Outgoing& outgoing) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Result<const ByteBuffer*> inline_code(PeerState& peer, const FunctionId& function,
-                                                        const PackageStore& package) REQUIRES(lock_of<NodeLock>);
+                                                        const PackageStore& package) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Status ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t payload_bytes,
-                                       Deadline deadline) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] static Status no_frame_begun(const PeerState& peer) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Status make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>);
+                                       Deadline deadline) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] static Status no_frame_begun(const PeerState& peer) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Status make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline)
+        REQUIRES(lock_of<EngineLock>);
 
     // ---- payloads that are larger than a frame (caller_parts.cpp)
     [[nodiscard]] Result<CallId> call_in_parts(const PeerPointer& peer, Lock& lock, const Outgoing& outgoing)
-        REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Status begin_large(PeerState& peer, Lock& lock, LargeSend& sent) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Status send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Status begin_large(PeerState& peer, Lock& lock, LargeSend& sent) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Status send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) REQUIRES(lock_of<EngineLock>);
     // Waits with wait(deadline, manner) until that says that it is done.
     template <typename Wait>
-    [[nodiscard]] Status wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Status keep_apart(Lock& lock, LargeSend& sent) REQUIRES(lock_of<NodeLock>);
-    void take_back_parts(PeerState& peer, const LargeSend& sent) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Status keep_apart(Lock& lock, LargeSend& sent) REQUIRES(lock_of<EngineLock>);
+    void take_back_parts(PeerState& peer, const LargeSend& sent) REQUIRES(lock_of<EngineLock>);
 
     Lead& lead_;
     Runner& runner_;
@@ -184,9 +185,9 @@ private:
     const std::function<Result<PeerPointer>(const std::string&, const PeerPointer&, Deadline)> meet_;
     const std::function<std::string()> name_;
     const MakingProcess process_;
-    bool closed_ GUARDED_BY(lock_of<NodeLock>) = false;
+    bool closed_ GUARDED_BY(lock_of<EngineLock>) = false;
     // Extensions of inline frames, ready to be sent.
-    std::unordered_map<FunctionId, ByteBuffer> inline_codes_ GUARDED_BY(lock_of<NodeLock>);
+    std::unordered_map<FunctionId, ByteBuffer> inline_codes_ GUARDED_BY(lock_of<EngineLock>);
 };
 
 }  // namespace rove

@@ -47,7 +47,7 @@ Result<CallId> Caller::call_in_parts(const PeerPointer& peer, Lock& lock, const 
             caller.lead_.tell_waiting();
         }
     } end{*this, *peer, lock, sent};
-    const auto send_all = [&]() REQUIRES(lock_of<NodeLock>) -> Result<CallId> {
+    const auto send_all = [&]() REQUIRES(lock_of<EngineLock>) -> Result<CallId> {
         ROVE_CHECK(begin_large(*peer, lock, sent));
         ROVE_CHECK(make_alive(peer, lock, sent.deadline));
         sent.meeting = peer->meeting;
@@ -70,7 +70,7 @@ Result<CallId> Caller::call_in_parts(const PeerPointer& peer, Lock& lock, const 
 
 // Waits for its turn.
 Status Caller::begin_large(PeerState& peer, Lock& lock, LargeSend& sent) {
-    const auto wait = [&](Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<NodeLock>) -> Status {
+    const auto wait = [&](Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<EngineLock>) -> Status {
         if (runner_.wait_until(lock, deadline, [&] { return sent.turn.is_next(); }, manner)) return {};
         if (runner_.is_ending()) return tl::unexpected<Error>(was_shut_down(name_()));
         return fail(
@@ -87,11 +87,11 @@ Status Caller::begin_large(PeerState& peer, Lock& lock, LargeSend& sent) {
 }
 
 Status Caller::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
-    const auto wait_for = [&](std::size_t bytes) REQUIRES(lock_of<NodeLock>) -> Status {
+    const auto wait_for = [&](std::size_t bytes) REQUIRES(lock_of<EngineLock>) -> Status {
         lock.let_others();
         if (peer.meeting == sent.meeting && !(peer.clear_way() && peer.link->has_room(Traffic::calls, bytes)))
             ROVE_CHECK(wait_in_large(
-                lock, sent, [&](Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<NodeLock>) -> Status {
+                lock, sent, [&](Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<EngineLock>) -> Status {
                     ROVE_CHECK(no_frame_begun(peer));
                     return rooms_.wait(peer, lock, Traffic::calls, bytes, deadline, manner);
                 }));
@@ -99,7 +99,7 @@ Status Caller::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
         return fail(ErrorCode::disconnected, "{} went while a call's arguments were on their way{}", who(peer),
                     because(peer.gone));
     };
-    const auto send_part = [&](std::size_t offset, Bytes piece) REQUIRES(lock_of<NodeLock>) -> Status {
+    const auto send_part = [&](std::size_t offset, Bytes piece) REQUIRES(lock_of<EngineLock>) -> Status {
         ROVE_CHECK(wait_for(wire::kHeaderBytes + sizeof(wire::Part) + piece.size()));
         if (sent.copy) piece = sent.copy->bytes().subspan(offset, piece.size());
         const wire::Part part{.number = sent.staged.number,
@@ -112,7 +112,7 @@ Status Caller::send_in_parts(PeerState& peer, Lock& lock, LargeSend& sent) {
     };
     Status all;
     (void)sent.payload.each_part(wire::kPartBytesMax, [&](std::size_t offset, Bytes piece) {
-        node_lock_is_held();
+        engine_lock_is_held();
         all = send_part(offset, piece);
         return all.has_value();
     });

@@ -27,7 +27,7 @@ constexpr unsigned kLooksAtClock = 4, kLooksAtClockMax = 32;
 }  // namespace
 
 // In few words where there is no memory for more.
-static Error no_memory(const std::string& node, const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
+static Error no_memory(const std::string& node, const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
     try {
         return {ErrorCode::overloaded, fmt::format("{} has no memory for what {} sent", node, who(peer))};
     } catch (const std::bad_alloc&) {

@@ -1,7 +1,7 @@
 // Dispatcher: what a node does with each frame that arrives. Replies and code go to the parts that await them; calls run their function, in
 // the leader's thread, or wait at the head of their mailbox for code or for a thread.
 //
-// Threads: by the leader, under the node's lock, which is released while functions run. Whoever calls asks lost() afterwards.
+// Threads: by the leader, under the engine's lock, which is released while functions run. Whoever calls asks lost() afterwards.
 //
 // Invariants: a frame is given back to the link that it was taken from exactly once. The calls of one peer start in their order. A peer is
 // believed what FrameChecks let pass, and one that says anything else is cut off.
@@ -76,11 +76,11 @@ public:
           name_(std::move(beside.name)) {}
 
     // What has arrived from the peer, as far as it is its turn. Returns how many frames that were.
-    unsigned serve(PeerState& peer, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    unsigned serve(PeerState& peer, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
     // What this node has sent to itself.
-    unsigned serve_local(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    unsigned serve_local(Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
     // Runs the function of a run that has begun, without the lock. Nothing leaves it.
-    void run_here(Run& run, rove_here& here, Bytes payload) noexcept EXCLUDES(lock_of<NodeLock>);
+    void run_here(Run& run, rove_here& here, Bytes payload) noexcept EXCLUDES(lock_of<EngineLock>);
 
 private:
     // What became of a call's frame.
@@ -91,34 +91,35 @@ private:
     };
 
     // ---- whose turn it is
-    unsigned serve_calls(PeerState& peer, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
-    void run_parked(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
-    void leave_to_others(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    unsigned serve_calls(PeerState& peer, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
+    void run_parked(Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
+    void leave_to_others(Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead::Turn& turn)
+        REQUIRES(lock_of<EngineLock>);
     // ---- each kind of frame
-    void on_reply_traffic(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
-    void on_load(const PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    void on_reply_traffic(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    void on_load(const PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Taken on_rare_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Result<code::Function*> function_of(PeerState* from, const wire::Frame& frame)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Taken run_entered(code::Function& function, code::Entered held, PeerState* from,
-                                    const wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+                                    const wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
     // ---- a call
-    [[nodiscard]] std::optional<Parked>& parked_of(PeerState* from) REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] std::optional<Parked>& parked_of(PeerState* from) REQUIRES(lock_of<EngineLock>) {
         return from != nullptr ? from->calls.parked : local_.parked();
     }
     Taken park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask)
-        REQUIRES(lock_of<NodeLock>);
-    Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why) REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
+    Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why) REQUIRES(lock_of<EngineLock>);
     std::optional<Taken> run_leading(code::Function& function, PeerState* from, const wire::Frame& frame,
-                                     Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
-    Taken run(Run& run, const wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+                                     Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
+    Taken run(Run& run, const wire::Frame& frame, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool run_one(Run& run, const wire::FrameHeader& call, Bytes payload, bool in_mailbox)
-        EXCLUDES(lock_of<NodeLock>);
-    void end_without_answer(rove_here& here) noexcept EXCLUDES(lock_of<NodeLock>);
+        EXCLUDES(lock_of<EngineLock>);
+    void end_without_answer(rove_here& here) noexcept EXCLUDES(lock_of<EngineLock>);
 
     Engine& engine_;
     const NodeOptions& options_;

@@ -30,7 +30,7 @@ Engine::Engine(Beside beside)
                .absent = beside.shared.absent,
                .complaints = beside.shared.complaints,
                .name = name_,
-               .wake = [this]() REQUIRES(lock_of<NodeLock>) { lead_.wake(); }}),
+               .wake = [this]() REQUIRES(lock_of<EngineLock>) { lead_.wake(); }}),
       exchange_({.options = options_,
                  .cache = beside.cache,
                  .peers = peers_.all(),
@@ -54,7 +54,7 @@ Engine::Engine(Beside beside)
                   .call_back = [this](const Run& run, const CallSlot::Notify& notify) { call_back(run, notify); },
                   .free_memory =
                       [this](PeerState& peer, Bytes place) {
-                          node_lock_is_held();
+                          engine_lock_is_held();
                           caller_.free_memory(peer, place);
                       }},
                  randombytes_random()),
@@ -99,7 +99,7 @@ Engine::Engine(Beside beside)
                    .run = [this](Run& run, rove_here& here) { dispatcher_.run_here(run, here, {}); },
                    .others_wait =
                        [this](const PeerState& read, TimePoint now) {
-                           node_lock_is_held();
+                           engine_lock_is_held();
                            return turns_.others_wait(read, now);
                        }}),
       dispatcher_({.engine = *this,

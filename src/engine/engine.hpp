@@ -57,7 +57,7 @@ public:
     // First of all.
     [[nodiscard]] Status open(std::unique_ptr<fabric::Fabric> fabric);
     // Its own threads, so many.
-    [[nodiscard]] Status start_threads(unsigned count) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Status start_threads(unsigned count) EXCLUDES(lock_of<EngineLock>);
 
     // ---- its parts; whatever takes the lock is said there
     [[nodiscard]] Lead& lead() { return lead_; }
@@ -67,20 +67,20 @@ public:
     [[nodiscard]] Peers& peers() { return peers_; }
     [[nodiscard]] Gatherings& gatherings() { return gatherings_; }
     [[nodiscard]] LockedFabric& fabric() { return locked_fabric_; }
-    [[nodiscard]] NodeLock& lock() { return lead_.mutex(); }
+    [[nodiscard]] EngineLock& lock() { return lead_.mutex(); }
     [[nodiscard]] NodeCore& node() { return node_; }
 
     // ---- for threads of the program
     // Leads, or waits, until done() gives true; that is asked whenever something has happened.
-    void drive(const std::function<bool()>& done, Deadline deadline) EXCLUDES(lock_of<NodeLock>);
+    void drive(const std::function<bool()>& done, Deadline deadline) EXCLUDES(lock_of<EngineLock>);
     // Serves what arrives within that time; gives how many frames that were.
-    unsigned poll(std::chrono::milliseconds wait) EXCLUDES(lock_of<NodeLock>);
+    unsigned poll(std::chrono::milliseconds wait) EXCLUDES(lock_of<EngineLock>);
     // Ends another thread's poll().
     void interrupt() noexcept { lead_.wakes().interrupt(); }
     // Code that calls may wait for is ready.
     void code_is_ready() { lead_.wakes().wake_unlocked(); }
     // For a running function that knows itself to be long: another thread leads from here on.
-    void hand_over_here() EXCLUDES(lock_of<NodeLock>);
+    void hand_over_here() EXCLUDES(lock_of<EngineLock>);
 
     // ---- code that is not the node's, and its threads (kept_threads.cpp)
     // This process is a fork of the one that made the engine: its threads and its locks are not here, and its links are the parent's.
@@ -89,27 +89,27 @@ public:
     void stay_in_parent(const std::string& what) const {
         if (is_inherited()) end_child_of(what.c_str());
     }
-    [[noreturn]] void keep_thread(rove_here* here) EXCLUDES(lock_of<NodeLock>);  // null: of a callback
+    [[noreturn]] void keep_thread(rove_here* here) EXCLUDES(lock_of<EngineLock>);  // null: of a callback
     [[noreturn]] static void exit_thread(void* result);  // in place of pthread_exit() for shipped code
 
     // ---- its end (engine_end.cpp)
-    void warn_of_deadlocks() EXCLUDES(lock_of<NodeLock>);  // to be called every second or so
+    void warn_of_deadlocks() EXCLUDES(lock_of<EngineLock>);  // to be called every second or so
     // No call can begin any more. A relaxed load.
     [[nodiscard]] bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
     // In phases, within NodeOptions::grace. Once, after which nobody new is met. False: functions have not returned, and use what they used
     // for as long as they run.
-    [[nodiscard]] bool end() EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] bool end() EXCLUDES(lock_of<EngineLock>);
     // After that, and after the end of whatever meets others.
-    void drop_links() EXCLUDES(lock_of<NodeLock>);
+    void drop_links() EXCLUDES(lock_of<EngineLock>);
 
 private:
     friend struct EngineView;  // tests/node/engine_view.hpp
 
-    void tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) REQUIRES(lock_of<NodeLock>);
-    void have_last_ends_told(HeldLock& lock) REQUIRES(lock_of<NodeLock>);
-    void drain(HeldLock& lock, unsigned mine, TimePoint until) REQUIRES(lock_of<NodeLock>);
-    void leave_functions() REQUIRES(lock_of<NodeLock>);
-    void call_back(const Run& run, const CallSlot::Notify& notify) EXCLUDES(lock_of<NodeLock>);
+    void tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) REQUIRES(lock_of<EngineLock>);
+    void have_last_ends_told(HeldLock& lock) REQUIRES(lock_of<EngineLock>);
+    void drain(HeldLock& lock, unsigned mine, TimePoint until) REQUIRES(lock_of<EngineLock>);
+    void leave_functions() REQUIRES(lock_of<EngineLock>);
+    void call_back(const Run& run, const CallSlot::Notify& notify) EXCLUDES(lock_of<EngineLock>);
 
     NodeCore& node_;
     const NodeOptions& options_;
@@ -120,28 +120,28 @@ private:
     const std::shared_ptr<SpareMemory> spare_memory_ = std::make_shared<SpareMemory>();  // for what comes in parts
 
     // The parts. Those that each uses outlive it, or are not used when it ends: all of them rest by then.
-    HousekeepingClock housekeeping_ GUARDED_BY(lock_of<NodeLock>);
+    HousekeepingClock housekeeping_ GUARDED_BY(lock_of<EngineLock>);
     Lead lead_;  // after the fabric, which outlives the links that it watches
     OwnThreads own_threads_;
     Runner runner_;
     LocalFrames local_;
     Peers peers_;
-    Sender sender_ GUARDED_BY(lock_of<NodeLock>);
-    CodeExchange exchange_ GUARDED_BY(lock_of<NodeLock>);
+    Sender sender_ GUARDED_BY(lock_of<EngineLock>);
+    CodeExchange exchange_ GUARDED_BY(lock_of<EngineLock>);
     RoomWaits rooms_;
     OwnCalls own_calls_;
     Answers answers_;
     FrameChecks checks_;
-    PayloadParts payload_parts_ GUARDED_BY(lock_of<NodeLock>);
+    PayloadParts payload_parts_ GUARDED_BY(lock_of<EngineLock>);
     LinkEnds link_ends_;
-    FunctionFinder finder_ GUARDED_BY(lock_of<NodeLock>);
+    FunctionFinder finder_ GUARDED_BY(lock_of<EngineLock>);
     Gatherings gatherings_;
     Dispatcher dispatcher_;
     Turns turns_;
     Caller caller_;
     LockedFabric locked_fabric_;
 
-    bool functions_left_ GUARDED_BY(lock_of<NodeLock>) = false;  // when it ended
+    bool functions_left_ GUARDED_BY(lock_of<EngineLock>) = false;  // when it ended
 };
 
 }  // namespace rove

@@ -57,15 +57,16 @@ void Engine::tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) {
 
 // By a thread that is made for that, and by another one where what is told does not return.
 void Engine::have_last_ends_told(HeldLock& lock) {
-    const auto tell = [](void* engine, HeldLock& held, OwnThreads::One& self)
-                          REQUIRES(lock_of<NodeLock>) { static_cast<Engine*>(engine)->tell_of_last_ends(held, self); };
+    const auto tell = [](void* engine, HeldLock& held, OwnThreads::One& self) REQUIRES(lock_of<EngineLock>) {
+        static_cast<Engine*>(engine)->tell_of_last_ends(held, self);
+    };
     for (unsigned i = 0; i < kTellersMax && own_calls_.has_ends_to_tell(); ++i) {
         if (const Status told = own_threads_.add(tell, this); !told) {
             log().error("callbacks are not told that their calls have ended: {}", told.error().message());
             return;
         }
         lead_.wait_briefly(lock, Clock::now() + kTellFor,
-                           [&]() REQUIRES(lock_of<NodeLock>) { return !own_calls_.has_ends_to_tell(); });
+                           [&]() REQUIRES(lock_of<EngineLock>) { return !own_calls_.has_ends_to_tell(); });
     }
 }
 
@@ -73,7 +74,7 @@ void Engine::have_last_ends_told(HeldLock& lock) {
 void Engine::drain(HeldLock& lock, unsigned mine, TimePoint until) {
     if (own_threads_.count() > 0) {
         const std::uint64_t quiet = lead_.idling().steps_in_vain() + 3;
-        lead_.wait_briefly(lock, until, [&]() REQUIRES(lock_of<NodeLock>) {
+        lead_.wait_briefly(lock, until, [&]() REQUIRES(lock_of<EngineLock>) {
             return runner_.busy() <= mine && lead_.idling().steps_in_vain() >= quiet;
         });
     } else if (fabric_ && !lead_.is_led() && mine == 0) {
@@ -114,7 +115,7 @@ bool Engine::end() {
         drain(hold.lock(), mine, begun + std::min<Clock::duration>(kDrainFor, options_.grace / 5));
         // Threads end when they have nothing to run. Functions that wait go on waiting for most of the grace …
         lead_.stop();
-        const auto nobody_runs = [&]() REQUIRES(lock_of<NodeLock>) {
+        const auto nobody_runs = [&]() REQUIRES(lock_of<EngineLock>) {
             return runner_.busy() <= mine && own_threads_.live() <= (mine > 0 ? 1U : 0U);
         };
         lead_.wait_briefly(hold.lock(), begun + options_.grace * 4 / 5, nobody_runs);

@@ -38,7 +38,7 @@ Result<code::Function*> FunctionFinder::in_line(PeerState& from, const wire::Fra
     wire::InlineCode code;
     std::memcpy(&code, bytes.data() + sizeof id, sizeof code);
     const Bytes rest = Bytes(bytes).subspan(sizeof id + sizeof code);
-    const auto wrong = [&from](const std::string& what) REQUIRES(lock_of<NodeLock>) {
+    const auto wrong = [&from](const std::string& what) REQUIRES(lock_of<EngineLock>) {
         from.link->break_with(Error(ErrorCode::invalid, fmt::format("{} sent inline code {}", who(from), what)));
         return nullptr;
     };

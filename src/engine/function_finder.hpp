@@ -1,7 +1,7 @@
 // FunctionFinder: which function a call's frame names, where it does not do so by a handle of this node: by an id, by what the caller's and
 // this program may both have, or by code that lies in the frame.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <array>
@@ -38,23 +38,23 @@ public:
         return FunctionId::from(frame.extra.first<sizeof(FunctionId)>());
     }
     // Null: its code is not here.
-    [[nodiscard]] code::Function* by_id(const FunctionId& function) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] code::Function* by_id(const FunctionId& function) REQUIRES(lock_of<EngineLock>);
     // A function of the caller's program: this program's own, where it has it and means the same by it; else the one that travels. Null: its
     // code is not here. invalid: the two programs mean other types by it. unsupported: it does not travel.
-    [[nodiscard]] Result<code::Function*> by_either(const wire::Either& either) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Result<code::Function*> by_either(const wire::Either& either) REQUIRES(lock_of<EngineLock>);
     // Code that came in the frame. The frame's bytes are compared with those that were loaded for this function before, and
     // run as that: from a copy of one's own, which the peer cannot change meanwhile, which is in the instruction cache, and which
     // needs no mailbox that can be executed. Null: what came is no such code; the link is broken then. overloaded: this node has no room
     // for it.
     [[nodiscard]] Result<code::Function*> in_line(PeerState& from, const wire::Frame& frame)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     // Tells the peer the handle of a function, by the name that it used.
-    void bind(PeerState& peer, const FunctionId& named, const code::Function& function) REQUIRES(lock_of<NodeLock>);
+    void bind(PeerState& peer, const FunctionId& named, const code::Function& function) REQUIRES(lock_of<EngineLock>);
     // Why a node that listens nowhere runs no code of others.
     [[nodiscard]] Error takes_no_code() const;
 
 private:
-    [[nodiscard]] code::Function* own_shipped(const FunctionId& function) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] code::Function* own_shipped(const FunctionId& function) REQUIRES(lock_of<EngineLock>);
 
     const NodeOptions& options_;
     const std::unique_ptr<code::CodeCache>& cache_;

@@ -39,11 +39,11 @@ public:
 
     // ---- by the leader
     // Whether the run reads the peer's calls, so that the leader must not. Where its function has run for too long they are given back here.
-    [[nodiscard]] bool keeps_mailbox() REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool keeps_mailbox() REQUIRES(lock_of<EngineLock>);
     // Whether its function runs. When it has run for too long nobody is woken: the leader has to ask again by then.
-    [[nodiscard]] bool is_called() const REQUIRES(lock_of<NodeLock>) { return state_ == State::called; }
+    [[nodiscard]] bool is_called() const REQUIRES(lock_of<EngineLock>) { return state_ == State::called; }
     // Of the next frame among the calls. True: it belongs to the payload, and the mailbox is the run's again.
-    [[nodiscard]] bool takes(const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool takes(const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
 
     // ---- by the run's thread
     enum class Next : std::uint8_t {
@@ -52,10 +52,10 @@ public:
         over,  // the call does not come
     };
     // Waits for it. Once it has given `call` or `over`, it gives that again.
-    [[nodiscard]] Next next(rove_here& here) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Next next(rove_here& here) EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] Bytes part() const { return part_; }
     [[nodiscard]] std::size_t total_bytes() const { return total_bytes_; }
-    void skip_rest(rove_here& here) EXCLUDES(lock_of<NodeLock>) {
+    void skip_rest(rove_here& here) EXCLUDES(lock_of<EngineLock>) {
         while (next(here) == Next::part) continue;
     }
 
@@ -64,35 +64,35 @@ private:
 
     friend class Gatherings;
     Gathering(Gatherings& all, PeerState& from, const wire::Part& first, std::uint32_t handle)
-        REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool is_own(const wire::Frame& frame) const REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] std::optional<Next> look(rove_here& here) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Next take(const wire::Frame& frame, rove_here& here) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Next take_part(const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Next take_call(const wire::Frame& frame, rove_here& here) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Next refuse(std::string_view what) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Next end(State state) REQUIRES(lock_of<NodeLock>);
-    void give_mailbox() REQUIRES(lock_of<NodeLock>);
-    void mind_the_lead(bool arrived) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool leads() const REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool is_own(const wire::Frame& frame) const REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] std::optional<Next> look(rove_here& here) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Next take(const wire::Frame& frame, rove_here& here) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Next take_part(const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Next take_call(const wire::Frame& frame, rove_here& here) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Next refuse(std::string_view what) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Next end(State state) REQUIRES(lock_of<EngineLock>);
+    void give_mailbox() REQUIRES(lock_of<EngineLock>);
+    void mind_the_lead(bool arrived) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool leads() const REQUIRES(lock_of<EngineLock>);
     void pause() const;
 
     Gatherings& all_;
     const std::shared_ptr<PeerState> peer_;
     // By which the first part came; null: it needs it no more.
-    std::shared_ptr<fabric::Link> link_ GUARDED_BY(lock_of<NodeLock>);
-    Run* run_ GUARDED_BY(lock_of<NodeLock>) = nullptr;
+    std::shared_ptr<fabric::Link> link_ GUARDED_BY(lock_of<EngineLock>);
+    Run* run_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
     const std::uint64_t number_;
     const std::uint32_t handle_;
     const std::size_t total_bytes_;
     const TimePoint begun_ = Clock::now();
     const MakingProcess process_;
 
-    State state_ = State::reading;                            // changed by the run's thread, under the lock
-    std::atomic<bool> has_mailbox_{true};                     // changed under the lock; looked at without
-    bool part_in_use_ GUARDED_BY(lock_of<NodeLock>) = false;  // it lies at the mailbox's tail
-    Bytes part_;                                              // set under the lock, for the run's thread alone
-    InParts parts_ GUARDED_BY(lock_of<NodeLock>);
+    State state_ = State::reading;                              // changed by the run's thread, under the lock
+    std::atomic<bool> has_mailbox_{true};                       // changed under the lock; looked at without
+    bool part_in_use_ GUARDED_BY(lock_of<EngineLock>) = false;  // it lies at the mailbox's tail
+    Bytes part_;                                                // set under the lock, for the run's thread alone
+    InParts parts_ GUARDED_BY(lock_of<EngineLock>);
 
     std::optional<TimePoint> waits_since_{};  // for a frame …
     Watch watch_{};                           // … which is announced there
@@ -121,26 +121,26 @@ public:
     // Begins a function's run where this is the first part of its payload, and that may be read so. False: nothing was done, and the part is
     // taken as ever. True: the part is no longer in the mailbox, and the lead may have been lost.
     [[nodiscard]] bool runs_part(PeerState& from, const wire::Frame& part, Lead::Turn& turn)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     // How many calls' payloads the node has gathered since it was made; for tests.
-    [[nodiscard]] std::uint64_t done() const EXCLUDES(lock_of<NodeLock>);
-    [[nodiscard]] unsigned running() const EXCLUDES(lock_of<NodeLock>);  // now; for tests, too
+    [[nodiscard]] std::uint64_t done() const EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] unsigned running() const EXCLUDES(lock_of<EngineLock>);  // now; for tests, too
 
 private:
     friend class Gathering;
     [[nodiscard]] bool may_begin(const PeerState& from, const wire::Part& first, const Lead::Turn& turn) const
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
 
     const Beside beside_;
-    std::uint64_t done_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    std::uint64_t done_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };
 
 // Whether the leader looks at a peer's calls: not while a run reads them, nor while the peer takes no answers.
-inline bool looks_at_calls(const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
+inline bool looks_at_calls(const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
     return !peer.has_backlog() && (peer.calls.gathering == nullptr || !peer.calls.gathering->keeps_mailbox());
 }
 // Whether it takes the next one there. A call that was parked comes first, and waits for something else than the mailbox.
-inline bool takes_calls(const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
+inline bool takes_calls(const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
     return !peer.calls.parked && !peer.calls.waits_to_stage && looks_at_calls(peer);
 }
 

@@ -17,7 +17,7 @@ namespace {
 // Gives the calls of others that wait for room in the peer's mailbox to `end`. They are known as those in the mailbox are, and removed
 // there.
 template <typename End>
-void take_unsent(PeerState& peer, End&& end) REQUIRES(lock_of<NodeLock>) {
+void take_unsent(PeerState& peer, End&& end) REQUIRES(lock_of<EngineLock>) {
     static_assert(noexcept(end(std::declval<const wire::FrameHeader&>())));
     for (const ByteBuffer& waiting : peer.outbox_of(Traffic::calls)) {
         wire::FrameHeader header;
@@ -40,7 +40,7 @@ bool LinkEnds::awaits_goodbye(PeerState& peer) {
 Status LinkEnds::await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline) {
     if (!awaits_goodbye(peer)) return {};
     const std::uint64_t meeting = peer.meeting;
-    const auto said = [&]() REQUIRES(lock_of<NodeLock>) { return peer.meeting != meeting || !awaits_goodbye(peer); };
+    const auto said = [&]() REQUIRES(lock_of<EngineLock>) { return peer.meeting != meeting || !awaits_goodbye(peer); };
     const TimePoint until = *peer.broken_since + kGoodbyeWait;
     const bool in_time =
         runner_.wait_until(lock, deadline ? std::min(*deadline, until) : until, said, {.holds_back = true});
@@ -113,11 +113,11 @@ void LinkEnds::end_sent_on(PeerState& peer, bool member, const Error& not_sent) 
     const Error not_taken(ErrorCode::disconnected, fmt::format("{} went while the call was on it; it may have run{}",
                                                                who(peer), because(peer.gone)));
     const auto end = [&](const Forwarded& call) noexcept {
-        node_lock_is_held();
+        engine_lock_is_held();
         answers_.end_with_error(header_of(call), not_taken);
     };
     take_unsent(peer, [&](const wire::FrameHeader& call) noexcept {
-        node_lock_is_held();
+        engine_lock_is_held();
         answers_.end_with_error(call, not_sent);
     });
     if (!member) {
@@ -147,7 +147,7 @@ void LinkEnds::take_last_replies(PeerState& peer) {
 // Those that the member may not have taken, and those that had not left. Where memory runs out in between, what was kept is kept once
 // more when this is done again: its receiver drops what comes twice.
 void LinkEnds::keep_replies_of(PeerState& peer) {
-    const auto keep = [&](const ByteBuffer& bytes) REQUIRES(lock_of<NodeLock>) {
+    const auto keep = [&](const ByteBuffer& bytes) REQUIRES(lock_of<EngineLock>) {
         const wire::Frame frame = wire::frame_in(bytes);
         // A direct peer could write there: what it made of them may be no frame any more.
         if (!wire::wrong_shape(frame, false).empty() || !wire::rule_of(frame.header.kind).is_answer) return;
@@ -162,7 +162,7 @@ void LinkEnds::end_orphans() {
         const Error why(ErrorCode::disconnected,
                         orphans.front().why + "; the call had been sent on there, and may have run");
         orphans.front().calls.take_all([&](const Forwarded& call) noexcept {
-            node_lock_is_held();
+            engine_lock_is_held();
             answers_.end_with_error(header_of(call), why);
         });
     }

@@ -7,7 +7,7 @@
 // one that comes twice is dropped. Calls are never sent twice. Those that had been sent on and not been taken end as disconnected
 // at once; those that were taken end so when the process that took them is known to have gone.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <functional>
@@ -58,33 +58,34 @@ public:
           name_(std::move(beside.name)) {}
 
     // The leader has seen that the link cannot be used any more.
-    void notice(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void notice(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Somebody knows that the peer is gone: clean_up() is to be done by the leader. Needs no memory.
-    void lose(PeerState& peer, Error why) REQUIRES(lock_of<NodeLock>);
+    void lose(PeerState& peer, Error why) REQUIRES(lock_of<EngineLock>);
     // Ends what was on its way, tells whoever waits, and lets go of the link. Where a step finds no memory it throws, and all of this is
     // done once more in the next turn.
-    void clean_up(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void clean_up(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Calls that nobody will answer any more, or that somebody else answers: then the answer came first, or is dropped.
-    void end_orphans() REQUIRES(lock_of<NodeLock>);
+    void end_orphans() REQUIRES(lock_of<EngineLock>);
 
     // Whether why the link has ended may still be said.
-    [[nodiscard]] static bool awaits_goodbye(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] static bool awaits_goodbye(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // For the thread that wants to meet the peer again: others' calls go on meanwhile. Nothing runs on top of it, because it may be about to
     // send what it reads in place.
-    [[nodiscard]] Status await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status await_goodbye(PeerState& peer, HeldLock& lock, Deadline deadline)
+        REQUIRES(lock_of<EngineLock>);
 
     // Links that ended: a function may still run on a frame of theirs.
-    void drop_buried() REQUIRES(lock_of<NodeLock>) { buried_.clear(); }
+    void drop_buried() REQUIRES(lock_of<EngineLock>) { buried_.clear(); }
     // What waited for peers that have gone, and is freed a little at a time.
-    [[nodiscard]] DroppedBytes& dropped() REQUIRES(lock_of<NodeLock>) { return dropped_; }
+    [[nodiscard]] DroppedBytes& dropped() REQUIRES(lock_of<EngineLock>) { return dropped_; }
     // How many links were cleaned up, ever.
-    [[nodiscard]] std::uint64_t count() const REQUIRES(lock_of<NodeLock>) { return count_; }
+    [[nodiscard]] std::uint64_t count() const REQUIRES(lock_of<EngineLock>) { return count_; }
 
 private:
-    void take_last_replies(PeerState& peer) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool leave_routes(PeerState& peer) REQUIRES(lock_of<NodeLock>);
-    void keep_replies_of(PeerState& peer) REQUIRES(lock_of<NodeLock>);
-    void end_sent_on(PeerState& peer, bool member, const Error& not_sent) REQUIRES(lock_of<NodeLock>);
+    void take_last_replies(PeerState& peer) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool leave_routes(PeerState& peer) REQUIRES(lock_of<EngineLock>);
+    void keep_replies_of(PeerState& peer) REQUIRES(lock_of<EngineLock>);
+    void end_sent_on(PeerState& peer, bool member, const Error& not_sent) REQUIRES(lock_of<EngineLock>);
 
     Lead& lead_;
     Runner& runner_;
@@ -99,9 +100,9 @@ private:
     MemoryTable& memory_;
     Complaints& complaints_;
     const std::function<std::string()> name_;
-    std::vector<std::shared_ptr<fabric::Link>> buried_ GUARDED_BY(lock_of<NodeLock>);
-    DroppedBytes dropped_ GUARDED_BY(lock_of<NodeLock>);
-    std::uint64_t count_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    std::vector<std::shared_ptr<fabric::Link>> buried_ GUARDED_BY(lock_of<EngineLock>);
+    DroppedBytes dropped_ GUARDED_BY(lock_of<EngineLock>);
+    std::uint64_t count_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };
 
 }  // namespace rove

@@ -1,6 +1,6 @@
 // LocalFrames: calls that a node sends to itself. They are served as any others are, from a queue instead of a mailbox.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <functional>
@@ -20,23 +20,23 @@ public:
 
     // A call by its function's id. overloaded: as much waits as may.
     [[nodiscard]] Status add(wire::FrameHeader header, const FunctionId& function, Bytes payload)
-        REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool is_empty() const REQUIRES(lock_of<NodeLock>) { return frames_.empty(); }
+        REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool is_empty() const REQUIRES(lock_of<EngineLock>) { return frames_.empty(); }
     // The first, taken out: functions that run may add more. Precondition: there is one.
-    [[nodiscard]] std::list<ByteBuffer> take_first() REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] std::list<ByteBuffer> take_first() REQUIRES(lock_of<EngineLock>);
     // It waits, and is the first again. Needs no memory.
-    void put_back(std::list<ByteBuffer> first) noexcept REQUIRES(lock_of<NodeLock>);
+    void put_back(std::list<ByteBuffer> first) noexcept REQUIRES(lock_of<EngineLock>);
     // What the first one waits for; nothing: it was not looked at.
-    [[nodiscard]] std::optional<Parked>& parked() REQUIRES(lock_of<NodeLock>) { return parked_; }
+    [[nodiscard]] std::optional<Parked>& parked() REQUIRES(lock_of<EngineLock>) { return parked_; }
     // For parts that are made together with this one, and use it under the lock.
     [[nodiscard]] std::optional<Parked>& parked_place() NO_THREAD_SAFETY_ANALYSIS { return parked_; }
 
 private:
     Lead& lead_;
     const std::function<std::string()> name_;
-    std::list<ByteBuffer> frames_ GUARDED_BY(lock_of<NodeLock>);
-    std::size_t bytes_ GUARDED_BY(lock_of<NodeLock>) = 0;
-    std::optional<Parked> parked_ GUARDED_BY(lock_of<NodeLock>);
+    std::list<ByteBuffer> frames_ GUARDED_BY(lock_of<EngineLock>);
+    std::size_t bytes_ GUARDED_BY(lock_of<EngineLock>) = 0;
+    std::optional<Parked> parked_ GUARDED_BY(lock_of<EngineLock>);
 };
 
 }  // namespace rove

@@ -1,4 +1,4 @@
-// LockedFabric: a node's fabric, for threads that have not the node's lock, which guards it.
+// LockedFabric: a node's fabric, for threads that have not the engine's lock, which guards it.
 //
 // Threads: any; takes the lock.
 #pragma once
@@ -15,20 +15,20 @@ public:
     LockedFabric(Lead& lead, const std::unique_ptr<fabric::Fabric>& fabric) : lead_(lead), fabric_(fabric) {}
 
     [[nodiscard]] bool has_streams() const { return fabric_->has_streams(); }  // constant
-    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link() EXCLUDES(lock_of<NodeLock>) {
+    [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link() EXCLUDES(lock_of<EngineLock>) {
         const Hold hold(lead_.mutex());
         return fabric_->open_link();
     }
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_stream(int socket, const fabric::StreamKeys& keys)
-        EXCLUDES(lock_of<NodeLock>) {
+        EXCLUDES(lock_of<EngineLock>) {
         const Hold hold(lead_.mutex());
         return fabric_->open_stream(socket, keys);
     }
-    [[nodiscard]] Status connect(fabric::Link& link, Bytes offer) EXCLUDES(lock_of<NodeLock>) {
+    [[nodiscard]] Status connect(fabric::Link& link, Bytes offer) EXCLUDES(lock_of<EngineLock>) {
         const Hold hold(lead_.mutex());
         return link.connect(offer);
     }
-    void drop(std::unique_ptr<fabric::Link> link) EXCLUDES(lock_of<NodeLock>) {
+    void drop(std::unique_ptr<fabric::Link> link) EXCLUDES(lock_of<EngineLock>) {
         const Hold hold(lead_.mutex());
         link.reset();
     }

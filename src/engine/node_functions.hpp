@@ -1,6 +1,6 @@
 // NodeFunctions: the functions that a node has, by name and by handle, for those that run on it; and those that it has from the start.
 //
-// Threads: any; what needs the node's lock takes it, because a function may be forgotten when another package arrives.
+// Threads: any; what needs the engine's lock takes it, because a function may be forgotten when another package arrives.
 #pragma once
 
 #include <filesystem>
@@ -24,9 +24,9 @@ public:
     // which does no harm.
     [[nodiscard]] std::vector<Digest> digests() const;
     // A rove_function; nothing: there is none of that name.
-    [[nodiscard]] std::optional<std::uint64_t> find(std::string_view name) const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] std::optional<std::uint64_t> find(std::string_view name) const EXCLUDES(lock_of<EngineLock>);
     // Of a rove_function; nothing: it is none, or was forgotten.
-    [[nodiscard]] std::optional<FunctionId> id_of(std::uint64_t function) const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] std::optional<FunctionId> id_of(std::uint64_t function) const EXCLUDES(lock_of<EngineLock>);
     // Its code stays as long as that. Nothing: it is gone already.
     [[nodiscard]] std::optional<code::Entered> hold(const code::Function& function) const;
 

@@ -77,7 +77,7 @@ void OwnCalls::on_late_reply(PeerState* from, const wire::Frame& frame) {
 
 void OwnCalls::peer_left(const PeerState& peer, const Error& why) {
     table_.fail_all(&peer, why, [this](CallSlot& slot) {
-        node_lock_is_held();
+        engine_lock_is_held();
         slot.brings_memory = false;
         ended(slot);
     });
@@ -87,7 +87,7 @@ void OwnCalls::peer_left(const PeerState& peer, const Error& why) {
 void OwnCalls::close(const Error& why) {
     table_.close();
     table_.fail_all(nullptr, why, [this](CallSlot& slot) {
-        node_lock_is_held();
+        engine_lock_is_held();
         ended(slot);
     });
 }
@@ -148,7 +148,7 @@ bool OwnCalls::has_ended(CallId id) {
 }
 
 bool OwnCalls::wait_for(Lock& lock, CallId id, Deadline deadline) {
-    return runner_.wait_until(lock, deadline, [this, id]() REQUIRES(lock_of<NodeLock>) { return has_ended(id); });
+    return runner_.wait_until(lock, deadline, [this, id]() REQUIRES(lock_of<EngineLock>) { return has_ended(id); });
 }
 
 bool OwnCalls::wait(CallId id, Deadline deadline) {
@@ -159,7 +159,7 @@ bool OwnCalls::wait(CallId id, Deadline deadline) {
 std::optional<std::size_t> OwnCalls::wait_any(std::span<const CallId> ids, Deadline deadline) {
     Hold hold(lead_.mutex());
     std::optional<std::size_t> ended;
-    (void)runner_.wait_until(hold.lock(), deadline, [&]() REQUIRES(lock_of<NodeLock>) {
+    (void)runner_.wait_until(hold.lock(), deadline, [&]() REQUIRES(lock_of<EngineLock>) {
         for (std::size_t i = 0; i < ids.size() && !ended; ++i)
             if (has_ended(ids[i])) ended = i;
         return ended.has_value();

@@ -1,7 +1,7 @@
 // OwnCalls: the calls that this process has in flight, those of functions that run here among them: how their answers arrive, how their time
 // ends, and how threads wait for their results and take them. How calls are sent is Caller's.
 //
-// Threads: what takes the node's lock says so (EXCLUDES); all else runs under it.
+// Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it.
 //
 // Invariants: a call ends once: by its answer, because its time is over, because it is cancelled, or because its peer or this node goes. What
 // comes for it later is dropped; memory on another node that such an answer names is freed there. Whoever asked to be notified is told once,
@@ -60,9 +60,9 @@ public:
           table_(first_generation, spare_memory_) {}
 
     // ---- beginning: for whoever sends them
-    [[nodiscard]] CallTable& table() REQUIRES(lock_of<NodeLock>) { return table_; }
+    [[nodiscard]] CallTable& table() REQUIRES(lock_of<EngineLock>) { return table_; }
     // Of every call that has just been sent: its answer has what is left of the time that it was given.
-    CallId sent_within(CallId call, bool wants_reply, const Deadline& deadline) REQUIRES(lock_of<NodeLock>) {
+    CallId sent_within(CallId call, bool wants_reply, const Deadline& deadline) REQUIRES(lock_of<EngineLock>) {
         if (!wants_reply || !deadline) return call;
         limit_sent(call, *deadline);
         return call;
@@ -70,59 +70,59 @@ public:
 
     // ---- what arrives
     // `from`: null: this node's own answer.
-    void on_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    void on_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     // A piece of a result that is larger than a frame.
-    void on_reply_part(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    void on_reply_part(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     // The peer is gone: calls to it end so, and the memory that they would have brought is gone with it.
-    void peer_left(const PeerState& peer, const Error& why) REQUIRES(lock_of<NodeLock>);
+    void peer_left(const PeerState& peer, const Error& why) REQUIRES(lock_of<EngineLock>);
     // No call begins any more, and those in flight end so.
-    void close(const Error& why) REQUIRES(lock_of<NodeLock>);
+    void close(const Error& why) REQUIRES(lock_of<EngineLock>);
 
     // ---- by the leader
     // When the first of them is late; nothing: none has a limit.
-    [[nodiscard]] std::optional<TimePoint> first_deadline() const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] std::optional<TimePoint> first_deadline() const REQUIRES(lock_of<EngineLock>) {
         return table_.first_deadline();
     }
     // Ends those that are late. Returns how many these were.
-    unsigned end_late() REQUIRES(lock_of<NodeLock>);
+    unsigned end_late() REQUIRES(lock_of<EngineLock>);
     // Whether somebody is to be notified of an end.
-    [[nodiscard]] bool has_ends_to_tell() const REQUIRES(lock_of<NodeLock>) { return table_.has_to_tell(); }
+    [[nodiscard]] bool has_ends_to_tell() const REQUIRES(lock_of<EngineLock>) { return table_.has_to_tell(); }
     // Notifies them, as long as this thread leads. Returns how many these were.
-    unsigned tell_of_ends(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    unsigned tell_of_ends(Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
 
     // ---- by threads that wait; any thread
     // True: ended.
-    [[nodiscard]] bool wait(CallId id, Deadline deadline) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] bool wait(CallId id, Deadline deadline) EXCLUDES(lock_of<EngineLock>);
     [[nodiscard]] std::optional<std::size_t> wait_any(std::span<const CallId> ids, Deadline deadline)
-        EXCLUDES(lock_of<NodeLock>);
+        EXCLUDES(lock_of<EngineLock>);
     // Whether it has ended, after a look where nobody else would look.
-    [[nodiscard]] bool test(CallId id) EXCLUDES(lock_of<NodeLock>);
-    [[nodiscard]] Result<CallEnd> finish(CallId id) EXCLUDES(lock_of<NodeLock>);  // waits, and frees the slot
+    [[nodiscard]] bool test(CallId id) EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] Result<CallEnd> finish(CallId id) EXCLUDES(lock_of<EngineLock>);  // waits, and frees the slot
     // The same into the caller's memory; gives the result's size. invalid: it is larger than `into`.
-    [[nodiscard]] Result<std::size_t> finish_into(CallId id, std::span<std::byte> into) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<std::size_t> finish_into(CallId id, std::span<std::byte> into) EXCLUDES(lock_of<EngineLock>);
     // The result in place, until the call is forgotten: waits for it.
-    [[nodiscard]] Result<Bytes> result(CallId id) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<Bytes> result(CallId id) EXCLUDES(lock_of<EngineLock>);
     // The same; but nothing, where it came in parts while this waited and all of them were given to the sink.
     [[nodiscard]] Result<std::optional<Bytes>> result_into(CallId id, const ResultSink& sink)
-        EXCLUDES(lock_of<NodeLock>);
-    void forget(CallId id) EXCLUDES(lock_of<NodeLock>);
+        EXCLUDES(lock_of<EngineLock>);
+    void forget(CallId id) EXCLUDES(lock_of<EngineLock>);
     // Its result names memory, to be freed where nobody takes it.
-    void expect_memory(CallId id) EXCLUDES(lock_of<NodeLock>);
+    void expect_memory(CallId id) EXCLUDES(lock_of<EngineLock>);
     // Ends a call from this side: what comes for it later is discarded.
-    void cancel(CallId id) EXCLUDES(lock_of<NodeLock>);
-    void limit(CallId id, TimePoint deadline) EXCLUDES(lock_of<NodeLock>);
+    void cancel(CallId id) EXCLUDES(lock_of<EngineLock>);
+    void limit(CallId id, TimePoint deadline) EXCLUDES(lock_of<EngineLock>);
     // Has `notify(argument)` called when the call has ended, by the thread that leads. False: it has ended already.
     // Null takes back what was asked for. False: it has been called, is being called, or was never asked for.
-    [[nodiscard]] bool notify(CallId id, void (*notify)(void*), void* argument) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] bool notify(CallId id, void (*notify)(void*), void* argument) EXCLUDES(lock_of<EngineLock>);
 
     // ---- calls, and frames that callers fill in place, point to their node, which stays until the last of them is done
-    void begin_frame() REQUIRES(lock_of<NodeLock>) { ++begun_frames_; }
+    void begin_frame() REQUIRES(lock_of<EngineLock>) { ++begun_frames_; }
     // Gives the node where this was the last of them. It goes without the lock.
-    [[nodiscard]] std::shared_ptr<NodeCore> end_frame() REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] std::shared_ptr<NodeCore> end_frame() REQUIRES(lock_of<EngineLock>) {
         --begun_frames_;
         return last_use();
     }
-    void outlive_node(std::shared_ptr<NodeCore> node) REQUIRES(lock_of<NodeLock>) {
+    void outlive_node(std::shared_ptr<NodeCore> node) REQUIRES(lock_of<EngineLock>) {
         if (is_used()) node_ = std::move(node);
     }
 
@@ -132,23 +132,23 @@ private:
         TrimAtEnd memory;
         [[gnu::always_inline]] ~Afterwards() {}  // each call has one
     };
-    void ended(CallSlot& slot) REQUIRES(lock_of<NodeLock>) {
+    void ended(CallSlot& slot) REQUIRES(lock_of<EngineLock>) {
         if (slot.notify.function != nullptr) table_.add_to_tell(slot);
         lead_.tell_waiting();
     }
-    void limit_sent(CallId call, TimePoint deadline) REQUIRES(lock_of<NodeLock>);
-    void on_late_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool has_ended(CallId id) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool wait_for(Lock& lock, CallId id, Deadline deadline) REQUIRES(lock_of<NodeLock>);
-    void wait_into(Lock& lock, CallId id, const ResultSink& sink) REQUIRES(lock_of<NodeLock>);
+    void limit_sent(CallId call, TimePoint deadline) REQUIRES(lock_of<EngineLock>);
+    void on_late_reply(PeerState* from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] static bool may_answer(const PeerState& from, const CallSlot& slot) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool has_ended(CallId id) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool wait_for(Lock& lock, CallId id, Deadline deadline) REQUIRES(lock_of<EngineLock>);
+    void wait_into(Lock& lock, CallId id, const ResultSink& sink) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] std::optional<std::size_t> finish_at_once(Lock& lock, CallId id, std::span<std::byte> into)
-        REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Result<CallSlot*> ended_slot(CallId id) REQUIRES(lock_of<NodeLock>);
-    void free_slot(CallId id, Afterwards& afterwards) REQUIRES(lock_of<NodeLock>);
-    void leave_memory(CallSlot& slot) noexcept REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool is_used() const REQUIRES(lock_of<NodeLock>) { return table_.used() > 0 || begun_frames_ > 0; }
-    [[nodiscard]] std::shared_ptr<NodeCore> last_use() REQUIRES(lock_of<NodeLock>) {
+        REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Result<CallSlot*> ended_slot(CallId id) REQUIRES(lock_of<EngineLock>);
+    void free_slot(CallId id, Afterwards& afterwards) REQUIRES(lock_of<EngineLock>);
+    void leave_memory(CallSlot& slot) noexcept REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool is_used() const REQUIRES(lock_of<EngineLock>) { return table_.used() > 0 || begun_frames_ > 0; }
+    [[nodiscard]] std::shared_ptr<NodeCore> last_use() REQUIRES(lock_of<EngineLock>) {
         return node_ && !is_used() ? std::exchange(node_, nullptr) : nullptr;
     }
 
@@ -164,10 +164,10 @@ private:
     const std::function<std::string()> name_;
     const std::function<void(const Run&, const CallSlot::Notify&)> call_back_;
     const std::function<void(PeerState&, Bytes)> free_memory_;
-    CallTable table_ GUARDED_BY(lock_of<NodeLock>);
-    UntakenMemory untaken_ GUARDED_BY(lock_of<NodeLock>);
-    std::size_t begun_frames_ GUARDED_BY(lock_of<NodeLock>) = 0;
-    std::shared_ptr<NodeCore> node_ GUARDED_BY(lock_of<NodeLock>);  // while calls outlive the Node
+    CallTable table_ GUARDED_BY(lock_of<EngineLock>);
+    UntakenMemory untaken_ GUARDED_BY(lock_of<EngineLock>);
+    std::size_t begun_frames_ GUARDED_BY(lock_of<EngineLock>) = 0;
+    std::shared_ptr<NodeCore> node_ GUARDED_BY(lock_of<EngineLock>);  // while calls outlive the Node
 };
 
 }  // namespace rove

@@ -122,7 +122,7 @@ bool Peers::knows_owner(NodeId owner) const {
     if (owner == routes_.id()) return true;
     const Hold hold(lead_.mutex());
     return std::any_of(all_.begin(), all_.end(), [owner](const auto& peer) {
-        node_lock_is_held();
+        engine_lock_is_held();
         return peer->link && peer->back == owner;
     });
 }

@@ -1,6 +1,6 @@
 // Peers: those that a node has met, and how a link becomes a peer's. How links end is LinkEnds'.
 //
-// Threads: what takes the node's lock says so (EXCLUDES); all else runs under it. Only the leader takes peers away (remove_unneeded).
+// Threads: what takes the engine's lock says so (EXCLUDES); all else runs under it. Only the leader takes peers away (remove_unneeded).
 //
 // Invariants: at most kPeersMax peers. A peer that is met again is the same object, with another meeting's number, and has forgotten all that
 // the other end may have forgotten. Nothing points to a peer that is not among these.
@@ -54,7 +54,7 @@ public:
 
     [[nodiscard]] const PeerList& all() const { return all_; }
     // Changes with the links there are.
-    [[nodiscard]] std::uint64_t links_version() const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] std::uint64_t links_version() const REQUIRES(lock_of<EngineLock>) {
         return meetings_ + link_ends_.count();
     }
 
@@ -66,45 +66,45 @@ public:
     };
     // Makes a peer of a link that is connected, or brings an old one back to life. overloaded: there are as many as may be.
     [[nodiscard]] Result<Adopted> adopt(Meeting meeting, std::unique_ptr<fabric::Link> link,
-                                        std::shared_ptr<PeerState> old) EXCLUDES(lock_of<NodeLock>);
+                                        std::shared_ptr<PeerState> old) EXCLUDES(lock_of<EngineLock>);
     // The connection of that meeting has ended. Nothing happens where the peer was met again since. Needs no memory.
-    void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why) EXCLUDES(lock_of<NodeLock>);
+    void lose(const std::shared_ptr<PeerState>& peer, std::uint64_t meeting, Error why) EXCLUDES(lock_of<EngineLock>);
     // Of a member without a link: it is being met again, or its process has gone.
     void member_expected(NodeId member, const AbsentMembers::Process& process, const std::string& why)
-        EXCLUDES(lock_of<NodeLock>);
-    void member_gone(NodeId member, const std::string& why) EXCLUDES(lock_of<NodeLock>);
+        EXCLUDES(lock_of<EngineLock>);
+    void member_gone(NodeId member, const std::string& why) EXCLUDES(lock_of<EngineLock>);
 
     // ---- questions, by any thread
     // There is a link, and nothing is known against it.
-    [[nodiscard]] bool linked(const PeerState& peer) const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] bool linked(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
     // The peer that functions on this node reach by that id. invalid: there is no link.
-    [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to) const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<std::shared_ptr<PeerState>> linked(NodeId to) const EXCLUDES(lock_of<EngineLock>);
     // One that was met at that address, and has a link; null: none.
-    [[nodiscard]] std::shared_ptr<PeerState> linked_at(std::string_view address) const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] std::shared_ptr<PeerState> linked_at(std::string_view address) const EXCLUDES(lock_of<EngineLock>);
     // Whom frames for it are sent to; null: nobody.
-    [[nodiscard]] std::shared_ptr<PeerState> on_the_way_to(NodeId node) const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] std::shared_ptr<PeerState> on_the_way_to(NodeId node) const EXCLUDES(lock_of<EngineLock>);
     // Whether whoever is called that here is still linked.
-    [[nodiscard]] bool knows_owner(NodeId owner) const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] bool knows_owner(NodeId owner) const EXCLUDES(lock_of<EngineLock>);
     // Whether the other member of that id is reached at that address.
-    [[nodiscard]] bool reaches(NodeId node, std::string_view address) const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] bool reaches(NodeId node, std::string_view address) const EXCLUDES(lock_of<EngineLock>);
     // With a link, or that somebody has a handle of.
-    [[nodiscard]] std::size_t count() const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] std::size_t count() const EXCLUDES(lock_of<EngineLock>);
     // For members without a link: bytes of results, and errors.
-    [[nodiscard]] std::size_t replies_kept() const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] std::size_t replies_kept() const EXCLUDES(lock_of<EngineLock>);
     // Copies: a reconnect changes what a peer is.
-    [[nodiscard]] NodeDescription describe(const PeerState& peer) const EXCLUDES(lock_of<NodeLock>);
-    [[nodiscard]] Peer::Counters counters(const PeerState& peer) const EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] NodeDescription describe(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
+    [[nodiscard]] Peer::Counters counters(const PeerState& peer) const EXCLUDES(lock_of<EngineLock>);
 
     // ---- by the leader
     // Takes the peer away unless somebody needs it. A client that comes back is a new one, and the others are met again by their addresses.
     // `peer`: a copy of the list's. True: it is no longer there.
     [[nodiscard]] bool remove_unneeded(std::size_t index, const std::shared_ptr<PeerState>& peer)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     // At the node's end.
-    void forget_meetings() REQUIRES(lock_of<NodeLock>);
+    void forget_meetings() REQUIRES(lock_of<EngineLock>);
 
 private:
-    void enter(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void enter(PeerState& peer) REQUIRES(lock_of<EngineLock>);
 
     Lead& lead_;
     Routes& routes_;
@@ -113,7 +113,7 @@ private:
     LinkEnds& link_ends_;
     const std::function<std::string()> name_;
     PeerList all_;
-    std::uint64_t meetings_ GUARDED_BY(lock_of<NodeLock>) = 0;  // ever, with whomever
+    std::uint64_t meetings_ GUARDED_BY(lock_of<EngineLock>) = 0;  // ever, with whomever
 };
 
 }  // namespace rove

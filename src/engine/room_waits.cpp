@@ -37,7 +37,7 @@ Status RoomWaits::wait(PeerState& peer, HeldLock& lock, Traffic traffic, std::si
         lead_.expect_room();  // the leader may be sleeping until a frame arrives
         const bool room = runner_.wait_until(
             lock, deadline,
-            [&wait]() REQUIRES(lock_of<NodeLock>) {
+            [&wait]() REQUIRES(lock_of<EngineLock>) {
                 wait.told = false;  // it is looking itself
                 return wait.has_room();
             },

@@ -1,7 +1,7 @@
 // RoomWaits: threads that wait until a frame fits into a peer's mailbox. Credit wakes nobody by itself: the leader looks for those that wait
 // for it (Lead: looks for room).
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <functional>
@@ -22,11 +22,11 @@ public:
     // Waits for room for a frame of that size. timed_out: there was none in that time. disconnected: the link has ended. cancelled: the node
     // is at its end.
     [[nodiscard]] Status wait(PeerState& peer, HeldLock& lock, fabric::Traffic traffic, std::size_t bytes,
-                              Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<NodeLock>);
+                              Deadline deadline, Runner::Manner manner) REQUIRES(lock_of<EngineLock>);
     // By the leader: tells those that have room now. Returns how many these are.
-    unsigned tell() REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] std::size_t count() const REQUIRES(lock_of<NodeLock>) { return waits_.size(); }
-    [[nodiscard]] bool is_empty() const REQUIRES(lock_of<NodeLock>) { return waits_.empty(); }
+    unsigned tell() REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] std::size_t count() const REQUIRES(lock_of<EngineLock>) { return waits_.size(); }
+    [[nodiscard]] bool is_empty() const REQUIRES(lock_of<EngineLock>) { return waits_.empty(); }
 
 private:
     struct One {
@@ -34,13 +34,13 @@ private:
         fabric::Traffic traffic;
         std::size_t bytes;  // of the frame
         bool told = false;
-        [[nodiscard]] bool has_room() const REQUIRES(lock_of<NodeLock>);
+        [[nodiscard]] bool has_room() const REQUIRES(lock_of<EngineLock>);
     };
 
     Lead& lead_;
     Runner& runner_;
     const std::function<std::string()> name_;
-    std::vector<One*> waits_ GUARDED_BY(lock_of<NodeLock>);
+    std::vector<One*> waits_ GUARDED_BY(lock_of<EngineLock>);
 };
 
 }  // namespace rove

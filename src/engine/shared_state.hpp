@@ -15,9 +15,9 @@ struct SharedState {
     explicit SharedState(std::size_t buffer_bytes_max) : memory(buffer_bytes_max) {}
 
     Routes routes;
-    Complaints complaints GUARDED_BY(lock_of<NodeLock>);  // of peers
-    AbsentMembers absent GUARDED_BY(lock_of<NodeLock>);   // members without a link
-    OwnFunctions own_functions GUARDED_BY(lock_of<NodeLock>);
+    Complaints complaints GUARDED_BY(lock_of<EngineLock>);  // of peers
+    AbsentMembers absent GUARDED_BY(lock_of<EngineLock>);   // members without a link
+    OwnFunctions own_functions GUARDED_BY(lock_of<EngineLock>);
     MemoryTable memory;
 };
 

@@ -86,7 +86,7 @@ void Turns::watch(Lead::Turn& turn) noexcept try {
 
 bool Turns::waits_for_room() const {
     return !rooms_.is_empty() || std::any_of(peers_.all().begin(), peers_.all().end(), [](const auto& peer) {
-        node_lock_is_held();
+        engine_lock_is_held();
         return peer->link && peer->link->broken() == nullptr && peer->has_frames_waiting();
     });
 }
@@ -168,7 +168,7 @@ unsigned Turns::housekeep(Lead::Turn& turn) {
         expire(peer->calls.parked);
         if (peer->lost && peer->link) {
             const fabric::Link* const gone = peer->link.get();
-            const auto is_read = [&peer]() REQUIRES(lock_of<NodeLock>) {
+            const auto is_read = [&peer]() REQUIRES(lock_of<EngineLock>) {
                 return peer->calls.gathering != nullptr && peer->calls.gathering->keeps_mailbox();
             };
             const bool was_read = is_read();

@@ -1,7 +1,7 @@
 // Turns: what the thread that leads does in one turn, and how long it may rest afterwards (Lead::Duties). It serves what has arrived, ends
 // what is late, tells those that wait, and now and then keeps house: links that have ended, memory that is to be given back.
 //
-// Threads: by the leader, under the node's lock, which is released while functions run and while memory is freed.
+// Threads: by the leader, under the engine's lock, which is released while functions run and while memory is freed.
 //
 // Invariants: a step that finds no memory leaves things as they are, and is begun again in the next turn.
 #pragma once
@@ -49,26 +49,26 @@ public:
           fabric_(beside.fabric),
           spare_memory_(beside.spare_memory) {}
 
-    unsigned work(Lead::Turn& turn) override REQUIRES(lock_of<NodeLock>);
-    void watch(Lead::Turn& turn) noexcept override REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool waits_for_room() const override REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] Lead::Rest rest(const Lead::Turn& turn) override REQUIRES(lock_of<NodeLock>);
-    void woke_up() override REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool runs_function() const override REQUIRES(lock_of<NodeLock>);
-    void take_function_away() noexcept override REQUIRES(lock_of<NodeLock>);
-    void follower_came() override REQUIRES(lock_of<NodeLock>);
+    unsigned work(Lead::Turn& turn) override REQUIRES(lock_of<EngineLock>);
+    void watch(Lead::Turn& turn) noexcept override REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool waits_for_room() const override REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] Lead::Rest rest(const Lead::Turn& turn) override REQUIRES(lock_of<EngineLock>);
+    void woke_up() override REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool runs_function() const override REQUIRES(lock_of<EngineLock>);
+    void take_function_away() noexcept override REQUIRES(lock_of<EngineLock>);
+    void follower_came() override REQUIRES(lock_of<EngineLock>);
 
     // Whether there is anything for a leader to do but that peer's calls, which it reads itself (Gathering).
-    [[nodiscard]] bool others_wait(const PeerState& read, TimePoint now) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool others_wait(const PeerState& read, TimePoint now) REQUIRES(lock_of<EngineLock>);
     // The next turn asks the fabric to make progress.
-    void progress_soon() REQUIRES(lock_of<NodeLock>) { progress_in_ = 1; }
+    void progress_soon() REQUIRES(lock_of<EngineLock>) { progress_in_ = 1; }
 
 private:
-    unsigned serve_all(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
-    unsigned tend(Lead::Turn& turn, unsigned handled) REQUIRES(lock_of<NodeLock>);
-    unsigned housekeep(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
-    unsigned give_back_memory(Lead::Turn& turn, TimePoint now) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool progress_is_due(unsigned handled) REQUIRES(lock_of<NodeLock>);
+    unsigned serve_all(Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
+    unsigned tend(Lead::Turn& turn, unsigned handled) REQUIRES(lock_of<EngineLock>);
+    unsigned housekeep(Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
+    unsigned give_back_memory(Lead::Turn& turn, TimePoint now) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool progress_is_due(unsigned handled) REQUIRES(lock_of<EngineLock>);
 
     Lead& lead_;
     Runner& runner_;
@@ -84,11 +84,11 @@ private:
     MemoryTable& memory_;
     const std::unique_ptr<fabric::Fabric>& fabric_;
     const std::shared_ptr<SpareMemory>& spare_memory_;
-    bool was_cut_short_ GUARDED_BY(lock_of<NodeLock>) = false;    // the last turn lost the lead before tend()
-    std::size_t served_first_ GUARDED_BY(lock_of<NodeLock>) = 0;  // of the peers, by whoever leads next
+    bool was_cut_short_ GUARDED_BY(lock_of<EngineLock>) = false;    // the last turn lost the lead before tend()
+    std::size_t served_first_ GUARDED_BY(lock_of<EngineLock>) = 0;  // of the peers, by whoever leads next
     // Steps until the fabric is given a turn where no link needs it.
-    unsigned progress_in_ GUARDED_BY(lock_of<NodeLock>) = 1;
-    TimePoint progressed_at_ GUARDED_BY(lock_of<NodeLock>){};
+    unsigned progress_in_ GUARDED_BY(lock_of<EngineLock>) = 1;
+    TimePoint progressed_at_ GUARDED_BY(lock_of<EngineLock>){};
 };
 
 }  // namespace rove

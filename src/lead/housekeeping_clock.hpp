@@ -1,6 +1,6 @@
 // HousekeepingClock: when a node's housekeeping is due. The clock is looked at once in so many frames and turns.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <algorithm>

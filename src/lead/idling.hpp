@@ -1,7 +1,7 @@
 // Idling: what a leader does that finds nothing to do. It spins, because the one that is waited for mostly runs on another core; then yields,
 // in case that one waits for this core; then sleeps.
 //
-// Threads: by the leader, under the node's lock, which is released while it looks and sleeps. The lead may be lost when a call returns.
+// Threads: by the leader, under the engine's lock, which is released while it looks and sleeps. The lead may be lost when a call returns.
 #pragma once
 
 #include <cstdint>
@@ -16,44 +16,44 @@ namespace rove {
 class Idling {
 public:
     // What a lead has beside it.
-    Idling(LeadDuties& duties, NodeLock& mutex, Baton& baton, Wakes& wakes)
+    Idling(LeadDuties& duties, EngineLock& mutex, Baton& baton, Wakes& wakes)
         : duties_(duties), mutex_(mutex), baton_(baton), wakes_(wakes) {}
-    void open(fabric::Fabric& fabric, Waiting waiting) REQUIRES(lock_of<NodeLock>) {
+    void open(fabric::Fabric& fabric, Waiting waiting) REQUIRES(lock_of<EngineLock>) {
         fabric_ = &fabric;
         waiting_ = waiting;
     }
 
     // After a step in which so much was done. Where that is nothing, waits until there may be something to do, or the deadline.
-    void after(unsigned handled, LeadTurn& turn, const Deadline& deadline) REQUIRES(lock_of<NodeLock>) {
+    void after(unsigned handled, LeadTurn& turn, const Deadline& deadline) REQUIRES(lock_of<EngineLock>) {
         if (handled > 0) return (void)(crowded_steps_ = 0);
         ++steps_in_vain_;
         if (!baton_.lost(turn.baton) && !(deadline && Clock::now() >= *deadline)) wait(turn, deadline);
     }
     // Spins for as long as the node's options say. True: there may be something to do.
-    [[nodiscard]] bool spin(LeadTurn& turn) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool spin(LeadTurn& turn) REQUIRES(lock_of<EngineLock>);
     // A frame begins to wait for room: looks begin at once, as if none had been in vain.
-    void expect_room() REQUIRES(lock_of<NodeLock>) { crowded_steps_ = 0; }
+    void expect_room() REQUIRES(lock_of<EngineLock>) { crowded_steps_ = 0; }
     // Steps in which a leader found nothing to do, ever.
-    [[nodiscard]] std::uint64_t steps_in_vain() const REQUIRES(lock_of<NodeLock>) { return steps_in_vain_; }
+    [[nodiscard]] std::uint64_t steps_in_vain() const REQUIRES(lock_of<EngineLock>) { return steps_in_vain_; }
 
 private:
-    void wait(LeadTurn& turn, Deadline deadline) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool look_for_room(LeadTurn& turn) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool look_unlocked(LeadTurn& turn, unsigned turns) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool yield(LeadTurn& turn) REQUIRES(lock_of<NodeLock>);
-    void sleep(LeadTurn& turn, Deadline deadline) REQUIRES(lock_of<NodeLock>);
+    void wait(LeadTurn& turn, Deadline deadline) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool look_for_room(LeadTurn& turn) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool look_unlocked(LeadTurn& turn, unsigned turns) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool yield(LeadTurn& turn) REQUIRES(lock_of<EngineLock>);
+    void sleep(LeadTurn& turn, Deadline deadline) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool is_wanted() const { return wakes_.was_woken() || mutex_.is_wanted(); }
 
     LeadDuties& duties_;
-    NodeLock& mutex_;
+    EngineLock& mutex_;
     Baton& baton_;
     Wakes& wakes_;
-    fabric::Fabric* fabric_ GUARDED_BY(lock_of<NodeLock>) = nullptr;
-    Waiting waiting_ GUARDED_BY(lock_of<NodeLock>) = Waiting::balanced;
-    unsigned spin_turns_ GUARDED_BY(lock_of<NodeLock>) = kSpinTurnsMax;
+    fabric::Fabric* fabric_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
+    Waiting waiting_ GUARDED_BY(lock_of<EngineLock>) = Waiting::balanced;
+    unsigned spin_turns_ GUARDED_BY(lock_of<EngineLock>) = kSpinTurnsMax;
     // In a row, in which nothing came and frames waited for room.
-    unsigned crowded_steps_ GUARDED_BY(lock_of<NodeLock>) = 0;
-    std::uint64_t steps_in_vain_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    unsigned crowded_steps_ GUARDED_BY(lock_of<EngineLock>) = 0;
+    std::uint64_t steps_in_vain_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };
 
 }  // namespace rove

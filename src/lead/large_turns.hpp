@@ -5,7 +5,7 @@
 // else sends to the same peer. So a turn that has a function on top of it is *beneath*, and whoever comes later passes it: no turn ever
 // waits for a thread that may wait for that turn.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <algorithm>

@@ -10,14 +10,14 @@
 // baton.hpp has the books of this, in steps that a test goes through in all orders. This is what threads do between the steps. How a
 // leader waits that has nothing to do is Idling; how threads are woken is Wakes.
 //
-// Threads. Everything runs under the node's lock, which this class has, unless it says otherwise. The lock is released while a leader
+// Threads. Everything runs under the engine's lock, which this class has, unless it says otherwise. The lock is released while a leader
 // looks, sleeps or makes way, and while its duties run functions. A thread that has released it asks lost() before it goes on as leader.
 #pragma once
 
 #include "base/clock.hpp"
 #include "lead/baton.hpp"
+#include "lead/engine_lock.hpp"
 #include "lead/idling.hpp"
-#include "lead/node_lock.hpp"
 #include "lead/turn.hpp"
 #include "lead/wakes.hpp"
 #include "rove/node.hpp"
@@ -38,96 +38,96 @@ public:
     [[nodiscard]] Status open(fabric::Fabric& fabric, Waiting waiting, unsigned threads);
 
     // ---- the lock
-    [[nodiscard]] NodeLock& mutex() { return mutex_; }
+    [[nodiscard]] EngineLock& mutex() { return mutex_; }
     // ---- its parts
     [[nodiscard]] Wakes& wakes() { return wakes_; }
     [[nodiscard]] Idling& idling() { return idling_; }
 
     // ---- one turn
     // Precondition: the lead is free for this thread.
-    void take(Turn& turn) REQUIRES(lock_of<NodeLock>);
-    void give(Turn& turn) REQUIRES(lock_of<NodeLock>);
+    void take(Turn& turn) REQUIRES(lock_of<EngineLock>);
+    void give(Turn& turn) REQUIRES(lock_of<EngineLock>);
     // To a follower, because the next function runs long. Precondition: there is one.
-    void give_for_long(Turn& turn) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool lost(const Turn& turn) const REQUIRES(lock_of<NodeLock>) { return baton_.lost(turn.baton); }
-    [[nodiscard]] bool lost(std::uint64_t term) const REQUIRES(lock_of<NodeLock>) { return baton_.lost(term); }
+    void give_for_long(Turn& turn) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool lost(const Turn& turn) const REQUIRES(lock_of<EngineLock>) { return baton_.lost(turn.baton); }
+    [[nodiscard]] bool lost(std::uint64_t term) const REQUIRES(lock_of<EngineLock>) { return baton_.lost(term); }
     // One turn of work; where there is none, waits for some until the deadline. Returns what Duties::work does.
-    unsigned step(Turn& turn, Deadline deadline) REQUIRES(lock_of<NodeLock>);
+    unsigned step(Turn& turn, Deadline deadline) REQUIRES(lock_of<EngineLock>);
     // Releases the lock for those that want it now.
-    void make_way(Turn& turn) REQUIRES(lock_of<NodeLock>);
+    void make_way(Turn& turn) REQUIRES(lock_of<EngineLock>);
 
     // ---- threads that wait for something to happen on the node
     // Leads, or waits for whoever does, until waiter.is_over(). `waiter` says besides whether the way of waiting is to change
     // (wants_change()), and changes it (change(turn)); `untold`: this thread has just handed over the lead, and nobody knows.
     template <typename Waiter>
-    void wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) REQUIRES(lock_of<NodeLock>);
+    void wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) REQUIRES(lock_of<EngineLock>);
     // For one that asks whether something has happened, and does not wait: where nobody else leads, it is to take the lead for one turn.
-    [[nodiscard]] bool asks() REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool asks() REQUIRES(lock_of<EngineLock>);
     // Until nobody leads: another thread does the work meanwhile. False: it has done something, the time is over, or interrupt() was called.
-    [[nodiscard]] bool wait_while_led(Lock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool wait_while_led(Lock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>);
     // For phases of an end: until it is done or the time is over, waking whoever leads once a millisecond.
     template <typename Done>
-    void wait_briefly(Lock& lock, TimePoint until, const Done& done) REQUIRES(lock_of<NodeLock>);
+    void wait_briefly(Lock& lock, TimePoint until, const Done& done) REQUIRES(lock_of<EngineLock>);
 
     // ---- the node's own threads, from beginning to end
     // Leads whenever nobody who waits does, keeps watch, or waits for its turn. Until stop().
-    void serve(Lock& lock) REQUIRES(lock_of<NodeLock>);
+    void serve(Lock& lock) REQUIRES(lock_of<EngineLock>);
     // Runs nothing, and leads only while all others are in functions. Until stop().
-    void stand_by(Lock& lock) REQUIRES(lock_of<NodeLock>);
-    void stop() REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool is_stopping() const REQUIRES(lock_of<NodeLock>) { return stopping_; }
+    void stand_by(Lock& lock) REQUIRES(lock_of<EngineLock>);
+    void stop() REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool is_stopping() const REQUIRES(lock_of<EngineLock>) { return stopping_; }
 
     // ---- functions that a leader runs
-    [[gnu::always_inline]] void begin_run() REQUIRES(lock_of<NodeLock>) { baton_.begin_run(); }
+    [[gnu::always_inline]] void begin_run() REQUIRES(lock_of<EngineLock>) { baton_.begin_run(); }
     // The function goes on and its thread leads no more. Whoever calls this takes the lead, waits, or asks.
-    void hand_over() REQUIRES(lock_of<NodeLock>) { baton_.hand_over(); }
-    void hand_over_to_follower() REQUIRES(lock_of<NodeLock>) { wakes_.tell(baton_.hand_over_to_follower()); }
-    void hand_over_to_waiting() REQUIRES(lock_of<NodeLock>) { wakes_.tell(baton_.hand_over_to_waiting()); }
-    void hand_over_to_anybody() REQUIRES(lock_of<NodeLock>) {
+    void hand_over() REQUIRES(lock_of<EngineLock>) { baton_.hand_over(); }
+    void hand_over_to_follower() REQUIRES(lock_of<EngineLock>) { wakes_.tell(baton_.hand_over_to_follower()); }
+    void hand_over_to_waiting() REQUIRES(lock_of<EngineLock>) { wakes_.tell(baton_.hand_over_to_waiting()); }
+    void hand_over_to_anybody() REQUIRES(lock_of<EngineLock>) {
         has_followers() ? hand_over_to_follower() : hand_over_to_waiting();
     }
     // This thread has handed the lead over and does not wait for it.
-    void leave_to_others() REQUIRES(lock_of<NodeLock>) { wakes_.tell(baton_.leave_to_others()); }
-    [[nodiscard]] bool has_followers() const REQUIRES(lock_of<NodeLock>) { return baton_.has_followers(); }
+    void leave_to_others() REQUIRES(lock_of<EngineLock>) { wakes_.tell(baton_.leave_to_others()); }
+    [[nodiscard]] bool has_followers() const REQUIRES(lock_of<EngineLock>) { return baton_.has_followers(); }
 
     // ---- what is so now
-    [[nodiscard]] bool is_led() const REQUIRES(lock_of<NodeLock>) { return baton_.is_led(); }
-    [[nodiscard]] bool is_free() const REQUIRES(lock_of<NodeLock>) { return baton_.is_free(false); }
-    void begin_wait() REQUIRES(lock_of<NodeLock>) { baton_.begin_wait(); }
+    [[nodiscard]] bool is_led() const REQUIRES(lock_of<EngineLock>) { return baton_.is_led(); }
+    [[nodiscard]] bool is_free() const REQUIRES(lock_of<EngineLock>) { return baton_.is_free(false); }
+    void begin_wait() REQUIRES(lock_of<EngineLock>) { baton_.begin_wait(); }
 
     // ---- whoever changes what others wait for says so
     // Ends a leader's look, and its sleep: there is work.
-    void wake() REQUIRES(lock_of<NodeLock>) { wakes_.wake(baton_.has_sleeping()); }
+    void wake() REQUIRES(lock_of<EngineLock>) { wakes_.wake(baton_.has_sleeping()); }
     // Threads that wait look again whether it has happened.
-    void tell_waiting() REQUIRES(lock_of<NodeLock>) { wakes_.tell(baton_.tell_change()); }
+    void tell_waiting() REQUIRES(lock_of<EngineLock>) { wakes_.tell(baton_.tell_change()); }
     // A frame begins to wait for room: looks begin at once, as if none had been in vain.
-    void expect_room() REQUIRES(lock_of<NodeLock>) {
+    void expect_room() REQUIRES(lock_of<EngineLock>) {
         idling_.expect_room();
         wake();
     }
     // Links of a peer that has gone, which the next leader would look at.
-    void forget_links() REQUIRES(lock_of<NodeLock>) { spare_watch_.links.clear(); }
+    void forget_links() REQUIRES(lock_of<EngineLock>) { spare_watch_.links.clear(); }
     // The node's links end.
-    void drop_watch() REQUIRES(lock_of<NodeLock>) { spare_watch_ = {}; }
+    void drop_watch() REQUIRES(lock_of<EngineLock>) { spare_watch_ = {}; }
 
 private:
     friend struct EngineView;  // tests/node/engine_view.hpp
 
-    void keep_watch(Lock& lock) REQUIRES(lock_of<NodeLock>);
-    void take_over() REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] TimePoint next_look(const Deadline& deadline) const REQUIRES(lock_of<NodeLock>);
-    void watch_waiting(Baton::Seen& seen) REQUIRES(lock_of<NodeLock>);
+    void keep_watch(Lock& lock) REQUIRES(lock_of<EngineLock>);
+    void take_over() REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] TimePoint next_look(const Deadline& deadline) const REQUIRES(lock_of<EngineLock>);
+    void watch_waiting(Baton::Seen& seen) REQUIRES(lock_of<EngineLock>);
 
     Duties& duties_;
     fabric::Fabric* fabric_ = nullptr;
     unsigned threads_ = 0;
 
-    NodeLock mutex_;
-    Baton baton_ GUARDED_BY(lock_of<NodeLock>);
-    bool stopping_ GUARDED_BY(lock_of<NodeLock>) = false;
+    EngineLock mutex_;
+    Baton baton_ GUARDED_BY(lock_of<EngineLock>);
+    bool stopping_ GUARDED_BY(lock_of<EngineLock>) = false;
     Wakes wakes_;
     Idling idling_{duties_, mutex_, baton_, wakes_};
-    Watch spare_watch_ GUARDED_BY(lock_of<NodeLock>);  // of whoever led last; its links end before their fabric does
+    Watch spare_watch_ GUARDED_BY(lock_of<EngineLock>);  // of whoever led last; its links end before their fabric does
 };
 
 template <typename Waiter>

@@ -15,10 +15,10 @@ constinit thread_local OwnThreads::One* OwnThreads::mine_ = nullptr;
 
 namespace {
 
-void serve(void* lead, Lead::Lock& lock, OwnThreads::One& /*self*/) REQUIRES(lock_of<NodeLock>) {
+void serve(void* lead, Lead::Lock& lock, OwnThreads::One& /*self*/) REQUIRES(lock_of<EngineLock>) {
     static_cast<Lead*>(lead)->serve(lock);
 }
-void stand_by(void* lead, Lead::Lock& lock, OwnThreads::One& /*self*/) REQUIRES(lock_of<NodeLock>) {
+void stand_by(void* lead, Lead::Lock& lock, OwnThreads::One& /*self*/) REQUIRES(lock_of<EngineLock>) {
     static_cast<Lead*>(lead)->stand_by(lock);
 }
 

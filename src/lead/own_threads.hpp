@@ -4,7 +4,7 @@
 // that comes here. It has another thread made in its place when it first waits so, and keeps that until it returns. There are always as
 // many others, then, as a node begins with.
 //
-// Threads: under the node's lock, but for is_mine().
+// Threads: under the engine's lock, but for is_mine().
 #pragma once
 
 #include <deque>
@@ -47,53 +47,53 @@ public:
 
     // As many threads as run functions, and where there are several one more, which runs none: it takes replies and parts, ends calls whose
     // time is up, and leaves the calls in their mailboxes to the next thread that comes back.
-    [[nodiscard]] Status start(unsigned count) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status start(unsigned count) REQUIRES(lock_of<EngineLock>);
     // Another one, which serves the node in that way, under the lock, until that returns. overloaded: no memory, or no thread.
     [[nodiscard]] Status add(void (*serves)(void* argument, Lock& lock, One& self), void* argument)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
 
     // That run functions, without replacements: constant from the start.
     [[nodiscard]] unsigned count() const { return count_; }
     // That have not ended.
-    [[nodiscard]] unsigned live() const REQUIRES(lock_of<NodeLock>) { return live_; }
+    [[nodiscard]] unsigned live() const REQUIRES(lock_of<EngineLock>) { return live_; }
     // That were made, ever.
-    [[nodiscard]] std::size_t made() const REQUIRES(lock_of<NodeLock>) { return threads_.size(); }
+    [[nodiscard]] std::size_t made() const REQUIRES(lock_of<EngineLock>) { return threads_.size(); }
     // Whether the calling thread is one of them.
     [[nodiscard]] bool is_mine() const { return mine_ != nullptr && mine_->of == this; }
 
     // Whether there are as many as are to be, and `more`; makes them where they are not there. They stay until the node ends.
-    [[nodiscard]] bool has_enough(unsigned more = 0) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool has_enough(unsigned more = 0) REQUIRES(lock_of<EngineLock>);
     // Before a function waits quietly. False: there are too many that do, and no other thread is made. Threads that were made stay: the
     // next function that waits so finds one there. With one thread no functions run side by side.
-    [[nodiscard]] bool replace(Run& run) REQUIRES(lock_of<NodeLock>);
-    void take_back(Run& run) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool replace(Run& run) REQUIRES(lock_of<EngineLock>);
+    void take_back(Run& run) REQUIRES(lock_of<EngineLock>);
     // Before a wait that holds up others beneath it lets nothing more run on top of it: another thread is made for what comes, because all
     // that the node has may be in functions. False: as many waits do so as may, and this one goes on as before.
-    [[nodiscard]] bool stop_nesting() REQUIRES(lock_of<NodeLock>);
-    void nest_again(unsigned waits = 1) REQUIRES(lock_of<NodeLock>) { unnested_waits_ -= waits; }
+    [[nodiscard]] bool stop_nesting() REQUIRES(lock_of<EngineLock>);
+    void nest_again(unsigned waits = 1) REQUIRES(lock_of<EngineLock>) { unnested_waits_ -= waits; }
     // Runs that read their own payloads: each has a thread besides.
-    [[nodiscard]] unsigned gatherings() const REQUIRES(lock_of<NodeLock>) { return gatherings_; }
-    void begin_gathering() REQUIRES(lock_of<NodeLock>) { ++gatherings_; }
-    void end_gathering() REQUIRES(lock_of<NodeLock>) { --gatherings_; }
+    [[nodiscard]] unsigned gatherings() const REQUIRES(lock_of<EngineLock>) { return gatherings_; }
+    void begin_gathering() REQUIRES(lock_of<EngineLock>) { ++gatherings_; }
+    void end_gathering() REQUIRES(lock_of<EngineLock>) { --gatherings_; }
     // The calling thread, one of them, stays in its function for ever: another one takes its place.
-    [[nodiscard]] Status keep_mine() REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Status keep_mine() REQUIRES(lock_of<EngineLock>);
 
-    [[nodiscard]] const QuietRuns& quiet() const REQUIRES(lock_of<NodeLock>) { return quiet_runs_; }
+    [[nodiscard]] const QuietRuns& quiet() const REQUIRES(lock_of<EngineLock>) { return quiet_runs_; }
     // At the node's end: gives those that have ended, to be joined without the lock, and leaves the others to themselves. True: there were
     // some of these.
-    [[nodiscard]] bool part_with_all(std::vector<std::thread>& ended) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool part_with_all(std::vector<std::thread>& ended) REQUIRES(lock_of<EngineLock>);
 
 private:
     Lead& lead_;
     const std::function<std::string()> name_;
-    std::deque<One> threads_ GUARDED_BY(lock_of<NodeLock>);
+    std::deque<One> threads_ GUARDED_BY(lock_of<EngineLock>);
     unsigned count_ = 0;
-    unsigned live_ GUARDED_BY(lock_of<NodeLock>) = 0;
-    unsigned kept_ GUARDED_BY(lock_of<NodeLock>) = 0;  // that a function wanted to end
-    QuietRuns quiet_runs_ GUARDED_BY(lock_of<NodeLock>){count_};
+    unsigned live_ GUARDED_BY(lock_of<EngineLock>) = 0;
+    unsigned kept_ GUARDED_BY(lock_of<EngineLock>) = 0;  // that a function wanted to end
+    QuietRuns quiet_runs_ GUARDED_BY(lock_of<EngineLock>){count_};
     // That run nothing on top of them, for those beneath (stacked_wait.hpp).
-    unsigned unnested_waits_ GUARDED_BY(lock_of<NodeLock>) = 0;
-    unsigned gatherings_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    unsigned unnested_waits_ GUARDED_BY(lock_of<EngineLock>) = 0;
+    unsigned gatherings_ GUARDED_BY(lock_of<EngineLock>) = 0;
 
     static constinit thread_local One* mine_ [[gnu::tls_model("initial-exec")]];  // null: a thread of the program's
 };

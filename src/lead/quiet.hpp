@@ -1,6 +1,6 @@
 // QuietRuns: how many of a node's own threads are kept by functions that wait quietly, and which further functions are held back for it.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <map>

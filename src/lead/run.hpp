@@ -1,6 +1,6 @@
 // Run: one function, or callback, that has begun on a node and has not returned.
 //
-// Threads: under the node's lock, but for `payload_read` and `large_read_at`.
+// Threads: under the engine's lock, but for `payload_read` and `large_read_at`.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // Runner: functions and callbacks while they run. It knows what each thread is in, lets a function that runs long go on beside the leader,
 // counts the places for those, and is how a thread waits for something on its node: it leads meanwhile, or waits for whoever does.
 //
-// Threads: under the node's lock, where nothing else is said. The lock is released while code that is not the node's runs (`outside`).
+// Threads: under the engine's lock, where nothing else is said. The lock is released while code that is not the node's runs (`outside`).
 //
 // Invariants: at most one function runs in the leader's thread (`leading`). One that was set aside is among `long_runs` until it returns, and
 // keeps its frame and its code until then. What waits in a thread knows what waits beneath it (Run::beneath).
@@ -53,43 +53,45 @@ public:
 
     // ---- one run, by the thread that leads
     // Before anything of it is looked at: from here on it may be set aside.
-    void begin(Run& run, Lead::Turn& turn) REQUIRES(lock_of<NodeLock>);
+    void begin(Run& run, Lead::Turn& turn) REQUIRES(lock_of<EngineLock>);
     // Runs `code`, without the lock, and ends the run. The lead may have been lost when it returns: Run::handed_over.
     template <typename Code>
-    void outside(Run& run, Lead::Turn& turn, const Code& code) REQUIRES(lock_of<NodeLock>);
+    void outside(Run& run, Lead::Turn& turn, const Code& code) REQUIRES(lock_of<EngineLock>);
     // The one way, within `code`, to what is not the node's own.
     template <typename Code>
     static void call_out(const Run& run, const Code& code);
 
     // ---- runs that others lead beside
     // The function that the leader runs; null: it is in none.
-    [[nodiscard]] Run* leading() const REQUIRES(lock_of<NodeLock>) { return leading_; }
+    [[nodiscard]] Run* leading() const REQUIRES(lock_of<EngineLock>) { return leading_; }
     // Functions that have not returned, callbacks included.
-    [[nodiscard]] unsigned busy() const REQUIRES(lock_of<NodeLock>) { return busy_; }
-    [[nodiscard]] const LongRuns& long_runs() const REQUIRES(lock_of<NodeLock>) { return long_run_list_; }
+    [[nodiscard]] unsigned busy() const REQUIRES(lock_of<EngineLock>) { return busy_; }
+    [[nodiscard]] const LongRuns& long_runs() const REQUIRES(lock_of<EngineLock>) { return long_run_list_; }
     // Before its thread loses the lead: the frame and the code of the function that the leader runs are kept for it. `since`: when it is
     // taken to have begun.
-    void set_aside(TimePoint since) noexcept REQUIRES(lock_of<NodeLock>);
+    void set_aside(TimePoint since) noexcept REQUIRES(lock_of<EngineLock>);
     // The function that the leader runs is long, as this thread has seen, and its thread loses the lead.
-    void take_away() noexcept REQUIRES(lock_of<NodeLock>);
+    void take_away() noexcept REQUIRES(lock_of<EngineLock>);
     // For the function that this thread is in: as one that is known to run long.
-    void hand_over_here() REQUIRES(lock_of<NodeLock>);
+    void hand_over_here() REQUIRES(lock_of<EngineLock>);
     // It never returns: the node's end waits no more for it.
-    void give_up(Run& run) REQUIRES(lock_of<NodeLock>);
+    void give_up(Run& run) REQUIRES(lock_of<EngineLock>);
 
     // ---- places: NodeOptions::threads functions run long at once
     // A run that reads its payload has a thread besides, and takes none.
-    [[nodiscard]] unsigned places_taken() const REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool has_no_place() const REQUIRES(lock_of<NodeLock>) { return long_run_count_ >= options_.threads; }
+    [[nodiscard]] unsigned places_taken() const REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool has_no_place() const REQUIRES(lock_of<EngineLock>) {
+        return long_run_count_ >= options_.threads;
+    }
     // As many functions run long already as there are threads for them, or have waited quietly as may.
     [[nodiscard]] bool must_wait_for_thread(const code::Function& function, const PeerState* from) const
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
 
     // ---- this thread; without the lock, where nothing else is said
     // It is in a function or a callback of this node.
     [[nodiscard]] bool is_in_mine() const { return in_user_code_.runner == this; }
     // It is in the function that the leader runs.
-    [[nodiscard]] bool runs_as_leader() const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] bool runs_as_leader() const REQUIRES(lock_of<EngineLock>) {
         return is_in_mine() && !lead_.lost(in_user_code_.term) && leading_ != nullptr;
     }
     // It is in that function or callback, or waits on top of it.
@@ -126,22 +128,22 @@ public:
     };
     // Leads, or waits for a leader, until it is done or late, or the node is at its end. Gives done().
     template <typename Done>
-    bool wait_until(Lock& lock, Deadline deadline, const Done& done, Manner manner) REQUIRES(lock_of<NodeLock>);
+    bool wait_until(Lock& lock, Deadline deadline, const Done& done, Manner manner) REQUIRES(lock_of<EngineLock>);
     template <typename Done>
-    bool wait_until(Lock& lock, Deadline deadline, const Done& done) REQUIRES(lock_of<NodeLock>) {
+    bool wait_until(Lock& lock, Deadline deadline, const Done& done) REQUIRES(lock_of<EngineLock>) {
         return wait_until(lock, deadline, done, {});
     }
     // Leads for one look, and until something was done or the time is over (not over 0: for that look alone). Returns how much was done.
-    unsigned poll(Lock& lock, std::chrono::milliseconds wait) REQUIRES(lock_of<NodeLock>);
+    unsigned poll(Lock& lock, std::chrono::milliseconds wait) REQUIRES(lock_of<EngineLock>);
     // For a thread that asks whether its call has ended and does not wait. Outside of functions nothing need be done for it: the node's
     // threads serve. A function that asks again and again must not keep the lead meanwhile.
-    void look_once(Lock& lock) REQUIRES(lock_of<NodeLock>);
+    void look_once(Lock& lock) REQUIRES(lock_of<EngineLock>);
     // Before a thread waits in a function or in a callback: it leads no more, and can lead again while it waits. To the function it is as if
     // it ran long. True: nobody has been told of it, and whoever calls this sees to it that somebody leads.
-    bool step_aside() REQUIRES(lock_of<NodeLock>);
+    bool step_aside() REQUIRES(lock_of<EngineLock>);
     // The node is at its end: all waits are over.
-    void end_waits() REQUIRES(lock_of<NodeLock>) { ending_ = true; }
-    [[nodiscard]] bool is_ending() const REQUIRES(lock_of<NodeLock>) { return ending_; }
+    void end_waits() REQUIRES(lock_of<EngineLock>) { ending_ = true; }
+    [[nodiscard]] bool is_ending() const REQUIRES(lock_of<EngineLock>) { return ending_; }
 
 private:
     // What this thread has begun without the lock, and as whose leader: where it waits for a call there, it steps aside.
@@ -157,14 +159,14 @@ private:
         no_nesting_ [[gnu::tls_model("initial-exec")]];
 
     template <typename GoesOn>
-    unsigned lead(Lock& lock, Deadline deadline, const GoesOn& goes_on) REQUIRES(lock_of<NodeLock>);
-    void end(Run& run) REQUIRES(lock_of<NodeLock>);
-    void end_handed_over(Run& run) REQUIRES(lock_of<NodeLock>);
-    void set_aside(Run& run) noexcept REQUIRES(lock_of<NodeLock>);
-    void hand_over_at_once(Run& run) noexcept REQUIRES(lock_of<NodeLock>);
-    void take_place(Run& run) REQUIRES(lock_of<NodeLock>);
-    void give_place(Run& run) REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool waits_where_places_are_rare(const code::Function& function) const REQUIRES(lock_of<NodeLock>);
+    unsigned lead(Lock& lock, Deadline deadline, const GoesOn& goes_on) REQUIRES(lock_of<EngineLock>);
+    void end(Run& run) REQUIRES(lock_of<EngineLock>);
+    void end_handed_over(Run& run) REQUIRES(lock_of<EngineLock>);
+    void set_aside(Run& run) noexcept REQUIRES(lock_of<EngineLock>);
+    void hand_over_at_once(Run& run) noexcept REQUIRES(lock_of<EngineLock>);
+    void take_place(Run& run) REQUIRES(lock_of<EngineLock>);
+    void give_place(Run& run) REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool waits_where_places_are_rare(const code::Function& function) const REQUIRES(lock_of<EngineLock>);
 
     Engine& engine_;
     const NodeOptions& options_;
@@ -172,12 +174,12 @@ private:
     Lead::Duties& duties_;
     OwnThreads& own_threads_;
     const std::unique_ptr<code::CodeCache>& cache_;
-    Run* leading_ GUARDED_BY(lock_of<NodeLock>) = nullptr;
-    unsigned busy_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    Run* leading_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
+    unsigned busy_ GUARDED_BY(lock_of<EngineLock>) = 0;
     // Of these: run beside the leader, and do not wait for a call.
-    unsigned long_run_count_ GUARDED_BY(lock_of<NodeLock>) = 0;
-    LongRuns long_run_list_ GUARDED_BY(lock_of<NodeLock>);
-    bool ending_ GUARDED_BY(lock_of<NodeLock>) = false;  // whatever still waits is told so: it has had its time
+    unsigned long_run_count_ GUARDED_BY(lock_of<EngineLock>) = 0;
+    LongRuns long_run_list_ GUARDED_BY(lock_of<EngineLock>);
+    bool ending_ GUARDED_BY(lock_of<EngineLock>) = false;  // whatever still waits is told so: it has had its time
 };
 
 // ---- what every run passes, inlined. What few pass is in runner.cpp.
@@ -241,7 +243,8 @@ template <typename Code>
 template <typename Done>
 bool Runner::wait_until(Lock& lock, Deadline deadline, const Done& done, Manner manner) {
     if (done()) return true;
-    const auto late = [&]() REQUIRES(lock_of<NodeLock>) { return ending_ || (deadline && Clock::now() >= *deadline); };
+    const auto late = [&]()
+                          REQUIRES(lock_of<EngineLock>) { return ending_ || (deadline && Clock::now() >= *deadline); };
     if (late()) {
         // A look may run functions.
         if (!ending_ && !manner.quiet && !manner.holds_back && manner.turn == nullptr) look_once(lock);
@@ -275,16 +278,16 @@ bool Runner::wait_until(Lock& lock, Deadline deadline, const Done& done, Manner 
         const Deadline& deadline;
         bool may_nest, is_done = false, unnested = false;
         StackedWait stacked{runner, *this};
-        [[nodiscard]] bool operator()() const REQUIRES(lock_of<NodeLock>) {
+        [[nodiscard]] bool operator()() const REQUIRES(lock_of<EngineLock>) {
             return done() || runner.ending_ || (deadline && Clock::now() >= *deadline);
         }
-        [[nodiscard]] bool is_over() REQUIRES(lock_of<NodeLock>) {
+        [[nodiscard]] bool is_over() REQUIRES(lock_of<EngineLock>) {
             is_done = done();
             return is_done || runner.ending_ || (deadline && Clock::now() >= *deadline);
         }
         // It holds up a wait beneath it: nothing more is to run on top of it.
         [[nodiscard]] bool wants_change() { return may_nest && stacked.holds_up(); }
-        void change(Lead::Turn& turn) REQUIRES(lock_of<NodeLock>) {
+        void change(Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
             turn.baton.quiet = unnested = runner.own_threads_.stop_nesting();
             may_nest = false;
         }

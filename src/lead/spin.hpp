@@ -1,4 +1,4 @@
-// Spinning on mailboxes: what a leader looks at while it has let go of the node's lock.
+// Spinning on mailboxes: what a leader looks at while it has let go of the engine's lock.
 #pragma once
 
 #include <atomic>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 
 namespace rove {
 
@@ -16,13 +16,13 @@ class Runner;
 
 // One wait of this thread on a node, in the list of those beneath it.
 //
-// Threads: its own, under the node's lock.
+// Threads: its own, under the engine's lock.
 class StackedWait {
 public:
     template <typename IsOver>  // borrowed
     StackedWait(const Runner& runner, const IsOver& is_over)
         : runner_(&runner), of_(&is_over), is_over_([](const void* of) {
-              node_lock_is_held();
+              engine_lock_is_held();
               return (*static_cast<const IsOver*>(of))();
           }) {
         top_ = this;

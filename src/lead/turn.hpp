@@ -5,8 +5,8 @@
 
 #include "base/clock.hpp"
 #include "lead/baton.hpp"
+#include "lead/engine_lock.hpp"
 #include "lead/large_turns.hpp"
-#include "lead/node_lock.hpp"
 #include "lead/spin.hpp"
 
 namespace rove {
@@ -32,21 +32,21 @@ struct LeadRest {
 class LeadDuties {
 public:
     // Does what has arrived and what is due. Returns how many things that were. The turn may be lost when it returns.
-    virtual unsigned work(LeadTurn& turn) REQUIRES(lock_of<NodeLock>) = 0;
+    virtual unsigned work(LeadTurn& turn) REQUIRES(lock_of<EngineLock>) = 0;
     // Puts the signals that announce more work into `turn.watch`.
-    virtual void watch(LeadTurn& turn) noexcept REQUIRES(lock_of<NodeLock>) = 0;
+    virtual void watch(LeadTurn& turn) noexcept REQUIRES(lock_of<EngineLock>) = 0;
     // Whether frames wait for room that peers give without a signal.
-    [[nodiscard]] virtual bool waits_for_room() const REQUIRES(lock_of<NodeLock>) = 0;
+    [[nodiscard]] virtual bool waits_for_room() const REQUIRES(lock_of<EngineLock>) = 0;
     // Asked once the fabric knows that the leader is about to sleep, so that nothing that arrives afterwards is missed.
-    [[nodiscard]] virtual LeadRest rest(const LeadTurn& turn) REQUIRES(lock_of<NodeLock>) = 0;
+    [[nodiscard]] virtual LeadRest rest(const LeadTurn& turn) REQUIRES(lock_of<EngineLock>) = 0;
     // The leader has slept, or was about to: what is due by the number of turns is due now.
-    virtual void woke_up() REQUIRES(lock_of<NodeLock>) = 0;
+    virtual void woke_up() REQUIRES(lock_of<EngineLock>) = 0;
     // Whether the leader is in a function, which a thread that keeps watch may take from it.
-    [[nodiscard]] virtual bool runs_function() const REQUIRES(lock_of<NodeLock>) = 0;
+    [[nodiscard]] virtual bool runs_function() const REQUIRES(lock_of<EngineLock>) = 0;
     // Its function has run long: it goes on beside the leader, and its thread has lost the lead.
-    virtual void take_function_away() noexcept REQUIRES(lock_of<NodeLock>) = 0;
+    virtual void take_function_away() noexcept REQUIRES(lock_of<EngineLock>) = 0;
     // A function may have waited for a thread that can take the lead over, and there is one.
-    virtual void follower_came() REQUIRES(lock_of<NodeLock>) = 0;
+    virtual void follower_came() REQUIRES(lock_of<EngineLock>) = 0;
 
 protected:
     ~LeadDuties() = default;

@@ -1,7 +1,7 @@
 // Wakes: how threads of a node are told that there is something for them: the leader, which looks at mailboxes or sleeps; those that wait
 // for something to happen; and those that wait for the lead. Whom to tell is known to the Baton.
 //
-// Threads: telling is for any thread. Waiting is under the node's lock, which is released meanwhile.
+// Threads: telling is for any thread. Waiting is under the engine's lock, which is released meanwhile.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "lead/baton.hpp"
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 #include "lead/sleeper.hpp"
 
 namespace rove {
@@ -55,22 +55,22 @@ public:
 
     // ---- waiting. timeout: the deadline has come.
     // For something to happen.
-    std::cv_status await_change(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>) {
+    std::cv_status await_change(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
         return await(changed_, lock, deadline);
     }
     // One of the node's own threads: for the lead.
-    std::cv_status await_lead(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>) {
+    std::cv_status await_lead(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
         return await(followers_, lock, deadline);
     }
     // The one that stands by: for the end.
-    std::cv_status await_end(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<NodeLock>) {
+    std::cv_status await_end(HeldLock& lock, Deadline deadline) REQUIRES(lock_of<EngineLock>) {
         return await(standing_by_, lock, deadline);
     }
 
 private:
     void tell_all_of(Baton::Tell whom);
     static std::cv_status await(std::condition_variable_any& event, HeldLock& lock, const Deadline& deadline)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
 
     std::atomic<bool> attention_{false};  // ends a look: something was changed under the lock
     std::atomic<bool> interrupted_{false};

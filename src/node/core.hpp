@@ -28,7 +28,7 @@ public:
                                                                   std::unique_ptr<fabric::Fabric> fabric = nullptr);
     ~NodeCore();
     NodeCore(const NodeCore&) = delete;
-    void shut_down() EXCLUDES(lock_of<NodeLock>);
+    void shut_down() EXCLUDES(lock_of<EngineLock>);
 
     // ---- its parts; whatever takes a lock is said there
     // The one that works for it; a running function's is rove_here's.
@@ -46,9 +46,9 @@ public:
     [[nodiscard]] std::string name() const;  // "node 2", "this client": for messages
 
     // ---- for threads of the program
-    [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(std::string_view address) EXCLUDES(lock_of<NodeLock>);
+    [[nodiscard]] Result<std::shared_ptr<PeerState>> connect(std::string_view address) EXCLUDES(lock_of<EngineLock>);
     // Calls point to their node: it stays until the last of them has been taken or forgotten.
-    void outlive_node(std::shared_ptr<NodeCore> self) EXCLUDES(lock_of<NodeLock>);
+    void outlive_node(std::shared_ptr<NodeCore> self) EXCLUDES(lock_of<EngineLock>);
 
     // ---- how far this node may be used (lifetime.cpp); none takes a lock
     // This process is a fork of the one that made the node: its threads and its locks are not here, and its links are the parent's.

@@ -7,7 +7,7 @@
 // kKeptForNextMax, because there may never be another one. The calls that it had taken, for others, may have gone with it: their callers
 // are told as soon as that is known (orphans()).
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 #include "peer/calls.hpp"
 #include "peer/sent_on.hpp"
 #include "rove/node.hpp"
@@ -62,39 +62,39 @@ public:
     };
 
     // The link to it has ended.
-    void lost(NodeId member, const Process& process, std::string why) REQUIRES(lock_of<NodeLock>);
+    void lost(NodeId member, const Process& process, std::string why) REQUIRES(lock_of<EngineLock>);
     // These were sent on to it over that link, and taken. It is known to be lost. Without memory `calls` stays as it is.
-    void had_taken(NodeId member, SentOn& calls) REQUIRES(lock_of<NodeLock>);
+    void had_taken(NodeId member, SentOn& calls) REQUIRES(lock_of<EngineLock>);
     // The control plane tries to meet that process.
-    void expected(NodeId member, const Process& process, std::string why) REQUIRES(lock_of<NodeLock>);
+    void expected(NodeId member, const Process& process, std::string why) REQUIRES(lock_of<EngineLock>);
     // Its process has ended, or left.
-    void gone(NodeId member, std::string why, TimePoint now) REQUIRES(lock_of<NodeLock>);
+    void gone(NodeId member, std::string why, TimePoint now) REQUIRES(lock_of<EngineLock>);
     // There is a link to it. Gives what was kept for its id, and the calls that had been sent on to that process.
-    [[nodiscard]] Met met(NodeId member, const Process& process) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Met met(NodeId member, const Process& process) REQUIRES(lock_of<EngineLock>);
     // Drops what has been kept for kKeptForNextMax for processes that have gone, in steps. True: there is more.
-    [[nodiscard]] bool drop_old(TimePoint now) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool drop_old(TimePoint now) REQUIRES(lock_of<EngineLock>);
     // When that is due next.
-    [[nodiscard]] std::optional<TimePoint> drop_due() const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] std::optional<TimePoint> drop_due() const REQUIRES(lock_of<EngineLock>);
     // Calls that were on processes that have gone, and why, process by process; each until its calls are taken. A call may be added
     // while others are.
     struct Orphans {
         SentOn calls;
         std::string why;
     };
-    [[nodiscard]] std::deque<Orphans>& orphans() REQUIRES(lock_of<NodeLock>) { return orphans_; }
+    [[nodiscard]] std::deque<Orphans>& orphans() REQUIRES(lock_of<EngineLock>) { return orphans_; }
 
     // The caller of calls that were sent on to them has gone; one of them was answered another way.
-    void caller_left(NodeId origin) REQUIRES(lock_of<NodeLock>);
-    void answered(const wire::FrameHeader& call) REQUIRES(lock_of<NodeLock>);
+    void caller_left(NodeId origin) REQUIRES(lock_of<EngineLock>);
+    void answered(const wire::FrameHeader& call) REQUIRES(lock_of<EngineLock>);
 
     // Why there is no link; null: nothing is known of the member.
-    [[nodiscard]] const std::string* why(NodeId member) const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] const std::string* why(NodeId member) const REQUIRES(lock_of<EngineLock>);
     // Keeps a reply, or a part of one, within the bounds above.
     [[nodiscard]] Kept keep(NodeId member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     // For all members together: bytes of results, and errors.
-    [[nodiscard]] std::size_t kept_bytes() const REQUIRES(lock_of<NodeLock>) { return bytes_; }
-    [[nodiscard]] std::size_t kept_errors() const REQUIRES(lock_of<NodeLock>) { return errors_; }
+    [[nodiscard]] std::size_t kept_bytes() const REQUIRES(lock_of<EngineLock>) { return bytes_; }
+    [[nodiscard]] std::size_t kept_errors() const REQUIRES(lock_of<EngineLock>) { return errors_; }
 
 private:
     using Call = std::tuple<NodeId, std::uint16_t, std::uint32_t>;  // origin, call, generation
@@ -115,18 +115,18 @@ private:
         std::size_t errors = 0;              // of `frames`
         std::map<Call, TimePoint> in_parts;  // results whose parts so far are all kept, and since when
     };
-    void drop_first(Member& member) REQUIRES(lock_of<NodeLock>);
-    void orphan(SentOn& calls, const std::string& why) REQUIRES(lock_of<NodeLock>);
+    void drop_first(Member& member) REQUIRES(lock_of<EngineLock>);
+    void orphan(SentOn& calls, const std::string& why) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Kept keep(Member& member, const wire::FrameHeader& header, Bytes extra, Bytes payload, TimePoint now)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Kept keep_error(Member& member, wire::FrameHeader header, std::string_view text, TimePoint now)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
 
     // One line each, as long as they are away.
-    std::unordered_map<NodeId, Member> members_ GUARDED_BY(lock_of<NodeLock>);
-    std::deque<Orphans> orphans_ GUARDED_BY(lock_of<NodeLock>);
-    std::size_t bytes_ GUARDED_BY(lock_of<NodeLock>) = 0;
-    std::size_t errors_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    std::unordered_map<NodeId, Member> members_ GUARDED_BY(lock_of<EngineLock>);
+    std::deque<Orphans> orphans_ GUARDED_BY(lock_of<EngineLock>);
+    std::size_t bytes_ GUARDED_BY(lock_of<EngineLock>) = 0;
+    std::size_t errors_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };
 
 }  // namespace rove

@@ -1,6 +1,6 @@
 // BegunCall: a call that has its slot and is not sent yet; and whether it may still be.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <utility>

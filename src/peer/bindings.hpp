@@ -1,6 +1,6 @@
 // Handles: what two nodes call a function between them once they have spoken of it by its id.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <array>

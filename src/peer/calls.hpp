@@ -1,6 +1,6 @@
 // The calls this node has in flight. A slot is found by index; its generation tells a late reply from a live one.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <array>
@@ -85,7 +85,7 @@ public:
         void* argument = nullptr;
     };
     Notify notify{};
-    // Where a result in parts goes, of which nothing has come: to whoever waits for it. It is called under the node's lock.
+    // Where a result in parts goes, of which nothing has come: to whoever waits for it. It is called under the engine's lock.
     const ResultSink* sink = nullptr;
     // For who learns that the peer lacks the function: why its code did not go along.
     const std::string* why_not_shipped = nullptr;

@@ -1,7 +1,7 @@
 // Code that a peer has asked for, and that goes to it piece by piece, as fast as it takes them: what waits is as large as the questions,
 // whatever the code's size.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <algorithm>

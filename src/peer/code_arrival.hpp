@@ -1,7 +1,7 @@
 // What a node keeps of code that is on its way to it or from it, each bounded: what peers have had, pieces that are being put
 // together, and what was asked of whom.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <chrono>

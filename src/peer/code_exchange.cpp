@@ -56,7 +56,7 @@ Result<bool> CodeExchange::send(PeerState& to, PackageStore& package, Forms form
     std::uint32_t part = 0;
     const std::shared_ptr<const ByteBuffer> slice = slice_for(package, to.triple, form, part);
     if (!slice) return false;
-    const auto send_all = [&](std::uint32_t number, Bytes bytes) REQUIRES(lock_of<NodeLock>) -> Status {
+    const auto send_all = [&](std::uint32_t number, Bytes bytes) REQUIRES(lock_of<EngineLock>) -> Status {
         for (std::size_t offset = 0; offset < bytes.size();) {
             ROVE_TRY(const std::size_t sent, send_piece(to, among, to.id, {package.digest(), number}, bytes, offset));
             offset += sent;
@@ -286,7 +286,7 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
             lack(*asker, need);
         return;
     }
-    const auto answer = [&](std::optional<Parked>& parked) REQUIRES(lock_of<NodeLock>) {
+    const auto answer = [&](std::optional<Parked>& parked) REQUIRES(lock_of<EngineLock>) {
         if (!parked || !parked->asked || parked->asked_of != from.back ||
             !parked->waits_for(need.function, need.handle))
             return;

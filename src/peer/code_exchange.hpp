@@ -1,7 +1,7 @@
 // CodeExchange: how code comes to the nodes that run it. It is sent with a first call, asked for by a node that lacks it (need), sent in
 // pieces (code) or refused (lack), and passed on by the nodes between. Frames of these kinds, and of the kind bind, are handled here.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 //
 // Invariants: a node believes an answer only from the peer that it has asked, and passes on only what somebody has asked for. What arrives
 // in pieces is bounded for each peer and for all of them, and so are the questions that a peer may have waiting.
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "code/cache.hpp"
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 #include "peer/complaints.hpp"
 #include "peer/own_functions.hpp"
 #include "peer/peer_list.hpp"
@@ -52,48 +52,48 @@ public:
 
     // The package of a function, wherever this process has it from: its own program, or what it was sent. Null: it has none.
     [[nodiscard]] std::shared_ptr<PackageStore> package_with(const FunctionId& function) const
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     // unsupported: the peer cannot run the package, or this node sends no form that it can run.
     [[nodiscard]] Status check_forms(const PeerState& peer, const PackageStore& package) const
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     // Sends one form of a package. False: this process has it not for the peer's target, may not send it, or the peer is a client, which
     // takes no code.
     [[nodiscard]] Result<bool> send(PeerState& to, PackageStore& package, Forms form, bool with_manifest,
-                                    fabric::Traffic among = fabric::Traffic::replies) REQUIRES(lock_of<NodeLock>);
+                                    fabric::Traffic among = fabric::Traffic::replies) REQUIRES(lock_of<EngineLock>);
     // Asks for the code that a parked call waits for: the peer that sent the call, or, of a frame of this node's own, the call's origin.
-    void ask(PeerState* from, Parked& parked, NodeId origin) REQUIRES(lock_of<NodeLock>);
+    void ask(PeerState* from, Parked& parked, NodeId origin) REQUIRES(lock_of<EngineLock>);
     // Sends on what a peer has asked for, as much as it takes now.
-    void answer_more(PeerState& to) REQUIRES(lock_of<NodeLock>);
+    void answer_more(PeerState& to) REQUIRES(lock_of<EngineLock>);
     // A peer is gone: what was asked of it for others is answered as what nobody has.
-    void peer_left(const PeerState& gone) REQUIRES(lock_of<NodeLock>);
+    void peer_left(const PeerState& gone) REQUIRES(lock_of<EngineLock>);
 
     // Frames that have arrived from a peer, and whose shape was checked.
-    void on_code(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
-    void on_need(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
-    void on_lack(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
-    static void on_bind(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    void on_code(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    void on_need(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    void on_lack(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
+    static void on_bind(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
 
 private:
     [[nodiscard]] std::shared_ptr<const ByteBuffer> slice_for(const PackageStore& package, std::string_view triple,
                                                               Forms form, std::uint32_t& part) const
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Result<std::size_t> send_piece(PeerState& to, fabric::Traffic among, NodeId asker,
                                                  wire::CodeChunk chunk, Bytes part, std::size_t offset)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool answer(PeerState& from, const wire::NeedCode& need, const PackageStore& package)
-        REQUIRES(lock_of<NodeLock>);
-    void lack(PeerState& from, const wire::NeedCode& need) noexcept REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool speaks_for(const PeerState& from, NodeId asker) const REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
+    void lack(PeerState& from, const wire::NeedCode& need) noexcept REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool speaks_for(const PeerState& from, NodeId asker) const REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] bool pass_on_need(const PeerState& from, PeerState& to, NodeId node, const wire::NeedCode& need)
-        REQUIRES(lock_of<NodeLock>);
-    void pass_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk) REQUIRES(lock_of<NodeLock>);
-    void refuse(PeerState& from, const wire::Frame& frame, std::string_view what) REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
+    void pass_on(PeerState& from, const wire::Frame& frame, const wire::CodeChunk& chunk) REQUIRES(lock_of<EngineLock>);
+    void refuse(PeerState& from, const wire::Frame& frame, std::string_view what) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Status part_arrived(PeerState& from, const wire::CodeChunk& chunk, CodePart arrived)
-        REQUIRES(lock_of<NodeLock>);
-    void drop_idle() REQUIRES(lock_of<NodeLock>);
-    void give_up_parked(PeerState& from, const Digest& package, const Error& why) REQUIRES(lock_of<NodeLock>);
-    void ask_again_later() REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] PeerState* still_a_peer(const PeerState* peer) const REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
+    void drop_idle() REQUIRES(lock_of<EngineLock>);
+    void give_up_parked(PeerState& from, const Digest& package, const Error& why) REQUIRES(lock_of<EngineLock>);
+    void ask_again_later() REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] PeerState* still_a_peer(const PeerState* peer) const REQUIRES(lock_of<EngineLock>);
 
     const NodeOptions& options_;
     const std::unique_ptr<code::CodeCache>& cache_;
@@ -104,9 +104,10 @@ private:
     OwnFunctions& own_functions_;
     std::optional<Parked>& local_parked_;
     const std::function<std::string()> name_;
-    QuestionsPassedOn passed_on_ GUARDED_BY(lock_of<NodeLock>);
-    std::size_t arriving_bytes_ GUARDED_BY(lock_of<NodeLock>) = 0;  // in pieces, from all peers: kAssemblyBytesOfAllMax
-    TimePoint idle_dropped_at_ GUARDED_BY(lock_of<NodeLock>){};
+    QuestionsPassedOn passed_on_ GUARDED_BY(lock_of<EngineLock>);
+    std::size_t arriving_bytes_ GUARDED_BY(lock_of<EngineLock>) =
+        0;  // in pieces, from all peers: kAssemblyBytesOfAllMax
+    TimePoint idle_dropped_at_ GUARDED_BY(lock_of<EngineLock>){};
 };
 
 }  // namespace rove

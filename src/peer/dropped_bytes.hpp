@@ -1,7 +1,7 @@
-// DroppedBytes: what waited for peers that have gone, until its memory is freed: in steps, and without the node's lock, because there
+// DroppedBytes: what waited for peers that have gone, until its memory is freed: in steps, and without the engine's lock, because there
 // may be a gigabyte of small frames.
 //
-// Threads: under the node's lock. What some() gives is freed without it.
+// Threads: under the engine's lock. What some() gives is freed without it.
 #pragma once
 
 #include <algorithm>

@@ -9,7 +9,7 @@ using wire::Kind;
 
 std::optional<Error> FrameChecks::wrong_with(const PeerState& from, const wire::Frame& frame, Traffic among) const {
     const wire::FrameHeader& header = frame.header;
-    const auto wrong = [&](std::string_view what) REQUIRES(lock_of<NodeLock>) {
+    const auto wrong = [&](std::string_view what) REQUIRES(lock_of<EngineLock>) {
         const auto index = static_cast<std::size_t>(header.kind);
         return Error(ErrorCode::invalid,
                      fmt::format("{} sent {} {}", who(from),

@@ -15,7 +15,7 @@ namespace rove {
     if (is_client(id)) return fmt::format("client {}", id & 0xFFFFU);
     return address.empty() ? fmt::format("node {}", id) : fmt::format("node {} at {}", id, address);
 }
-[[nodiscard]] inline std::string who(const PeerState& peer) REQUIRES(lock_of<NodeLock>) {
+[[nodiscard]] inline std::string who(const PeerState& peer) REQUIRES(lock_of<EngineLock>) {
     return who(peer.id, peer.address);
 }
 

@@ -1,6 +1,6 @@
 // Outbox: the frames of one traffic that wait for room in a peer's mailbox, in the order in which they were sent.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <cstring>

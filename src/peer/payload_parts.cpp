@@ -12,7 +12,7 @@ using fabric::Traffic;
 bool PayloadParts::add(PeerState& from, const wire::Frame& frame) {
     wire::Part part;
     std::memcpy(&part, frame.extra.data(), sizeof part);
-    const auto wrong = [&from](std::string_view what) REQUIRES(lock_of<NodeLock>) {
+    const auto wrong = [&from](std::string_view what) REQUIRES(lock_of<EngineLock>) {
         from.link->break_with(Error(ErrorCode::invalid, fmt::format("{} sent a part {}", who(from), what)));
         return false;
     };
@@ -47,7 +47,7 @@ std::optional<LargeBytes> PayloadParts::take(PeerState& from, const wire::Staged
 
 unsigned PayloadParts::cut_off_slow_senders(TimePoint now) {
     const bool room_wanted = std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) {
-        node_lock_is_held();
+        engine_lock_is_held();
         return peer->link && peer->calls.waits_to_stage;
     });
     unsigned cut = 0;

@@ -1,7 +1,7 @@
 // PayloadParts: payloads that are larger than a frame, on their way here from all peers. Their parts are put together apart from the mailbox
 // (CallsTaken::staged), within a bound for each peer and for all of them.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 #include "peer/peer_list.hpp"
 #include "peer/peer_state.hpp"
 #include "peer/spare_memory.hpp"
@@ -23,30 +23,30 @@ public:
         : peers_(peers), memory_(memory), name_(std::move(name)) {}
 
     // False: the frame stays, because there is no room for the payload yet; or it does not fit, and the link is broken.
-    [[nodiscard]] bool add(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] bool add(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     // The whole payload, for its call. Nothing: it has not arrived whole.
     [[nodiscard]] std::optional<LargeBytes> take(PeerState& from, const wire::Staged& which)
-        REQUIRES(lock_of<NodeLock>);
-    void forget(PeerState& from, std::uint64_t number) REQUIRES(lock_of<NodeLock>) {
+        REQUIRES(lock_of<EngineLock>);
+    void forget(PeerState& from, std::uint64_t number) REQUIRES(lock_of<EngineLock>) {
         bytes_ -= from.calls.staged.forget(number);
     }
-    void forget_all(PeerState& from) REQUIRES(lock_of<NodeLock>) { bytes_ -= from.calls.staged.clear(); }
+    void forget_all(PeerState& from) REQUIRES(lock_of<EngineLock>) { bytes_ -= from.calls.staged.clear(); }
     // Who has begun a payload goes on with it, or makes way. Returns how many peers were cut off.
-    [[nodiscard]] unsigned cut_off_slow_senders(TimePoint now) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] unsigned cut_off_slow_senders(TimePoint now) REQUIRES(lock_of<EngineLock>);
 
     // For a run that reads a payload itself, out of the mailbox (Gathering).
     [[nodiscard]] bool may_begin_elsewhere(const PeerState& from, const wire::Part& first) const
-        REQUIRES(lock_of<NodeLock>);
-    void begin_elsewhere(PeerState& from, const wire::Part& first, TimePoint now) REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
+    void begin_elsewhere(PeerState& from, const wire::Part& first, TimePoint now) REQUIRES(lock_of<EngineLock>);
 
     // Of payloads that are on their way.
-    [[nodiscard]] std::size_t bytes() const REQUIRES(lock_of<NodeLock>) { return bytes_; }
+    [[nodiscard]] std::size_t bytes() const REQUIRES(lock_of<EngineLock>) { return bytes_; }
 
 private:
     const PeerList& peers_;
     const std::shared_ptr<SpareMemory>& memory_;
     const std::function<std::string()> name_;
-    std::size_t bytes_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    std::size_t bytes_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };
 
 }  // namespace rove

@@ -1,6 +1,6 @@
 // The peers of a node, as all parts that go through them see them. Peers (engine/peers.hpp) adds and removes.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 #include "peer/peer_state.hpp"
 
 namespace rove {
@@ -17,20 +17,20 @@ class PeerList {
 public:
     using Iterator = std::vector<std::shared_ptr<PeerState>>::const_iterator;
 
-    [[nodiscard]] Iterator begin() const REQUIRES(lock_of<NodeLock>) { return all_.begin(); }
-    [[nodiscard]] Iterator end() const REQUIRES(lock_of<NodeLock>) { return all_.end(); }
-    [[nodiscard]] std::size_t size() const REQUIRES(lock_of<NodeLock>) { return all_.size(); }
-    [[nodiscard]] const std::shared_ptr<PeerState>& operator[](std::size_t place) const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] Iterator begin() const REQUIRES(lock_of<EngineLock>) { return all_.begin(); }
+    [[nodiscard]] Iterator end() const REQUIRES(lock_of<EngineLock>) { return all_.end(); }
+    [[nodiscard]] std::size_t size() const REQUIRES(lock_of<EngineLock>) { return all_.size(); }
+    [[nodiscard]] const std::shared_ptr<PeerState>& operator[](std::size_t place) const REQUIRES(lock_of<EngineLock>) {
         return all_[place];
     }
 
-    void add(std::shared_ptr<PeerState> peer) REQUIRES(lock_of<NodeLock>) { all_.push_back(std::move(peer)); }
-    void remove(std::size_t place) REQUIRES(lock_of<NodeLock>) {
+    void add(std::shared_ptr<PeerState> peer) REQUIRES(lock_of<EngineLock>) { all_.push_back(std::move(peer)); }
+    void remove(std::size_t place) REQUIRES(lock_of<EngineLock>) {
         all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(place));
     }
 
 private:
-    std::vector<std::shared_ptr<PeerState>> all_ GUARDED_BY(lock_of<NodeLock>);
+    std::vector<std::shared_ptr<PeerState>> all_ GUARDED_BY(lock_of<EngineLock>);
 };
 
 }  // namespace rove

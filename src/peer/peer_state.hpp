@@ -1,6 +1,6 @@
 // What a node knows of one peer: the link, what is waiting to be sent, and what the two have told each other of code.
 //
-// Threads: under the node's lock, but for has_residents and meeting, which any thread may read.
+// Threads: under the engine's lock, but for has_residents and meeting, which any thread may read.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 #include "base/clock.hpp"
 #include "code/cache.hpp"
 #include "fabric/fabric.hpp"
+#include "lead/engine_lock.hpp"
 #include "lead/large_turns.hpp"
-#include "lead/node_lock.hpp"
 #include "peer/absent_members.hpp"
 #include "peer/bindings.hpp"
 #include "peer/code_answers.hpp"
@@ -88,86 +88,88 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
         : outbox{Outbox(fabric::Traffic::calls, outbox_bytes), Outbox(fabric::Traffic::replies, outbox_bytes)} {}
 
     // ---- who it is, as both said when they met
-    NodeId id GUARDED_BY(lock_of<NodeLock>) = kNoNode;     // the peer's
-    NodeId my_id GUARDED_BY(lock_of<NodeLock>) = kNoNode;  // mine, as the peer knows me
-    bool member GUARDED_BY(lock_of<NodeLock>) = false;     // it joined: calls may be sent on to it
+    NodeId id GUARDED_BY(lock_of<EngineLock>) = kNoNode;     // the peer's
+    NodeId my_id GUARDED_BY(lock_of<EngineLock>) = kNoNode;  // mine, as the peer knows me
+    bool member GUARDED_BY(lock_of<EngineLock>) = false;     // it joined: calls may be sent on to it
     // Of a member: which of the processes that had this id.
-    wire::control::PublicKey process GUARDED_BY(lock_of<NodeLock>);
-    std::string address GUARDED_BY(lock_of<NodeLock>);  // where to reach it again; empty for a client
-    std::string triple GUARDED_BY(lock_of<NodeLock>);
-    std::uint32_t node_count GUARDED_BY(lock_of<NodeLock>) = 1;
-    std::uint32_t features GUARDED_BY(lock_of<NodeLock>) = 0;  // that both ends have: wire::control::kFeatures
+    wire::control::PublicKey process GUARDED_BY(lock_of<EngineLock>);
+    std::string address GUARDED_BY(lock_of<EngineLock>);  // where to reach it again; empty for a client
+    std::string triple GUARDED_BY(lock_of<EngineLock>);
+    std::uint32_t node_count GUARDED_BY(lock_of<EngineLock>) = 1;
+    std::uint32_t features GUARDED_BY(lock_of<EngineLock>) = 0;  // that both ends have: wire::control::kFeatures
     std::atomic<bool> has_residents{false};  // its program has functions of its own: what I call may be there already
     // What its frames' origin is called here, where it is the origin: Routes::name_for.
-    NodeId back GUARDED_BY(lock_of<NodeLock>) = kNoNode;
+    NodeId back GUARDED_BY(lock_of<EngineLock>) = kNoNode;
 
     // ---- how it is reached
-    std::shared_ptr<fabric::Link> link GUARDED_BY(lock_of<NodeLock>);  // null: gone
+    std::shared_ptr<fabric::Link> link GUARDED_BY(lock_of<EngineLock>);  // null: gone
     // Counts the node's meetings: by which this link came; 0: there is none. What the peer keeps for this node (buffers) goes with it.
     // Written under the lock, read by anybody.
     std::atomic<std::uint64_t> meeting{0};
-    std::string lane GUARDED_BY(lock_of<NodeLock>);
-    std::optional<Error> lost GUARDED_BY(lock_of<NodeLock>);  // set by whoever notices; the leader cleans up
+    std::string lane GUARDED_BY(lock_of<EngineLock>);
+    std::optional<Error> lost GUARDED_BY(lock_of<EngineLock>);  // set by whoever notices; the leader cleans up
     // Since when the link has ended, and nobody has said why.
-    std::optional<TimePoint> broken_since GUARDED_BY(lock_of<NodeLock>);
+    std::optional<TimePoint> broken_since GUARDED_BY(lock_of<EngineLock>);
     // Whether it was a member when its link ended: clean_up() may be begun twice.
-    std::optional<bool> left_as_member GUARDED_BY(lock_of<NodeLock>);
+    std::optional<bool> left_as_member GUARDED_BY(lock_of<EngineLock>);
     // Why there is no link: what was said when the last one ended.
-    std::string gone GUARDED_BY(lock_of<NodeLock>);
+    std::string gone GUARDED_BY(lock_of<EngineLock>);
     // Ends the control connection, and tells the other end why.
-    std::function<void(const Error&)> hang_up GUARDED_BY(lock_of<NodeLock>);
-    std::array<Outbox, fabric::kTrafficKinds> outbox GUARDED_BY(lock_of<NodeLock>);  // by fabric::index_of
-    Peer::Counters counters GUARDED_BY(lock_of<NodeLock>);
+    std::function<void(const Error&)> hang_up GUARDED_BY(lock_of<EngineLock>);
+    std::array<Outbox, fabric::kTrafficKinds> outbox GUARDED_BY(lock_of<EngineLock>);  // by fabric::index_of
+    Peer::Counters counters GUARDED_BY(lock_of<EngineLock>);
 
     // ---- what goes between the two
-    CodeBetween code GUARDED_BY(lock_of<NodeLock>);
-    CallsTaken calls GUARDED_BY(lock_of<NodeLock>);
-    CallsSent sends GUARDED_BY(lock_of<NodeLock>);
+    CodeBetween code GUARDED_BY(lock_of<EngineLock>);
+    CallsTaken calls GUARDED_BY(lock_of<EngineLock>);
+    CallsSent sends GUARDED_BY(lock_of<EngineLock>);
 
-    [[nodiscard]] Outbox& outbox_of(fabric::Traffic traffic) REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] Outbox& outbox_of(fabric::Traffic traffic) REQUIRES(lock_of<EngineLock>) {
         return outbox[fabric::index_of(traffic)];
     }
-    [[nodiscard]] const Outbox& outbox_of(fabric::Traffic traffic) const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] const Outbox& outbox_of(fabric::Traffic traffic) const REQUIRES(lock_of<EngineLock>) {
         return outbox[fabric::index_of(traffic)];
     }
     // Whether frames wait for room in its mailbox.
-    [[nodiscard]] bool has_frames_waiting() const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] bool has_frames_waiting() const REQUIRES(lock_of<EngineLock>) {
         return !outbox[0].is_empty() || !outbox[1].is_empty();
     }
-    [[nodiscard]] std::size_t bytes_waiting_in_all() const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] std::size_t bytes_waiting_in_all() const REQUIRES(lock_of<EngineLock>) {
         return outbox[0].bytes() + outbox[1].bytes();
     }
     // Both joined the same nodes: each is believed about the calls that it sends on.
-    [[nodiscard]] bool is_fellow() const REQUIRES(lock_of<NodeLock>) { return member && !is_client(my_id); }
+    [[nodiscard]] bool is_fellow() const REQUIRES(lock_of<EngineLock>) { return member && !is_client(my_id); }
     // What nearly all replies are: to a call that was sent to this peer, and no error. Nothing else of such a frame need be checked.
-    [[nodiscard]] bool sends_plain_reply(const wire::Frame& frame) const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] bool sends_plain_reply(const wire::Frame& frame) const REQUIRES(lock_of<EngineLock>) {
         return wire::is_plain<wire::Kind::reply>(frame) && frame.header.node == my_id;
     }
     // Its mailbox waits for code that it was asked for.
-    [[nodiscard]] bool owes_code() const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] bool owes_code() const REQUIRES(lock_of<EngineLock>) {
         const std::optional<Parked>& parked = calls.parked;
         return parked && parked->asked_of == back && !parked->compiling && !parked->for_thread;
     }
     // Known here by another name than by its id.
-    [[nodiscard]] bool is_foreign() const REQUIRES(lock_of<NodeLock>) { return back != id; }
+    [[nodiscard]] bool is_foreign() const REQUIRES(lock_of<EngineLock>) { return back != id; }
     // Whether there is a link that can be used.
-    [[nodiscard]] bool linked() const REQUIRES(lock_of<NodeLock>) { return link && !lost && link->broken() == nullptr; }
+    [[nodiscard]] bool linked() const REQUIRES(lock_of<EngineLock>) {
+        return link && !lost && link->broken() == nullptr;
+    }
     // Whether a call can be written into the mailbox at once, if there is room.
-    [[nodiscard]] bool clear_way() const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] bool clear_way() const REQUIRES(lock_of<EngineLock>) {
         return linked() && outbox[0].is_empty() && !sends.frame_open;
     }
     // Whether it has so many replies to take that none of its calls is begun. What it sent before it went is.
-    [[nodiscard]] bool has_backlog() const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] bool has_backlog() const REQUIRES(lock_of<EngineLock>) {
         return !lost && outbox_of(fabric::Traffic::replies).bytes() > kBacklogBytes;
     }
     // Whether the leader should look at it.
-    [[nodiscard]] bool has_work() const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] bool has_work() const REQUIRES(lock_of<EngineLock>) {
         return link && (link->pending() || has_frames_waiting() || link->broken() != nullptr);
     }
     // Frames of this meeting and of those before it.
-    [[nodiscard]] Peer::Counters all_counters() const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Peer::Counters all_counters() const REQUIRES(lock_of<EngineLock>);
     // Forgets all that the peer may have forgotten: it was restarted. What waited for it goes there. Needs no memory.
-    void forget_meeting(DroppedBytes& dropped) REQUIRES(lock_of<NodeLock>);
+    void forget_meeting(DroppedBytes& dropped) REQUIRES(lock_of<EngineLock>);
 };
 
 inline Peer::Counters PeerState::all_counters() const {

@@ -1,7 +1,7 @@
 // Questions for code that were passed on, and what has come back: an answer is passed back only where somebody asked, and on the way that
 // its question came.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/ids.hpp"
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 #include "wire/frame.hpp"
 
 namespace rove {
@@ -43,18 +43,19 @@ public:
         no_room,
     };
     [[nodiscard]] Added add(const PeerState& from, const PeerState& to, const wire::NeedCode& need, TimePoint now)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     // Removes a question that add() counted as asked, and that could then not be sent.
-    void take_back(const PeerState& from, const PeerState& to, const wire::NeedCode& need) REQUIRES(lock_of<NodeLock>);
+    void take_back(const PeerState& from, const PeerState& to, const wire::NeedCode& need)
+        REQUIRES(lock_of<EngineLock>);
     // The peer that asked this of that one, for that asker, and does not any more; null: nobody did.
     [[nodiscard]] const PeerState* answered(const PeerState& by, NodeId asker, const wire::NeedCode& need)
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     // The peer whose question to that one, for that asker, this piece answers; null: nobody's does. The pieces of a package's part come in
     // their order, and what answers one question is of one package, whose manifest comes first.
     [[nodiscard]] const PeerState* takes_piece(const PeerState& by, NodeId asker, const wire::CodeChunk& piece,
-                                               std::size_t bytes) REQUIRES(lock_of<NodeLock>);
+                                               std::size_t bytes) REQUIRES(lock_of<EngineLock>);
     // A peer is gone: what it had asked is forgotten, and what others had asked it is given, in its order.
-    [[nodiscard]] std::vector<Question> without(const PeerState& gone) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] std::vector<Question> without(const PeerState& gone) REQUIRES(lock_of<EngineLock>);
 
 private:
     std::deque<Question> questions_;

@@ -3,7 +3,7 @@
 // A frame names a node in one of three ways: a member by its dense id, a client by the id that its home node gave it, and a node of which
 // this one is a client by a name that only this node uses (`foreign`), because that node's dense id may be a member's here as well.
 //
-// Threads: under the node's lock, but for id() and node_count(), which any thread may read.
+// Threads: under the engine's lock, but for id() and node_count(), which any thread may read.
 //
 // Invariant: each peer that is entered has a link, and is found under exactly one name, PeerState::back.
 #pragma once
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 
 namespace rove {
 
@@ -29,34 +29,36 @@ public:
     void set_node_count(std::uint32_t node_count);
 
     // What a peer that has just been met is called here: its id, or a foreign name, which a peer that has one keeps.
-    [[nodiscard]] NodeId name_for(const PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] NodeId name_for(const PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Frames for its name are sent to the peer from now on. Throws std::bad_alloc, and the peer is not entered.
-    void enter(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void enter(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // No more. Needs no memory; of a peer that is not entered nothing changes.
-    void leave(const PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    void leave(const PeerState& peer) REQUIRES(lock_of<EngineLock>);
 
     // The peer with that name, or the home of that client. Null: there is no link to it. Borrowed until the peer leaves.
-    [[nodiscard]] PeerState* to(NodeId node) const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] PeerState* to(NodeId node) const REQUIRES(lock_of<EngineLock>);
     // By a dense id; null: it has no link, or is this node.
-    [[nodiscard]] PeerState* member(NodeId id) const REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] PeerState* member(NodeId id) const REQUIRES(lock_of<EngineLock>) {
         return id < members_.size() ? members_[id] : nullptr;
     }
     // By dense id, null where there is no link.
-    [[nodiscard]] std::span<PeerState* const> members() const REQUIRES(lock_of<NodeLock>) { return members_; }
-    [[nodiscard]] bool has_client(NodeId client) const REQUIRES(lock_of<NodeLock>) { return clients_.contains(client); }
+    [[nodiscard]] std::span<PeerState* const> members() const REQUIRES(lock_of<EngineLock>) { return members_; }
+    [[nodiscard]] bool has_client(NodeId client) const REQUIRES(lock_of<EngineLock>) {
+        return clients_.contains(client);
+    }
     // A client whose home this node is.
-    [[nodiscard]] bool is_home_of(NodeId node) const REQUIRES(lock_of<NodeLock>) { return home_of(node) == id(); }
+    [[nodiscard]] bool is_home_of(NodeId node) const REQUIRES(lock_of<EngineLock>) { return home_of(node) == id(); }
 
 private:
     std::atomic<NodeId> id_{0};
     std::atomic<std::uint32_t> node_count_{1};
-    std::vector<PeerState*> members_ GUARDED_BY(lock_of<NodeLock>);
-    std::unordered_map<NodeId, PeerState*> clients_ GUARDED_BY(lock_of<NodeLock>);  // of this node
-    std::unordered_map<NodeId, PeerState*> foreign_ GUARDED_BY(lock_of<NodeLock>);
-    NodeId foreign_names_ GUARDED_BY(lock_of<NodeLock>) = 0;  // given, ever
+    std::vector<PeerState*> members_ GUARDED_BY(lock_of<EngineLock>);
+    std::unordered_map<NodeId, PeerState*> clients_ GUARDED_BY(lock_of<EngineLock>);  // of this node
+    std::unordered_map<NodeId, PeerState*> foreign_ GUARDED_BY(lock_of<EngineLock>);
+    NodeId foreign_names_ GUARDED_BY(lock_of<EngineLock>) = 0;  // given, ever
     // The client that to() found last: most replies go to one client after the other.
-    mutable PeerState* routed_ GUARDED_BY(lock_of<NodeLock>) = nullptr;
-    mutable NodeId routed_id_ GUARDED_BY(lock_of<NodeLock>) = kNoNode;
+    mutable PeerState* routed_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
+    mutable NodeId routed_id_ GUARDED_BY(lock_of<EngineLock>) = kNoNode;
 };
 
 }  // namespace rove

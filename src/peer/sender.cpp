@@ -13,7 +13,7 @@ using wire::Kind;
 namespace {
 
 // A call that was sent on for someone else.
-bool is_sent_on(const PeerState& peer, const wire::FrameHeader& header) REQUIRES(lock_of<NodeLock>) {
+bool is_sent_on(const PeerState& peer, const wire::FrameHeader& header) REQUIRES(lock_of<EngineLock>) {
     return header.kind == Kind::call && (header.flags & wire::kNoReply) == 0 && header.node != peer.my_id;
 }
 Forwarded forwarded(const wire::FrameHeader& header, std::uint64_t position) {

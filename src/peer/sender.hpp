@@ -1,7 +1,7 @@
 // Sender: puts frames into peers' mailboxes, or into their outboxes where a mailbox has no room or frames wait already, and finds the way
 // of frames for other nodes.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 //
 // Invariants: the frames of one traffic reach a peer in the order in which they were sent. What waits for all peers together is at most
 // kAllOutboxBytesMax. A call that was sent on is among CallsSent::sent_on from then until it is answered.
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 #include "peer/absent_members.hpp"
 #include "peer/complaints.hpp"
 #include "peer/peer_list.hpp"
@@ -45,26 +45,26 @@ public:
 
     // header: all but the sizes. disconnected: its link has ended. overloaded: as much waits for the peer as may. Then nothing was sent.
     [[nodiscard]] Status send(PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes extra,
-                              Bytes payload) REQUIRES(lock_of<NodeLock>);
+                              Bytes payload) REQUIRES(lock_of<EngineLock>);
     // Among the replies, for what must not be lost as long as the peer lives: cuts off a peer that does not take it. False: it was not sent.
     bool send_or_cut(PeerState& peer, const wire::FrameHeader& header, Bytes extra, Bytes payload) noexcept
-        REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
     // Sends what waits, as far as there is room. Returns how many frames that were.
-    unsigned flush(PeerState& peer) REQUIRES(lock_of<NodeLock>);
+    unsigned flush(PeerState& peer) REQUIRES(lock_of<EngineLock>);
     // Sends a frame on its way to another node. Replies for a member without a link are kept until it is met again; what has no way is lost.
-    void route(const wire::Frame& frame) noexcept REQUIRES(lock_of<NodeLock>);
+    void route(const wire::Frame& frame) noexcept REQUIRES(lock_of<EngineLock>);
     // The reply to a call that was sent on, which came from the peer.
-    void pass_reply_on(PeerState& from, const wire::Frame& reply) REQUIRES(lock_of<NodeLock>);
+    void pass_reply_on(PeerState& from, const wire::Frame& reply) REQUIRES(lock_of<EngineLock>);
     // The call was answered, by whomever it was sent on to last.
-    void forget_sent_on(const wire::FrameHeader& call) REQUIRES(lock_of<NodeLock>);
+    void forget_sent_on(const wire::FrameHeader& call) REQUIRES(lock_of<EngineLock>);
     // Why a member cannot be reached.
-    [[nodiscard]] Error absent(NodeId node) const REQUIRES(lock_of<NodeLock>);
+    [[nodiscard]] Error absent(NodeId node) const REQUIRES(lock_of<EngineLock>);
 
 private:
-    void cut_whom_most_waits_for(std::size_t more) REQUIRES(lock_of<NodeLock>);
+    void cut_whom_most_waits_for(std::size_t more) REQUIRES(lock_of<EngineLock>);
     void remember_sent_on(PeerState& peer, const wire::FrameHeader& header, std::uint64_t position) const
-        REQUIRES(lock_of<NodeLock>);
-    [[nodiscard]] bool route_downwards(const wire::Frame& frame) REQUIRES(lock_of<NodeLock>);
+        REQUIRES(lock_of<EngineLock>);
+    [[nodiscard]] bool route_downwards(const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
 
     const PeerList& peers_;
     const Routes& routes_;

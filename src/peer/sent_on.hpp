@@ -4,7 +4,7 @@
 // there means that the first has ended. Answers to callers at this node pass by here. Of other nodes' callers this one may hear nothing:
 // the oldest of theirs are forgotten first.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <cstdint>

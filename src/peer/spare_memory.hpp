@@ -2,7 +2,7 @@
 // are made as bytes are written into them, so what a peer merely announces costs nothing. What is given back is kept for the next
 // payload for a while, because the page faults of new memory take several times as long as copying into it does.
 //
-// Threads: any. take() and giving back take as long for much memory as for little, so both may be under the node's lock; trim(),
+// Threads: any. take() and giving back take as long for much memory as for little, so both may be under the engine's lock; trim(),
 // which unmaps, may not.
 #pragma once
 

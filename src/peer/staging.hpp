@@ -5,7 +5,7 @@
 // that waits for its code or for a thread, is late by no fault of the peer's. But who begins one payload before another is whole
 // holds room while it waits for more; an honest peer sends one after the other, so that time counts as well.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <chrono>

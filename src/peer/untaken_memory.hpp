@@ -1,7 +1,7 @@
 // UntakenMemory: allocations on other nodes of which nobody waits for the end any more. Their answers still come, and name memory that
 // nobody would free.
 //
-// Threads: under the node's lock.
+// Threads: under the engine's lock.
 #pragma once
 
 #include <cstddef>

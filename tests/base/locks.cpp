@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 
 namespace rove {
 
@@ -105,7 +105,7 @@ private:
     std::vector<Part> parts_ GUARDED_BY(lock_of<Table>);
 };
 
-// ---- a node's lock
+// ---- an engine's lock
 class Node {
 public:
     int next() {
@@ -115,13 +115,13 @@ public:
     int step_without() {
         return step();  // expected-warning {{calling function 'step' requires holding mutex 'lock_of'}}
     }
-    int in_between(HeldLock& lock) REQUIRES(lock_of<NodeLock>) {
+    int in_between(HeldLock& lock) REQUIRES(lock_of<EngineLock>) {
         lock.unlock();
         const int seen = steps_;  // expected-warning {{reading variable 'steps_' requires holding mutex 'lock_of'}}
         lock.lock();
         return seen;
     }
-    int not_again(HeldLock& lock) REQUIRES(lock_of<NodeLock>) {
+    int not_again(HeldLock& lock) REQUIRES(lock_of<EngineLock>) {
         const int made = step();
         lock.unlock();
         return made;
@@ -145,7 +145,7 @@ public:
     int in_lambda_of_another() {
         const Hold hold(lock_);
         return called([this] {
-            node_lock_is_held();
+            engine_lock_is_held();
             return steps_;
         });
     }
@@ -155,15 +155,15 @@ private:
     static int called(const Work& work) {
         return work();
     }
-    int step() REQUIRES(lock_of<NodeLock>) { return ++steps_; }
-    int next_locked(HeldLock& lock) REQUIRES(lock_of<NodeLock>) {
+    int step() REQUIRES(lock_of<EngineLock>) { return ++steps_; }
+    int next_locked(HeldLock& lock) REQUIRES(lock_of<EngineLock>) {
         lock.unlock();
         lock.lock();
         return step();
     }
-    NodeLock lock_;
+    EngineLock lock_;
     std::condition_variable_any changed_;
-    int steps_ GUARDED_BY(lock_of<NodeLock>) = 0;
+    int steps_ GUARDED_BY(lock_of<EngineLock>) = 0;
 };
 
 // ---- a lock that several threads may share

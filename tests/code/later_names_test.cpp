@@ -282,7 +282,7 @@ TEST_F(LaterNames, WhatTheCodeItselfHoldsComesTooLate) {
 #endif
 }
 
-// Names are put in their places while the node's lock is held.
+// Names are put in their places while the engine's lock is held.
 TEST_F(LaterNames, WhatHasTooManyPlacesComesTooLate) {
     for (const Forms forms : {Forms::image, Forms::bitcode}) {
         CodeCache cache(options(forms));

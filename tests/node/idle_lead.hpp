@@ -47,10 +47,10 @@ private:
     [[nodiscard]] bool waits_for_room() const override { return false; }
     [[nodiscard]] Lead::Rest rest(const Lead::Turn& /*turn*/) override { return {.pending = work_once != nullptr}; }
     void woke_up() override {}
-    [[nodiscard]] bool runs_function() const override REQUIRES(lock_of<NodeLock>) {
+    [[nodiscard]] bool runs_function() const override REQUIRES(lock_of<EngineLock>) {
         return runner.leading() != nullptr;
     }
-    void take_function_away() noexcept override REQUIRES(lock_of<NodeLock>) { runner.take_away(); }
+    void take_function_away() noexcept override REQUIRES(lock_of<EngineLock>) { runner.take_away(); }
     void follower_came() override {}
 };
 

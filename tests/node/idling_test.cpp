@@ -35,7 +35,7 @@ protected:
     bool waits_for_room_ = false;
     unsigned woke_up_ = 0;
     NoFabric fabric_;
-    NodeLock mutex_;
+    EngineLock mutex_;
     Baton baton_;
     Wakes wakes_;
     Idling idling_{*this, mutex_, baton_, wakes_};
@@ -118,7 +118,7 @@ TEST_F(IdlingTest, WhereFramesWaitForRoomItLooksAgainAtOnceSoOften) {
 }
 
 TEST(WakesTest, EachThreadIsToldOfWhatItWaitsFor) {
-    NodeLock mutex;
+    EngineLock mutex;
     Wakes wakes;
     ASSERT_TRUE(wakes.open({}));
     std::atomic<int> waiting{0}, changed{0}, lead{0}, end{0};
@@ -149,7 +149,7 @@ TEST(WakesTest, EachThreadIsToldOfWhatItWaitsFor) {
 }
 
 TEST(WakesTest, AWaitEndsWithItsTimeAndAnInterruptIsSeenOnce) {
-    NodeLock mutex;
+    EngineLock mutex;
     Wakes wakes;
     ASSERT_TRUE(wakes.open({}));
     Hold hold(mutex);

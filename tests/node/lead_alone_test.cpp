@@ -38,7 +38,7 @@ protected:
         });
     }
     // As a function that takes its time, without the lock: until `done`.
-    void run(Lead::Turn& turn, const std::atomic<bool>& done) REQUIRES(lock_of<NodeLock>) {
+    void run(Lead::Turn& turn, const std::atomic<bool>& done) REQUIRES(lock_of<EngineLock>) {
         const std::uint64_t term = turn.baton.term;
         runs_ = true;
         lead_.begin_run();
@@ -73,32 +73,32 @@ protected:
 
     NoFabric fabric_;
     Lead lead_{*this};
-    std::function<void(Lead::Turn&)> work_ GUARDED_BY(lock_of<NodeLock>);
-    bool runs_ GUARDED_BY(lock_of<NodeLock>) = false;
-    bool taken_away_ GUARDED_BY(lock_of<NodeLock>) = false;
-    bool lost_while_running_ GUARDED_BY(lock_of<NodeLock>) = false;
+    std::function<void(Lead::Turn&)> work_ GUARDED_BY(lock_of<EngineLock>);
+    bool runs_ GUARDED_BY(lock_of<EngineLock>) = false;
+    bool taken_away_ GUARDED_BY(lock_of<EngineLock>) = false;
+    bool lost_while_running_ GUARDED_BY(lock_of<EngineLock>) = false;
     std::atomic<bool> pending_{false};
 
 private:
-    unsigned work(Lead::Turn& turn) override REQUIRES(lock_of<NodeLock>) {
+    unsigned work(Lead::Turn& turn) override REQUIRES(lock_of<EngineLock>) {
         lead_.wakes().begin_work();
         if (!work_) return 0;
         const auto work = std::exchange(work_, nullptr);
         work(turn);
         return 1;
     }
-    void watch(Lead::Turn& turn) noexcept override REQUIRES(lock_of<NodeLock>) { turn.watch.clear(); }
-    [[nodiscard]] bool waits_for_room() const override REQUIRES(lock_of<NodeLock>) { return false; }
-    [[nodiscard]] Lead::Rest rest(const Lead::Turn& /*turn*/) override REQUIRES(lock_of<NodeLock>) {
+    void watch(Lead::Turn& turn) noexcept override REQUIRES(lock_of<EngineLock>) { turn.watch.clear(); }
+    [[nodiscard]] bool waits_for_room() const override REQUIRES(lock_of<EngineLock>) { return false; }
+    [[nodiscard]] Lead::Rest rest(const Lead::Turn& /*turn*/) override REQUIRES(lock_of<EngineLock>) {
         return {.pending = work_ != nullptr};
     }
-    void woke_up() override REQUIRES(lock_of<NodeLock>) {}
-    [[nodiscard]] bool runs_function() const override REQUIRES(lock_of<NodeLock>) { return runs_; }
-    void take_function_away() noexcept override REQUIRES(lock_of<NodeLock>) {
+    void woke_up() override REQUIRES(lock_of<EngineLock>) {}
+    [[nodiscard]] bool runs_function() const override REQUIRES(lock_of<EngineLock>) { return runs_; }
+    void take_function_away() noexcept override REQUIRES(lock_of<EngineLock>) {
         runs_ = false;
         taken_away_ = true;
     }
-    void follower_came() override REQUIRES(lock_of<NodeLock>) {}
+    void follower_came() override REQUIRES(lock_of<EngineLock>) {}
 
     std::vector<std::thread> threads_;
 };
@@ -112,7 +112,7 @@ TEST_P(LeadAlone, WhoWaitsDoesTheWorkThatItWaitsFor) {
     });
     wait([&] { return done; });
     EXPECT_EQ(by, std::this_thread::get_id()) << "there is no other thread";
-    EXPECT_FALSE(under_lock([&]() REQUIRES(lock_of<NodeLock>) { return lead_.is_led(); }))
+    EXPECT_FALSE(under_lock([&]() REQUIRES(lock_of<EngineLock>) { return lead_.is_led(); }))
         << "it keeps the lead when it has what it waited for";
 }
 
@@ -142,10 +142,10 @@ TEST_P(LeadAlone, ALeaderThatSleepsIsWoken) {
 // A reply is seen by the thread that wants it.
 TEST_P(LeadAlone, WhoWaitsIsGivenTheLeadOfAnOwnThreadThatIsIdle) {
     add_own_thread();
-    ASSERT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<NodeLock>) { return lead_.is_led(); }); }));
+    ASSERT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<EngineLock>) { return lead_.is_led(); }); }));
     bool done = false, looked = false;
     std::thread::id by;
-    wait([&]() REQUIRES(lock_of<NodeLock>) {
+    wait([&]() REQUIRES(lock_of<EngineLock>) {
         if (!std::exchange(looked, true)) return false;
         if (!done)
             work_ = [&](Lead::Turn&) {
@@ -162,23 +162,23 @@ TEST_P(LeadAlone, AFunctionThatRunsLongGoesOnBesideTheLeader) {
     add_own_thread();
     add_own_thread();
     std::atomic<bool> returns{false}, begun{false}, done{false};
-    give([&](Lead::Turn& turn) REQUIRES(lock_of<NodeLock>) {
+    give([&](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
         begun = true;
         run(turn, returns);
     });
     ASSERT_TRUE(soon([&] { return begun.load(); }));
     give([&](Lead::Turn&) { done = true; });
     EXPECT_TRUE(soon([&] { return done.load(); })) << "nobody took the lead over";
-    EXPECT_TRUE(under_lock([&]() REQUIRES(lock_of<NodeLock>) { return taken_away_; }));
+    EXPECT_TRUE(under_lock([&]() REQUIRES(lock_of<EngineLock>) { return taken_away_; }));
     returns = true;
-    EXPECT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<NodeLock>) { return lost_while_running_; }); }));
+    EXPECT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<EngineLock>) { return lost_while_running_; }); }));
 }
 
 // Where all of the node's own threads are in functions, a thread that waits keeps watch.
 TEST_P(LeadAlone, WhoWaitsTakesTheLeadOverFromALongFunction) {
     add_own_thread();
     std::atomic<bool> returns{false}, begun{false};
-    give([&](Lead::Turn& turn) REQUIRES(lock_of<NodeLock>) {
+    give([&](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
         begun = true;
         run(turn, returns);
     });
@@ -186,9 +186,9 @@ TEST_P(LeadAlone, WhoWaitsTakesTheLeadOverFromALongFunction) {
     bool done = false;
     give([&](Lead::Turn&) { done = true; });
     wait([&] { return done; });
-    EXPECT_TRUE(under_lock([&]() REQUIRES(lock_of<NodeLock>) { return taken_away_; }));
+    EXPECT_TRUE(under_lock([&]() REQUIRES(lock_of<EngineLock>) { return taken_away_; }));
     returns = true;
-    EXPECT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<NodeLock>) { return lost_while_running_; }); }));
+    EXPECT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<EngineLock>) { return lost_while_running_; }); }));
 }
 
 // It looks by itself that there is somebody, and leads where there is nobody.
@@ -214,7 +214,7 @@ TEST_P(LeadAlone, TheThreadThatStandsByLeadsWhereAllOthersAreInFunctions) {
 
 TEST_P(LeadAlone, APollThatWaitsForTheLeadIsInterrupted) {
     add_own_thread();
-    ASSERT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<NodeLock>) { return lead_.is_led(); }); }));
+    ASSERT_TRUE(soon([&] { return under_lock([&]() REQUIRES(lock_of<EngineLock>) { return lead_.is_led(); }); }));
     std::atomic<bool> returned{false};
     std::thread polls([&] {
         Hold hold(lead_.mutex());
@@ -232,7 +232,7 @@ TEST_P(LeadAlone, APollThatWaitsForTheLeadIsInterrupted) {
 TEST_P(LeadAlone, ABusyLeaderMakesWay) {
     add_own_thread();
     std::atomic<std::uint64_t> turns{0};
-    std::function<void(Lead::Turn&)> again = [&](Lead::Turn&) REQUIRES(lock_of<NodeLock>) {
+    std::function<void(Lead::Turn&)> again = [&](Lead::Turn&) REQUIRES(lock_of<EngineLock>) {
         ++turns;
         work_ = again;
     };

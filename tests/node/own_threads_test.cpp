@@ -47,7 +47,7 @@ protected:
             lead_.stop();
             lead_.wake();
             lead_.wait_briefly(hold.lock(), Clock::now() + std::chrono::seconds(20),
-                               [this]() REQUIRES(lock_of<NodeLock>) { return own_.live() == 0; });
+                               [this]() REQUIRES(lock_of<EngineLock>) { return own_.live() == 0; });
             EXPECT_EQ(own_.live(), 0U);
             leaves_some = own_.part_with_all(ended);
         }
@@ -64,10 +64,10 @@ protected:
         return ask();
     }
     std::size_t made() {
-        return under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.made(); });
+        return under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.made(); });
     }
     unsigned gatherings() {
-        return under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.gatherings(); });
+        return under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.gatherings(); });
     }
     // On another thread of the node's own, under the lock.
     void run(const std::function<void()>& what) {
@@ -75,7 +75,7 @@ protected:
             const std::function<void()>& what;
             std::atomic<bool> done{false};
         } job{what};
-        value_or_throw(under_lock([&]() REQUIRES(lock_of<NodeLock>) {
+        value_or_throw(under_lock([&]() REQUIRES(lock_of<EngineLock>) {
             return own_.add(
                 [](void* argument, OwnThreads::Lock&, OwnThreads::One&) {
                     auto& its_job = *static_cast<Job*>(argument);
@@ -96,9 +96,9 @@ TEST_F(OwnThreadsTest, BesideSeveralThatRunFunctionsOneStandsBy) {
     start(3);
     EXPECT_EQ(own_.count(), 3U);
     EXPECT_EQ(made(), 4U);
-    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.has_enough(); }));
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.has_enough(); }));
     EXPECT_EQ(made(), 4U) << "there are enough";
-    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.has_enough(2); }));
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.has_enough(2); }));
     EXPECT_EQ(made(), 6U);
     EXPECT_FALSE(own_.is_mine());
 }
@@ -111,7 +111,7 @@ TEST_F(OwnThreadsTest, OneAloneRunsEverything) {
 TEST_F(OwnThreadsTest, AFunctionThatWaitsQuietlyHasAnotherThreadInItsPlace) {
     start(2);
     const std::size_t at_first = made();
-    run([&]() REQUIRES(lock_of<NodeLock>) {
+    run([&]() REQUIRES(lock_of<EngineLock>) {
         EXPECT_TRUE(own_.is_mine());
         code::Function function;
         rove::Run one{.function = &function};
@@ -133,7 +133,7 @@ TEST_F(OwnThreadsTest, AThreadOfTheProgramIsReplacedByNone) {
     start(2);
     code::Function function;
     rove::Run run{.function = &function};
-    EXPECT_TRUE(under_lock([&]() REQUIRES(lock_of<NodeLock>) { return own_.replace(run); }));
+    EXPECT_TRUE(under_lock([&]() REQUIRES(lock_of<EngineLock>) { return own_.replace(run); }));
     EXPECT_FALSE(run.replaced);
     EXPECT_EQ(made(), 3U);
 }
@@ -141,21 +141,21 @@ TEST_F(OwnThreadsTest, AThreadOfTheProgramIsReplacedByNone) {
 TEST_F(OwnThreadsTest, WaitsThatLetNothingRunOnTopAreBounded) {
     start(2);
     for (unsigned i = 0; i < kUnnestedWaitsMax; ++i)
-        ASSERT_TRUE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.stop_nesting(); })) << i;
-    EXPECT_FALSE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.stop_nesting(); }));
+        ASSERT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.stop_nesting(); })) << i;
+    EXPECT_FALSE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.stop_nesting(); }));
     EXPECT_EQ(made(), 3U + kUnnestedWaitsMax) << "each has a thread made";
-    under_lock([this]() REQUIRES(lock_of<NodeLock>) { own_.nest_again(); });
-    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.stop_nesting(); }));
+    under_lock([this]() REQUIRES(lock_of<EngineLock>) { own_.nest_again(); });
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.stop_nesting(); }));
     EXPECT_EQ(made(), 3U + kUnnestedWaitsMax) << "and those stay";
-    under_lock([this]() REQUIRES(lock_of<NodeLock>) { own_.nest_again(kUnnestedWaitsMax); });
+    under_lock([this]() REQUIRES(lock_of<EngineLock>) { own_.nest_again(kUnnestedWaitsMax); });
 }
 
 TEST_F(OwnThreadsTest, ARunThatReadsItsPayloadHasAThreadBesides) {
     start(2);
-    under_lock([this]() REQUIRES(lock_of<NodeLock>) { own_.begin_gathering(); });
-    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<NodeLock>) { return own_.has_enough(); }));
+    under_lock([this]() REQUIRES(lock_of<EngineLock>) { own_.begin_gathering(); });
+    EXPECT_TRUE(under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.has_enough(); }));
     EXPECT_EQ(made(), 4U);
-    under_lock([this]() REQUIRES(lock_of<NodeLock>) { own_.end_gathering(); });
+    under_lock([this]() REQUIRES(lock_of<EngineLock>) { own_.end_gathering(); });
     EXPECT_EQ(gatherings(), 0U);
 }
 
@@ -163,9 +163,9 @@ TEST_F(OwnThreadsTest, ARunThatReadsItsPayloadHasAThreadBesides) {
 TEST_F(OwnThreadsTest, AThreadThatIsKeptHasAnotherOneInItsPlace) {
     start(2);
     static std::atomic<bool> is_kept = false;
-    value_or_throw(under_lock([&]() REQUIRES(lock_of<NodeLock>) {
+    value_or_throw(under_lock([&]() REQUIRES(lock_of<EngineLock>) {
         return own_.add(
-            [](void* argument, OwnThreads::Lock& lock, OwnThreads::One& self) REQUIRES(lock_of<NodeLock>) {
+            [](void* argument, OwnThreads::Lock& lock, OwnThreads::One& self) REQUIRES(lock_of<EngineLock>) {
                 auto& own = *static_cast<OwnThreads*>(argument);
                 code::Function function;
                 rove::Run run{.function = &function};

@@ -254,7 +254,7 @@ TEST(RunnerTest, WhatWaitsInACallbackIsSetAsideAndHasNoPlaceMeanwhile) {
         Hold again(idle.lead.mutex());
         const Deadline soon_over = Clock::now() + std::chrono::milliseconds(30);
         bool had_place = false;
-        const bool done = idle.runner.wait_until(again.lock(), soon_over, [&]() REQUIRES(lock_of<NodeLock>) {
+        const bool done = idle.runner.wait_until(again.lock(), soon_over, [&]() REQUIRES(lock_of<EngineLock>) {
             had_place = idle.runner.places_taken() > 0 && callback.waits;
             return false;
         });

@@ -26,7 +26,7 @@ TEST(PeerState, KnowsAPlainReply) {
     EXPECT_FALSE(is_plain_with([&](wire::Frame& frame) { frame.payload = most; }));
 }
 
-// A gigabyte of small frames would keep the node's lock for half a second.
+// A gigabyte of small frames would keep the engine's lock for half a second.
 TEST(DroppedBytes, AreFreedInSteps) {
     DroppedBytes dropped;
     DroppedBytes::Frames frames(2 * kDroppedMax + 1, ByteBuffer(8));

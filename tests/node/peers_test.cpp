@@ -170,7 +170,7 @@ TEST_F(PeersTest, WhoHasGoneIsTakenAwayWhereNobodyHasAHandle) {
         clean_up(*each->peer);
     }
     const Hold hold(idle_.lead.mutex());
-    const auto place_of = [&](const std::shared_ptr<PeerState>& peer) REQUIRES(lock_of<NodeLock>) {
+    const auto place_of = [&](const std::shared_ptr<PeerState>& peer) REQUIRES(lock_of<EngineLock>) {
         return static_cast<std::size_t>(std::find(peers_.all().begin(), peers_.all().end(), peer) -
                                         peers_.all().begin());
     };

@@ -22,7 +22,7 @@
 
 namespace rove::code::jit {
 
-// Where one name may come later: they are written under the node's lock, in a fraction of a millisecond.
+// Where one name may come later: they are written under the engine's lock, in a fraction of a millisecond.
 inline constexpr std::size_t kPlacesMax = 65'536;
 
 // Compiled bitcode. Destroying it frees the code (nobody may run it any more).

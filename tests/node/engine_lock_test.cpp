@@ -1,5 +1,5 @@
-// The node's lock, by itself.
-#include "lead/node_lock.hpp"
+// The engine's lock, by itself.
+#include "lead/engine_lock.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,9 +21,9 @@ namespace rove::test {
 namespace {
 
 // Whichever way it is taken, until it has gone from one thread to another that often.
-TEST(NodeLock, OneThreadHasItAtATime) {
+TEST(EngineLock, OneThreadHasItAtATime) {
     constexpr unsigned kThreads = 4, kPassedOn = 20'000, kTimesMax = 20'000'000;
-    NodeLock lock;
+    EngineLock lock;
     std::barrier begin(kThreads);
     std::atomic<unsigned> within{0}, together{0};
     std::array<unsigned long, kThreads> times{};
@@ -54,8 +54,8 @@ TEST(NodeLock, OneThreadHasItAtATime) {
     EXPECT_FALSE(lock.is_wanted());
 }
 
-TEST(NodeLock, OneThatIsTakenIsRefused) {
-    NodeLock lock;
+TEST(EngineLock, OneThatIsTakenIsRefused) {
+    EngineLock lock;
     ASSERT_TRUE(lock.try_lock());
     std::thread other([&lock] { EXPECT_FALSE(lock.try_lock()); });
     other.join();
@@ -92,7 +92,7 @@ protected:
         return had_.load(std::memory_order_relaxed) - before;
     }
 
-    NodeLock lock_;
+    EngineLock lock_;
     std::atomic<unsigned long> had_{0};
     std::atomic<bool> stop_{false};
     std::vector<std::thread> threads_;
@@ -108,8 +108,8 @@ TEST_F(WhoWantsTheLock, IsLetIn) {
     EXPECT_GT(let_in, 0U);
 }
 
-TEST(NodeLock, NobodyIsLetInWhereNobodyWantsIt) {
-    NodeLock lock;
+TEST(EngineLock, NobodyIsLetInWhereNobodyWantsIt) {
+    EngineLock lock;
     lock.let_in();
     EXPECT_FALSE(lock.is_wanted());
     const std::unique_lock held(lock);
@@ -117,8 +117,8 @@ TEST(NodeLock, NobodyIsLetInWhereNobodyWantsIt) {
     EXPECT_FALSE(lock.is_wanted());
 }
 
-TEST(NodeLock, WhoWantsItAndGetsNoCoreIsNotWaitedForWithoutEnd) {
-    NodeLock lock;
+TEST(EngineLock, WhoWantsItAndGetsNoCoreIsNotWaitedForWithoutEnd) {
+    EngineLock lock;
     std::unique_lock held(lock);  // so that it cannot be taken, as by a thread without a core
     std::thread wants([&lock] {
         lock.lock_soon();
@@ -133,8 +133,8 @@ TEST(NodeLock, WhoWantsItAndGetsNoCoreIsNotWaitedForWithoutEnd) {
 }
 
 // It sleeps at last: this thread has the lock, and may be one that a yield gives no core to.
-TEST(NodeLock, WhoWaitsForLongSleeps) {
-    NodeLock lock;
+TEST(EngineLock, WhoWaitsForLongSleeps) {
+    EngineLock lock;
     std::unique_lock held(lock);
     std::atomic<Duration> used{};
     std::thread waits([&] {

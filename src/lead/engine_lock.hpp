@@ -1,4 +1,4 @@
-// The node's one lock. Short steps are taken under it, thousands of times between two that meet, so it is made for being
+// The one lock of an engine. Short steps are taken under it, thousands of times between two that meet, so it is made for being
 // free: taking it is one exchange, and letting go of it a plain store, which does not wait for the stores before it. (A mutex's
 // release is a read-modify-write: after a frame has been written into the peer's memory it would wait until the line
 // is here.) Who finds it taken spins a little, then yields, and at last sleeps for a moment at a time: a yield never gives the core to
@@ -14,25 +14,25 @@
 
 namespace rove {
 
-// To the compiler it is lock_of<NodeLock>, because parts of a node refer to the one that their node has (base/mutex.hpp).
-class NodeLock {
+// To the compiler it is lock_of<EngineLock>, because parts of an engine refer to the one that their engine has (base/mutex.hpp).
+class EngineLock {
 public:
-    void lock() ACQUIRE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS {
+    void lock() ACQUIRE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS {
         if (!try_lock()) wait();
     }
-    [[nodiscard]] bool try_lock() TRY_ACQUIRE(true, lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS {
+    [[nodiscard]] bool try_lock() TRY_ACQUIRE(true, lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS {
         return !taken_.exchange(true, std::memory_order_acquire);
     }
-    void unlock() RELEASE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS {
+    void unlock() RELEASE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS {
         taken_.store(false, std::memory_order_release);
     }
 
     // As lock(), in a way that a busy leader notices.
-    void lock_soon() ACQUIRE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS;
+    void lock_soon() ACQUIRE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS;
     [[nodiscard]] bool is_wanted() const { return wanting_.load(std::memory_order_relaxed) > 0; }
     // Without the lock: until those who want it now have had it, however many come after them. Not for long: one of them may get no core
     // (an idle priority beside a busy thread, a debugger), and the node is everybody's.
-    void let_in() EXCLUDES(lock_of<NodeLock>);
+    void let_in() EXCLUDES(lock_of<EngineLock>);
 
 private:
     void wait();
@@ -44,26 +44,26 @@ private:
 };
 
 // Tells the compiler that the lock is held, in a lambda that is called by a function which does not know of the lock.
-inline void node_lock_is_held() ASSERT_HELD(lock_of<NodeLock>) {}
+inline void engine_lock_is_held() ASSERT_HELD(lock_of<EngineLock>) {}
 
-// The lock in a thread that has it: for functions that let go of it in between. What such a function promises is REQUIRES(lock_of<NodeLock>).
+// The lock in a thread that has it: for functions that let go of it in between. What such a function promises is REQUIRES(lock_of<EngineLock>).
 class HeldLock {
 public:
-    explicit HeldLock(NodeLock& mutex) : mutex_(mutex) {}
+    explicit HeldLock(EngineLock& mutex) : mutex_(mutex) {}
     HeldLock(const HeldLock&) = delete;
     HeldLock& operator=(const HeldLock&) = delete;
 
-    void lock() ACQUIRE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS {
+    void lock() ACQUIRE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS {
         mutex_.lock();
         owns_ = true;
     }
-    void unlock() RELEASE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS {
+    void unlock() RELEASE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS {
         owns_ = false;
         mutex_.unlock();
     }
     [[nodiscard]] bool owns_lock() const { return owns_; }
     // Lets go of the lock for those that want it now: between the steps of what would keep it for long.
-    void let_others() REQUIRES(lock_of<NodeLock>) {
+    void let_others() REQUIRES(lock_of<EngineLock>) {
         if (!mutex_.is_wanted()) return;
         unlock();
         mutex_.let_in();
@@ -72,14 +72,14 @@ public:
 
 private:
     friend class Hold;
-    NodeLock& mutex_;
+    EngineLock& mutex_;
     bool owns_ = false;
 };
 
 // Holds the lock during its lifetime, except while HeldLock lets go of it. Taken in a way that a busy leader notices.
 class SCOPED_CAPABILITY Hold {
 public:
-    explicit Hold(NodeLock& mutex) ACQUIRE(lock_of<NodeLock>) NO_THREAD_SAFETY_ANALYSIS : held_(mutex) {
+    explicit Hold(EngineLock& mutex) ACQUIRE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS : held_(mutex) {
         if (!mutex.try_lock()) mutex.lock_soon();
         held_.owns_ = true;
     }

@@ -1,4 +1,4 @@
-#include "lead/node_lock.hpp"
+#include "lead/engine_lock.hpp"
 
 #include <sched.h>
 
@@ -22,7 +22,7 @@ constexpr auto kLetInAgainFor = std::chrono::microseconds(5);
 
 }  // namespace
 
-void NodeLock::wait() NO_THREAD_SAFETY_ANALYSIS {
+void EngineLock::wait() NO_THREAD_SAFETY_ANALYSIS {
     for (unsigned looks = 0;; ++looks) {
         if (!taken_.load(std::memory_order_relaxed) && try_lock()) return;
         if (looks < kLooks) continue;
@@ -33,14 +33,14 @@ void NodeLock::wait() NO_THREAD_SAFETY_ANALYSIS {
     }
 }
 
-void NodeLock::lock_soon() NO_THREAD_SAFETY_ANALYSIS {
+void EngineLock::lock_soon() NO_THREAD_SAFETY_ANALYSIS {
     wanting_.fetch_add(1, std::memory_order_relaxed);
     lock();
     wanting_.fetch_sub(1, std::memory_order_relaxed);
     had_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void NodeLock::let_in() {
+void EngineLock::let_in() {
     const unsigned wanting = wanting_.load(std::memory_order_relaxed);
     if (wanting == 0) return;
     const unsigned before = had_.load(std::memory_order_relaxed);
