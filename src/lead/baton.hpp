@@ -38,16 +38,6 @@ public:
         std::uint64_t runs = 0;  // functions begun before
         std::uint64_t changes = 0;  // told of before its thread looked last whether it has what it waits for
     };
-    // What the follower on watch saw when it looked last.
-    struct Seen {
-        std::uint64_t run = 0;  // the function that ran: 0: none
-        std::uint64_t waits = 0;
-    };
-    enum class Look : std::uint8_t {
-        stay,       // nothing to do: look again
-        take,       // there is a lead to take
-        take_over,  // the leader has been in one function for too long: hand_over() first
-    };
 
     // ---- the leader
     // Precondition: the lead is free for this kind of thread.
@@ -168,7 +158,7 @@ public:
     }
     // It has given the lead, and nobody but itself is there for it.
     [[nodiscard]] bool leads_again() const { return waiting_ == quiet_; }
-    // True: it keeps watch, until look() says otherwise. False: it waits until it is told.
+    // True: it keeps watch, until it sees what is to be done (Lookout). False: it waits until it is told.
     [[nodiscard]] bool follow() {
         ++followers_;
         return !std::exchange(watched_, true);
@@ -188,18 +178,6 @@ public:
         offered_ = false;  // it may have been for this one
         return {.waiting = waiting_ > 0};
     }
-    [[nodiscard]] Seen begin_watch() const { return {.waits = waits_}; }
-    // `runs_function`: the leader is in one that may be taken out of its hands. Not `due`: the thread was told before it was to look, which
-    // says nothing of how long a function has run.
-    [[nodiscard]] Look look(Seen& seen, bool runs_function, bool due = true) const {
-        if (!leading_) {
-            if (offered_ || (waiting_ == quiet_ && waits_ == seen.waits)) return Look::take;
-            seen.waits = waits_;
-            return Look::stay;
-        }
-        if (quiet_leads_ && idle_) return Look::take;  // it takes replies only: this thread takes calls as well
-        return due ? look_at_run(seen, runs_function) : Look::stay;
-    }
 
     // ---- the watch where no follower keeps it: all of the node's own threads are in functions, or it has none
     // By a thread that waits, before it does, with what this said the last time. True: it keeps watch, and looks again and again. One of
@@ -214,9 +192,6 @@ public:
         waiter_watches_ = false;
         return {.waiting = followers_ == 0 && waiting_ > 0};
     }
-    [[nodiscard]] Look look_waiting(Seen& seen, bool runs_function) const {
-        return leading_ && followers_ == 0 ? look_at_run(seen, runs_function) : Look::stay;
-    }
     // Whoever of them may, takes the lead.
     Tell hand_over_to_waiting() {
         hand_over();
@@ -224,14 +199,6 @@ public:
     }
     // By the thread that stands by, which is neither a follower nor waits: whether anybody else can lead.
     [[nodiscard]] bool has_others() const { return followers_ > 0 || waiting_ > 0; }
-    [[nodiscard]] Look look_standing_by(Seen& seen, bool runs_function) const {
-        if (has_others() || offered_) {
-            seen = {};
-            return Look::stay;
-        }
-        if (leading_) return look_at_run(seen, runs_function);
-        return Look::take;
-    }
 
     // ---- what is so now
     [[nodiscard]] bool is_led() const { return leading_; }
@@ -241,14 +208,10 @@ public:
     [[nodiscard]] bool has_followers() const { return followers_ > 0; }
 
 private:
+    friend class Lookout;
     friend struct BatonView;   // tests/node/baton_test.cpp
     friend struct EngineView;  // tests/node/engine_view.hpp
 
-    [[nodiscard]] Look look_at_run(Seen& seen, bool runs_function) const {
-        if (runs_function && runs_ == seen.run) return Look::take_over;
-        seen = {.run = runs_function ? runs_ : 0, .waits = waits_};
-        return Look::stay;
-    }
     Tell offer() {
         offered_ = true;
         return {.follower = true};

@@ -93,8 +93,8 @@ TimePoint Lead::next_look(const Deadline& deadline) const {
     return deadline ? std::min(*deadline, look) : look;
 }
 
-void Lead::watch_waiting(Baton::Seen& seen) {
-    if (baton_.look_waiting(seen, duties_.runs_function()) != Baton::Look::take_over) return;
+void Lead::watch_waiting(Lookout::Seen& seen) {
+    if (Lookout(baton_).by_waiting(seen, duties_.runs_function()) != Lookout::Look::take_over) return;
     duties_.take_function_away();
     hand_over_to_waiting();
 }
@@ -125,15 +125,15 @@ void Lead::serve(Lock& lock) {
 
 // Until there is a lead to take: the leader has been in one function for too long, or a thread that led has gone for good.
 void Lead::keep_watch(Lock& lock) {
-    Baton::Seen seen = baton_.begin_watch();
+    Lookout::Seen seen = Lookout(baton_).begin();
     TimePoint next = next_look(std::nullopt);
     while (!stopping_) {
         const bool due = wakes_.await_lead(lock, next) == std::cv_status::timeout;
         if (due) next = next_look(std::nullopt);
-        switch (baton_.look(seen, threads_ > 1 && duties_.runs_function(), due)) {
-            case Baton::Look::stay: break;
-            case Baton::Look::take: return;
-            case Baton::Look::take_over: return take_over();
+        switch (Lookout(baton_).by_follower(seen, threads_ > 1 && duties_.runs_function(), due)) {
+            case Lookout::Look::stay: break;
+            case Lookout::Look::take: return;
+            case Lookout::Look::take_over: return take_over();
         }
     }
 }
@@ -146,12 +146,13 @@ void Lead::take_over() {
 
 void Lead::stand_by(Lock& lock) {
     Turn turn{.lock = lock, .baton = {.own = true, .quiet = true}};
-    Baton::Seen seen;
+    Lookout::Seen seen;
     while (!stopping_) {
         (void)wakes_.await_end(lock, Clock::now() + kStandbyEvery);
-        const Baton::Look look = stopping_ ? Baton::Look::stay : baton_.look_standing_by(seen, duties_.runs_function());
-        if (look == Baton::Look::stay) continue;
-        if (look == Baton::Look::take_over) take_over();
+        const Lookout::Look look =
+            stopping_ ? Lookout::Look::stay : Lookout(baton_).by_standing_by(seen, duties_.runs_function());
+        if (look == Lookout::Look::stay) continue;
+        if (look == Lookout::Look::take_over) take_over();
         take(turn);
         while (!stopping_ && !lost(turn) && !baton_.has_others()) step(turn, std::nullopt);
         if (!lost(turn)) give(turn);

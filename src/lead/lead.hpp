@@ -18,6 +18,7 @@
 #include "lead/baton.hpp"
 #include "lead/engine_lock.hpp"
 #include "lead/idling.hpp"
+#include "lead/lookout.hpp"
 #include "lead/turn.hpp"
 #include "lead/wakes.hpp"
 #include "rove/node.hpp"
@@ -116,7 +117,7 @@ private:
     void keep_watch(Lock& lock) REQUIRES(lock_of<EngineLock>);
     void take_over() REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] TimePoint next_look(const Deadline& deadline) const REQUIRES(lock_of<EngineLock>);
-    void watch_waiting(Baton::Seen& seen) REQUIRES(lock_of<EngineLock>);
+    void watch_waiting(Lookout::Seen& seen) REQUIRES(lock_of<EngineLock>);
 
     Duties& duties_;
     fabric::Fabric* fabric_ = nullptr;
@@ -134,7 +135,7 @@ template <typename Waiter>
 void Lead::wait(Turn& turn, Deadline deadline, Waiter& waiter, bool untold) {
     baton_.begin_wait();
     bool watches = false;
-    Baton::Seen seen;
+    Lookout::Seen seen;
     while (!waiter.is_over()) {
         if (waiter.wants_change()) waiter.change(turn);
         const bool quiet = turn.baton.quiet;

@@ -13,6 +13,7 @@
 #include "baton_scene.hpp"
 #include "choices.hpp"
 #include "lead/baton.hpp"
+#include "lead/lookout.hpp"
 
 namespace rove {
 
@@ -59,7 +60,7 @@ struct Frame {
     bool replaced = false;     // function
     std::uint64_t term = 0;    // function: in_user_code_.term
     Baton::Turn turn{.own = false};
-    Baton::Seen seen{};
+    Lookout::Seen seen{};
 };
 
 struct Thread {
@@ -216,16 +217,16 @@ private:
             case 2:
                 if (w_.long_runs >= scene_.long_runs_max) wake_leader();
                 frame.watches = baton.follow();
-                frame.seen = baton.begin_watch();
+                frame.seen = Lookout(baton).begin();
                 frame.at = 3;
                 if (w_.stopping && frame.watches) return;
                 return block(Place::follows);
             default:
                 if (frame.watches && !w_.stopping) {
-                    switch (baton.look(frame.seen, w_.running >= 0 && scene_.takes_over)) {
-                        case Baton::Look::stay: return block(Place::follows);
-                        case Baton::Look::take: break;
-                        case Baton::Look::take_over:
+                    switch (Lookout(baton).by_follower(frame.seen, w_.running >= 0 && scene_.takes_over)) {
+                        case Lookout::Look::stay: return block(Place::follows);
+                        case Lookout::Look::take: break;
+                        case Lookout::Look::take_over:
                             set_aside();
                             baton.hand_over();
                             break;
@@ -250,10 +251,10 @@ private:
                     pop();
                     return unlock();
                 }
-                const Baton::Look look = baton.look_standing_by(frame.seen, w_.running >= 0);
+                const Lookout::Look look = Lookout(baton).by_standing_by(frame.seen, w_.running >= 0);
                 frame.at = 0;
-                if (look == Baton::Look::stay) return;
-                if (look == Baton::Look::take_over) {
+                if (look == Lookout::Look::stay) return;
+                if (look == Lookout::Look::take_over) {
                     set_aside();
                     baton.hand_over();
                 }
@@ -370,7 +371,9 @@ private:
             default:
                 baton.end_await(frame.quiet);
                 frame.at = 1;
-                if (!frame.watches || baton.look_waiting(frame.seen, w_.running >= 0) != Baton::Look::take_over) return;
+                if (!frame.watches ||
+                    Lookout(baton).by_waiting(frame.seen, w_.running >= 0) != Lookout::Look::take_over)
+                    return;
                 set_aside();
                 tell(baton.hand_over_to_waiting());
         }
