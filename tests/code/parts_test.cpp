@@ -2,55 +2,22 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "cache_parts.hpp"
 #include "code/budgets.hpp"
 #include "code/compile_queue.hpp"
 #include "code/known.hpp"
 #include "code/pace.hpp"
 #include "code/symbols.hpp"
-#include "package/pack.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 
 namespace rove::code {
 namespace {
-
-// Packages that are not loaded, with a slice of some bytes.
-class PartsTest : public testing::Test {
-protected:
-    std::unique_ptr<PackageCode> package(const std::string& name, std::size_t bytes, const std::string& version = {}) {
-        wire::Manifest manifest;
-        manifest.name = name;
-        manifest.abi = ROVE_ABI_VERSION;
-        manifest.entries = {"run", "stop" + version};
-        std::vector<ByteBuffer> stored(1);
-        ByteBuffer code(bytes);
-        std::mt19937 any(bytes);  // nothing compresses it
-        std::ranges::generate(code, [&any] { return static_cast<std::byte>(any()); });
-        manifest.slices.push_back(make_slice("x86_64-linux-gnu", Forms::bitcode, std::move(code), stored[0], true));
-        auto store = PackageStore::parse(PackageStore::serialize(manifest, stored));
-        EXPECT_TRUE(store) << store.error().message();
-        auto package = std::make_unique<PackageCode>(owner_, *store);
-        package->number = packages_++;
-        return package;
-    }
-
-    CodeOptions options_ = [] {
-        CodeOptions options;
-        options.node = "node 7";
-        options.code_bytes_max = 16UL << 20;
-        return options;
-    }();
-    CodeCache owner_{options_};
-    MutexOf<CodeCache> mutex_;
-    std::uint64_t packages_ = 0;
-};
 
 using KnownTest = PartsTest;
 

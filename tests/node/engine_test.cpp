@@ -4,15 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "base/bytes.hpp"
-#include "fabric/loopback/loopback.hpp"
-#include "node/built_ins.hpp"
-#include "node/core.hpp"
-#include "process.hpp"
+#include "engines.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -20,45 +14,6 @@ namespace rove::test {
 using namespace std::chrono_literals;
 
 namespace {
-
-// The state of one node, and its engines. `node` lends functions something to ask where they run.
-class Engines {
-public:
-    Engines(NodeCore& node, NodeId id) : node_(node), id_(id) { state_.routes.set_identity(id, 1); }
-    ~Engines() {
-        for (const auto& engine : all_) {
-            if (!engine->is_stopped()) EXPECT_TRUE(engine->end());
-            engine->drop_links();
-        }
-    }
-    Engines(const Engines&) = delete;
-
-    Engine& add(const std::shared_ptr<fabric::Exchange>& exchange) {
-        all_.push_back(std::make_unique<Engine>(
-            Engine::Beside{.node = node_,
-                           .options = options_,
-                           .cache = cache_,
-                           .shared = state_,
-                           .free_memory = built_ins().free,
-                           .meet = [](const std::string&, const std::shared_ptr<PeerState>&,
-                                      Deadline) -> Result<std::shared_ptr<PeerState>> {
-                               return fail(ErrorCode::disconnected, "the test meets nobody again");
-                           },
-                           .name = [] { return std::string("the test's node"); }}));
-        EXPECT_TRUE(all_.back()->open(value_or_throw(fabric::LoopbackFabric::open(exchange))));
-        return *all_.back();
-    }
-    [[nodiscard]] NodeId id() const { return id_; }
-    [[nodiscard]] SharedState& state() { return state_; }
-
-private:
-    NodeCore& node_;
-    const NodeId id_;
-    NodeOptions options_;
-    std::unique_ptr<code::CodeCache> cache_ = std::make_unique<code::CodeCache>(code::CodeOptions{});
-    SharedState state_{options_.buffer_bytes_max};
-    std::vector<std::unique_ptr<Engine>> all_;  // they use all of the above
-};
 
 // A server's two engines, each with a client of its own. One thread works for all of them.
 class TwoEngines : public testing::Test {
@@ -103,10 +58,7 @@ protected:
     }
     inline static const std::array<std::byte, 5> kHello{std::byte{'h'}, std::byte{'e'}, std::byte{'l'}, std::byte{'l'},
                                                         std::byte{'o'}};
-    const std::shared_ptr<NodeCore> node_ = [] {
-        (void)scratch();  // the tests' own cookie
-        return value_or_throw(NodeCore::create(NodeOptions{.log = "error"}));
-    }();
+    const std::shared_ptr<NodeCore> node_ = lent_node();
     const std::shared_ptr<fabric::Exchange> exchange_ = std::make_shared<fabric::Exchange>();
     Engines server_{*node_, 0}, first_client_{*node_, client_id(0, 1)}, second_client_{*node_, client_id(0, 2)};
     Pair first_ = meet(server_.add(exchange_), first_client_), second_ = meet(server_.add(exchange_), second_client_);

@@ -1,0 +1,140 @@
+// Code of packages in threads of its own, and what it wants done at its end.
+#include "code/own_thread.hpp"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "code/symbols.hpp"
+
+namespace rove::code {
+namespace {
+
+// ---- OwnThread
+
+struct Told {
+    ~Told() {
+        if (into != nullptr) into->push_back(gettid());
+    }
+    std::vector<pid_t>* into = nullptr;
+};
+thread_local Told told;
+thread_local long value = 40;
+
+TEST(OwnThreadTest, ItsThreadLocalsOutliveItsWork) {
+    prepare_own_threads();
+    std::vector<pid_t> destroyed;
+    pid_t thread = 0;
+    long* kept = nullptr;
+    auto ran = OwnThread::run("p on node 7", "constructor", [&] {
+        thread = gettid();
+        told.into = &destroyed;
+        kept = &value;
+        ++value;
+    });
+    ASSERT_TRUE(ran);
+    EXPECT_TRUE((*ran)->done());
+    EXPECT_NE(thread, gettid());
+    EXPECT_TRUE(is_alive(thread));
+    EXPECT_EQ(*kept, 41) << "its own, and still there";
+    EXPECT_TRUE(destroyed.empty());
+    (*ran)->destroy_objects();
+    EXPECT_EQ(destroyed, std::vector<pid_t>{thread});
+    EXPECT_TRUE(is_alive(thread));
+    EXPECT_EQ(*kept, 41) << "its memory is freed last";
+    ran->reset();
+    EXPECT_FALSE(is_alive(thread));
+    EXPECT_EQ(destroyed.size(), 1U);
+}
+
+TEST(OwnThreadTest, ItGoesWithItsOwnerWhateverWasAskedOfIt) {
+    std::vector<pid_t> destroyed;
+    pid_t thread = 0;
+    EXPECT_TRUE(in_own_thread("p on node 7", "constructor", [&] {
+        thread = gettid();
+        told.into = &destroyed;
+    }));
+    EXPECT_FALSE(is_alive(thread));
+    EXPECT_EQ(destroyed, std::vector<pid_t>{thread});
+}
+
+TEST(OwnThreadTest, HowItsWorkEndsIsSaid) {
+    const Status thrown = in_own_thread("p on node 7", "constructor", [] { throw std::range_error("it is too far"); });
+    ASSERT_FALSE(thrown);
+    EXPECT_EQ(thrown.error().message(), "a constructor of package p on node 7 let an exception out: it is too far");
+    const Status other = in_own_thread("p on node 7", "destructor", [] { throw 7; });
+    ASSERT_FALSE(other);
+    EXPECT_EQ(other.error().message(), "a destructor of package p on node 7 let an exception out");
+    const Status ended = in_own_thread("p on node 7", "constructor", [] { pthread_exit(nullptr); });
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().message(), "a constructor of package p on node 7 ended its thread");
+}
+
+TEST(OwnThreadTest, ManyMayStay) {
+    std::vector<std::unique_ptr<OwnThread>> all;
+    std::vector<long*> values(20);
+    for (long*& each : values) {
+        auto ran = OwnThread::run("p on node 7", "constructor", [&each] { each = &value; });
+        ASSERT_TRUE(ran);
+        all.push_back(std::move(*ran));
+    }
+    for (long i = 0; i < 20; ++i) *values[static_cast<std::size_t>(i)] = i;
+    for (long i = 0; i < 20; ++i) EXPECT_EQ(*values[static_cast<std::size_t>(i)], i);
+}
+
+// ---- Destructors
+
+std::vector<int> destroyed;
+void note(void* number) {
+    destroyed.push_back(*static_cast<int*>(number));
+}
+int numbers[] = {0, 1, 2, 3};
+
+TEST(DestructorsTest, TheLastRegisteredRunsFirstAndSoDoThoseThatItRegisters) {
+    destroyed.clear();
+    static Destructors* all = nullptr;
+    Destructors destructors;
+    all = &destructors;
+    EXPECT_TRUE(destructors.empty());
+    EXPECT_TRUE(destructors.add(&note, &numbers[1]));
+    EXPECT_TRUE(destructors.add(
+        [](void* number) {
+            note(number);
+            EXPECT_TRUE(all->add(&note, &numbers[3]));
+        },
+        &numbers[2]));
+    EXPECT_FALSE(destructors.empty());
+    destructors.run();
+    EXPECT_EQ(destroyed, (std::vector<int>{2, 3, 1}));
+    destructors.run();
+    EXPECT_EQ(destroyed.size(), 3U) << "each once";
+}
+
+TEST(DestructorsTest, WhatIsDroppedDoesNotRun) {
+    destroyed.clear();
+    Destructors destructors;
+    EXPECT_TRUE(destructors.add(&note, &numbers[1]));
+    destructors.drop();
+    destructors.run();
+    EXPECT_TRUE(destroyed.empty());
+}
+
+TEST(DestructorsTest, ThoseOfAThreadRunAtItsEndAndAreAwaited) {
+    destroyed.clear();
+    Destructors destructors;
+    bool awaited = false;
+    std::thread([&] {
+        EXPECT_TRUE(destructors.add_for_thread(&note, &numbers[2]));
+        awaited = destructors.awaits_threads();
+    }).join();
+    EXPECT_TRUE(awaited);
+    EXPECT_FALSE(destructors.awaits_threads());
+    EXPECT_EQ(destroyed, std::vector<int>{2});
+}
+
+}  // namespace
+}  // namespace rove::code

@@ -1,0 +1,245 @@
+// What an engine does with each frame that arrives, and in one turn: Dispatcher and Turns, beside peers that are nothing but the far ends of links.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <stdexcept>
+
+#include "engines.hpp"
+#include "neighbours.hpp"
+#include "program/residents.hpp"
+#include "rove/rove.h"
+
+namespace rove::test {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using fabric::Traffic;
+using wire::Kind;
+
+std::vector<std::string> ran;  // the payloads that note() was called with
+
+void note(rove_here* /*here*/, const void* payload, std::size_t size) {
+    ran.emplace_back(static_cast<const char*>(payload), size);
+}
+void twice(rove_here* here, const void* payload, std::size_t size) {
+    std::string result(static_cast<const char*>(payload), size);
+    result += result;
+    (void)rove_reply(here, result.data(), result.size());
+}
+void throws(rove_here* /*here*/, const void* /*payload*/, std::size_t /*size*/) {
+    throw std::range_error("it is too far");
+}
+
+class DispatcherTest : public testing::Test {
+protected:
+    static FunctionId id(unsigned char first) {
+        std::array<std::byte, sizeof(FunctionId)> bytes{std::byte{first}, std::byte{0xD1}};
+        return FunctionId::from(bytes);
+    }
+    static const Resident& resident(unsigned char first, const char* name, code::EntryPoint entry) {
+        if (const Resident* known = Residents::find(id(first))) return *known;
+        return Residents::add({.id = id(first), .name = name, .signature = "void ()", .schema = 1, .entry = entry});
+    }
+    void SetUp() override {
+        ran.clear();
+        for (const auto& [number, name, entry] :
+             {std::tuple(std::uint8_t{1}, "note", &note), std::tuple(std::uint8_t{2}, "twice", &twice),
+              std::tuple(std::uint8_t{3}, "throws", &throws)})
+            (void)resident(number, name, entry);
+    }
+
+    // A client of the engine's node.
+    struct Far {
+        std::shared_ptr<PeerState> peer;
+        std::unique_ptr<fabric::Link> link;
+        NodeId id;
+        std::uint16_t calls = 0;
+    };
+    Far meet(unsigned number) {
+        auto ours = value_or_throw(engine_.fabric().open_link()), far = value_or_throw(far_fabric_->open_link());
+        value_or_throw(engine_.fabric().connect(*ours, far->offer()));
+        value_or_throw(far->connect(ours->offer()));
+        const NodeId client = client_id(0, number);
+        const Meeting met{.id = client,
+                          .my_id = 0,
+                          .member = false,
+                          .address = {},
+                          .triple = "x86_64-linux-gnu",
+                          .node_count = 1,
+                          .resident = {},
+                          .hang_up = [](const Error&) {}};
+        return {value_or_throw(engine_.peers().adopt(met, std::move(ours), nullptr)).peer, std::move(far), client};
+    }
+    static void send(Far& from, wire::FrameHeader header, Bytes extra, std::string_view payload) {
+        header.extra_bytes = static_cast<std::uint16_t>(extra.size());
+        header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
+        std::byte* const frame = from.link->reserve(Traffic::calls, wire::kHeaderBytes + header.body_bytes);
+        ASSERT_NE(frame, nullptr);
+        std::copy(extra.begin(), extra.end(), frame + wire::kHeaderBytes);
+        std::ranges::copy(as_bytes(payload), frame + wire::kHeaderBytes + extra.size());
+        from.link->publish(Traffic::calls, header);
+    }
+    static void call(Far& from, const FunctionId& function, std::string_view payload, std::uint8_t flags = 0) {
+        send(from,
+             {.kind = Kind::call,
+              .flags = static_cast<std::uint8_t>(flags | wire::kById),
+              .node = from.id,
+              .call = ++from.calls},
+             function.raw(), payload);
+    }
+    // What has come for it among the replies, after the engine has had a turn for all that it was sent.
+    std::vector<Neighbours::Received> turn(const Far& far) {
+        while (engine_.poll(0ms) > 0) continue;
+        return Neighbours::received_at(*far.link);
+    }
+    static std::vector<Neighbours::Received> of_kind(std::vector<Neighbours::Received> all, Kind kind) {
+        std::erase_if(all, [kind](const auto& each) { return each.header.kind != kind; });
+        return all;
+    }
+    [[nodiscard]] bool is_linked(const Far& far) { return engine_.peers().linked(*far.peer); }
+
+    const std::shared_ptr<NodeCore> node_ = lent_node();
+    const std::shared_ptr<fabric::Exchange> exchange_ = std::make_shared<fabric::Exchange>();
+    std::unique_ptr<fabric::Fabric> far_fabric_ = value_or_throw(fabric::LoopbackFabric::open(exchange_));
+    Engines engines_{*node_, 0};
+    Engine& engine_ = engines_.add(exchange_);
+};
+
+TEST_F(DispatcherTest, ACallByItsIdIsAnsweredAndItsHandleTold) {
+    Far far = meet(1);
+    call(far, id(2), "ab");
+    const auto received = turn(far);
+    const auto replies = of_kind(received, Kind::reply), binds = of_kind(received, Kind::bind);
+    ASSERT_EQ(replies.size(), 1U);
+    EXPECT_EQ(as_text(Bytes(replies[0].payload)), "abab");
+    EXPECT_EQ(replies[0].header.call, 1);
+    EXPECT_EQ(replies[0].header.node, far.id);
+    EXPECT_EQ(replies[0].header.status, static_cast<std::uint8_t>(RanAs::resident));
+    ASSERT_EQ(binds.size(), 1U);
+    send(far, {.kind = Kind::call, .handle = binds[0].header.handle, .node = far.id, .call = 2}, {}, "c");
+    const auto next = turn(far);
+    ASSERT_EQ(next.size(), 1U) << "no second bind";
+    EXPECT_EQ(as_text(Bytes(next[0].payload)), "cc");
+}
+
+TEST_F(DispatcherTest, CallsOfOnePeerRunInTheirOrderAndPostsHaveNoAnswer) {
+    Far far = meet(1);
+    for (const char* each : {"1", "2", "3", "4"}) call(far, id(1), each, wire::kNoReply);
+    EXPECT_TRUE(of_kind(turn(far), Kind::reply).empty());
+    EXPECT_EQ(ran, (std::vector<std::string>{"1", "2", "3", "4"}));
+}
+
+TEST_F(DispatcherTest, ABatchIsACallForEachPayload) {
+    Far far = meet(1);
+    call(far, id(1), "first", wire::kNoReply);
+    const auto binds = of_kind(turn(far), Kind::bind);
+    ASSERT_EQ(binds.size(), 1U);
+    std::string both(2 * wire::batch_stride(3), ' ');
+    both.replace(0, 3, "one");
+    both.replace(wire::batch_stride(3), 3, "two");
+    send(far,
+         {.kind = Kind::batch,
+          .flags = wire::kNoReply,
+          .handle = binds[0].header.handle,
+          .generation = 3,
+          .node = far.id},
+         {}, both);
+    (void)turn(far);
+    EXPECT_EQ(ran, (std::vector<std::string>{"first", "one", "two"}));
+}
+
+TEST_F(DispatcherTest, WhatAFunctionThrowsIsItsCallsError) {
+    Far far = meet(1);
+    call(far, id(3), "");
+    const auto replies = of_kind(turn(far), Kind::reply);
+    ASSERT_EQ(replies.size(), 1U);
+    EXPECT_EQ(replies[0].header.flags, wire::kError | wire::kThrown);
+    EXPECT_EQ(replies[0].header.status, static_cast<std::uint8_t>(ErrorCode::failed));
+    EXPECT_EQ(as_text(Bytes(replies[0].payload)), std::string_view("std::range_error\0it is too far", 30));
+    EXPECT_TRUE(is_linked(far));
+}
+
+TEST_F(DispatcherTest, AFunctionWithoutAReplyIsAnsweredWithNothing) {
+    Far far = meet(1);
+    call(far, id(1), "x");
+    const auto replies = of_kind(turn(far), Kind::reply);
+    ASSERT_EQ(replies.size(), 1U);
+    EXPECT_EQ(replies[0].header.flags, 0);
+    EXPECT_TRUE(replies[0].payload.empty());
+}
+
+TEST_F(DispatcherTest, ACallWhoseCodeIsNotHereIsRefusedByANodeThatTakesNone) {
+    Far far = meet(1);
+    call(far, id(9), "x");
+    const auto replies = of_kind(turn(far), Kind::reply);
+    ASSERT_EQ(replies.size(), 1U);
+    EXPECT_EQ(replies[0].header.flags & wire::kError, wire::kError);
+    EXPECT_EQ(replies[0].header.status, static_cast<std::uint8_t>(ErrorCode::refused));
+    EXPECT_TRUE(is_linked(far)) << "an honest mistake";
+}
+
+TEST_F(DispatcherTest, WhoBreaksTheRulesIsCutOffAndNothingOfItRuns) {
+    const std::vector<wire::FrameHeader> wrong{
+        {.kind = Kind::call, .flags = 128},               // no mark of a call
+        {.kind = Kind::reply},                            // in the ring of calls
+        {.kind = static_cast<Kind>(77)},                  // no kind
+        {.kind = Kind::call, .node = client_id(0, 999)},  // for another, whom a client may not speak for
+        {.kind = Kind::batch, .flags = wire::kNoReply, .generation = 5, .node = kNoNode},  // of no payload
+    };
+    unsigned number = 0;
+    for (wire::FrameHeader header : wrong) {
+        Far honest = meet(++number);
+        Far far = meet(++number);
+        if (header.node == wire::FrameHeader{}.node || header.node == kNoNode) header.node = far.id;
+        send(far, header, {}, "x");
+        call(honest, id(1), "honest", wire::kNoReply);
+        (void)turn(far);
+        EXPECT_FALSE(is_linked(far)) << static_cast<unsigned>(header.kind);
+        EXPECT_TRUE(is_linked(honest));
+    }
+    EXPECT_EQ(ran, std::vector<std::string>(wrong.size(), "honest"));
+}
+
+// ---- Turns
+
+using TurnsTest = DispatcherTest;
+
+TEST_F(TurnsTest, ABusyPeerDoesNotKeepTheOthersWaiting) {
+    Far busy = meet(1), other = meet(2);
+    for (unsigned i = 0; i < 3 * kBatchMax; ++i) call(busy, id(1), "busy", wire::kNoReply);
+    call(other, id(1), "other", wire::kNoReply);
+    while (engine_.poll(0ms) > 0) continue;
+    const auto place = std::ranges::find(ran, "other") - ran.begin();
+    EXPECT_LE(place, kBatchMax);
+    EXPECT_EQ(ran.size(), 3 * kBatchMax + 1);
+}
+
+TEST_F(TurnsTest, CallsThatAreLateEndAndWhoAskedIsTold) {
+    Far far = meet(1);
+    const CallId late =
+        value_or_throw(engine_.caller().ping(far.peer, as_bytes(std::string_view("x")), true, Clock::now() + 5ms));
+    static bool told = false;
+    told = false;
+    EXPECT_TRUE(engine_.own_calls().notify(late, [](void*) { told = true; }, nullptr));
+    for (const TimePoint until = Clock::now() + 20s; !told && Clock::now() < until;) engine_.poll(1ms);
+    EXPECT_TRUE(told);
+    const Result<CallEnd> end = engine_.own_calls().finish(late);
+    ASSERT_FALSE(end);
+    EXPECT_EQ(end.error().code(), ErrorCode::timed_out);
+}
+
+TEST_F(TurnsTest, WhatHasArrivedIsServedBeforeALinkThatHasEndedIsLetGo) {
+    Far far = meet(1);
+    call(far, id(1), "last words", wire::kNoReply);
+    far.link.reset();
+    for (const TimePoint until = Clock::now() + 20s; is_linked(far) && Clock::now() < until;) engine_.poll(1ms);
+    EXPECT_FALSE(is_linked(far));
+    EXPECT_EQ(ran, std::vector<std::string>{"last words"});
+}
+
+}  // namespace
+}  // namespace rove::test

@@ -1,0 +1,63 @@
+// Engines without a node around them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "fabric/loopback/loopback.hpp"
+#include "node/built_ins.hpp"
+#include "node/core.hpp"
+#include "process.hpp"
+
+namespace rove::test {
+
+// The state of one node, and its engines. `node` lends functions something to ask where they run.
+class Engines {
+public:
+    Engines(NodeCore& node, NodeId id) : node_(node), id_(id) { state_.routes.set_identity(id, 1); }
+    ~Engines() {
+        for (const auto& engine : all_) {
+            if (!engine->is_stopped()) EXPECT_TRUE(engine->end());
+            engine->drop_links();
+        }
+    }
+    Engines(const Engines&) = delete;
+
+    Engine& add(const std::shared_ptr<fabric::Exchange>& exchange) {
+        all_.push_back(std::make_unique<Engine>(
+            Engine::Beside{.node = node_,
+                           .options = options_,
+                           .cache = cache_,
+                           .shared = state_,
+                           .free_memory = built_ins().free,
+                           .meet = [](const std::string&, const std::shared_ptr<PeerState>&,
+                                      Deadline) -> Result<std::shared_ptr<PeerState>> {
+                               return fail(ErrorCode::disconnected, "the test meets nobody again");
+                           },
+                           .name = [] { return std::string("the test's node"); }}));
+        EXPECT_TRUE(all_.back()->open(value_or_throw(fabric::LoopbackFabric::open(exchange))));
+        return *all_.back();
+    }
+    [[nodiscard]] NodeId id() const { return id_; }
+    [[nodiscard]] SharedState& state() { return state_; }
+
+private:
+    NodeCore& node_;
+    const NodeId id_;
+    NodeOptions options_;
+    std::unique_ptr<code::CodeCache> cache_ = std::make_unique<code::CodeCache>(code::CodeOptions{});
+    SharedState state_{options_.buffer_bytes_max};
+    std::vector<std::unique_ptr<Engine>> all_;  // they use all of the above
+};
+
+// A node that lends functions of engines something to ask where they run.
+inline std::shared_ptr<NodeCore> lent_node() {
+    (void)scratch();  // the tests' own cookie
+    return value_or_throw(NodeCore::create(NodeOptions{.log = "error"}));
+}
+
+}  // namespace rove::test
