@@ -29,11 +29,13 @@ private:
     int number_ = -1;
 };
 
-// Opens /dev/null as those of standard input, output and error that are closed. Else the next that is opened would have their numbers, and code
-// that takes them for what they are everywhere would break it.
+// Opens something as those of standard input, output and error that are closed: it cannot be read or written either. Else the next that is opened
+// would have their numbers, and code that takes them for what they are everywhere would break it.
 inline void fill_standard_descriptors() {
     for (int each = 0; each <= STDERR_FILENO; ++each)
-        if (fcntl(each, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);  // NOLINT: a program that is begun has it, too
+        if (fcntl(each, F_GETFD) < 0)
+            (void)::open("/dev/null",
+                         each == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // NOLINT: a program that is begun has it, too
 }
 
 }  // namespace rove

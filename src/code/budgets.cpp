@@ -145,7 +145,7 @@ Status Budgets::check_statics(const PackageCode& package, std::size_t bytes) con
 bool Budgets::fits_among_staying(const PackageCode& package, std::size_t more_bytes) const {
     const bool counted = package.counted.stays;
     const std::size_t also = counted ? 0 : 1;
-    return staying_.packages + also <= (options_.packages_max + 1) / 2 &&
+    return staying_.packages + also <= options_.packages_max - options_.packages_max / 2 &&
            staying_.functions + also * package.functions.size() <= kFunctionsMax / 2 &&
            staying_.manifest_bytes + also * package.counted.manifest + more_bytes <= manifest_bytes_max() / 2;
 }

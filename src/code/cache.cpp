@@ -1,6 +1,8 @@
 // What a CodeCache promises, done by its parts (cache_state.hpp).
 #include "code/cache.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -43,8 +45,16 @@ CodeCache::~CodeCache() {
     while (!all.compare_exchange_weak(left->left_before, left)) continue;
 }
 
+void CodeCache::State::end_objects_of(pid_t thread) {
+    for (const auto& [digest, package] : known.packages()) package->destructors.run_of_thread(thread);
+}
+
 // A destructor may call an interface. So interfaces are ended last, and each before those that it was linked to.
 void CodeCache::State::end_packages() {
+    // Thread-local objects before statics, as in a program: those of constructors, and those of the thread that ends this.
+    for (std::size_t number = 0; const std::optional<pid_t> thread = constructors.thread(number); ++number)
+        end_objects_of(*thread);
+    end_objects_of(gettid());
     for (const auto& [digest, package] : known.packages())
         if (!package->interface && !package->constructing) package->end();
     interfaces.end_all();
@@ -52,8 +62,10 @@ void CodeCache::State::end_packages() {
 
 bool CodeCache::State::awaits_threads() const {
     const LockOf held(lock.mutex());
-    return std::ranges::any_of(known.packages(),
-                               [](const auto& each) { return each.second->destructors.awaits_threads(); });
+    // What is being constructed keeps all of this by its worker, and has its objects dropped at the end.
+    return std::ranges::any_of(known.packages(), [](const auto& each) REQUIRES(lock_of<CodeCache>) {
+        return !each.second->constructing && each.second->destructors.awaits_threads();
+    });
 }
 
 void CodeCache::stop() {

@@ -36,6 +36,7 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
 
     // Runs destructors before any code is released, and without the lock, because they may call the node; no package comes or goes any more.
     void end_packages() NO_THREAD_SAFETY_ANALYSIS;
+    void end_objects_of(pid_t thread) NO_THREAD_SAFETY_ANALYSIS;  // thread-local ones
     // Threads of the program may have thread-local objects of a package, whose destructors are in its code.
     [[nodiscard]] bool awaits_threads() const EXCLUDES(lock_of<CodeCache>);
     [[nodiscard]] Result<Running> hold(const PackageStore& store) const EXCLUDES(lock_of<CodeCache>) {

@@ -1,22 +1,10 @@
 #include "code/constructors.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
-#include "code/own_thread.hpp"
-#include "wire/image.hpp"
-
 namespace rove::code {
-
-namespace {
-
-// The constructors of the package, and functions of the others that it is linked to, which it can reach by none but its own code.
-bool may_have_thread_locals(const PackageCode& package) {
-    const std::vector<std::string>& imports = package.store->manifest().imports;
-    return std::ranges::find(imports, wire::kGetThreadLocal) != imports.end();
-}
-
-}  // namespace
 
 Status Constructors::run(PackageCode& package, Duty duty, const std::function<void()>& constructors) {
     if (lock_.has_stopped()) return tl::unexpected<Error>(lock_.why_cancelled());
@@ -27,44 +15,82 @@ Status Constructors::run(PackageCode& package, Duty duty, const std::function<vo
             "package {} has constructors, and those of {} packages run on {} already, the most that may; call it "
             "later, or restart that node if they never end",
             name, running_, node_);
-    if (may_have_thread_locals(package) && staying_ >= kStayingMax)
-        return fail(
-            ErrorCode::overloaded,
-            "package {} has constructors and thread-local variables, and the threads of {} such packages stay on {} "
-            "already, the most that may; restart that node",
-            name, staying_, node_);
+    ROVE_TRY(Thread* const mine, take_thread(name));
     if (const Status handed_over = workers_.hand_over(duty, package); !handed_over)
         return prefixed(handed_over.error(), fmt::format("package {} has constructors", name));
     ++running_;
+    mine->runs = true;
     package.constructing = true;
-    std::unique_ptr<OwnThread> thread;
     Status done = [&]() REQUIRES(lock_of<CodeCache>) {
         const UnlockedOf free(lock_.mutex());
-        Status constructed = run_in(thread, package, constructors);
-        if (!constructed || !may_have_thread_locals(package)) thread.reset();
-        return constructed;
+        return run_in(*mine, package, constructors);
     }();
     --running_;
-    if (thread) ++staying_;
-    package.constructed_by = std::move(thread);
-    if (lock_.has_stopped()) return tl::unexpected<Error>(lock_.why_cancelled());
+    mine->runs = false;
+    threads_.remove_if([](const Thread& each) { return !each.runs && !each.thread; });
+    if (lock_.has_stopped()) {
+        package.destructors.drop();  // its code is about to be released
+        return tl::unexpected<Error>(lock_.why_cancelled());
+    }
     package.constructing = false;
     return done;
 }
 
-Status Constructors::run_in(std::unique_ptr<OwnThread>& thread, PackageCode& package,
-                            const std::function<void()>& constructors) const {
+// The first that is free: mostly the same one, as natively.
+Result<Constructors::Thread*> Constructors::take_thread(const std::string& package) {
+    const auto is_free = [](const Thread& each) { return !each.runs && (!each.thread || !each.thread->has_ended()); };
+    if (const auto found = std::ranges::find_if(threads_, is_free); found != threads_.end()) return &*found;
+    if (threads_.size() >= kConstructorThreadsMax)
+        return fail(
+            ErrorCode::overloaded,
+            "package {} has constructors, and those of others have ended {} threads on {} in which more have run, the "
+            "most that may; restart that node",
+            package, std::ranges::count_if(threads_, [](const Thread& each) { return !each.runs; }), node_);
+    return &threads_.emplace_back();
+}
+
+Status Constructors::run_in(Thread& mine, PackageCode& package, const std::function<void()>& constructors) const try {
     const std::string there = fmt::format("{} on {}", package.store->manifest().name, node_);
-    ROVE_TRY(thread, OwnThread::run(there, "constructor", constructors));
-    Status done = thread->done();
-    if (done) return done;
-    // Its code is about to be released: what has been constructed is destroyed first.
-    thread->destroy_objects();
+    if (!mine.thread) {
+        Result<std::unique_ptr<OwnThread>> started = OwnThread::start();
+        if (!started)
+            return fail(ErrorCode::overloaded,
+                        "there is no thread for a constructor of package {} now ({}); call it later", there,
+                        started.error().message());
+        mine.thread = std::move(*started);
+    }
+    Status done = mine.thread->run(there, "constructor", constructors);
+    if (done) {
+        mine.thread->keep_objects();
+        return done;
+    }
+    destroy(mine, package, there);
+    return done;
+} catch (const std::bad_alloc&) {  // for words
+    package.destructors.drop();
+    return tl::unexpected<Error>(no_memory());
+}
+
+// Its code is about to be released: what has been constructed is destroyed first, thread-local objects before statics.
+void Constructors::destroy(Thread& mine, PackageCode& package, const std::string& there) {
+    const pid_t thread = mine.thread->id();
+    if (mine.thread->has_ended() && !mine.thread->keeps_objects()) mine.thread.reset();  // and its objects with it
+    const std::function<void()> destructors = [&package, thread] {
+        package.destructors.run_of_thread(thread);
+        package.destructors.run();
+    };
     const auto goes_on = [](const Status& each) { return !each && each.error().code() != ErrorCode::overloaded; };
     for (bool more = true; more && !package.destructors.empty();)
-        more = goes_on(in_own_thread(there, "destructor", [&] { package.destructors.run(); }));
+        more = goes_on(mine.thread && !mine.thread->has_ended() ? mine.thread->run(there, "destructor", destructors)
+                                                                : in_own_thread(there, "destructor", destructors));
     package.destructors.drop();  // there was no thread for them
-    return done;
+}
+
+std::optional<pid_t> Constructors::thread(std::size_t number) const {
+    const LockOf held(lock_.mutex());
+    for (const Thread& each : threads_)
+        if (!each.runs && each.thread && number-- == 0) return each.thread->id();
+    return std::nullopt;
 }
 
 }  // namespace rove::code

@@ -1,14 +1,21 @@
 // Constructors: runs the constructors of packages, each package's on the worker that loads or compiles it, with the cache's lock free.
 //
+// Natively one thread runs all constructors of a program, and its thread-local objects live as long as the program, because statics may refer
+// to them. Here constructors may never end, or end their thread. So a few threads run them, one package after the other in each, and stay.
+//
 // Threads: under the lock of the cache, on a worker.
 //
 // Invariants: where a constructor throws, the destructors that it and those before it have registered have run when run() returns, because the
-// code is released then.
+// code is released then. No thread destroys an object of code that has been released.
 #pragma once
 
 #include <functional>
+#include <list>
+#include <memory>
+#include <optional>
 #include <string>
 
+#include "code/own_thread.hpp"
 #include "code/workers.hpp"
 
 namespace rove::code {
@@ -16,32 +23,37 @@ namespace rove::code {
 // Packages whose constructors run at once, on a thread each. Constructors are a peer's code, and may never end: beyond it, packages
 // that have some are refused. 16 threads, with a stack of 8 MiB of address space each, beside the two that load and compile.
 inline constexpr std::size_t kConstructingMax = 16;
-
-// Packages with constructors and thread-local variables: the thread of the constructors stays for as long as the package, because statics
-// may refer to its thread-local objects. Each costs a thread that sleeps.
-inline constexpr std::size_t kStayingMax = 64;
+// Threads with those that constructors have ended, and whose thread-local objects stay for packages that were constructed there before.
+inline constexpr std::size_t kConstructorThreadsMax = 2 * kConstructingMax;
 
 class Constructors {
 public:
     Constructors(CacheLock& lock, const std::string& node, Workers& workers)
-        : lock_(lock), node_(node), workers_(workers) {
-        prepare_own_threads();
-    }
+        : lock_(lock), node_(node), workers_(workers) {}
 
     // Called by the duty's worker, which hands its duty over first. overloaded: nothing of the package has run.
     [[nodiscard]] Status run(PackageCode& package, Duty duty, const std::function<void()>& constructors)
         REQUIRES(lock_of<CodeCache>);
+    // By the kernel's number, one after the other, the threads whose thread-local objects statics may refer to: these are destroyed first, as in a
+    // program, and their memory goes with this. Not those in which constructors still run. Nothing: there are no more. Takes no memory.
+    [[nodiscard]] std::optional<pid_t> thread(std::size_t number) const EXCLUDES(lock_of<CodeCache>);
 
 private:
-    // What has been constructed is destroyed where they fail. `thread`: theirs, if they have run.
-    [[nodiscard]] Status run_in(std::unique_ptr<OwnThread>& thread, PackageCode& package,
-                                const std::function<void()>& constructors) const EXCLUDES(lock_of<CodeCache>);
+    // While one package's constructors run there it is their worker's.
+    struct Thread {
+        std::unique_ptr<OwnThread> thread;  // null: not begun yet
+        bool runs = false;
+    };
+    [[nodiscard]] Result<Thread*> take_thread(const std::string& package) REQUIRES(lock_of<CodeCache>);
+    [[nodiscard]] Status run_in(Thread& mine, PackageCode& package, const std::function<void()>& constructors) const
+        EXCLUDES(lock_of<CodeCache>);
+    static void destroy(Thread& mine, PackageCode& package, const std::string& there);
 
     CacheLock& lock_;
     const std::string& node_;  // for messages
     Workers& workers_;
     std::size_t running_ GUARDED_BY(lock_of<CodeCache>) = 0;  // packages whose constructors run
-    std::size_t staying_ GUARDED_BY(lock_of<CodeCache>) = 0;  // packages whose thread stays
+    std::list<Thread> threads_ GUARDED_BY(lock_of<CodeCache>);
 };
 
 }  // namespace rove::code

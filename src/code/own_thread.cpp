@@ -28,34 +28,39 @@ constexpr int kLooksAtOnce = 100;
 
 }  // namespace
 
-// What the thread and its maker both use, until the kernel has the thread no more.
+// What the thread and its maker both use, until the kernel has the thread no more. All but the words and `thread` is the thread's while it
+// works, and the maker's while it waits.
 struct OwnThread::Shared {
-    Shared(const std::string& of, const char* is, const std::function<void()>& runs)
-        : package(of), what(is), work(runs) {}
-    const std::string package;  // its name, and its node's
-    const char* const what;
-    const std::function<void()>& work;
     const pid_t process = getpid();
-    Status done = fail(ErrorCode::failed, "a {} of package {} ended its thread", what, package);
     std::atomic<pid_t> thread{0};  // the kernel's number for it; 0: not begun
     using Word = std::counting_semaphore<2>;
-    Word worked{0};       // `work` has ended, however that came
-    Word may_destroy{0};  // its thread-local objects
-    Word destroyed{0};
+    Word next{0};    // there is work, or it is to end
+    Word worked{0};  // the work has ended, however that came
     Word may_end{0};
+    const std::function<void()>* work = nullptr;  // null: it is to end
+    std::string package;                          // of the work: its name, and its node's
+    const char* what = "";
+    Status done;
+    bool keeps_objects = false;
+    bool has_ended = false;  // by its work
 
     static void* begin(void* shared);
     static void end(void* shared);
+    void do_work();
 
     // It has forked, and the child's only thread would end the program there as if that were its own.
     void stay_in_parent() const {
         if (getpid() != process) end_child_of(fmt::format("a {} of package {}", what, package).c_str());
     }
-    // The maker's: until the thread has told, or has ended without a word, as by a system call.
-    void wait_for(Word& word) {
-        while (!word.try_acquire_for(kOwnLook) && (thread == 0 || is_alive(thread))) {
-        }
-        (void)word.try_acquire();  // it may have told since the last look: what it did is seen here from then on
+    void tell_of_end() {
+        has_ended = true;
+        worked.release();
+    }
+    // The maker's: until the thread has told. False: it has ended without a word, as by a system call.
+    [[nodiscard]] bool wait_for(Word& word) {
+        while (!word.try_acquire_for(kOwnLook))
+            if (thread != 0 && !is_alive(thread)) return word.try_acquire();  // it may have told since the last look
+        return true;
     }
     // Describes the exception that `work` let out; in fixed words if there is no memory for others.
     template <typename Words>
@@ -70,8 +75,8 @@ struct OwnThread::Shared {
 
 namespace {
 
-// The key whose destructor runs at a thread's end, however it comes: nothing unwinds a C function that ends its thread. By then the
-// thread's thread_local objects have been destroyed. None: shipped code has all keys that a process may have, and the end is seen later.
+// The key whose destructor runs at a thread's end, however it comes: nothing unwinds a C function that ends its thread. None: shipped
+// code has all keys that a process may have, and the end is seen later.
 const std::optional<pthread_key_t>& end_of_own_thread(void (*end)(void*)) {
     static constinit MadeOnce<const std::optional<pthread_key_t>> key;
     return key.get([end] {
@@ -86,40 +91,43 @@ const std::optional<pthread_key_t>& end_of_own_thread(void (*end)(void*)) {
 void OwnThread::Shared::end(void* argument) {
     auto& shared = *static_cast<Shared*>(argument);
     shared.stay_in_parent();
-    shared.worked.release();
-    shared.destroyed.release();
-    shared.may_end.acquire();
+    if (shared.work == nullptr || shared.has_ended) return;
+    shared.tell_of_end();
+    if (shared.keeps_objects)
+        shared.may_end.acquire();  // what nothing has unwound has no objects any more: their memory, at least
+}
+
+void OwnThread::Shared::do_work() {
+    try {
+        (*work)();
+        done = {};
+    } catch (const abi::__forced_unwind&) {
+        stay_in_parent();
+        tell_of_end();
+        if (keeps_objects) may_end.acquire();  // they are destroyed when the unwinding is over
+        throw;
+    } catch (const std::exception& error) {
+        say_how([&] {
+            return fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", what, package,
+                        words_of(error));
+        });
+    } catch (...) {
+        say_how([&] { return fail(ErrorCode::failed, "a {} of package {} let an exception out", what, package); });
+    }
 }
 
 void* OwnThread::Shared::begin(void* argument) {
     auto& shared = *static_cast<Shared*>(argument);
     shared.thread = gettid();
-    arch::FloatControls::reset();  // as start_thread() does
     if (const auto& key = end_of_own_thread(&end)) (void)pthread_setspecific(*key, &shared);
-    try {
-        shared.work();
-        shared.done = {};
-    } catch (const abi::__forced_unwind&) {
+    for (;;) {
+        shared.next.acquire();
+        if (shared.work == nullptr) return nullptr;
+        arch::FloatControls::reset();  // as start_thread() does
+        shared.do_work();
         shared.stay_in_parent();
-        throw;
-    } catch (const std::exception& error) {
-        shared.say_how([&] {
-            return fail(ErrorCode::failed, "a {} of package {} let an exception out: {}", shared.what, shared.package,
-                        words_of(error));
-        });
-    } catch (...) {
-        shared.say_how([&] {
-            return fail(ErrorCode::failed, "a {} of package {} let an exception out", shared.what, shared.package);
-        });
+        shared.worked.release();
     }
-    shared.stay_in_parent();
-    shared.worked.release();
-    shared.may_destroy.acquire();
-    return nullptr;
-}
-
-void prepare_own_threads() {
-    (void)end_of_own_thread(&OwnThread::Shared::end);
 }
 
 bool is_alive(pid_t kernel_id) {
@@ -127,42 +135,60 @@ bool is_alive(pid_t kernel_id) {
 }
 
 // Nothing joins the thread: what runs there may detach it, and a std::thread keeps what it was given where its thread does not return.
-Result<std::unique_ptr<OwnThread>> OwnThread::run(const std::string& package, const char* what,
-                                                  const std::function<void()>& work) try {
+Result<std::unique_ptr<OwnThread>> OwnThread::start() try {
     std::unique_ptr<OwnThread> made(new OwnThread);
-    made->shared_ = std::make_unique<Shared>(package, what, work);
+    auto shared = std::make_unique<Shared>();
     pthread_attr_t detached;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     pthread_t thread{};
-    const int error = pthread_create(&thread, &detached, &Shared::begin, made->shared_.get());
+    const int error = pthread_create(&thread, &detached, &Shared::begin, shared.get());
     pthread_attr_destroy(&detached);
-    if (error != 0) {
-        made->shared_.reset();
-        return fail(ErrorCode::overloaded, "there is no thread for a {} of package {} now ({}); call it later", what,
-                    package, std::generic_category().message(error));
-    }
-    made->shared_->wait_for(made->shared_->worked);
+    if (error != 0) return fail(ErrorCode::overloaded, "{}", std::generic_category().message(error));
+    made->shared_ = std::move(shared);
     return made;
 } catch (const std::bad_alloc&) {
     return tl::unexpected<Error>(no_memory());
 }
 
-const Status& OwnThread::done() const {
-    return shared_->done;
+Status OwnThread::run(const std::string& package, const char* what, const std::function<void()>& work) try {
+    Shared& shared = *shared_;
+    shared.done = fail(ErrorCode::failed, "a {} of package {} ended its thread", what, package);
+    shared.package = package;
+    shared.what = what;
+    shared.work = &work;
+    shared.next.release();
+    if (!shared.wait_for(shared.worked)) shared.has_ended = true;
+    return std::move(shared.done);
+} catch (const std::bad_alloc&) {  // nothing has run
+    return tl::unexpected<Error>(no_memory());
 }
 
-void OwnThread::destroy_objects() {
-    shared_->may_destroy.release();
-    shared_->wait_for(shared_->destroyed);
+void OwnThread::keep_objects() {
+    shared_->keeps_objects = true;
+}
+
+bool OwnThread::keeps_objects() const {
+    return shared_->keeps_objects;
+}
+
+bool OwnThread::has_ended() const {
+    return shared_->has_ended;
+}
+
+pid_t OwnThread::id() const {
+    return shared_->thread;
 }
 
 OwnThread::~OwnThread() {
     if (!shared_) return;
-    shared_->may_destroy.release();
+    if (!shared_->has_ended) {
+        shared_->work = nullptr;
+        shared_->next.release();
+    }
     shared_->may_end.release();
     // It may be in its package's code for a moment still: for longer where that has thread-local objects to destroy.
-    for (int looks = 0; is_alive(shared_->thread); ++looks)
+    for (int looks = 0; shared_->thread == 0 || is_alive(shared_->thread); ++looks)
         if (looks < kLooksAtOnce)
             sched_yield();
         else
@@ -170,10 +196,11 @@ OwnThread::~OwnThread() {
 }
 
 Status in_own_thread(const std::string& package, const char* what, const std::function<void()>& work) {
-    ROVE_TRY(std::unique_ptr<OwnThread> thread, OwnThread::run(package, what, work));
-    Status done = thread->done();
-    thread.reset();
-    return done;
+    Result<std::unique_ptr<OwnThread>> thread = OwnThread::start();
+    if (!thread)
+        return fail(ErrorCode::overloaded, "there is no thread for a {} of package {} now ({}); call it later", what,
+                    package, thread.error().message());
+    return (*thread)->run(package, what, work);
 }
 
 }  // namespace rove::code

@@ -1,4 +1,4 @@
-// Code of a package that runs in a thread of its own, because it may end that thread.
+// Code of packages that runs in threads of its own, because it may end its thread.
 //
 // Threads: any, without the lock of the cache: what runs there may never end.
 #pragma once
@@ -13,36 +13,35 @@
 
 namespace rove::code {
 
-// A thread that stays when its work is done, because others may hold addresses of its thread-local objects: natively they may, of the
-// thread that runs a program's constructors. Used by one thread at a time.
+// A thread that runs one piece of work after the other, and stays in between: others may hold addresses of its thread-local objects. Used by
+// one thread at a time.
 class OwnThread {
 public:
-    // Runs `work`, which is a `what` of that package (with its node's name), and waits until it has returned, thrown or ended its thread.
-    // It throws nothing. overloaded: no thread or no memory for it, and nothing of it has run: null. Else there is a thread, and how its
-    // work has ended is done().
-    [[nodiscard]] static Result<std::unique_ptr<OwnThread>> run(const std::string& package, const char* what,
-                                                                const std::function<void()>& work);
-    // Ends it, and waits for that.
+    // overloaded: there is no thread, or no memory for one.
+    [[nodiscard]] static Result<std::unique_ptr<OwnThread>> start();
+    // Ends it, and waits for that. Precondition: none of its work still runs.
     ~OwnThread();
     OwnThread(const OwnThread&) = delete;
 
-    [[nodiscard]] const Status& done() const;
-    // Destroys its thread-local objects. Their memory stays as long as this. Once.
-    void destroy_objects();
+    // Runs `work`, which is a `what` of that package (with its node's name), and waits until it has returned, thrown or ended its thread.
+    // Throws nothing. Precondition: it has not ended.
+    [[nodiscard]] Status run(const std::string& package, const char* what, const std::function<void()>& work);
+    // From now on its thread-local objects stay, as far as that can be had, where work ends the thread.
+    void keep_objects();
+    [[nodiscard]] bool keeps_objects() const;
+    // Work has ended the thread: nothing more can be run there.
+    [[nodiscard]] bool has_ended() const;
+    // The kernel's number for it.
+    [[nodiscard]] pid_t id() const;
 
 private:
-    friend void prepare_own_threads();
     struct Shared;
     OwnThread() = default;
     std::unique_ptr<Shared> shared_;
 };
 
-// As OwnThread::run(), and ends the thread.
+// The same in a thread that ends then. overloaded: there was none, and nothing has run.
 [[nodiscard]] Status in_own_thread(const std::string& package, const char* what, const std::function<void()>& work);
-
-// Prepares for OwnThread, in a process in which no shipped code has run yet: the memory of thread-local objects is freed in the order in
-// which it became known that threads have some, and is to be freed last.
-void prepare_own_threads();
 
 // Whether the kernel still has that thread of this process.
 [[nodiscard]] bool is_alive(pid_t kernel_id);

@@ -28,12 +28,10 @@ void PackageCode::release_code() noexcept {
     exported.clear();
 }
 
-// In the order in which a program ends.
 void PackageCode::end() {
-    if (constructed_by) constructed_by->destroy_objects();
+    if (destructors.awaits_threads()) return;  // whose objects may refer to statics: these stay, as the code does
     if (std::exchange(constructed, false) && image) image->destruct();
     destructors.run();
-    constructed_by.reset();
 }
 
 }  // namespace rove::code

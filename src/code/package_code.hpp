@@ -15,7 +15,6 @@
 #include "code/cache.hpp"
 #include "code/jit/jit.hpp"
 #include "code/loader.hpp"
-#include "code/own_thread.hpp"
 #include "code/symbols.hpp"
 
 namespace rove::code {
@@ -210,8 +209,6 @@ public:
     Lacks image_lacks GUARDED_BY(lock_of<CodeCache>);
     Lacks module_lacks GUARDED_BY(lock_of<CodeCache>);
     Compile compile GUARDED_BY(lock_of<CodeCache>) = Compile::none;
-    // Where statics may refer to thread-local objects: the thread of its constructors. The last member, because it may run the code above.
-    std::unique_ptr<OwnThread> constructed_by GUARDED_BY(lock_of<CodeCache>);
 };
 
 inline Running::Running(PackageCode& package) : package_(&package) {

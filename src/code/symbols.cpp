@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <new>
 #include <set>
 
@@ -69,19 +72,34 @@ void Destructors::run() {
             last.function(last.object);
         }
     }
-    drop();
+    forget_in_c();
+}
+
+// What is to run at a thread's end. It is the thread's own, which frees it then.
+struct Destructors::OfThread {
+    Destructors& of;
+    const Entry entry;
+    const pid_t thread;
+    std::atomic<bool> is_taken{false};  // by whoever runs it, or drops it: once
+
+    [[nodiscard]] bool take() { return !is_taken.exchange(true); }
+};
+
+// What C's library was given in the package's name, for quick_exit and fork.
+void Destructors::forget_in_c() {
+    __cxa_finalize(this);
 }
 
 void Destructors::drop() {
-    // What C's library was given in the package's name, for quick_exit and fork, it forgets.
-    __cxa_finalize(this);
+    forget_in_c();
     const MutexLock lock(mutex_);
     entries_.clear();
+    std::erase_if(threads_, [this](OfThread* each) REQUIRES(mutex_) { return take(*each); });
 }
 
 bool Destructors::empty() const {
     const MutexLock lock(mutex_);
-    return entries_.empty();
+    return entries_.empty() && threads_.empty();
 }
 
 bool Destructors::add(void (*function)(void*), void* object) {
@@ -94,26 +112,59 @@ bool Destructors::add(void (*function)(void*), void* object) {
     }
 }
 
-struct Destructors::OfThread {
-    Destructors& of;
-    Entry entry;
-};
-
 bool Destructors::add_for_thread(void (*function)(void*), void* object) {
-    auto* of_thread = new (std::nothrow) OfThread{*this, {function, object}};
-    if (of_thread == nullptr) return false;
-    of_threads_.fetch_add(1, std::memory_order_relaxed);
+    std::unique_ptr<OfThread> made(new (std::nothrow) OfThread{*this, {function, object}, gettid()});
+    if (!made) return false;
+    const MutexLock lock(mutex_);
+    try {
+        threads_.push_back(made.get());
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
     // As this library's own: it stays until the thread has ended, too.
-    if (__cxa_thread_atexit(&run_of_thread, of_thread, &__dso_handle) == 0) return true;
-    of_threads_.fetch_sub(1, std::memory_order_relaxed);
-    delete of_thread;
-    return false;
+    if (__cxa_thread_atexit(&run_at_end, made.get(), &__dso_handle) != 0) {
+        threads_.pop_back();
+        return false;
+    }
+    of_threads_.fetch_add(1, std::memory_order_relaxed);
+    (void)made.release();
+    return true;
 }
 
-void Destructors::run_of_thread(void* of_thread) {
-    const std::unique_ptr<OfThread> last(static_cast<OfThread*>(of_thread));
-    last->entry.function(last->entry.object);
-    last->of.of_threads_.fetch_sub(1, std::memory_order_release);
+// Whoever takes one out of the list that nobody has taken before counts it as gone.
+bool Destructors::take(OfThread& of_thread) {
+    if (!of_thread.take()) return false;
+    of_threads_.fetch_sub(1, std::memory_order_release);
+    return true;
+}
+
+void Destructors::run_of_thread(pid_t kernel_id) {
+    const MutexLock lock(mutex_);
+    for (;;) {
+        const auto last = std::find_if(threads_.rbegin(), threads_.rend(), [kernel_id](const OfThread* each) {
+            return each->thread == kernel_id && !each->is_taken;
+        });
+        if (last == threads_.rend()) return;
+        const Entry entry = (*last)->entry;
+        OfThread& taken = **last;
+        threads_.erase(std::next(last).base());
+        if (!take(taken)) continue;
+        const Unlocked free(mutex_);
+        entry.function(entry.object);
+    }
+}
+
+// The package's code, and this, stay for it: it is counted.
+void Destructors::run_at_end(void* of_thread) {
+    const std::unique_ptr<OfThread> mine(static_cast<OfThread*>(of_thread));
+    if (!mine->take()) return;
+    Destructors& of = mine->of;
+    {
+        const MutexLock lock(of.mutex_);
+        std::erase(of.threads_, mine.get());
+    }
+    mine->entry.function(mine->entry.object);
+    of.of_threads_.fetch_sub(1, std::memory_order_release);
 }
 
 Symbols::Symbols(const std::vector<HostSymbol>& host_symbols) {

@@ -5,6 +5,8 @@
 // Threads: any; it has a lock of its own.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -23,13 +25,15 @@ namespace rove::code {
 // package's wire::kDsoHandle. Threads: any; functions register the statics that they make when they are first called.
 class Destructors {
 public:
-    void run();   // last registered first, and those that they register; each once
-    void drop();  // without running any
-    [[nodiscard]] bool empty() const;
+    void run();   // last registered first, and those that they register; each once; not those of threads
+    void drop();  // without running any; those of threads neither
+    [[nodiscard]] bool empty() const;  // nor is there one of a thread
     // False: there is no memory.
     [[nodiscard]] bool add(void (*function)(void*), void* object);
     // The same at the end of the calling thread, whenever that is.
     [[nodiscard]] bool add_for_thread(void (*function)(void*), void* object);
+    // Runs those of a thread now: last registered first. By that thread, or while it waits.
+    void run_of_thread(pid_t kernel_id);
     // Whether such a thread has not ended yet: the package's code, and this, must stay for it.
     [[nodiscard]] bool awaits_threads() const { return of_threads_.load(std::memory_order_acquire) != 0; }
 
@@ -39,10 +43,13 @@ private:
         void* object;
     };
     struct OfThread;
-    static void run_of_thread(void* of_thread);
+    static void run_at_end(void* of_thread);
+    [[nodiscard]] bool take(OfThread& of_thread) REQUIRES(mutex_);
+    void forget_in_c();
 
     mutable Mutex mutex_;
     std::vector<Entry> entries_ GUARDED_BY(mutex_);
+    std::vector<OfThread*> threads_ GUARDED_BY(mutex_);  // theirs
     std::atomic<std::size_t> of_threads_{0};
 };
 

@@ -1,6 +1,7 @@
 // A code cache that is refused memory, one allocation after the other: nothing stays taken, and the next call does its work.
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <optional>
 #include <thread>
 
@@ -46,16 +47,22 @@ TEST_F(CacheWithoutMemory, CodeThatAThreadAwaitsStaysWithoutAny) {
             *static_cast<long*>(const_cast<void*>(payload)) = ends.with;
         })");
     noted.clear();
-    std::thread([&] {
-        auto cache = std::make_unique<CodeCache>(options(Forms::image));
-        ASSERT_TRUE(cache->add(arriving(*package, {Forms::image}), false));
+    auto cache = std::make_unique<CodeCache>(options(Forms::image));
+    ASSERT_TRUE(cache->add(arriving(*package, {Forms::image}), false));
+    std::promise<void> called, word;
+    std::thread other([&] {
         EXPECT_EQ(call(*cache, *cache->find(package->function_ids().front())), 3);
-        refused_in = 1;
-        cache.reset();
-        EXPECT_EQ(refused_in, 1) << "it asked for some";
-        refused_in = 0;
-        EXPECT_TRUE(noted.empty());
-    }).join();
+        called.set_value();
+        word.get_future().wait();
+    });
+    called.get_future().wait();
+    refused_in = 1;
+    cache.reset();
+    EXPECT_EQ(refused_in, 1) << "it asked for some";
+    refused_in = 0;
+    EXPECT_TRUE(noted.empty());
+    word.set_value();
+    other.join();
     EXPECT_EQ(noted, std::vector<long>{3});
 }
 

@@ -1,5 +1,6 @@
 // The cache without a node around it: forms that come one by one, a budget that nothing fits, interfaces, and ends.
 #include <fstream>
+#include <future>
 #include <map>
 #include <thread>
 #include <tuple>
@@ -205,6 +206,41 @@ ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = first.id 
         }
         EXPECT_EQ(noted, (std::vector<long>{1, 2, -2, -1}));
     }
+}
+
+// As natively main()'s are destroyed before statics; and those of other threads, which go on, may use statics when they end.
+TEST_F(CacheTest, StaticsStayForThreadLocalObjectsThatMayReferToThem) {
+    constexpr const char* kGuest = R"(
+extern "C" void note(long);
+struct Log { long id; ~Log() { note(id); } };
+static Log log{1};
+struct Mine { long id = 2; ~Mine() { note(10 * log.id + id); } };
+static thread_local Mine mine;
+ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = mine.id; }
+)";
+    {
+        CodeCache cache(options(Forms::image));
+        ASSERT_TRUE(cache.add(build("guest.cpp", kGuest), false));
+        EXPECT_EQ(call(cache, *cache.find("guest:touch")), 2);
+    }
+    EXPECT_EQ(noted, (std::vector<long>{12, 1})) << "of the thread that ends the cache";
+    noted.clear();
+    std::promise<void> word;
+    std::thread other;
+    {
+        CodeCache cache(options(Forms::image));
+        ASSERT_TRUE(cache.add(build("guest.cpp", kGuest), false));
+        std::promise<long> called;
+        other = std::thread([&] {
+            called.set_value(call(cache, *cache.find("guest:touch")));
+            word.get_future().wait();
+        });
+        EXPECT_EQ(called.get_future().get(), 2);
+    }
+    EXPECT_TRUE(noted.empty());
+    word.set_value();
+    other.join();
+    EXPECT_EQ(noted, std::vector<long>{12}) << "the static is still there";
 }
 
 // A destructor may call an interface: interfaces end last, the newest first.

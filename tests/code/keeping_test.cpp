@@ -150,7 +150,7 @@ TEST_F(EvictorTest, WhatIsReservedHasToFit) {
     PackageCode& package = *known(*large);
     const LockOf lock(mutex_);
     package.pinned = true;
-    const Status refused = evictor_.reserve(package, budgets_.pinned_bytes_max() + 1, 0);
+    const Status refused = evictor_.reserve(package, options_.code_bytes_max + 1, 0);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
     EXPECT_EQ(budgets_.held(Budget::pinned), 0U);

@@ -26,29 +26,42 @@ thread_local Told told;
 thread_local long value = 40;
 
 TEST(OwnThreadTest, ItsThreadLocalsOutliveItsWork) {
-    prepare_own_threads();
     std::vector<pid_t> destroyed;
-    pid_t thread = 0;
     long* kept = nullptr;
-    auto ran = OwnThread::run("p on node 7", "constructor", [&] {
-        thread = gettid();
+    auto started = OwnThread::start();
+    ASSERT_TRUE(started);
+    OwnThread& own = **started;
+    EXPECT_TRUE(own.run("p on node 7", "constructor", [&] {
         told.into = &destroyed;
         kept = &value;
         ++value;
-    });
-    ASSERT_TRUE(ran);
-    EXPECT_TRUE((*ran)->done());
+    }));
+    const pid_t thread = own.id();
     EXPECT_NE(thread, gettid());
-    EXPECT_TRUE(is_alive(thread));
     EXPECT_EQ(*kept, 41) << "its own, and still there";
+    EXPECT_TRUE(own.run("q on node 7", "constructor", [&] { value += gettid() == thread ? 1 : 100; }));
+    EXPECT_EQ(*kept, 42) << "the same for all that it runs";
     EXPECT_TRUE(destroyed.empty());
-    (*ran)->destroy_objects();
-    EXPECT_EQ(destroyed, std::vector<pid_t>{thread});
-    EXPECT_TRUE(is_alive(thread));
-    EXPECT_EQ(*kept, 41) << "its memory is freed last";
-    ran->reset();
+    started->reset();
     EXPECT_FALSE(is_alive(thread));
-    EXPECT_EQ(destroyed.size(), 1U);
+    EXPECT_EQ(destroyed, std::vector<pid_t>{thread});
+}
+
+TEST(OwnThreadTest, WorkThatEndsItLeavesWhatIsToBeKept) {
+    std::vector<pid_t> destroyed;
+    for (const bool keeps : {true, false}) {
+        destroyed.clear();
+        auto started = OwnThread::start();
+        ASSERT_TRUE(started);
+        OwnThread& own = **started;
+        EXPECT_TRUE(own.run("p on node 7", "constructor", [&] { told.into = &destroyed; }));
+        if (keeps) own.keep_objects();
+        EXPECT_FALSE(own.run("q on node 7", "constructor", [] { pthread_exit(nullptr); }));
+        EXPECT_TRUE(own.has_ended());
+        if (keeps) EXPECT_TRUE(destroyed.empty());
+        started->reset();
+        EXPECT_EQ(destroyed.size(), 1U);
+    }
 }
 
 TEST(OwnThreadTest, ItGoesWithItsOwnerWhateverWasAskedOfIt) {
@@ -72,18 +85,6 @@ TEST(OwnThreadTest, HowItsWorkEndsIsSaid) {
     const Status ended = in_own_thread("p on node 7", "constructor", [] { pthread_exit(nullptr); });
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().message(), "a constructor of package p on node 7 ended its thread");
-}
-
-TEST(OwnThreadTest, ManyMayStay) {
-    std::vector<std::unique_ptr<OwnThread>> all;
-    std::vector<long*> values(20);
-    for (long*& each : values) {
-        auto ran = OwnThread::run("p on node 7", "constructor", [&each] { each = &value; });
-        ASSERT_TRUE(ran);
-        all.push_back(std::move(*ran));
-    }
-    for (long i = 0; i < 20; ++i) *values[static_cast<std::size_t>(i)] = i;
-    for (long i = 0; i < 20; ++i) EXPECT_EQ(*values[static_cast<std::size_t>(i)], i);
 }
 
 // ---- Destructors
@@ -112,6 +113,33 @@ TEST(DestructorsTest, TheLastRegisteredRunsFirstAndSoDoThoseThatItRegisters) {
     EXPECT_EQ(destroyed, (std::vector<int>{2, 3, 1}));
     destructors.run();
     EXPECT_EQ(destroyed.size(), 3U) << "each once";
+}
+
+TEST(DestructorsTest, ThoseOfAThreadCanBeRunWhileItLives) {
+    destroyed.clear();
+    auto started = OwnThread::start();
+    ASSERT_TRUE(started);
+    OwnThread& own = **started;
+    Destructors run_now, dropped, left;
+    EXPECT_TRUE(own.run("p on node 7", "constructor", [&] {
+        EXPECT_TRUE(run_now.add_for_thread(&note, &numbers[1]) && run_now.add_for_thread(&note, &numbers[2]));
+        EXPECT_TRUE(dropped.add_for_thread(&note, &numbers[3]));
+        EXPECT_TRUE(left.add_for_thread(&note, &numbers[0]));
+    }));
+    run_now.run_of_thread(gettid());
+    EXPECT_TRUE(destroyed.empty()) << "this thread has none";
+    run_now.run_of_thread(own.id());
+    EXPECT_EQ(destroyed, (std::vector<int>{2, 1}));
+    EXPECT_TRUE(run_now.empty());
+    EXPECT_FALSE(run_now.awaits_threads());
+    dropped.drop();
+    EXPECT_FALSE(dropped.awaits_threads());
+    EXPECT_TRUE(left.awaits_threads());
+    left.run();
+    EXPECT_TRUE(left.awaits_threads()) << "statics end without those of threads";
+    started->reset();
+    EXPECT_EQ(destroyed, (std::vector<int>{2, 1, 0}));
+    EXPECT_FALSE(left.awaits_threads());
 }
 
 TEST(DestructorsTest, WhatIsDroppedDoesNotRun) {

@@ -170,6 +170,15 @@ TEST_F(BudgetsTest, CodeThatCouldNotStayForACallIsRefused) {
     EXPECT_TRUE(budgets_.check_evictable(*large, kAwaitedBytesMax + 1));
 }
 
+TEST_F(BudgetsTest, HalfOfAnyNumberOfPackagesMayStay) {
+    const LockOf lock(mutex_);
+    const auto one = package("one", 100);
+    for (const std::size_t most : {std::size_t{1}, std::size_t{2}, SIZE_MAX}) {
+        options_.packages_max = most;
+        EXPECT_TRUE(budgets_.fits_among_staying(*one, 0)) << most;
+    }
+}
+
 TEST_F(BudgetsTest, WhatIsReservedIsCountedUntilItIsGivenBack) {
     const LockOf lock(mutex_);
     budgets_.make_places(1);

@@ -1,0 +1,376 @@
+// Constructors of packages, and the threads in which they run.
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "code/cache_state.hpp"
+#include "compiling_fixture.hpp"
+
+namespace rove::code {
+namespace {
+
+using namespace std::chrono_literals;
+
+// They are a peer's code: nobody waits for them but the calls of their own package.
+TEST_F(CompilingTest, ConstructorsKeepNoOtherFromRunning) {
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        const Forms form = forms == Forms::image ? Forms::image : Forms::bitcode;
+        CodeCache cache(waiting_options(forms));
+        ASSERT_TRUE(cache.add(arriving(*build("built.cpp", kConstructed), {form}), false));
+        Function* built = cache.find("built:go");
+        ASSERT_TRUE(std::holds_alternative<Awaited>(cache.enter(*built)));
+        ASSERT_TRUE(have_begun(1));
+        EXPECT_TRUE(std::holds_alternative<Awaited>(cache.enter(*built))) << "it is not ready before they have run";
+        const auto other = arriving(*build("other.c", kCounter), {form});
+        ASSERT_TRUE(cache.add(other, false));
+        ASSERT_TRUE(cache.load(other));  // compiled, too
+        EXPECT_EQ(call(cache, *cache.find("other:count")), 41);
+        constructors->word.set_value();
+        EXPECT_EQ(call(cache, *built), 7);
+        EXPECT_EQ(constructors->begun, 1);
+    }
+}
+
+TEST_F(CompilingTest, LoadsOfOnePackageWaitForItsConstructorsAndOthersDoNot) {
+    CodeCache cache(waiting_options(Forms::image));
+    const auto built = arriving(*build("built.cpp", kConstructed), {Forms::image});
+    const auto other = arriving(*build("other.c", kCounter), {Forms::image});
+    ASSERT_TRUE(cache.add(built, false));
+    ASSERT_TRUE(cache.add(other, false));
+    Loading first, second, third;
+    ASSERT_TRUE(first.begin(cache, built));
+    ASSERT_TRUE(have_begun(1));
+    ASSERT_TRUE(second.begin(cache, built));
+    std::vector<Loading*> waiting{&first, &second};
+    std::vector<Loading> more(CodeCache::kLoadsOfPackageMax);
+    for (Loading& each : more)
+        if (each.begin(cache, built)) waiting.push_back(&each);
+    EXPECT_EQ(waiting.size(), CodeCache::kLoadsOfPackageMax) << "one package takes all places";
+    ASSERT_TRUE(third.begin(cache, other));
+    ASSERT_TRUE(third.ended()) << "it waits for constructors of another package";
+    EXPECT_EQ(third.told.get(), "");
+    constructors->word.set_value();
+    for (Loading* each : waiting) {
+        ASSERT_TRUE(each->ended());
+        EXPECT_EQ(each->told.get(), "");
+    }
+    EXPECT_EQ(constructors->begun, 1);
+}
+
+TEST_F(CompilingTest, MoreConstructorsThanMayRunAreRefused) {
+    CodeCache cache(waiting_options(Forms::image));
+    const auto enter = [&](std::size_t i) {
+        const std::string name = "built" + std::to_string(i);
+        EXPECT_TRUE(cache.add(arriving(*build(name + ".cpp", kConstructed), {Forms::image}), false));
+        return cache.find(name + ":go");
+    };
+    for (std::size_t i = 0; i < kConstructingMax; ++i)
+        ASSERT_TRUE(std::holds_alternative<Awaited>(cache.enter(*enter(i))));
+    ASSERT_TRUE(have_begun(static_cast<int>(kConstructingMax)));
+    Function* more = enter(kConstructingMax);
+    std::string refused;
+    for (const auto until = std::chrono::steady_clock::now() + kPatience;
+         refused.empty() && std::chrono::steady_clock::now() < until;)
+        refused = error_of(cache, *more);
+    EXPECT_NE(refused.find("package built16 has constructors"), std::string::npos) << refused;
+    constructors->word.set_value();
+    cache.wait_for_tiers();
+    EXPECT_EQ(call(cache, *more), 7) << "and later there is room";
+}
+
+// It is for the calls that wait: who comes later finds out anew.
+TEST_F(CompilingTest, ARefusalAnswersNoLaterCall) {
+    CodeCache cache(waiting_options(Forms::image));
+    const auto enter = [&](std::size_t i) {
+        const std::string name = "built" + std::to_string(i);
+        EXPECT_TRUE(cache.add(arriving(*build(name + ".cpp", kConstructed), {Forms::image}), false));
+        EXPECT_TRUE(std::holds_alternative<Awaited>(cache.enter(*cache.find(name + ":go"))));
+        return cache.find(name + ":go");
+    };
+    for (std::size_t i = 0; i < kConstructingMax; ++i) (void)enter(i);
+    ASSERT_TRUE(have_begun(static_cast<int>(kConstructingMax)));
+    Loading behind;
+    Function* refused = enter(kConstructingMax);
+    const auto last = arriving(*build("last.c", kCounter), {Forms::image});
+    ASSERT_TRUE(cache.add(last, false));
+    ASSERT_TRUE(behind.begin(cache, last));
+    ASSERT_TRUE(behind.ended()) << "the one before it has been refused by now";
+    constructors->word.set_value();
+    cache.wait_for_tiers();
+    std::this_thread::sleep_for(kRefusalMax + 10ms);
+    EXPECT_EQ(call(cache, *refused), 7);
+}
+
+// Pinned code takes its place before its constructors run, however long they do.
+TEST_F(CompilingTest, WhatIsBeingConstructedHasItsPlace) {
+    CodeOptions given = waiting_options(Forms::image);
+    given.code_bytes_max = 1;  // so pinned code has kShareBytesMin
+    CodeCache cache(given);
+    const auto enter = [&](const std::string& name) {
+        const auto package = build(name + ".cpp",
+                                   "extern \"C\" int wait_for_word(); static int s = wait_for_word();\n"
+                                   "static const unsigned char filled[700000] = {1};\nROVE_ENTRY void go(rove_here *h, "
+                                   "const void *p, size_t n) { *(long *)p = s + filled[n]; (void)h; }");
+        wire::Manifest manifest = package->manifest();
+        manifest.pinned = true;
+        const std::size_t slice = *package->slice_index(host_triple(), Forms::image);
+        manifest.slices = {manifest.slices[slice]};
+        const auto pinned = PackageStore::from_manifest(wire::encode(manifest)).value();
+        EXPECT_TRUE(pinned->add_slice(0, *package->stored_slice(slice)));
+        EXPECT_TRUE(cache.add(pinned, false));
+        return cache.find(name + ":go");
+    };
+    Function* first = enter("first");
+    ASSERT_TRUE(std::holds_alternative<Awaited>(cache.enter(*first)));
+    ASSERT_TRUE(have_begun(1));
+    EXPECT_GT(cache.usage().pinned_bytes, 700'000U);
+    const std::string refused = outcome(cache, *enter("second"));
+    EXPECT_NE(refused.find("cannot be evicted"), std::string::npos) << refused;
+    EXPECT_NE(refused.find("first ("), std::string::npos) << refused;
+    EXPECT_EQ(constructors->begun, 1);
+    constructors->word.set_value();
+    EXPECT_EQ(outcome(cache, *first), kEntered);
+}
+
+// The node outlives it, and runs nothing of it that is not there any more.
+TEST_F(CompilingTest, WhatWasConstructedEndsWhereAConstructorThrows) {
+    constexpr const char* kThrows =
+        "extern \"C\" void note(long);\n"
+        "struct first { first() { note(1); } ~first() { note(2); } };\nstatic first f;\n"
+        "static int fail() { note(3); throw 7; }\nstatic int s = fail();\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = s; (void)h, (void)n; }";
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        noted.clear();
+        {
+            CodeCache cache(options(form == Forms::image ? Forms::image : Forms::bitcode));
+            ASSERT_TRUE(cache.add(arriving(*build("built.cpp", kThrows), {form}), false));
+            Function* built = cache.find("built:go");
+            const std::string error = outcome(cache, *built);
+            EXPECT_NE(error.find("a constructor of package built on node 7 let an exception out"), std::string::npos)
+                << error;
+            EXPECT_EQ(cache.usage().static_bytes, 0U);
+            const auto shelf =
+                cache.add(arriving(*build("shelf.c", "int shelf(void) { return 8; }", true), {form}), false);
+            ASSERT_TRUE(shelf && cache.load_interface(*shelf));
+            EXPECT_EQ(outcome(cache, *built), error) << "its constructors run once at most";
+        }
+        EXPECT_EQ(noted, (std::vector<long>{1, 3, 2})) << wire::to_string(form);
+    }
+}
+
+// As natively, where the thread that constructs them is main()'s.
+TEST_F(CompilingTest, ThreadLocalsThatConstructorsReferToStay) {
+    constexpr const char* kRefers = R"(
+extern "C" void note(long);
+static thread_local long value = 40;
+struct Told { long id; ~Told() { note(id); } };
+static thread_local Told of_thread{1};
+static Told& used = of_thread;  // from now on it is to be destroyed
+static long& kept = value;
+struct Guest { ~Guest() { note(kept); } };
+static Guest guest;
+ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = ++kept + used.id - 1; }
+)";
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        noted.clear();
+        {
+            CodeCache cache(options(form));
+            ASSERT_TRUE(cache.add(arriving(*build("refers.cpp", kRefers), {form}), false));
+            EXPECT_EQ(call(cache, *cache.find("refers:go")), 41);
+            const std::vector<char> others(1 << 20, 'x');  // where freed memory would be found again
+            EXPECT_EQ(call(cache, *cache.find("refers:go")), 42);
+            EXPECT_EQ(noted, std::vector<long>{});
+        }
+        EXPECT_EQ(noted, (std::vector<long>{1, 42}))
+            << "thread-local objects end before statics, their memory after them";
+    }
+}
+
+TEST_F(CompilingTest, WhatWasConstructedEndsBeforeTheMemoryOfThreadLocals) {
+    constexpr const char* kThrows = R"(
+extern "C" void note(long);
+static thread_local long value = 40;
+struct Guest { long& kept; ~Guest() { note(kept); } };
+static Guest guest{value};
+static int fail() { ++guest.kept; throw 7; }
+static int failed = fail();
+ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = failed; }
+)";
+    CodeCache cache(options(Forms::image));
+    ASSERT_TRUE(cache.add(arriving(*build("throws.cpp", kThrows), {Forms::image}), false));
+    EXPECT_NE(outcome(cache, *cache.find("throws:go")).find("let an exception out"), std::string::npos);
+    EXPECT_EQ(noted, std::vector<long>{41});
+}
+
+// Not the package's own either.
+TEST_F(CompilingTest, ThreadLocalsOfOthersThatConstructorsReferToStay) {
+    constexpr const char* kTable = "extern \"C\" long *slot() { static thread_local long x[64] = {41}; return x; }";
+    constexpr const char* kRefers =
+        "#include <cerrno>\nextern \"C\" long *slot(); static long *p = slot(); static int *e = &errno;\n"
+        "ROVE_ENTRY void go(rove_here *, const void *to, size_t) { *e = 0; *(long *)to = ++p[0] + *e; }";
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        CodeCache cache(options(form));
+        const auto table = cache.add(arriving(*build("table.cpp", kTable, true), {form}), false);
+        ASSERT_TRUE(table && cache.load_interface(*table));
+        ASSERT_TRUE(cache.add(arriving(*build("refers.cpp", kRefers), {form}), false));
+        for (long value = 42; value < 45; ++value) {
+            EXPECT_EQ(call(cache, *cache.find("refers:go")), value);
+            const std::vector<std::vector<char>> others(100, std::vector<char>(512, 'x'));
+        }
+    }
+}
+
+std::ptrdiff_t threads() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+TEST_F(CompilingTest, ConstructorsOfAllPackagesRunInOneThread) {
+    constexpr const char* kRefers =
+        "#include <unistd.h>\nstatic thread_local long value = 40; static long& kept = value; static long thread = "
+        "gettid();\n"
+        "ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = thread * 1000 + ++kept; }";
+    CodeCache cache(options(Forms::image));
+    long first = 0;
+    std::ptrdiff_t before = 0;
+    for (int i = 0; i < 70; ++i) {
+        const std::string name = "stays" + std::to_string(i);
+        ASSERT_TRUE(cache.add(arriving(*build(name + ".cpp", kRefers), {Forms::image}), false));
+        const long value = call(cache, *cache.find(name + ":go"));
+        EXPECT_EQ(value % 1000, 41) << "each has variables of its own";
+        if (i == 0) first = value;
+        if (i == 1) before = threads();
+        EXPECT_EQ(value, first);
+    }
+    EXPECT_LE(threads(), before + 2) << "workers may come and go";
+}
+
+// Where others' thread-local objects are in a thread that a constructor ends, that thread stays, and does no more.
+TEST_F(CompilingTest, AThreadThatAConstructorEndsKeepsItsThreadLocalsForOthers) {
+    constexpr const char* kRefers =
+        "static thread_local long value = 40; static long& kept = value;\n"
+        "ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = ++kept; }";
+    constexpr const char* kEnds =
+        "#include <pthread.h>\nstatic int end() { pthread_exit(nullptr); }\nstatic int s = end();\n"
+        "ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = s; }";
+    CodeCache cache(options(Forms::image));
+    const auto add = [&](const std::string& name, const char* text) {
+        const auto package = build(name + ".cpp", text);
+        return cache.add(arriving(*package, {Forms::image}), false).has_value();
+    };
+    std::string last;
+    for (std::size_t i = 0; i <= kConstructorThreadsMax; ++i) {
+        const std::string refers = "refers" + std::to_string(i), ends = "ends" + std::to_string(i);
+        ASSERT_TRUE(add(refers, kRefers) && add(ends, kEnds));
+        last = outcome(cache, *cache.find(refers + ":go"));
+        if (last != kEntered) break;
+        EXPECT_NE(outcome(cache, *cache.find(ends + ":go")).find("ended its thread"), std::string::npos);
+    }
+    EXPECT_NE(last.find("ended 32 threads on node 7 in which more have run"), std::string::npos) << last;
+    for (const long value : {41, 42}) EXPECT_EQ(call(cache, *cache.find("refers0:go")), value);
+}
+
+TEST_F(CompilingTest, ACacheMayEndWhileConstructorsWithThreadLocalsRun) {
+    constexpr const char* kWaits = R"(
+extern "C" { void note(long); int wait_for_word(); }
+struct Told { long id = 1; ~Told() { note(id); } };
+static thread_local Told of_thread;
+static Told& used = of_thread;
+static int s = wait_for_word();
+ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = s + used.id; }
+)";
+    const std::ptrdiff_t before = threads();
+    {
+        CodeCache cache(waiting_options(Forms::image));
+        ASSERT_TRUE(cache.add(arriving(*build("waits.cpp", kWaits), {Forms::image}), false));
+        (void)cache.enter(*cache.find("waits:go"));
+        ASSERT_TRUE(have_begun(1));
+    }
+    constructors->word.set_value();
+    for (const auto until = std::chrono::steady_clock::now() + kPatience; threads() > before;) {
+        ASSERT_LT(std::chrono::steady_clock::now(), until);
+        std::this_thread::yield();
+    }
+    EXPECT_TRUE(noted.empty()) << "its code has gone";
+}
+
+// Code in C says nothing about how to leave it, so that no handler of the node's is told of a thread's end.
+TEST_F(CompilingTest, AConstructorThatEndsItsThreadFailsItsPackageAlone) {
+    constexpr const char* kEndsInC =
+        "#include <pthread.h>\nstatic long x;\n"
+        "__attribute__((constructor)) static void begin(void) { x = 1; pthread_exit(0); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = x; (void)h, (void)n; }";
+    constexpr const char* kEndsInCpp =
+        "#include <pthread.h>\nstatic int end() { pthread_exit(nullptr); }\nstatic int s = end();\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = s; (void)h, (void)n; }";
+    constexpr const char* kDetaches =
+        "#include <pthread.h>\n#include <unistd.h>\nstatic long x;\n"
+        "__attribute__((constructor)) static void begin(void) {\n"
+        "pthread_detach(pthread_self()); usleep(50000); x = 1; pthread_exit(0); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = x; (void)h, (void)n; }";
+    constexpr const char* kEndsByItself =
+        "#include <sys/syscall.h>\n#include <unistd.h>\nstatic long x;\n"
+        "__attribute__((constructor)) static void begin(void) { x = 1; syscall(SYS_exit, 0); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = x; (void)h, (void)n; }";
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+    constexpr std::array kEnds{kEndsInC, kEndsInCpp, kDetaches, kEndsInC};  // what ends by itself is not seen to end
+#else
+    constexpr std::array kEnds{kEndsInC, kEndsInCpp, kDetaches, kEndsByItself};
+#endif
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        CodeCache cache(options(form == Forms::image ? Forms::image : Forms::bitcode));
+        for (std::size_t i = 0; i <= kConstructingMax; ++i) {  // none keeps a place
+            const char* const source = kEnds[i % kEnds.size()];
+            const std::string name = "ends" + std::to_string(i);
+            const auto package = build(name + (source == kEndsInCpp ? ".cpp" : ".c"), source);
+            ASSERT_TRUE(cache.add(arriving(*package, {form}), false));
+            const std::string error = outcome(cache, *cache.find(name + ":go"));
+            EXPECT_NE(error.find("a constructor of package " + name + " on node 7 ended its thread"), std::string::npos)
+                << error;
+        }
+    }
+}
+
+// The child has that thread alone, and its end would be the program's: with its destructors, and what it has not written yet.
+TEST_F(CompilingTest, AConstructorsChildThatReturnsEnds) {
+    constexpr const char* kForks =
+        "#include <sys/wait.h>\n#include <unistd.h>\nstatic int status = -1;\n"
+        "static int forks() { pid_t child = fork(); if (child > 0) waitpid(child, &status, 0); return 0; }\n"
+        "static int s = forks();\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = status + s; (void)h, (void)n; }";
+    CodeCache cache(options(Forms::image));
+    ASSERT_TRUE(cache.add(arriving(*build("forks.cpp", kForks), {Forms::image}), false));
+    EXPECT_EQ(call(cache, *cache.find("forks:go")), EXIT_FAILURE << 8);
+}
+
+// In C nothing unwinds it.
+TEST_F(CompilingTest, AConstructorsChildThatEndsItsThreadEnds) {
+    constexpr const char* kForks =
+        "#include <pthread.h>\n#include <sys/wait.h>\n#include <unistd.h>\nstatic int status = -1;\n"
+        "__attribute__((constructor)) static void forks(void) { pid_t child = fork();\n"
+        "  if (child == 0) pthread_exit(0);\n  if (child > 0) waitpid(child, &status, 0); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = status; (void)h, (void)n; }";
+    CodeCache cache(options(Forms::image));
+    ASSERT_TRUE(cache.add(arriving(*build("exits.c", kForks), {Forms::image}), false));
+    EXPECT_EQ(call(cache, *cache.find("exits:go")), EXIT_FAILURE << 8);
+}
+
+TEST_F(CompilingTest, AConstructorMayThrowWhatHasNoWords) {
+    constexpr const char* kWordless =
+        "#include <exception>\nstruct wordless : std::exception {\n"
+        "const char *what() const noexcept override { return nullptr; } };\n"
+        "static int fail() { throw wordless(); }\nstatic int s = fail();\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = s; (void)h, (void)n; }";
+    CodeCache cache(options(Forms::image));
+    ASSERT_TRUE(cache.add(arriving(*build("wordless.cpp", kWordless), {Forms::image}), false));
+    const std::string error = outcome(cache, *cache.find("wordless:go"));
+    EXPECT_NE(error.find("let an exception out: an exception without words"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace rove::code
