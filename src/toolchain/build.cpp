@@ -1,8 +1,12 @@
 #include "toolchain/build.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <ranges>
 
+#include "base/targets.hpp"
 #include "code/jit/jit.hpp"
 #include "package/pack.hpp"
 #include "package/package.hpp"
@@ -55,21 +59,21 @@ Status check(const BuildOptions& options) {
         if (soname.empty() || soname.find('/') != std::string::npos)
             return fail(ErrorCode::invalid, "dependency '{}': name a library by its bare soname, as libz.so.1", soname);
     for (const std::string& triple : options.targets)
-        if (std::find(std::begin(kDefaultTargets), std::end(kDefaultTargets), triple) == std::end(kDefaultTargets))
-            return fail(ErrorCode::invalid, "target '{}': there are {} and {}", triple, kDefaultTargets[0],
-                        kDefaultTargets[1]);
+        if (target_of(triple) == nullptr)
+            return fail(ErrorCode::invalid, "target '{}': there are {}", triple,
+                        fmt::join(kTargets | std::views::transform(&Target::triple), " and "));
     return {};
 }
 
 // A function is called by PACKAGE:FUNCTION.
 Status check_name(const std::string& name) {
-    if (wire::is_name(name) && name.find_first_of(":/") == std::string::npos) return {};
+    if (wire::is_name(name) && name.find_first_of(":/\"\\") == std::string::npos) return {};
     std::string shown = name.substr(0, 80);
     std::ranges::replace_if(shown, [](char c) { return c < 0x20 || c > 0x7E; }, '?');
     return fail(
         ErrorCode::invalid,
         "'{}' cannot be a package's name, which has 1 to {} characters of printable ASCII and neither spaces nor "
-        "':' or '/'; give another by --name",
+        "any of : / \" \\; give another by --name",
         shown, wire::kNameBytesMax);
 }
 
@@ -145,7 +149,8 @@ Status build(const BuildOptions& options) {
     if (!options.header.empty()) ROVE_CHECK(check_not_a_source(options.header, sources));
     ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
     std::vector<std::string> targets = options.targets;
-    if (targets.empty()) targets.assign(std::begin(kDefaultTargets), std::end(kDefaultTargets));
+    if (targets.empty())
+        for (const Target& each : kTargets) targets.emplace_back(each.triple);
 
     wire::Manifest manifest;
     const std::filesystem::path stem = std::filesystem::absolute(options.source).lexically_normal();

@@ -17,13 +17,12 @@ struct BuildOptions {
     std::filesystem::path output;      // OUT.rove; written whole or not at all
     std::filesystem::path header;      // empty: none
     std::string name;                  // empty: the source's stem
-    std::vector<std::string> targets;  // empty: kDefaultTargets
+    std::vector<std::string> targets;  // triples; empty: all that there are (base/targets.hpp)
     std::vector<std::string> dependencies;
     std::vector<std::string> compiler_flags;  // appended to clang's command line: -DNAME=…, -I…
     bool interface = false;
     std::function<void(std::string_view)> warn;  // a line for people; may be empty
 };
-inline constexpr std::string_view kDefaultTargets[] = {"x86_64-linux-gnu", "aarch64-linux-gnu"};
 
 // Builds and writes the package. failed: the compiler's own message; unsupported: no compiler (names the Debian package);
 // invalid: no such source, no entry point, a dependency that is not a bare soname, an unknown target.

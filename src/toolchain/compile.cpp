@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "arch/arch.hpp"
+#include "base/targets.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 
@@ -43,15 +44,15 @@ bool is_native(std::string_view triple) {
 }
 
 // Debian keeps another target's headers under /usr/TRIPLE/include; clang looks for them only where that GCC is installed.
-Status add_cross_headers(const std::string& triple, bool cpp, std::vector<std::string>& command) {
+Status add_cross_headers(const Target& target, bool cpp, std::vector<std::string>& command) {
+    const std::string triple(target.triple);
     const std::filesystem::path base = "/usr/" + triple + "/include";
     std::error_code ignored;
-    const std::string arch = triple.substr(0, triple.find('-')) == "x86_64" ? "amd64" : "arm64";
     if (!std::filesystem::exists(base / "stdio.h", ignored))
         return fail(ErrorCode::unsupported,
                     "the C headers for {} are missing; install the Debian package libc6-dev-{}-cross, or build with "
                     "--target for this machine only",
-                    triple, arch);
+                    triple, target.debian);
     if (cpp) {
         std::vector<std::filesystem::path> versions;
         for (const auto& each : std::filesystem::directory_iterator(base / "c++", ignored))
@@ -59,7 +60,7 @@ Status add_cross_headers(const std::string& triple, bool cpp, std::vector<std::s
         if (versions.empty())
             return fail(ErrorCode::unsupported,
                         "the C++ headers for {} are missing; install the Debian package libstdc++-12-dev-{}-cross",
-                        triple, arch);
+                        triple, target.debian);
         const std::filesystem::path newest = *std::max_element(versions.begin(), versions.end());
         command.insert(command.end(),
                        {"-nostdinc++", "-isystem", newest.string(), "-isystem", (newest / triple).string()});
@@ -88,8 +89,11 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
                    {"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-fcolor-diagnostics"});
     // Both as rove_add_executable(). Each package has vtables of its own, so an object's type is not known by whose vtable it has.
     if (cpp) command.insert(command.end(), {"-std=gnu++20", "-fno-assume-unique-vtables"});
-    if (options.triple.starts_with("aarch64")) command.insert(command.end(), {"-mcmodel=tiny", "-mno-outline-atomics"});
-    if (!is_native(options.triple)) ROVE_CHECK(add_cross_headers(options.triple, cpp, command));
+    const Target* const target = target_of(options.triple);
+    if (target == nullptr) return fail(ErrorCode::invalid, "no code can be made for {}", options.triple);
+    for (const std::string_view flag : target->flags)
+        if (!flag.empty()) command.emplace_back(flag);
+    if (!is_native(options.triple)) ROVE_CHECK(add_cross_headers(*target, cpp, command));
     // A standard is one language's, and a folder may hold sources of both.
     std::copy_if(options.flags.begin(), options.flags.end(), std::back_inserter(command),
                  [cpp](const std::string& flag) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/elf.hpp"
+#include "base/targets.hpp"
 #include "toolchain/files.hpp"
 
 namespace rove::toolchain {
@@ -118,17 +119,10 @@ private:
         return {};
     }
 
-    [[nodiscard]] bool is_relative(std::uint32_t type) const {
-        return elf_.machine() == EM_X86_64 ? type == R_X86_64_RELATIVE : type == R_AARCH64_RELATIVE;
-    }
-    [[nodiscard]] bool is_address(std::uint32_t type) const {
-        if (elf_.machine() == EM_X86_64)
-            return type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT || type == R_X86_64_64;
-        return type == R_AARCH64_GLOB_DAT || type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_ABS64;
-    }
-
     Status take(const Elf64_Rela& entry, const std::vector<ElfSymbol>& symbols) {
         const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(entry.r_info));
+        const Target* const target = target_of_machine(elf_.machine());
+        if (target == nullptr) return fail(ErrorCode::unsupported, "it is for a machine that no code is made for");
         const std::size_t number = ELF64_R_SYM(entry.r_info);
         wire::Relocation relocation;
         const bool in_data = !block_.holds(entry.r_offset) || entry.r_offset >= block_.address + block_.bytes;
@@ -136,20 +130,21 @@ private:
             return fail(ErrorCode::unsupported, "it has a relocation outside code and statics");
         relocation.where = in_data ? wire::Segment::data : wire::Segment::block;
         relocation.offset = static_cast<std::uint32_t>(entry.r_offset - (in_data ? data_ : block_).address);
-        std::uint64_t target = static_cast<std::uint64_t>(entry.r_addend);
-        if (!is_relative(type)) {
-            if (!is_address(type) || number >= symbols.size())
+        std::uint64_t address = static_cast<std::uint64_t>(entry.r_addend);
+        if (type != target->relative) {
+            if (!target->is_address(type) || number >= symbols.size())
                 return fail(ErrorCode::unsupported, "it has a relocation of type {}", type);
             const ElfSymbol& symbol = symbols[number];
             if (symbol.entry.st_shndx == SHN_UNDEF) return take_import(relocation, symbol.name, entry.r_addend);
-            target += symbol.entry.st_value;
+            address += symbol.entry.st_value;
         }
         // Where the block ends the data may begin: an address within the block is the block's.
-        const bool to_data = data_.holds(target) && !(block_.holds(target) && target < block_.address + block_.bytes);
-        if (!to_data && !block_.holds(target))
+        const bool to_data =
+            data_.holds(address) && !(block_.holds(address) && address < block_.address + block_.bytes);
+        if (!to_data && !block_.holds(address))
             return fail(ErrorCode::unsupported, "it has an address of something outside code and statics");
         relocation.kind = to_data ? wire::Relocation::Kind::data : wire::Relocation::Kind::block;
-        relocation.addend = static_cast<std::int64_t>(target - (to_data ? data_ : block_).address);
+        relocation.addend = static_cast<std::int64_t>(address - (to_data ? data_ : block_).address);
         image_.relocations.push_back(relocation);
         return {};
     }

@@ -156,6 +156,9 @@ TEST_F(CommandTest, AResultThatCannotBeWrittenIsAFailure) {
         EXPECT_EQ(full.status, 1) << what;
         EXPECT_TRUE(full.out.starts_with("rove: the output cannot be written")) << full.out;
     }
+    const Ran closed = run_command({"sh", "-c", "exec \"$0\" inspect \"$1\" >&-", rove_, output_});
+    EXPECT_EQ(closed.status, 1);
+    EXPECT_TRUE(mentions(closed.out, "the output cannot be written: Bad file descriptor")) << closed.out;
     EXPECT_EQ(run_command({"sh", "-c", "exec \"$0\" bulid > /dev/full", rove_}).status, 2);
     EXPECT_EQ(
         run_command({"sh", "-c", "exec \"$0\" build \"$1\" -o \"$2\" > /dev/full", rove_, source_, output_}).status, 0);
@@ -191,7 +194,7 @@ TEST_F(CommandTest, APackageTakesNothingsPlaceButAFiles) {
 
 // A function is called by PACKAGE:FUNCTION, and both are printed.
 TEST_F(CommandTest, APackagesNameIsOneThatCanBeCalled) {
-    for (const char* name : {"a\nb", "a b", "a:b", "a/b", "\x80"}) {
+    for (const char* name : {"a\nb", "a b", "a:b", "a/b", "a\"b", "a\\b", "\x80"}) {
         const Ran built = rove({"build", source_, "-o", output_, "--name", name});
         EXPECT_EQ(built.status, 1) << built.out;
         EXPECT_TRUE(mentions(built.out, "cannot be a package's name")) << built.out;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/targets.hpp"
 #include "code/jit/assembly.hpp"
 #include "wire/manifest.hpp"
 
@@ -18,7 +19,9 @@ constexpr std::uint64_t kZeroBytesMax = 256UL * 1024 * 1024;
 
 // Of which architecture an intrinsic of one is, as LLVM's names begin.
 llvm::StringRef own_intrinsics(const llvm::Module& module) {
-    return llvm::Triple(module.getTargetTriple()).isAArch64() ? "llvm.aarch64." : "llvm.x86.";
+    const llvm::Triple triple(module.getTargetTriple());
+    const Target* const target = target_of_arch(std::string_view(triple.getArchName()));
+    return target != nullptr ? target->intrinsics : std::string_view();
 }
 
 // Why LLVM would give up on a call of this intrinsic; empty: it would not.

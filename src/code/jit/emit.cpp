@@ -17,6 +17,7 @@
 #include <set>
 
 #include "base/made_once.hpp"
+#include "base/targets.hpp"
 #include "code/jit/analyses.hpp"
 #include "code/jit/optimised.hpp"
 
@@ -75,8 +76,8 @@ Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& t
     // "x86_64-linux-gnu" as it stands has a vendor called linux and no system that LLVM knows.
     const std::string normal = llvm::Triple::normalize(triple);
     const llvm::Triple parsed(normal);
-    const bool arm = parsed.getArch() == llvm::Triple::aarch64;
-    if (!(arm || parsed.getArch() == llvm::Triple::x86_64) || !parsed.isOSLinux())
+    const Target* const known = target_of_arch(std::string_view(parsed.getArchName()));
+    if (known == nullptr || !parsed.isOSLinux())
         return fail(ErrorCode::unsupported, "no code can be made for {}", triple);
     std::string why;
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(normal, why);
@@ -86,10 +87,9 @@ Result<std::unique_ptr<llvm::TargetMachine>> target_machine(const std::string& t
     // Statics in sections of their own: what is left in plain .data are the code generator's own constant pointers (type
     // infos of exception tables), which an image keeps with its code.
     options.DataSections = true;
-    // AArch64's small model adds page numbers, which ties a block to a page offset; tiny is relative to the instruction.
-    const auto model = arm ? llvm::CodeModel::Tiny : llvm::CodeModel::Small;
+    const auto model = known->is_tiny ? llvm::CodeModel::Tiny : llvm::CodeModel::Small;
     std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-        normal, arm ? "generic" : "x86-64", "", options, llvm::Reloc::PIC_, model, llvm::CodeGenOptLevel::Default));
+        normal, known->cpu, "", options, llvm::Reloc::PIC_, model, llvm::CodeGenOptLevel::Default));
     if (!machine) return fail(ErrorCode::internal, "LLVM has no code generator for {}", triple);
     return machine;
 }

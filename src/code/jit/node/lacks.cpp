@@ -1,7 +1,6 @@
 #include "code/jit/node/lacks.hpp"
 
-#include <llvm/ExecutionEngine/JITLink/aarch64.h>
-#include <llvm/ExecutionEngine/JITLink/x86_64.h>
+#include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -45,8 +44,10 @@ private:
 }  // namespace
 
 LackedNames find_lacks(jitlink::LinkGraph& graph) {
-    jitlink::Edge::Kind address = jitlink::x86_64::Pointer64;
-    if (graph.getTargetTriple().isAArch64()) address = jitlink::aarch64::Pointer64;
+    // Of 8 bytes, which can be written whole: as each machine's part of JITLink calls it.
+    const auto is_address = [&graph](jitlink::Edge::Kind kind) {
+        return llvm::StringRef(graph.getEdgeKindName(kind)) == "Pointer64";
+    };
     LackedNames lacks;
     for (jitlink::Block* block : graph.blocks()) {
         constexpr MemProt none{};
@@ -59,7 +60,7 @@ LackedNames find_lacks(jitlink::LinkGraph& graph) {
         for (jitlink::Edge& edge : block->edges()) {
             if (!edge.isRelocation() || edge.getTarget().getAddress().getValue() != kNowhere) continue;
             LackedName& lacked = lacks[edge.getTarget().getName().str()];
-            if (edge.getKind() == address && is_loaded && !is_code && !is_checked &&
+            if (is_address(edge.getKind()) && is_loaded && !is_code && !is_checked &&
                 lacked.places.size() < kPlacesMax) {
                 lacked.places.push_back({block->getFixupAddress(edge).toPtr<std::byte*>(), is_writable});
             } else {
