@@ -1,5 +1,6 @@
 #include "toolchain/bundle.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -220,7 +221,13 @@ Status replace_by(std::vector<std::string> command, const std::filesystem::path&
     std::filesystem::path anew = place;
     anew += fmt::format(".packed.{}", getpid());
     command.insert(command.end(), {place.string(), anew.string()});
+    struct stat before{};
+    const bool is_known = stat(place.c_str(), &before) == 0;
     const Result<Ran> ran = run(command, "binutils");
+    if (ran && ran->status == 0 && is_known) {  // objcopy writes a new file as any program does
+        (void)chown(anew.c_str(), before.st_uid, before.st_gid);
+        (void)chmod(anew.c_str(), before.st_mode & 07777U);
+    }
     if (ran && ran->status == 0) std::filesystem::rename(anew, place, unknown);
     if (ran && ran->status == 0 && !unknown) return {};
     std::error_code ignored;

@@ -1,6 +1,8 @@
 // A program that changes statics through iterators, copies and pointers to const, and searches others through the same types. It is only packed.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <regex>
@@ -71,6 +73,13 @@ inline std::shared_ptr<int>& shared() {
 }
 inline const std::regex kWord("a+b");
 inline int table[3] = {1, 2, 3};
+inline std::string text = "12", file = "/nowhere", variable = "NOWHERE", printed = "left";
+inline std::string argument = "argument", address = "unix:/nowhere";
+inline std::vector<int> numbers{1, 2};
+inline std::size_t named() {
+    return text.size() + file.size() + variable.size() + printed.size() + argument.size() + address.size() +
+           numbers.size();
+}
 inline int jumped(int x) {
     static void* labels[] = {&&even, &&odd};
     goto* labels[x % 2];
@@ -85,7 +94,8 @@ inline int matched(const std::string& text) {
     return sum + static_cast<int>(std::regex_replace(text, kWord, "c").size());
 }
 inline int looked_up(int x) {
-    int sum = jumped(x) + matched("aab") + *std::max_element(std::begin(table), std::end(table));
+    int sum =
+        jumped(x) + static_cast<int>(named()) + matched("aab") + *std::max_element(std::begin(table), std::end(table));
     for (int& each : read()) sum += each;
     for (auto& [key, value] : walked()) sum += key + value;
     const std::shared_ptr<int> mine = shared();
@@ -102,6 +112,10 @@ static int all(int x) {
            *changed::raw().where + changed::span()[0] + changed::beside_views + *changed::owner() + left::looked_up(x);
 }
 
+static int lengths(const std::string& text, const std::vector<int>& numbers) {
+    return static_cast<int>(text.size() + numbers.size());
+}
+
 int main(int argc, char** argv) {
     std::sort(changed::sorted().begin(), changed::sorted().end());
     for (int& each : changed::looped()) each = argc;
@@ -115,10 +129,17 @@ int main(int argc, char** argv) {
     span[0] = argc;
     changed::set("a", "b", changed::beside_views, argc);
     changed::set(changed::owner(), argc);
-    std::printf("%d\n", left::looked_up(argc));
+    std::printf("%d %d\n", left::looked_up(argc), std::atoi(left::text.c_str()));
+    if (std::FILE* const file = std::fopen(left::file.c_str(), "r")) {
+        std::fwrite(left::printed.data(), 1, left::printed.size(), file);
+        std::fclose(file);
+    }
+    if (const char* const found = std::getenv(left::variable.c_str())) std::puts(found);
+    std::cout << left::printed << '\n';
     if (argc < 2) return 0;
     rove::Node node;
-    rove::Peer peer = node.connect(argv[1]);
+    rove::Peer peer = node.connect(argc > 2 ? std::string_view(argv[1]) : left::address);
+    std::printf("%d\n", peer.sync(rove::fn<lengths>, left::argument, left::numbers));
     std::printf("%d\n", peer.sync(rove::fn<all>, 1));
     return 0;
 }

@@ -477,47 +477,6 @@ TEST(Forms, FunctionsUnderAPrecompiledHeaderTravel) {
     EXPECT_NE(begun.err.find("two functions of this program have one id"), std::string::npos) << begun.err;
 }
 
-TEST(Forms, BundleNamesTheStaticsThatTheProgramChangesForItself) {
-    std::filesystem::copy_file(built("api_changes_statics"), scratch() / "program",
-                               std::filesystem::copy_options::overwrite_existing);
-    const Ran bundled = run({rove(), "bundle", (scratch() / "program").string()});
-    EXPECT_EQ(bundled.status, 0) << bundled.err;
-    const std::string& said = bundled.err;
-    for (const char* name : {"'changed::level'", "'changed::registered'", "'changed::Tally<int>::kept'",
-                             "'changed::counted()::calls'", "'changed::shard()::entries'", "'changed::buffer()::bytes'",
-                             "'changed::prices()::of_things'", "'changed::Settings::instance()::settings'", " changes ",
-                             ", which functions that it sends use: on each node they begin with their first values"})
-        EXPECT_NE(said.find(name), std::string::npos) << name << " in " << said;
-    EXPECT_EQ(said.find("left::"), std::string::npos) << said;
-    EXPECT_EQ(said.find("std::__"), std::string::npos) << "the library's own: " << said;
-    EXPECT_EQ(said.find("cereal::"), std::string::npos) << "cereal's own: " << said;
-    EXPECT_EQ(said.find(" changes "), said.rfind(" changes ")) << "once: " << said;
-}
-
-TEST(Forms, BundleNamesTheStaticsThatAreChangedThroughIteratorsAndCopies) {
-    for (const std::string program : {"api_follows_statics", "api_follows_statics_checked"}) {
-        std::filesystem::copy_file(built(program), scratch() / program);
-        const Ran bundled = run({rove(), "bundle", (scratch() / program).string()});
-        EXPECT_EQ(bundled.status, 0) << bundled.err;
-        for (const char* name :
-             {"'changed::sorted()::by_iterators'", "'changed::looped()::by_a_loop'", "'changed::first()::by_front'",
-              "'changed::moved()::by_a_moved_iterator'", "'changed::raw()::by_a_copy'",
-              "'changed::span()::by_a_copied_span'", "'changed::beside_views'", "'changed::owner()::of_what_changes'"})
-            EXPECT_NE(bundled.err.find(name), std::string::npos) << name << " in " << bundled.err;
-        EXPECT_EQ(bundled.err.find("left::"), std::string::npos) << bundled.err;
-        EXPECT_EQ(bundled.err.find(" more"), std::string::npos) << "eight are named at most: " << bundled.err;
-    }
-}
-
-TEST(Forms, BundleSaysWhereItCannotKeepWhatItMakes) {
-    const std::string program = (scratch() / "unkept").string();
-    std::filesystem::copy_file(built("api_follows_statics"), program);
-    const Ran bundled = run({"env", "ROVE_CACHE=/proc/nowhere", rove(), "bundle", program});
-    EXPECT_EQ(bundled.status, 0) << "it is no failure";
-    const std::string said = "all packages are made again the next time: nothing can be written in /proc/nowhere";
-    EXPECT_NE(bundled.err.find(said), std::string::npos) << bundled.err;
-}
-
 TEST(Forms, VariablesThatASanitizerAddsAreNamedByTheirReason) {
     const NodeProcess node;
     const Ran ran = run({built("api_undefined"), node.address()});

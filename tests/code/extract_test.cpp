@@ -462,6 +462,17 @@ void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<fi
             << each.name << ": " << each.obstacle;
 }
 
+TEST_F(ExtractTest, ATemporaryThatAStaticRefersToGoesAlong) {
+    const ByteBuffer bitcode = bitcode_of("temporary.cpp", std::string(kOffload) + R"(
+static int counts(int n) { static int&& sum = 5; return sum += n; }
+void (*offloads[])(rove_here*, const void*, size_t) = {&rove::detail::Offload<counts>::run};
+)");
+    const auto all = engine_->extract({.program = "temporary", .bitcode = bitcode, .only = {}});
+    ASSERT_TRUE(all) << all.error().message();
+    ASSERT_EQ(all->size(), 1U);
+    EXPECT_EQ(all->front().obstacle, "");
+}
+
 // Only the program's file knows that an object without bitcode has the definition that counts.
 TEST_F(ExtractTest, AWeakDefinitionThatWasReplacedStaysAtHome) {
     const ByteBuffer bitcode = bitcode_of("weak.cpp", std::string(kOffload) + R"(

@@ -29,6 +29,8 @@ constexpr llvm::StringLiteral kAddingByName[] = {
     "patchable-function",
     "patchable-function-entry",
     "patchable-function-prefix",
+    // -fzero-call-used-regs: with =all LLVM zeroes registers of AVX-512 that hold results, and a node may have these where home has none
+    "zero-call-used-regs",
     // -fsplit-stack: the prologue asks the thread's runtime for room
     "split-stack",
     "stack-protector-buffer-size",

@@ -8,6 +8,7 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -25,7 +26,12 @@ std::string shown(const llvm::GlobalValue& value) {
 // The function that compares something with an address within the variable; null: none does.
 const llvm::Function* compared_in(const llvm::Constant& variable) {
     for (const llvm::User* user : variable.users()) {
-        if (const auto* compares = llvm::dyn_cast<llvm::ICmpInst>(user)) return compares->getFunction();
+        const auto* const compares = llvm::dyn_cast<llvm::ICmpInst>(user);
+        const bool is_assumed = compares != nullptr && llvm::all_of(compares->users(), [](const llvm::User* each) {
+                                    return llvm::isa<llvm::AssumeInst>(
+                                        each);  // of an object that has just been made (-fstrict-vtable-pointers)
+                                });
+        if (compares != nullptr && !is_assumed) return compares->getFunction();
         const auto* const part = llvm::dyn_cast<llvm::ConstantExpr>(user);
         if (const llvm::Function* found = part != nullptr ? compared_in(*part) : nullptr) return found;
     }

@@ -1,3 +1,4 @@
+#include "code/jit/package/library_functions.hpp"
 #include "code/jit/package/prepare.hpp"
 
 #include <llvm/IR/DebugInfo.h>
@@ -125,14 +126,17 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     const std::set<std::string> defined = defined_names(*module);
     leave_out_instrumentation(*module);
     define_exit_handlers(*module);
+    LibraryFunctions library(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     leave_out_unreached(*module);
     ROVE_CHECK(check_runnable(*module));
     generalise_cpu(*module);
     keep_unwindable(*module);
     Apart shared(*module);
+    library.begin();
     inline_early(*module, *machine);
     optimise(*module, *machine);
+    library.end();
     shared.end();
     settle_contraction(*module);
     ROVE_CHECK(lower_thread_locals(*module));

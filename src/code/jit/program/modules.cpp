@@ -157,7 +157,9 @@ bool Modules::is_made_by_priority(const llvm::GlobalVariable& variable) const {
 
 bool Modules::is_static_of_function(const llvm::GlobalVariable& variable) {
     const llvm::StringRef name = variable.getName();
-    if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.contains("E.")) return true;
+    // _ZGRZ: the temporary that a static reference is bound to.
+    if (name.starts_with("_ZZ") || name.starts_with("_ZGVZ") || name.starts_with("_ZGRZ") || name.contains("E."))
+        return true;
     const auto [function, rest] = name.split('.');
     return variable.hasLocalLinkage() && !rest.empty() && variable.getParent()->getFunction(function) != nullptr;
 }

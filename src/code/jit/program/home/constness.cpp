@@ -22,7 +22,8 @@ bool reads_only(const llvm::Function& function, const llvm::CallBase& call, unsi
     if (function.isDeclaration())
         (void)llvm::inferNonMandatoryLibFuncAttrs(const_cast<llvm::Function&>(function),
                                                   llvm::TargetLibraryInfo(libraries));
-    return call.onlyReadsMemory(argument);
+    if (argument == 0 && function.getName() == "fwrite") return true;  // which LLVM does not know
+    return call.onlyReadsMemory(argument) || call.onlyReadsMemory();
 }
 
 // The types in "(int, std::vector<int, std::allocator<int>>&)".
@@ -43,6 +44,11 @@ std::vector<std::string> types_in(const std::string& parameters) {
     return types;
 }
 
+// Passed as a size and a pointer to const.
+bool is_string_view(llvm::StringRef type) {
+    return type.starts_with("std::basic_string_view<") && type.ends_with(">");
+}
+
 bool is_pointer(llvm::StringRef type) {
     return type.ends_with("&") || type.ends_with("*");
 }
@@ -55,7 +61,14 @@ bool is_one_argument(llvm::StringRef type) {
     return is_pointer(type) || std::ranges::any_of(kOthers, [&](const char* other) { return type == other; });
 }
 
+// As how many IR arguments a type is passed; 0: unknown.
+std::size_t width_of(llvm::StringRef type) {
+    if (is_string_view(type)) return 2;
+    return is_one_argument(type) ? 1 : 0;
+}
+
 unsigned depth_of(llvm::StringRef type) {
+    if (is_string_view(type)) return 1;
     unsigned depth = 0;
     while (is_pointer(type)) {
         while (is_pointer(type) && type.back() == '&') type = type.drop_back();
@@ -68,21 +81,24 @@ unsigned depth_of(llvm::StringRef type) {
 
 // Which of the types the argument has, if that is sure. The object, if there is one, has been taken off.
 std::optional<std::size_t> type_of(const std::vector<std::string>& types, std::size_t arguments, std::size_t argument) {
+    for (std::size_t i = 0, at = 0; i < types.size() && width_of(types[i]) > 0; at += width_of(types[i++]))
+        if (argument < at + width_of(types[i])) return i;
+    for (std::size_t i = types.size(), at = arguments; i-- > 0 && width_of(types[i]) > 0 && width_of(types[i]) <= at;) {
+        at -= width_of(types[i]);
+        if (argument >= at) return i;
+    }
     if (types.size() == arguments) return argument;
-    const auto all_are_one = [](auto begin, auto end) {
-        return std::all_of(begin, end, [](const std::string& type) { return is_one_argument(type); });
-    };
-    const auto type_at = [&](std::size_t number) { return types.begin() + static_cast<std::ptrdiff_t>(number); };
-    if (argument < types.size() && all_are_one(types.begin(), type_at(argument + 1))) return argument;
-    const std::size_t from_end = arguments - argument;
-    if (from_end <= types.size() && all_are_one(type_at(types.size() - from_end), types.end()))
-        return types.size() - from_end;
     return std::nullopt;
 }
 
 // The steps of libstdc++'s iterators of trees: of those of trees that are not const, too.
 bool is_step_of_tree(llvm::StringRef mangled) {
     return mangled.starts_with("_ZSt18_Rb_tree_increment") || mangled.starts_with("_ZSt18_Rb_tree_decrement");
+}
+
+// rove's own writer of arguments: bytes that it has copied are in the memory that it grows.
+bool writes_arguments(llvm::StringRef mangled) {
+    return mangled.starts_with("_ZN4rove6detail6travel6Output");
 }
 
 // libstdc++'s use of a regular expression. What does it holds a reference to that beside all that it changes, and has so many of these that they
@@ -116,7 +132,7 @@ unsigned constness_of(const llvm::Function& function, const llvm::CallBase& call
         if (argument < objects) return is_const_member ? 1 : 0;
         const std::optional<std::size_t> type = type_of(types, arguments - objects, argument - objects);
         const unsigned depth = type ? depth_of(types[*type]) : 0;
-        return depth > 0 && matches_expression(mangled) ? Constness::kAll : depth;
+        return depth > 0 && (matches_expression(mangled) || writes_arguments(mangled)) ? Constness::kAll : depth;
     };
     if (is_object) return without(1);
     if (!may_be_object || arguments == types.size()) return without(0);
@@ -125,6 +141,16 @@ unsigned constness_of(const llvm::Function& function, const llvm::CallBase& call
 }
 
 }  // namespace
+
+bool Constness::may_give_back(const llvm::Function& callee, unsigned argument) {
+    const llvm::StringRef name = callee.getName();
+    for (const llvm::StringRef gives_stream : {"_ZStls", "_ZStrs", "_ZSt16__ostream_insert", "_ZSt7getline"})
+        if (name.starts_with(gives_stream)) return argument == 0;
+    if (name.starts_with("_Z")) return true;
+    const bool searches =
+        name.starts_with("str") || name.starts_with("mem") || name.starts_with("wcs") || name.starts_with("wmem");
+    return (searches && !name.ends_with("dup")) || name == "bsearch" || name == "basename" || name == "dirname";
+}
 
 unsigned Constness::of(const llvm::Function& callee, const llvm::CallBase& call, unsigned argument) {
     const auto [known, is_new] = known_.try_emplace(&call.getArgOperandUse(argument), 0);

@@ -15,6 +15,9 @@ public:
     // `const int* const&`; 0 as well where a pointer among them may be written through (`int* const&`), and where the function's name does not
     // say which of its types belongs to the argument.
     [[nodiscard]] unsigned of(const llvm::Function& callee, const llvm::CallBase& call, unsigned argument);
+    // Whether what the function gives back may be the argument, or a part of what that points to: of C's library what searches there; of
+    // operators that give a stream back the stream.
+    [[nodiscard]] static bool may_give_back(const llvm::Function& callee, unsigned argument);
 
 private:
     std::unordered_map<const llvm::Use*, unsigned> known_;  // demangling takes longer than all else

@@ -215,7 +215,7 @@ bool Follow::changes(const llvm::CallBase& call, const llvm::Use& use, Level lev
     if (level == kInto && call.isByValArgument(number)) return false;  // it has a copy
     if (constness_.of(*callee, call, number) == 0)
         return unknown(context) || (level == kInto && follow_result(call, level, context));
-    return follow_read(call, level, context);
+    return Constness::may_give_back(*callee, number) && follow_read(call, level, context);
 }
 
 bool Follow::enter(const llvm::Function& callee, const llvm::CallBase& call, unsigned argument, Level level,
