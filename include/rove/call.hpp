@@ -45,8 +45,8 @@ public:
     Call& operator=(Call&& other) noexcept;
     ~Call() = default;
 
-    // Waits for the end; returns the result, or throws the call's error. Once: a second get() is `invalid`. The error's code says what
-    // happened: `disconnected`, `timed_out` and `cancelled` leave open whether the function has run.
+    // Waits for the end; returns the result, or throws the call's error. Once: after it get(), done(), wait_for() and
+    // cancel() are `invalid`. The error's code says what happened: `disconnected`, `timed_out` and `cancelled` leave open whether the function has run.
     T get();
     // Whether the call has ended. Polls the node once if it has no thread of its own.
     [[nodiscard]] bool done() const { return ended_ || rove_pending_done(&pending_.raw()) != 0; }
@@ -59,9 +59,9 @@ public:
     void cancel() {
         if (!ended_) rove_pending_cancel(&pending_.raw());
     }
-    // Gives the Call away: callback(Call<T> ended) runs once it has ended, in the thread that serves the node, or here: at once, or after callbacks within
-    // which this is called, where these are many. No code
-    // waits for the callback, so an exception that leaves it is written to the node's log as an error.
+    // Gives the Call away: callback(Call<T> ended) runs when it has ended, in the thread that serves the node. Where it has ended already,
+    // the callback runs here, before this returns; or, if little stack is left, after the callback that calls this. An exception that
+    // leaves the callback is written to the node's log as an error, because no code waits for it.
     template <typename Callback>
     void then(Callback callback) && {
         detail::then(std::move(*this), std::move(callback));

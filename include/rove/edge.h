@@ -16,9 +16,9 @@ extern "C" {
 /* The body of a function, as Rove runs it. */
 typedef void (*rove_code)(rove_here* here, const void* payload, size_t size);
 
-/* One call in flight; node NULL: none. Its owner drops it, once. */
+/* One call in flight; engine NULL: none. Its owner drops it, once. */
 typedef struct rove_pending {
-    void* node;
+    void* engine; /* of the node that made the call */
     uint32_t slot;
     uint32_t generation;
 } rove_pending;
@@ -45,8 +45,7 @@ int rove_fail_caught(rove_here* here) ROVE_NOTHROW;
 /* Writes the exception that is being handled to this process's log, as an error of `where`. To be called in a catch clause, for code whose
  * end no caller waits for. */
 void rove_report_caught(const char* where) ROVE_NOTHROW;
-/* Calls run(argument): at once; or, where this thread is within many of these, when the innermost of them is done, so that a chain of any length takes
- * so much of the stack and no more. */
+/* Calls run(argument): at once; or, where this thread has little stack left within many of these, when the innermost of them is done. */
 void rove_call_back(void (*run)(void*), void* argument);
 /* Leaves the function that this thread is in and ends its call with that error, for code that is compiled without exceptions. Objects
  * on the stack are not destroyed. If the thread is in no function, writes the message to stderr and ends the process. */
@@ -120,10 +119,10 @@ int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void
 void rove_pending_limit(const rove_pending* pending, int64_t timeout_ns) ROVE_NOTHROW;
 /* Ends the call as cancelled on this side; the function may still run. */
 void rove_pending_cancel(const rove_pending* pending) ROVE_NOTHROW;
-/* Forgets the call: its function may still run, and its end is not reported. `node` is NULL afterwards. */
+/* Forgets the call: its function may still run, and its end is not reported. `engine` is NULL afterwards. */
 void rove_pending_drop(rove_pending* pending) ROVE_NOTHROW;
 /* Serves the node, or waits while another thread does, until done(argument) returns non-zero or the time is over. */
-void rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) ROVE_NOTHROW;
+void rove_drive(void* engine, int (*done)(void*), void* argument, int64_t timeout_ns) ROVE_NOTHROW;
 
 #ifdef __cplusplus
 }

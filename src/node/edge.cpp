@@ -15,6 +15,7 @@
 #include "base/demangle.hpp"
 #include "base/log.hpp"
 #include "base/of_thread.hpp"
+#include "base/stack.hpp"
 #include "base/words_of.hpp"
 #include "engine/gathering.hpp"
 #include "engine/here.hpp"
@@ -36,8 +37,10 @@ struct LastFailure {
 };
 rove::OfThread<LastFailure> last_failure;
 
-// Callbacks of calls that had ended when they were asked for: each runs within the one that asked, as deep as this; the others after that.
-constexpr unsigned kCallingBackMax = 32;
+// Callbacks of calls that had ended when they were asked for: each runs within the one that asked, as long as a thread has stack for it; those
+// beyond that run when the innermost is done. How much stack there is is asked when there are some.
+constexpr unsigned kCallingBackUnasked = 16;
+constexpr std::size_t kCallingBackStackBytes = 128UL * 1024;
 struct CallingBack {
     unsigned depth = 0;
     std::deque<std::pair<void (*)(void*), void*>> later;
@@ -73,15 +76,18 @@ int failed(ErrorCode code, std::string_view message) noexcept {
     return failed(code, Error::no_node, {}, message);
 }
 
+rove::Engine& engine_of(const rove_pending& pending) {
+    return *static_cast<rove::Engine*>(pending.engine);
+}
 NodeCore& core_of(const rove_pending& pending) {
-    return *static_cast<NodeCore*>(pending.node);
+    return engine_of(pending).node();
 }
 rove::OwnCalls& calls_of(const rove_pending& pending) {
-    return core_of(pending).engine().own_calls();
+    return engine_of(pending).own_calls();
 }
 // The call is of the process that this one is a fork of.
 bool is_inherited(const rove_pending& pending) {
-    return core_of(pending).is_inherited();
+    return engine_of(pending).is_inherited();
 }
 rove::CallTable::Id id_of(const rove_pending& pending) {
     return {static_cast<std::uint16_t>(pending.slot), pending.generation};
@@ -123,18 +129,18 @@ int rove_fail_caught(rove_here* here) noexcept try {
     try {
         throw;
     } catch (const rove::RemoteError& error) {  // of a call that the function made: passed on as it is
-        return end(here, Error::told(error.code(), error.message(), error.node(), error.type()));
+        return end(here, Error::reported(error.code(), error.message(), error.node(), error.type()));
     } catch (const Error& error) {
-        return end(here, Error::told(error.code(), error.message(), here->node().id(), "rove::Error"));
+        return end(here, Error::reported(error.code(), error.message(), here->node().id(), "rove::Error"));
     } catch (const abi::__forced_unwind&) {
         here->engine->keep_thread(here);
     } catch (const std::exception& error) {
-        return end(here, Error::told(ErrorCode::failed, rove::words_of(error), here->node().id(),
-                                     rove::demangled(typeid(error).name())));
+        return end(here, Error::reported(ErrorCode::failed, rove::words_of(error), here->node().id(),
+                                         rove::demangled(typeid(error).name())));
     } catch (...) {
         const std::type_info* type = abi::__cxa_current_exception_type();
-        return end(here, Error::told(ErrorCode::failed, "an exception that is no std::exception", here->node().id(),
-                                     type != nullptr ? rove::demangled(type->name()) : "unknown"));
+        return end(here, Error::reported(ErrorCode::failed, "an exception that is no std::exception", here->node().id(),
+                                         type != nullptr ? rove::demangled(type->name()) : "unknown"));
     }
 } catch (const std::bad_alloc&) {  // for the words
     here->answer_lost = true;
@@ -157,7 +163,7 @@ void rove_report_caught(const char* where) noexcept try {
 void rove_call_back(void (*run)(void*), void* argument) {
     CallingBack* const within = calling_back.get();
     if (within == nullptr) return run(argument);
-    if (within->depth == kCallingBackMax) try {
+    if (within->depth >= kCallingBackUnasked && rove::stack_left() < kCallingBackStackBytes) try {
             within->later.emplace_back(run, argument);
             return;
         } catch (const std::bad_alloc&) {  // as deep as it gets
@@ -169,7 +175,7 @@ void rove_call_back(void (*run)(void*), void* argument) {
         unsigned& of;
     } const deeper{within->depth};
     run(argument);
-    while (within->depth == kCallingBackMax && !within->later.empty()) {
+    while (!within->later.empty()) {
         const auto [next, its] = within->later.front();
         within->later.pop_front();
         next(its);
@@ -177,7 +183,7 @@ void rove_call_back(void (*run)(void*), void* argument) {
 }
 
 void rove_raise(const rove_failure* why) {
-    Error error = Error::told(static_cast<ErrorCode>(why->error), why->message, why->node, why->type);
+    Error error = Error::reported(static_cast<ErrorCode>(why->error), why->message, why->node, why->type);
     if (rove::Runner::is_in_function()) {
         if (!error.exception_type().empty()) throw rove::RemoteError(std::move(error));
         throw error;
@@ -313,7 +319,7 @@ int rove_here_call_within(rove_here* here, rove_node_id to, rove_code function, 
         to, reinterpret_cast<rove::code::EntryPoint>(function), rove::Pieces(std::span(pieces, count)), out != nullptr,
         rove::deadline_of(timeout_ns));
     if (!id) return failed(id.error());
-    if (out != nullptr) *out = {&here->node(), id->slot, id->generation};
+    if (out != nullptr) *out = {here->engine, id->slot, id->generation};
     return ROVE_OK;
 } catch (const std::bad_alloc&) {
     return no_memory();
@@ -333,12 +339,11 @@ int rove_pending_wait(const rove_pending* pending, int64_t timeout_ns) noexcept 
 }
 
 int rove_pending_take(rove_pending* pending, void* into, size_t room, size_t* size) noexcept try {
-    NodeCore& core = core_of(*pending);
+    rove::Engine& engine = engine_of(*pending);
     const rove::CallTable::Id id = id_of(*pending);
-    pending->node = nullptr;
-    if (core.is_inherited()) return failed(core.why_unusable());
-    const rove::Result<std::size_t> taken =
-        core.engine().own_calls().finish_into(id, {static_cast<std::byte*>(into), room});
+    pending->engine = nullptr;
+    if (engine.is_inherited()) return failed(engine.node().why_unusable());
+    const rove::Result<std::size_t> taken = engine.own_calls().finish_into(id, {static_cast<std::byte*>(into), room});
     if (!taken) return failed(taken.error());
     *size = *taken;
     return ROVE_OK;
@@ -386,7 +391,7 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
     if (is_inherited(pendings[0])) return failed(core_of(pendings[0]).why_unusable());
     std::vector<rove::CallTable::Id> ids;
     for (size_t i = 0; i < count; ++i) {
-        if (pendings[i].node != pendings[0].node)
+        if (pendings[i].engine != pendings[0].engine)
             return failed(ErrorCode::invalid, "calls of different nodes of one process cannot be waited for together");
         ids.push_back(id_of(pendings[i]));
     }
@@ -400,10 +405,8 @@ int rove_pending_any(const rove_pending* pendings, size_t count, int64_t timeout
 
 int rove_pending_notify(const rove_pending* pending, void (*notify)(void*), void* argument) noexcept {
     if (notify == nullptr) {  // the call may be gone, and its node
-        const std::shared_ptr<NodeCore> core = NodeCore::living(pending->node);
-        return core && !core->is_inherited() && core->engine().own_calls().notify(id_of(*pending), nullptr, nullptr)
-                   ? 1
-                   : 0;
+        const std::shared_ptr<NodeCore> core = NodeCore::living(pending->engine);
+        return core && !core->is_inherited() && calls_of(*pending).notify(id_of(*pending), nullptr, nullptr) ? 1 : 0;
     }
     if (is_inherited(*pending)) return 0;
     return calls_of(*pending).notify(id_of(*pending), notify, argument) ? 1 : 0;
@@ -419,17 +422,18 @@ void rove_pending_cancel(const rove_pending* pending) noexcept {
 }
 
 void rove_pending_drop(rove_pending* pending) noexcept {
-    if (pending->node == nullptr) return;
-    NodeCore& core = core_of(*pending);
-    pending->node = nullptr;
-    if (!core.is_inherited()) core.engine().own_calls().forget(id_of(*pending));
+    if (pending->engine == nullptr) return;
+    rove::Engine& engine = engine_of(*pending);
+    pending->engine = nullptr;
+    if (!engine.is_inherited()) engine.own_calls().forget(id_of(*pending));
 }
 
-void rove_drive(void* node, int (*done)(void*), void* argument, int64_t timeout_ns) noexcept {
+void rove_drive(void* engine, int (*done)(void*), void* argument, int64_t timeout_ns) noexcept {
     // The node that was last waited for may be gone while the caller waits for something else.
-    const std::shared_ptr<NodeCore> core = NodeCore::living(node);
+    const std::shared_ptr<NodeCore> core = NodeCore::living(engine);
     if (core && core->is_usable())
-        core->engine().drive([done, argument] { return done(argument) != 0; }, rove::deadline_of(timeout_ns));
+        static_cast<rove::Engine*>(engine)->drive([done, argument] { return done(argument) != 0; },
+                                                  rove::deadline_of(timeout_ns));
     else
         std::this_thread::sleep_for(std::chrono::microseconds(50));  // another thread does what it waits for
 }

@@ -102,8 +102,8 @@ TEST_P(Edges, CallbacksOfCallsThatHaveEndedMayBeAnyNumberInAChain) {
     } chain;
     chain.go_on();
     EXPECT_EQ(chain.left, -1);
-    EXPECT_GT(chain.deepest, 1) << "at once";
-    EXPECT_LT(chain.deepest, 100);
+    EXPECT_GT(chain.deepest, 100) << "as long as there is stack for it";
+    EXPECT_LT(chain.deepest, 200'000);
 }
 
 TEST_P(Edges, FunctionsAllocateOnOtherNodes) {
@@ -175,7 +175,7 @@ TEST(Options, OutsideTheirChoicesAreInvalidAndTheMessageNamesThose) {
 
 TEST(Errors, AreNeverOk) {
     for (const unsigned number : {0U, 10U, 77U, 255U}) {
-        const Error told = Error::told(static_cast<ErrorCode>(number), "from a peer", 3, "");
+        const Error told = Error::reported(static_cast<ErrorCode>(number), "from a peer", 3, "");
         EXPECT_EQ(told.code(), ErrorCode::internal) << number;
         EXPECT_EQ(told.message(), "from a peer");
     }
