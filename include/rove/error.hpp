@@ -57,7 +57,7 @@ public:
     static constexpr std::uint32_t no_node = 0xFFFF'FFFFU;
 
     // An error that a node reported; with a type, an exception there.
-    [[nodiscard]] static Error told(ErrorCode code, std::string message, std::uint32_t node, std::string type) {
+    [[nodiscard]] static Error reported(ErrorCode code, std::string message, std::uint32_t node, std::string type) {
         Error error(code, std::move(message));
         error.node_ = node;
         error.exception_type_ = std::move(type);

@@ -437,7 +437,8 @@ public:
     [[nodiscard]] PeerGroup connect(std::initializer_list<std::string_view> addresses);
     [[nodiscard]] PeerGroup connect(const std::vector<std::string>& addresses);
     // Lets functions that run on this node find an object: here.object<T>(name). Not owned: it must outlive the node, or be
-    // withdrawn by unshare(). Several functions may use it at the same time, so it must guard itself. invalid: the name is taken.
+    // withdrawn by unshare(). Several functions may use it at the same time, so it must guard itself. invalid: the name is taken, is
+    // empty or has a zero in it.
     template <typename T>
     void share(const std::string& name, T& object) {
         static_assert(

@@ -89,9 +89,9 @@ auto sync_wait(Awaitable&& awaitable) -> decltype(awaitable.await_resume()) {
     runner.handle.promise().driver = &driver;
     runner.handle.resume();
     while (!driver.done.load()) {
-        if (void* node = driver.node.load())
+        if (void* engine = driver.engine.load())
             rove_drive(
-                node, [](void* of) { return static_cast<detail::Driver*>(of)->done.load() ? 1 : 0; }, &driver,
+                engine, [](void* of) { return static_cast<detail::Driver*>(of)->done.load() ? 1 : 0; }, &driver,
                 detail::kLookNs);
         else
             std::this_thread::yield();

@@ -26,7 +26,7 @@ inline NodeCore& usable(NodeCore& core) {
     return core;
 }
 inline rove_pending pending_of(NodeCore& core, CallTable::Id id) {
-    return {&core, id.slot, id.generation};
+    return {&core.engine(), id.slot, id.generation};
 }
 // A call of what is built into every node.
 [[nodiscard]] rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name,

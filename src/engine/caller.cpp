@@ -27,6 +27,11 @@ Error too_large_in_parts(std::string_view name, std::size_t bytes) {
                         wire::kMessageBytesMax)};
 }
 
+// Of the frame of a call, a post, a batch or a ping: its extension and payload.
+void note_bytes(PeerState& peer, std::size_t body_bytes) REQUIRES(lock_of<EngineLock>) {
+    peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + body_bytes);
+}
+
 }  // namespace
 
 Result<const detail::Callable::Code*> complete(Callee& callee, const detail::Callable& callable) {
@@ -35,7 +40,7 @@ Result<const detail::Callable::Code*> complete(Callee& callee, const detail::Cal
         callee.package = &code->package;
         callee.shipped = &code->shipped;
     } else {
-        callee.why_not_shipped = &code->why_not;
+        callee.not_shipped = &callable;
     }
     return code;
 }
@@ -73,14 +78,11 @@ std::optional<CallId> Caller::send_at_once(PeerState& peer, const Outgoing& outg
     }
     const Bytes payload = outgoing.payload.whole();
     copy_bytes(frame + wire::kHeaderBytes, payload.data(), payload.size());
-    peer.counters.frame_bytes_last = static_cast<std::uint32_t>(bytes);
-    peer.link->publish(Traffic::calls, {.body_bytes = static_cast<std::uint32_t>(outgoing.payload.size()),
-                                        .kind = Kind::call,
-                                        .flags = outgoing.wants_reply ? std::uint8_t{0} : wire::kNoReply,
-                                        .handle = bound.handle,
-                                        .generation = id.generation,
-                                        .node = peer.my_id,
-                                        .call = id.slot});
+    note_bytes(peer, outgoing.payload.size());
+    wire::FrameHeader header = call_header(peer, id, outgoing.wants_reply);
+    header.body_bytes = static_cast<std::uint32_t>(outgoing.payload.size());
+    header.handle = bound.handle;
+    peer.link->publish(Traffic::calls, header);
     if (peer.link->by_messages()) lead_.wake();
     return id;
 }
@@ -142,11 +144,10 @@ Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Out
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), outgoing.wants_reply));
     const CallId id = begun.id();
     if (CallSlot* const slot = own_calls_.table().flying(id); slot != nullptr && outgoing.wants_reply)
-        slot->why_not_shipped = callee.why_not_shipped;
-    const auto flags =
-        static_cast<std::uint8_t>((outgoing.wants_reply ? 0 : wire::kNoReply) | (whole ? 0 : wire::kParts));
-    ROVE_CHECK(send_call(*peer, callee,
-                         {.flags = flags, .generation = id.generation, .node = peer->my_id, .call = id.slot}, payload));
+        slot->not_shipped = callee.not_shipped;
+    wire::FrameHeader header = call_header(*peer, id, outgoing.wants_reply);
+    if (!whole) header.flags |= wire::kParts;
+    ROVE_CHECK(send_call(*peer, callee, header, payload));
     return begun.sent();
 }
 
@@ -156,15 +157,11 @@ Result<CallId> Caller::call_inline(PeerState& peer, const Outgoing& outgoing) {
     if (code->size() + outgoing.payload.size() > wire::kFrameBytesMax - wire::kHeaderBytes)
         return tl::unexpected<Error>(too_large(outgoing.callee.name, outgoing.payload.size()));
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), &peer, outgoing.wants_reply));
-    const CallId id = begun.id();
-    const auto flags = static_cast<std::uint8_t>(wire::kInline | (outgoing.wants_reply ? 0 : wire::kNoReply));
-    peer.counters.frame_bytes_last =
-        static_cast<std::uint32_t>(wire::kHeaderBytes + code->size() + outgoing.payload.size());
+    wire::FrameHeader header = call_header(peer, begun.id(), outgoing.wants_reply);
+    header.flags |= wire::kInline;
+    note_bytes(peer, code->size() + outgoing.payload.size());
     peer.code.bindings.expect();
-    ROVE_CHECK(sender_.send(
-        peer, Traffic::calls,
-        {.kind = Kind::call, .flags = flags, .generation = id.generation, .node = peer.my_id, .call = id.slot}, *code,
-        outgoing.payload.whole()));
+    ROVE_CHECK(sender_.send(peer, Traffic::calls, header, *code, outgoing.payload.whole()));
     return begun.sent();
 }
 
@@ -231,13 +228,11 @@ Result<CallId> Caller::post_begun(PeerState& peer, BegunFrame begun, bool wants_
     if (wants_reply) {
         ROVE_TRY(id, own_calls_.table().begin(&peer));
     }
-    link->publish(Traffic::calls, {.body_bytes = static_cast<std::uint32_t>(begun.place.size()),
-                                   .kind = Kind::call,
-                                   .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
-                                   .handle = begun.handle,
-                                   .generation = id.generation,
-                                   .node = peer.my_id,
-                                   .call = id.slot});
+    wire::FrameHeader header = call_header(peer, id, wants_reply);
+    header.body_bytes = static_cast<std::uint32_t>(begun.place.size());
+    header.handle = begun.handle;
+    note_bytes(peer, begun.place.size());
+    link->publish(Traffic::calls, header);
     if (link->by_messages() || !peer.outbox_of(Traffic::calls).is_empty()) lead_.wake();
     return own_calls_.sent_within(id, wants_reply, deadline);
 }
@@ -256,14 +251,13 @@ Status Caller::post_batch(const PeerPointer& peer, const Outgoing& outgoing, std
     if (outgoing.sending != Sending::always_inlined) {
         Hold hold(lead_.mutex());
         ROVE_CHECK(ready_to_send(peer, hold.lock(), outgoing.payload.size(), outgoing.deadline));
-        if (const auto handle = peer->code.bindings.handle_of(*outgoing.callee.id))
-            return sender_.send(*peer, Traffic::calls,
-                                {.kind = Kind::batch,
-                                 .flags = wire::kNoReply,
-                                 .handle = *handle,
-                                 .generation = static_cast<std::uint32_t>(payload_bytes),
-                                 .node = peer->my_id},
-                                {}, outgoing.payload.whole());
+        if (const auto handle = peer->code.bindings.handle_of(*outgoing.callee.id)) {
+            wire::FrameHeader header = call_header(*peer, {}, false, Kind::batch);
+            header.handle = *handle;
+            header.generation = static_cast<std::uint32_t>(payload_bytes);
+            note_bytes(*peer, outgoing.payload.size());
+            return sender_.send(*peer, Traffic::calls, header, {}, outgoing.payload.whole());
+        }
     }
     // One by one: the peer does not know the function yet, or is to get its code each time.
     for (std::size_t at = 0; at < outgoing.payload.size(); at += stride) {
@@ -285,13 +279,9 @@ Result<CallId> Caller::ping(const PeerPointer& peer, Bytes payload, bool wants_r
     Hold hold(lead_.mutex());
     ROVE_CHECK(ready_to_send(peer, hold.lock(), payload.size(), deadline));
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), peer.get(), wants_reply));
-    ROVE_CHECK(sender_.send(*peer, Traffic::calls,
-                            {.kind = Kind::ping,
-                             .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
-                             .generation = begun.id().generation,
-                             .node = peer->my_id,
-                             .call = begun.id().slot},
-                            {}, payload));
+    note_bytes(*peer, payload.size());
+    ROVE_CHECK(
+        sender_.send(*peer, Traffic::calls, call_header(*peer, begun.id(), wants_reply, Kind::ping), {}, payload));
     return own_calls_.sent_within(begun.sent(), wants_reply, deadline);
 }
 
@@ -325,9 +315,10 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
         if (peer->address.empty())
             return fail(ErrorCode::disconnected, "{} is gone{}", who(*peer), because(peer->gone));
         const std::string address = peer->address;
-        lock.unlock();
-        Result<std::shared_ptr<PeerState>> met = meet_(address, peer, deadline);
-        lock.lock();
+        const Result<PeerPointer> met = [&]() REQUIRES(lock_of<EngineLock>) {
+            const HeldLock::Released free(lock);
+            return meet_(address, peer, deadline);
+        }();
         if (!met) return tl::unexpected<Error>(met.error());
         if (deadline && Clock::now() >= *deadline)
             return fail(ErrorCode::timed_out, "{} was met again too late; the call was not sent", who(*peer));
@@ -341,9 +332,8 @@ Status Caller::make_alive(const PeerPointer& peer, Lock& lock, Deadline deadline
 Status Caller::send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload) {
     header.kind = Kind::call;
     header.flags &= static_cast<std::uint8_t>(wire::kNoReply | wire::kParts);
-    const auto sent_as = [&peer, &payload](std::size_t extra) REQUIRES(lock_of<EngineLock>) {
-        peer.counters.frame_bytes_last = static_cast<std::uint32_t>(wire::kHeaderBytes + extra + payload.size());
-    };
+    const auto sent_as = [&peer, &payload](std::size_t extra)
+                             REQUIRES(lock_of<EngineLock>) { note_bytes(peer, extra + payload.size()); };
     if (const auto bound = peer.code.bindings.handle_of(*callee.id)) {
         header.handle = *bound;
         sent_as(0);
@@ -386,14 +376,14 @@ void Caller::post_in_meeting(PeerState& peer, std::uint64_t meeting, const Calle
     Hold hold(lead_.mutex());
     if (runner_.is_ending() || !peer.linked() || peer.meeting.load(std::memory_order_relaxed) != meeting) return;
     // After what waits for room already; a peer whose outbox is full keeps the memory until it or this node goes.
-    (void)send_call(peer, callee, {.flags = wire::kNoReply, .node = peer.my_id}, payload);
+    (void)send_call(peer, callee, call_header(peer, {}, false), payload);
 }
 
 void Caller::free_memory(PeerState& peer, Bytes place) {
     wire::MemoryPlace which;
     if (place.size() != sizeof which) return;
     std::memcpy(&which, place.data(), sizeof which);
-    (void)send_call(peer, {.id = &free_memory_, .own = true}, {.flags = wire::kNoReply, .node = peer.my_id},
+    (void)send_call(peer, {.id = &free_memory_, .own = true}, call_header(peer, {}, false),
                     std::as_bytes(std::span(&which.key, 1)));
 }
 

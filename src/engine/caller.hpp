@@ -33,7 +33,7 @@ struct Callee {
     // Of a function of this program: its id as a shipped one (null: it does not travel), and its schema.
     bool own = false;
     const FunctionId* shipped = nullptr;
-    const std::string* why_not_shipped = nullptr;  // as long as the program; null where it travels
+    const detail::Callable* not_shipped = nullptr;  // that function, where it does not travel
     std::uint32_t schema = 0;
 };
 

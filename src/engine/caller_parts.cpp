@@ -138,12 +138,13 @@ Status Caller::wait_in_large(Lock& lock, LargeSend& sent, const Wait& wait) {
 // Without the lock: what is large takes long.
 Status Caller::keep_apart(Lock& lock, LargeSend& sent) {
     ROVE_TRY(LargeBytes copy, spare_memory_->take(sent.payload.size()));
-    lock.unlock();
-    (void)sent.payload.each_part(wire::kPartBytesMax, [&copy](std::size_t offset, Bytes piece) {
-        std::memcpy(copy.data() + offset, piece.data(), piece.size());
-        return true;
-    });
-    lock.lock();
+    {
+        const HeldLock::Released free(lock);
+        (void)sent.payload.each_part(wire::kPartBytesMax, [&copy](std::size_t offset, Bytes piece) {
+            std::memcpy(copy.data() + offset, piece.data(), piece.size());
+            return true;
+        });
+    }
     sent.copy = std::move(copy);
     return {};
 }

@@ -148,8 +148,8 @@ void Dispatcher::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
         return true;
     }());
     switch (frame.header.kind) {
-        case Kind::reply: return own_calls_.on_reply(&from, frame);
-        case Kind::part: return own_calls_.on_reply_part(from, frame);
+        case Kind::reply:
+        case Kind::part: return own_calls_.on_answer(from, frame);
         case Kind::bind: return exchange_.on_bind(from, frame);
         case Kind::code: return exchange_.on_code(from, frame);
         case Kind::need: return exchange_.on_need(from, frame);

@@ -11,7 +11,9 @@
 //   OwnCalls      how they end, and who takes their results
 //   Peers         whom the engine has met; LinkEnds beside it
 //
-// A node has one engine. Nothing here relies on that: what engines of one node would share is in SharedState, or given by the node (Beside).
+// A node has one engine. What engines of one node would share is in SharedState, or given by the node (Beside). Before a node has two: the code
+// cache has one place for what a leader runs (code/uses.hpp), functions are forgotten by the one leader there is (code/admission.hpp),
+// and SharedState is guarded by the one engine's lock.
 //
 // Threads. One lock, the lead's, guards all state. One thread at a time leads (lead.hpp): it drains mailboxes and runs functions in place,
 // without the lock. Where a function runs long, another thread leads; its frame is held in the mailbox until it ends. Long functions

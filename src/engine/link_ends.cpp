@@ -138,8 +138,7 @@ void LinkEnds::take_last_replies(PeerState& peer) {
     wire::Frame frame;
     for (std::uint64_t taken = 0; taken < fabric::kRingLines && peer.link->next(Traffic::replies, frame); ++taken) {
         if (checks_.wrong_with(peer, frame, Traffic::replies)) return;
-        if (frame.header.kind == Kind::reply) own_calls_.on_reply(&peer, frame);
-        if (frame.header.kind == Kind::part) own_calls_.on_reply_part(peer, frame);
+        if (wire::rule_of(frame.header.kind).is_answer) own_calls_.on_answer(peer, frame);
         peer.link->release(Traffic::replies);
     }
 }

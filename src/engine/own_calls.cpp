@@ -4,16 +4,38 @@
 #include <cstring>
 
 #include "peer/names.hpp"
+#include "program/callables.hpp"
+#include "wire/kinds.hpp"
 
 namespace rove {
 
 using fabric::Traffic;
+
+namespace {
+
+// The peer has no function of that name, and what it answers says so.
+std::string why_lacking(const detail::Callable& function, const std::string& answered) {
+    const Result<const detail::Callable::Code*> code = detail::code_of(function);
+    return fmt::format("{}: {}: {}", function.name, answered, code ? (*code)->why_not : code.error().message());
+}
+
+}  // namespace
 
 // ---- what arrives
 
 // Whoever was asked; and among nodes that joined one another any of them: they send calls on.
 bool OwnCalls::may_answer(const PeerState& from, const CallSlot& slot) {
     return slot.peer == &from || (from.is_fellow() && (slot.peer == nullptr || slot.peer->is_fellow()));
+}
+
+void OwnCalls::on_answer(PeerState& from, const wire::Frame& frame) {
+    static_assert(std::ranges::all_of(wire::kKindRules, [](const wire::KindRule& each) {
+        return each.is_answer == (each.kind == wire::Kind::reply || each.kind == wire::Kind::part);
+    }));
+    if (frame.header.kind == wire::Kind::part)
+        on_reply_part(from, frame);
+    else
+        on_reply(&from, frame);
 }
 
 void OwnCalls::on_reply(PeerState* from, const wire::Frame& frame) {
@@ -32,11 +54,11 @@ void OwnCalls::on_reply(PeerState* from, const wire::Frame& frame) {
         }
         try {
             std::string words(message);
-            if (slot->why_not_shipped != nullptr && (header.flags & wire::kThrown) == 0 &&
+            if (slot->not_shipped != nullptr && (header.flags & wire::kThrown) == 0 &&
                 static_cast<ErrorCode>(header.status) == ErrorCode::unsupported)
-                words += ": " + *slot->why_not_shipped;
-            slot->end(
-                Error::told(static_cast<ErrorCode>(header.status), std::move(words), header.handle, std::string(type)));
+                words = why_lacking(*slot->not_shipped, words);
+            slot->end(Error::reported(static_cast<ErrorCode>(header.status), std::move(words), header.handle,
+                                      std::string(type)));
         } catch (const std::bad_alloc&) {  // for its words
             slot->end(Error(static_cast<ErrorCode>(header.status), "no memory"));
         }
@@ -237,7 +259,8 @@ void OwnCalls::wait_into(Lock& lock, CallId id, const ResultSink& sink) {
             if (CallSlot* const slot = calls.find(id)) slot->sink = nullptr;
         }
     } const lent{table_, id};
-    if (CallSlot* const slot = table_.flying(id)) slot->sink = &sink;
+    // Where an earlier wait has taken parts, and was left without memory, the others have no place.
+    if (CallSlot* const slot = table_.flying(id); slot != nullptr && !slot->in_sink()) slot->sink = &sink;
     (void)wait_for(lock, id, std::nullopt);
 }
 

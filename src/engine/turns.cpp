@@ -195,11 +195,12 @@ unsigned Turns::give_back_memory(Lead::Turn& turn, TimePoint now) {
     if (!doomed && !dropped && !spare_memory_->is_due(now)) return 0;
     if (doomed || dropped) housekeeping_.hurry();
     std::vector<ByteBuffer> some = link_ends_.dropped().some();
-    turn.lock.unlock();
-    some.clear();
-    if (doomed) memory_.sweep();
-    spare_memory_->trim(now);
-    turn.lock.lock();
+    {
+        const HeldLock::Released free(turn.lock);
+        some.clear();
+        if (doomed) memory_.sweep();
+        spare_memory_->trim(now);
+    }
     return doomed || dropped ? 1 : 0;
 }
 

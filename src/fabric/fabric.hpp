@@ -91,7 +91,7 @@ public:
         ++counters_.frames_sent;
         counters_.bytes_sent += wire::kHeaderBytes + header.body_bytes;
         if (by_messages_) return transmit(traffic, position, (wire::kHeaderBytes + header.body_bytes + 7) / 8 * 8);
-        if (peer_sleeps()) this->ring();
+        if (peer_sleeps()) this->wake_peer();
     }
 
     // --- receiving
@@ -168,7 +168,7 @@ protected:
     // The same for links that set no `asleep_`.
     [[nodiscard]] virtual bool peer_asleep() const { return false; }
     // Wakes the peer.
-    virtual void ring() = 0;
+    virtual void wake_peer() = 0;
 
     bool by_messages_ = false;                         // frames need transmit()
     std::uint32_t* asleep_ = nullptr;                  // in the peer's region

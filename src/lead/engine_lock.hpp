@@ -70,6 +70,20 @@ public:
         lock();
     }
 
+    // Lets go of the lock during its lifetime, also where what is done then throws.
+    class SCOPED_CAPABILITY Released {
+    public:
+        explicit Released(HeldLock& held) RELEASE(lock_of<EngineLock>) NO_THREAD_SAFETY_ANALYSIS : held_(held) {
+            held.unlock();
+        }
+        ~Released() RELEASE() NO_THREAD_SAFETY_ANALYSIS { held_.lock(); }  // as ~Unlocked (base/mutex.hpp)
+        Released(const Released&) = delete;
+        Released& operator=(const Released&) = delete;
+
+    private:
+        HeldLock& held_;
+    };
+
 private:
     friend class Hold;
     EngineLock& mutex_;

@@ -14,12 +14,14 @@ public:
     static constexpr auto kEvery = std::chrono::milliseconds(20);
     static constexpr unsigned kSteps = 1024;
 
+    explicit HousekeepingClock(TimePoint (*now)() = [] { return Clock::now(); }) : now_(now) {}
+
     // By frames, because a turn of many peers whose functions are slow takes long. True: it is to be done now.
     [[nodiscard]] bool is_due(unsigned frames) {
         steps_left_ -= std::min(steps_left_, 1 + frames);
         if (steps_left_ > 0) return false;
         steps_left_ = kSteps;
-        const TimePoint now = Clock::now();
+        const TimePoint now = now_();
         if (now < due_) return false;
         due_ = now + kEvery;
         return true;
@@ -33,6 +35,7 @@ public:
     void look_soon() { steps_left_ = 1; }
 
 private:
+    TimePoint (*const now_)();
     unsigned steps_left_ = 1;
     TimePoint due_{};
 };

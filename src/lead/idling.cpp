@@ -59,9 +59,10 @@ bool Idling::look_for_room(LeadTurn& turn) {
 
 bool Idling::look_unlocked(LeadTurn& turn, unsigned turns) {
     baton_.pause();
-    turn.lock.unlock();
-    const bool arrived = rove::spin(turn.watch, wakes_.attention(), turns);
-    turn.lock.lock();
+    const bool arrived = [&]() REQUIRES(lock_of<EngineLock>) {
+        const HeldLock::Released free(turn.lock);
+        return rove::spin(turn.watch, wakes_.attention(), turns);
+    }();
     (void)baton_.resume(turn.baton);
     return arrived;
 }
@@ -79,10 +80,12 @@ bool Idling::spin(LeadTurn& turn) {
 // Lets others have the core once. True: there may be something to do, or the lead was lost.
 bool Idling::yield(LeadTurn& turn) {
     baton_.pause();
-    turn.lock.unlock();
-    sched_yield();
-    const bool arrived = turn.watch.arrived() || is_wanted();
-    turn.lock.lock();
+    bool arrived = false;
+    {
+        const HeldLock::Released free(turn.lock);
+        sched_yield();
+        arrived = turn.watch.arrived() || is_wanted();
+    }
     if (!baton_.resume(turn.baton)) return true;
     return arrived || (fabric_->needs_progress() && fabric_->progress() > 0);
 }
@@ -95,9 +98,10 @@ void Idling::sleep(LeadTurn& turn, Deadline deadline) {
     if (quiet && !rest.pending && baton_.may_sleep(turn.baton) && !wakes_.was_woken()) {
         if (rest.restless) no_later(Clock::now() + kShortSleep);
         baton_.fall_asleep();
-        turn.lock.unlock();
-        wakes_.sleep(deadline);
-        turn.lock.lock();
+        {
+            const HeldLock::Released free(turn.lock);
+            wakes_.sleep(deadline);
+        }
         wakes_.tell(baton_.wake_up());
         if (!baton_.resume(turn.baton)) return;
     }

@@ -62,9 +62,10 @@ unsigned Lead::step(Turn& turn, Deadline deadline) {
 void Lead::make_way(Turn& turn) {
     if (!mutex_.is_wanted()) return;
     baton_.pause();
-    turn.lock.unlock();
-    mutex_.let_in();
-    turn.lock.lock();
+    {
+        const HeldLock::Released free(turn.lock);
+        mutex_.let_in();
+    }
     (void)baton_.resume(turn.baton);
 }
 

@@ -56,8 +56,8 @@ public:
     // False: it was shut down, or is inherited. Two relaxed loads.
     [[nodiscard]] bool is_usable() const { return !engine_.is_stopped() && !is_inherited(); }
     [[nodiscard]] Error why_unusable() const;
-    // The node at that address; null: it was freed. For callers that may keep the address for longer than the node lives.
-    [[nodiscard]] static std::shared_ptr<NodeCore> living(const void* node);
+    // The node whose engine is at that address; null: it was freed. For callers that may keep the address for longer than the node lives.
+    [[nodiscard]] static std::shared_ptr<NodeCore> living(const void* engine);
     // Frees a node, or leaves it alone where it is inherited.
     struct Delete {
         void operator()(NodeCore* core) const;

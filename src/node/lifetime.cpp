@@ -23,7 +23,7 @@ namespace {
 
 struct Living {
     Mutex mutex;
-    std::unordered_map<const void*, std::weak_ptr<NodeCore>> nodes GUARDED_BY(mutex);
+    std::unordered_map<const void*, std::weak_ptr<NodeCore>> nodes GUARDED_BY(mutex);  // by their engines
 };
 // Never destroyed: a program's globals may hold nodes.
 Living& all_living() {
@@ -47,13 +47,13 @@ Error NodeCore::why_unusable() const {
 void NodeCore::remember(const std::shared_ptr<NodeCore>& core) {
     Living& all = all_living();
     const MutexLock lock(all.mutex);
-    all.nodes[core.get()] = core;
+    all.nodes[&core->engine()] = core;
 }
 
-std::shared_ptr<NodeCore> NodeCore::living(const void* node) {
+std::shared_ptr<NodeCore> NodeCore::living(const void* engine) {
     Living& all = all_living();
     const MutexLock lock(all.mutex);
-    const auto found = all.nodes.find(node);
+    const auto found = all.nodes.find(engine);
     return found != all.nodes.end() ? found->second.lock() : nullptr;
 }
 
@@ -63,7 +63,7 @@ void NodeCore::Delete::operator()(NodeCore* core) const {
     {
         Living& all = all_living();
         const MutexLock lock(all.mutex);
-        all.nodes.erase(core);
+        all.nodes.erase(&core->engine());
     }
     delete core;
 }

@@ -1,4 +1,4 @@
-// BegunCall: a call that has its slot and is not sent yet; and whether it may still be.
+// BegunCall: a call that has its slot and is not sent yet; and whether it may still be. And the header with which it is.
 //
 // Threads: under the engine's lock.
 #pragma once
@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "peer/calls.hpp"
+#include "peer/peer_state.hpp"
 
 namespace rove {
 
@@ -13,6 +14,16 @@ namespace rove {
 [[nodiscard]] inline Status in_time(Deadline deadline) {
     if (!deadline || Clock::now() < *deadline) return {};
     return fail(ErrorCode::timed_out, "the time that the call was given was over beforehand; it was not sent");
+}
+
+// The header of a call that this node makes itself, and of a batch or a ping with its kind. Nobody waits: `id` is nothing.
+[[nodiscard]] inline wire::FrameHeader call_header(const PeerState& to, CallId id, bool wants_reply,
+                                                   wire::Kind kind = wire::Kind::call) REQUIRES(lock_of<EngineLock>) {
+    return {.kind = kind,
+            .flags = wants_reply ? std::uint8_t{0} : wire::kNoReply,
+            .generation = id.generation,
+            .node = to.my_id,
+            .call = id.slot};
 }
 
 // Gives the slot back unless the call was sent, also where memory ran out on the way.

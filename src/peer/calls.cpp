@@ -108,7 +108,7 @@ void CallTable::release(CallSlot& slot) {
     if (slot.parts_.size() > 0) slot.parts_ = {};
     slot.in_sink_ = false;
     slot.sink = nullptr;
-    slot.why_not_shipped = nullptr;
+    slot.not_shipped = nullptr;
     slot.notify = {};
     slot.brings_memory = false;
     if (std::exchange(slot.timed_, false)) timers_.erase(slot.timer_);

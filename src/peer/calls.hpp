@@ -22,6 +22,9 @@
 namespace rove {
 
 struct PeerState;
+namespace detail {
+struct Callable;
+}
 
 // Calls in flight at once, per node: what the slot's 16 bits in a frame can name. At 336 bytes a slot, 21 MiB.
 inline constexpr std::size_t kCallsMax = 65536;
@@ -87,8 +90,8 @@ public:
     Notify notify{};
     // Where a result in parts goes, of which nothing has come: to whoever waits for it. It is called under the engine's lock.
     const ResultSink* sink = nullptr;
-    // For who learns that the peer lacks the function: why its code did not go along.
-    const std::string* why_not_shipped = nullptr;
+    // The function, where its code could not go along: for who learns that the peer lacks it. It lives as long as the program.
+    const detail::Callable* not_shipped = nullptr;
     bool brings_memory = false;  // a buffer's place is to come, which nobody else knows
     [[nodiscard]] CallId id() const { return {index, generation}; }
 

@@ -105,7 +105,7 @@ Result<const Callable::Code*> code_of(const Callable& callable) try {
     return fail(error.code(), "{} cannot be sent: {}", callable.name, error.message());
 }
 
-const Callable& enroll(const FunctionFacts& facts) {
+const Callable& add_callable(const FunctionFacts& facts) {
     auto* callable = new Callable;  // as long as the program
     const char* function = facts.function->name();
     const bool lambda = facts.name == nullptr && names_a_lambda(function);

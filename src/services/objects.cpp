@@ -22,6 +22,9 @@ std::string words_of(std::string_view type) {
 }  // namespace
 
 Status Objects::share(const std::string& name, void* object, std::string_view type) {
+    if (name.empty() || name.find('\0') != std::string::npos)
+        return fail(ErrorCode::invalid, "an object that {} shares needs a name without zeros, of 1 character or more",
+                    node_());
     const MutexLock lock(mutex_);
     if (!objects_.try_emplace(name, Object{object, std::string(type)}).second)
         return fail(ErrorCode::invalid, "{} shares another object as '{}' already", node_(), name);

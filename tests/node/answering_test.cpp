@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "answering_parts.hpp"
+#include "program/callables.hpp"
 
 namespace rove::test {
 namespace {
@@ -62,18 +63,22 @@ TEST_F(OwnCallsTest, AnErrorIsTakenApart) {
 
 TEST_F(OwnCallsTest, WhyCodeCouldNotGoAlongIsSaidWhereItIsLacking) {
     PeerState& peer = neighbours_.add(2);
-    const std::string why = "it reaches the variable limit";
+    static detail::Callable function;
+    function.name = "count(int)";
+    (void)function.code.get(
+        [] { return new detail::Callable::Code{.shipped = {}, .package = {}, .why_not = "it reaches limit"}; });
+    const std::string why = function.name;
     const auto words = [&](std::string_view answered, ErrorCode code, std::uint8_t flags) {
         const CallId asked = call(peer);
         {
             const Hold hold(idle_.lead.mutex());
-            own_calls_.table().flying(asked)->why_not_shipped = &why;
+            own_calls_.table().flying(asked)->not_shipped = &function;
         }
         answer(peer, asked, answered, flags, static_cast<std::uint8_t>(code));
         return end_of(asked);
     };
-    EXPECT_TRUE(
-        contains(words("it is not resident", ErrorCode::unsupported, wire::kError), "resident: it reaches the"));
+    EXPECT_EQ(words("it is not resident", ErrorCode::unsupported, wire::kError),
+              "unsupported: count(int): it is not resident: it reaches limit");
     EXPECT_FALSE(contains(words("it is too far", ErrorCode::failed, wire::kError), why));
     EXPECT_FALSE(contains(
         words(std::string_view("E\0by itself", 11), ErrorCode::unsupported, wire::kError | wire::kThrown), why));

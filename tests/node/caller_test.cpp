@@ -170,6 +170,25 @@ TEST_F(CallerTest, AFrameThatIsFilledInPlaceKeepsItsThreadsOtherCallsBack) {
     EXPECT_EQ(as_text(Bytes(calls[1].payload)), "after it");
 }
 
+TEST_F(CallerTest, TheBytesOfTheLastFrameAreThoseOfEachKind) {
+    const auto peer = add(2);
+    const auto last = [&] { return peers_.counters(*peer).frame_bytes_last - wire::kHeaderBytes; };
+    ASSERT_TRUE(caller_.call(peer, to("12345")));
+    EXPECT_EQ(last(), 5 + sizeof(FunctionId));
+    bind(*peer, 9);
+    ASSERT_TRUE(caller_.call(peer, to("12345")));
+    EXPECT_EQ(last(), 5U);
+    ASSERT_TRUE(caller_.post_begun(*peer, value_or_throw(caller_.begin(peer, to(""), 40)), false, {}));
+    EXPECT_EQ(last(), 40U);
+    ASSERT_TRUE(caller_.ping(peer, bytes("123"), true, {}));
+    EXPECT_EQ(last(), 3U);
+    const ByteBuffer two(2 * wire::batch_stride(4));
+    Outgoing batch = to("", false);
+    batch.payload = two;
+    ASSERT_TRUE(caller_.post_batch(peer, batch, 4));
+    EXPECT_EQ(last(), two.size());
+}
+
 TEST_F(CallerTest, APeerThatHasGoneIsReachedForAtItsAddress) {
     const auto peer = add(2), guest = add(kClientBit | 1);
     {

@@ -31,7 +31,7 @@ public:
 protected:
     void transmit(fabric::Traffic, std::uint64_t, std::size_t) override {}
     void transmit_credit(fabric::Traffic) override {}
-    void ring() override {}
+    void wake_peer() override {}
 
 private:
     ByteBuffer offer_;

@@ -29,6 +29,15 @@ protected:
     int number_ = 0;
 };
 
+TEST_F(ObjectsTest, ANameIsOneThatCanBeAskedFor) {
+    int number = 0;
+    for (const std::string name : {std::string(), std::string("a\0b", 3)}) {
+        const Status shared = objects_.share(name, &number, "int");
+        ASSERT_FALSE(shared);
+        EXPECT_EQ(shared.error().code(), ErrorCode::invalid);
+    }
+}
+
 TEST_F(ObjectsTest, AreFoundByTheirNames) {
     ASSERT_TRUE(objects_.share("shop", &shop_, "Shop"));
     ASSERT_TRUE(objects_.share("number", &number_, "int"));

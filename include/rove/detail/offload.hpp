@@ -52,7 +52,7 @@ struct FunctionFacts {
 };
 struct Callable;  // librove's own record of a function
 // Called before main(). Ends the process if two functions have one id.
-const Callable& enroll(const FunctionFacts& facts);
+const Callable& add_callable(const FunctionFacts& facts);
 
 // ---- reading arguments, and replying
 
@@ -277,7 +277,7 @@ template <typename O, typename F, typename R, typename... Vs>
 struct Enrolled {
     static const Callable& make(const char* name, const char* source) {
         const TypeFacts types[] = {facts_of<std::remove_cvref_t<R>>(), facts_of<Vs>()...};
-        return enroll({&typeid(O), &typeid(F), name, source, &O::run, types, 1 + sizeof...(Vs)});
+        return add_callable({&typeid(O), &typeid(F), name, source, &O::run, types, 1 + sizeof...(Vs)});
     }
     template <typename T>
     static TypeFacts facts_of() {

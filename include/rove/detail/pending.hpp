@@ -53,7 +53,7 @@ struct Access {
 
 [[noreturn]] inline void throw_failure() {
     const rove_failure* why = rove_last_failure();
-    throw_error(Error::told(static_cast<ErrorCode>(why->error), why->message, why->node, why->type));
+    throw_error(Error::reported(static_cast<ErrorCode>(why->error), why->message, why->node, why->type));
 }
 // Throws what rove_last_failure reports if `error` is one.
 inline void check(int error) {
@@ -77,13 +77,13 @@ public:
 
     // invalid: the result was taken.
     [[nodiscard]] const rove_pending& raw() const {
-        if (pending_.node == nullptr) throw_error(ErrorCode::invalid, "the call's result was taken already");
+        if (pending_.engine == nullptr) throw_error(ErrorCode::invalid, "the call's result was taken already");
         return pending_;
     }
     [[nodiscard]] rove_pending& raw() { return const_cast<rove_pending&>(std::as_const(*this).raw()); }
     void drop() {
-        if (pending_.node != nullptr) rove_pending_drop(&pending_);
-        pending_.node = nullptr;
+        if (pending_.engine != nullptr) rove_pending_drop(&pending_);
+        pending_.engine = nullptr;
     }
 
 private:
@@ -98,10 +98,10 @@ struct Dropping {
 
 // ---- in coroutines
 
-// Records for sync_wait which node a coroutine of rove/task.hpp waits for.
+// Records for sync_wait which engine a coroutine of rove/task.hpp waits for.
 template <typename Promise>
-void note_node(std::coroutine_handle<Promise> waiting, void* node) {
-    if constexpr (requires { waiting.promise().waits_for(node); }) waiting.promise().waits_for(node);
+void note_engine(std::coroutine_handle<Promise> waiting, void* engine) {
+    if constexpr (requires { waiting.promise().waits_for(engine); }) waiting.promise().waits_for(engine);
 }
 inline void resume(void* address) {
     std::coroutine_handle<>::from_address(address).resume();
@@ -130,18 +130,18 @@ public:
     explicit Awaiter(C& call) : call_(call) {}
     Awaiter(const Awaiter&) = delete;
     ~Awaiter() {
-        if (asked_.node != nullptr) (void)rove_pending_notify(&asked_, nullptr, nullptr);
+        if (asked_.engine != nullptr) (void)rove_pending_notify(&asked_, nullptr, nullptr);
     }
     [[nodiscard]] bool await_ready() const { return call_.done(); }
     template <typename Promise>
     bool await_suspend(std::coroutine_handle<Promise> waiting) {
         const rove_pending pending = asked_ = *Access::pending(call_);
-        note_node(waiting, pending.node);
+        note_engine(waiting, pending.engine);
         // The coroutine, and this object with it, may be destroyed when this returns.
         return rove_pending_notify(&pending, &resume, waiting.address()) != 0;
     }
     auto await_resume() {
-        asked_.node = nullptr;
+        asked_.engine = nullptr;
         return call_.get();
     }
 
@@ -168,7 +168,7 @@ bool await_all(const std::vector<const rove_pending*>& pendings, Countdown& coun
     countdown.waiting = waiting.address();
     for (const rove_pending* pending : pendings) {
         if (pending == nullptr) continue;
-        note_node(waiting, pending->node);
+        note_engine(waiting, pending->engine);
         asked.add(*pending);
         countdown.left.fetch_add(1);
         if (rove_pending_notify(pending, &Countdown::ended, &countdown) == 0) countdown.left.fetch_sub(1);

@@ -96,7 +96,7 @@ public:
     bool await_suspend(std::coroutine_handle<Promise> waiting) {
         const auto first = std::make_shared<FirstOf>(waiting.address());
         for (const rove_pending* each : calls_) {
-            note_node(waiting, each->node);
+            note_engine(waiting, each->engine);
             auto held = std::make_unique<std::shared_ptr<FirstOf>>(first);
             if (rove_pending_notify(each, &FirstOf::ended, held.get()) == 0) {  // this call has ended already
                 first->bits.fetch_or(FirstOf::kFired);

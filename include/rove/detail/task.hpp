@@ -22,7 +22,8 @@ namespace detail {
 
 // What sync_wait knows about the task that it runs.
 struct Driver {
-    std::atomic<void*> node{nullptr};  // the node that the task, or a task that it waits for, waited for last
+    std::atomic<void*> engine{
+        nullptr};  // the engine of a node that the task, or a task that it waits for, waited for last
     std::atomic<bool> done{false};
 };
 
@@ -52,8 +53,8 @@ struct PromiseBase {
         }
 #endif
     }
-    void waits_for(void* node) noexcept {
-        if (driver != nullptr) driver->node.store(node);
+    void waits_for(void* engine) noexcept {
+        if (driver != nullptr) driver->engine.store(engine);
     }
 };
 template <typename T>

@@ -114,7 +114,7 @@ void DirectLink::announce_sleep(bool asleep) {
     std::atomic_ref(region_->asleep).store(asleep ? 1 : 0, std::memory_order_relaxed);
 }
 
-void DirectLink::ring() {
+void DirectLink::wake_peer() {
     if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) != 0) peers_bell_.ring();
 }
 

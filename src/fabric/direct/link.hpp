@@ -25,7 +25,7 @@ public:
 protected:
     void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is there already
     void transmit_credit(Traffic traffic) override;
-    void ring() override;
+    void wake_peer() override;
 
 private:
     explicit DirectLink(DirectLanes& lanes) : lanes_(lanes) {}

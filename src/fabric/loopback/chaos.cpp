@@ -132,7 +132,7 @@ void ChaosLink::land(const Flight& flight) {
 }
 
 void ChaosLink::wake() {
-    if (LoopbackLink::peer_asleep()) ring();
+    if (LoopbackLink::peer_asleep()) wake_peer();
 }
 
 class ChaosFabric final : public LoopbackFabric {

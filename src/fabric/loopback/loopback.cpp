@@ -98,7 +98,7 @@ bool LoopbackLink::peer_asleep() const {
            0;  // partner: announce_sleep
 }
 
-void LoopbackLink::ring() {
+void LoopbackLink::wake_peer() {
     if (std::atomic_ref(remote_->region.asleep).exchange(0, std::memory_order_acq_rel) != 0) remote_->bell->ring();
 }
 

@@ -65,7 +65,7 @@ protected:
     void transmit(Traffic, std::uint64_t, std::size_t) override {}  // the frame is there already
     void transmit_credit(Traffic traffic) override;
     [[nodiscard]] bool peer_asleep() const override;
-    void ring() override;
+    void wake_peer() override;
 
     std::shared_ptr<Landing> own_;
     std::shared_ptr<Landing> remote_;  // the peer's

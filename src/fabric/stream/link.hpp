@@ -50,7 +50,7 @@ public:
 protected:
     void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) override;
     void transmit_credit(Traffic traffic) override;
-    void ring() override {}  // the message itself wakes the peer
+    void wake_peer() override {}  // the message itself wakes the peer
 
 private:
     // A message that is being sent.

@@ -252,7 +252,7 @@ void UcxLink::announce_sleep(bool asleep) {
     std::atomic_ref(region_->asleep).store(asleep ? 1 : 0, std::memory_order_relaxed);
 }
 
-void UcxLink::ring() {
+void UcxLink::wake_peer() {
     if (std::atomic_ref(remote_->asleep).exchange(0, std::memory_order_relaxed) == 0) return;  // rung already
     static constexpr MessageHeader kNothing{};
     (void)workers_->worker(Transport::shm)->send(shm_endpoint_, kRingMessage, raw(kNothing), {}, nullptr);

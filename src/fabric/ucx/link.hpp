@@ -63,7 +63,7 @@ public:
 protected:
     void transmit(Traffic traffic, std::uint64_t position, std::size_t bytes) override;
     void transmit_credit(Traffic traffic) override;
-    void ring() override;
+    void wake_peer() override;
 
 private:
     UcxLink(UcxFabric& fabric, std::shared_ptr<UcxWorkers> workers) : fabric_(fabric), workers_(std::move(workers)) {}
