@@ -37,6 +37,7 @@ struct OwnThread::Shared {
     Word next{0};    // there is work, or it is to end
     Word worked{0};  // the work has ended, however that came
     Word may_end{0};
+    Word ended{0};  // it does nothing more; where there is no key, that is seen by the kernel alone
     const std::function<void()>* work = nullptr;  // null: it is to end
     std::string package;                          // of the work: its name, and its node's
     const char* what = "";
@@ -91,10 +92,12 @@ const std::optional<pthread_key_t>& end_of_own_thread(void (*end)(void*)) {
 void OwnThread::Shared::end(void* argument) {
     auto& shared = *static_cast<Shared*>(argument);
     shared.stay_in_parent();
-    if (shared.work == nullptr || shared.has_ended) return;
-    shared.tell_of_end();
-    if (shared.keeps_objects)
-        shared.may_end.acquire();  // what nothing has unwound has no objects any more: their memory, at least
+    if (shared.work != nullptr && !shared.has_ended) {
+        shared.tell_of_end();
+        if (shared.keeps_objects)
+            shared.may_end.acquire();  // what nothing has unwound has no objects any more: their memory, at least
+    }
+    shared.ended.release();
 }
 
 void OwnThread::Shared::do_work() {
@@ -187,6 +190,7 @@ OwnThread::~OwnThread() {
         shared_->next.release();
     }
     shared_->may_end.release();
+    (void)shared_->wait_for(shared_->ended);
     // It may be in its package's code for a moment still: for longer where that has thread-local objects to destroy.
     for (int looks = 0; shared_->thread == 0 || is_alive(shared_->thread); ++looks)
         if (looks < kLooksAtOnce)
