@@ -1,4 +1,3 @@
-#include "code/jit/package/library_functions.hpp"
 #include "code/jit/package/prepare.hpp"
 
 #include <llvm/IR/DebugInfo.h>
@@ -17,6 +16,7 @@
 #include "code/jit/package/contraction.hpp"
 #include "code/jit/package/exit_handlers.hpp"
 #include "code/jit/package/inline_early.hpp"
+#include "code/jit/package/library_functions.hpp"
 #include "code/jit/package/needs.hpp"
 #include "code/jit/package/objects.hpp"
 #include "code/jit/package/shape.hpp"
