@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -85,6 +87,23 @@ TEST(OwnThreadTest, HowItsWorkEndsIsSaid) {
     const Status ended = in_own_thread("p on node 7", "constructor", [] { pthread_exit(nullptr); });
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().message(), "a constructor of package p on node 7 ended its thread");
+}
+
+// Natively it ends with its thread, too, which is its only one; but as if that were the end of the program.
+struct Forks {
+    ~Forks() {
+        if (status == nullptr) return;
+        const pid_t child = fork();
+        if (child > 0) waitpid(child, status, 0);
+    }
+    int* status = nullptr;
+};
+thread_local Forks forks;
+
+TEST(OwnThreadTest, TheChildOfAThreadLocalObjectsDestructorEndsThere) {
+    int status = -1;
+    EXPECT_TRUE(in_own_thread("p on node 7", "constructor", [&status] { forks.status = &status; }));
+    EXPECT_EQ(status, EXIT_FAILURE << 8);
 }
 
 // ---- Destructors
