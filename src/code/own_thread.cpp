@@ -44,6 +44,7 @@ struct OwnThread::Shared {
     Status done;
     bool keeps_objects = false;
     bool has_ended = false;  // by its work
+    bool is_gone = false;    // the kernel has it no more, and may have given its number to another thread
 
     static void* begin(void* shared);
     static void end(void* shared);
@@ -59,9 +60,8 @@ struct OwnThread::Shared {
     }
     // The maker's: until the thread has told. False: it has ended without a word, as by a system call.
     [[nodiscard]] bool wait_for(Word& word) {
-        while (!word.try_acquire_for(kOwnLook))
-            if (thread != 0 && !is_alive(thread)) return word.try_acquire();  // it may have told since the last look
-        return true;
+        while (!is_gone && !word.try_acquire_for(kOwnLook)) is_gone = thread != 0 && !is_alive(thread);
+        return !is_gone || word.try_acquire();  // it may have told since the last look
     }
     // Describes the exception that `work` let out; in fixed words if there is no memory for others.
     template <typename Words>
@@ -192,7 +192,7 @@ OwnThread::~OwnThread() {
     shared_->may_end.release();
     (void)shared_->wait_for(shared_->ended);
     // It may be in its package's code for a moment still: for longer where that has thread-local objects to destroy.
-    for (int looks = 0; shared_->thread == 0 || is_alive(shared_->thread); ++looks)
+    for (int looks = 0; !shared_->is_gone && (shared_->thread == 0 || is_alive(shared_->thread)); ++looks)
         if (looks < kLooksAtOnce)
             sched_yield();
         else
