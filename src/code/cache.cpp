@@ -236,13 +236,16 @@ Status CodeCache::load(const std::shared_ptr<PackageStore>& store) {
     for (;;) {
         ROVE_TRY(const std::optional<Awaited> awaited, state_->tiers.make_ready(*package));
         if (!awaited) return {};
-        if (*awaited == Awaited::code)
-            return fail(ErrorCode::invalid, "package {} is not here whole", store->manifest().name);
+        if (*awaited == Awaited::code) return tl::unexpected<Error>(why_incomplete(*store));
         while (!state_->lock.has_stopped() && package->is_under_way()) state_->lock.wait();
         if (package->is_under_way())
             return fail(ErrorCode::cancelled, "{} stopped before package {} was loaded", state_->options.node,
                         store->manifest().name);
     }
+}
+
+Error CodeCache::why_incomplete(const PackageStore& package) const {
+    return state_->tiers.why_incomplete(package);
 }
 
 Result<LoadReport> CodeCache::load_interface(const std::shared_ptr<PackageStore>& store) {

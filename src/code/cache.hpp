@@ -147,6 +147,9 @@ public:
     // Makes a package's code ready ahead of its first call, without running it.
     [[nodiscard]] Status load(const std::shared_ptr<PackageStore>& package);
 
+    // unsupported: why a package cannot be loaded of which no form has come that runs here, though it has one.
+    [[nodiscard]] Error why_incomplete(const PackageStore& package) const;
+
     // Both of these in the background, where `done` is called when it is loaded (and linked, if it is an interface); not once the
     // cache has stopped. overloaded: kLoadsMax wait already, kLoadsOfNodeMax for this asker, or kLoadsOfPackageMax of this package, or the
     // machine has no thread for it.

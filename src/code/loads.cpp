@@ -47,7 +47,7 @@ bool Loads::do_next() {
     const Result<LoadReport> loaded = lock_.or_error(package, [&]() REQUIRES(lock_of<CodeCache>) -> Result<LoadReport> {
         const wire::Manifest& manifest = package.store->manifest();
         if (!awaited) return tl::unexpected<Error>(std::move(awaited.error()));
-        if (*awaited == Awaited::code) return fail(ErrorCode::invalid, "package {} is not here whole", manifest.name);
+        if (*awaited == Awaited::code) return tl::unexpected<Error>(tiers_.why_incomplete(*package.store));
         return manifest.interface ? interfaces_.link(package) : LoadReport{};
     });
     const Digest digest = package.store->digest();

@@ -12,6 +12,18 @@ std::string Tiers::why_no_form() const {
         takes_images ? "image" : "bitcode", host_triple(), takes_images ? "ship images" : "ship bitcode");
 }
 
+Error Tiers::why_incomplete(const PackageStore& package) const {
+    const std::string& name = package.manifest().name;
+    if (options_.forms == Forms::both)
+        return Error(ErrorCode::unsupported, fmt::format("package {} has come to {} without a form of its code for {}",
+                                                         name, options_.node, host_triple()));
+    return Error(ErrorCode::unsupported,
+                 fmt::format("package {0} has come without its {1}, and {2} takes {1} only (--forms {1}); let the "
+                             "program that sends it send both (NodeOptions::forms), or start that node with --forms "
+                             "both",
+                             name, wire::to_string(options_.forms), options_.node));
+}
+
 Result<std::optional<Awaited>> Tiers::make_ready(PackageCode& package) {
     if (package.error && package.lacks_names && package.names_seen != symbols_.generation()) {
         package.error.reset();  // what it lacks may be there now

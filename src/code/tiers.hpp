@@ -20,6 +20,8 @@ public:
 
     // Nothing: the package is ready. An Error as that of CodeCache::enter.
     [[nodiscard]] Result<std::optional<Awaited>> make_ready(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    // Why a package is not made ready of which no form has come that runs here, though it has one.
+    [[nodiscard]] Error why_incomplete(const PackageStore& package) const;
 
 private:
     [[nodiscard]] std::string why_no_form() const;

@@ -20,7 +20,8 @@ struct CodeAnswer {
     wire::NeedCode need;
     Digest package;
     std::array<std::uint32_t, 3> parts{};  // the manifest, and a slice of each form
-    std::size_t part_count = 0;
+    std::uint16_t part_count = 0;
+    bool is_all = false;     // no form for that target is left out: not sent by this node, or not here
     std::size_t part = 0;    // of them: the one that goes now …
     std::size_t offset = 0;  // … from here on
 };

@@ -82,16 +82,19 @@ Result<std::size_t> CodeExchange::send_piece(PeerState& to, Traffic among, NodeI
 // False: this node has no code for it, or owes that peer too much already.
 bool CodeExchange::answer(PeerState& from, const wire::NeedCode& need, const PackageStore& package) {
     if (is_client(need.asker) || is_client(from.id)) return false;
-    CodeAnswer answer{.need = need, .package = package.digest(), .part_count = 1};
+    CodeAnswer answer{.need = need, .package = package.digest(), .part_count = 1, .is_all = true};
     for (const Forms form : {Forms::image, Forms::bitcode})
         if (std::uint32_t part = 0; slice_for(package, text_of(need.triple), form, part) != nullptr)
             answer.parts[answer.part_count++] = part;
+        else if (package.slice_index(text_of(need.triple), form))
+            answer.is_all = false;
     if (answer.part_count == 1 || !from.code.answers.add(answer)) return false;
     answer_more(from);
     return true;
 }
 
-// As much as the peer takes now. One piece more waits for room, and the next flush goes on when it has gone.
+// As much as the peer takes now. One piece more waits for room, and the next flush goes on when it has gone. Who asked may run only the form
+// that is left out, so a lack follows then.
 void CodeExchange::answer_more(PeerState& to) {
     while (!to.code.answers.empty() && to.outbox_of(Traffic::replies).is_empty()) {
         CodeAnswer& answer = to.code.answers.first();
@@ -117,7 +120,10 @@ void CodeExchange::answer_more(PeerState& to) {
         answer.offset += *sent;
         if (answer.offset < bytes.size()) continue;
         answer.offset = 0;
-        if (++answer.part == answer.part_count) to.code.answers.drop_first();
+        if (++answer.part < answer.part_count) continue;
+        const CodeAnswer sent_whole = answer;
+        to.code.answers.drop_first();
+        if (!sent_whole.is_all) lack(to, sent_whole.need);
     }
 }
 
@@ -290,11 +296,17 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
         if (!parked || !parked->asked || parked->asked_of != from.back ||
             !parked->waits_for(need.function, need.handle))
             return;
+        const std::shared_ptr<PackageStore> package = package_with(parked->function);
+        std::uint32_t part = 0;
+        for (const Forms form : {Forms::image, Forms::bitcode})  // what came before this is enough
+            if (package && slice_for(*package, code::host_triple(), form, part) != nullptr) return;
         // The call came back to this node: who was asked does not ask on in its direction.
         const PeerState* const origin = routes_.to(parked->origin);
         if (origin != nullptr && origin != &from) return ask(nullptr, *parked, parked->origin);
-        parked->cannot_run = Error(ErrorCode::unsupported,
-                                   fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
+        parked->cannot_run =
+            package ? cache_->why_incomplete(*package)
+                    : Error(ErrorCode::unsupported,
+                            fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
     };
     for (const std::shared_ptr<PeerState>& peer : peers_) answer(peer->calls.parked);
     answer(local_parked_);

@@ -1,7 +1,5 @@
-// What ends calls, beside peers whose other end the test reads: OwnCalls, Answers and LinkEnds by themselves.
+// Parts of an engine that know of peers, beside neighbours whose other end the test reads: OwnCalls, Answers, LinkEnds and Peers.
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
@@ -11,12 +9,12 @@
 #include "engine/answers.hpp"
 #include "engine/link_ends.hpp"
 #include "engine/own_calls.hpp"
-#include "idle_lead.hpp"
-#include "neighbours.hpp"
+#include "engine/peers.hpp"
+#include "exchanging.hpp"
 
 namespace rove::test {
 
-class AnsweringParts : public testing::Test {
+class AnsweringParts : public Exchanging {
 protected:
     // A call of this node to the peer.
     CallId call(PeerState& to) {
@@ -53,10 +51,7 @@ protected:
     }
 
     IdleLead idle_;
-    NodeOptions options_{.listen = "127.0.0.1:0"};
-    Neighbours neighbours_;
     const std::unique_ptr<fabric::Fabric> no_fabric_;
-    const std::unique_ptr<code::CodeCache> cache_ = std::make_unique<code::CodeCache>(code::CodeOptions{});
     const std::shared_ptr<SpareMemory> spare_ = std::make_shared<SpareMemory>();
     std::vector<std::string> told_;                      // whoever was notified of an end
     std::vector<std::pair<NodeId, std::string>> freed_;  // memory that came too late, and where it is
@@ -88,17 +83,6 @@ protected:
                       .complaints = neighbours_.complaints,
                       .name = &IdleLead::name}};
     HousekeepingClock housekeeping_;
-    OwnFunctions own_functions_;
-    std::optional<Parked> local_parked_;
-    CodeExchange exchange_{{.options = options_,
-                            .cache = cache_,
-                            .peers = neighbours_.peers,
-                            .routes = neighbours_.routes,
-                            .sender = neighbours_.sender,
-                            .complaints = neighbours_.complaints,
-                            .own_functions = own_functions_,
-                            .local_parked = local_parked_,
-                            .name = &IdleLead::name}};
     FrameChecks checks_{options_, neighbours_.routes};
     PayloadParts payload_parts_{neighbours_.peers, spare_, &IdleLead::name};
     MemoryTable memory_{1 << 20};
@@ -115,6 +99,12 @@ protected:
                     .memory = memory_,
                     .complaints = neighbours_.complaints,
                     .name = &IdleLead::name}};
+    Peers peers_{{.lead = idle_.lead,
+                  .routes = neighbours_.routes,
+                  .absent = neighbours_.absent,
+                  .sender = neighbours_.sender,
+                  .link_ends = ends_,
+                  .name = &IdleLead::name}};
 };
 
 }  // namespace rove::test

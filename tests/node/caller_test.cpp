@@ -47,12 +47,6 @@ protected:
 
     const FunctionId kFunction = some_package({"run"}, {{Forms::image, 10}})->function_ids()[0];
     const FunctionId kFree{};
-    Peers peers_{{.lead = idle_.lead,
-                  .routes = neighbours_.routes,
-                  .absent = neighbours_.absent,
-                  .sender = neighbours_.sender,
-                  .link_ends = ends_,
-                  .name = &IdleLead::name}};
     LocalFrames local_{idle_.lead, &IdleLead::name};
     std::vector<std::string> met_;  // the addresses that were reached for
     Caller caller_{{.lead = idle_.lead,

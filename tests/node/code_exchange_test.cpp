@@ -1,9 +1,5 @@
 // Code on its way between nodes, without a node.
-#include "peer/code_exchange.hpp"
-
-#include <gtest/gtest.h>
-
-#include "neighbours.hpp"
+#include "exchanging.hpp"
 #include "some_package.hpp"
 
 namespace rove::test {
@@ -11,7 +7,7 @@ namespace {
 
 using wire::Kind;
 
-class CodeExchangeTest : public testing::Test {
+class CodeExchangeTest : public Exchanging {
 protected:
     template <typename Extension>
     static wire::Frame frame(Kind kind, NodeId node, const Extension& extra, Bytes payload = {}) {
@@ -39,25 +35,11 @@ protected:
         EXPECT_EQ(peer.link->broken(), nullptr) << peer.link->broken()->message();
     }
 
-    NodeOptions options_;
-    std::unique_ptr<code::CodeCache> cache_ = std::make_unique<code::CodeCache>(code::CodeOptions{});
-    Neighbours neighbours_;
-    OwnFunctions own_;
-    std::optional<Parked> local_parked_;
-    CodeExchange exchange_{{.options = options_,
-                            .cache = cache_,
-                            .peers = neighbours_.peers,
-                            .routes = neighbours_.routes,
-                            .sender = neighbours_.sender,
-                            .complaints = neighbours_.complaints,
-                            .own_functions = own_,
-                            .local_parked = local_parked_,
-                            .name = [] { return std::string("node 0"); }}};
     std::shared_ptr<PackageStore> package_ = some_package({"run"}, {{Forms::image, 3'000}, {Forms::bitcode, 200'000}});
 };
 
 TEST_F(CodeExchangeTest, WhoAsksForCodeThatIsHereGetsManifestAndSlices) {
-    own_.keep(package_);
+    own_functions_.keep(package_);
     PeerState& peer = neighbours_.add(2);
     const auto need = need_of(package_->function_ids()[0], 2, 0);
     exchange_.on_need(peer, frame(Kind::need, 0, need));
@@ -79,10 +61,13 @@ TEST_F(CodeExchangeTest, WhoAsksForCodeThatIsHereGetsManifestAndSlices) {
 
 TEST_F(CodeExchangeTest, OnlyTheFormThatMayBeSentIs) {
     options_.forms = Forms::image;
-    own_.keep(package_);
+    own_functions_.keep(package_);
     PeerState& peer = neighbours_.add(2);
     exchange_.on_need(peer, frame(Kind::need, 0, need_of(package_->function_ids()[0], 2, 0)));
-    EXPECT_EQ(neighbours_.received_by(peer).size(), 2U) << "the manifest and the image";
+    const auto received = neighbours_.received_by(peer);
+    ASSERT_EQ(received.size(), 3U) << "the manifest, the image, and that this was not all";
+    EXPECT_EQ(received[1].header.kind, Kind::code);
+    EXPECT_EQ(received[2].header.kind, Kind::lack);
     const auto only_bitcode = some_package({"other"}, {{Forms::bitcode, 10}});
     const Status checked = exchange_.check_forms(peer, *only_bitcode);
     ASSERT_FALSE(checked);
@@ -158,6 +143,24 @@ TEST_F(CodeExchangeTest, AParkedCallAsksItsSenderAndEndsWhereNobodyHasItsCode) {
     exchange_.on_lack(peer, frame(Kind::lack, 0, need));
     ASSERT_TRUE(peer.calls.parked->cannot_run);
     EXPECT_EQ(peer.calls.parked->cannot_run->code(), ErrorCode::unsupported);
+}
+
+// Who sent it has the other form no more, or does not send it.
+TEST_F(CodeExchangeTest, ALackAfterAFormThatRunsEndsNoCall) {
+    const auto with_image = value_or_throw(PackageStore::from_manifest(package_->manifest_bytes()));
+    ASSERT_TRUE(with_image->add_slice(0, Bytes(*package_->stored_slice(0))));
+    ASSERT_TRUE(cache_->add(with_image, false));
+    PeerState& peer = neighbours_.add(2);
+    peer.calls.parked.emplace();
+    peer.calls.parked->function = package_->function_ids()[0];
+    exchange_.ask(&peer, *peer.calls.parked, 2);
+    peer.calls.parked->asked = true;
+    const auto need = extra_of<wire::NeedCode>(neighbours_.received_by(peer).front());
+    exchange_.on_lack(peer, frame(Kind::lack, 0, need));
+    EXPECT_FALSE(peer.calls.parked->cannot_run);
+    options_.forms = Forms::bitcode;
+    exchange_.on_lack(peer, frame(Kind::lack, 0, need));
+    EXPECT_TRUE(peer.calls.parked->cannot_run);
 }
 
 // In pieces, as they fit into frames.

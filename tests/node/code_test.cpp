@@ -193,6 +193,28 @@ TEST(Code, AnExceptionThatIsNotCaughtIsAFailedCall) {
     }
 }
 
+TEST(Code, FormsThatExcludeEachOtherAreSaidAtOnce) {
+    const Package basics = Package::open(package("basics.c"));
+    for (const auto& [sends, takes] : {std::pair{Forms::image, "bitcode"}, {Forms::bitcode, "image"}}) {
+        NodeProcess server({"--forms", takes});
+        Node node(client(sends));
+        Peer peer = node.connect(server.address());
+        const std::string why = std::string("package basics has come without its ") + takes + ", and the node at " +
+                                server.address() + " takes " + takes + " only (--forms " + takes + ")";
+        const auto begun = std::chrono::steady_clock::now();
+        for (const Error& error :
+             {error_of([&] { (void)peer.call(basics.entry("count")).get(); }),
+              error_of([&] { (void)peer.call(basics.entry("count")).get(); }), error_of([&] { peer.load(basics); })}) {
+            EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.message();
+            EXPECT_NE(error.message().find(why), std::string::npos) << error.message();
+        }
+        EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(4)) << "code that comes is waited for";
+        Node other(client());  // it sends both
+        EXPECT_EQ(as<long>(other.connect(server.address()).call(basics.entry("count")).get()), 1);
+        EXPECT_EQ(as<long>(peer.call(basics.entry("count")).get()), 2) << "now it is there";
+    }
+}
+
 TEST(Code, ThreadLocalsTravel) {
     for (const auto& [forms, ran] : {std::pair{Forms::image, RanAs::image}, {Forms::bitcode, RanAs::bitcode}}) {
         NodeProcess server({"--threads", "1"});

@@ -58,12 +58,6 @@ protected:
     }
 
     const Digest kDigest = digest_of({"a package"});
-    Peers peers_{{.lead = idle_.lead,
-                  .routes = neighbours_.routes,
-                  .absent = neighbours_.absent,
-                  .sender = neighbours_.sender,
-                  .link_ends = ends_,
-                  .name = &IdleLead::name}};
 };
 
 TEST_F(PeersTest, WhoHasBeenMetIsFoundByEachOfItsNames) {
