@@ -225,8 +225,8 @@ Status replace_by(std::vector<std::string> command, const std::filesystem::path&
     const bool is_known = stat(place.c_str(), &before) == 0;
     const Result<Ran> ran = run(command, "binutils");
     if (ran && ran->status == 0 && is_known) {  // objcopy writes a new file as any program does
-        (void)chown(anew.c_str(), before.st_uid, before.st_gid);
-        (void)chmod(anew.c_str(), before.st_mode & 07777U);
+        const bool has_owner = chown(anew.c_str(), before.st_uid, before.st_gid) == 0;
+        (void)chmod(anew.c_str(), before.st_mode & (has_owner ? 07777U : 0777U));  // to run as another is the owner's
     }
     if (ran && ran->status == 0) std::filesystem::rename(anew, place, unknown);
     if (ran && ran->status == 0 && !unknown) return {};

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
 
 #include "arch/arch.hpp"
@@ -105,9 +103,9 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
                      std::string("-fno-color-diagnostics"));
     // What a compiler that fails writes of itself goes with the folder.
     ROVE_TRY(const Ran ran, run(command, "clang-19", {"TMPDIR=" + options.folder.string()}));
-    if (ran.status != 0 && ran.out.find(std::strerror(ENOSPC)) != std::string::npos)
-        return fail(ErrorCode::failed, "{} cannot be compiled: there is no room in {}; make some, or set TMPDIR",
-                    options.source.string(), options.folder.parent_path().string());
+    if (ran.status != 0 && says_no_room(ran.out))
+        return fail(ErrorCode::failed, "{} cannot be compiled: {}", options.source.string(),
+                    no_room_for_temporary_files());
     if (ran.status != 0)
         return fail(ErrorCode::failed, "{} does not compile for {}:\n{}", options.source.string(), options.triple,
                     ran.out);

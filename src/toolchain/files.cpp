@@ -51,6 +51,14 @@ void TemporaryFolder::remove_all() {
             std::filesystem::remove_all(each.path(), ignored);
 }
 
+std::string no_room_for_temporary_files() {
+    return fmt::format("there is no room in {}; make some, or set TMPDIR", temporary_files().string());
+}
+
+bool says_no_room(std::string_view words) {
+    return words.find(strerror(ENOSPC)) != std::string_view::npos;
+}
+
 Result<ByteBuffer> read_file(const std::filesystem::path& path) {
     std::ifstream stream(path, std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(stream)), {});
@@ -60,6 +68,11 @@ Result<ByteBuffer> read_file(const std::filesystem::path& path) {
 }
 
 namespace {
+
+std::string why_not_written(const std::filesystem::path& path, int why) {
+    const bool is_temporary = path.native().starts_with((temporary_files() / own_prefix()).native());
+    return why == ENOSPC && is_temporary ? no_room_for_temporary_files() : strerror(why);
+}
 
 // The regular file, there or not yet, that a path leads to: a rename onto anything else would take its place.
 Result<std::filesystem::path> file_to_write(const std::filesystem::path& path) {
@@ -92,7 +105,7 @@ Status write_file(const std::filesystem::path& named, Bytes bytes) {
         if (!stream) {
             const int why = errno;  // of the last call that failed: streams do not say
             std::filesystem::remove(temporary, error);
-            return fail(ErrorCode::invalid, "cannot write {} ({})", path.string(), strerror(why));
+            return fail(ErrorCode::invalid, "cannot write {} ({})", path.string(), why_not_written(path, why));
         }
     }
     std::filesystem::rename(temporary, path, error);

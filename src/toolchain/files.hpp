@@ -26,6 +26,11 @@ private:
     std::filesystem::path path_;
 };
 
+// "there is no room in /tmp; make some, or set TMPDIR", of where temporary folders are.
+[[nodiscard]] std::string no_room_for_temporary_files();
+// Whether that is why a compiler or linker failed that has written these words.
+[[nodiscard]] bool says_no_room(std::string_view words);
+
 [[nodiscard]] Result<ByteBuffer> read_file(const std::filesystem::path& path);
 // By a temporary beside it and a rename. Through a symbolic link to a regular file; what is neither that nor absent is left alone, and
 // invalid.

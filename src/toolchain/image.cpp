@@ -53,7 +53,10 @@ Result<ByteBuffer> link(code::jit::Engine& engine, const ImageRequest& request, 
                      {"-shared", "-z", "norelro", "-z", "notext", "-z", "noseparate-code", "-z", "max-page-size=4096",
                       "--hash-style=sysv", "--build-id=none", "--no-eh-frame-hdr", "--no-rosegment",
                       "--orphan-handling=place", "-T", text.string(), "-o", linked.string()});
-    ROVE_CHECK(engine.link(arguments));
+    const Status done = engine.link(arguments);
+    if (!done && says_no_room(done.error().message()))
+        return fail(ErrorCode::failed, "it cannot be linked: {}", no_room_for_temporary_files());
+    ROVE_CHECK(done);
     return read_file(linked);
 }
 

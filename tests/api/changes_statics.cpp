@@ -4,6 +4,7 @@
 #include <latch>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ inline std::map<int, int>& prices() {
     static std::map<int, int> of_things{{1, 1}};
     return of_things;
 }
+inline std::once_flag begun;
 inline char* buffer() {
     static char bytes[16] = "";
     return bytes;
@@ -125,6 +127,7 @@ static int all_of_changed(int x) {
     changed::shard()[x] = x;
     std::strcpy(changed::buffer(), "there");
     changed::Tally<int>::kept.push_back(x);
+    std::call_once(changed::begun, [] {});
     return changed::counted() + changed::registered + changed::level + static_cast<int>(changed::shard().size()) +
            *changed::Settings::instance().depth + changed::buffer()[0] + changed::prices().at(1) +
            static_cast<int>(changed::Tally<int>::kept.size());
@@ -142,6 +145,7 @@ static int all_of_left(int x) {
 int main(int argc, char** argv) {
     changed::set({&changed::level, {argc, 0}});
     changed::counted();
+    std::call_once(changed::begun, [] {});
     changed::shard().emplace(1, argc);
     changed::buffer()[1] = 'a';
     const auto price = changed::prices().find(1);

@@ -44,6 +44,11 @@ bool counts_references(llvm::StringRef name) {
            name.contains("19__shared_weak_count");
 }
 
+// A mutex that is locked and freed again is as before; a once_flag is not.
+bool is_lock(llvm::StringRef name) {
+    return name.starts_with("pthread_") && name != "pthread_once";
+}
+
 // Of libstdc++'s checks (_GLIBCXX_DEBUG): the lists of iterators that each container has, and what an error would say.
 bool checks_containers(llvm::StringRef name) {
     if (!name.consume_front("_ZN")) return false;
@@ -207,7 +212,7 @@ bool Follow::changes(const llvm::CallBase& call, const llvm::Use& use, Level lev
     const llvm::Function* callee = callee_of(call);
     if (callee == nullptr || !call.isArgOperand(&use)) return unknown(context);
     const llvm::StringRef name = callee->getName();
-    if (name.starts_with("__cxa_") || name.starts_with("pthread_")) return false;  // what makes it, and locks
+    if (name.starts_with("__cxa_") || is_lock(name)) return false;  // what makes it, and locks
     if (counts_references(name) || checks_containers(name)) return false;
     const unsigned number = call.getArgOperandNo(&use);
     if (constness_.of(*callee, call, number) == Constness::kAll) return false;
