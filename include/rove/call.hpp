@@ -45,8 +45,8 @@ public:
     Call& operator=(Call&& other) noexcept;
     ~Call() = default;
 
-    // Waits for the end; returns the result, or throws the call's error. Once: after it get(), done(), wait_for() and
-    // cancel() are `invalid`. The error's code says what happened: `disconnected`, `timed_out` and `cancelled` leave open whether the function has run.
+    // Waits for the end; returns the result, or throws the call's error. Once: after it get(), done(), wait_for() and cancel() are
+    // `invalid`. The error's code says what happened: `disconnected`, `timed_out` and `cancelled` leave open whether the function has run.
     T get();
     // Whether the call has ended. Polls the node once if it has no thread of its own.
     [[nodiscard]] bool done() const { return ended_ || rove_pending_done(&pending_.raw()) != 0; }

@@ -29,13 +29,12 @@ private:
     int number_ = -1;
 };
 
-// Opens something as those of standard input, output and error that are closed: it cannot be read or written either. Else the next that is opened
-// would have their numbers, and code that takes them for what they are everywhere would break it.
+// Where standard input, output or error is closed, opens something in its place that can be neither read nor written. Otherwise the next file
+// or socket would get its number, and whatever prints would write into that. Programs that this one starts have it, too.
 inline void fill_standard_descriptors() {
-    for (int each = 0; each <= STDERR_FILENO; ++each)
+    for (int each = STDIN_FILENO; each <= STDERR_FILENO; ++each)
         if (fcntl(each, F_GETFD) < 0)
-            (void)::open("/dev/null",
-                         each == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // NOLINT: a program that is begun has it, too
+            (void)::open("/dev/null", each == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // NOLINT(*-cloexec)
 }
 
 }  // namespace rove

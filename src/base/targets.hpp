@@ -1,5 +1,5 @@
-// The machines that code travels to, a row each: what is asked of a machine by its name, where code is made for it. What this very process needs of
-// its own machine is in src/arch.
+// The machines that code travels to, a row each: what has to be known of a machine to make code for it anywhere. What this process needs of the
+// machine that it runs on is in src/arch.
 #pragma once
 
 #include <elf.h>
@@ -17,10 +17,9 @@ struct Target {
     std::string_view debian;      // as Debian names it
     std::string_view cpu;         // LLVM's name of the CPU that code is made for when it travels
     std::string_view intrinsics;  // how the names of LLVM's intrinsics for it begin
-    bool
-        is_tiny;  // code is made for LLVM's tiny model: its small one adds page numbers, which ties a block to a page offset
-    std::uint16_t machine;                   // of ELF
-    std::uint32_t relative;                  // ELF's relocation to an address in the file itself …
+    bool is_tiny;            // LLVM's tiny code model: in its small one, code works at one offset within a page only
+    std::uint16_t machine;   // of ELF
+    std::uint32_t relative;  // ELF's relocation to an address in the file itself …
     std::array<std::uint32_t, 3> addresses;  // … and those to a symbol's address
     std::array<std::string_view, 2> flags;   // for clang; empty: none
 

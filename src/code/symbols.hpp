@@ -25,16 +25,18 @@ namespace rove::code {
 // package's wire::kDsoHandle. Threads: any; functions register the statics that they make when they are first called.
 class Destructors {
 public:
-    void run();   // last registered first, and those that they register; each once; not those of threads
-    void drop();  // without running any; those of threads neither
-    [[nodiscard]] bool empty() const;  // nor is there one of a thread
+    // Of statics: runs each once, the last registered first; also those that are registered meanwhile.
+    void run();
+    // Forgets all, of statics and of threads.
+    void drop();
+    [[nodiscard]] bool empty() const;  // there are none, of statics or of threads
     // False: there is no memory.
     [[nodiscard]] bool add(void (*function)(void*), void* object);
-    // The same at the end of the calling thread, whenever that is.
+    // To be run when the calling thread ends.
     [[nodiscard]] bool add_for_thread(void (*function)(void*), void* object);
-    // Runs those of a thread now: last registered first. By that thread, or while it waits.
+    // Runs those of a thread now, the last registered first. By that thread, or while it waits.
     void run_of_thread(pid_t kernel_id);
-    // Whether such a thread has not ended yet: the package's code, and this, must stay for it.
+    // Whether a thread has some and has not ended: the package's code, and this, must stay for it.
     [[nodiscard]] bool awaits_threads() const { return of_threads_.load(std::memory_order_acquire) != 0; }
 
 private:

@@ -37,13 +37,21 @@ struct LastFailure {
 };
 rove::OfThread<LastFailure> last_failure;
 
-// Callbacks of calls that had ended when they were asked for: each runs within the one that asked, as long as a thread has stack for it; those
-// beyond that run when the innermost is done. How much stack there is is asked when there are some.
+// Callbacks of calls that had ended when they were asked for. Each runs within the one that asked for it, as long as the thread has stack for
+// it; the others run when the innermost one is done. The first few do not ask how much stack is left.
 constexpr unsigned kCallingBackUnasked = 16;
 constexpr std::size_t kCallingBackStackBytes = 128UL * 1024;
 struct CallingBack {
     unsigned depth = 0;
     std::deque<std::pair<void (*)(void*), void*>> later;
+
+    // False: there is no memory.
+    bool defer(void (*run)(void*), void* argument) try {
+        later.emplace_back(run, argument);
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
 };
 rove::OfThread<CallingBack> calling_back;
 
@@ -163,11 +171,9 @@ void rove_report_caught(const char* where) noexcept try {
 void rove_call_back(void (*run)(void*), void* argument) {
     CallingBack* const within = calling_back.get();
     if (within == nullptr) return run(argument);
-    if (within->depth >= kCallingBackUnasked && rove::stack_left() < kCallingBackStackBytes) try {
-            within->later.emplace_back(run, argument);
-            return;
-        } catch (const std::bad_alloc&) {  // as deep as it gets
-        }
+    if (within->depth >= kCallingBackUnasked && rove::stack_left() < kCallingBackStackBytes &&
+        within->defer(run, argument))
+        return;
     struct Deeper {  // also where the callback ends its thread
         explicit Deeper(unsigned& depth) : of(++depth) {}
         Deeper(const Deeper&) = delete;

@@ -31,7 +31,7 @@ protected:
 
 TEST_F(ObjectsTest, ANameIsOneThatCanBeAskedFor) {
     int number = 0;
-    for (const std::string name : {std::string(), std::string("a\0b", 3)}) {
+    for (const std::string& name : {std::string(), std::string("a\0b", 3)}) {
         const Status shared = objects_.share(name, &number, "int");
         ASSERT_FALSE(shared);
         EXPECT_EQ(shared.error().code(), ErrorCode::invalid);

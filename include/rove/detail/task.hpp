@@ -22,8 +22,7 @@ namespace detail {
 
 // What sync_wait knows about the task that it runs.
 struct Driver {
-    std::atomic<void*> engine{
-        nullptr};  // the engine of a node that the task, or a task that it waits for, waited for last
+    std::atomic<void*> engine{nullptr};  // of the node that the task, or one that it waits for, waited for last
     std::atomic<bool> done{false};
 };
 
