@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <vector>
 
 namespace rove::wire {
@@ -114,6 +118,45 @@ TEST_F(FrameShape, ThereAreNoOtherKinds) {
         if (known) continue;
         for (const bool calls : {false, true}) EXPECT_FALSE(fits(static_cast<Kind>(kind), calls, 0, 0, 0)) << kind;
     }
+}
+
+// ---- the page
+
+std::string_view named_in(Names names) {
+    switch (names) {
+        case Names::anybody: return "anybody";
+        case Names::caller: return "caller";
+        case Names::sender: return "sender";
+        case Names::receiver: return "receiver";
+    }
+    return {};
+}
+
+// As the table of docs/frames.md has it.
+std::string row_of(const KindRule& rule) {
+    std::string flags;
+    for (unsigned bit = 1; bit < 0x100; bit *= 2)
+        if ((rule.flags & bit) != 0) flags += (flags.empty() ? "" : ", ") + std::to_string(bit);
+    const std::string rings = rule.among_calls && rule.among_replies ? "both" : rule.among_calls ? "calls" : "replies";
+    const std::string extension =
+        rule.kind == Kind::call ? "as it names its function" : std::to_string(rule.extra_bytes);
+    std::string row = "|";
+    for (const std::string& cell :
+         {std::to_string(static_cast<unsigned>(rule.kind)) + " " + std::string(rule.name), rings,
+          std::string(named_in(rule.names)), flags, extension, std::to_string(rule.payload_bytes_max)})
+        row += " " + cell + (cell.empty() ? "|" : " |");
+    return row + "\n";
+}
+
+TEST(KindRules, AreThoseOfThePage) {
+    const char* const tree = std::getenv("ROVE_SOURCE_DIR");
+    ASSERT_NE(tree, nullptr);
+    std::ifstream stream(std::string(tree) + "/docs/frames.md");
+    const std::string page((std::istreambuf_iterator<char>(stream)), {});
+    std::string rows;
+    for (const KindRule& rule : kKindRules)
+        if (rule.kind > Kind::filler) rows += row_of(rule);
+    EXPECT_NE(page.find("| --- |\n" + rows + "\n"), std::string::npos) << "docs/frames.md lacks\n" << rows;
 }
 
 }  // namespace
