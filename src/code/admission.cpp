@@ -87,7 +87,7 @@ bool Admission::forget_one(Forgetting& forgetting) {
     }
     if (oldest == nullptr) return false;
     budgets_.uncount(*oldest);
-    known_.forget(*oldest);
+    uses_.leaders().keep_for_all(known_.forget(*oldest));
     return true;
 }
 

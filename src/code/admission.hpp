@@ -1,6 +1,6 @@
 // Admission: how packages and functions become known, and which are forgotten for them.
 //
-// Threads: under the lock of the cache, and for the leader alone, because it uses functions without that lock.
+// Threads: under the lock of the cache.
 //
 // Invariants: what is known fits its bounds: packages, functions, bytes of manifests. What is in use, or stays, is never forgotten.
 #pragma once

@@ -36,8 +36,8 @@ CodeCache::CodeCache(CodeOptions options) : state_(std::make_shared<State>(*this
 
 CodeCache::~CodeCache() {
     stop();
-    state_->end_packages();
-    if (!left_in_place && !state_->awaits_threads()) return;
+    const bool all_have_ended = state_->end_packages();
+    if (!left_in_place && all_have_ended && !state_->awaits_threads()) return;
     static constinit std::atomic<State*> all{nullptr};  // found by who looks for leaks
     State* const left = state_.get();
     left->left_before = all;
@@ -45,19 +45,36 @@ CodeCache::~CodeCache() {
     while (!all.compare_exchange_weak(left->left_before, left)) continue;
 }
 
+// The last registered first, whichever packages' they are: one may refer to another's.
 void CodeCache::State::end_objects_of(pid_t thread) {
-    for (const auto& [digest, package] : known.packages()) package->destructors.run_of_thread(thread);
+    for (;;) {
+        Destructors* last = nullptr;
+        std::uint64_t number = 0;
+        for (const auto& [digest, package] : known.packages()) {
+            if (!package->destructors.awaits_threads()) continue;
+            const std::uint64_t own = package->destructors.last_of_thread(thread);
+            if (own > number) last = &package->destructors;
+            number = std::max(number, own);
+        }
+        if (last == nullptr) return;
+        last->run_last_of_thread(thread);
+    }
 }
 
-// A destructor may call an interface. So interfaces are ended last, and each before those that it was linked to.
-void CodeCache::State::end_packages() {
+// A destructor may call an interface. So interfaces are ended last, and each before those that it was linked to; and none of them where a package
+// that may call it stays, or has constructors that run still.
+bool CodeCache::State::end_packages() {
     // Thread-local objects before statics, as in a program: those of constructors, and those of the thread that ends this.
-    for (std::size_t number = 0; const std::optional<pid_t> thread = constructors.thread(number); ++number)
-        end_objects_of(*thread);
+    constructors.destroy_objects([this](pid_t thread) { end_objects_of(thread); });
     end_objects_of(gettid());
-    for (const auto& [digest, package] : known.packages())
-        if (!package->interface && !package->constructing) package->end();
-    interfaces.end_all();
+    bool have_ended = true, constructs = false;
+    for (const auto& [digest, package] : known.packages()) {
+        if (package->interface) continue;
+        constructs = constructs || package->constructing;
+        if (!package->constructing) have_ended = package->end() && have_ended;
+    }
+    if (!have_ended || (constructs && !interfaces.empty())) return false;
+    return interfaces.end_all();
 }
 
 bool CodeCache::State::awaits_threads() const {
@@ -162,17 +179,27 @@ CodeCache::Usage CodeCache::usage() const {
 
 // ---- entering code
 
-EntryPoint CodeCache::enter_leading(Function& function) {
-    return state_->uses.enter_leading(function);
+Leading& CodeCache::add_leader() {
+    const LockOf lock(state_->lock.mutex());
+    return state_->uses.leaders().add();
 }
 
-void CodeCache::leave_leading() {
-    state_->uses.leave_leading();
+void CodeCache::let_go(Leading& place) {
+    const LockOf lock(state_->lock.mutex());
+    state_->uses.leaders().let_go(place);
+}
+
+EntryPoint CodeCache::enter_leading(Leading& place, Function& function) {
+    return state_->uses.enter_leading(place, function);
+}
+
+void CodeCache::leave_leading(Leading& place) {
+    Uses::leave_leading(place);
     left();
 }
 
-Entered CodeCache::keep_leading() {
-    PackageCode* const package = state_->uses.keep_leading();
+Entered CodeCache::keep_leading(Leading& place) {
+    PackageCode* const package = Uses::keep_leading(place);
     return {nullptr, package != nullptr ? RanAs::image : RanAs::resident, package};
 }
 
@@ -190,6 +217,7 @@ std::variant<Entered, Awaited, Error> CodeCache::enter(Function& function) {
                                                      function.ran.load(std::memory_order_relaxed), running.take_over());
     }
     const LockOf lock(state_->lock.mutex());
+    if (package.forgotten != 0) return Awaited::code;  // since the function was looked up
     const Result<std::optional<Awaited>> awaited = state_->tiers.make_ready(package);
     if (!awaited) {
         package.awaited_until.store(0, std::memory_order_relaxed);  // it may make way for others

@@ -60,6 +60,7 @@ struct CodeOptions {
 };
 
 class CodeCache;
+class Leading;      // an engine's place: code/leading.hpp
 class PackageCode;  // the loaded state of one package; private to this folder
 
 struct Function {
@@ -135,12 +136,17 @@ public:
     // (names symbol, function and node), a dependency that cannot be opened, a malformed image, no form for this target, a constructor
     // that threw. Only the first two are tried once more, when an interface has been loaded; overloaded at any later call.
     [[nodiscard]] std::variant<Entered, Awaited, Error> enter(Function& function);
-    // The same for the one thread that leads a node, at the cost of two plain stores: gives the entry point where the code is
+    // A place for an engine, which stays for as long as the cache. What the engine looks up under its lock it may use under that lock, also
+    // where it is forgotten meanwhile; but it has to let go, at each turn for which it has not: when it holds no function that it has
+    // looked up and not entered.
+    [[nodiscard]] Leading& add_leader();
+    void let_go(Leading& place);
+    // As enter() for the one thread that leads that engine, at the cost of two plain stores: gives the entry point where the code is
     // loaded, else null. One function at a time, until leave_leading(), or until keep_leading() makes an Entered of it because
     // another thread leads from here on.
-    [[nodiscard]] EntryPoint enter_leading(Function& function);
-    void leave_leading();
-    [[nodiscard]] Entered keep_leading();
+    [[nodiscard]] EntryPoint enter_leading(Leading& place, Function& function);
+    void leave_leading(Leading& place);
+    [[nodiscard]] Entered keep_leading(Leading& place);
 
     // Links an interface so that functions that arrive later bind to its names. Synchronous, compile included.
     [[nodiscard]] Result<LoadReport> load_interface(const std::shared_ptr<PackageStore>& package);

@@ -3,6 +3,7 @@
 //     Known         packages and functions, by digest, name, id, handle, address     known.hpp
 //     Admission     how they become known, and which are forgotten for them          admission.hpp
 //     Uses          what runs, and when each package was used                        uses.hpp
+//     Leaders       the engines: what each runs, and has let go of                   leaders.hpp
 //     Budgets       what is held, and whether more fits                              budgets.hpp
 //     Candidates    what may go, in the order of last use                            candidates.hpp
 //     Evictor       takes code away                                                  evictor.hpp
@@ -35,7 +36,8 @@ struct CodeCache::State : std::enable_shared_from_this<CodeCache::State> {
     State(CodeCache& owner, CodeOptions given) : cache(owner), options(std::move(given)) {}
 
     // Runs destructors before any code is released, and without the lock, because they may call the node; no package comes or goes any more.
-    void end_packages() NO_THREAD_SAFETY_ANALYSIS;
+    // False: some statics stay, for threads that may use them, and so must all of this.
+    [[nodiscard]] bool end_packages() NO_THREAD_SAFETY_ANALYSIS;
     void end_objects_of(pid_t thread) NO_THREAD_SAFETY_ANALYSIS;  // thread-local ones
     // Threads of the program may have thread-local objects of a package, whose destructors are in its code.
     [[nodiscard]] bool awaits_threads() const EXCLUDES(lock_of<CodeCache>);

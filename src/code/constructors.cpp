@@ -38,7 +38,9 @@ Status Constructors::run(PackageCode& package, Duty duty, const std::function<vo
 
 // The first that is free: mostly the same one, as natively.
 Result<Constructors::Thread*> Constructors::take_thread(const std::string& package) {
-    const auto is_free = [](const Thread& each) { return !each.runs && (!each.thread || !each.thread->has_ended()); };
+    const auto is_free = [](const Thread& each) {
+        return !each.runs && (!each.thread || (!each.thread->has_ended() && !each.thread->is_worn()));
+    };
     if (const auto found = std::ranges::find_if(threads_, is_free); found != threads_.end()) return &*found;
     if (threads_.size() >= kConstructorThreadsMax)
         return fail(
@@ -86,11 +88,22 @@ void Constructors::destroy(Thread& mine, PackageCode& package, const std::string
     package.destructors.drop();  // there was no thread for them
 }
 
-std::optional<pid_t> Constructors::thread(std::size_t number) const {
+OwnThread* Constructors::thread(std::size_t number) const {
     const LockOf held(lock_.mutex());
     for (const Thread& each : threads_)
-        if (!each.runs && each.thread && number-- == 0) return each.thread->id();
-    return std::nullopt;
+        if (!each.runs && each.thread && number-- == 0) return each.thread.get();
+    return nullptr;
+}
+
+void Constructors::destroy_objects(const std::function<void(pid_t)>& destroy) {
+    for (std::size_t number = 0; OwnThread* const each = thread(number); ++number) {
+        const pid_t id = each->id();
+        // Again where one throws; and where there is no memory, or it has ended its thread, the rest here.
+        Status done = fail(ErrorCode::failed, "not begun");
+        while (!each->has_ended() && !done && done.error().code() == ErrorCode::failed)
+            done = each->run(node_, "destructor", [&destroy, id] { destroy(id); });
+        if (!done) destroy(id);
+    }
 }
 
 }  // namespace rove::code

@@ -34,9 +34,10 @@ public:
     // Called by the duty's worker, which hands its duty over first. overloaded: nothing of the package has run.
     [[nodiscard]] Status run(PackageCode& package, Duty duty, const std::function<void()>& constructors)
         REQUIRES(lock_of<CodeCache>);
-    // By the kernel's number, one after the other, the threads whose thread-local objects statics may refer to: these are destroyed first, as in a
-    // program, and their memory goes with this. Not those in which constructors still run. Nothing: there are no more. Takes no memory.
-    [[nodiscard]] std::optional<pid_t> thread(std::size_t number) const EXCLUDES(lock_of<CodeCache>);
+    // Has each thread destroy its thread-local objects, by destroy(its kernel's number): before statics are destroyed, which may refer to them
+    // and whose memory goes with this, as in a program. Where a constructor has ended the thread this one does so. Not those in which constructors
+    // still run. Precondition: the cache has stopped.
+    void destroy_objects(const std::function<void(pid_t)>& destroy) EXCLUDES(lock_of<CodeCache>);
 
 private:
     // While one package's constructors run there it is their worker's.
@@ -48,6 +49,7 @@ private:
     [[nodiscard]] Status run_in(Thread& mine, PackageCode& package, const std::function<void()>& constructors) const
         EXCLUDES(lock_of<CodeCache>);
     static void destroy(Thread& mine, PackageCode& package, const std::string& there);
+    [[nodiscard]] OwnThread* thread(std::size_t number) const EXCLUDES(lock_of<CodeCache>);
 
     CacheLock& lock_;
     const std::string& node_;  // for messages

@@ -2,8 +2,8 @@
 //
 // Threads: under the lock of the cache.
 //
-// Invariants: nothing that runs, is being loaded or compiled, or that a call waits for is evicted. A package that was evicted stays known:
-// the leader alone forgets (Admission), because it uses functions without the cache's lock.
+// Invariants: nothing that runs, is being loaded or compiled, or that a call waits for is evicted. A package that was evicted stays known
+// until Admission forgets it.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,6 @@
 #include "code/interfaces.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace rove::code {
@@ -37,8 +38,8 @@ Result<LoadReport> Interfaces::link(PackageCode& package) {
     return report;
 }
 
-void Interfaces::end_all() {
-    for (auto package = linked_.rbegin(); package != linked_.rend(); ++package) (*package)->end();
+bool Interfaces::end_all() {
+    return std::all_of(linked_.rbegin(), linked_.rend(), [](PackageCode* package) { return package->end(); });
 }
 
 }  // namespace rove::code

@@ -21,8 +21,10 @@ public:
 
     // Of a package that is loaded and held: what arrives later is linked to its names.
     [[nodiscard]] Result<LoadReport> link(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    // Runs their destructors, each before those of what it was linked to. When the cache has stopped: without its lock.
-    void end_all() NO_THREAD_SAFETY_ANALYSIS;
+    // Runs their destructors, each before those of what it was linked to. When the cache has stopped: without its lock. False: one of them stays
+    // (PackageCode::end), and all that it may have been linked to with it.
+    [[nodiscard]] bool end_all() NO_THREAD_SAFETY_ANALYSIS;
+    [[nodiscard]] bool empty() const NO_THREAD_SAFETY_ANALYSIS { return linked_.empty(); }  // as end_all()
 
 private:
     CacheLock& lock_;

@@ -98,9 +98,9 @@ void Known::number_functions(PackageCode& package) {
     }
 }
 
-void Known::forget(PackageCode& package) {
+std::unique_ptr<PackageCode> Known::forget(PackageCode& package) {
     take_back_names(package);
-    packages_.erase(Digest(package.store->digest()));
+    return std::move(packages_.extract(package.store->digest()).mapped());
 }
 
 void Known::take_back_names(PackageCode& package) noexcept {

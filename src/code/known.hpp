@@ -1,7 +1,6 @@
 // Known: the packages that a node knows and their functions, by digest, by name, by id, by handle and by the address of loaded code.
 //
-// Threads: by_handle() is for any thread, without the lock; all else is called under the lock of the cache. forget() is for the leader alone,
-// because the leader uses functions without that lock.
+// Threads: by_handle() is for any thread, without the lock; all else is called under the lock of the cache.
 //
 // Invariants: a handle means one function for as long as the node lives. A name means the newest package that has it; when that one is
 // forgotten, the resident one.
@@ -63,8 +62,9 @@ public:
     Function* add(const FunctionId& id, std::string name, EntryPoint entry) REQUIRES(lock_of<CodeCache>);
     // The package is resident: its name means it again when a newer package of that name is forgotten.
     void has_become_resident(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    // Its handles mean nothing from then on. A peer that still uses one is asked which function it meant.
-    void forget(PackageCode& package) REQUIRES(lock_of<CodeCache>);
+    // Its handles mean nothing from then on. A peer that still uses one is asked which function it meant. The package stays in memory until
+    // no engine uses a function of it any more: Leaders::keep_for_all.
+    [[nodiscard]] std::unique_ptr<PackageCode> forget(PackageCode& package) REQUIRES(lock_of<CodeCache>);
 
     // ---- addresses of loaded code
     using ByAddress = std::map<EntryPoint, Function*>;

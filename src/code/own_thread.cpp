@@ -1,12 +1,20 @@
 #include "code/own_thread.hpp"
 
 #include <cxxabi.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <bitset>
+#include <climits>
+#include <clocale>
+#include <csignal>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <semaphore>
@@ -18,6 +26,7 @@
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
 #include "base/words_of.hpp"
+#include "wire/image.hpp"
 
 namespace rove::code {
 
@@ -25,6 +34,62 @@ namespace {
 
 constexpr auto kOwnLook = std::chrono::milliseconds(10);
 constexpr int kLooksAtOnce = 100;
+
+// Keys under which this thread has values.
+using Keys = std::bitset<PTHREAD_KEYS_MAX>;
+Keys keys_in_use() {
+    Keys keys;
+    for (pthread_key_t key = 0; key < keys.size(); ++key) keys[key] = pthread_getspecific(key) != nullptr;
+    return keys;
+}
+void forget_keys_but(const Keys& kept) {
+    const Keys now = keys_in_use();
+    for (pthread_key_t key = 0; key < now.size(); ++key)
+        if (now[key] && !kept[key]) (void)pthread_setspecific(key, nullptr);
+}
+
+// What code may leave in its thread, and the next code and the threads that this starts would have from it.
+class ThreadState {
+public:
+    ThreadState() : locale_(uselocale(nullptr)) {
+        (void)pthread_sigmask(SIG_SETMASK, nullptr, &blocked_);
+        (void)pthread_getname_np(pthread_self(), name_.data(), name_.size());
+        (void)pthread_getaffinity_np(pthread_self(), sizeof processors_, &processors_);
+    }
+    [[nodiscard]] const Keys& keys() const { return keys_; }
+    // Back to that. False: it cannot be had.
+    [[nodiscard]] bool restore() const {
+        (void)pthread_sigmask(SIG_SETMASK, &blocked_, nullptr);
+        (void)pthread_setname_np(pthread_self(), name_.data());
+        (void)uselocale(locale_);
+        const bool has_processors = pthread_setaffinity_np(pthread_self(), sizeof processors_, &processors_) == 0;
+        const auto self = static_cast<id_t>(gettid());
+        return has_processors &&
+               (getpriority(PRIO_PROCESS, self) == nice_ || setpriority(PRIO_PROCESS, self, nice_) == 0);
+    }
+
+private:
+    const Keys keys_ = keys_in_use();
+    sigset_t blocked_{};
+    std::array<char, 16> name_{};  // the longest, and a zero
+    const int nice_ = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+    cpu_set_t processors_{};
+    locale_t locale_;
+};
+
+// libgcc keeps emulated thread-local objects under a key of its own, from the first on. This is the first, so that the key is known for no
+// package's.
+void begin_thread_locals() {
+    using GetAddress = void* (*)(void*);
+    struct Control {  // as libgcc's __emutls_object
+        std::size_t bytes, alignment;
+        void *place, *value;
+    };
+    static constinit Control own{1, 1, nullptr, nullptr};
+    if (const auto get = reinterpret_cast<GetAddress>(dlsym(RTLD_DEFAULT, wire::kGetThreadLocal.data()));
+        get != nullptr)
+        (void)get(&own);
+}
 
 }  // namespace
 
@@ -44,7 +109,10 @@ struct OwnThread::Shared {
     Status done;
     bool keeps_objects = false;
     bool has_ended = false;  // by its work
-    bool is_gone = false;    // the kernel has it no more, and may have given its number to another thread
+    bool is_worn = false;
+    Keys own_keys;                      // that are not its work's
+    std::optional<ThreadState> before;  // the work
+    bool is_gone = false;               // the kernel has it no more, and may have given its number to another thread
 
     static void* begin(void* shared);
     static void end(void* shared);
@@ -56,7 +124,12 @@ struct OwnThread::Shared {
     }
     void tell_of_end() {
         has_ended = true;
+        const bool stays = keeps_objects || done;
+        if (stays && !done) forget_keys_but(before->keys());  // its code goes, and the thread stays
         worked.release();
+        if (!stays) return;
+        may_end.acquire();
+        forget_keys_but(own_keys);
     }
     // The maker's: until the thread has told. False: it has ended without a word, as by a system call.
     [[nodiscard]] bool wait_for(Word& word) {
@@ -93,21 +166,22 @@ void OwnThread::Shared::end(void* argument) {
     auto& shared = *static_cast<Shared*>(argument);
     shared.stay_in_parent();
     if (shared.work != nullptr && !shared.has_ended) {
-        shared.tell_of_end();
-        if (shared.keeps_objects)
-            shared.may_end.acquire();  // what nothing has unwound has no objects any more: their memory, at least
+        shared.tell_of_end();  // what nothing has unwound has no objects any more, but where it stays their memory
     }
     shared.ended.release();
 }
 
 void OwnThread::Shared::do_work() {
+    before.emplace();
     try {
         (*work)();
         done = {};
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);
+        pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, nullptr);
+        pthread_testcancel();  // or the next work would be cancelled
     } catch (const abi::__forced_unwind&) {
         stay_in_parent();
-        tell_of_end();
-        if (keeps_objects) may_end.acquire();  // they are destroyed when the unwinding is over
+        tell_of_end();  // objects are destroyed when the unwinding is over
         throw;
     } catch (const std::exception& error) {
         say_how([&] {
@@ -117,15 +191,22 @@ void OwnThread::Shared::do_work() {
     } catch (...) {
         say_how([&] { return fail(ErrorCode::failed, "a {} of package {} let an exception out", what, package); });
     }
+    if (!done) forget_keys_but(before->keys());
+    is_worn = !before->restore() || is_worn;
 }
 
 void* OwnThread::Shared::begin(void* argument) {
     auto& shared = *static_cast<Shared*>(argument);
     shared.thread = gettid();
+    begin_thread_locals();
     if (const auto& key = end_of_own_thread(&end)) (void)pthread_setspecific(*key, &shared);
+    shared.own_keys = keys_in_use();
     for (;;) {
         shared.next.acquire();
-        if (shared.work == nullptr) return nullptr;
+        if (shared.work == nullptr) {
+            forget_keys_but(shared.own_keys);
+            return nullptr;
+        }
         arch::FloatControls::reset();  // as start_thread() does
         shared.do_work();
         shared.stay_in_parent();
@@ -177,6 +258,10 @@ bool OwnThread::keeps_objects() const {
 
 bool OwnThread::has_ended() const {
     return shared_->has_ended;
+}
+
+bool OwnThread::is_worn() const {
+    return shared_->is_worn;
 }
 
 pid_t OwnThread::id() const {

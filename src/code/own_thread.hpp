@@ -15,6 +15,10 @@ namespace rove::code {
 
 // A thread that runs one piece of work after the other, and stays in between: others may hold addresses of its thread-local objects. Used by
 // one thread at a time.
+//
+// Each piece of work finds the thread as the first one did: its name, signal mask, priority, processors and locale. Values under
+// pthread_key_create()'s keys stay where the work has succeeded, and are never destroyed, as main()'s are not; where it has failed they are gone
+// when run() returns, because what destroys them may be code that goes then.
 class OwnThread {
 public:
     // overloaded: there is no thread, or no memory for one.
@@ -31,6 +35,8 @@ public:
     [[nodiscard]] bool keeps_objects() const;
     // Work has ended the thread: nothing more can be run there.
     [[nodiscard]] bool has_ended() const;
+    // Work has changed the thread in a way that cannot be changed back: other packages' code should run elsewhere.
+    [[nodiscard]] bool is_worn() const;
     // The kernel's number for it.
     [[nodiscard]] pid_t id() const;
 

@@ -28,10 +28,11 @@ void PackageCode::release_code() noexcept {
     exported.clear();
 }
 
-void PackageCode::end() {
-    if (destructors.awaits_threads()) return;  // whose objects may refer to statics: these stay, as the code does
+bool PackageCode::end() {
+    if (destructors.awaits_threads()) return false;
     if (std::exchange(constructed, false) && image) image->destruct();
     destructors.run();
+    return true;
 }
 
 }  // namespace rove::code

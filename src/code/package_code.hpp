@@ -83,8 +83,9 @@ public:
     // Nobody runs it, and nothing points to its entries any more (Known::take_back_entries).
     void release_code() noexcept REQUIRES(lock_of<CodeCache>);
     // Runs the destructors of its statics, while the code is still there. Once; nothing of it may run afterwards. When the cache has stopped:
-    // without its lock, because what these ask the node for may want it.
-    void end() NO_THREAD_SAFETY_ANALYSIS;
+    // without its lock, because what these ask the node for may want it. False: threads have objects that may refer to the statics, which stay
+    // for good, and the code with them.
+    [[nodiscard]] bool end() NO_THREAD_SAFETY_ANALYSIS;
 
     [[nodiscard]] bool loaded() const REQUIRES(lock_of<CodeCache>) { return image || module; }
     // A worker has it, or will: whoever needs its code waits.
@@ -169,8 +170,11 @@ public:
     std::uint64_t number = 0;                    // counts the packages in the order in which they became known
     std::atomic<bool> called{false};             // ever
     std::atomic<std::int64_t> awaited_until{0};  // on the steady clock; 0: by nobody
-    std::optional<Error> error GUARDED_BY(lock_of<CodeCache>);  // why it cannot run here
-    std::atomic<bool> lacks_names{false};                       // that is for names: an interface may bring them
+    std::uint64_t forgotten GUARDED_BY(lock_of<CodeCache>) =
+        0;  // by Leaders: counts what was forgotten; 0: it is known
+    std::unique_ptr<PackageCode> forgotten_next GUARDED_BY(lock_of<CodeCache>);  // the one that was forgotten after it
+    std::optional<Error> error GUARDED_BY(lock_of<CodeCache>);                   // why it cannot run here
+    std::atomic<bool> lacks_names{false};  // that is for names: an interface may bring them
     // Which names there were before they were looked up (Symbols::generation).
     std::atomic<std::uint64_t> names_seen{0};
 

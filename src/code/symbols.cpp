@@ -80,10 +80,14 @@ struct Destructors::OfThread {
     Destructors& of;
     const Entry entry;
     const pid_t thread;
+    const std::uint64_t number = registered_.fetch_add(1, std::memory_order_relaxed) + 1;
+    static constinit std::atomic<std::uint64_t> registered_;
     std::atomic<bool> is_taken{false};  // by whoever runs it, or drops it: once
 
     [[nodiscard]] bool take() { return !is_taken.exchange(true); }
 };
+
+constinit std::atomic<std::uint64_t> Destructors::OfThread::registered_{0};
 
 // What C's library was given in the package's name, for quick_exit and fork.
 void Destructors::forget_in_c() {
@@ -139,19 +143,30 @@ bool Destructors::take(OfThread& of_thread) {
 }
 
 void Destructors::run_of_thread(pid_t kernel_id) {
+    while (last_of_thread(kernel_id) != 0) run_last_of_thread(kernel_id);
+}
+
+std::vector<Destructors::OfThread*>::const_reverse_iterator Destructors::find_last_of(pid_t kernel_id) const {
+    return std::find_if(threads_.rbegin(), threads_.rend(),
+                        [kernel_id](const OfThread* each) { return each->thread == kernel_id && !each->is_taken; });
+}
+
+std::uint64_t Destructors::last_of_thread(pid_t kernel_id) const {
     const MutexLock lock(mutex_);
-    for (;;) {
-        const auto last = std::find_if(threads_.rbegin(), threads_.rend(), [kernel_id](const OfThread* each) {
-            return each->thread == kernel_id && !each->is_taken;
-        });
-        if (last == threads_.rend()) return;
-        const Entry entry = (*last)->entry;
-        OfThread& taken = **last;
-        threads_.erase(std::next(last).base());
-        if (!take(taken)) continue;
-        const Unlocked free(mutex_);
-        entry.function(entry.object);
-    }
+    const auto last = find_last_of(kernel_id);
+    return last != threads_.rend() ? (*last)->number : 0;
+}
+
+void Destructors::run_last_of_thread(pid_t kernel_id) {
+    const MutexLock lock(mutex_);
+    const auto last = find_last_of(kernel_id);
+    if (last == threads_.rend()) return;
+    OfThread& taken = **last;
+    const Entry entry = taken.entry;
+    threads_.erase(std::next(last).base());
+    if (!take(taken)) return;
+    const Unlocked free(mutex_);
+    entry.function(entry.object);
 }
 
 // The package's code, and this, stay for it: it is counted.

@@ -36,6 +36,9 @@ public:
     [[nodiscard]] bool add_for_thread(void (*function)(void*), void* object);
     // Runs those of a thread now, the last registered first. By that thread, or while it waits.
     void run_of_thread(pid_t kernel_id);
+    // When the last of them was registered, which is later than for all with a smaller number, whichever package's these are; 0: there is none.
+    [[nodiscard]] std::uint64_t last_of_thread(pid_t kernel_id) const;
+    void run_last_of_thread(pid_t kernel_id);
     // Whether a thread has some and has not ended: the package's code, and this, must stay for it.
     [[nodiscard]] bool awaits_threads() const { return of_threads_.load(std::memory_order_acquire) != 0; }
 
@@ -47,6 +50,7 @@ private:
     struct OfThread;
     static void run_at_end(void* of_thread);
     [[nodiscard]] bool take(OfThread& of_thread) REQUIRES(mutex_);
+    [[nodiscard]] std::vector<OfThread*>::const_reverse_iterator find_last_of(pid_t kernel_id) const REQUIRES(mutex_);
     void forget_in_c();
 
     mutable Mutex mutex_;

@@ -1,7 +1,7 @@
 // Uses: which packages run or are about to, and when each was used; what is asked before code is taken away.
 //
-// Threads: enter_leading(), leave_leading() and keep_leading() are for the one thread that leads the node. note_call() and what is atomic
-// here are for any thread, without the lock. What REQUIRES the lock of the cache is called under it.
+// Threads: enter_leading(), leave_leading() and keep_leading() are for the one thread that leads the engine whose place they are given.
+// note_call() and what is atomic here are for any thread, without the lock. What REQUIRES the lock of the cache is called under it.
 //
 // Invariants: a thread that enters code records that first and reads the function's target afterwards. A thread that evicts clears the target
 // first, and after fence_others() looks at what is recorded. So at least one of them sees the other.
@@ -10,27 +10,30 @@
 #include <atomic>
 
 #include "base/mutex.hpp"
+#include "code/leaders.hpp"
 #include "code/package_code.hpp"
 
 namespace rove::code {
 
 class Uses {
 public:
-    // ---- the leader
+    [[nodiscard]] Leaders& leaders() { return leaders_; }
+
+    // ---- a leader
     // The leader stores what it runs and then loads the target; an evicting thread clears the target and then looks at what runs. At least
     // one of them must see the other. The evicting thread's barrier reaches all threads, so the leader needs only program order.
-    [[nodiscard]] EntryPoint enter_leading(Function& function) {
+    [[nodiscard]] EntryPoint enter_leading(Leading& place, Function& function) {
         if (function.package == nullptr)
             return function.target.load(std::memory_order_relaxed);  // nothing takes it away
         PackageCode& package = *function.package;
-        leader_runs_.store(&package, std::memory_order_relaxed);
+        place.runs_.store(&package, std::memory_order_relaxed);
         if (evictor_fences_)
             std::atomic_signal_fence(std::memory_order_seq_cst);
         else
             std::atomic_thread_fence(std::memory_order_seq_cst);
         const EntryPoint target = function.target.load(std::memory_order_acquire);
         if (target == nullptr) {
-            leader_runs_.store(nullptr, std::memory_order_relaxed);
+            place.runs_.store(nullptr, std::memory_order_relaxed);
             return nullptr;
         }
         // The bitcode that it waited for has been compiled since.
@@ -45,13 +48,13 @@ public:
         }
         return target;
     }
-    void leave_leading() { leader_runs_.store(nullptr, std::memory_order_release); }
+    static void leave_leading(Leading& place) { place.runs_.store(nullptr, std::memory_order_release); }
     // Counts what the leader runs as any other thread's. Null: it runs nothing that can be evicted.
-    [[nodiscard]] PackageCode* keep_leading() {
-        PackageCode* package = leader_runs_.load(std::memory_order_relaxed);
+    [[nodiscard]] static PackageCode* keep_leading(Leading& place) {
+        PackageCode* package = place.runs_.load(std::memory_order_relaxed);
         if (package == nullptr) return nullptr;
         package->running.fetch_add(1, std::memory_order_seq_cst);
-        leader_runs_.store(nullptr, std::memory_order_release);
+        place.runs_.store(nullptr, std::memory_order_release);
         return package;
     }
 
@@ -73,9 +76,8 @@ public:
     // A barrier in all threads: what a leader has begun before is seen from then on.
     void fence_others() const;
     // After that barrier.
-    [[nodiscard]] bool is_running(const PackageCode& package) const {
-        return package.running.load(std::memory_order_seq_cst) != 0 ||
-               leader_runs_.load(std::memory_order_seq_cst) == &package;
+    [[nodiscard]] bool is_running(const PackageCode& package) const REQUIRES(lock_of<CodeCache>) {
+        return package.running.load(std::memory_order_seq_cst) != 0 || leaders_.run(package);
     }
     // In use: they are being loaded or compiled, or the package's code is to be loaded again.
     [[nodiscard]] bool needs_slices(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
@@ -89,8 +91,7 @@ private:
 
     std::atomic<bool> over_budget_{false};
     std::atomic<std::uint64_t> epoch_{1};
-    // What the leader runs, if it has entered by enter_leading: that package is not evicted.
-    alignas(64) std::atomic<PackageCode*> leader_runs_{nullptr};
+    Leaders leaders_;
     const bool evictor_fences_ = can_fence_all();  // with a barrier for all threads, so that the leader needs none
 };
 

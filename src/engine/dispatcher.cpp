@@ -211,7 +211,7 @@ unsigned Dispatcher::serve_local(Lead::Turn& turn) {
                                                                                        const wire::Frame& frame,
                                                                                        Lead::Turn& turn) {
     if (leave_to_follower(function, turn)) return Taken::parked;
-    const code::EntryPoint entry = runner_.leading() == nullptr ? cache_->enter_leading(function) : nullptr;
+    const code::EntryPoint entry = runner_.leading() == nullptr ? runner_.code().enter(function) : nullptr;
     if (entry == nullptr) return std::nullopt;
     Run begun{.function = &function,
               .entry = entry,

@@ -11,9 +11,8 @@
 //   OwnCalls      how they end, and who takes their results
 //   Peers         whom the engine has met; LinkEnds beside it
 //
-// A node has one engine. What engines of one node would share is in SharedState, or given by the node (Beside). Before a node has two: the code
-// cache has one place for what a leader runs (code/uses.hpp), functions are forgotten by the one leader there is (code/admission.hpp),
-// and SharedState is guarded by the one engine's lock.
+// A node has one engine. What engines of one node would share is the code cache, which has a place for each of them (code/leaders.hpp), and
+// SharedState, which is guarded by the one engine's lock and needs one of its own before a node has two.
 //
 // Threads. One lock, the lead's, guards all state. One thread at a time leads (lead.hpp): it drains mailboxes and runs functions in place,
 // without the lock. Where a function runs long, another thread leads; its frame is held in the mailbox until it ends. Long functions
@@ -58,6 +57,11 @@ public:
     // ---- its beginning
     // First of all.
     [[nodiscard]] Status open(std::unique_ptr<fabric::Fabric> fabric);
+    // When the node has its cache, and before any function runs.
+    void use_code() EXCLUDES(lock_of<EngineLock>) {
+        const Hold hold(lock());
+        runner_.code().take();
+    }
     // Its own threads, so many.
     [[nodiscard]] Status start_threads(unsigned count) EXCLUDES(lock_of<EngineLock>);
 
@@ -94,8 +98,10 @@ public:
     [[noreturn]] void keep_thread(rove_here* here) EXCLUDES(lock_of<EngineLock>);  // null: of a callback
     [[noreturn]] static void exit_thread(void* result);  // in place of pthread_exit() for shipped code
 
+    // To be called every second or so: what has to be done also while nobody leads.
+    void each_second() EXCLUDES(lock_of<EngineLock>);
+
     // ---- its end (engine_end.cpp)
-    void warn_of_deadlocks() EXCLUDES(lock_of<EngineLock>);  // to be called every second or so
     // No call can begin any more. A relaxed load.
     [[nodiscard]] bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
     // In phases, within NodeOptions::grace. Once, after which nobody new is met. False: functions have not returned, and use what they used
@@ -107,6 +113,7 @@ public:
 private:
     friend struct EngineView;  // tests/node/engine_view.hpp
 
+    void warn_of_deadlocks() REQUIRES(lock_of<EngineLock>);
     void tell_of_last_ends(HeldLock& lock, const OwnThreads::One& self) REQUIRES(lock_of<EngineLock>);
     void have_last_ends_told(HeldLock& lock) REQUIRES(lock_of<EngineLock>);
     void drain(HeldLock& lock, unsigned mine, TimePoint until) REQUIRES(lock_of<EngineLock>);

@@ -79,7 +79,7 @@ bool Gatherings::runs_part(PeerState& from, const wire::Frame& part, Lead::Turn&
         return false;
     // It takes no place among the functions that run long while it reads, for a call that needs one may lie before its next part.
     if (!beside_.own_threads.has_enough(1)) return false;
-    const code::EntryPoint entry = beside_.cache->enter_leading(*function);
+    const code::EntryPoint entry = beside_.runner.code().enter(*function);
     if (entry == nullptr) return false;
     Gathering gathering(*this, from, first, named - 1);
     Run run{.function = function, .entry = entry, .ran = function->ran.load(std::memory_order_relaxed), .from = &from};

@@ -143,6 +143,7 @@ void Turns::follower_came() {
 // with it: otherwise a node whose functions are all long would never see to it.
 unsigned Turns::tend(Lead::Turn& turn, unsigned handled) {
     unsigned tended = 0;
+    runner_.code().let_go();
     if (own_calls_.first_deadline()) tended += own_calls_.end_late();
     if (!rooms_.is_empty()) tended += rooms_.tell();
     if (housekeeping_.is_due(handled)) tended += housekeep(turn);

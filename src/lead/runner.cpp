@@ -77,7 +77,7 @@ void Runner::set_aside(Run& run) noexcept {
     long_run_list_.add(run);
     run.handed_over = true;
     take_place(run);
-    if (run.function != nullptr && !run.entered) run.entered.emplace(cache_->keep_leading());
+    if (run.function != nullptr && !run.entered) run.entered.emplace(code_.keep());
     if (run.link != nullptr) {
         // The link that the frame came by: its peer may have been met again, and have another one by now.
         if (run.payload_read.load(std::memory_order_acquire)) {  // partner: rove_payload_read

@@ -14,6 +14,7 @@
 #include "base/float_environment.hpp"
 #include "base/stack.hpp"
 #include "code/cache.hpp"
+#include "lead/code_place.hpp"
 #include "lead/lead.hpp"
 #include "lead/own_threads.hpp"
 #include "lead/run.hpp"
@@ -49,7 +50,10 @@ public:
           lead_(beside.lead),
           duties_(beside.duties),
           own_threads_(beside.own_threads),
-          cache_(beside.cache) {}
+          code_(beside.cache) {}
+
+    // Its functions' code.
+    [[nodiscard]] CodePlace& code() { return code_; }
 
     // ---- one run, by the thread that leads
     // Before anything of it is looked at: from here on it may be set aside.
@@ -173,7 +177,7 @@ private:
     Lead& lead_;
     Lead::Duties& duties_;
     OwnThreads& own_threads_;
-    const std::unique_ptr<code::CodeCache>& cache_;
+    CodePlace code_;
     Run* leading_ GUARDED_BY(lock_of<EngineLock>) = nullptr;
     unsigned busy_ GUARDED_BY(lock_of<EngineLock>) = 0;
     // Of these: run beside the leader, and do not wait for a call.
@@ -228,7 +232,7 @@ template <typename Code>
     if (run.entered)
         run.entered.reset();
     else
-        cache_->leave_leading();
+        code_.leave();
 }
 
 [[gnu::always_inline]] inline bool Runner::must_wait_for_thread(const code::Function& function,

@@ -90,7 +90,7 @@ Status NodeCore::start(std::unique_ptr<fabric::Fabric> fabric) {
                                                  .fabric = engine_.fabric(),
                                                  .functions = functions_,
                                                  .name = name_,
-                                                 .every_second = [this] { engine_.warn_of_deadlocks(); }}));
+                                                 .every_second = [this] { engine_.each_second(); }}));
     ROVE_TRY(address_, control_->listen(options_.listen));
     code::CodeOptions code;
     code.node = options_.listen.empty() ? "this client" : "the node at " + address_;
@@ -100,6 +100,7 @@ Status NodeCore::start(std::unique_ptr<fabric::Fabric> fabric) {
     code.packages_max = options_.packages_max;
     code.on_ready = [this](const Digest&) { engine_.code_is_ready(); };
     cache_ = std::make_unique<code::CodeCache>(std::move(code));
+    engine_.use_code();
     if (!options_.listen.empty()) {
         cache_->warm_up();
         detail::read_own_code();

@@ -2,11 +2,20 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <atomic>
 #include <mutex>
 
 #include "arch/arch.hpp"
+#include "base/library_statics.hpp"
 #include "wire/image.hpp"
+
+// By their names, because libstdc++ shows them to nobody. library_statics.cpp makes them.
+namespace rove::library {
+extern char waiters[] __asm__("_ZZNSt8__detail18__waiter_pool_base6_S_forEPKvE3__w");
+extern char locks[] __asm__("_ZZNSt13basic_syncbufIcSt11char_traitsIcESaIcEE7__mutex12_S_get_mutexEPvE3__m");
+extern char wide_locks[] __asm__("_ZZNSt13basic_syncbufIwSt11char_traitsIwESaIwEE7__mutex12_S_get_mutexEPvE3__m");
+}  // namespace rove::library
 
 namespace {
 
@@ -28,6 +37,9 @@ void* get_address(void* control) {
     return get_address_of_libgcc.load(std::memory_order_relaxed)(control);
 }
 
+const std::array<void*, rove::kLibraryStatics.size()> own_library_statics{rove::library::waiters, rove::library::locks,
+                                                                          rove::library::wide_locks};
+
 }  // namespace
 
 namespace rove {
@@ -39,6 +51,8 @@ std::vector<code::HostSymbol> library_symbols() {
         get_address_of_libgcc.store(reinterpret_cast<GetAddress>(found), std::memory_order_relaxed);
         symbols.push_back({wire::kGetThreadLocal, reinterpret_cast<void*>(&get_address)});
     }
+    for (std::size_t i = 0; i < kLibraryStatics.size(); ++i)
+        symbols.push_back({kLibraryStatics[i], own_library_statics[i]});
     for (const arch::Symbol& each : arch::compiler_symbols()) symbols.push_back({each.name, each.address});
     return symbols;
 }

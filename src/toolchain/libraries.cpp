@@ -1,9 +1,11 @@
 #include "toolchain/libraries.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 
 #include "base/elf.hpp"
+#include "base/library_statics.hpp"
 #include "package/bundle.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
@@ -86,8 +88,9 @@ ProgramNames ProgramNames::of(const std::filesystem::path& program) {
 }
 
 bool ProgramNames::only_program_has(const std::string& name) const {
-    // Nodes have what libgcc has in each program (node/library_names.cpp).
-    return own_.contains(name) && !name.starts_with("__cpu_") && !every_node_has(name);
+    // Nodes have what libgcc and libstdc++'s headers have in each program (node/library_names.cpp).
+    if (name.starts_with("__cpu_") || std::ranges::find(kLibraryStatics, name) != kLibraryStatics.end()) return false;
+    return own_.contains(name) && !every_node_has(name);
 }
 
 }  // namespace rove::toolchain

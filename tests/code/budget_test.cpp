@@ -448,10 +448,12 @@ TEST_F(BudgetTest, WhatTheLeaderRunsIsNotEvicted) {
     ASSERT_TRUE(cache.add(build("one.c", kCounter), false));
     Function* one = cache.find("one:count");
     std::optional<EntryPoint> entry;
+    (void)cache.add_leader();  // another engine, which runs nothing
+    Leading& leader = cache.add_leader();
     {
         const auto loaded = cache.enter(*one);
         ASSERT_TRUE(std::holds_alternative<Entered>(loaded));
-        entry = cache.enter_leading(*one);
+        entry = cache.enter_leading(leader, *one);
         ASSERT_NE(*entry, nullptr);
     }
     ASSERT_TRUE(cache.add(build("two.c", kCounter), false));
@@ -460,7 +462,7 @@ TEST_F(BudgetTest, WhatTheLeaderRunsIsNotEvicted) {
     long answer = 0;
     (*entry)(nullptr, &answer, sizeof answer);
     EXPECT_EQ(answer, 41);
-    cache.leave_leading();
+    cache.leave_leading(leader);
     EXPECT_EQ(one->target.load(), nullptr);
 }
 

@@ -1,4 +1,5 @@
 // The cache without a node around it: forms that come one by one, a budget that nothing fits, interfaces, and ends.
+#include <algorithm>
 #include <fstream>
 #include <future>
 #include <map>
@@ -241,6 +242,86 @@ ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = mine.id; 
     word.set_value();
     other.join();
     EXPECT_EQ(noted, std::vector<long>{12}) << "the static is still there";
+}
+
+// Which statics stay is decided once for each package: a thread may end while those of others are destroyed.
+TEST_F(CacheTest, StaticsThatStayForAThreadStayAlsoWhereItEndsMeanwhile) {
+    constexpr long kPackages = 8;
+    const auto stays = [](long number) {
+        return "extern \"C\" void note(long); struct Log { long id; ~Log() { note(id); } }; static Log log{" +
+               std::to_string(number) +
+               "};\nstruct Mine { long id = 2; ~Mine() { note(10 * log.id + id); } }; static thread_local Mine mine;\n"
+               "ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = mine.id; }";
+    };
+    constexpr const char* kJoins =
+        "extern \"C\" void end_thread(); struct Joins { long id = 3; ~Joins() { end_thread(); } }; static Joins "
+        "joins;\n"
+        "ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = joins.id; }";
+    static std::promise<void> word;
+    static std::thread other;
+    std::vector<EntryPoint> kept;
+    {
+        CodeOptions given = options(Forms::image);
+        given.host_symbols.push_back({"end_thread", reinterpret_cast<void*>(+[] {
+                                          word.set_value();
+                                          other.join();
+                                      })});
+        CodeCache cache(std::move(given));
+        const auto name = [](long number) { return "stays" + std::to_string(number); };
+        for (long i = 1; i <= kPackages; ++i) ASSERT_TRUE(cache.add(build(name(i) + ".cpp", stays(i)), false));
+        ASSERT_TRUE(cache.add(build("joins.cpp", kJoins), false));
+        EXPECT_EQ(call(cache, *cache.find("joins:touch")), 3);
+        std::promise<void> called;
+        other = std::thread([&] {
+            for (long i = 1; i <= kPackages; ++i) EXPECT_EQ(call(cache, *cache.find(name(i) + ":touch")), 2);
+            called.set_value();
+            word.get_future().wait();
+        });
+        called.get_future().wait();
+        for (long i = 1; i <= kPackages; ++i) kept.push_back(cache.find(name(i) + ":touch")->target.load());
+    }
+    // Those that were to be ended after the thread have ended; the order is their digests'.
+    for (long i = 1; i <= kPackages; ++i) {
+        EXPECT_EQ(std::ranges::count(noted, 10 * i + 2), 1);
+        if (std::ranges::count(noted, i) != 0) continue;
+        long answer = 0;
+        kept[static_cast<std::size_t>(i) - 1](nullptr, &answer, sizeof answer);
+        EXPECT_EQ(answer, 2) << "what was not destroyed stays, with its code";
+    }
+}
+
+// Its users may call it: at their threads' ends, too.
+TEST_F(CacheTest, AnInterfacesStaticsStayForUsersThatStay) {
+    noted.clear();
+    std::promise<void> word;
+    std::thread other;
+    {
+        CodeCache cache(options(Forms::image));
+        const auto shelf =
+            cache.add(build("shelf.cpp",
+                            "extern \"C\" void note(long);\nstruct Book { long id; ~Book() { note(id); id = 0; } };\n"
+                            "static Book book{7}; extern \"C\" long shelf() { return book.id; }",
+                            true),
+                      false);
+        ASSERT_TRUE(shelf && cache.load_interface(*shelf));
+        ASSERT_TRUE(
+            cache.add(build("guest.cpp",
+                            "extern \"C\" { void note(long); long shelf(); }\n"
+                            "struct Mine { long id = 2; ~Mine() { note(10 * shelf() + id); } };\n"
+                            "static thread_local Mine mine;\n"
+                            "ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = mine.id; }"),
+                      false));
+        std::promise<long> called;
+        other = std::thread([&] {
+            called.set_value(call(cache, *cache.find("guest:touch")));
+            word.get_future().wait();
+        });
+        EXPECT_EQ(called.get_future().get(), 2);
+    }
+    EXPECT_TRUE(noted.empty());
+    word.set_value();
+    other.join();
+    EXPECT_EQ(noted, std::vector<long>{72});
 }
 
 // A destructor may call an interface: interfaces end last, the newest first.

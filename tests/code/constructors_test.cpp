@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "code/cache_state.hpp"
@@ -222,6 +223,66 @@ TEST_F(CompilingTest, ThreadLocalsOfOthersThatConstructorsReferToStay) {
         for (long value = 42; value < 45; ++value) {
             EXPECT_EQ(call(cache, *cache.find("refers:go")), value);
             const std::vector<std::vector<char>> others(100, std::vector<char>(512, 'x'));
+        }
+    }
+}
+
+// As natively, where there is one list for all: what was made later may refer to what was made before it, and to other thread-locals.
+TEST_F(CompilingTest, ThreadLocalsOfSeveralPackagesEndInTheirThreadAndTheLastFirst) {
+    constexpr const char* kGuest = R"(
+#include <unistd.h>
+extern "C" void note(long);
+static thread_local long of_thread;
+struct Told { ~Told() { note(of_thread == gettid() ? NUMBER : -NUMBER); } };
+static thread_local Told told;
+static Told& used = (of_thread = gettid(), told);
+ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = &used == nullptr; }
+)";
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        noted.clear();
+        std::vector<long> wanted;
+        {
+            CodeCache cache(options(form));
+            for (long number = 1; number <= 12; ++number) {
+                std::string text = kGuest;
+                for (std::size_t at = text.find("NUMBER"); at != std::string::npos; at = text.find("NUMBER"))
+                    text.replace(at, 6, std::to_string(number));
+                const std::string name = "guest" + std::to_string(number);
+                ASSERT_TRUE(cache.add(arriving(*build(name + ".cpp", text), {form}), false));
+                EXPECT_EQ(call(cache, *cache.find(name + ":go")), 0);
+                wanted.insert(wanted.begin(), number);
+            }
+        }
+        EXPECT_EQ(noted, wanted);
+    }
+}
+
+// Natively they run when all statics have been destroyed; and here also where the code may have been evicted before.
+TEST_F(CompilingTest, FunctionsThatAreMarkedAsDestructorsRunLast) {
+    constexpr const char* kCpp = R"(
+extern "C" void note(long);
+struct Static { long id = 1; ~Static() { note(id); } };
+static Static first;
+__attribute__((destructor)) static void last() { note(2); }
+__attribute__((destructor(200))) static void later_still() { note(3); }
+ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = first.id; }
+)";
+    constexpr const char* kC =
+        "void note(long); __attribute__((destructor)) static void last(void) { note(4); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = 1; (void)h, (void)n; }";
+    for (const Forms forms : {Forms::image, Forms::bitcode, Forms::both}) {
+        for (const auto& [name, text, wanted] :
+             {std::tuple{"ends.cpp", kCpp, std::vector<long>{1, 2, 3}}, {"ends.c", kC, std::vector<long>{4}}}) {
+            noted.clear();
+            {
+                CodeCache cache(options(forms, 1));
+                ASSERT_TRUE(cache.add(build(name, text), false));
+                EXPECT_EQ(call(cache, *cache.find("ends:go")), 1);
+                cache.wait_for_tiers();
+                ASSERT_TRUE(cache.add(build("other.c", kCounter), false));
+                EXPECT_EQ(call(cache, *cache.find("other:count")), 41);
+            }
+            EXPECT_EQ(noted, wanted) << name << " as " << static_cast<int>(forms);
         }
     }
 }

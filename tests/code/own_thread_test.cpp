@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <clocale>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <future>
@@ -51,6 +55,117 @@ TEST(OwnThreadTest, ItsThreadLocalsOutliveItsWork) {
     started->reset();
     EXPECT_FALSE(is_alive(thread));
     EXPECT_EQ(destroyed, std::vector<pid_t>{thread});
+}
+
+// What a constructor leaves in its thread is not for the next package's, nor for the threads that this starts.
+TEST(OwnThreadTest, WorkFindsItAsTheFirstDid) {
+    struct Seen {
+        std::string name;
+        bool blocks = false;
+        int nice = 0, processors = 0, cancels = -1;
+        locale_t locale{};
+        bool operator==(const Seen&) const = default;
+    };
+    const auto look = [] {
+        Seen seen;
+        std::array<char, 16> name{};
+        pthread_getname_np(pthread_self(), name.data(), name.size());
+        seen.name = name.data();
+        sigset_t blocked;
+        pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+        seen.blocks = sigismember(&blocked, SIGUSR2) != 0;
+        seen.nice = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+        cpu_set_t processors;
+        pthread_getaffinity_np(pthread_self(), sizeof processors, &processors);
+        seen.processors = CPU_COUNT(&processors);
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &seen.cancels);
+        seen.locale = uselocale(nullptr);
+        return seen;
+    };
+    auto started = OwnThread::start();
+    ASSERT_TRUE(started);
+    OwnThread& own = **started;
+    Seen first, second;
+    const locale_t other = newlocale(LC_ALL_MASK, "C", nullptr);
+    EXPECT_TRUE(own.run("p on node 7", "constructor", [&] {
+        first = look();
+        pthread_setname_np(pthread_self(), "mine");
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, nullptr);
+        if (geteuid() == 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), first.nice + 1);
+        cpu_set_t one;
+        pthread_getaffinity_np(pthread_self(), sizeof one, &one);
+        for (int each = CPU_SETSIZE - 1; each >= 0 && CPU_COUNT(&one) > 1; --each) CPU_CLR(each, &one);
+        pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+        uselocale(other);
+    }));
+    EXPECT_TRUE(own.run("q on node 7", "constructor", [&] { second = look(); }));
+    EXPECT_EQ(second, first);
+    EXPECT_FALSE(own.is_worn());
+    started->reset();
+    freelocale(other);
+}
+
+TEST(OwnThreadTest, WorkThatCannotBeUndoneWearsItOut) {
+    if (geteuid() != 0) GTEST_SKIP() << "others cannot lower a priority and go on";
+    auto started = OwnThread::start();
+    ASSERT_TRUE(started);
+    OwnThread& own = **started;
+    EXPECT_TRUE(own.run("p on node 7", "constructor", [] {
+        setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 5);
+        syscall(SYS_setresuid, 65534, 65534, 65534);  // this thread's alone
+    }));
+    EXPECT_TRUE(own.is_worn());
+    EXPECT_FALSE(own.has_ended());
+    EXPECT_TRUE(own.run("p on node 7", "destructor", [] {})) << "its own package's";
+}
+
+TEST(OwnThreadTest, ACancellationThatWaitsIsNotForTheNextWork) {
+    std::vector<pid_t> destroyed;
+    auto started = OwnThread::start();
+    ASSERT_TRUE(started);
+    OwnThread& own = **started;
+    EXPECT_TRUE(own.run("p on node 7", "constructor", [&] {
+        told.into = &destroyed;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+        pthread_cancel(pthread_self());
+    })) << "it has returned";
+    EXPECT_TRUE(own.has_ended());
+    EXPECT_TRUE(destroyed.empty()) << "it has succeeded";
+    started->reset();
+    EXPECT_EQ(destroyed.size(), 1U);
+}
+
+// What destroys them may be code that goes when work has failed. main()'s are never destroyed either.
+TEST(OwnThreadTest, ValuesUnderKeysGoWhereWorkFailsAndStayWhereNot) {
+    static int destroyed;
+    destroyed = 0;
+    pthread_key_t key{};
+    ASSERT_EQ(pthread_key_create(&key, [](void*) { ++destroyed; }), 0);
+    for (const bool ends : {false, true}) {
+        auto started = OwnThread::start();
+        ASSERT_TRUE(started);
+        OwnThread& own = **started;
+        int one = 1, two = 2;
+        const void* seen = nullptr;
+        const auto look = [&] { seen = pthread_getspecific(key); };
+        EXPECT_FALSE(own.run("p on node 7", "constructor", [&] {
+            pthread_setspecific(key, &one);
+            throw std::runtime_error("no");
+        }));
+        EXPECT_TRUE(own.run("q on node 7", "constructor", look));
+        EXPECT_EQ(seen, nullptr);
+        EXPECT_TRUE(own.run("q on node 7", "constructor", [&] { pthread_setspecific(key, &two); }));
+        own.keep_objects();
+        EXPECT_TRUE(own.run("r on node 7", "constructor", look));
+        EXPECT_EQ(seen, &two) << "statics may refer to it";
+        if (ends) EXPECT_FALSE(own.run("s on node 7", "constructor", [] { pthread_exit(nullptr); }));
+        started->reset();
+        EXPECT_EQ(destroyed, 0);
+    }
+    pthread_key_delete(key);
 }
 
 TEST(OwnThreadTest, WorkThatEndsItLeavesWhatIsToBeKept) {

@@ -30,7 +30,7 @@ TEST_F(KnownTest, ANameMeansTheNewestPackage) {
     EXPECT_EQ(known.find("sum", "run"), newer.functions[0].get());
     EXPECT_EQ(known.find("sum", "stop1"), nullptr);
     EXPECT_EQ(known.find(older.functions[1]->id), older.functions[1].get()) << "its id is its own";
-    known.forget(newer);
+    (void)known.forget(newer);
     EXPECT_EQ(known.find("sum", "run"), nullptr) << "an older one may lack what callers have come to expect";
     EXPECT_EQ(known.functions(), 2U);
 }
@@ -40,7 +40,7 @@ TEST_F(KnownTest, ANameMeansTheResidentPackageAgainWhenTheNewestIsForgotten) {
     Known known;
     PackageCode& resident = known.add(package("sum", 10, "1"));
     known.has_become_resident(resident);
-    known.forget(known.add(package("sum", 10, "2")));
+    (void)known.forget(known.add(package("sum", 10, "2")));
     EXPECT_EQ(known.find("sum", "stop1"), resident.functions[1].get());
 }
 
@@ -51,14 +51,14 @@ TEST_F(KnownTest, AHandleNeverMeansAnotherFunction) {
     const std::uint32_t handle = first->functions[0]->handle;
     EXPECT_EQ(known.by_handle(handle), first->functions[0].get());
     const std::size_t room = known.room();
-    known.forget(*first);
+    (void)known.forget(*first);
     EXPECT_EQ(known.by_handle(handle), nullptr);
     EXPECT_EQ(known.room(), room + 2);
     for (int i = 0; i < 4; ++i) {
         PackageCode& other = known.add(package("other" + std::to_string(i), 10));
         EXPECT_EQ(known.by_handle(handle), nullptr) << "although its place is another function's now";
         for (const auto& function : other.functions) EXPECT_EQ(known.by_handle(function->handle), function.get());
-        known.forget(other);
+        (void)known.forget(other);
     }
 }
 

@@ -166,6 +166,31 @@ TEST_P(Calls, ToANodeInThisProgramReachItsHostObject) {
     EXPECT_EQ(error_of([&] { (void)call("host"); }).code(), ErrorCode::failed);  // the other one registered nothing
 }
 
+// The library keeps those who wait in a static of an inline function, which is one for the whole process.
+TEST_P(Calls, WhatAPackageWaitsForTheProgramCanNotify) {
+    std::atomic<int> word = 0;
+    NodeOptions options;
+    options.listen = "127.0.0.1:0";
+    options.fabric = GetParam();
+    options.host_object = &word;
+    Node host(started(options));
+    const Peer peer = node_->connect(host.address());
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        word = 0;
+        NodeOptions sends;
+        sends.forms = forms;
+        sends.fabric = GetParam();
+        Node caller(started(sends));
+        RawCall waits = caller.connect(host.address()).call(Package::open(package("waits_for_word.cpp")).entry("waits"));
+        EXPECT_TRUE(soon([&] { return word == 1; })) << "it is about to wait";
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than it spins
+        word = 2;
+        word.notify_all();
+        ASSERT_TRUE(waits.wait_for(std::chrono::seconds(10))) << "it was not woken";
+        EXPECT_EQ(as<int>(waits.get()), 2);
+    }
+}
+
 TEST_P(Calls, ConnectingTwiceGivesTheSameLink) {
     const Peer again = node_->connect(server_->address());
     (void)again.call(package_->entry("echo")).get();

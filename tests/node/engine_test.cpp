@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "engines.hpp"
+#include "some_package.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
@@ -60,7 +61,9 @@ protected:
                                                         std::byte{'o'}};
     const std::shared_ptr<NodeCore> node_ = lent_node();
     const std::shared_ptr<fabric::Exchange> exchange_ = std::make_shared<fabric::Exchange>();
-    Engines server_{*node_, 0}, first_client_{*node_, client_id(0, 1)}, second_client_{*node_, client_id(0, 2)};
+    // It knows one package at a time.
+    Engines server_{*node_, 0, {.packages_max = 1}}, first_client_{*node_, client_id(0, 1)},
+        second_client_{*node_, client_id(0, 2)};
     Pair first_ = meet(server_.add(exchange_), first_client_), second_ = meet(server_.add(exchange_), second_client_);
 };
 
@@ -88,6 +91,19 @@ TEST_F(TwoEngines, ALinkThatEndsIsOneEnginesMatter) {
     ASSERT_FALSE(cut);
     EXPECT_EQ(cut.error().code(), ErrorCode::disconnected);
     EXPECT_TRUE(end_of(second_.client, two));
+}
+
+// Either may have looked up a function of it.
+TEST_F(TwoEngines, WhatTheCacheForgetsStaysUntilBothHaveHadATurn) {
+    for (const auto& [one, other] : {std::pair{&first_.server, &second_.server}, {&second_.server, &first_.server}}) {
+        std::weak_ptr<PackageStore> stays = value_or_throw(server_.cache().add(some_package({"first"}, {}), false));
+        value_or_throw(server_.cache().add(some_package({"second"}, {}), false));
+        EXPECT_EQ(server_.cache().find("some:first"), nullptr);
+        one->poll(0ms);
+        EXPECT_FALSE(stays.expired());
+        other->poll(0ms);
+        EXPECT_TRUE(stays.expired());
+    }
 }
 
 TEST_F(TwoEngines, OneEndsAndTheOtherServesOn) {

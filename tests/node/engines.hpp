@@ -18,7 +18,10 @@ namespace rove::test {
 // The state of one node, and its engines. `node` lends functions something to ask where they run.
 class Engines {
 public:
-    Engines(NodeCore& node, NodeId id) : node_(node), id_(id) { state_.routes.set_identity(id, 1); }
+    Engines(NodeCore& node, NodeId id, code::CodeOptions code = {})
+        : node_(node), id_(id), cache_(std::make_unique<code::CodeCache>(std::move(code))) {
+        state_.routes.set_identity(id, 1);
+    }
     ~Engines() {
         for (const auto& engine : all_) {
             if (!engine->is_stopped()) EXPECT_TRUE(engine->end());
@@ -39,17 +42,19 @@ public:
                                return fail(ErrorCode::disconnected, "the test meets nobody again");
                            },
                            .name = [] { return std::string("the test's node"); }}));
+        all_.back()->use_code();
         EXPECT_TRUE(all_.back()->open(value_or_throw(fabric::LoopbackFabric::open(exchange))));
         return *all_.back();
     }
     [[nodiscard]] NodeId id() const { return id_; }
     [[nodiscard]] SharedState& state() { return state_; }
+    [[nodiscard]] code::CodeCache& cache() { return *cache_; }
 
 private:
     NodeCore& node_;
     const NodeId id_;
     NodeOptions options_;
-    std::unique_ptr<code::CodeCache> cache_ = std::make_unique<code::CodeCache>(code::CodeOptions{});
+    std::unique_ptr<code::CodeCache> cache_;
     SharedState state_{options_.buffer_bytes_max};
     std::vector<std::unique_ptr<Engine>> all_;  // they use all of the above
 };

@@ -1,6 +1,11 @@
 #include "code/jit/package/exit_handlers.hpp"
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/Transforms/Utils/ModuleUtils.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
 
 namespace rove::code::jit {
 namespace {
@@ -40,6 +45,46 @@ void define(llvm::Function& declared, const Handler& handler) {
 }
 
 }  // namespace
+
+namespace {
+
+// By the order in which they are registered: natively a program runs them after all that was registered as it began, from the largest priority to
+// the smallest and from the last to the first.
+std::vector<llvm::Constant*> destructors_of(llvm::GlobalVariable& list) {
+    std::multimap<std::uint64_t, llvm::Constant*> by_priority;  // of equals, as they stand
+    if (const auto* rows = llvm::dyn_cast<llvm::ConstantArray>(list.getInitializer()))
+        for (const llvm::Use& row : rows->operands()) {
+            const auto* each = llvm::dyn_cast<llvm::ConstantStruct>(row);
+            if (each == nullptr || each->getOperand(1)->isNullValue()) continue;
+            by_priority.emplace(llvm::cast<llvm::ConstantInt>(each->getOperand(0))->getZExtValue(),
+                                each->getOperand(1));
+        }
+    std::vector<llvm::Constant*> functions;
+    for (const auto& [priority, function] : by_priority) functions.push_back(function);
+    return functions;
+}
+
+}  // namespace
+
+void register_destructors(llvm::Module& module) {
+    llvm::GlobalVariable* const list = module.getNamedGlobal("llvm.global_dtors");
+    if (list == nullptr || !list->hasInitializer()) return;
+    const std::vector<llvm::Constant*> functions = destructors_of(*list);
+    list->eraseFromParent();
+    if (functions.empty()) return;
+    auto* const own = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), false),
+                                             llvm::GlobalValue::InternalLinkage, "rove.register_destructors", module);
+    own->setDoesNotThrow();
+    llvm::IRBuilder<> code(llvm::BasicBlock::Create(module.getContext(), "", own));
+    auto* const pointer = llvm::PointerType::getUnqual(module.getContext());
+    const llvm::FunctionCallee registers = module.getOrInsertFunction(
+        "__cxa_atexit", llvm::FunctionType::get(code.getInt32Ty(), {pointer, pointer, pointer}, false));
+    llvm::Value* const handle = module.getOrInsertGlobal("__dso_handle", code.getInt8Ty());
+    for (llvm::Constant* const function : functions)
+        code.CreateCall(registers, {function, llvm::ConstantPointerNull::get(pointer), handle});
+    code.CreateRetVoid();
+    llvm::appendToGlobalCtors(module, own, 0);  // before all constructors
+}
 
 void define_exit_handlers(llvm::Module& module) {
     for (const Handler& handler : kHandlers)

@@ -126,6 +126,8 @@ Result<Prepared> prepare_here(const PrepareRequest& request) {
     const std::set<std::string> defined = defined_names(*module);
     leave_out_instrumentation(*module);
     define_exit_handlers(*module);
+    register_destructors(*module);
+    use_library_statics(*module);
     LibraryFunctions library(*module);
     prepared.exports = restrict_to(*module, prepared.entries, request.interface);
     leave_out_unreached(*module);

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "base/library_statics.hpp"
 #include "code/jit/anchors.hpp"
 #include "wire/image.hpp"
 
@@ -246,6 +247,16 @@ void free_statics(llvm::Module& module, const std::vector<std::string>& exports,
         variable.setDSOLocal(false);
         // Two forms of the code compare and share its address.
         variable.setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::None);
+    }
+}
+
+void use_library_statics(llvm::Module& module) {
+    for (const std::string_view name : kLibraryStatics) {
+        llvm::GlobalVariable* const variable = module.getNamedGlobal(llvm::StringRef(name.data(), name.size()));
+        if (variable == nullptr || variable->isDeclaration()) continue;
+        variable->setInitializer(nullptr);
+        variable->setComdat(nullptr);
+        variable->setLinkage(llvm::GlobalValue::ExternalLinkage);
     }
 }
 

@@ -10,6 +10,9 @@
 
 namespace rove::code::jit {
 
+// Statics of C++'s library that must be the process's own (base/library_statics.hpp) become declarations.
+void use_library_statics(llvm::Module& module);
+
 // The functions marked ROVE_ENTRY, in source order. Drops the marks, llvm.used, comdats and section names.
 [[nodiscard]] Result<std::vector<std::string>> take_entries(llvm::Module& module);
 // That nodes can call them: void (rove_here*, const void*, size_t). Which pointer is which is not in LLVM's types.

@@ -1,0 +1,17 @@
+// Statics of libstdc++'s inline functions by which threads find one another. All code of a process must use the same ones: else a thread of one
+// program is never woken by another's.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace rove {
+
+inline constexpr std::array<std::string_view, 3> kLibraryStatics{
+    // std::atomic::wait() and notify(), std::latch, std::barrier
+    "_ZZNSt8__detail18__waiter_pool_base6_S_forEPKvE3__w",
+    // std::osyncstream, std::wosyncstream
+    "_ZZNSt13basic_syncbufIcSt11char_traitsIcESaIcEE7__mutex12_S_get_mutexEPvE3__m",
+    "_ZZNSt13basic_syncbufIwSt11char_traitsIwESaIwEE7__mutex12_S_get_mutexEPvE3__m"};
+
+}  // namespace rove

@@ -1,0 +1,44 @@
+// Leaders: who leads the engines that use a cache: what each one runs, and what it may still use of what was forgotten.
+//
+// Engines look functions up and use them under their own lock, without the cache's. So a forgotten package stays in memory until each of
+// them has let go: until it has said, under its lock, that it holds no function that it has looked up and not entered.
+//
+// Threads: under the lock of the cache.
+//
+// Invariants: places stay where they are for as long as the cache. What is forgotten after an engine has let go waits for it again.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+
+#include "code/leading.hpp"
+#include "code/package_code.hpp"
+
+namespace rove::code {
+
+class Leaders {
+public:
+    Leaders() = default;
+    Leaders(const Leaders&) = delete;
+    ~Leaders() NO_THREAD_SAFETY_ANALYSIS { drop_until(~std::uint64_t{0}); }  // nobody else has it any more
+
+    [[nodiscard]] Leading& add() REQUIRES(lock_of<CodeCache>);
+    // After Uses::fence_others().
+    [[nodiscard]] bool run(const PackageCode& package) const REQUIRES(lock_of<CodeCache>);
+    // Frees a package that is not known any more, when all have let go. Needs no memory.
+    void keep_for_all(std::unique_ptr<PackageCode> forgotten) noexcept REQUIRES(lock_of<CodeCache>);
+    void let_go(Leading& place) REQUIRES(lock_of<CodeCache>);
+
+private:
+    void drop_what_all_have_let_go() noexcept REQUIRES(lock_of<CodeCache>);
+    void drop_until(std::uint64_t number) noexcept REQUIRES(lock_of<CodeCache>);
+
+    std::deque<Leading> places_ GUARDED_BY(lock_of<CodeCache>);
+    std::atomic<std::uint64_t> forgotten_{0};  // packages, ever
+    // The one forgotten first, and a place for the next one.
+    std::unique_ptr<PackageCode> first_ GUARDED_BY(lock_of<CodeCache>);
+    std::unique_ptr<PackageCode>* end_ GUARDED_BY(lock_of<CodeCache>) = &first_;
+};
+
+}  // namespace rove::code

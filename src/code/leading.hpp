@@ -1,0 +1,33 @@
+// Leading: an engine's place in a code cache, where it says what its leader runs and whether it may still use what was forgotten.
+//
+// Threads: what it runs is stored by the leader (Uses); has_let_go() is for any thread that has the engine's lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace rove::code {
+
+class PackageCode;
+
+class Leading {
+public:
+    explicit Leading(const std::atomic<std::uint64_t>& forgotten)
+        : forgotten_(forgotten), let_go_(forgotten.load(std::memory_order_relaxed)) {}
+    Leading(const Leading&) = delete;
+
+    // Nothing has been forgotten since it let go last. Two relaxed loads, for each turn of an engine: what it misses now it sees in the next.
+    [[nodiscard]] bool has_let_go() const {
+        return let_go_.load(std::memory_order_relaxed) == forgotten_.load(std::memory_order_relaxed);
+    }
+
+private:
+    friend class Leaders;
+    friend class Uses;
+    const std::atomic<std::uint64_t>& forgotten_;
+    std::atomic<std::uint64_t> let_go_;
+    // A line of its own: others read it only before they evict. Not null: it has entered by Uses::enter_leading, and that package stays.
+    alignas(64) std::atomic<PackageCode*> runs_{nullptr};
+};
+
+}  // namespace rove::code
