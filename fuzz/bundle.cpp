@@ -10,7 +10,7 @@ struct Bundled {
     friend bool operator==(const Bundled&, const Bundled&) = default;
 };
 ByteBuffer encode(const Bundled& bundled) {
-    return Bundle::encode(bundled.entries);
+    return value_or_throw(Bundle::encode(bundled.entries));
 }
 Result<Bundled> decode(Bytes bytes) {
     return Bundle::decode(bytes).map([](std::vector<Bundle::Entry> entries) { return Bundled{std::move(entries)}; });

@@ -162,7 +162,7 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
     std::vector<ByteBuffer> stored(1);
     manifest.slices.push_back(
         make_slice(std::string(host_triple()), Forms::bitcode, prepared.bitcode, stored.front(), true));
-    const ByteBuffer file = PackageStore::serialize(manifest, stored);
+    ROVE_TRY(const ByteBuffer file, pack(manifest, stored));
     (void)cache.keep(made_of, file);  // it is made again at the next start
     return PackageStore::parse(file);
 }

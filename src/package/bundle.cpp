@@ -67,9 +67,10 @@ std::string Bundle::entry_of(std::string_view key) {
     return "f" + resident_id({"entry", key}).hex().substr(0, 16);
 }
 
-std::string Bundle::entry_of(std::string_view key, std::string_view name) {
-    constexpr std::size_t kShownMax = 100;
-    std::string entry = entry_of(key) + '.' + std::string(name.substr(0, kShownMax));
+std::string Bundle::entry_of(std::string_view key, std::string_view name, std::size_t entries) {
+    constexpr std::size_t kShownMax = 100, kShownOfAllMax = wire::kManifestBytesMax / 4;
+    const std::size_t shown = std::min(kShownMax, kShownOfAllMax / std::max(entries, std::size_t{1}));
+    std::string entry = entry_of(key) + '.' + std::string(name.substr(0, shown));
     // A linker interprets the text after an '@' as a version.
     std::replace_if(entry.begin(), entry.end(), [](char c) { return c <= 0x20 || c >= 0x7F || c == '@'; }, '_');
     return entry;
@@ -85,7 +86,17 @@ std::optional<std::size_t> Bundle::place_in(const PackageStore& package, const s
     return std::nullopt;
 }
 
-ByteBuffer Bundle::encode(const std::vector<Entry>& entries) {
+Status Bundle::check_key(const std::string& key) {
+    if (key.size() <= kKeyBytesMax) return {};
+    return fail(ErrorCode::unsupported,
+                "its mangled name has {} bytes, and {} are the most; give its type a shorter name", key.size(),
+                kKeyBytesMax);
+}
+
+Result<ByteBuffer> Bundle::encode(const std::vector<Entry>& entries) {
+    if (entries.size() > kFunctionsMax)
+        return fail(ErrorCode::unsupported, "it would send {} functions, and {} are the most", entries.size(),
+                    kFunctionsMax);
     // Functions that travel together have one package.
     std::vector<std::shared_ptr<const ByteBuffer>> packages;
     const auto number_of = [&packages](const std::shared_ptr<const ByteBuffer>& package) -> std::uint32_t {
@@ -155,7 +166,10 @@ const Bundle& Bundle::of_program() {
         const Result<ByteBuffer> section = read_section("/proc/self/exe", kSection);
         if (!section || section->empty()) return kept;
         Result<std::vector<Entry>> entries = decode(*section);
-        if (!entries) return kept;
+        if (!entries) {
+            read.why_unreadable_ = entries.error().message();
+            return kept;
+        }
         std::unordered_map<const ByteBuffer*, Result<std::shared_ptr<PackageStore>>> opened;  // functions may share one
         for (Entry& entry : *entries) {
             Found& found = read.found_[std::move(entry.key)];
@@ -175,6 +189,7 @@ const Bundle& Bundle::of_program() {
 }
 
 Bundle::Found Bundle::find(const std::string& key) const {
+    if (const Status fits = check_key(key); !fits) return {.package = {}, .why_not = fits.error().message()};
     const auto found = find_code(found_, key);
     return found != found_.end() ? found->second : Found{};
 }

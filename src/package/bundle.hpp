@@ -36,10 +36,10 @@ public:
         const auto own = codes.find(key);
         return own != codes.end() ? own : codes.find(without_file(key));
     }
-    // The entry's name in a package: the same for a function wherever it is packed, alone or with others. A readable name of the function
-    // follows after a '.'.
-    [[nodiscard]] static std::string entry_of(std::string_view key, std::string_view name);
-    // The part that depends on its key alone.
+    // The entry's name in a package: a part that is the same for a function wherever it is packed, and after a '.' a readable name of the
+    // function, which is cut off where the package has many.
+    [[nodiscard]] static std::string entry_of(std::string_view key, std::string_view name, std::size_t entries);
+    // The first part.
     [[nodiscard]] static std::string entry_of(std::string_view key);
     [[nodiscard]] static std::string_view without_name(std::string_view entry) {
         return entry.substr(0, entry.find('.'));
@@ -70,7 +70,10 @@ public:
             return same && one.key == other.key && one.why_not == other.why_not;
         }
     };
-    [[nodiscard]] static ByteBuffer encode(const std::vector<Entry>& entries);
+    // unsupported: its name is too long for a bundle.
+    [[nodiscard]] static Status check_key(const std::string& key);
+    // Precondition: their keys have passed check_key(). unsupported: so many functions that nobody could read it.
+    [[nodiscard]] static Result<ByteBuffer> encode(const std::vector<Entry>& entries);
     // Checks every length. The packages are checked when they are used.
     [[nodiscard]] static Result<std::vector<Entry>> decode(Bytes bytes);
 
@@ -78,6 +81,8 @@ public:
     // code::expect_to_send makes that call early, so that no call of a function waits for it.
     [[nodiscard]] static const Bundle& of_program();
     [[nodiscard]] bool empty() const { return found_.empty(); }
+    // Why the program's bundle could not be read; empty: it was, or there is none.
+    [[nodiscard]] const std::string& why_unreadable() const { return why_unreadable_; }
     struct Found {
         std::shared_ptr<PackageStore> package;  // null: it does not travel …
         std::string why_not;                    // … because; empty: nothing is known of it
@@ -86,6 +91,7 @@ public:
 
 private:
     std::unordered_map<std::string, Found> found_;
+    std::string why_unreadable_;
 };
 
 }  // namespace rove

@@ -46,6 +46,13 @@ void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::stri
     manifest.needs.clear();
 }
 
+Result<ByteBuffer> pack(const wire::Manifest& manifest, const std::vector<ByteBuffer>& stored) {
+    ROVE_CHECK(wire::check_bounds(manifest));
+    ByteBuffer file = PackageStore::serialize(manifest, stored);
+    ROVE_CHECK(PackageStore::parse(file));  // what nobody could open is not written
+    return file;
+}
+
 ByteBuffer PackageCache::find(const Digest& key) const {
     ByteBuffer package = files_.find(key);
     if (package.empty() || !PackageStore::parse(package)) return {};

@@ -17,6 +17,9 @@ namespace rove {
 // then those of each entry. Nothing is filled in if every entry needs every import, or if the rows would fill the manifest.
 void set_needs(wire::Manifest& manifest, const std::vector<std::vector<std::string>>& needs);
 
+// The file of a package with these slices, in the order of its manifest. unsupported: the manifest is beyond its bounds.
+[[nodiscard]] Result<ByteBuffer> pack(const wire::Manifest& manifest, const std::vector<ByteBuffer>& stored);
+
 // Packages on disk, found by a key of their input. A package that is missing or is not complete is made again.
 class PackageCache {
 public:

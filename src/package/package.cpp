@@ -75,9 +75,14 @@ Result<std::shared_ptr<PackageStore>> PackageStore::open(const std::filesystem::
     if (size > kFileBytesMax)
         return fail(ErrorCode::invalid, "package {} has {} bytes, over the limit of {}", path.string(), size,
                     kFileBytesMax);
-    std::ifstream stream(path, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(stream)), {});
-    if (!stream) return fail(ErrorCode::invalid, "cannot read package {}", path.string());
+    std::string text;
+    try {
+        std::ifstream stream(path, std::ios::binary);
+        text.assign(std::istreambuf_iterator<char>(stream), {});
+        if (!stream) return fail(ErrorCode::invalid, "cannot read package {}", path.string());
+    } catch (const std::ios_base::failure& error) {  // of the buffer, in the middle of the file
+        return fail(ErrorCode::invalid, "cannot read package {}: {}", path.string(), error.what());
+    }
     Result<std::shared_ptr<PackageStore>> store = parse(as_bytes(text));
     if (!store) return prefixed(store.error(), path.string());
     return store;

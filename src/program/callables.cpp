@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <set>
 #include <unordered_map>
@@ -49,17 +50,9 @@ std::string signature_of_types(const FunctionFacts& facts) {
     return text + ")";
 }
 
-// The identity of the program or library that holds an address: its build id, or else all of its bytes.
-std::string build_of(const void* address) {
-    const LoadedFile of = loaded_file_of(address);
-    if (!of.build_id.empty() || of.path.empty()) return of.build_id;
-    std::ifstream file(of.path, std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    return digest_of_manifest(as_bytes(bytes)).hex();
-}
-
 struct Callables {
     Mutex mutex;
+    std::map<std::string, std::string> builds GUARDED_BY(mutex);  // of files without a build id, by path
     std::unordered_map<code::EntryPoint, const Callable*> by_code GUARDED_BY(mutex);
     std::unordered_map<std::string, const Resident*> by_entry GUARDED_BY(mutex);
 };
@@ -72,17 +65,37 @@ Callables& callables() {
     });
 }
 
+// The identity of the program or library that holds an address: its build id, or else all of its bytes, which are read once.
+std::string build_of(const void* address) {
+    const LoadedFile of = loaded_file_of(address);
+    if (!of.build_id.empty() || of.path.empty()) return of.build_id;
+    Callables& all = callables();
+    const MutexLock lock(all.mutex);
+    std::string& build = all.builds[of.path];
+    if (!build.empty()) return build;
+    std::ifstream file(of.path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    return build = digest_of_manifest(as_bytes(bytes)).hex();
+}
+
+std::string why_not_in_bundle() {
+    const Bundle& bundle = Bundle::of_program();
+    if (!bundle.why_unreadable().empty())
+        return fmt::format("the packages of this program cannot be read: {}; link it again, with the Rove that it uses",
+                           bundle.why_unreadable());
+    if (bundle.empty())
+        return "its program carries no code that could travel; build it with clang and rove_add_executable(), without "
+               "SHIP nothing";
+    return fmt::format("the packages of this program do not have it: {}", Bundle::kNotAmongThem);
+}
+
 }  // namespace
 
 Result<const Callable::Code*> code_of(const Callable& callable) try {
     return &callable.code.get([&callable] {
         const Bundle::Found found = Bundle::of_program().find(callable.key);
         Callable::Code code{.shipped = {}, .package = found.package, .why_not = found.why_not};
-        if (!code.package && code.why_not.empty() && !code::has_own_bitcode())
-            code.why_not = Bundle::of_program().empty()
-                               ? "its program carries no code that could travel; build it with clang and "
-                                 "rove_add_executable(), without SHIP nothing"
-                               : fmt::format("the packages of this program do not have it: {}", Bundle::kNotAmongThem);
+        if (!code.package && code.why_not.empty() && !code::has_own_bitcode()) code.why_not = why_not_in_bundle();
         if (!code.package && code.why_not.empty()) {
             Result<std::shared_ptr<PackageStore>> taken = code::package_of_own(callable.key);
             if (!taken && taken.error().code() == ErrorCode::overloaded) throw_error(taken.error());

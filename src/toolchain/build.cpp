@@ -198,9 +198,10 @@ Status build(const BuildOptions& options) {
             return tl::unexpected<Error>(built.image.error());
         ROVE_CHECK(add_slices(options, built, manifest, stored));
     }
-    const ByteBuffer file = PackageStore::serialize(manifest, stored);
-    ROVE_TRY(const std::shared_ptr<PackageStore> package,
-             PackageStore::parse(file));  // what nobody could open is not written
+    Result<ByteBuffer> packed = pack(manifest, stored);
+    if (!packed) return prefixed(packed.error(), options.source.string());
+    const ByteBuffer file = std::move(*packed);
+    ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(file));
     ROVE_CHECK(write_file(options.output, file));
     if (!options.header.empty()) {
         const std::string text = header_of(*package);

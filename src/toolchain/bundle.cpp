@@ -1,10 +1,14 @@
 #include "toolchain/bundle.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <future>
 #include <map>
 #include <memory>
@@ -12,6 +16,7 @@
 #include <span>
 #include <thread>
 
+#include "base/descriptor.hpp"
 #include "base/elf.hpp"
 #include "base/quoted.hpp"
 #include "code/cache.hpp"
@@ -170,8 +175,12 @@ private:
             return fail(ErrorCode::unsupported, "its bitcode has {} bytes, and {} are the most",
                         prepared.bitcode.size(), wire::kSliceBytesMax);
         manifest.slices.push_back(make_slice(triple, Forms::bitcode, prepared.bitcode, stored.emplace_back()));
-        ByteBuffer file = PackageStore::serialize(manifest, stored);
-        ROVE_CHECK(PackageStore::parse(file));  // what nobody could open is not written
+        Result<ByteBuffer> file = rove::pack(manifest, stored);
+        if (!file && work.from.keys.size() > 1)
+            return fail(file.error().code(),
+                        "{}; functions that reach a static in common travel in one package: have fewer of them reach "
+                        "it, or pass what they need of it",
+                        file.error().message());
         return file;
     }
     // Written where that has not been done.
@@ -213,29 +222,67 @@ std::string left_at_home(const PackageStore& package, const ProgramNames& progra
     return names;
 }
 
+// A folder beside a file, which goes with this. Others may be able to write where the file is, and could put another folder or a link into
+// its place. So it is used by its descriptor alone.
+class FolderBeside {
+public:
+    explicit FolderBeside(const std::filesystem::path& file) : path_(file.string() + ".packed.XXXXXX") {
+        if (mkdtemp(path_.data()) == nullptr) {
+            path_.clear();
+            return;
+        }
+        folder_ = Descriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        struct stat made{};
+        if (fstat(folder_.number(), &made) != 0 || made.st_uid != geteuid()) folder_ = {};
+    }
+    FolderBeside(const FolderBeside&) = delete;
+    ~FolderBeside() {
+        if (path_.empty()) return;
+        (void)unlinkat(folder_.number(), kFile, 0);
+        (void)rmdir(path_.c_str());
+    }
+    [[nodiscard]] bool is_there() const { return folder_.number() >= 0; }
+    // The file in it, for programs that this one runs.
+    [[nodiscard]] std::string path_of_file() const {
+        return fmt::format("/proc/{}/fd/{}/{}", getpid(), folder_.number(), kFile);
+    }
+    [[nodiscard]] Descriptor open_file() const {
+        return Descriptor(openat(folder_.number(), kFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    }
+    // False: see errno.
+    [[nodiscard]] bool move_file_to(const std::filesystem::path& place) const {
+        return renameat(folder_.number(), kFile, AT_FDCWD, place.c_str()) == 0;
+    }
+
+private:
+    static constexpr const char* kFile = "program";
+    std::string path_;  // empty: it was not made
+    Descriptor folder_;
+};
+
 // Has a command of objcopy's write the program anew, beside it, and take its place: what is interrupted leaves it as it was.
 Status replace_by(std::vector<std::string> command, const std::filesystem::path& program) {
     std::error_code unknown;
     const std::filesystem::path place = std::filesystem::canonical(program, unknown);
     if (unknown) return fail(ErrorCode::failed, "{} cannot be written: {}", program.string(), unknown.message());
-    std::filesystem::path anew = place;
-    anew += fmt::format(".packed.{}", getpid());
-    command.insert(command.end(), {place.string(), anew.string()});
+    const auto not_added = [&program](const std::string& why) {
+        return fail(ErrorCode::failed, "the packages could not be added to {}: {}", program.string(), why);
+    };
+    const FolderBeside beside(place);
+    if (!beside.is_there()) return not_added(strerror(errno));
+    command.insert(command.end(), {place.string(), beside.path_of_file()});
     struct stat before{};
     const bool is_known = stat(place.c_str(), &before) == 0;
-    const Result<Ran> ran = run(command, "binutils");
-    if (ran && ran->status == 0 && is_known) {  // objcopy writes a new file as any program does
-        const bool has_owner = chown(anew.c_str(), before.st_uid, before.st_gid) == 0;
-        (void)chmod(anew.c_str(), before.st_mode & (has_owner ? 07777U : 0777U));  // to run as another is the owner's
-    }
-    if (ran && ran->status == 0) std::filesystem::rename(anew, place, unknown);
-    if (ran && ran->status == 0 && !unknown) return {};
-    std::error_code ignored;
-    std::filesystem::remove(anew, ignored);
+    ROVE_TRY(const Ran ran, run(command, "binutils"));
     ROVE_CHECK(not_interrupted());
-    if (!ran) return tl::unexpected<Error>(ran.error());
-    return fail(ErrorCode::failed, "the packages could not be added to {}: {}", program.string(),
-                unknown ? unknown.message() : "objcopy: " + ran->out);
+    if (ran.status != 0) return not_added("objcopy: " + ran.out);
+    if (const Descriptor written = beside.open_file(); is_known) {  // objcopy writes a new file as any program does
+        const bool has_owner = fchown(written.number(), before.st_uid, before.st_gid) == 0;
+        (void)fchmod(written.number(),
+                     before.st_mode & (has_owner ? 07777U : 0777U));  // to run as another is the owner's
+    }
+    if (!beside.move_file_to(place)) return not_added(strerror(errno));
+    return {};
 }
 
 }  // namespace
@@ -282,7 +329,16 @@ Result<BundleReport> bundle(const BundleOptions& options) {
     std::vector<Bundle::Entry> entries;
     std::set<std::string> replaced, begin_anew;
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const std::size_t functions = all[i].keys.size();
+        std::vector<std::string> keys;
+        for (const std::string& key : all[i].keys)
+            if (const Status fits = Bundle::check_key(key); fits) {
+                keys.push_back(key);
+            } else {
+                ++report.stay;
+                warn(fmt::format("{} cannot be sent: {}", all[i].name, fits.error().message()));
+            }
+        if (keys.empty()) continue;
+        const std::size_t functions = keys.size();
         if (packed[i].package) {
             replaced.insert(all[i].replaced.begin(), all[i].replaced.end());
             begin_anew.insert(all[i].begin_anew.begin(), all[i].begin_anew.end());
@@ -301,7 +357,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
             report.stay += functions;
             warn(fmt::format("{} cannot be sent: {}", all[i].name, packed[i].why_not));
         }
-        for (const std::string& key : all[i].keys)
+        for (const std::string& key : keys)
             entries.push_back({.key = key, .package = packed[i].package, .why_not = packed[i].why_not});
     }
     warn_of_replaced(warn, replaced, "this program");
@@ -316,7 +372,8 @@ Result<BundleReport> bundle(const BundleOptions& options) {
                     warnings == 1 ? "" : "s");
     ROVE_TRY(const TemporaryFolder folder, TemporaryFolder::make());
     const std::filesystem::path section = folder.path() / "bundle";
-    ROVE_CHECK(write_file(section, Bundle::encode(entries)));
+    ROVE_TRY(const ByteBuffer encoded, Bundle::encode(entries));
+    ROVE_CHECK(write_file(section, encoded));
     const std::string name(Bundle::kSection);
     std::vector<std::string> command{"objcopy",
                                      "--remove-section",

@@ -148,6 +148,33 @@ ByteBuffer encode(const Manifest& manifest) {
     return out.take();
 }
 
+Status check_bounds(const Manifest& manifest) {
+    constexpr std::size_t kNameShownMax = 200;
+    std::size_t names = 0;
+    for (const auto& [what, list] : {std::pair{"entries", &manifest.entries},
+                                     {"exports", &manifest.exports},
+                                     {"imports", &manifest.imports},
+                                     {"dependencies", &manifest.dependencies}}) {
+        names += list->size();
+        for (const std::string& name : *list)
+            if (name.size() > kNameBytesMax)
+                return fail(ErrorCode::unsupported,
+                            "one of its {} has a name of {} bytes, and a package's names have {} at most: {}…", what,
+                            name.size(), kNameBytesMax, name.substr(0, kNameShownMax));
+    }
+    if (manifest.entries.size() > kEntriesMax)
+        return fail(ErrorCode::unsupported, "its package would have {} functions, and {} are the most",
+                    manifest.entries.size(), kEntriesMax);
+    if (names > kNamesMax)
+        return fail(ErrorCode::unsupported, "its package would have {} names, and {} are the most", names, kNamesMax);
+    if (const std::size_t bytes = encode(manifest).size(); bytes > kManifestBytesMax)
+        return fail(ErrorCode::unsupported,
+                    "the names in its package would have {} bytes with what belongs to them, and {} are the most: it "
+                    "has {} functions, which need {} names of other libraries or of the node",
+                    bytes, kManifestBytesMax, manifest.entries.size(), manifest.imports.size());
+    return {};
+}
+
 Result<Manifest> decode_manifest(Bytes bytes) {
     if (bytes.size() > kManifestBytesMax)
         return fail(ErrorCode::invalid, "package manifest of {} bytes, over the limit of {}", bytes.size(),

@@ -73,6 +73,8 @@ inline constexpr std::size_t kNameBytesMax = 1024;  // long enough for mangled t
 inline constexpr std::size_t kSlicesMax = 64;
 
 [[nodiscard]] ByteBuffer encode(const Manifest& manifest);
+// unsupported: the manifest is beyond one of these bounds; says which, and by what.
+[[nodiscard]] Status check_bounds(const Manifest& manifest);
 // Checks every length, count and name (printable, no '/' in dependencies), and that no bytes are left over.
 [[nodiscard]] Result<Manifest> decode_manifest(Bytes bytes);
 

@@ -15,9 +15,10 @@ TEST(Forms, BundleNamesTheStaticsThatTheProgramChangesForItself) {
     EXPECT_EQ(bundled.status, 0) << bundled.err;
     const std::string& said = bundled.err;
     for (const char* name :
-         {"'changed::begun'", "'changed::level'", "'changed::registered'", "'changed::Tally<int>::kept'",
-          "'changed::counted()::calls'", "'changed::shard()::entries'", "'changed::buffer()::bytes'",
-          "'changed::prices()::of_things'", "'changed::Settings::instance()::settings'", " changes ",
+         {"'changed::begun'", "'changed::key'", "'changed::written'", "'changed::worker'", "'changed::recursive'",
+          "'changed::level'", "'changed::registered'", "'changed::Tally<int>::kept'", "'changed::counted()::calls'",
+          "'changed::shard()::entries'", "'changed::buffer()::bytes'", "'changed::prices()::of_things'",
+          "'changed::Settings::instance()::settings'", " changes ",
           ", which functions that it sends use: on each node they begin with their first values"})
         EXPECT_NE(said.find(name), std::string::npos) << name << " in " << said;
     EXPECT_EQ(said.find("left::"), std::string::npos) << said;

@@ -1,4 +1,6 @@
 // A program that changes some of the statics that functions which it sends use, too. It is only packed.
+#include <pthread.h>
+
 #include <cstdio>
 #include <cstring>
 #include <latch>
@@ -39,6 +41,11 @@ inline std::map<int, int>& prices() {
     return of_things;
 }
 inline std::once_flag begun;
+inline pthread_key_t key = 4711;
+inline pthread_t worker;
+inline int written = 1;
+inline int* const through = &written;
+inline pthread_mutex_t recursive = PTHREAD_MUTEX_INITIALIZER;
 inline char* buffer() {
     static char bytes[16] = "";
     return bytes;
@@ -52,8 +59,17 @@ struct Settings {
 };
 }  // namespace changed
 
-// Not named: they are only read here, or made, or not used here.
+// Not named: they are only read here, or made, or not used here; or they are locks.
 namespace left {
+inline pthread_rwlock_t readers = PTHREAD_RWLOCK_INITIALIZER;
+inline std::mutex mutex;
+inline int depth = 3;
+inline const int* at = &depth;
+struct Option {
+    const char* name;
+    int* value;
+};
+inline Option options[] = {{"depth", &depth}};
 inline int level = 1;
 inline const std::string kWord = "a word that is longer than what fits into the object";
 inline thread_local int of_thread = 0;
@@ -128,7 +144,9 @@ static int all_of_changed(int x) {
     std::strcpy(changed::buffer(), "there");
     changed::Tally<int>::kept.push_back(x);
     std::call_once(changed::begun, [] {});
-    return changed::counted() + changed::registered + changed::level + static_cast<int>(changed::shard().size()) +
+    (void)pthread_mutex_trylock(&changed::recursive);
+    return changed::written + static_cast<int>(changed::key + changed::worker) + changed::counted() +
+           changed::registered + changed::level + static_cast<int>(changed::shard().size()) +
            *changed::Settings::instance().depth + changed::buffer()[0] + changed::prices().at(1) +
            static_cast<int>(changed::Tally<int>::kept.size());
 }
@@ -137,8 +155,10 @@ static int all_of_left(int x) {
     ++left::of_thread;
     ++left::level;
     const std::vector<int>& numbers = left::numbers();
-    return left::counted() + left::waited() + left::square(x) + left::searched(x) +
-           static_cast<int>(left::length() + left::kWord.size()) + left::level +
+    const std::scoped_lock lock(left::mutex);
+    (void)pthread_rwlock_tryrdlock(&left::readers);
+    return left::depth + *left::at + *left::options[0].value + left::counted() + left::waited() + left::square(x) +
+           left::searched(x) + static_cast<int>(left::length() + left::kWord.size()) + left::level +
            std::accumulate(numbers.begin(), numbers.end(), 0) + left::of_thread;
 }
 
@@ -146,6 +166,14 @@ int main(int argc, char** argv) {
     changed::set({&changed::level, {argc, 0}});
     changed::counted();
     std::call_once(changed::begun, [] {});
+    pthread_key_create(&changed::key, nullptr);
+    pthread_create(&changed::worker, nullptr, [](void* of) { return of; }, nullptr);
+    pthread_mutexattr_t may_lock_again;
+    pthread_mutexattr_init(&may_lock_again);
+    pthread_mutex_init(&changed::recursive, &may_lock_again);
+    pthread_rwlock_wrlock(&left::readers);
+    pthread_rwlock_unlock(&left::readers);
+    const std::scoped_lock lock(left::mutex);
     changed::shard().emplace(1, argc);
     changed::buffer()[1] = 'a';
     const auto price = changed::prices().find(1);
@@ -153,6 +181,7 @@ int main(int argc, char** argv) {
     *changed::Settings::instance().depth = argc;
     changed::Tally<int>::kept[1] = argc;
     left::of_thread = argc * left::waited();
+    *changed::through = argc + *left::at + *left::options[0].value;
     std::printf("%d %d %zu %s %d %d\n", left::searched(1), left::square(2), left::length(), left::kWord.c_str(),
                 left::numbers().at(2), left::level);
     if (argc < 2 || !is_registered) return 0;

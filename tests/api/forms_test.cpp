@@ -314,6 +314,25 @@ TEST(Forms, WhatCannotTravelSaysWhy) {
     EXPECT_NE(ran.out.find("own statics 1 2 3"), std::string::npos) << ran.out;
 }
 
+TEST(Forms, PackagesOfAnotherFormatAreNotTakenForNone) {
+    const NodeProcess node;
+    const std::filesystem::path program = scratch() / "other_format";
+    std::ifstream stream(built("api_program"), std::ios::binary);
+    std::string bytes((std::istreambuf_iterator<char>(stream)), {});
+    const std::size_t magic = bytes.find("ROVEBND2");
+    ASSERT_NE(magic, std::string::npos);
+    bytes.replace(magic, 8, "ROVEBND1");
+    std::ofstream(program, std::ios::binary) << bytes;
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    const Ran ran = run({program.string(), "call", node.address(), "shipped"});
+    EXPECT_NE(ran.status, 0);
+    EXPECT_NE((ran.out + ran.err)
+                  .find("the packages of this program cannot be read: not a bundle of packages, or of another "
+                        "version of Rove; link it again"),
+              std::string::npos)
+        << ran.out << ran.err;
+}
+
 TEST(Forms, AFunctionThatIsTooLargeForAnImageTravelsAsBitcode) {
     const NodeProcess node;
     const Ran ran = run({built("api_large"), node.address()});

@@ -11,6 +11,10 @@
 #include <cstring>
 #include <set>
 
+// Not the mark by which this file's name is found.
+extern const char* const no_mark;
+const char* const no_mark = "rove source: nothing";
+
 namespace {
 
 int failures = 0;

@@ -17,7 +17,7 @@ namespace rove {
 namespace {
 
 TEST(Bundle, IsWrittenAsDocumented) {
-    const ByteBuffer bytes = Bundle::encode({{.key = "k", .package = {}, .why_not = "no"}});
+    const ByteBuffer bytes = *Bundle::encode({{.key = "k", .package = {}, .why_not = "no"}});
     constexpr unsigned char kExpected[] = {0x52, 0x4f, 0x56, 0x45, 0x42, 0x4e, 0x44, 0x32, 1, 0, 0, 0, 1, 0,
                                            0x6b, 2,    0,    0x6e, 0x6f, 0,    0,    0,    0, 0, 0, 0, 0};
     ASSERT_EQ(bytes.size(), sizeof kExpected);
@@ -31,7 +31,7 @@ TEST(Bundle, ComesBackAsItWas) {
         {.key = "two", .package = {}, .why_not = "because"},
         {.key = "three@a/b.cpp", .package = std::make_shared<const ByteBuffer>(5, std::byte{2}), .why_not = ""},
         {.key = "with one", .package = package, .why_not = ""}};
-    const ByteBuffer bytes = Bundle::encode(entries);
+    const ByteBuffer bytes = *Bundle::encode(entries);
     const auto back = Bundle::decode(bytes);
     ASSERT_TRUE(back);
     EXPECT_EQ(*back, entries);
@@ -45,7 +45,7 @@ TEST(Bundle, ComesBackAsItWas) {
 }
 
 TEST(Bundle, ChangedBytesAreRefusedOrRead) {
-    const ByteBuffer bytes = Bundle::encode(
+    const ByteBuffer bytes = *Bundle::encode(
         {{.key = "key", .package = std::make_shared<const ByteBuffer>(20, std::byte{1}), .why_not = "x"}});
     for (std::size_t at = 0; at < bytes.size(); ++at)
         for (const int bit : {0, 3, 7}) {
@@ -53,6 +53,34 @@ TEST(Bundle, ChangedBytesAreRefusedOrRead) {
             changed[at] ^= static_cast<std::byte>(1U << static_cast<unsigned>(bit));
             (void)Bundle::decode(changed);  // under the sanitizers: nothing outside is touched
         }
+}
+
+// A key that is too long would make the whole bundle unreadable.
+TEST(Bundle, WhatCouldNotBeReadIsNotWritten) {
+    const std::string longest(60000, 'k');
+    EXPECT_TRUE(Bundle::check_key(longest));
+    EXPECT_TRUE(Bundle::decode(*Bundle::encode({{.key = longest, .package = {}, .why_not = ""}})));
+    const Status longer = Bundle::check_key(longest + 'k');
+    ASSERT_FALSE(longer);
+    EXPECT_EQ(longer.error().code(), ErrorCode::unsupported);
+    EXPECT_NE(longer.error().message().find("has 60001 bytes, and 60000 are the most"), std::string::npos);
+    const auto many = Bundle::encode(std::vector<Bundle::Entry>(65537));
+    ASSERT_FALSE(many);
+    EXPECT_NE(many.error().message().find("65537 functions"), std::string::npos) << many.error().message();
+}
+
+TEST(Bundle, EntriesOfManyFunctionsLeaveRoomInTheirManifest) {
+    const std::string name(200, 'n');
+    EXPECT_EQ(Bundle::entry_of("key", name, 1).size(), Bundle::entry_of("key").size() + 1 + 100);
+    for (const std::size_t entries : {std::size_t{600}, wire::kEntriesMax}) {
+        wire::Manifest manifest;
+        manifest.name = name;
+        for (std::size_t i = 0; i < entries; ++i) {
+            manifest.entries.push_back(Bundle::entry_of(std::to_string(i), name, entries));
+            EXPECT_EQ(Bundle::without_name(manifest.entries.back()), Bundle::entry_of(std::to_string(i)));
+        }
+        EXPECT_LT(wire::encode(manifest).size(), wire::kManifestBytesMax * 3 / 4);
+    }
 }
 
 TEST(Bundle, KeysAreThoseOfTheCode) {
@@ -79,6 +107,15 @@ TEST(Bundle, KeysAreThoseOfTheCode) {
     EXPECT_TRUE(Bundle::name_of("rove::detail::Fn<&(a::f<" + longest + ">(int))>").starts_with("a::f<xxx"));
     EXPECT_LE(Bundle::name_of("rove::detail::Fn<&(a::f<" + longest + ">(int))>").size(), wire::kNameBytesMax);
     EXPECT_LE(Bundle::name_of(longest).size(), wire::kNameBytesMax);
+}
+
+// As a disk that fails in the middle of a file.
+TEST(PackageFile, ThatCannotBeReadIsNamed) {
+    const auto package = PackageStore::open("/proc/self/mem");
+    ASSERT_FALSE(package);
+    EXPECT_EQ(package.error().code(), ErrorCode::invalid);
+    EXPECT_NE(package.error().message().find("cannot read package /proc/self/mem"), std::string::npos)
+        << package.error().message();
 }
 
 TEST(PackageCache, KeepsWholePackagesOnly) {

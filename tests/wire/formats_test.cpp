@@ -158,6 +158,30 @@ TEST(ManifestFormat, SaysWhatEachEntryNeeds) {
     EXPECT_TRUE(m.whole_needs(7) && m.entry_needs(1, 7));
 }
 
+// Each bound, and one beyond it: as a reader takes it, and as who writes one is told.
+TEST(ManifestFormat, SaysWhichBoundAManifestIsBeyond) {
+    Manifest fits;
+    fits.name = "sum";
+    fits.imports = {std::string(kNameBytesMax, 'i')};
+    EXPECT_TRUE(check_bounds(fits));
+    EXPECT_TRUE(decode_manifest(encode(fits)));
+    Manifest named = fits, entries = fits, names = fits, bytes = fits;
+    named.imports[0] += 'i';
+    entries.entries.assign(kEntriesMax + 1, "e");
+    names.imports.assign(kNamesMax + 1, "i");
+    bytes.imports.assign(kManifestBytesMax / 500, std::string(500, 'i'));
+    for (const auto& [manifest, words] : {std::pair{&named, "one of its imports has a name of 1025 bytes"},
+                                          {&entries, "its package would have 1025 functions, and 1024 are the most"},
+                                          {&names, "its package would have 8193 names, and 8192 are the most"},
+                                          {&bytes, "it has 0 functions, which need 131 names"}}) {
+        const Status told = check_bounds(*manifest);
+        ASSERT_FALSE(told) << words;
+        EXPECT_EQ(told.error().code(), ErrorCode::unsupported);
+        EXPECT_NE(told.error().message().find(words), std::string::npos) << told.error().message();
+        EXPECT_FALSE(decode_manifest(encode(*manifest))) << words;
+    }
+}
+
 TEST(ManifestFormat, RefusesWhatNoBuildWouldWrite) {
     const auto message = [](auto change) {
         Manifest m = manifest();

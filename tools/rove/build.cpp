@@ -31,16 +31,21 @@ void add_build(CLI::App& app) {
             [](const std::string& name) { return std::string(name.empty() ? "a name has at least 1 character" : ""); });
     command->add_option("--header", options->header, "also write a C/C++ header with the entries' names and ids");
     command
-        ->add_option(
-            "-D,--define,--flag", options->compiler_flags,
-            "-DNAME=VALUE, or --flag=FLAG for the compiler; may be given again. C++ is compiled as gnu++20, unless "
-            "--flag=-std=… says otherwise; a standard is for the sources of its language")
+        ->add_option_function<std::string>(
+            "-D,--define", [options](const std::string& name) { options->compiler_flags.push_back("-D" + name); },
+            "-DNAME=VALUE: a macro; may be given again")
+        ->trigger_on_parse()
+        ->allow_extra_args(false);
+    command
+        ->add_option_function<std::string>(
+            "--flag", [options](const std::string& flag) { options->compiler_flags.push_back(flag); },
+            "--flag=FLAG for the compiler; may be given again. C++ is compiled as gnu++20, unless --flag=-std=… says "
+            "otherwise; a standard is for the sources of its language")
+        ->trigger_on_parse()
         ->allow_extra_args(false);
     command->footer(
         "Each target gets an image, which runs at once, and bitcode, which is compiled for the CPU that is there.");
     command->callback([options] {
-        for (std::string& flag : options->compiler_flags)
-            if (!flag.starts_with("-")) flag.insert(0, "-D");
         options->warn = [](std::string_view line) {
             std::fprintf(stderr, "rove: warning: %.*s\n", static_cast<int>(line.size()), line.data());
         };

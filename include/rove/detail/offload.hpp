@@ -5,7 +5,7 @@
 // which compilers agree, and of what the function takes and returns. If only one file knows the name, the file is a part of the id; for
 // lambdas, whose names mean nothing in another program, the program's build is.
 //
-// src/base/mangled.cpp knows the mangled name of Offload<…>::run, src/code/jit/program/extract.cpp and src/package/bundle.cpp its demangled name.
+// src/base/mangled.cpp knows the mangled name of Offload<…>::run, src/code/jit/program/program.cpp and src/package/bundle.cpp its demangled name.
 #pragma once
 
 #include <cstddef>
@@ -271,8 +271,8 @@ private:
 };
 
 // What a program reports about an Offload, once, before main(). `rove bundle` finds the source's name in the program's file by the words
-// "rove source: " before it, because it must use the same name, and under a precompiled header __BASE_FILE__ is the header's.
-inline constexpr std::size_t kSourceMark = sizeof("rove source: ") - 1;
+// "\1rove source: " before it, because it must use the same name, and under a precompiled header __BASE_FILE__ is the header's.
+inline constexpr std::size_t kSourceMark = sizeof("\1rove source: ") - 1;
 template <typename O, typename F, typename R, typename... Vs>
 struct Enrolled {
     static const Callable& make(const char* name, const char* source) {
@@ -293,7 +293,7 @@ template <typename O, typename F, typename R, typename... Vs>
 struct Enrolment<O, F, R, List<Vs...>> {
     // A function that only one file knows has an Enrolment of its own in each such file, so this is that file's name.
     static inline const Callable& callable =
-        Enrolled<O, F, R, Vs...>::make(nullptr, &("rove source: " __BASE_FILE__)[kSourceMark]);
+        Enrolled<O, F, R, Vs...>::make(nullptr, &("\1rove source: " __BASE_FILE__)[kSourceMark]);
 };
 // The same for rove::named, under its name.
 template <FixedText kName, typename O, typename F, typename R, typename Values>
@@ -301,7 +301,7 @@ struct NamedEnrolment;
 template <FixedText kName, typename O, typename F, typename R, typename... Vs>
 struct NamedEnrolment<kName, O, F, R, List<Vs...>> {
     static inline const Callable& callable =
-        Enrolled<O, F, R, Vs...>::make(kName.text, &("rove source: " __BASE_FILE__)[kSourceMark]);
+        Enrolled<O, F, R, Vs...>::make(kName.text, &("\1rove source: " __BASE_FILE__)[kSourceMark]);
 };
 
 }  // namespace rove::detail

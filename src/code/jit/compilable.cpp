@@ -14,7 +14,7 @@
 namespace rove::code::jit {
 namespace {
 
-// As many bytes of statics as a node keeps, unless it is told otherwise.
+// As many bytes of statics as a node keeps (CodeOptions::static_bytes_max).
 constexpr std::uint64_t kZeroBytesMax = 256UL * 1024 * 1024;
 
 // Of which architecture an intrinsic of one is, as LLVM's names begin.

@@ -11,6 +11,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <llvm/Transforms/Scalar/LowerMatrixIntrinsics.h>
 
 #include <algorithm>
 #include <iterator>
@@ -111,6 +112,11 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
     llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
     const LeaveOptimised optimised(callbacks, builder);
     Analyses analyses(builder);
+    // The pipeline has this pass under an option of LLVM's alone, which clang gives with -fenable-matrix; here code of any flags is met.
+    if (llvm::any_of(module, [](const llvm::Function& each) { return each.getName().starts_with("llvm.matrix."); }))
+        builder.registerOptimizerLastEPCallback([](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) {
+            passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::LowerMatrixIntrinsicsPass(/*Minimal=*/true)));
+        });
     builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, analyses.modules);
     // The code generator has another way for these, by which memcpy() is called through a table that only a linker makes.
     for (llvm::Function& function : module) function.removeFnAttr(llvm::Attribute::OptimizeNone);

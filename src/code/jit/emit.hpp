@@ -1,4 +1,4 @@
-// LLVM's optimiser and writers, as prepare() needs them.
+// LLVM's optimiser and writers, for what is taken out of programs and what packages are made of.
 #pragma once
 
 #include <llvm/IR/Module.h>

@@ -1,5 +1,5 @@
 // How deep bitcode may nest. LLVM goes down types, constants and metadata by recursion, and a few hundred kilobytes of bitcode may nest deep
-// enough to leave the stack of the thread that reads it (guard.cpp), which ends the process. What is refused here is found without recursion.
+// enough to leave the stack of the thread that reads it (faults.hpp). What is refused here is found without recursion.
 #pragma once
 
 #include <cstddef>

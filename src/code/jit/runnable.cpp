@@ -105,15 +105,19 @@ Status check_runnable(const llvm::Module& module) {
 
 Status check_sections(const llvm::Module& module) {
     static constexpr llvm::StringLiteral kRead[] = {".preinit_array", ".init_array", ".fini_array", ".ctors",
-                                                    ".dtors",         ".init",       ".fini"};
-    for (const llvm::GlobalObject& object : module.global_objects())
-        for (const llvm::StringLiteral section : kRead)
-            if (const llvm::StringRef own = object.getSection();
-                own == section || (own.starts_with(section) && own[section.size()] == '.'))
-                return fail(ErrorCode::unsupported,
-                            "{} is in the section {}, which is run when a program is loaded, and packages are not "
-                            "loaded so; mark a function as __attribute__((constructor)) or destructor",
-                            shown(object), own.str());
+                                                    ".dtors"};  // .init_array.100, too
+    static constexpr llvm::StringLiteral kRun[] = {".init", ".fini"};
+    for (const llvm::GlobalObject& object : module.global_objects()) {
+        const llvm::StringRef own = object.getSection();
+        const bool is_read = llvm::any_of(kRead, [own](llvm::StringRef section) {
+            return own == section || (own.starts_with(section) && own[section.size()] == '.');
+        });
+        if (is_read || llvm::is_contained(kRun, own))
+            return fail(ErrorCode::unsupported,
+                        "{} is in the section {}, which is run when a program is loaded, and packages are not "
+                        "loaded so; mark a function as __attribute__((constructor)) or destructor",
+                        shown(object), own.str());
+    }
     return {};
 }
 

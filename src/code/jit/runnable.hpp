@@ -13,8 +13,8 @@ class Module;
 
 namespace rove::code::jit {
 
-// unsupported: the module has something that only a linker and a loader of whole programs provide; names it and the remedy. For a module as
-// the compiler made it.
+// unsupported: the module has something that only a linker and a loader of whole programs provide; names it and the remedy. For all of a
+// compiled file, and for what was taken out of a program.
 [[nodiscard]] Status check_runnable(const llvm::Module& module);
 // The same of its sections, while it has them.
 [[nodiscard]] Status check_sections(const llvm::Module& module);

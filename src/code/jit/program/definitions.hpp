@@ -37,7 +37,7 @@ public:
     // For the next time.
     void note(ExtractedBefore& before) const;
 
-    // To be asked before the value is changed (simplified, optimised). invalid: its bitcode is broken.
+    // Precondition: the value is as the compiler wrote it, neither simplified nor optimised. invalid: its bitcode is broken.
     [[nodiscard]] Result<Definition> of(const llvm::GlobalValue& value);
     // As others see it: of its declaration.
     [[nodiscard]] static Digest declaration_of(const llvm::GlobalValue& value);

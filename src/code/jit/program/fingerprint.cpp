@@ -40,6 +40,7 @@ Result<std::optional<Digest>> Fingerprints::of(const std::vector<const llvm::Fun
         is_reached.resize(values_.size());
         if (is_reached[next]) continue;
         is_reached[next] = true;
+        if (!definitions_[next] && is_closed_) return std::nullopt;
         if (!definitions_[next]) ROVE_CHECK(define(next));
         const Definition& definition = *definitions_[next];
         if (!definition.is_known) return std::nullopt;

@@ -28,10 +28,13 @@ public:
     // The program stays as long as this.
     Fingerprints(Modules& program, More more) : program_(program), written_(program), more_(std::move(more)) {}
     [[nodiscard]] Definitions& definitions() { return written_; }
-    // Of these together. To be asked before anything that they reach is changed (simplified, optimised). Nothing: they reach something that has no
-    // name to be known by, or addresses of labels, which are known in whole modules only; or the program has a function of C's library itself,
-    // which the optimiser may call where the source does not. invalid: the program's bitcode is broken.
+    // Of these together. Nothing: they reach something that has no name to be known by, or addresses of labels, which are known in whole
+    // modules only; or what was not digested before close(); or the program has a function of C's library itself, which the optimiser may call
+    // where the source does not. invalid: the program's bitcode is broken.
     [[nodiscard]] Result<std::optional<Digest>> of(const std::vector<const llvm::Function*>& functions);
+
+    // From here on the program is simplified and optimised. Nothing more is digested, because it would not be as the compiler wrote it.
+    void close() { is_closed_ = true; }
 
 private:
     using Index = std::uint32_t;
@@ -48,6 +51,7 @@ private:
     Modules& program_;
     Definitions written_;
     const More more_;
+    bool is_closed_ = false;
     std::unordered_map<const llvm::GlobalValue*, Index> indices_;
     std::vector<const llvm::GlobalValue*> values_;
     std::vector<std::optional<Definition>> definitions_;  // of each value

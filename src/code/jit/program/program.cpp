@@ -20,6 +20,9 @@ namespace {
 // Of the names of functions that travel together, joined: a package's name has 1024 bytes at most.
 constexpr std::size_t kNameShownMax = 200;
 
+// As in rove/detail/offload.hpp. It begins with a character that no text begins with.
+constexpr llvm::StringLiteral kSourceMark = "\1rove source: ";
+
 bool is_offload(const llvm::Function& function) {
     return !function.isDeclaration() && names_offload(function.getName());
 }
@@ -36,7 +39,7 @@ std::string source_of(const llvm::Module& module) {
                                : nullptr;
         if (text == nullptr || !text->isCString()) continue;
         llvm::StringRef words = text->getAsCString();
-        if (words.consume_front("rove source: ")) return words.str();
+        if (words.consume_front(kSourceMark)) return words.str();
     }
     return module.getSourceFileName();
 }
@@ -227,6 +230,7 @@ Result<std::string> Program::why_not(const std::string& key) {
 }
 
 Status Program::optimise_shared(const std::vector<std::string>& keys) {
+    fingerprints_.close();
     if (!shared_) return {};
     std::vector<const llvm::Function*> functions;
     for (const std::string& key : keys) {
@@ -284,15 +288,13 @@ Result<Program::Taken> Program::take(const std::vector<std::string>& keys,
     extracted.replaced = std::move(copy.replaced());
     if (!extracted.obstacle.empty()) return result;
     prepare_bodies(taken);
-    for (std::size_t i = 0; i < keys.size(); ++i)
-        make_entry(*bodies[i],
-                   extracted.entries.emplace_back(Bundle::entry_of(keys[i], name_of(offloads_.at(keys[i]).second))));
+    const auto add_entry = [&](const std::string& key, llvm::Function& body) {
+        const std::string name = name_of(offloads_.at(key).second);
+        make_entry(body, extracted.entries.emplace_back(Bundle::entry_of(key, name, keys.size() + others.size())));
+    };
+    for (std::size_t i = 0; i < keys.size(); ++i) add_entry(keys[i], *bodies[i]);
     // Other functions of the program that these send: their code must be found by its address, so they are entries, too.
-    for (std::size_t i = 0; i < others.size(); ++i) {
-        const std::string& other = result.others[i];
-        make_entry(*others[i],
-                   extracted.entries.emplace_back(Bundle::entry_of(other, name_of(offloads_.at(other).second))));
-    }
+    for (std::size_t i = 0; i < others.size(); ++i) add_entry(result.others[i], *others[i]);
     leave_out_names_of_types(taken);
     extracted.bitcode = write_bitcode(taken);
     extracted.digest = digest_of({as_text(extracted.bitcode)});

@@ -31,8 +31,8 @@ public:
     [[nodiscard]] std::vector<std::string> keys() const;
     // Of one that the running program asks for. unsupported: it is not there.
     [[nodiscard]] Result<std::string> key_of(const std::string& asked) const;
-    // Of these together: while it stays the same, take() takes the same. To be asked before anything is taken. Nothing: they have none
-    // (Fingerprints::of).
+    // Of these together: while it stays the same, take() takes the same. Nothing: they have none (Fingerprints::of); or something was taken
+    // or optimised before this was asked for the first time.
     [[nodiscard]] Result<std::optional<Digest>> fingerprint(const std::vector<std::string>& keys);
     // Where fingerprints find what they knew the last time, and leave it for the next.
     [[nodiscard]] Definitions& definitions() { return fingerprints_.definitions(); }

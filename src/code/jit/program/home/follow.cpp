@@ -44,9 +44,13 @@ bool counts_references(llvm::StringRef name) {
            name.contains("19__shared_weak_count");
 }
 
-// A mutex that is locked and freed again is as before; a once_flag is not.
-bool is_lock(llvm::StringRef name) {
-    return name.starts_with("pthread_") && name != "pthread_once";
+// Locks it, waits for it, or frees it: it is as before when nobody uses it any more.
+bool uses_lock(llvm::StringRef name) {
+    if (name.starts_with("_ZNSt18condition_variable10notify_")) return true;
+    if (!name.consume_front("pthread_")) return false;
+    for (const llvm::StringRef kind : {"mutex_", "rwlock_", "spin_", "cond_", "barrier_"})
+        if (name.consume_front(kind)) return name != "init" && !name.starts_with("set");
+    return false;
 }
 
 // Of libstdc++'s checks (_GLIBCXX_DEBUG): the lists of iterators that each container has, and what an error would say.
@@ -96,6 +100,13 @@ bool Follow::keep(const llvm::Value& place, Level level, Context context) {
     if (parameter == nullptr) return unknown(context);
     return follow(*parameter, level, context) ||
            (!parameter->hasByValAttr() && keep_in_callers(*parameter, level, context));
+}
+
+// A variable holds such a pointer from the beginning.
+bool Follow::follow_kept_in(const llvm::GlobalVariable& variable, Level level) {
+    for (const llvm::GlobalValue* met : own_.met_as(variable))
+        if (follow(*met, level + 1, kAnyCall)) return true;
+    return follow(variable, level + 1, kAnyCall);
 }
 
 bool Follow::keep_in_callers(const llvm::Argument& parameter, Level level, Context context) {
@@ -172,8 +183,8 @@ bool Follow::changes(const llvm::Use& use, Level level, Context context) {
     const llvm::User* user = use.getUser();
     const auto* instruction = llvm::dyn_cast<llvm::Instruction>(user);
     if (instruction == nullptr) {
-        if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))  // that holds its address
-            return own_.has(*variable) && !variable->getName().starts_with("llvm.");
+        if (const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(user))
+            return own_.has(*variable) && !variable->getName().starts_with("llvm.") && follow_kept_in(*variable, level);
         return llvm::isa<llvm::ConstantExpr, llvm::ConstantAggregate>(user) ? follow(*user, level, context) : true;
     }
     if (!own_.has(*instruction->getFunction()) || making_.has(*instruction)) return false;
@@ -212,7 +223,7 @@ bool Follow::changes(const llvm::CallBase& call, const llvm::Use& use, Level lev
     const llvm::Function* callee = callee_of(call);
     if (callee == nullptr || !call.isArgOperand(&use)) return unknown(context);
     const llvm::StringRef name = callee->getName();
-    if (name.starts_with("__cxa_") || is_lock(name)) return false;  // what makes it, and locks
+    if (name.starts_with("__cxa_") || uses_lock(name)) return false;  // what makes it, and locks
     if (counts_references(name) || checks_containers(name)) return false;
     const unsigned number = call.getArgOperandNo(&use);
     if (constness_.of(*callee, call, number) == Constness::kAll) return false;

@@ -52,6 +52,7 @@ private:
     bool follow_result(const llvm::Value& result, Level level, Context context);
     bool follow_read(const llvm::Value& read, Level level, Context context);
     bool keep(const llvm::Value& place, Level level, Context context);
+    bool follow_kept_in(const llvm::GlobalVariable& variable, Level level);
     bool keep_in_callers(const llvm::Argument& parameter, Level level, Context context);
     bool give_back(const llvm::Function& function, Level level, Context context);
     bool changes(const llvm::Use& use, Level level, Context context);
