@@ -83,6 +83,8 @@ public:
     // detected, so build both programs with one definition of T. `const T` is the same object, to be read.
     template <typename T>
     [[nodiscard]] T& object(std::string_view name) const {
+        if (name.find('\0') != std::string_view::npos)
+            detail::throw_error(ErrorCode::invalid, "the name of an object has no zero character");
         void* found = rove_object(here_, std::string(name).c_str(), detail::shared_type<std::remove_const_t<T>>());
         if (found == nullptr) {
             const rove_failure* why = rove_last_failure();

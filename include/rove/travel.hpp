@@ -49,6 +49,19 @@ struct migratable<std::complex<T>> {
     static constexpr bool safe = true;
 };
 
+// Of one process only.
+class Peer;
+template <typename T>
+class Task;
+template <>
+struct migratable<Peer> {
+    static constexpr bool safe = false;
+};
+template <typename T>
+struct migratable<Task<T>> {
+    static constexpr bool safe = false;
+};
+
 // How deep values may hold values: objects, containers and pointers count, the numbers in them do not. A list of std::unique_ptrs uses two
 // levels for each node. Reading and writing one level takes some 1 KiB of stack without optimisation, and 5 KiB with the address sanitizer:
 // 512 levels are 2.5 MiB of a thread's 8 MiB.

@@ -20,10 +20,16 @@ struct Edge {
     }
 };
 
-// The node of a call that is made now. Throws where it was shut down, or is the process's that this one is a fork of.
-inline NodeCore& usable(NodeCore& core) {
-    if (!core.is_usable()) throw_error(core.why_unusable());
-    return core;
+// Of an object that may have been moved from: then it throws.
+inline NodeCore& present(NodeCore* core) {
+    if (core == nullptr)
+        throw Error(ErrorCode::invalid, "this Node or Peer was moved from: use the one that it was moved to");
+    return *core;
+}
+// The node of a call that is made now. Throws where it was shut down, or is the process's that this one is a fork of, or was moved from.
+inline NodeCore& usable(NodeCore* core) {
+    if (!present(core).is_usable()) throw_error(core->why_unusable());
+    return *core;
 }
 inline rove_pending pending_of(NodeCore& core, CallTable::Id id) {
     return {&core.engine(), id.slot, id.generation};

@@ -21,28 +21,28 @@ std::string_view to_string(RanAs ran) noexcept {
 static_assert(ROVE_MESSAGE_BYTES_MAX == wire::kMessageBytesMax);
 
 namespace {
-Callee callee_of(const std::shared_ptr<PackageStore>& package, std::size_t entry) {
-    return {.id = &package->function_ids()[entry], .package = &package, .name = package->manifest().entries[entry]};
-}
-// Of an object that may have been moved from.
-NodeCore& present(NodeCore* core) {
-    if (core == nullptr)
-        throw Error(ErrorCode::invalid, "this Node or Peer was moved from: use the one that it was moved to");
-    return *core;
-}
-// The node of something that is begun now.
-NodeCore& usable(NodeCore* core) {
-    return detail::usable(present(core));
-}
 NodeCore& usable(const std::shared_ptr<NodeCore>& core) {
-    return usable(core.get());
+    return detail::usable(core.get());
+}
+NodeCore& usable(NodeCore* core) {
+    return detail::usable(core);
+}
+// What is within a package or an entry, which may have been moved from.
+PackageStore& present(const std::shared_ptr<PackageStore>& store) {
+    if (!store)
+        throw Error(ErrorCode::invalid, "this Package or Entry was moved from: use the one that it was moved to");
+    return *store;
+}
+Callee callee_of(const std::shared_ptr<PackageStore>& package, std::size_t entry) {
+    return {
+        .id = &present(package).function_ids()[entry], .package = &package, .name = package->manifest().entries[entry]};
 }
 Within left_of(const Deadline& deadline) {
     return {deadline ? detail::ns_of(*deadline - Clock::now()) : -1};
 }
 // For what a shut down node still answers, and an inherited one does not.
 NodeCore& own(NodeCore* core) {
-    if (present(core).is_inherited()) detail::throw_error(core->why_unusable());
+    if (detail::present(core).is_inherited()) detail::throw_error(core->why_unusable());
     return *core;
 }
 NodeCore& own(const std::shared_ptr<NodeCore>& core) {
@@ -64,26 +64,26 @@ Package Package::parse(std::span<const std::byte> file) {
     return Package(value_or_throw(PackageStore::parse(file)));
 }
 const std::string& Package::name() const {
-    return store_->manifest().name;
+    return present(store_).manifest().name;
 }
 std::string Package::digest() const {
-    return store_->digest().hex();
+    return present(store_).digest().hex();
 }
 bool Package::is_interface() const {
-    return store_->manifest().interface;
+    return present(store_).manifest().interface;
 }
 const std::vector<std::string>& Package::entries() const {
-    return store_->manifest().entries;
+    return present(store_).manifest().entries;
 }
 Entry Package::entry(std::string_view name) const {
-    return {store_, value_or_throw(store_->entry(name))};
+    return {store_, value_or_throw(present(store_).entry(name))};
 }
 
 const std::string& Entry::name() const {
-    return package_->manifest().entries[index_];
+    return present(package_).manifest().entries[index_];
 }
 std::string Entry::id() const {
-    return package_->function_ids()[index_].hex();
+    return present(package_).function_ids()[index_].hex();
 }
 
 // ---- RawCall
@@ -202,8 +202,15 @@ Batch::~Batch() {
     }
 }
 
+// Of a batch that may have been moved from.
+template <typename Gathered>
+static Gathered& present(const std::unique_ptr<Gathered>& gathered) {
+    if (!gathered) throw Error(ErrorCode::invalid, "this Batch was moved from: use the one that it was moved to");
+    return *gathered;
+}
+
 std::span<std::byte> Batch::add() {
-    Gathered& g = *gathered_;
+    Gathered& g = present(gathered_);
     const std::size_t stride = wire::batch_stride(g.payload_bytes);
     if (g.used + stride > g.bytes.size()) post();
     const std::span<std::byte> room(g.bytes.data() + g.used, g.payload_bytes);
@@ -212,7 +219,7 @@ std::span<std::byte> Batch::add() {
 }
 
 void Batch::post() {
-    Gathered& g = *gathered_;
+    Gathered& g = present(gathered_);
     const Bytes payload = Bytes(g.bytes).first(std::exchange(g.used, 0));
     if (!payload.empty())
         value_or_throw(
@@ -251,6 +258,7 @@ CallFrame Peer::begin(const Entry& entry, std::size_t payload_bytes) const {
 }
 
 Batch Peer::batch(const Entry& entry, std::size_t payload_bytes) const {
+    (void)detail::present(core_.get());
     if (payload_bytes > wire::kPayloadBytesMax)
         throw Error(ErrorCode::invalid, "a payload of " + std::to_string(payload_bytes) + " bytes is over the limit");
     const std::size_t room = std::max(kBatchBytes, wire::batch_stride(payload_bytes));
@@ -280,8 +288,8 @@ void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
 }
 
 LoadReport Peer::load(const Package& package) const {
-    const CallTable::Id id =
-        value_or_throw(usable(core_).engine().caller().load(state_, package.store_, deadline_of(limit_ns_)));
+    const CallTable::Id id = value_or_throw(usable(core_).engine().caller().load(
+        state_, (present(package.store_), package.store_), deadline_of(limit_ns_)));
     const std::vector<std::byte> lines = RawCall(core_.get(), id.slot, id.generation).get();
     LoadReport report;
     std::vector<std::string>* names = &report.replaced;
@@ -350,13 +358,13 @@ void Node::wake() noexcept {
     if (core_ && core_->is_usable()) core_->engine().interrupt();
 }
 const std::string& Node::address() const {
-    return present(core_.get()).address();
+    return detail::present(core_.get()).address();
 }
 NodeId Node::id() const {
-    return present(core_.get()).id();
+    return detail::present(core_.get()).id();
 }
 std::uint32_t Node::node_count() const {
-    return present(core_.get()).node_count();
+    return detail::present(core_.get()).node_count();
 }
 
 }  // namespace rove

@@ -21,7 +21,7 @@ namespace detail {
 
 rove_pending call_built_in(const Peer& peer, const FunctionId& id, std::string_view name, const Pieces& payload,
                            Deadline deadline) {
-    NodeCore& core = usable(*Edge::core(peer));
+    NodeCore& core = usable(Edge::core(peer).get());
     const Callee callee{.id = &id, .name = name, .own = true};
     return pending_of(core, value_or_throw(core.engine().caller().call(
                                 Edge::state(peer), {.callee = callee, .payload = payload, .deadline = deadline})));
@@ -115,7 +115,7 @@ Memory::~Memory() {
 }
 
 void Memory::check_in_use() const {
-    (void)usable(*Edge::core(peer_));
+    (void)usable(Edge::core(peer_).get());
     const std::uint64_t now = Edge::state(peer_)->meeting.load(std::memory_order_relaxed);
     if (now == meeting_) return;
     const std::string node = "node " + std::to_string(peer_.node()) + " at " + peer_.address();

@@ -8,7 +8,7 @@ namespace rove::detail {
 rove_pending begin_call(const Peer& peer, const Callable& callable, std::span<const rove_piece> payload,
                         HowToCall how) {
     Callee callee{.id = &callable.resident, .name = callable.name, .own = true, .schema = callable.schema};
-    NodeCore& core = usable(*Edge::core(peer));
+    NodeCore& core = usable(Edge::core(peer).get());
     const Callable::Code& code = *value_or_throw(complete(callee, callable));
     // Where the peer's program can have nothing that it could run instead, there is no need to ask.
     if (callee.shipped == nullptr && (how.exactly || !Edge::state(peer)->has_residents))

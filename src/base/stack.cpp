@@ -9,25 +9,37 @@ namespace rove {
 
 namespace {
 
-// The lowest address to which the stack may grow; 0: unknown.
-std::uintptr_t end_of_stack() {
+// The addresses of a thread's stack, from the lowest to which it may grow; none: unknown.
+struct Stack {
+    std::uintptr_t end = 0, beyond = 0;
+};
+Stack own_stack() {
     pthread_attr_t attributes;
-    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};
     void* lowest = nullptr;
     std::size_t bytes = 0, guard = 0;
     const bool known =
         pthread_attr_getstack(&attributes, &lowest, &bytes) == 0 && pthread_attr_getguardsize(&attributes, &guard) == 0;
     (void)pthread_attr_destroy(&attributes);
-    return known ? reinterpret_cast<std::uintptr_t>(lowest) + guard : 0;
+    const auto at = reinterpret_cast<std::uintptr_t>(lowest);
+    return known ? Stack{at + guard, at + bytes} : Stack{};
+}
+
+const Stack& stack_of_thread() {
+    thread_local const Stack stack = own_stack();
+    return stack;
 }
 
 }  // namespace
 
 std::size_t stack_left() {
-    thread_local const std::uintptr_t end = end_of_stack();
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    // A function on another stack (a fiber's, a signal handler's) is outside of the thread's stack.
-    return end != 0 && here > end ? here - end : SIZE_MAX;
+    return is_on_own_stack() ? here - stack_of_thread().end : SIZE_MAX;
+}
+
+bool is_on_own_stack() {
+    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    return here > stack_of_thread().end && here < stack_of_thread().beyond;
 }
 
 bool has_less_stack_than(std::size_t bytes) {

@@ -43,14 +43,28 @@ constexpr unsigned kCallingBackUnasked = 16;
 constexpr std::size_t kCallingBackStackBytes = 128UL * 1024;
 struct CallingBack {
     unsigned depth = 0;
-    std::deque<std::pair<void (*)(void*), void*>> later;
+    struct Later {
+        void (*run)(void*);
+        void* argument;
+        unsigned depth;  // of the callback that asked for it
+    };
+    std::deque<Later> later;
 
+    // Of a fiber's stack nothing is known: there the depth is the bound.
+    [[nodiscard]] bool is_deep() const {
+        return depth >= kCallingBackUnasked &&
+               (!rove::is_on_own_stack() || rove::stack_left() < kCallingBackStackBytes);
+    }
     // False: there is no memory.
     bool defer(void (*run)(void*), void* argument) try {
-        later.emplace_back(run, argument);
+        later.push_back({run, argument, depth});
         return true;
     } catch (const std::bad_alloc&) {
         return false;
+    }
+    // A callback that did not return has left its function: what was asked for within it may refer to objects that are gone.
+    void forget_from(unsigned own) {
+        std::erase_if(later, [own](const Later& each) { return each.depth >= own; });
     }
 };
 rove::OfThread<CallingBack> calling_back;
@@ -171,21 +185,25 @@ void rove_report_caught(const char* where) noexcept try {
 void rove_call_back(void (*run)(void*), void* argument) {
     CallingBack* const within = calling_back.get();
     if (within == nullptr) return run(argument);
-    if (within->depth >= kCallingBackUnasked && rove::stack_left() < kCallingBackStackBytes &&
-        within->defer(run, argument))
-        return;
-    struct Deeper {  // also where the callback ends its thread
-        explicit Deeper(unsigned& depth) : of(++depth) {}
+    if (within->is_deep() && within->defer(run, argument)) return;
+    struct Deeper {
+        explicit Deeper(CallingBack& calling) : of(calling), depth(++calling.depth) {}
         Deeper(const Deeper&) = delete;
-        ~Deeper() { --of; }
-        unsigned& of;
-    } const deeper{within->depth};
+        ~Deeper() {
+            if (!has_returned) of.forget_from(depth);  // it threw, or has ended its thread
+            --of.depth;
+        }
+        CallingBack& of;
+        const unsigned depth;
+        bool has_returned = false;
+    } deeper{*within};
     run(argument);
     while (!within->later.empty()) {
-        const auto [next, its] = within->later.front();
+        const CallingBack::Later next = within->later.front();
         within->later.pop_front();
-        next(its);
+        next.run(next.argument);
     }
+    deeper.has_returned = true;
 }
 
 void rove_raise(const rove_failure* why) {

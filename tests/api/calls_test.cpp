@@ -206,6 +206,10 @@ TEST_P(Api, ObjectsAreFoundByNameAndType) {
     EXPECT_EQ(none.code(), ErrorCode::invalid);
     EXPECT_NE(none.message().find("no object 'tabel'"), std::string::npos) << none.message();
     EXPECT_NE(none.message().find("table"), std::string::npos) << none.message();
+    const Error cut = error_of([&] {
+        (void)peer().sync([](Here& here) { return here.object<Table>(std::string_view("table\0s", 7)).values[0]; });
+    });
+    EXPECT_NE(cut.message().find("has no zero character"), std::string::npos) << cut.message();
     const Error other = error_of([&] { (void)peer().sync([](Here& here) { return here.object<int>("table"); }); });
     EXPECT_NE(other.message().find("another type"), std::string::npos) << other.message();
     // As a program asks that was built when the type had another member.

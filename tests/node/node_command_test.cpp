@@ -417,6 +417,11 @@ TEST(MovedFrom, NodesAndPeersSaySo) {
     says_so([&] { from.unshare("object"); });
     from.wake();
     says_so([&] { (void)link.ping(); });
+    says_so([&] { (void)link.sync([](int x) { return x; }, 1); });
+    says_so([&] { (void)link.async([](int x) { return x; }, 1); });
+    says_so([&] { link.post([] {}); });
+    says_so([&] { (void)link.allocate<int>(1); });
+    says_so([&] { (void)link.functions(); });
     says_so([&] { (void)link.node(); });
     EXPECT_NO_THROW((void)kept.ping().get());
 }

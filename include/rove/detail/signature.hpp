@@ -141,6 +141,20 @@ constexpr auto if_known(std::type_identity<Call> call) {
     else
         return std::type_identity<void>{};
 }
+// operator() with an explicit object parameter (C++23) is a plain function whose first parameter is the object.
+template <typename F, typename Call, typename Parameters>
+struct WithoutObject : std::type_identity<Call> {};
+template <typename F, typename Call, typename Object, typename... Ps>
+    requires(std::is_same_v<std::remove_cvref_t<Object>, F> && std::is_invocable_v<F&, Ps...>)
+struct WithoutObject<F, Call, List<Object, Ps...>> : std::type_identity<Generic<F, Ps...>> {};
+template <typename F>
+constexpr auto of_operator() {
+    using Call = CallOf<decltype(&F::operator())>;
+    if constexpr (IsKnown<Call>)
+        return WithoutObject<F, Call, typename Call::Parameters>{};
+    else
+        return std::type_identity<Call>{};
+}
 // The result and the parameters of a function for these arguments. Void if there is none: the compiler has printed the reason.
 template <typename F, typename... Args>
 constexpr auto signature_of() {
@@ -152,7 +166,7 @@ constexpr auto signature_of() {
         else
             return if_known(of_fn<F>());
     } else if constexpr (requires { &F::operator(); }) {
-        return if_known(std::type_identity<CallOf<decltype(&F::operator())>>{});
+        return if_known(std::type_identity<typename decltype(of_operator<F>())::type>{});
     } else if constexpr (std::is_invocable_v<F&, typename Taken<std::decay_t<Args>>::type...>) {
         return std::type_identity<Generic<F, typename Taken<std::decay_t<Args>>::type...>>{};
     } else if constexpr (std::is_invocable_v<F&, Here&, typename Taken<std::decay_t<Args>>::type...>) {
