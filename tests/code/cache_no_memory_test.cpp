@@ -8,7 +8,9 @@
 #include "../watched_new.hpp"
 #include "base/clock.hpp"
 #include "cache_fixture.hpp"
+#include "cache_parts.hpp"
 #include "code/jit/jit.hpp"
+#include "given_engine.hpp"
 
 namespace {
 
@@ -286,6 +288,32 @@ TEST_F(WorkerWithoutMemory, BitcodeThatWasNotCompiledIsCompiledForTheNextCall) {
         (void)first_call_fails(cache, *function, errors, begin, end);
         EXPECT_EQ(call(cache, *function), 99);
     });
+}
+
+// ---- new code by itself
+
+using NewCodesWithoutMemory = KeepingTest;
+
+// Constructors have run by then, so nothing may fail any more.
+TEST_F(NewCodesWithoutMemory, CodeBecomesThePackagesWithoutAny) {
+    wire::Image image = image_of(1);
+    image.data_bytes = 16;
+    PackageCode& package = know({.name = "sum", .pinned = true, .image = image});
+    NewCode code = loaded(package, image);
+    code.statics = {{.number = 0, .offset = 0}};
+    code.exported["shelf"] = &image;
+    NewCode compiled;
+    compiled.module = std::make_unique<GivenModule>();
+    compiled.entries.resize(1);
+    compiled.name_entry(package, 0, &image);
+    const LockOf lock(mutex_);
+    ASSERT_TRUE(evictor_.reserve(package, 100, 16));
+    refused_in = 1;
+    new_codes_.take_image(package, image, std::move(code));
+    new_codes_.take_module(package, std::move(compiled));
+    EXPECT_EQ(refused_in.exchange(0), 1) << "it asked for some";
+    EXPECT_EQ(reinterpret_cast<void*>(package.functions[0]->target.load()), &image);
+    EXPECT_EQ(budgets_.keepers().size(), 1U);
 }
 
 }  // namespace

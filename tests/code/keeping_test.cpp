@@ -2,50 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "cache_parts.hpp"
-#include "code/admission.hpp"
 
 namespace rove::code {
 namespace {
-
-class KeepingTest : public PartsTest {
-protected:
-    [[nodiscard]] std::shared_ptr<PackageStore> store(const std::string& name, std::size_t bytes = 100) {
-        return package(name, bytes)->store;
-    }
-    // As from node 3.
-    [[nodiscard]] Result<std::shared_ptr<PackageStore>> add(const std::shared_ptr<PackageStore>& store,
-                                                            bool resident = false) {
-        const LockOf lock(mutex_);
-        return admission_.add(store, resident, 3);
-    }
-    [[nodiscard]] PackageCode* known(const PackageStore& store) {
-        const LockOf lock(mutex_);
-        return known_.package(store.digest());
-    }
-    void call(const PackageStore& store) { Uses::note_call(*known(store), uses_.advance()); }
-    void trim() {
-        const LockOf lock(mutex_);
-        evictor_.trim();
-    }
-
-    Known known_;
-    Uses uses_;
-    Candidates candidates_;
-    Budgets budgets_{options_, candidates_, uses_};
-    CompileQueue compile_queue_;
-    Evictor evictor_{{.known = known_,
-                      .budgets = budgets_,
-                      .candidates = candidates_,
-                      .uses = uses_,
-                      .compile_queue = compile_queue_}};
-    Admission admission_{{.cache = owner_,
-                          .options = options_,
-                          .known = known_,
-                          .budgets = budgets_,
-                          .candidates = candidates_,
-                          .uses = uses_,
-                          .evictor = evictor_}};
-};
 
 // ---- Admission
 
@@ -116,6 +75,65 @@ TEST_F(AdmissionTest, AFunctionOfTheProgramIsKnownOnce) {
     Function* const added = *admission_.add_resident(id, "at_home", entry);
     EXPECT_EQ(*admission_.add_resident(id, "at_home", entry), added);
     EXPECT_EQ(known_.functions(), 1U);
+}
+
+// ---- Candidates
+
+class CandidatesTest : public KeepingTest {
+protected:
+    // The lists that it is in.
+    [[nodiscard]] static std::string lists_of(const PackageCode& package) {
+        std::string lists;
+        for (const auto& [name, listing] :
+             {std::pair("slices ", &package.with_slices), std::pair("evictable ", &package.evictable),
+              std::pair("idle ", &package.idle), std::pair("forgettable ", &package.forgettable)})
+            if (listing->is_listed()) lists += name;
+        return lists;
+    }
+    void load(PackageCode& package, const wire::Image& image) {
+        const LockOf lock(mutex_);
+        new_codes_.take_image(package, image, loaded(package, image));
+    }
+};
+
+TEST_F(CandidatesTest, APackageIsListedByWhatOfItMayGo) {
+    wire::Image image = image_of(1);
+    PackageCode& plain = know({.name = "plain", .image = image});
+    EXPECT_EQ(lists_of(plain), "slices forgettable ");
+    plain.store->drop_slices();
+    {
+        const LockOf lock(mutex_);
+        budgets_.count(plain);
+    }
+    EXPECT_EQ(lists_of(plain), "forgettable ");
+    load(plain, image);
+    EXPECT_EQ(lists_of(plain), "evictable idle ");
+    PackageCode& pinned = know({.name = "pinned", .pinned = true, .image = image});
+    load(pinned, image);
+    EXPECT_EQ(lists_of(pinned), "slices ");
+    EXPECT_EQ(lists_of(know({.name = "resident", .image = image}, true)), "");
+    {
+        const LockOf lock(mutex_);
+        budgets_.uncount(plain);
+    }
+    EXPECT_EQ(lists_of(plain), "");
+}
+
+TEST_F(CandidatesTest, WhatHasStaticsIsNotIdleAndStaysOnceItWasCalled) {
+    wire::Image image = image_of(1);
+    image.data_bytes = 16;
+    for (const bool was_called : {false, true}) {
+        PackageCode& package = know({.name = was_called ? "called" : "loaded", .image = image});
+        load(package, image);
+        EXPECT_EQ(lists_of(package), "evictable ");
+        package.called = was_called;
+        const LockOf lock(mutex_);
+        known_.take_back_entries(package);
+        package.release_code();
+        package.store->drop_slices();
+        budgets_.count(package);
+        EXPECT_EQ(lists_of(package), was_called ? "" : "forgettable ");
+    }
 }
 
 // ---- Evictor

@@ -11,8 +11,10 @@
 #include "code/budgets.hpp"
 #include "code/compile_queue.hpp"
 #include "code/known.hpp"
+#include "code/libraries.hpp"
 #include "code/pace.hpp"
 #include "code/symbols.hpp"
+#include "given_engine.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 
@@ -212,6 +214,25 @@ TEST_F(CompileQueueTest, NodesTakeTurns) {
     EXPECT_EQ(order, (std::vector<NodeId>{1, 2, 1, 3, 1, 2}));
 }
 
+TEST_F(CompileQueueTest, WhatHasNoCodeComesFirst) {
+    const LockOf lock(mutex_);
+    const auto runs = package("runs", 10), runs_too = package("runs_too", 10), waits = package("waits", 10);
+    for (PackageCode* each : {runs.get(), runs_too.get()}) each->module = std::make_unique<GivenModule>();
+    CompileQueue queue;
+    for (PackageCode* each : {runs.get(), runs_too.get(), waits.get()}) {
+        queue.push(*each);
+        EXPECT_EQ(each->compile, PackageCode::Compile::queued);
+    }
+    EXPECT_EQ(&queue.begin(), waits.get());
+    EXPECT_EQ(waits->compile, PackageCode::Compile::begun);
+    queue.leave(*waits);
+    EXPECT_EQ(waits->compile, PackageCode::Compile::begun) << "it is not queued";
+    queue.leave(*runs);
+    EXPECT_EQ(runs->compile, PackageCode::Compile::none);
+    EXPECT_EQ(&queue.begin(), runs_too.get());
+    EXPECT_TRUE(queue.empty());
+}
+
 TEST_F(CompileQueueTest, WhatNobodyWaitsForLeaves) {
     const LockOf lock(mutex_);
     const auto awaited = package("awaited", 10), held = package("held", 10), in_vain = package("in_vain", 10);
@@ -267,6 +288,25 @@ TEST(PaceTest, WhatWasNeverShortIsTriedThreeTimes) {
     EXPECT_FALSE(was_short.may_be_tried()) << "while a run of it is long";
     was_short.give_place();
     EXPECT_TRUE(was_short.may_be_tried());
+}
+
+using LibrariesTest = PartsTest;
+
+TEST_F(LibrariesTest, TheyAreOpenedOnceForEachPackage) {
+    Libraries libraries;
+    PackageCode package(owner_, store({.name = "sum", .dependencies = {"libz.so.1", "libof-nobody.so.7"}}));
+    libraries.open(package);
+    EXPECT_TRUE(package.libraries_open);
+    EXPECT_EQ(package.scope.libraries.size(), 1U);
+    EXPECT_TRUE(package.scope.left_out.starts_with("its library libof-nobody.so.7 cannot be opened"))
+        << package.scope.left_out;
+    package.scope.libraries.clear();
+    libraries.open(package);
+    EXPECT_TRUE(package.scope.libraries.empty());
+    EXPECT_FALSE(libraries.is_opening_any());
+    PackageCode without(owner_, store({.name = "without"}));
+    libraries.open(without);
+    EXPECT_FALSE(without.libraries_open) << "there was nothing to open";
 }
 
 // A sanitizer's own would end the process.

@@ -2,20 +2,17 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <future>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "code/jit/jit.hpp"
+#include "given_engine.hpp"
 
 namespace rove::code {
 
-inline constexpr auto kPatience = std::chrono::seconds(30);
-
 // Compiles nothing, and the first not before it is let go on.
-class SlowEngine final : public jit::Engine {
+class SlowEngine final : public CompilingEngine {
 public:
     Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& request) override {
         {
@@ -28,16 +25,6 @@ public:
         }
         return fail(ErrorCode::failed, "{} was not compiled", request.name);
     }
-    Result<jit::Prepared> prepare(const jit::PrepareRequest& /*request*/) override {
-        return fail(ErrorCode::internal, "it prepares nothing");
-    }
-    Status link(const std::vector<std::string>& /*arguments*/) override {
-        return fail(ErrorCode::internal, "not asked for");
-    }
-    Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& /*request*/) override {
-        return fail(ErrorCode::internal, "it extracts nothing");
-    }
-    void warm_up() override {}
     std::promise<void> begun, go_on;
     std::atomic<int> compiles{0};
     std::mutex mutex;
