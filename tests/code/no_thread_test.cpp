@@ -1,13 +1,17 @@
 // A machine that has no thread or no memory left: each piece of work is refused, and none waits for ever or ends the process.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 
 #include "cache_fixture.hpp"
+#include "cache_parts.hpp"
 #include "code/jit/jit.hpp"
 #include "code/loader.hpp"
+#include "code/workers.hpp"
 
 namespace {
 
@@ -113,6 +117,60 @@ TEST_F(NoThreadTest, ConstructorsWithoutAThreadAreRefusedAndRunLater) {
         EXPECT_EQ(call(cache, *go), 7);
         EXPECT_EQ(noted.size(), 1U);
     }
+}
+
+// ---- workers by themselves
+
+class NoWorkerTest : public KeepingTest {
+protected:
+    void TearDown() override {
+        threads_left = -1;
+        const LockOf lock(mutex_);
+        workers_.stop(Clock::now() + 30s);
+    }
+
+    std::function<bool(Duty)> does_ = [](Duty) { return false; };  // under the lock
+    Workers workers_{{.lock = lock_,
+                      .options = options_,
+                      .evictor = evictor_,
+                      .all = [] { return std::shared_ptr<void>(); },
+                      .do_next = [this](Duty duty) { return does_(duty); }}};
+};
+
+TEST_F(NoWorkerTest, ADutyHasNoWorkerUntilThereIsAThreadForIt) {
+    const LockOf lock(mutex_);
+    threads_left = 0;
+    const Status refused = workers_.start(Duty::images);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
+    EXPECT_TRUE(refused.error().message().starts_with("node 7 can load no package: its machine has no thread"))
+        << refused.error().message();
+    threads_left = 1;
+    EXPECT_TRUE(workers_.start(Duty::images));
+    EXPECT_EQ(threads_left, 0);
+}
+
+TEST_F(NoWorkerTest, ADutyThatNobodyTakesOverStays) {
+    const auto package = this->package("sum", 10);
+    std::vector<pid_t> pieces;
+    std::optional<Status> handed_over;
+    does_ = [&](Duty) {
+        if (pieces.size() == 2) return false;
+        pieces.push_back(gettid());
+        threads_left = 0;
+        if (pieces.size() == 1) handed_over = workers_.hand_over(Duty::bitcode, *package);
+        lock_.notify_all();
+        return true;
+    };
+    const LockOf lock(mutex_);
+    ASSERT_TRUE(workers_.start(Duty::bitcode));
+    for (const TimePoint until = Clock::now() + 30s; pieces.size() < 2 && Clock::now() < until;)
+        lock_.wait_until(until);
+    ASSERT_TRUE(handed_over);
+    ASSERT_FALSE(*handed_over);
+    EXPECT_EQ(handed_over->error().code(), ErrorCode::overloaded);
+    ASSERT_EQ(pieces.size(), 2U) << "its worker goes on";
+    EXPECT_EQ(pieces[1], pieces[0]);
 }
 
 }  // namespace
