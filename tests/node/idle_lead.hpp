@@ -1,28 +1,69 @@
 // A lead whose work is nothing, and what runs and waits beside it: for parts of a node by themselves.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "lead/runner.hpp"
 #include "no_fabric.hpp"
 
 namespace rove::test {
 
-class IdleLead : public Lead::Duties {
+class IdleLead final : public Lead::Duties {
 public:
-    explicit IdleLead(unsigned threads = 2) : options_{.threads = threads} {
+    // `cache`: of the functions that run; without one only callbacks do.
+    explicit IdleLead(unsigned threads = 2, const std::unique_ptr<code::CodeCache>& cache = kNoCache)
+        : options_{.threads = threads}, cache_(cache) {
         value_or_throw(lead.open(fabric_, Waiting::balanced, threads));
     }
+    ~IdleLead() {
+        if (!threads_ended_) EXPECT_FALSE(end_threads());
+    }
+    IdleLead(const IdleLead&) = delete;
 
     static std::string name() { return "node 0"; }
+    // Threads of the node's own, so many, which lead while nobody else does.
+    void start_threads(unsigned count) {
+        const Hold hold(lead.mutex());
+        value_or_throw(own_threads.start(count));
+    }
+    // Whether a thread was left, which is in a function for ever.
+    [[nodiscard]] bool end_threads() {
+        std::vector<std::thread> ended;
+        bool leaves_some = false;
+        {
+            Hold hold(lead.mutex());
+            lead.stop();
+            lead.wake();
+            lead.wait_briefly(hold.lock(), Clock::now() + std::chrono::seconds(20),
+                              [this]() REQUIRES(lock_of<EngineLock>) { return own_threads.live() == 0; });
+            EXPECT_EQ(own_threads.live(), 0U);
+            leaves_some = own_threads.part_with_all(ended);
+        }
+        for (std::thread& each : ended) each.join();
+        threads_ended_ = true;
+        return leaves_some;
+    }
+    template <typename Ask>
+    auto under_lock(const Ask& ask) {
+        const Hold hold(lead.mutex());
+        return ask();
+    }
 
     Lead lead{*this};
 
 private:
     NoFabric fabric_;
     NodeOptions options_;
-    const std::unique_ptr<code::CodeCache> no_cache_;
+    inline static const std::unique_ptr<code::CodeCache> kNoCache;
+    const std::unique_ptr<code::CodeCache>& cache_;
+    bool threads_ended_ = false;
     char no_engine_ = 0;  // nothing that is tested with this asks for it
 
 public:
@@ -33,7 +74,7 @@ public:
                    .lead = lead,
                    .duties = *this,
                    .own_threads = own_threads,
-                   .cache = no_cache_}};
+                   .cache = cache_}};
     std::function<void(Lead::Turn&)> work_once;  // by whoever leads next
 
 private:

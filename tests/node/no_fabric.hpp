@@ -10,7 +10,7 @@
 
 namespace rove::test {
 
-class NoFabric final : public fabric::Fabric {
+class NoFabric : public fabric::Fabric {
 public:
     [[nodiscard]] std::string_view name() const override { return "none"; }
     [[nodiscard]] Result<std::unique_ptr<fabric::Link>> open_link() override {

@@ -6,62 +6,19 @@
 
 #include <atomic>
 
+#include "idle_lead.hpp"
 #include "lead/run.hpp"
-#include "no_fabric.hpp"
 #include "soon.hpp"
 
 namespace rove::test {
 namespace {
 
-struct Scene final : private Lead::Duties {
-    NoFabric fabric;
-    Lead lead{*this};
-    OwnThreads own{lead, [] { return std::string("node 0"); }};
-
-private:
-    unsigned work(Lead::Turn& /*turn*/) override {
-        lead.wakes().begin_work();
-        return 0;
-    }
-    void watch(Lead::Turn& turn) noexcept override { turn.watch.clear(); }
-    [[nodiscard]] bool waits_for_room() const override { return false; }
-    [[nodiscard]] Lead::Rest rest(const Lead::Turn& /*turn*/) override { return {}; }
-    void woke_up() override {}
-    [[nodiscard]] bool runs_function() const override { return false; }
-    void take_function_away() noexcept override {}
-    void follower_came() override {}
-};
-
 class OwnThreadsTest : public testing::Test {
 protected:
-    OwnThreadsTest() { value_or_throw(lead_.open(scene_->fabric, Waiting::frugal, 2)); }
-    ~OwnThreadsTest() override {
-        if (scene_) EXPECT_FALSE(end());
-    }
-    // Whether a thread was left.
-    bool end() {
-        std::vector<std::thread> ended;
-        bool leaves_some = false;
-        {
-            Hold hold(lead_.mutex());
-            lead_.stop();
-            lead_.wake();
-            lead_.wait_briefly(hold.lock(), Clock::now() + std::chrono::seconds(20),
-                               [this]() REQUIRES(lock_of<EngineLock>) { return own_.live() == 0; });
-            EXPECT_EQ(own_.live(), 0U);
-            leaves_some = own_.part_with_all(ended);
-        }
-        for (std::thread& each : ended) each.join();
-        return leaves_some;
-    }
-    void start(unsigned count) {
-        const Hold hold(lead_.mutex());
-        value_or_throw(own_.start(count));
-    }
+    void start(unsigned count) { idle_->start_threads(count); }
     template <typename Ask>
     auto under_lock(const Ask& ask) {
-        const Hold hold(lead_.mutex());
-        return ask();
+        return idle_->under_lock(ask);
     }
     std::size_t made() {
         return under_lock([this]() REQUIRES(lock_of<EngineLock>) { return own_.made(); });
@@ -87,9 +44,8 @@ protected:
         EXPECT_TRUE(soon([&] { return job.done.load(); }));
     }
 
-    std::unique_ptr<Scene> scene_ = std::make_unique<Scene>();
-    Lead& lead_ = scene_->lead;
-    OwnThreads& own_ = scene_->own;
+    std::unique_ptr<IdleLead> idle_ = std::make_unique<IdleLead>();
+    OwnThreads& own_ = idle_->own_threads;
 };
 
 TEST_F(OwnThreadsTest, BesideSeveralThatRunFunctionsOneStandsBy) {
@@ -182,9 +138,9 @@ TEST_F(OwnThreadsTest, AThreadThatIsKeptHasAnotherOneInItsPlace) {
             &own_);
     }));
     ASSERT_TRUE(soon([] { return is_kept.load(); }));
-    EXPECT_TRUE(end()) << "it is left to itself";
-    static const Scene* left = nullptr;  // it still has this
-    left = scene_.release();
+    EXPECT_TRUE(idle_->end_threads()) << "it is left to itself";
+    static const IdleLead* left = nullptr;  // it still has this
+    left = idle_.release();
     EXPECT_NE(left, nullptr);
 }
 
