@@ -65,13 +65,20 @@ public:
         return all;
     }
     // What it sends.
-    void send_from(const PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes payload) {
+    void send_from(const PeerState& peer, fabric::Traffic traffic, wire::FrameHeader header, Bytes payload,
+                   Bytes extra = {}) {
         fabric::Link& link = *far_.at(&peer);
-        std::byte* const frame = link.reserve(traffic, wire::kHeaderBytes + payload.size());
+        header.extra_bytes = static_cast<std::uint16_t>(extra.size());
+        header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
+        std::byte* const frame = link.reserve(traffic, wire::kHeaderBytes + header.body_bytes);
         ASSERT_NE(frame, nullptr);
-        std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes);
-        header.body_bytes = static_cast<std::uint32_t>(payload.size());
+        std::copy(extra.begin(), extra.end(), frame + wire::kHeaderBytes);
+        std::copy(payload.begin(), payload.end(), frame + wire::kHeaderBytes + extra.size());
         link.publish(traffic, header);
+    }
+    // Of its frames, the lines that this node has given back.
+    std::uint64_t lines_given_back_to(const PeerState& peer, fabric::Traffic traffic) {
+        return far_.at(&peer)->lines_credited(traffic);
     }
 
 private:

@@ -217,58 +217,5 @@ TEST(RoomWaitsTest, WhoWaitsIsToldWhenThereIsRoom) {
     EXPECT_EQ(wait(std::nullopt).error().code(), ErrorCode::disconnected) << "there is no room to wait for";
 }
 
-// A callback has no code and no frame to be kept.
-TEST(RunnerTest, ACallbackIsInThisThreadWhileItRuns) {
-    IdleLead idle;
-    unsigned depth = 0;
-    bool in_mine = false, leads = false;
-    Hold hold(idle.lead.mutex());
-    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false}};
-    idle.lead.take(turn);
-    EXPECT_EQ(idle.runner.depth(), 0U);
-    rove::Run callback;
-    idle.runner.begin(callback, turn);
-    EXPECT_EQ(idle.runner.leading(), &callback);
-    EXPECT_EQ(idle.runner.busy(), 1U);
-    idle.runner.outside(callback, turn, [&] {
-        const Hold again(idle.lead.mutex());
-        in_mine = idle.runner.is_in_mine();
-        leads = idle.runner.runs_as_leader();
-        depth = idle.runner.depth();
-    });
-    EXPECT_TRUE(in_mine);
-    EXPECT_TRUE(leads);
-    EXPECT_EQ(depth, 1U);
-    EXPECT_EQ(idle.runner.busy(), 0U);
-    EXPECT_EQ(idle.runner.leading(), nullptr);
-    EXPECT_FALSE(idle.runner.is_in_mine());
-    idle.lead.give(turn);
-}
-
-TEST(RunnerTest, WhatWaitsInACallbackIsSetAsideAndHasNoPlaceMeanwhile) {
-    IdleLead idle;
-    Hold hold(idle.lead.mutex());
-    Lead::Turn turn{.lock = hold.lock(), .baton = {.own = false}};
-    idle.lead.take(turn);
-    rove::Run callback;
-    idle.runner.begin(callback, turn);
-    idle.runner.outside(callback, turn, [&] {
-        Hold again(idle.lead.mutex());
-        const Deadline soon_over = Clock::now() + std::chrono::milliseconds(30);
-        bool had_place = false;
-        const bool done = idle.runner.wait_until(again.lock(), soon_over, [&]() REQUIRES(lock_of<EngineLock>) {
-            had_place = idle.runner.places_taken() > 0 && callback.waits;
-            return false;
-        });
-        EXPECT_FALSE(done);
-        EXPECT_FALSE(had_place) << "others may begin meanwhile";
-        EXPECT_TRUE(callback.handed_over);
-        EXPECT_EQ(idle.runner.places_taken(), 1U) << "it runs on, and another thread leads";
-        EXPECT_EQ(idle.runner.leading(), nullptr);
-    });
-    EXPECT_EQ(idle.runner.places_taken(), 0U);
-    EXPECT_EQ(idle.runner.busy(), 0U);
-}
-
 }  // namespace
 }  // namespace rove::test
