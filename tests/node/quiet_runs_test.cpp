@@ -87,6 +87,9 @@ TEST_F(QuietRunsTest, WhoEndsSaysWhetherOthersWereHeldBackForIt) {
     EXPECT_FALSE(runs_.end(one)) << "there was room already";
     while (runs_.threads() > 0) EXPECT_FALSE(runs_.end(one));
     EXPECT_TRUE(begin(one, kQuietRunsOfPeerMax)) << "its share is whole again";
+    while (runs_.threads() > 0) (void)runs_.end(one);
+    (void)fill();
+    EXPECT_TRUE(runs_.begin(one)) << "and it has its first place again, whatever the others hold";
 }
 
 TEST_F(QuietRunsTest, OnlyWhatMayWaitQuietlyIsHeldBack) {
