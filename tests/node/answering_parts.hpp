@@ -50,7 +50,7 @@ protected:
         return text.find(part) != std::string::npos;
     }
 
-    IdleLead idle_;
+    IdleLead idle_{2, cache_};
     const std::unique_ptr<fabric::Fabric> no_fabric_;
     const std::shared_ptr<SpareMemory> spare_ = std::make_shared<SpareMemory>();
     std::vector<std::string> told_;                      // whoever was notified of an end

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "lead/runner.hpp"
 #include "no_fabric.hpp"
+#include "soon.hpp"
 
 namespace rove::test {
 
@@ -49,6 +51,21 @@ public:
         for (std::thread& each : ended) each.join();
         threads_ended_ = true;
         return leaves_some;
+    }
+    // By one of these threads, beside another one that can take the lead over. It has begun when this returns.
+    void have_begun(const std::function<void(Lead::Turn&)>& work) {
+        const auto begun = std::make_shared<std::atomic<bool>>(false);
+        const auto once = [this, begun, work](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
+            if (!lead.has_followers()) return;
+            *begun = true;
+            work(turn);
+        };
+        EXPECT_TRUE(soon([&] {
+            const Hold hold(lead.mutex());
+            if (!*begun && !work_once) work_once = once;
+            lead.wake();
+            return begun->load();
+        }));
     }
     template <typename Ask>
     auto under_lock(const Ask& ask) {

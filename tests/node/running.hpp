@@ -37,20 +37,12 @@ protected:
     }
     // By a thread of the node's own, beside another one that can take the lead over.
     void have_led(const std::function<void(Lead::Turn&)>& work) {
-        std::atomic<bool> done{false}, tried{true};
-        const auto once = [&](Lead::Turn& turn) REQUIRES(lock_of<EngineLock>) {
-            if (lead_.has_followers()) {
-                work(turn);
-                done = true;
-            }
-            tried = true;
-        };
-        ASSERT_TRUE(soon([&] {
-            const Hold hold(lead_.mutex());
-            if (!done && tried.exchange(false)) idle_.work_once = once;
-            lead_.wake();
-            return done.load();
-        }));
+        std::atomic<bool> done{false};
+        idle_.have_begun([&](Lead::Turn& turn) {
+            work(turn);
+            done = true;
+        });
+        ASSERT_TRUE(soon([&] { return done.load(); }));
     }
     // What is begun there is long at once. It has no thread.
     void set_aside(Lead::Turn& turn, rove::Run& run) REQUIRES(lock_of<EngineLock>) {
