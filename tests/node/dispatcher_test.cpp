@@ -6,8 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "engines.hpp"
-#include "neighbours.hpp"
+#include "lone_engine.hpp"
 #include "program/residents.hpp"
 #include "rove/rove.h"
 
@@ -34,7 +33,7 @@ void throws(rove_here* /*here*/, const void* /*payload*/, std::size_t /*size*/) 
     throw std::range_error("it is too far");
 }
 
-class DispatcherTest : public testing::Test {
+class DispatcherTest : public LoneEngine {
 protected:
     static FunctionId id(unsigned char first) {
         std::array<std::byte, sizeof(FunctionId)> bytes{std::byte{first}, std::byte{0xD1}};
@@ -51,63 +50,6 @@ protected:
               std::tuple(std::uint8_t{3}, "throws", &throws)})
             (void)resident(number, name, entry);
     }
-
-    // A client of the engine's node.
-    struct Far {
-        std::shared_ptr<PeerState> peer;
-        std::unique_ptr<fabric::Link> link;
-        NodeId id;
-        std::uint16_t calls = 0;
-    };
-    Far meet(unsigned number) {
-        auto ours = value_or_throw(engine_.fabric().open_link()), far = value_or_throw(far_fabric_->open_link());
-        value_or_throw(engine_.fabric().connect(*ours, far->offer()));
-        value_or_throw(far->connect(ours->offer()));
-        const NodeId client = client_id(0, number);
-        const Meeting met{.id = client,
-                          .my_id = 0,
-                          .member = false,
-                          .address = {},
-                          .triple = "x86_64-linux-gnu",
-                          .node_count = 1,
-                          .resident = {},
-                          .hang_up = [](const Error&) {}};
-        return {value_or_throw(engine_.peers().adopt(met, std::move(ours), nullptr)).peer, std::move(far), client};
-    }
-    static void send(Far& from, wire::FrameHeader header, Bytes extra, std::string_view payload) {
-        header.extra_bytes = static_cast<std::uint16_t>(extra.size());
-        header.body_bytes = static_cast<std::uint32_t>(extra.size() + payload.size());
-        std::byte* const frame = from.link->reserve(Traffic::calls, wire::kHeaderBytes + header.body_bytes);
-        ASSERT_NE(frame, nullptr);
-        std::copy(extra.begin(), extra.end(), frame + wire::kHeaderBytes);
-        std::ranges::copy(as_bytes(payload), frame + wire::kHeaderBytes + extra.size());
-        from.link->publish(Traffic::calls, header);
-    }
-    static void call(Far& from, const FunctionId& function, std::string_view payload, std::uint8_t flags = 0) {
-        const wire::Either either{.resident = function, .shipped = {}, .schema = 1};
-        send(from,
-             {.kind = Kind::call,
-              .flags = static_cast<std::uint8_t>(flags | wire::kByEither),
-              .node = from.id,
-              .call = ++from.calls},
-             std::as_bytes(std::span(&either, 1)), payload);
-    }
-    // What has come for it among the replies, after the engine has had a turn for all that it was sent.
-    std::vector<Neighbours::Received> turn(const Far& far) {
-        while (engine_.poll(0ms) > 0) continue;
-        return Neighbours::received_at(*far.link);
-    }
-    static std::vector<Neighbours::Received> of_kind(std::vector<Neighbours::Received> all, Kind kind) {
-        std::erase_if(all, [kind](const auto& each) { return each.header.kind != kind; });
-        return all;
-    }
-    [[nodiscard]] bool is_linked(const Far& far) { return engine_.peers().linked(*far.peer); }
-
-    const std::shared_ptr<NodeCore> node_ = lent_node();
-    const std::shared_ptr<fabric::Exchange> exchange_ = std::make_shared<fabric::Exchange>();
-    std::unique_ptr<fabric::Fabric> far_fabric_ = value_or_throw(fabric::LoopbackFabric::open(exchange_));
-    Engines engines_{*node_, 0};
-    Engine& engine_ = engines_.add(exchange_);
 };
 
 TEST_F(DispatcherTest, ACallByNameIsAnsweredAndItsHandleTold) {

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -60,9 +61,10 @@ private:
 };
 
 // A node that lends functions of engines something to ask where they run.
-inline std::shared_ptr<NodeCore> lent_node() {
+inline std::shared_ptr<NodeCore> lent_node(NodeOptions options = {}) {
     (void)scratch();  // the tests' own cookie
-    return value_or_throw(NodeCore::create(NodeOptions{.log = "error"}));
+    options.log = "error";
+    return value_or_throw(NodeCore::create(std::move(options)));
 }
 
 }  // namespace rove::test

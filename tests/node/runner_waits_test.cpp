@@ -119,7 +119,7 @@ TEST_F(RunnerWaits, WhatRunsOnTopOfAWaitKnowsWhatWaitsBeneath) {
     EXPECT_EQ(Runner::nested(), 0U);
 }
 
-TEST_F(RunnerWaits, WhatWaitsHasNoPlaceAndItsTimeDoesNotCount) {
+TEST_F(RunnerWaits, WhatWaitsHasNoPlaceMeanwhile) {
     rove::Run one{.function = &function("one")};
     run(one, [&] {
         EXPECT_TRUE(wait_for([&](Lead::Turn&) REQUIRES(lock_of<EngineLock>) {
@@ -137,6 +137,17 @@ TEST_F(RunnerWaits, WhatWaitsHasNoPlaceAndItsTimeDoesNotCount) {
     const Hold hold(lead_.mutex());
     EXPECT_EQ(runner_.places_taken(), 0U);
     EXPECT_EQ(runner_.busy(), 0U);
+}
+
+// What it does itself is next to nothing, unless the machine holds it up.
+TEST_F(RunnerWaits, TheTimeInWhichAFunctionWaitsDoesNotMakeItLong) {
+    code::Function& waits = function("waits");
+    EXPECT_TRUE(soon([&] {
+        waits.pace.seen_long();
+        rove::Run one{.function = &waits};
+        run(one, [&] { EXPECT_TRUE(wait_for([](Lead::Turn&) { std::this_thread::sleep_for(code::Pace::kShort); })); });
+        return !waits.pace.is_long();
+    }));
 }
 
 TEST_F(RunnerWaits, WhatHasWaitedQuietlyIsReplacedUntilItReturns) {
@@ -242,7 +253,9 @@ TEST_F(RunnerWaits, APollInAFunctionDoesNotWaitForTheLead) {
     rove::Run one{.function = &function("one")};
     run(one, [&] {
         Hold again(lead_.mutex());
+        const TimePoint before = Clock::now();
         EXPECT_EQ(runner_.poll(again.lock(), 20'000ms), 0U);
+        EXPECT_LT(Clock::now() - before, 10s) << "it waited for itself";
         EXPECT_FALSE(one.handed_over);
     });
 }
