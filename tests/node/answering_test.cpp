@@ -1,4 +1,4 @@
-// How calls end: OwnCalls, Answers and LinkEnds by themselves, beside peers whose other end the test reads.
+// How calls end: OwnCalls and Answers by themselves, beside peers whose other end the test reads.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -254,99 +254,6 @@ TEST_F(AnswersTest, AResultOverTheLimitIsRefusedAndTheCallStaysOpen) {
     ASSERT_FALSE(replied);
     EXPECT_EQ(replied.error().code(), ErrorCode::invalid);
     EXPECT_TRUE(neighbours_.received_by(peer).empty());
-}
-
-// ---- LinkEnds
-
-class LinkEndsTest : public AnsweringParts {
-protected:
-    void lose(PeerState& peer, const std::string& why) {
-        const Hold hold(idle_.lead.mutex());
-        ends_.lose(peer, Error(ErrorCode::disconnected, why));
-        ends_.clean_up(peer);
-    }
-    // A call of `caller` that this node sends on to the peer.
-    void send_on(PeerState& to, NodeId caller) {
-        const Hold hold(idle_.lead.mutex());
-        value_or_throw(neighbours_.sender.send(to, Traffic::calls, call_from(caller), {}, {}));
-    }
-};
-
-TEST_F(LinkEndsTest, ThePeersCallsEndAndItsLinkIsKeptUntilNothingRuns) {
-    PeerState& peer = neighbours_.add(2);
-    const CallId own = call(peer);
-    const std::weak_ptr<fabric::Link> link = peer.link;
-    lose(peer, "its cable was pulled");
-    EXPECT_EQ(end_of(own), "disconnected: node 2 went during the call; it may have run (its cable was pulled)");
-    EXPECT_EQ(peer.gone, "its cable was pulled");
-    EXPECT_EQ(peer.link, nullptr);
-    EXPECT_EQ(neighbours_.routes.member(2), nullptr);
-    EXPECT_FALSE(link.expired()) << "a function may still run on a frame of it";
-    const Hold hold(idle_.lead.mutex());
-    ends_.drop_buried();
-    EXPECT_TRUE(link.expired());
-    EXPECT_EQ(ends_.count(), 1U);
-}
-
-TEST_F(LinkEndsTest, RepliesThatHaveArrivedCountAndComeFirst) {
-    PeerState& peer = neighbours_.add(2);
-    const CallId own = call(peer);
-    neighbours_.send_from(peer, Traffic::replies,
-                          {.kind = Kind::reply,
-                           .handle = 2,
-                           .generation = own.generation,
-                           .node = neighbours_.routes.id(),
-                           .call = own.slot},
-                          as_bytes(std::string_view("just in time")));
-    lose(peer, "it went");
-    EXPECT_EQ(end_of(own), "value: just in time");
-}
-
-TEST_F(LinkEndsTest, WhatWasSentOnToAClientThatGoesEndsForItsCaller) {
-    PeerState& caller = neighbours_.add(3);
-    PeerState& client = neighbours_.add(kClientBit | 1);
-    send_on(client, 3);
-    lose(client, "it went");
-    const auto received = neighbours_.received_by(caller);
-    ASSERT_EQ(received.size(), 1U);
-    EXPECT_EQ(received.front().header.flags, wire::kError);
-    EXPECT_EQ(received.front().header.call, 5);
-    EXPECT_EQ(received.front().header.status, static_cast<std::uint8_t>(ErrorCode::disconnected));
-}
-
-TEST_F(LinkEndsTest, WhatAMemberHasTakenIsItsOwnToAnswerUntilItsProcessIsGone) {
-    PeerState& caller = neighbours_.add(3);
-    PeerState& member = neighbours_.add(2);
-    send_on(member, 3);
-    const ByteBuffer more(60'000);
-    for (int i = 0; i < 100 && member.link->lines_credited(Traffic::calls) == 0; ++i) {
-        value_or_throw(neighbours_.sender.send(member, Traffic::calls, call_from(3, wire::kNoReply), {}, more));
-        (void)neighbours_.received_by(member, Traffic::calls);
-    }
-    ASSERT_GT(member.link->lines_credited(Traffic::calls), 0U);
-    lose(member, "its cable was pulled");
-    EXPECT_TRUE(neighbours_.received_by(caller).empty()) << "it may answer yet, by another way";
-    const Hold hold(idle_.lead.mutex());
-    neighbours_.absent.gone(2, "it crashed", Clock::now());
-    ends_.end_orphans();
-    const auto received = neighbours_.received_by(caller);
-    ASSERT_EQ(received.size(), 1U);
-    const std::string why(as_text(Bytes(received.front().payload)));
-    EXPECT_TRUE(contains(why, "its cable was pulled); the call had been sent on there, and may have run")) << why;
-}
-
-TEST_F(LinkEndsTest, WhatThePeerHadIsForgotten) {
-    PeerState& peer = neighbours_.add(2);
-    peer.code.sent.insert(Digest{});
-    peer.calls.parked.emplace();
-    const wire::Part part{.number = 1, .total_bytes = 300'000};
-    ASSERT_TRUE(payload_parts_.add(peer, {{.kind = Kind::part}, std::as_bytes(std::span(&part, 1)), {}}));
-    const auto place = value_or_throw(memory_.allocate(4096, 2));
-    lose(peer, "it went");
-    EXPECT_FALSE(peer.code.sent.contains(Digest{}));
-    EXPECT_FALSE(peer.calls.parked);
-    EXPECT_EQ(payload_parts_.bytes(), 0U);
-    EXPECT_TRUE(memory_.has_doomed()) << place.key;
 }
 
 }  // namespace

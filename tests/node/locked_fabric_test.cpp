@@ -13,8 +13,6 @@
 namespace rove::test {
 namespace {
 
-using fabric::Traffic;
-
 // What was asked for, in its order: "name" with the lock, "name without the lock" without.
 class Asked {
 public:
@@ -30,24 +28,18 @@ private:
     EngineLock& lock_;
 };
 
-class WatchedLink final : public fabric::Link {
+class WatchedLink final : public NoLink {
 public:
     explicit WatchedLink(Asked& asked) : asked_(asked) {}
     ~WatchedLink() override { asked_.note("the link's end"); }
-    [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
     [[nodiscard]] Status connect(Bytes peer_offer) override {
         asked_.note("connect");
         if (as_text(peer_offer) == "good") return {};
-        return fail(ErrorCode::unsupported, "nothing reaches it");
+        return NoLink::connect(peer_offer);
     }
-    [[nodiscard]] std::string_view lane() const override { return "none"; }
 
 private:
-    void transmit(Traffic /*traffic*/, std::uint64_t /*position*/, std::size_t /*bytes*/) override {}
-    void transmit_credit(Traffic /*traffic*/) override {}
-    void wake_peer() override {}
     Asked& asked_;
-    ByteBuffer offer_;
 };
 
 class WatchedFabric final : public NoFabric {
@@ -109,7 +101,7 @@ TEST_F(LockedFabricTest, WhatFailsIsSaidAndLeavesTheLockFree) {
     auto link = value_or_throw(locked_.open_link());
     const Status connected = locked_.connect(*link, as_bytes(std::string_view("bad")));
     ASSERT_FALSE(connected);
-    EXPECT_EQ(connected.error().message(), "nothing reaches it");
+    EXPECT_EQ(connected.error().message(), "the link goes nowhere");
     lock_is_free();
     const auto second = locked_.open_link();
     ASSERT_FALSE(second);

@@ -1,8 +1,9 @@
-// A fabric without links, for parts of a node that only sleep over one.
+// A fabric without links, for parts of a node that only sleep over one; and a link that goes nowhere, for those that look at what becomes of it.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,23 @@ public:
     }
     void end_sleep() override {}
     std::atomic<int> sleeps{0};
+};
+
+class NoLink : public fabric::Link {
+public:
+    [[nodiscard]] const ByteBuffer& offer() const override { return offer_; }
+    [[nodiscard]] Status connect(Bytes /*peer_offer*/) override {
+        return fail(ErrorCode::unsupported, "the link goes nowhere");
+    }
+    [[nodiscard]] std::string_view lane() const override { return "none"; }
+    // As where a socket is closed at its other end.
+    void end_transport(std::string_view why) { end_with(Error(ErrorCode::disconnected, std::string(why))); }
+
+private:
+    void transmit(fabric::Traffic /*traffic*/, std::uint64_t /*position*/, std::size_t /*bytes*/) override {}
+    void transmit_credit(fabric::Traffic /*traffic*/) override {}
+    void wake_peer() override {}
+    ByteBuffer offer_;
 };
 
 }  // namespace rove::test

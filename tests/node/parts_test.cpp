@@ -182,39 +182,92 @@ TEST_F(PayloadPartsTest, WhatAllTogetherHaveNoRoomForWaitsInItsMailbox) {
     EXPECT_FALSE(late.calls.waits_to_stage);
 }
 
-TEST(RoomWaitsTest, WhoWaitsIsToldWhenThereIsRoom) {
-    IdleLead idle;
-    Neighbours neighbours;
-    RoomWaits rooms(idle.lead, idle.runner, &IdleLead::name);
-    PeerState& peer = neighbours.add(2);
-    const ByteBuffer payload(60'000);
-    while (peer.outbox_of(Traffic::calls).is_empty())
-        value_or_throw(neighbours.sender.send(peer, Traffic::calls, {.kind = Kind::call}, {}, payload));
-    const auto wait = [&](Deadline deadline) {
-        Hold hold(idle.lead.mutex());
-        return rooms.wait(peer, hold.lock(), Traffic::calls, 1000, deadline, {});
-    };
-    const Status late = wait(Clock::now() + std::chrono::milliseconds(30));
-    ASSERT_FALSE(late);
-    EXPECT_EQ(late.error().code(), ErrorCode::timed_out);
-    std::atomic<bool> has_room{false};
-    std::thread waiting([&] { has_room = wait(std::nullopt).has_value(); });
-    const auto count = [&] {
-        const Hold hold(idle.lead.mutex());
-        return rooms.count();
-    };
-    EXPECT_TRUE(soon([&] { return count() == 1; }));
-    {
-        const Hold hold(idle.lead.mutex());
-        (void)neighbours.received_by(peer, Traffic::calls);
-        EXPECT_GT(neighbours.sender.flush(peer), 0U);
-        idle.lead.wake();
+class RoomWaitsTest : public testing::Test {
+protected:
+    // Until its mailbox of calls has no room any more.
+    void fill(PeerState& peer) {
+        const ByteBuffer payload(60'000);
+        while (peer.outbox_of(Traffic::calls).is_empty())
+            value_or_throw(neighbours_.sender.send(peer, Traffic::calls, {.kind = Kind::call}, {}, payload));
     }
-    waiting.join();
-    EXPECT_TRUE(has_room);
+    // It takes all that has come.
+    void make_room(PeerState& peer) REQUIRES(lock_of<EngineLock>) {
+        (void)neighbours_.received_by(peer, Traffic::calls);
+        EXPECT_GT(neighbours_.sender.flush(peer), 0U);
+    }
+    std::string wait(PeerState& peer, Deadline deadline, Traffic traffic = Traffic::calls) {
+        Hold hold(idle_.lead.mutex());
+        const Status room = rooms_.wait(peer, hold.lock(), traffic, 1000, deadline, {});
+        return room ? "room" : std::string(to_string(room.error().code())) + ": " + room.error().message();
+    }
+    std::size_t count() {
+        return idle_.under_lock([this]() REQUIRES(lock_of<EngineLock>) { return rooms_.count(); });
+    }
+    static Deadline soon_over() { return Clock::now() + std::chrono::milliseconds(10); }
+
+    IdleLead idle_;
+    Neighbours neighbours_;
+    RoomWaits rooms_{idle_.lead, idle_.runner, &IdleLead::name};
+};
+
+TEST_F(RoomWaitsTest, WhoWaitsIsToldWhenThereIsRoom) {
+    PeerState& peer = neighbours_.add(2);
+    EXPECT_EQ(wait(peer, std::nullopt), "room") << "at once";
+    fill(peer);
+    const std::string late = wait(peer, soon_over());
+    EXPECT_TRUE(late.starts_with("timed_out: the mailbox of node 2 had no room")) << late;
     EXPECT_EQ(count(), 0U);
-    peer.lost = Error(ErrorCode::disconnected, "it went");
-    EXPECT_EQ(wait(std::nullopt).error().code(), ErrorCode::disconnected) << "there is no room to wait for";
+    EXPECT_EQ(wait(peer, std::nullopt, Traffic::replies), "room") << "in the other mailbox";
+    std::string waited[2];
+    std::thread waiting[2];
+    for (int i = 0; i < 2; ++i) waiting[i] = std::thread([&, i] { waited[i] = wait(peer, std::nullopt); });
+    EXPECT_TRUE(soon([&] { return count() == 2; }));
+    {
+        const Hold hold(idle_.lead.mutex());
+        EXPECT_FALSE(rooms_.is_empty());
+        EXPECT_EQ(rooms_.tell(), 0U);
+        make_room(peer);
+        EXPECT_EQ(rooms_.tell(), 2U);
+        EXPECT_EQ(rooms_.tell(), 0U) << "they know";
+        idle_.lead.wake();
+    }
+    for (std::thread& each : waiting) each.join();
+    for (const std::string& each : waited) EXPECT_EQ(each, "room");
+    EXPECT_EQ(count(), 0U);
+}
+
+TEST_F(RoomWaitsTest, AFrameThatIsFilledInPlaceHasTheRoomOfCalls) {
+    PeerState& peer = neighbours_.add(2);
+    peer.sends.frame_open = true;
+    EXPECT_TRUE(wait(peer, soon_over()).starts_with("timed_out: "));
+    EXPECT_EQ(wait(peer, std::nullopt, Traffic::replies), "room");
+    peer.sends.frame_open = false;
+    EXPECT_EQ(wait(peer, std::nullopt), "room");
+}
+
+TEST_F(RoomWaitsTest, TheEndOfTheLinkOrOfTheNodeEndsTheWait) {
+    PeerState &peer = neighbours_.add(2), &other = neighbours_.add(3);
+    for (PeerState* const each : {&peer, &other}) fill(*each);
+    std::string of_peer, of_other;
+    std::thread waits_for_peer([&] { of_peer = wait(peer, std::nullopt); });
+    std::thread waits_for_other([&] { of_other = wait(other, std::nullopt); });
+    EXPECT_TRUE(soon([&] { return count() == 2; }));
+    {
+        const Hold hold(idle_.lead.mutex());
+        peer.lost = Error(ErrorCode::disconnected, "it went");
+        EXPECT_EQ(rooms_.tell(), 1U) << "there is no room to wait for";
+        idle_.lead.wake();
+    }
+    waits_for_peer.join();
+    EXPECT_TRUE(of_peer.starts_with("disconnected: node 2 went while a call waited for room")) << of_peer;
+    {
+        const Hold hold(idle_.lead.mutex());
+        idle_.runner.end_waits();
+        idle_.lead.wake();
+        idle_.lead.tell_waiting();
+    }
+    waits_for_other.join();
+    EXPECT_TRUE(of_other.starts_with("cancelled: ")) << of_other;
 }
 
 }  // namespace

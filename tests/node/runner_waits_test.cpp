@@ -25,10 +25,14 @@ TEST_F(RunnerWaits, WhoWaitsLeads) {
 }
 
 TEST_F(RunnerWaits, WhoHasWhatItWaitsForDoesNothing) {
-    Hold hold(lead_.mutex());
-    idle_.work_once = [](Lead::Turn&) { ADD_FAILURE() << "it led"; };
-    EXPECT_TRUE(runner_.wait_until(hold.lock(), std::nullopt, [] { return true; }));
-    idle_.work_once = nullptr;
+    rove::Run one{.function = &function("one")};
+    run(one, [&] {
+        Hold again(lead_.mutex());
+        idle_.work_once = [](Lead::Turn&) { ADD_FAILURE() << "it led"; };
+        EXPECT_TRUE(runner_.wait_until(again.lock(), std::nullopt, [] { return true; }));
+        idle_.work_once = nullptr;
+        EXPECT_FALSE(one.handed_over) << "it leads on";
+    });
 }
 
 TEST_F(RunnerWaits, WhoIsLateLooksOnce) {
