@@ -103,8 +103,11 @@ protected:
             EXPECT_FALSE(from.calls.gathering != nullptr);
             looked = true;
         });
-        EXPECT_TRUE(soon([&] { return looked.load(); }));
-        return ran;
+        const auto has_looked = [&looked] { return looked.load(); };
+        if (soon(has_looked, 5s)) return ran;
+        idle_.under_lock([this]() REQUIRES(lock_of<EngineLock>) { idle_.runner.end_waits(); });  // it reads
+        EXPECT_TRUE(soon(has_looked));
+        return true;
     }
     // The next frame of the peer's calls, while these are the leader's: a ping is taken, and what belongs to the payload is the run's again.
     bool leader_takes(PeerState& from, Kind kind) {
