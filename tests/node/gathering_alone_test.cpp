@@ -311,6 +311,7 @@ TEST_F(GatheringAlone, WhereItMayNotReadNothingIsDone) {
         [&]() REQUIRES(lock_of<EngineLock>) {
             for (rove::Run& each : long_ones) idle_.runner.give_up(each);
         });
+    ASSERT_FALSE(HasFailure()) << "what has begun wrongly has ended all waits";
     runs_ = [this](rove_here& here) { read_all(here); };
     begin(peer);
     EXPECT_TRUE(has_read(kPart)) << "it was for these reasons";
