@@ -77,6 +77,11 @@ TEST_F(LocalFramesTest, AreBounded) {
     EXPECT_LE(added << 20U, kOutboxBytesMax);
     {
         const Hold hold(idle_.lead.mutex());
+        local_.put_back(local_.take_first());
+    }
+    EXPECT_FALSE(add(1 << 20)) << "what is put back counts again";
+    {
+        const Hold hold(idle_.lead.mutex());
         (void)local_.take_first();
     }
     EXPECT_TRUE(add(1 << 20)) << "there is room again";
