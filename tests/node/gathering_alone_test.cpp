@@ -487,6 +487,13 @@ TEST_F(GatheringAlone, TheEndOfAllWaitsEndsThisOneToo) {
 // Another thread leads, and what it reads takes no place among the functions that run long.
 TEST_F(GatheringAlone, WhileOthersWaitItReadsBesideTheLeader) {
     others_wait_ = true;
+    runs_ = [this](rove_here& here) {
+        EXPECT_EQ(here.gathering->next(here), Next::part);
+        read_ += here.gathering->part().size();
+        EXPECT_EQ(idle_.under_lock([&]() REQUIRES(lock_of<EngineLock>) { return idle_.runner.leading(); }), nullptr)
+            << "it has left the lead to others";
+        read_all(here);
+    };
     PeerState& peer = add_client(1);
     begin(peer);
     EXPECT_TRUE(soon([&] {
