@@ -109,7 +109,8 @@ protected:
         EXPECT_TRUE(soon(has_looked));
         return true;
     }
-    // The next frame of the peer's calls, while these are the leader's: a ping is taken, and what belongs to the payload is the run's again.
+    // The next frame of the peer's calls, while these are the leader's: a ping is taken, and with what belongs to the payload the mailbox is
+    // the run's again.
     bool leader_takes(PeerState& from, Kind kind) {
         return soon([&] {
             const Hold hold(idle_.lead.mutex());
@@ -463,6 +464,24 @@ TEST_F(GatheringAlone, WhereItsSenderGoesItIsOver) {
     EXPECT_EQ(last_, Next::over);
     EXPECT_EQ(gatherings_.running(), 0U);
     EXPECT_EQ(staged_bytes(), 0U) << "given back once";
+}
+
+// Its next meeting is none of this run's business, whatever number a payload has there.
+TEST_F(GatheringAlone, WhereItsSenderIsMetAgainItIsOver) {
+    PeerState& peer = add_client(1);
+    begin(peer);
+    EXPECT_TRUE(has_read(kPart));
+    auto [link, far] = neighbours_.open();
+    idle_.under_lock([&, &link = link]() REQUIRES(lock_of<EngineLock>) {
+        ends_.lose(peer, Error(ErrorCode::disconnected, "it went"));
+        ends_.clean_up(peer);
+        peer.lost.reset();
+        peer.link = std::move(link);
+        payload_parts_.begin_elsewhere(peer, {.number = kNumber, .total_bytes = kTotal}, Clock::now());
+    });
+    EXPECT_TRUE(has_returned());
+    EXPECT_EQ(last_, Next::over);
+    EXPECT_EQ(staged_bytes(), kTotal) << "the new meeting's payload is still on its way";
 }
 
 TEST_F(GatheringAlone, TheNodesEndWaitsForNoMoreParts) {

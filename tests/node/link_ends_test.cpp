@@ -1,4 +1,5 @@
-// What becomes of a link that has ended, and of what was on its way over it: LinkEnds by itself, beside peers whose other end the test reads.
+// What becomes of a link that has ended, and of what was on its way over it: LinkEnds by itself, beside peers whose other end the test
+// reads.
 #include "engine/link_ends.hpp"
 
 #include <gtest/gtest.h>

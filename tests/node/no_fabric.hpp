@@ -1,4 +1,5 @@
-// A fabric without links, for parts of a node that only sleep over one; and a link that goes nowhere, for those that look at what becomes of it.
+// A fabric without links, for parts of a node that only sleep over one; and a link that goes nowhere, for those that only look at what
+// becomes of it.
 #pragma once
 
 #include <atomic>
