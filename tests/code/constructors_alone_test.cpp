@@ -23,6 +23,12 @@ protected:
         const Status done = run(package, constructors);
         return done ? "" : done.error().message();
     }
+    // That have objects to destroy, each asked in itself.
+    [[nodiscard]] std::vector<pid_t> threads() {
+        std::vector<pid_t> ids;
+        constructors_.destroy_objects([&ids](pid_t id) { ids.push_back(id); });
+        return ids;
+    }
     [[nodiscard]] std::unique_ptr<PackageCode> built(const std::string& name = "built") { return package(name, 10); }
 };
 
@@ -35,16 +41,28 @@ TEST_F(ConstructorsTest, TheyRunOneAfterTheOtherInAThreadThatStays) {
                               const LockOf held(mutex_);  // it is free
                               EXPECT_TRUE(first->constructing);
                           }
-                          EXPECT_EQ(constructors_.thread(0), std::nullopt) << "not while they run there";
+                          EXPECT_TRUE(threads().empty()) << "not while they run there";
                           thread = gettid();
                       }),
               "");
     EXPECT_FALSE(first->constructing);
     EXPECT_NE(thread, gettid());
     EXPECT_EQ(outcome(*second, [&] { EXPECT_EQ(gettid(), thread); }), "");
-    EXPECT_EQ(constructors_.thread(0), thread);
-    EXPECT_EQ(constructors_.thread(1), std::nullopt);
+    EXPECT_EQ(threads(), std::vector<pid_t>{thread});
     EXPECT_TRUE(is_alive(thread));
+}
+
+TEST_F(ConstructorsTest, EachThreadDestroysItsObjectsItselfAlsoWhereThatThrows) {
+    const auto package = built();
+    pid_t thread = 0;
+    ASSERT_EQ(outcome(*package, [&thread] { thread = gettid(); }), "");
+    int asked = 0;
+    constructors_.destroy_objects([&](pid_t id) {
+        EXPECT_EQ(id, thread);
+        EXPECT_EQ(gettid(), thread);
+        if (++asked < 3) throw std::runtime_error("again");
+    });
+    EXPECT_EQ(asked, 3);
 }
 
 TEST_F(ConstructorsTest, TheDutyGoesOnMeanwhile) {
@@ -99,7 +117,7 @@ TEST_F(ConstructorsTest, ThreadsThatStayForTheirObjectsAreBounded) {
         ASSERT_EQ(outcome(*package, [&threads] { threads.push_back(gettid()); }), "");
         ASSERT_FALSE(run(*package, [] { pthread_exit(nullptr); }));
     }
-    EXPECT_EQ(constructors_.thread(0), threads.front()) << "its objects are there still";
+    EXPECT_EQ(this->threads().front(), threads.front()) << "its objects are there still";
     const Status refused = run(*package, [&threads] { threads.clear(); });
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);

@@ -139,7 +139,7 @@ TEST_F(InterfacesTest, TheLastOneLinkedEndsFirst) {
             package.destructors.add([](void* which) { ended.push_back(*static_cast<std::string*>(which)); }, &name));
         ASSERT_TRUE(link(package));
     }
-    interfaces_.end_all();
+    EXPECT_TRUE(interfaces_.end_all());
     EXPECT_EQ(ended, (std::vector<std::string>{"top", "middle", "base"}));
 }
 

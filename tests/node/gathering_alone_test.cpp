@@ -471,12 +471,12 @@ TEST_F(GatheringAlone, WhereItsSenderIsMetAgainItIsOver) {
     PeerState& peer = add_client(1);
     begin(peer);
     EXPECT_TRUE(has_read(kPart));
-    auto [link, far] = neighbours_.open();
-    idle_.under_lock([&, &link = link]() REQUIRES(lock_of<EngineLock>) {
+    auto opened = neighbours_.open();
+    idle_.under_lock([&]() REQUIRES(lock_of<EngineLock>) {
         ends_.lose(peer, Error(ErrorCode::disconnected, "it went"));
         ends_.clean_up(peer);
         peer.lost.reset();
-        peer.link = std::move(link);
+        peer.link = std::move(opened.first);
         payload_parts_.begin_elsewhere(peer, {.number = kNumber, .total_bytes = kTotal}, Clock::now());
     });
     EXPECT_TRUE(has_returned());

@@ -23,6 +23,9 @@ public:
     explicit IdleLead(unsigned threads = 2, const std::unique_ptr<code::CodeCache>& cache = kNoCache)
         : options_{.threads = threads}, cache_(cache) {
         value_or_throw(lead.open(fabric_, Waiting::balanced, threads));
+        if (!cache) return;
+        const Hold hold(lead.mutex());
+        runner.code().take();
     }
     ~IdleLead() {
         if (!threads_ended_) EXPECT_FALSE(end_threads());
