@@ -1,5 +1,8 @@
 #include "node/built_ins.hpp"
 
+#include <limits>
+#include <optional>
+
 #include "base/made_once.hpp"
 #include "engine/here.hpp"
 #include "node/core.hpp"
@@ -95,6 +98,11 @@ void get(rove_here* here, const void* payload, std::size_t size) {
     if (const auto from = part_of(here, *part, kept)) answer(here, *from);
 }
 
+// The messages have room for longer numbers than nodes have. Nothing: no node has that one.
+std::optional<NodeId> node_of(std::uint64_t number) {
+    return number <= std::numeric_limits<NodeId>::max() ? std::optional(static_cast<NodeId>(number)) : std::nullopt;
+}
+
 // To another node that this one knows, piece by piece; or within this one.
 void copy(rove_here* here, const void* payload, std::size_t size) {
     const auto which = head_of<wire::MemoryCopy>(here, bytes_of(payload, size));
@@ -102,7 +110,8 @@ void copy(rove_here* here, const void* payload, std::size_t size) {
     std::shared_ptr<Block> kept, kept_to;
     const auto from = part_of(here, which->from, kept);
     if (!from) return;
-    const auto to_node = static_cast<NodeId>(which->to_node);
+    const std::optional<NodeId> to_node = node_of(which->to_node);
+    if (!to_node) return end_with(here, Error(ErrorCode::invalid, fmt::format("there is no node {}", which->to_node)));
     if (to_node == here->node().id()) {
         const auto to = part_of(here, {which->to_key, which->to_offset, which->from.bytes}, kept_to);
         if (to && !from->empty()) std::memmove(to->data(), from->data(), from->size());
@@ -115,7 +124,7 @@ void copy(rove_here* here, const void* payload, std::size_t size) {
         const rove_piece message[] = {{&head, sizeof head}, {piece.data(), piece.size()}};
         rove_pending pending{};
         std::size_t nothing = 0;
-        int error = rove_here_call_within(here, to_node, &put, message, std::size(message), -1, &pending);
+        int error = rove_here_call_within(here, *to_node, &put, message, std::size(message), -1, &pending);
         if (error == ROVE_OK) error = rove_pending_take(&pending, nullptr, 0, &nothing);
         if (error != ROVE_OK) return end_with(here, Error(static_cast<ErrorCode>(error), rove_last_failure()->message));
     }
@@ -126,9 +135,9 @@ void knows(rove_here* here, const void* payload, std::size_t size) {
     const auto node = head_of<std::uint64_t>(here, bytes_of(payload, size));
     if (!node) return;
     const std::string_view address = as_text(bytes_of(payload, size).subspan(sizeof *node));
-    const auto id = static_cast<NodeId>(*node);
-    const bool known =
-        id == here->node().id() ? address == here->node().address() : here->engine->peers().reaches(id, address);
+    const std::optional<NodeId> id = node_of(*node);
+    const bool known = id && (id == here->node().id() ? address == here->node().address()
+                                                      : here->engine->peers().reaches(*id, address));
     (void)rove_reply(here, &known, 1);
 }
 

@@ -253,6 +253,9 @@ TEST_F(BuiltInsTest, ACopyToANodeThatIsNotReachedFails) {
     const End end = ask(ids_.copy, in_a_row(wire::MemoryCopy{{key, 0, 10}, 77, 0, 3}));
     EXPECT_TRUE(end.is_error);
     EXPECT_NE(end.text().find("node 3"), std::string::npos) << end.text();
+    const End none = ask(ids_.copy, in_a_row(wire::MemoryCopy{{key, 0, 10}, 77, 0, (1UL << 32U) + node_->id()}));
+    EXPECT_TRUE(none.is_error);
+    EXPECT_EQ(none.text(), "there is no node " + std::to_string((1UL << 32U) + node_->id()));
 }
 
 TEST_F(BuiltInsTest, ANodeKnowsWhomItReachesAtAnAddress) {
@@ -265,6 +268,7 @@ TEST_F(BuiltInsTest, ANodeKnowsWhomItReachesAtAnAddress) {
     EXPECT_TRUE(knows(2, "127.0.0.1:7002"));
     EXPECT_FALSE(knows(2, "127.0.0.1:7003"));
     EXPECT_FALSE(knows(3, "127.0.0.1:7002"));
+    EXPECT_FALSE(knows((1UL << 32U) + 2, "127.0.0.1:7002"));
     EXPECT_TRUE(knows(node_->id(), node_->address())) << "itself";
     EXPECT_FALSE(knows(node_->id(), "127.0.0.1:7002"));
 }
