@@ -33,6 +33,7 @@ public:
         place = {function, known->second};
         return known->second;
     }
+    // A handle means one function for as long as its peer lives; a function may have had several.
     [[nodiscard]] std::optional<FunctionId> function_of(std::uint32_t handle) const {
         const auto known = by_handle_.find(handle);
         return known != by_handle_.end() ? std::optional(known->second) : std::nullopt;
@@ -45,21 +46,20 @@ public:
     void learn(const FunctionId& function, std::uint32_t handle) {
         if (expected_ == 0) return;
         --expected_;
-        if (by_function_.size() >= kBindingsMax) {
+        if (by_handle_.size() >= kBindingsMax) {
             by_function_.clear();
             by_handle_.clear();
             recent_ = {};
         }
-        forget(function);
+        recent_[place_of(function)] = {};
         by_function_[function] = handle;
         by_handle_[handle] = function;
     }
-    void forget(const FunctionId& function) {
-        recent_[place_of(function)] = {};
+    // The peer does not know this handle of the function any more. What it meant is still known: calls by it may be on their way.
+    void forget(const FunctionId& function, std::uint32_t handle) {
         const auto known = by_function_.find(function);
-        if (known == by_function_.end()) return;
-        if (const auto named = by_handle_.find(known->second); named != by_handle_.end() && named->second == function)
-            by_handle_.erase(named);
+        if (known == by_function_.end() || known->second != handle) return;
+        recent_[place_of(function)] = {};
         by_function_.erase(known);
     }
     void clear() {

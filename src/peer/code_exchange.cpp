@@ -272,7 +272,7 @@ void CodeExchange::on_need(PeerState& from, const wire::Frame& frame) {
             const FunctionId named = *bound;
             // A resident function is not forgotten: what it gave a handle for had travelled.
             need.function = own_functions_.shipped_as(named);
-            from.code.bindings.forget(named);
+            from.code.bindings.forget(named, need.handle);
             sender_.send_or_cut(from,
                                 {.kind = Kind::bind, .flags = wire::kMeant, .handle = need.handle, .node = from.id},
                                 need.function.raw(), {});

@@ -22,9 +22,12 @@ TEST(Bindings, KnowsHandlesBothWays) {
     EXPECT_EQ(bindings.handle_of(function(1)), 10U);
     bindings.learn(function(1), 11);
     EXPECT_EQ(bindings.handle_of(function(1)), 11U);
-    EXPECT_EQ(bindings.function_of(10), std::nullopt) << "the handle that it had before";
-    bindings.forget(function(1));
+    EXPECT_EQ(bindings.function_of(10), function(1)) << "calls by the handle that it had before may be on their way";
+    bindings.forget(function(1), 10);
+    EXPECT_EQ(bindings.handle_of(function(1)), 11U) << "it has another one by now";
+    bindings.forget(function(1), 11);
     EXPECT_EQ(bindings.handle_of(function(1)), std::nullopt);
+    EXPECT_EQ(bindings.function_of(11), function(1));
     EXPECT_EQ(bindings.handle_of(function(2)), 20U);
 }
 
@@ -61,7 +64,7 @@ TEST(Bindings, TheFastLookUpForgetsAsWell) {
     ASSERT_EQ(bindings.handle_of(function(1)), 10U);
     EXPECT_EQ(bindings.recent(function(1)).function, function(1));
     EXPECT_EQ(bindings.recent(function(1)).handle, 10U);
-    bindings.forget(function(1));
+    bindings.forget(function(1), 10);
     EXPECT_NE(bindings.recent(function(1)).function, function(1));
 }
 
