@@ -325,6 +325,9 @@ Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, cons
     if (!found) return compile_failure(request, *names, found.takeError());
     for (const auto& [name, symbol] : *found) compiled->addresses[(*name).str()] = symbol.getAddress().toPtr<void*>();
     compiled->linked = LinkRecorder::instance().take(library);
+    for (const std::string& each : compiled->constructors)
+        if (request.in_image.empty() && compiled->find(each) == nullptr)
+            return fail(ErrorCode::internal, "{} has a constructor that nobody finds", request.name);
     // Names are held here and by ORC, twice, with some words each (measured: 260 bytes for one of 10 letters).
     for (const std::string& name : generated.names) compiled->linked.bytes += 3 * name.size() + 230;
     for (const auto& [name, lacked] : compiled->linked.lacks)

@@ -2,6 +2,7 @@
 
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/TargetSelect.h>
@@ -23,6 +24,17 @@ namespace {
 
 namespace orc = llvm::orc;
 
+// A function that others find, which calls one that they do not.
+llvm::Function* make_entrance(llvm::Function& hidden) {
+    auto* const entrance =
+        llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(hidden.getContext()), false),
+                               llvm::GlobalValue::ExternalLinkage, "", *hidden.getParent());
+    llvm::IRBuilder<> code(llvm::BasicBlock::Create(hidden.getContext(), "", entrance));
+    code.CreateCall(llvm::FunctionType::get(code.getVoidTy(), false), &hidden);
+    code.CreateRetVoid();
+    return entrance;
+}
+
 // Gives the module's constructors names of their own, in the order in which they are to run.
 std::vector<std::string> name_constructors(llvm::Module& module) {
     std::map<std::pair<std::uint64_t, unsigned>, std::string> found;  // by priority and place
@@ -36,7 +48,10 @@ std::vector<std::string> name_constructors(llvm::Module& module) {
             entry != nullptr ? llvm::dyn_cast<llvm::Function>(entry->getOperand(1)->stripPointerCasts()) : nullptr;
         const auto* priority = entry != nullptr ? llvm::dyn_cast<llvm::ConstantInt>(entry->getOperand(0)) : nullptr;
         if (function == nullptr || function->isDeclaration() || priority == nullptr) continue;
-        if (function->hasLocalLinkage()) {  // an entry that is a constructor as well keeps its name
+        if (function->hasHiddenVisibility() && !function->hasLocalLinkage())
+            function = make_entrance(*function);  // an anchor
+        if (function->hasLocalLinkage() ||
+            !function->hasName()) {  // an entry that is a constructor as well keeps its name
             function->setName(fmt::format("rove.constructor.{:05}", i));
             function->setLinkage(llvm::GlobalValue::ExternalLinkage);
         }
