@@ -43,11 +43,11 @@ Result<Constructors::Thread*> Constructors::take_thread(const std::string& packa
     };
     if (const auto found = std::ranges::find_if(threads_, is_free); found != threads_.end()) return &*found;
     if (threads_.size() >= kConstructorThreadsMax)
-        return fail(
-            ErrorCode::overloaded,
-            "package {} has constructors, and those of others have ended {} threads on {} in which more have run, the "
-            "most that may; restart that node",
-            package, std::ranges::count_if(threads_, [](const Thread& each) { return !each.runs; }), node_);
+        return fail(ErrorCode::overloaded,
+                    "package {} has constructors, and those of others have ended {} threads on {} in which more have "
+                    "run, or changed "
+                    "them for good, the most that may; restart that node",
+                    package, std::ranges::count_if(threads_, [](const Thread& each) { return !each.runs; }), node_);
     return &threads_.emplace_back();
 }
 
@@ -75,6 +75,7 @@ Status Constructors::run_in(Thread& mine, PackageCode& package, const std::funct
 
 // Its code is about to be released: what has been constructed is destroyed first, thread-local objects before statics.
 void Constructors::destroy(Thread& mine, PackageCode& package, const std::string& there) {
+    package.destructors.drop_functions();
     const pid_t thread = mine.thread->id();
     if (mine.thread->has_ended() && !mine.thread->keeps_objects()) mine.thread.reset();  // and its objects with it
     const std::function<void()> destructors = [&package, thread] {
@@ -86,6 +87,7 @@ void Constructors::destroy(Thread& mine, PackageCode& package, const std::string
         more = goes_on(mine.thread && !mine.thread->has_ended() ? mine.thread->run(there, "destructor", destructors)
                                                                 : in_own_thread(there, "destructor", destructors));
     package.destructors.drop();  // there was no thread for them
+    if (mine.thread && mine.thread->is_worn() && !mine.thread->keeps_objects()) mine.thread.reset();
 }
 
 OwnThread* Constructors::thread(std::size_t number) const {

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,33 +49,57 @@ void forget_keys_but(const Keys& kept) {
         if (now[key] && !kept[key]) (void)pthread_setspecific(key, nullptr);
 }
 
-// What code may leave in its thread, and the next code and the threads that this starts would have from it.
+// What code may leave in its thread, and the next code and the threads that this starts would have from it. What has not changed is not set:
+// where a node may not set it, that is no code's doing.
 class ThreadState {
 public:
-    ThreadState() : locale_(uselocale(nullptr)) {
-        (void)pthread_sigmask(SIG_SETMASK, nullptr, &blocked_);
-        (void)pthread_getname_np(pthread_self(), name_.data(), name_.size());
-        (void)pthread_getaffinity_np(pthread_self(), sizeof processors_, &processors_);
-    }
+    ThreadState() = default;
     [[nodiscard]] const Keys& keys() const { return keys_; }
     // Back to that. False: it cannot be had.
     [[nodiscard]] bool restore() const {
+        const ThreadState now;
         (void)pthread_sigmask(SIG_SETMASK, &blocked_, nullptr);
-        (void)pthread_setname_np(pthread_self(), name_.data());
+        (void)sigaltstack(&signal_stack_, nullptr);  // another may be in code that goes
         (void)uselocale(locale_);
-        const bool has_processors = pthread_setaffinity_np(pthread_self(), sizeof processors_, &processors_) == 0;
-        const auto self = static_cast<id_t>(gettid());
-        return has_processors &&
-               (getpriority(PRIO_PROCESS, self) == nice_ || setpriority(PRIO_PROCESS, self, nice_) == 0);
+        if (now.name_ != name_) (void)pthread_setname_np(pthread_self(), name_.data());
+        bool restored = true;
+        if (now.slack_ != slack_) restored = prctl(PR_SET_TIMERSLACK, slack_, 0, 0, 0) == 0;
+        if (now.policy_ != policy_ || now.priority_.sched_priority != priority_.sched_priority)
+            restored = pthread_setschedparam(pthread_self(), policy_, &priority_) == 0 && restored;
+        if (now.nice_ != nice_) restored = setpriority(PRIO_PROCESS, self(), nice_) == 0 && restored;
+        if (has_processors_ && now.has_processors_ && CPU_EQUAL(&now.processors_, &processors_) == 0)
+            restored = pthread_setaffinity_np(pthread_self(), sizeof processors_, &processors_) == 0 && restored;
+        return restored;
     }
 
 private:
+    static id_t self() { return static_cast<id_t>(gettid()); }
+
     const Keys keys_ = keys_in_use();
-    sigset_t blocked_{};
-    std::array<char, 16> name_{};  // the longest, and a zero
-    const int nice_ = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+    const sigset_t blocked_ = [] {
+        sigset_t blocked;
+        sigemptyset(&blocked);
+        (void)pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+        return blocked;
+    }();
+    const stack_t signal_stack_ = [] {
+        stack_t stack{};
+        (void)sigaltstack(nullptr, &stack);
+        return stack;
+    }();
+    const locale_t locale_ = uselocale(nullptr);
+    const std::array<char, 16> name_ = [] {  // the longest, and a zero
+        std::array<char, 16> name{};
+        (void)pthread_getname_np(pthread_self(), name.data(), name.size());
+        return name;
+    }();
+    const int nice_ = getpriority(PRIO_PROCESS, self());
+    const unsigned long slack_ = static_cast<unsigned long>(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0));
+    int policy_ = SCHED_OTHER;
+    sched_param priority_{};
+    const bool has_policy_ = pthread_getschedparam(pthread_self(), &policy_, &priority_) == 0;
     cpu_set_t processors_{};
-    locale_t locale_;
+    const bool has_processors_ = pthread_getaffinity_np(pthread_self(), sizeof processors_, &processors_) == 0;
 };
 
 // libgcc keeps emulated thread-local objects under a key of its own, from the first on. This is the first, so that the key is known for no
@@ -117,6 +142,7 @@ struct OwnThread::Shared {
     static void* begin(void* shared);
     static void end(void* shared);
     void do_work();
+    void run_work();
 
     // It has forked, and the child's only thread would end the program there as if that were its own.
     void stay_in_parent() const {
@@ -171,17 +197,11 @@ void OwnThread::Shared::end(void* argument) {
     shared.ended.release();
 }
 
-void OwnThread::Shared::do_work() {
-    before.emplace();
+void OwnThread::Shared::run_work() {
     try {
         (*work)();
         done = {};
-        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);
-        pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, nullptr);
-        pthread_testcancel();  // or the next work would be cancelled
     } catch (const abi::__forced_unwind&) {
-        stay_in_parent();
-        tell_of_end();  // objects are destroyed when the unwinding is over
         throw;
     } catch (const std::exception& error) {
         say_how([&] {
@@ -190,6 +210,20 @@ void OwnThread::Shared::do_work() {
         });
     } catch (...) {
         say_how([&] { return fail(ErrorCode::failed, "a {} of package {} let an exception out", what, package); });
+    }
+}
+
+void OwnThread::Shared::do_work() {
+    before.emplace();
+    try {
+        run_work();
+        pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, nullptr);
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);
+        pthread_testcancel();  // or the next work would be cancelled
+    } catch (const abi::__forced_unwind&) {
+        stay_in_parent();
+        tell_of_end();  // objects are destroyed when the unwinding is over
+        throw;
     }
     if (!done) forget_keys_but(before->keys());
     is_worn = !before->restore() || is_worn;

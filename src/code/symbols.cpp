@@ -94,6 +94,12 @@ void Destructors::forget_in_c() {
     __cxa_finalize(this);
 }
 
+// They are registered with the package's handle in place of an object (jit/package/exit_handlers.hpp).
+void Destructors::drop_functions() {
+    const MutexLock lock(mutex_);
+    std::erase_if(entries_, [this](const Entry& each) { return each.object == this; });
+}
+
 void Destructors::drop() {
     forget_in_c();
     const MutexLock lock(mutex_);

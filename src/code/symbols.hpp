@@ -27,6 +27,8 @@ class Destructors {
 public:
     // Of statics: runs each once, the last registered first; also those that are registered meanwhile.
     void run();
+    // Forgets functions that are marked as destructors: the constructors have not all run, and these may count on what they make.
+    void drop_functions();
     // Forgets all, of statics and of threads.
     void drop();
     [[nodiscard]] bool empty() const;  // there are none, of statics or of threads

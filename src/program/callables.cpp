@@ -1,5 +1,7 @@
 #include "program/callables.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -69,9 +71,12 @@ Callables& callables() {
 std::string build_of(const void* address) {
     const LoadedFile of = loaded_file_of(address);
     if (!of.build_id.empty() || of.path.empty()) return of.build_id;
+    struct stat now{};  // another file may be there by now
+    (void)stat(of.path.c_str(), &now);
     Callables& all = callables();
     const MutexLock lock(all.mutex);
-    std::string& build = all.builds[of.path];
+    std::string& build =
+        all.builds[fmt::format("{} {} {}.{}", of.path, now.st_ino, now.st_mtim.tv_sec, now.st_mtim.tv_nsec)];
     if (!build.empty()) return build;
     std::ifstream file(of.path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};

@@ -1,5 +1,7 @@
 // Constructors by itself: functions of a test, run as the constructors of packages are.
 #include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <future>
@@ -125,6 +127,21 @@ TEST_F(ConstructorsTest, ThreadsThatStayForTheirObjectsAreBounded) {
         "package built has constructors, and those of others have ended 32 threads on node 7"))
         << refused.error().message();
     EXPECT_EQ(threads.size(), kConstructorThreadsMax) << "nothing has run";
+}
+
+// A package that fails has nothing there that would have to stay.
+TEST_F(ConstructorsTest, AThreadThatOnesThatFailHaveWornOutIsGivenBack) {
+    if (geteuid() != 0) GTEST_SKIP() << "others cannot lower a priority and go on";
+    const auto package = built();
+    for (std::size_t i = 0; i <= kConstructorThreadsMax; ++i) {
+        const std::string why = outcome(*package, [] {
+            setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 5);
+            syscall(SYS_setresuid, 65534, 65534, 65534);  // this thread's alone
+            throw std::runtime_error("no");
+        });
+        ASSERT_NE(why.find("let an exception out: no"), std::string::npos) << i << ": " << why;
+    }
+    EXPECT_EQ(outcome(*package, [] {}), "");
 }
 
 TEST_F(ConstructorsTest, ThoseThatRunAtOnceAreBounded) {

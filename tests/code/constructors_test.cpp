@@ -287,6 +287,47 @@ ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = first.id; }
     }
 }
 
+// As a function that is both has: for its end it is registered.
+TEST_F(CompilingTest, ConstructorsWhoseAddressesAreTakenRunInEachForm) {
+    constexpr const char* kTaken =
+        "void note(long); static void (*volatile keep)(void);\n"
+        "__attribute__((constructor(200), destructor)) static void both(void) { note(5); }\n"
+        "__attribute__((constructor(300))) static void kept(void) { keep = kept; note(6); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = keep != 0; (void)h, (void)n; }";
+    for (const Forms forms : {Forms::image, Forms::bitcode, Forms::both}) {
+        noted.clear();
+        {
+            CodeCache cache(options(forms));
+            ASSERT_TRUE(cache.add(build("taken.c", kTaken), false));
+            EXPECT_EQ(call(cache, *cache.find("taken:go")), 1);
+            cache.wait_for_tiers();
+            EXPECT_EQ(call(cache, *cache.find("taken:go")), 1);
+            EXPECT_EQ(noted, (std::vector<long>{5, 6})) << static_cast<int>(forms);
+        }
+        EXPECT_EQ(noted, (std::vector<long>{5, 6, 5})) << static_cast<int>(forms);
+    }
+}
+
+// They may count on what the constructors make.
+TEST_F(CompilingTest, FunctionsThatAreMarkedAsDestructorsDoNotRunWhereAConstructorFails) {
+    constexpr const char* kFails = R"(
+extern "C" void note(long);
+static long* made;
+struct Static { ~Static() { note(1); } };
+__attribute__((init_priority(200))) static Static first;
+__attribute__((constructor)) static void make() { if (made == nullptr) throw 7; }
+__attribute__((destructor)) static void end() { note(*made); }
+ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = 1; }
+)";
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        noted.clear();
+        CodeCache cache(options(form));
+        ASSERT_TRUE(cache.add(arriving(*build("fails.cpp", kFails), {form}), false));
+        EXPECT_NE(outcome(cache, *cache.find("fails:go")).find("let an exception out"), std::string::npos);
+        EXPECT_EQ(noted, std::vector<long>{1}) << "what was constructed";
+    }
+}
+
 std::ptrdiff_t threads() {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }

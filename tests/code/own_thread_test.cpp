@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -62,7 +63,7 @@ TEST(OwnThreadTest, WorkFindsItAsTheFirstDid) {
     struct Seen {
         std::string name;
         bool blocks = false;
-        int nice = 0, processors = 0, cancels = -1;
+        int nice = 0, processors = 0, cancels = -1, policy = -1, slack = 0;
         locale_t locale{};
         bool operator==(const Seen&) const = default;
     };
@@ -79,6 +80,9 @@ TEST(OwnThreadTest, WorkFindsItAsTheFirstDid) {
         pthread_getaffinity_np(pthread_self(), sizeof processors, &processors);
         seen.processors = CPU_COUNT(&processors);
         pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &seen.cancels);
+        sched_param priority{};
+        pthread_getschedparam(pthread_self(), &seen.policy, &priority);
+        seen.slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
         seen.locale = uselocale(nullptr);
         return seen;
     };
@@ -93,7 +97,12 @@ TEST(OwnThreadTest, WorkFindsItAsTheFirstDid) {
         sigset_t all;
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, nullptr);
-        if (geteuid() == 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), first.nice + 1);
+        if (geteuid() == 0) {
+            setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), first.nice + 1);
+            const sched_param lowest{};
+            pthread_setschedparam(pthread_self(), SCHED_IDLE, &lowest);
+        }
+        prctl(PR_SET_TIMERSLACK, 1'000'000UL, 0, 0, 0);
         cpu_set_t one;
         pthread_getaffinity_np(pthread_self(), sizeof one, &one);
         for (int each = CPU_SETSIZE - 1; each >= 0 && CPU_COUNT(&one) > 1; --each) CPU_CLR(each, &one);
@@ -120,6 +129,33 @@ TEST(OwnThreadTest, WorkThatCannotBeUndoneWearsItOut) {
     EXPECT_TRUE(own.is_worn());
     EXPECT_FALSE(own.has_ended());
     EXPECT_TRUE(own.run("p on node 7", "destructor", [] {})) << "its own package's";
+}
+
+TEST(OwnThreadTest, WorkThatFailsLeavesNoCancellationEither) {
+    for (const bool waits : {true, false}) {
+        auto started = OwnThread::start();
+        ASSERT_TRUE(started);
+        OwnThread& own = **started;
+        EXPECT_TRUE(own.run("p on node 7", "constructor", [] {}));
+        own.keep_objects();
+        const Status failed = own.run("q on node 7", "constructor", [waits] {
+            pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+            pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+            if (waits) pthread_cancel(pthread_self());
+            throw std::runtime_error("no");
+        });
+        ASSERT_FALSE(failed);
+        EXPECT_NE(failed.error().message().find("let an exception out: no"), std::string::npos);
+        EXPECT_EQ(own.has_ended(), waits);
+        if (waits) continue;
+        int state = -1, type = -1;
+        EXPECT_TRUE(own.run("r on node 7", "constructor", [&] {
+            pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+            pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+        }));
+        EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE);
+        EXPECT_EQ(type, PTHREAD_CANCEL_DEFERRED);
+    }
 }
 
 TEST(OwnThreadTest, ACancellationThatWaitsIsNotForTheNextWork) {

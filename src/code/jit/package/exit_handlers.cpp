@@ -80,8 +80,8 @@ void register_destructors(llvm::Module& module) {
     const llvm::FunctionCallee registers = module.getOrInsertFunction(
         "__cxa_atexit", llvm::FunctionType::get(code.getInt32Ty(), {pointer, pointer, pointer}, false));
     llvm::Value* const handle = module.getOrInsertGlobal("__dso_handle", code.getInt8Ty());
-    for (llvm::Constant* const function : functions)
-        code.CreateCall(registers, {function, llvm::ConstantPointerNull::get(pointer), handle});
+    // The handle in place of an object tells them from others (Destructors::drop_functions); they do not look at it.
+    for (llvm::Constant* const function : functions) code.CreateCall(registers, {function, handle, handle});
     code.CreateRetVoid();
     llvm::appendToGlobalCtors(module, own, 0);  // before all constructors
 }

@@ -10,8 +10,8 @@ namespace rove::code::jit {
 // package's handle: so they are called, or forgotten, at the package's end, and not when its code is gone.
 void define_exit_handlers(llvm::Module& module);
 
-// Has functions that are marked as destructors registered before all constructors, which is when they run natively: after all else that is
-// registered. A loader's list of them would be run at another moment, and not by every form.
+// Has functions that are marked as destructors registered before all constructors, so that they run after all else that is registered, as
+// natively. A loader's list of them would be run at another moment, and not by every form.
 void register_destructors(llvm::Module& module);
 
 }  // namespace rove::code::jit
