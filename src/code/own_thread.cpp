@@ -65,7 +65,7 @@ public:
         bool restored = true;
         if (now.slack_ != slack_) restored = prctl(PR_SET_TIMERSLACK, slack_, 0, 0, 0) == 0;
         if (now.policy_ != policy_ || now.priority_.sched_priority != priority_.sched_priority)
-            restored = pthread_setschedparam(pthread_self(), policy_, &priority_) == 0 && restored;
+            restored = sched_setscheduler(0, policy_, &priority_) == 0 && restored;
         if (now.nice_ != nice_) restored = setpriority(PRIO_PROCESS, self(), nice_) == 0 && restored;
         if (has_processors_ && now.has_processors_ && CPU_EQUAL(&now.processors_, &processors_) == 0)
             restored = pthread_setaffinity_np(pthread_self(), sizeof processors_, &processors_) == 0 && restored;
@@ -95,9 +95,13 @@ private:
     }();
     const int nice_ = getpriority(PRIO_PROCESS, self());
     const unsigned long slack_ = static_cast<unsigned long>(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0));
-    int policy_ = SCHED_OTHER;
-    sched_param priority_{};
-    const bool has_policy_ = pthread_getschedparam(pthread_self(), &policy_, &priority_) == 0;
+    // Of this thread alone, as the kernel has them: pthread_getschedparam() gives what C's library has been told.
+    const int policy_ = sched_getscheduler(0);
+    const sched_param priority_ = [] {
+        sched_param priority{};
+        (void)sched_getparam(0, &priority);
+        return priority;
+    }();
     cpu_set_t processors_{};
     const bool has_processors_ = pthread_getaffinity_np(pthread_self(), sizeof processors_, &processors_) == 0;
 };

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 
@@ -108,70 +109,50 @@ TEST_P(Edges, CallbacksOfCallsThatHaveEndedMayBeAnyNumberInAChain) {
     EXPECT_LT(chain.deepest, 200'000);
 }
 
-// Of another stack than the thread's own nothing is known.
+// Runs that on a stack of its own.
+void on_a_fiber(std::size_t stack_bytes, const std::function<void()>& code) {
+    static const std::function<void()>* running;
+    running = &code;
+    std::vector<char> stack(stack_bytes);
+    ucontext_t here{}, fiber{};
+    getcontext(&fiber);
+    fiber.uc_stack = {.ss_sp = stack.data(), .ss_flags = 0, .ss_size = stack.size()};
+    fiber.uc_link = &here;
+    makecontext(&fiber, [] { (*running)(); }, 0);
+    swapcontext(&here, &fiber);
+}
+
+// How much of it is left nobody knows.
 TEST_P(Edges, CallbacksOfCallsThatHaveEndedMayBeAnyNumberOnAFiber) {
-    struct Fiber {
-        ucontext_t main{}, own{};
-        std::vector<char> stack = std::vector<char>(64 * 1024);
+    struct Chain {
         int left = 10'000;
         void go_on() {
             if (left-- > 0) Call<void>().then([this](Call<void>) { go_on(); });
         }
-    };
-    static Fiber* fiber;
-    Fiber made;
-    fiber = &made;
-    getcontext(&made.own);
-    made.own.uc_stack = {.ss_sp = made.stack.data(), .ss_flags = 0, .ss_size = made.stack.size()};
-    made.own.uc_link = &made.main;
-    makecontext(&made.own, [] { fiber->go_on(); }, 0);
-    swapcontext(&made.main, &made.own);
-    EXPECT_EQ(made.left, -1);
+    } chain;
+    on_a_fiber(64UL * 1024, [&chain] { chain.go_on(); });
+    EXPECT_EQ(chain.left, -1);
 }
 
 // What was asked for within a callback that left by an exception may refer to objects that are gone.
 TEST_P(Edges, CallbacksThatAnotherLeftBehindAreNotRun) {
-    struct Later {
-        static void count(void* counter) { ++*static_cast<int*>(counter); }
-    };
     struct Deep {
         int levels = 40, ran = 0;
-        ucontext_t main{}, own{};  // where the depth alone counts
-        std::vector<char> stack = std::vector<char>(256 * 1024);
+        static void count(void* of) { ++static_cast<Deep*>(of)->ran; }
         static void go(void* of) {
-            auto& deep = *static_cast<Deep*>(of);
-            if (deep.levels-- > 0) return rove_call_back(&go, of);
+            if (static_cast<Deep*>(of)->levels-- > 0) return rove_call_back(&go, of);
+            rove_call_back(&count, of);  // later, because it is deep
             throw 7;
         }
-        static void leave_one(void* of) {
-            auto& deep = *static_cast<Deep*>(of);
-            if (deep.levels-- > 0) return rove_call_back(&leave_one, of);
+    } deep;
+    on_a_fiber(256UL * 1024, [&deep] {  // where the depth alone counts
+        try {
+            rove_call_back(&Deep::go, &deep);
+        } catch (int) {
         }
-        static void then_throw(void* of) {
-            rove_call_back(&leave_one, of);
-            rove_call_back(&Later::count, &static_cast<Deep*>(of)->ran);
-            throw 7;
-        }
-    };
-    static Deep* deep;
-    Deep made;
-    deep = &made;
-    getcontext(&made.own);
-    made.own.uc_stack = {.ss_sp = made.stack.data(), .ss_flags = 0, .ss_size = made.stack.size()};
-    made.own.uc_link = &made.main;
-    makecontext(
-        &made.own,
-        [] {
-            try {
-                rove_call_back(&Deep::go, deep);
-            } catch (int) {
-            }
-            deep->ran = 0;
-            rove_call_back(&Later::count, &deep->ran);
-        },
-        0);
-    swapcontext(&made.main, &made.own);
-    EXPECT_EQ(made.ran, 1);
+        rove_call_back(&Deep::count, &deep);
+    });
+    EXPECT_EQ(deep.ran, 1);
 }
 
 TEST_P(Edges, FunctionsAllocateOnOtherNodes) {

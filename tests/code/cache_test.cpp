@@ -3,6 +3,7 @@
 #include <fstream>
 #include <future>
 #include <map>
+#include <optional>
 #include <thread>
 #include <tuple>
 
@@ -210,6 +211,31 @@ ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = first.id 
 }
 
 // As natively main()'s are destroyed before statics; and those of other threads, which go on, may use statics when they end.
+// A thread that has made some calls, and is there until it may end.
+class OtherThread {
+public:
+    template <typename Calls>
+    explicit OtherThread(Calls calls)
+        : thread_([this, calls] {
+              calls();
+              called_.set_value();
+              word_.get_future().wait();
+          }) {
+        called_.get_future().wait();
+    }
+    ~OtherThread() { end(); }
+    OtherThread(const OtherThread&) = delete;
+    void end() {
+        if (!thread_.joinable()) return;
+        word_.set_value();
+        thread_.join();
+    }
+
+private:
+    std::promise<void> called_, word_;
+    std::thread thread_;
+};
+
 TEST_F(CacheTest, StaticsStayForThreadLocalObjectsThatMayReferToThem) {
     constexpr const char* kGuest = R"(
 extern "C" void note(long);
@@ -226,21 +252,14 @@ ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = mine.id; 
     }
     EXPECT_EQ(noted, (std::vector<long>{12, 1})) << "of the thread that ends the cache";
     noted.clear();
-    std::promise<void> word;
-    std::thread other;
+    std::optional<OtherThread> other;
     {
         CodeCache cache(options(Forms::image));
         ASSERT_TRUE(cache.add(build("guest.cpp", kGuest), false));
-        std::promise<long> called;
-        other = std::thread([&] {
-            called.set_value(call(cache, *cache.find("guest:touch")));
-            word.get_future().wait();
-        });
-        EXPECT_EQ(called.get_future().get(), 2);
+        other.emplace([&cache] { EXPECT_EQ(call(cache, *cache.find("guest:touch")), 2); });
     }
     EXPECT_TRUE(noted.empty());
-    word.set_value();
-    other.join();
+    other->end();
     EXPECT_EQ(noted, std::vector<long>{12}) << "the static is still there";
 }
 
@@ -257,27 +276,21 @@ TEST_F(CacheTest, StaticsThatStayForAThreadStayAlsoWhereItEndsMeanwhile) {
         "extern \"C\" void end_thread(); struct Joins { long id = 3; ~Joins() { end_thread(); } }; static Joins "
         "joins;\n"
         "ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = joins.id; }";
-    static std::promise<void> word;
-    static std::thread other;
+    static OtherThread* other;
+    std::optional<OtherThread> made;
     std::vector<EntryPoint> kept;
     {
         CodeOptions given = options(Forms::image);
-        given.host_symbols.push_back({"end_thread", reinterpret_cast<void*>(+[] {
-                                          word.set_value();
-                                          other.join();
-                                      })});
+        given.host_symbols.push_back({"end_thread", reinterpret_cast<void*>(+[] { other->end(); })});
         CodeCache cache(std::move(given));
         const auto name = [](long number) { return "stays" + std::to_string(number); };
         for (long i = 1; i <= kPackages; ++i) ASSERT_TRUE(cache.add(build(name(i) + ".cpp", stays(i)), false));
         ASSERT_TRUE(cache.add(build("joins.cpp", kJoins), false));
         EXPECT_EQ(call(cache, *cache.find("joins:touch")), 3);
-        std::promise<void> called;
-        other = std::thread([&] {
+        made.emplace([&cache, name] {
             for (long i = 1; i <= kPackages; ++i) EXPECT_EQ(call(cache, *cache.find(name(i) + ":touch")), 2);
-            called.set_value();
-            word.get_future().wait();
         });
-        called.get_future().wait();
+        other = &*made;
         for (long i = 1; i <= kPackages; ++i) kept.push_back(cache.find(name(i) + ":touch")->target.load());
     }
     // Those that were to be ended after the thread have ended; the order is their digests'.
@@ -292,9 +305,7 @@ TEST_F(CacheTest, StaticsThatStayForAThreadStayAlsoWhereItEndsMeanwhile) {
 
 // Its users may call it: at their threads' ends, too.
 TEST_F(CacheTest, AnInterfacesStaticsStayForUsersThatStay) {
-    noted.clear();
-    std::promise<void> word;
-    std::thread other;
+    std::optional<OtherThread> other;
     {
         CodeCache cache(options(Forms::image));
         const auto shelf =
@@ -311,16 +322,10 @@ TEST_F(CacheTest, AnInterfacesStaticsStayForUsersThatStay) {
                             "static thread_local Mine mine;\n"
                             "ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = mine.id; }"),
                       false));
-        std::promise<long> called;
-        other = std::thread([&] {
-            called.set_value(call(cache, *cache.find("guest:touch")));
-            word.get_future().wait();
-        });
-        EXPECT_EQ(called.get_future().get(), 2);
+        other.emplace([&cache] { EXPECT_EQ(call(cache, *cache.find("guest:touch")), 2); });
     }
     EXPECT_TRUE(noted.empty());
-    word.set_value();
-    other.join();
+    other->end();
     EXPECT_EQ(noted, std::vector<long>{72});
 }
 

@@ -80,8 +80,7 @@ TEST(OwnThreadTest, WorkFindsItAsTheFirstDid) {
         pthread_getaffinity_np(pthread_self(), sizeof processors, &processors);
         seen.processors = CPU_COUNT(&processors);
         pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &seen.cancels);
-        sched_param priority{};
-        pthread_getschedparam(pthread_self(), &seen.policy, &priority);
+        seen.policy = sched_getscheduler(0);
         seen.slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
         seen.locale = uselocale(nullptr);
         return seen;
@@ -100,7 +99,7 @@ TEST(OwnThreadTest, WorkFindsItAsTheFirstDid) {
         if (geteuid() == 0) {
             setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), first.nice + 1);
             const sched_param lowest{};
-            pthread_setschedparam(pthread_self(), SCHED_IDLE, &lowest);
+            sched_setscheduler(0, SCHED_IDLE, &lowest);
         }
         prctl(PR_SET_TIMERSLACK, 1'000'000UL, 0, 0, 0);
         cpu_set_t one;
