@@ -288,8 +288,9 @@ void Peer::post(const Entry& entry, std::span<const std::byte> payload) const {
 }
 
 LoadReport Peer::load(const Package& package) const {
-    const CallTable::Id id = value_or_throw(usable(core_).engine().caller().load(
-        state_, (present(package.store_), package.store_), deadline_of(limit_ns_)));
+    (void)present(package.store_);
+    const CallTable::Id id =
+        value_or_throw(usable(core_).engine().caller().load(state_, package.store_, deadline_of(limit_ns_)));
     const std::vector<std::byte> lines = RawCall(core_.get(), id.slot, id.generation).get();
     LoadReport report;
     std::vector<std::string>* names = &report.replaced;

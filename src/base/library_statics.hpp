@@ -7,11 +7,15 @@
 
 namespace rove {
 
-inline constexpr std::array<std::string_view, 3> kLibraryStatics{
-    // std::atomic::wait() and notify(), std::latch, std::barrier
-    "_ZZNSt8__detail18__waiter_pool_base6_S_forEPKvE3__w",
-    // std::osyncstream, std::wosyncstream
-    "_ZZNSt13basic_syncbufIcSt11char_traitsIcESaIcEE7__mutex12_S_get_mutexEPvE3__m",
-    "_ZZNSt13basic_syncbufIwSt11char_traitsIwESaIwEE7__mutex12_S_get_mutexEPvE3__m"};
+// Macros, because the names of symbols must be literals.
+#define ROVE_STATIC_OF_WAITING /* std::atomic::wait() and notify(), std::latch, std::barrier */ \
+    "_ZZNSt8__detail18__waiter_pool_base6_S_forEPKvE3__w"
+#define ROVE_STATIC_OF_STREAMS /* std::osyncstream */ \
+    "_ZZNSt13basic_syncbufIcSt11char_traitsIcESaIcEE7__mutex12_S_get_mutexEPvE3__m"
+#define ROVE_STATIC_OF_WIDE_STREAMS /* std::wosyncstream */ \
+    "_ZZNSt13basic_syncbufIwSt11char_traitsIwESaIwEE7__mutex12_S_get_mutexEPvE3__m"
+
+inline constexpr std::array<std::string_view, 3> kLibraryStatics{ROVE_STATIC_OF_WAITING, ROVE_STATIC_OF_STREAMS,
+                                                                 ROVE_STATIC_OF_WIDE_STREAMS};
 
 }  // namespace rove

@@ -136,9 +136,9 @@ public:
     // (names symbol, function and node), a dependency that cannot be opened, a malformed image, no form for this target, a constructor
     // that threw. Only the first two are tried once more, when an interface has been loaded; overloaded at any later call.
     [[nodiscard]] std::variant<Entered, Awaited, Error> enter(Function& function);
-    // A place for an engine, which stays for as long as the cache. What the engine looks up under its lock it may use under that lock, also
-    // where it is forgotten meanwhile; but it has to let go, at each turn for which it has not: when it holds no function that it has
-    // looked up and not entered.
+    // A place for an engine, which stays for as long as the cache. An engine may use a function that it has looked up for as long as it holds
+    // its lock, also if the cache forgets it in that time. In each turn, when it holds no function that it has looked up and not entered, it
+    // calls let_go(): then the cache may free what it has forgotten.
     [[nodiscard]] Leading& add_leader();
     void let_go(Leading& place);
     // As enter() for the one thread that leads that engine, at the cost of two plain stores: gives the entry point where the code is

@@ -195,9 +195,8 @@ const std::optional<pthread_key_t>& end_of_own_thread(void (*end)(void*)) {
 void OwnThread::Shared::end(void* argument) {
     auto& shared = *static_cast<Shared*>(argument);
     shared.stay_in_parent();
-    if (shared.work != nullptr && !shared.has_ended) {
-        shared.tell_of_end();  // what nothing has unwound has no objects any more, but where it stays their memory
-    }
+    // What nothing has unwound has no objects any more; where the thread stays, their memory is there.
+    if (shared.work != nullptr && !shared.has_ended) shared.tell_of_end();
     shared.ended.release();
 }
 

@@ -12,9 +12,9 @@
 
 // By their names, because libstdc++ shows them to nobody. library_statics.cpp makes them.
 namespace rove::library {
-extern char waiters[] __asm__("_ZZNSt8__detail18__waiter_pool_base6_S_forEPKvE3__w");
-extern char locks[] __asm__("_ZZNSt13basic_syncbufIcSt11char_traitsIcESaIcEE7__mutex12_S_get_mutexEPvE3__m");
-extern char wide_locks[] __asm__("_ZZNSt13basic_syncbufIwSt11char_traitsIwESaIwEE7__mutex12_S_get_mutexEPvE3__m");
+extern char waiters[] __asm__(ROVE_STATIC_OF_WAITING);
+extern char locks[] __asm__(ROVE_STATIC_OF_STREAMS);
+extern char wide_locks[] __asm__(ROVE_STATIC_OF_WIDE_STREAMS);
 }  // namespace rove::library
 
 namespace {
@@ -37,6 +37,7 @@ void* get_address(void* control) {
     return get_address_of_libgcc.load(std::memory_order_relaxed)(control);
 }
 
+// In the order of kLibraryStatics.
 const std::array<void*, rove::kLibraryStatics.size()> own_library_statics{rove::library::waiters, rove::library::locks,
                                                                           rove::library::wide_locks};
 

@@ -19,6 +19,14 @@ protected:
     Reply call(std::string_view entry, std::string_view payload = {}) {
         return peer_->call(package_->entry(entry), bytes(payload)).reply();
     }
+    // In this program; its functions find that object.
+    [[nodiscard]] static Node node_with(void* object) {
+        NodeOptions options;
+        options.listen = "127.0.0.1:0";
+        options.fabric = GetParam();
+        options.host_object = object;
+        return Node(started(options));
+    }
 };
 
 TEST_P(Calls, TakeTheLaneThatWasChosen) {
@@ -156,11 +164,7 @@ TEST_P(Calls, FromAProgramWhoseNodeHasAThreadOfItsOwn) {
 
 TEST_P(Calls, ToANodeInThisProgramReachItsHostObject) {
     int answer = 42;
-    NodeOptions options;
-    options.listen = "127.0.0.1:0";
-    options.fabric = GetParam();
-    options.host_object = &answer;
-    Node host(started(options));
+    const Node host = node_with(&answer);
     const Peer peer = node_->connect(host.address());
     EXPECT_EQ(as<int>(peer.call(package_->entry("host")).get()), 42);
     EXPECT_EQ(error_of([&] { (void)call("host"); }).code(), ErrorCode::failed);  // the other one registered nothing
@@ -169,19 +173,15 @@ TEST_P(Calls, ToANodeInThisProgramReachItsHostObject) {
 // The library keeps those who wait in a static of an inline function, which is one for the whole process.
 TEST_P(Calls, WhatAPackageWaitsForTheProgramCanNotify) {
     std::atomic<int> word = 0;
-    NodeOptions options;
-    options.listen = "127.0.0.1:0";
-    options.fabric = GetParam();
-    options.host_object = &word;
-    Node host(started(options));
-    const Peer peer = node_->connect(host.address());
+    const Node host = node_with(&word);
     for (const Forms forms : {Forms::image, Forms::bitcode}) {
         word = 0;
         NodeOptions sends;
         sends.forms = forms;
         sends.fabric = GetParam();
         Node caller(started(sends));
-        RawCall waits = caller.connect(host.address()).call(Package::open(package("waits_for_word.cpp")).entry("waits"));
+        RawCall waits =
+            caller.connect(host.address()).call(Package::open(package("waits_for_word.cpp")).entry("waits"));
         EXPECT_TRUE(soon([&] { return word == 1; })) << "it is about to wait";
         std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than it spins
         word = 2;
