@@ -153,7 +153,7 @@ Result<CallId> Caller::call_whole(const PeerPointer& peer, Lock& lock, const Out
 
 // The code goes with the call; it is compared there with what came before, so that it is loaded once.
 Result<CallId> Caller::call_inline(PeerState& peer, const Outgoing& outgoing) {
-    ROVE_TRY(const ByteBuffer* code, inline_code(peer, *outgoing.callee.id, **outgoing.callee.package));
+    ROVE_TRY(const ByteBuffer* code, inline_code(peer, *outgoing.callee.id, *outgoing.callee.package));
     if (code->size() + outgoing.payload.size() > wire::kFrameBytesMax - wire::kHeaderBytes)
         return tl::unexpected<Error>(too_large(outgoing.callee.name, outgoing.payload.size()));
     ROVE_TRY(BegunCall begun, BegunCall::in(own_calls_.table(), &peer, outgoing.wants_reply));
@@ -166,8 +166,9 @@ Result<CallId> Caller::call_inline(PeerState& peer, const Outgoing& outgoing) {
 }
 
 Result<const ByteBuffer*> Caller::inline_code(PeerState& peer, const FunctionId& function,
-                                              const PackageStore& package) {
+                                              const std::shared_ptr<PackageStore>& whole) {
     if (const auto made = inline_codes_.find(function); made != inline_codes_.end()) return &made->second;
+    const PackageStore& package = *whole;
     const std::string& name = package.manifest().name;
     const auto slice = package.slice_index(peer.triple, Forms::image);
     const std::shared_ptr<const ByteBuffer> bytes = slice ? package.stored_slice(*slice) : nullptr;
@@ -189,6 +190,7 @@ Result<const ByteBuffer*> Caller::inline_code(PeerState& peer, const FunctionId&
     out.bytes(*bytes);
     ByteBuffer extension = out.take();
     extension.resize(wire::inline_extension_bytes(code));
+    own_functions_.keep(whole);  // the peer may forget it, and ask for it when it is called by its handle
     if (inline_codes_.size() >= kInlineCodesMax) inline_codes_.clear();
     return &(inline_codes_[function] = std::move(extension));
 }

@@ -148,7 +148,8 @@ private:
                                             const wire::Staged* staged) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Result<CallId> call_inline(PeerState& peer, const Outgoing& outgoing) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Result<const ByteBuffer*> inline_code(PeerState& peer, const FunctionId& function,
-                                                        const PackageStore& package) REQUIRES(lock_of<EngineLock>);
+                                                        const std::shared_ptr<PackageStore>& whole)
+        REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Status send_call(PeerState& peer, const Callee& callee, wire::FrameHeader header, Bytes payload)
         REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Status ready_to_send(const PeerPointer& peer, Lock& lock, std::size_t payload_bytes,

@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/log.hpp"
 #include "base/stack.hpp"
@@ -138,29 +139,36 @@ void Dispatcher::leave_to_others(Lead::Turn& turn) {
     lead_.give_for_long(turn);
 }
 
+// Who takes a frame of each kind that may arrive among replies.
+struct Dispatcher::AmongReplies {
+    using Take = void (*)(Dispatcher& self, PeerState& from, const wire::Frame& frame);
+    static constexpr std::array<Take, wire::kKindRules.size()> kTakers = [] {
+        std::array<Take, wire::kKindRules.size()> takers{};
+        const auto takes = [&takers](Kind kind, Take take) { takers[static_cast<std::size_t>(kind)] = take; };
+        const auto on_answer = [](Dispatcher& self, PeerState& from, const wire::Frame& frame)
+                                   REQUIRES(lock_of<EngineLock>) { self.own_calls_.on_answer(from, frame); };
+        takes(Kind::reply, on_answer);
+        takes(Kind::part, on_answer);
+        takes(Kind::bind, [](Dispatcher&, PeerState& from, const wire::Frame& frame)
+                              REQUIRES(lock_of<EngineLock>) { CodeExchange::on_bind(from, frame); });
+        takes(Kind::code, [](Dispatcher& self, PeerState& from, const wire::Frame& frame)
+                              REQUIRES(lock_of<EngineLock>) { self.exchange_.on_code(from, frame); });
+        takes(Kind::need, [](Dispatcher& self, PeerState& from, const wire::Frame& frame)
+                              REQUIRES(lock_of<EngineLock>) { self.exchange_.on_need(from, frame); });
+        takes(Kind::lack, [](Dispatcher& self, PeerState& from, const wire::Frame& frame)
+                              REQUIRES(lock_of<EngineLock>) { self.exchange_.on_lack(from, frame); });
+        takes(Kind::load, [](Dispatcher& self, PeerState& from, const wire::Frame& frame)
+                              REQUIRES(lock_of<EngineLock>) { self.on_load(from, frame); });
+        return takers;
+    }();
+    static_assert(std::ranges::all_of(wire::kKindRules, [](const wire::KindRule& rule) {
+        return rule.among_replies == (kTakers[static_cast<std::size_t>(rule.kind)] != nullptr);
+    }));
+};
+
+// Precondition: the frame has passed the checks, so its kind has a taker.
 void Dispatcher::on_reply_traffic(PeerState& from, const wire::Frame& frame) {
-    // One case for each that may arrive here.
-    static_assert([] {
-        for (const wire::KindRule& each : wire::kKindRules)
-            if (each.among_replies != (each.is_answer || each.brings_code || each.kind == Kind::bind ||
-                                       each.kind == Kind::need || each.kind == Kind::lack))
-                return false;
-        return true;
-    }());
-    switch (frame.header.kind) {
-        case Kind::reply:
-        case Kind::part: return own_calls_.on_answer(from, frame);
-        case Kind::bind: return exchange_.on_bind(from, frame);
-        case Kind::code: return exchange_.on_code(from, frame);
-        case Kind::need: return exchange_.on_need(from, frame);
-        case Kind::lack: return exchange_.on_lack(from, frame);
-        case Kind::load: return on_load(from, frame);
-        case Kind::none:
-        case Kind::filler:
-        case Kind::call:
-        case Kind::batch:
-        case Kind::ping: break;  // none of them passes the check
-    }
+    AmongReplies::kTakers[static_cast<std::size_t>(frame.header.kind)](*this, from, frame);
 }
 
 // As soon as code has arrived, before other code can push it out again.
@@ -256,7 +264,11 @@ Result<code::Function*> Dispatcher::function_of(PeerState* from, const wire::Fra
     const std::uint8_t naming = wire::naming_of(frame.header);
     if (naming == wire::kByHandle) {
         const FunctionId* const alias = from != nullptr ? from->code.aliases.find(frame.header.handle) : nullptr;
-        return alias != nullptr ? cache_->find(*alias) : cache_->by_handle(frame.header.handle);
+        if (alias != nullptr) return cache_->find(*alias);
+        code::Function* const function = cache_->by_handle(frame.header.handle);
+        const std::optional<Parked>& parked = parked_of(from);
+        if (function != nullptr || !parked || parked->function == FunctionId{}) return function;
+        return cache_->find(parked->function);  // it was forgotten while the call waited, and has come again
     }
     if (naming == wire::kByEither) {
         wire::Either either;
@@ -285,31 +297,31 @@ Dispatcher::Taken Dispatcher::on_rare_call(PeerState* from, const wire::Frame& f
             if (const auto taken = run_leading(*function, from, frame, turn)) return *taken;
         }
     }
-    if (parked && parked->cannot_run) {
-        const Error why(parked->cannot_run->code(),
+    if (const Error* const why_not = parked ? parked->why_not() : nullptr) {
+        const Error why(why_not->code(),
                         fmt::format("{} on {}: {}", function != nullptr ? function->name : "a function", name_(),
-                                    parked->cannot_run->message()));
+                                    why_not->message()));
         parked.reset();
         return refuse(from, frame, why);
     }
     if (function == nullptr && options_.listen.empty()) return refuse(from, frame, functions_.takes_no_code());
-    if (function == nullptr) return park(from, frame, nullptr, true);
+    if (function == nullptr) return park_for_code(from, frame, nullptr);
     const auto held_until = own_threads_.quiet().held_until(*function, from);
     if (held_until && Clock::now() >= *held_until) {
         parked.reset();
         return refuse(from, frame, QuietRuns::too_many(name_(), *function));
     }
     if (runner_.must_wait_for_thread(*function, from)) {
-        const Taken taken = park(from, frame, function, false);
-        parked->for_thread = true;
-        parked->held_until = held_until;
-        parked->compiling.reset();
-        return taken;
+        park(from, frame, function).wait_for_thread(held_until);
+        return Taken::parked;
     }
     if (leave_to_follower(*function, turn)) return Taken::parked;
     auto entered = cache_->enter(*function);
-    if (const auto* awaited = std::get_if<code::Awaited>(&entered))
-        return park(from, frame, function, *awaited == code::Awaited::code);
+    if (const auto* awaited = std::get_if<code::Awaited>(&entered)) {
+        if (*awaited == code::Awaited::code) return park_for_code(from, frame, function);
+        park(from, frame, function).wait_for_cache(Clock::now());
+        return Taken::parked;
+    }
     parked.reset();
     if (const auto* error = std::get_if<Error>(&entered)) return refuse(from, frame, *error);
     if (from != nullptr && (naming == wire::kById || naming == wire::kByEither))
@@ -423,13 +435,10 @@ void Dispatcher::end_without_answer(rove_here& here) noexcept {
     if (process_.is_past()) end_child_of(run.function->name.c_str());
 }
 
-// Leaves the frame where it is; the ones behind it wait as well. Asks for the code once.
-Dispatcher::Taken Dispatcher::park(PeerState* from, const wire::Frame& frame, const code::Function* function,
-                                   bool ask) {
+// Leaves the frame where it is; the ones behind it wait as well.
+Parked& Dispatcher::park(PeerState* from, const wire::Frame& frame, const code::Function* function) {
     std::optional<Parked>& parked = parked_of(from);
-    if (!parked) parked = Parked{.since = Clock::now()};
-    parked->for_thread = false;
-    parked->held_until.reset();
+    if (!parked) parked.emplace();
     if (function != nullptr)
         parked->function = function->id;
     else if (wire::naming_of(frame.header) == wire::kByEither)
@@ -437,16 +446,12 @@ Dispatcher::Taken Dispatcher::park(PeerState* from, const wire::Frame& frame, co
     else if (wire::naming_of(frame.header) != wire::kByHandle)
         parked->function = FunctionFinder::named_in(frame);
     parked->handle = frame.header.handle;
-    if (ask)
-        parked->compiling.reset();
-    else if (!parked->compiling)
-        parked->compiling = Clock::now();
-    if (ask && (!parked->asked || (parked->ask_again && Clock::now() >= *parked->ask_again))) {
-        if (!parked->asked) parked->since = Clock::now();  // until now it waited for something else
-        parked->asked = true;
-        parked->ask_again.reset();
-        exchange_.ask(from, *parked, frame.header.node);
-    }
+    return *parked;
+}
+
+Dispatcher::Taken Dispatcher::park_for_code(PeerState* from, const wire::Frame& frame, const code::Function* function) {
+    Parked& parked = park(from, frame, function);
+    if (parked.wait_for_code(Clock::now())) exchange_.ask(from, parked, frame.header.node);
     return Taken::parked;
 }
 

@@ -97,6 +97,7 @@ private:
     [[nodiscard]] bool leave_to_follower(const code::Function& function, Lead::Turn& turn)
         REQUIRES(lock_of<EngineLock>);
     // ---- each kind of frame
+    struct AmongReplies;
     void on_reply_traffic(PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     void on_load(const PeerState& from, const wire::Frame& frame) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] Taken on_call(PeerState* from, const wire::Frame& frame, Lead::Turn& turn)
@@ -111,7 +112,10 @@ private:
     [[nodiscard]] std::optional<Parked>& parked_of(PeerState* from) REQUIRES(lock_of<EngineLock>) {
         return from != nullptr ? from->calls.parked : local_.parked();
     }
-    Taken park(PeerState* from, const wire::Frame& frame, const code::Function* function, bool ask)
+    // function: null: it is not known here.
+    Parked& park(PeerState* from, const wire::Frame& frame, const code::Function* function)
+        REQUIRES(lock_of<EngineLock>);
+    Taken park_for_code(PeerState* from, const wire::Frame& frame, const code::Function* function)
         REQUIRES(lock_of<EngineLock>);
     Taken refuse(PeerState* from, const wire::Frame& frame, const Error& why) REQUIRES(lock_of<EngineLock>);
     std::optional<Taken> run_leading(code::Function& function, PeerState* from, const wire::Frame& frame,

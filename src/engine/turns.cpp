@@ -96,10 +96,10 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
     const auto no_later = [&rest](TimePoint limit) { rest.until = rest.until ? std::min(*rest.until, limit) : limit; };
     // A call that is held back is looked at again when it is to be refused. That time may have passed since the last look.
     const auto no_later_than_held = [&](const std::optional<Parked>& parked) {
-        if (parked && parked->held_until) no_later(*parked->held_until);
+        if (const auto until = parked ? parked->held_until() : std::nullopt) no_later(*until);
     };
     if (turn.runs_functions()) no_later_than_held(local_.parked());
-    rest.restless = (local_.parked() && !local_.parked()->for_thread) || !rooms_.is_empty();
+    rest.restless = (local_.parked() && !local_.parked()->waits_for_thread()) || !rooms_.is_empty();
     rest.pending = !local_.is_empty() && !local_.parked() && turn.runs_functions();
     for (const auto& peer : peers_.all()) {
         if (!peer->link) continue;
@@ -107,7 +107,7 @@ Lead::Rest Turns::rest(const Lead::Turn& turn) {
         const bool sends = !ended && peer->has_frames_waiting();
         if (ended && LinkEnds::awaits_goodbye(*peer)) no_later(*peer->broken_since + kGoodbyeWait);
         rest.restless = rest.restless || sends || peer->calls.waits_to_stage ||
-                        (peer->calls.parked && !peer->calls.parked->for_thread) ||
+                        (peer->calls.parked && !peer->calls.parked->waits_for_thread()) ||
                         (peer->calls.gathering != nullptr && peer->calls.gathering->is_called());
         rest.pending = rest.pending || peer->lost || peer->link->pending(takes_calls(*peer) && turn.runs_functions());
         if (turn.runs_functions() && looks_at_calls(*peer)) no_later_than_held(peer->calls.parked);
@@ -157,9 +157,9 @@ unsigned Turns::housekeep(Lead::Turn& turn) {
     unsigned changed = 0;
     const TimePoint now = Clock::now();
     const auto expire = [now, &changed](std::optional<Parked>& parked) {
-        const std::optional<Error> why = parked ? parked->expired(now) : std::nullopt;
+        std::optional<Error> why = parked ? parked->expired(now) : std::nullopt;
         if (!why) return;
-        parked->cannot_run = why;
+        parked->refuse(std::move(*why));
         ++changed;
     };
     expire(local_.parked());

@@ -6,13 +6,14 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
+#include <vector>
 
 #include "base/ids.hpp"
+#include "peer/lately_known.hpp"
 
 namespace rove {
 
-// Functions whose handles are kept. A node that uses more of one peer's functions sends ids again.
+// Handles of one peer's functions that are kept. A node that uses more of them sends ids again.
 inline constexpr std::size_t kBindingsMax = 65536;
 
 // The handles that a peer has given for functions of which this node has sent it the ids.
@@ -28,15 +29,16 @@ public:
     [[nodiscard]] std::optional<std::uint32_t> handle_of(const FunctionId& function) {
         Bound& place = recent_[place_of(function)];
         if (place.function == function) return place.handle;
-        const auto known = by_function_.find(function);
-        if (known == by_function_.end()) return std::nullopt;
-        place = {function, known->second};
-        return known->second;
+        const std::uint32_t* const known = by_function_.find(function);
+        if (known == nullptr) return std::nullopt;
+        place = {function, *known};
+        return *known;
     }
-    // A handle means one function for as long as its peer lives; a function may have had several.
+    // A handle means one function for as long as its peer lives; a function may have had several. Nothing: it is not known, or no more. Calls
+    // by it may be on their way for as long as it is among the last kBindingsMax / 2.
     [[nodiscard]] std::optional<FunctionId> function_of(std::uint32_t handle) const {
-        const auto known = by_handle_.find(handle);
-        return known != by_handle_.end() ? std::optional(known->second) : std::nullopt;
+        const FunctionId* const known = by_handle_.find(handle);
+        return known != nullptr ? std::optional(*known) : std::nullopt;
     }
 
     // A call was sent by the function's id: the peer may answer with a handle.
@@ -46,21 +48,15 @@ public:
     void learn(const FunctionId& function, std::uint32_t handle) {
         if (expected_ == 0) return;
         --expected_;
-        if (by_handle_.size() >= kBindingsMax) {
-            by_function_.clear();
-            by_handle_.clear();
-            recent_ = {};
-        }
         recent_[place_of(function)] = {};
-        by_function_[function] = handle;
-        by_handle_[handle] = function;
+        by_function_.set(function, handle);
+        by_handle_.set(handle, function);
     }
     // The peer does not know this handle of the function any more. What it meant is still known: calls by it may be on their way.
     void forget(const FunctionId& function, std::uint32_t handle) {
-        const auto known = by_function_.find(function);
-        if (known == by_function_.end() || known->second != handle) return;
+        if (handle_of(function) != handle) return;
         recent_[place_of(function)] = {};
-        by_function_.erase(known);
+        by_function_.erase(function);
     }
     void clear() {
         expected_ = 0;
@@ -69,7 +65,12 @@ public:
         recent_ = {};
     }
 
-    [[nodiscard]] const std::unordered_map<FunctionId, std::uint32_t>& all() const { return by_function_; }
+    [[nodiscard]] std::vector<Bound> all() const {
+        std::vector<Bound> all;
+        by_function_.for_each(
+            [&all](const FunctionId& function, std::uint32_t handle) { all.push_back({function, handle}); });
+        return all;
+    }
     [[nodiscard]] std::size_t handles() const { return by_handle_.size(); }
 
 private:
@@ -79,28 +80,23 @@ private:
     }
 
     std::uint64_t expected_ = 0;
-    std::unordered_map<FunctionId, std::uint32_t> by_function_;
-    std::unordered_map<std::uint32_t, FunctionId> by_handle_;
+    LatelyKnown<FunctionId, std::uint32_t, kBindingsMax> by_function_;
+    LatelyKnown<std::uint32_t, FunctionId, kBindingsMax> by_handle_;
     std::array<Bound, kRecent> recent_{};
 };
 
-// What a peer says that handles of this node meant, which this node has forgotten or given to other functions since.
+// What a peer says that handles of this node meant, which this node has forgotten.
 class Aliases {
 public:
     // Null: it means what it means now. Mostly there are none, and each call asks.
     [[nodiscard]] const FunctionId* find(std::uint32_t handle) const {
-        if (functions_.empty()) return nullptr;
-        const auto known = functions_.find(handle);
-        return known != functions_.end() ? &known->second : nullptr;
+        return functions_.empty() ? nullptr : functions_.find(handle);
     }
-    void learn(std::uint32_t handle, const FunctionId& function) {
-        if (functions_.size() >= kBindingsMax) functions_.clear();
-        functions_[handle] = function;
-    }
+    void learn(std::uint32_t handle, const FunctionId& function) { functions_.set(handle, function); }
     void clear() { functions_.clear(); }
 
 private:
-    std::unordered_map<std::uint32_t, FunctionId> functions_;
+    LatelyKnown<std::uint32_t, FunctionId, kBindingsMax> functions_;
 };
 
 }  // namespace rove

@@ -53,22 +53,4 @@ void CodeArrival::drop_longest_idle() {
     }));
 }
 
-std::optional<Error> Parked::expired(TimePoint now) const {
-    if (cannot_run || for_thread) return std::nullopt;
-    if (compiling && now - *compiling > kCompileWaitMax)
-        return Error(ErrorCode::timed_out,
-                     fmt::format("its package was not ready within {} s: its own constructors do not end, or bitcode "
-                                 "takes LLVM so long, its "
-                                 "own or that of others before it; call it again later, or build it with an image",
-                                 kCompileWaitMax.count()));
-    if (!compiling && asked && now - since > kCodeWaitMax)
-        return Error(ErrorCode::timed_out, "its code did not come in time; is the process that has it stopped?");
-    return std::nullopt;
-}
-
-bool Parked::waits_for(const FunctionId& named, std::uint32_t by_handle) const {
-    if (named == FunctionId{}) return handle == by_handle;
-    return function == named || (function == FunctionId{} && handle == by_handle);
-}
-
 }  // namespace rove

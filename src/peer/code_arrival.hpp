@@ -34,13 +34,6 @@ inline constexpr std::size_t kAssemblyBytesMax = 2 * wire::kSliceBytesMax;
 inline constexpr std::size_t kAssembliesMax = 16;
 // What has come of such parts, from all peers: four of them with as much as they may. Beyond it a part is dropped and asked for again.
 inline constexpr std::size_t kAssemblyBytesOfAllMax = 4 * kAssemblyBytesMax;  // 512 MiB
-// When a piece found no room, its code is asked for again after this long.
-inline constexpr auto kAskAgainAfter = std::chrono::milliseconds(200);
-// How long a parked call waits for its code before it fails. Code comes from a live process over a link that is watched,
-// so this only ends waits for a peer that is stopped.
-inline constexpr auto kCodeWaitMax = std::chrono::seconds(5);
-// How long it waits for the compiler. The largest C++ modules take some seconds; others' may be compiled before.
-inline constexpr auto kCompileWaitMax = std::chrono::seconds(60);
 // Packages that one peer is known to have: as many as a node knows unless it is told otherwise. At 32 bytes and their place, 256 KiB. Beyond it all are
 // forgotten, and their code is sent once more.
 inline constexpr std::size_t kPackagesSentMax = 4096;
@@ -159,27 +152,6 @@ private:
 
     Parts parts_;
     std::size_t bytes_ = 0;  // announced
-};
-
-// A call frame at the head of a peer's mailbox that cannot run yet. Calls from one peer start in their order, so those
-// after it wait in the mailbox too; replies and code pass by on their own ring.
-struct Parked {
-    TimePoint since;
-    bool asked = false;                  // `need` was sent
-    NodeId asked_of = kNoNode;           // of the peer that was, by the name that it has here (PeerState::back)
-    NodeId origin = kNoNode;             // who made the call
-    std::optional<TimePoint> ask_again;  // what came found no room
-    std::optional<TimePoint> compiling;  // since when it waits for the compiler
-    bool for_thread = false;             // the code is there: too many functions run long, and the end of one will tell
-    std::optional<TimePoint> held_until;  // … too many wait quietly: it is refused then (QuietRuns)
-    std::optional<Error> cannot_run;      // why it cannot run
-    FunctionId function;                  // all zero: known by handle only
-    std::uint32_t handle = 0;
-
-    // Why it has waited for too long, if it has.
-    [[nodiscard]] std::optional<Error> expired(TimePoint now) const;
-    // Whether a question or an answer about code is about this one.
-    [[nodiscard]] bool waits_for(const FunctionId& named, std::uint32_t by_handle) const;
 };
 
 // Code that came in a frame and is known by now: the frame's bytes are compared with these, and what they were loaded as is run.

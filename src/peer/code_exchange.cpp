@@ -207,6 +207,7 @@ Status CodeExchange::part_arrived(PeerState& from, const wire::CodeChunk& chunk,
     ROVE_CHECK(assembled != nullptr ? store->add_slice(chunk.part - 1, std::move(*assembled))
                                     : store->add_slice(chunk.part - 1, bytes));
     cache_->slices_added(package);
+    has_come(package);
     return {};
 }
 
@@ -214,11 +215,10 @@ void CodeExchange::ask(PeerState* from, Parked& parked, NodeId origin) {
     // A frame of one's own names its function, so its origin is as good as any to ask.
     PeerState* whom = from != nullptr ? from : routes_.to(origin);
     if (whom == nullptr) {
-        parked.cannot_run = Error(ErrorCode::unsupported, "nobody is left to ask for its code");
+        parked.refuse(Error(ErrorCode::unsupported, "nobody is left to ask for its code"));
         return;
     }
-    parked.asked_of = whom->back;
-    parked.origin = origin;
+    parked.was_asked(whom->back, origin);
     if (origin == whom->back) origin = whom->id;
     wire::NeedCode need{.function = parked.function, .asker = whom->my_id, .origin = origin, .handle = parked.handle};
     const std::string_view triple = code::host_triple();
@@ -293,20 +293,18 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
         return;
     }
     const auto answer = [&](std::optional<Parked>& parked) REQUIRES(lock_of<EngineLock>) {
-        if (!parked || !parked->asked || parked->asked_of != from.back ||
-            !parked->waits_for(need.function, need.handle))
-            return;
+        if (!parked || !parked->waits_for_code_of(from.back) || !parked->is_about(need.function, need.handle)) return;
         const std::shared_ptr<PackageStore> package = package_with(parked->function);
         std::uint32_t part = 0;
         for (const Forms form : {Forms::image, Forms::bitcode})  // what came before this is enough
             if (package && slice_for(*package, code::host_triple(), form, part) != nullptr) return;
         // The call came back to this node: who was asked does not ask on in its direction.
-        const PeerState* const origin = routes_.to(parked->origin);
-        if (origin != nullptr && origin != &from) return ask(nullptr, *parked, parked->origin);
-        parked->cannot_run =
+        const PeerState* const origin = routes_.to(parked->origin());
+        if (origin != nullptr && origin != &from) return ask(nullptr, *parked, parked->origin());
+        parked->refuse(
             package ? cache_->why_incomplete(*package)
                     : Error(ErrorCode::unsupported,
-                            fmt::format("nobody on its way has a form of its code for {}", code::host_triple()));
+                            fmt::format("nobody on its way has a form of its code for {}", code::host_triple())));
     };
     for (const std::shared_ptr<PeerState>& peer : peers_) answer(peer->calls.parked);
     answer(local_parked_);
@@ -315,20 +313,31 @@ void CodeExchange::on_lack(PeerState& from, const wire::Frame& frame) {
 // A package was not taken: the calls that wait for it, and that its sender was asked for or sent it ahead of, are told why.
 void CodeExchange::give_up_parked(PeerState& from, const Digest& package, const Error& why) {
     for (std::optional<Parked>* parked : {&from.calls.parked, &local_parked_}) {
-        if (!*parked || (parked != &from.calls.parked && (*parked)->asked_of != from.back)) continue;
+        if (!*parked || !(*parked)->waits_for_code()) continue;
+        if (parked != &from.calls.parked && !(*parked)->waits_for_code_of(from.back)) continue;
         const auto offered = package_with((*parked)->function);
-        if (!offered || offered->digest() == package) (*parked)->cannot_run = why;
+        if (!offered || offered->digest() == package) (*parked)->refuse(why);
     }
+}
+
+template <typename Tell>
+void CodeExchange::tell_parked(const Tell& tell) {
+    if (local_parked_) tell(*local_parked_);
+    for (const auto& peer : peers_)
+        if (peer->calls.parked) tell(*peer->calls.parked);
 }
 
 // Code was dropped because too much is arriving at once: who waits asks for it again, when there may be room.
 void CodeExchange::ask_again_later() {
-    const TimePoint later = Clock::now() + kAskAgainAfter;
-    const auto mark = [later](std::optional<Parked>& parked) {
-        if (parked && parked->asked) parked->ask_again = later;
-    };
-    mark(local_parked_);
-    for (const auto& peer : peers_) mark(peer->calls.parked);
+    tell_parked([now = Clock::now()](Parked& parked) { parked.was_dropped(now); });
+}
+
+// A slice is whole. Those that wait for its package run with it, or ask again, if it has made way for others' before they were looked at.
+void CodeExchange::has_come(const Digest& package) {
+    tell_parked([&, now = Clock::now()](Parked& parked) REQUIRES(lock_of<EngineLock>) {
+        if (!parked.waits_for_code()) return;
+        if (const auto store = package_with(parked.function); store && store->digest() == package) parked.has_come(now);
+    });
 }
 
 // With kMeant: "your handle, which I used and you no longer know, meant this function". It is believed only where a call by that handle

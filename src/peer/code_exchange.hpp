@@ -92,7 +92,10 @@ private:
         REQUIRES(lock_of<EngineLock>);
     void drop_idle() REQUIRES(lock_of<EngineLock>);
     void give_up_parked(PeerState& from, const Digest& package, const Error& why) REQUIRES(lock_of<EngineLock>);
+    template <typename Tell>
+    void tell_parked(const Tell& tell) REQUIRES(lock_of<EngineLock>);
     void ask_again_later() REQUIRES(lock_of<EngineLock>);
+    void has_come(const Digest& package) REQUIRES(lock_of<EngineLock>);
     [[nodiscard]] PeerState* still_a_peer(const PeerState* peer) const REQUIRES(lock_of<EngineLock>);
 
     const NodeOptions& options_;

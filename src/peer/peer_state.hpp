@@ -24,6 +24,7 @@
 #include "peer/code_arrival.hpp"
 #include "peer/dropped_bytes.hpp"
 #include "peer/outbox.hpp"
+#include "peer/parked.hpp"
 #include "peer/staging.hpp"
 #include "rove/node.hpp"
 #include "wire/control.hpp"
@@ -145,8 +146,7 @@ struct PeerState : std::enable_shared_from_this<PeerState> {
     }
     // Its mailbox waits for code that it was asked for.
     [[nodiscard]] bool owes_code() const REQUIRES(lock_of<EngineLock>) {
-        const std::optional<Parked>& parked = calls.parked;
-        return parked && parked->asked_of == back && !parked->compiling && !parked->for_thread;
+        return calls.parked && calls.parked->waits_for_code_of(back);
     }
     // Known here by another name than by its id.
     [[nodiscard]] bool is_foreign() const REQUIRES(lock_of<EngineLock>) { return back != id; }

@@ -1,6 +1,7 @@
 #include "peer/questions_passed_on.hpp"
 
 #include "peer/code_arrival.hpp"
+#include "peer/parked.hpp"
 
 namespace rove {
 namespace {

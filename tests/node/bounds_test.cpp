@@ -190,7 +190,7 @@ TEST_F(Staging, WhoTakesNoResultsIsCutOffAllTheSame) {
     for (std::size_t begun_bytes = 0; begun_bytes < kAllStagedBytesMax; begun_bytes += kStagedBytesMax) {
         Guest& guest = come();
         EXPECT_EQ(guest.link.sync(within(20s), fn<make>).size(), kResultBytes);
-        const std::uint32_t handle = detail::Edge::state(guest.link)->code.bindings.all().begin()->second;
+        const std::uint32_t handle = detail::Edge::state(guest.link)->code.bindings.all().front().handle;
         for (std::uint64_t number = 0; number < kEach; ++number) begin_payload(guest.link, number);
         ASSERT_EQ(guest.link.sync(within(20s), fn<add>, 1, 2), 3);
         for (int i = 0; i < kTooMany; ++i)
@@ -272,7 +272,7 @@ protected:
         PeerState& state = *detail::Edge::state(guest.link);
         for (int i = 0; i < results; ++i)
             write_frame(guest.link, Traffic::calls,
-                        {.kind = Kind::call, .handle = state.code.bindings.all().begin()->second}, {});
+                        {.kind = Kind::call, .handle = state.code.bindings.all().front().handle}, {});
         const int before = marked;
         guest.link.post(fn<mark>);
         ASSERT_TRUE(soon([before] { return marked > before; }));
@@ -305,7 +305,7 @@ TEST_F(Bounds, WhoTakesNoResultsHasNoMoreCallsBegun) {
     made = 0;
     for (int i = 0; i < 2 * kMost; ++i)
         write_frame(guest.link, Traffic::calls,
-                    {.kind = Kind::call, .handle = state.code.bindings.all().begin()->second}, {});
+                    {.kind = Kind::call, .handle = state.code.bindings.all().front().handle}, {});
     ASSERT_TRUE(soon([] { return made * kResultBytes > kBacklogBytes; }));
     for (int i = 0; i < 100; ++i) EXPECT_EQ(honest().sync(within(20s), fn<add>, i, 2), i + 2);
     EXPECT_LT(made, kMost);
@@ -324,7 +324,7 @@ TEST_F(Bounds, WhatWaitsCountsWithWhatItTakesBeside) {
     static_assert(kMost < kBacklogBytes / wire::kHeaderBytes);
     Guest& guest = come();
     guest.link.sync(fn<mark>);
-    const std::uint32_t handle = detail::Edge::state(guest.link)->code.bindings.all().begin()->second;
+    const std::uint32_t handle = detail::Edge::state(guest.link)->code.bindings.all().front().handle;
     marked = 0;
     const auto writes_all = [&] {
         while (try_write_frame(guest.link, Traffic::calls, {.kind = Kind::call, .handle = handle}, {})) {

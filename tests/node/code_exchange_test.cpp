@@ -130,19 +130,19 @@ TEST_F(CodeExchangeTest, AParkedCallAsksItsSenderAndEndsWhereNobodyHasItsCode) {
     PeerState& peer = neighbours_.add(2);
     peer.calls.parked.emplace();
     peer.calls.parked->function = package_->function_ids()[0];
+    ASSERT_TRUE(peer.calls.parked->wait_for_code(Clock::now()));
     exchange_.ask(&peer, *peer.calls.parked, 2);
     const auto asked = neighbours_.received_by(peer);
     ASSERT_EQ(asked.size(), 1U);
     const auto need = extra_of<wire::NeedCode>(asked.front());
     EXPECT_EQ(need.function, peer.calls.parked->function);
     EXPECT_EQ(need.asker, 0U);
-    peer.calls.parked->asked = true;
     PeerState& other = neighbours_.add(3);
     exchange_.on_lack(other, frame(Kind::lack, 0, need));  // whom it has not asked
-    EXPECT_FALSE(peer.calls.parked->cannot_run);
+    EXPECT_EQ(peer.calls.parked->why_not(), nullptr);
     exchange_.on_lack(peer, frame(Kind::lack, 0, need));
-    ASSERT_TRUE(peer.calls.parked->cannot_run);
-    EXPECT_EQ(peer.calls.parked->cannot_run->code(), ErrorCode::unsupported);
+    ASSERT_NE(peer.calls.parked->why_not(), nullptr);
+    EXPECT_EQ(peer.calls.parked->why_not()->code(), ErrorCode::unsupported);
 }
 
 // Who sent it has the other form no more, or does not send it.
@@ -153,14 +153,14 @@ TEST_F(CodeExchangeTest, ALackAfterAFormThatRunsEndsNoCall) {
     PeerState& peer = neighbours_.add(2);
     peer.calls.parked.emplace();
     peer.calls.parked->function = package_->function_ids()[0];
+    ASSERT_TRUE(peer.calls.parked->wait_for_code(Clock::now()));
     exchange_.ask(&peer, *peer.calls.parked, 2);
-    peer.calls.parked->asked = true;
     const auto need = extra_of<wire::NeedCode>(neighbours_.received_by(peer).front());
     exchange_.on_lack(peer, frame(Kind::lack, 0, need));
-    EXPECT_FALSE(peer.calls.parked->cannot_run);
+    EXPECT_EQ(peer.calls.parked->why_not(), nullptr);
     options_.forms = Forms::bitcode;
     exchange_.on_lack(peer, frame(Kind::lack, 0, need));
-    EXPECT_TRUE(peer.calls.parked->cannot_run);
+    EXPECT_NE(peer.calls.parked->why_not(), nullptr);
 }
 
 // In pieces, as they fit into frames.

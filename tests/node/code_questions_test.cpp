@@ -44,7 +44,7 @@ TEST_P(CodeQuestions, AnAnswerIsPassedOnOnlyToWhoAsked) {
     RawCall call = to_member.call(basics.entry("count"));
     ASSERT_TRUE(soon([&] {
         (void)member.poll();
-        return waits.calls.parked && waits.calls.parked->asked;
+        return waits.calls.parked && waits.calls.parked->waits_for_code();
     }));
     const wire::NeedCode need{
         .function = waits.calls.parked->function, .asker = member.id(), .handle = waits.calls.parked->handle};

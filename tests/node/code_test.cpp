@@ -1,11 +1,15 @@
 // How code gets to a node, stays there, changes its tier, and goes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "../api/error_of.hpp"
 #include "bytes.hpp"
@@ -153,6 +157,66 @@ TEST(Code, HandlesThatTheNodeHasForgottenAreToldAgain) {
     std::vector<RawCall> calls;
     for (int i = 0; i < 200; ++i) calls.push_back(peer.call(packages[static_cast<std::size_t>(i % 4)].entry("plain")));
     for (int i = 0; i < 200; ++i) EXPECT_EQ(as<int>(calls[static_cast<std::size_t>(i)].get()), i % 4);
+}
+
+// Nothing keeps their code while they wait, and the node is full: it is forgotten, and asked for again.
+class CodeOfWaitingCalls : public testing::Test {
+protected:
+    static constexpr int kShort = 20, kLong = 1500;
+    static Entry entry(int number) {
+        return Package::open(package("sleeps.c", {fmt::format("-DNUMBER={}", number)})).entry("sleeps");
+    }
+    static int called(const Peer& peer, int number, int ms) {
+        return as<int>(peer.call(entry(number), bytes_of(ms)).get());
+    }
+    static std::span<const std::byte> bytes_of(const int& ms) { return std::as_bytes(std::span(&ms, 1)); }
+    // By then the node has looked at what it was sent.
+    static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }
+    // Of another client each, so that none waits behind another one.
+    Peer client_of_its_own() {
+        NodeOptions options = client();
+        options.own_thread = true;
+        clients_.push_back(std::make_unique<Node>(options));
+        return clients_.back()->connect(server_.address());
+    }
+    // Two functions that are known to take long, on both threads.
+    std::vector<RawCall> keep_threads() {
+        const Peer peer = client_of_its_own();
+        for (int i = 0; i < 6; ++i) EXPECT_EQ(called(peer, 0, kShort), 0);
+        std::vector<RawCall> held;
+        for (int i = 0; i < 2; ++i) held.push_back(peer.call(entry(0), bytes_of(kLong)));
+        pause();
+        return held;
+    }
+    NodeProcess server_{{"--known-packages", "3", "--threads", "2"}};
+    std::vector<std::unique_ptr<Node>> clients_;
+};
+
+TEST_F(CodeOfWaitingCalls, IsAskedForAgain) {
+    std::vector<RawCall> held = keep_threads();
+    held.push_back(client_of_its_own().call(entry(1), bytes_of(kLong)));  // nothing else runs now
+    pause();
+    RawCall first = client_of_its_own().call(entry(2), bytes_of(kShort));
+    pause();
+    RawCall second = client_of_its_own().call(entry(3), bytes_of(kShort));
+    for (RawCall& each : held) (void)each.get();
+    EXPECT_EQ(as<int>(first.get()), 2);
+    EXPECT_EQ(as<int>(second.get()), 3);
+}
+
+TEST_F(CodeOfWaitingCalls, IsFoundByAHandleThatWasForgottenMeanwhile) {
+    const Peer peer = client_of_its_own();
+    for (int i = 0; i < 6; ++i) ASSERT_EQ(called(peer, 1, kShort), 1);
+    std::vector<RawCall> held = keep_threads();
+    RawCall waits = peer.call(entry(1), bytes_of(kShort));
+    pause();
+    std::vector<RawCall> crowd;
+    for (int number = 2; number < 8; ++number)
+        crowd.push_back(client_of_its_own().call(entry(number), bytes_of(kShort)));
+    for (RawCall& each : held) (void)each.get();
+    EXPECT_EQ(as<int>(waits.get()), 1);
+    for (int number = 2; number < 8; ++number)
+        EXPECT_EQ(as<int>(crowd[static_cast<std::size_t>(number - 2)].get()), number);
 }
 
 TEST(Code, ModernCppTravels) {

@@ -72,11 +72,11 @@ TEST_P(CodeTrouble, AHandleIsNamedOnlyWhereItWasAskedFor) {
     const std::uint32_t handle = this->handle();  // add's
     ASSERT_EQ(link_->sync(fn<take_away>, 3, 2), 1);
     const PeerState& state = *detail::Edge::state(*link_);
-    const auto other =
-        std::ranges::find_if(state.code.bindings.all(), [&](const auto& each) { return each.second != handle; });
-    ASSERT_NE(other, state.code.bindings.all().end());
+    const std::vector<Bindings::Bound> all = state.code.bindings.all();
+    const auto other = std::ranges::find_if(all, [&](const auto& each) { return each.handle != handle; });
+    ASSERT_NE(other, all.end());
     write_frame(*link_, Traffic::replies, {.kind = Kind::bind, .flags = wire::kMeant, .handle = handle},
-                other->first.raw());
+                other->function.raw());
     for (int i = 0; i < 3; ++i) (void)link_->ping().get();  // it has been read: replies are, before calls
     EXPECT_EQ(link_->sync(fn<add>, 3, 2), 5) << "it is believed unasked";
     EXPECT_EQ(link_->sync(fn<take_away>, 3, 2), 1);
@@ -249,18 +249,6 @@ TEST(CodeAnswers, AreOneForEachAskerAndPackageAndBounded) {
     answers.drop_first();
     EXPECT_TRUE(answers.add(answer));
     EXPECT_EQ(answers.first().need.asker, 4U);
-}
-
-TEST(CodeArrives, OrTheCallSaysWhatItWaitedFor) {
-    const TimePoint now = Clock::now();
-    Parked parked{.since = now, .asked = true};
-    EXPECT_FALSE(parked.expired(now + kCodeWaitMax));
-    ASSERT_TRUE(parked.expired(now + kCodeWaitMax + std::chrono::seconds(1)));
-    EXPECT_NE(parked.expired(now + 2 * kCodeWaitMax)->message().find("its code did not come"), std::string::npos);
-    parked.compiling = now + kCodeWaitMax;
-    EXPECT_FALSE(parked.expired(now + kCompileWaitMax));
-    ASSERT_TRUE(parked.expired(now + kCodeWaitMax + kCompileWaitMax + std::chrono::seconds(1)));
-    EXPECT_NE(parked.expired(now + 2 * kCompileWaitMax)->message().find("not ready within 60 s"), std::string::npos);
 }
 
 TEST(CodeArrives, AndWhatAPeerHasHadIsRememberedInMeasure) {

@@ -270,11 +270,13 @@ protected:
     // The server's handle for the function that is called there, whose id is found by the first call.
     template <typename Call>
     std::uint32_t handle_after(const Call& call, std::optional<FunctionId>& id) {
-        const auto known = detail::Edge::state(*link_)->code.bindings.all();
+        Bindings& bindings = detail::Edge::state(*link_)->code.bindings;
+        const std::vector<Bindings::Bound> known = bindings.all();
         call();
-        for (const auto& [bound, handle] : detail::Edge::state(*link_)->code.bindings.all())
-            if (!id && !known.contains(bound)) id = bound;
-        return detail::Edge::state(*link_)->code.bindings.all().at(*id);
+        for (const Bindings::Bound& each : bindings.all())
+            if (!id && std::ranges::find(known, each.function, &Bindings::Bound::function) == known.end())
+                id = each.function;
+        return bindings.handle_of(*id).value();
     }
     [[nodiscard]] Bytes piece(std::size_t offset, std::size_t bytes) const {
         return Bytes(payload_).subspan(offset, bytes);

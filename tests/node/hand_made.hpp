@@ -87,7 +87,7 @@ protected:
     }
     // The server's handle for a function that takes 8 bytes.
     [[nodiscard]] std::uint32_t handle() const {
-        return detail::Edge::state(*link_)->code.bindings.all().begin()->second;
+        return detail::Edge::state(*link_)->code.bindings.all().front().handle;
     }
 
     std::unique_ptr<Node> enemy_;

@@ -170,6 +170,16 @@ TEST_P(HotPath, InlinedCodeSurvivesEviction) {
     for (long i = 1; i <= 20; ++i) EXPECT_EQ(as<long>(peer.call(inlined).get()), i);
 }
 
+TEST_P(HotPath, InlinedCodeThatIsCalledByItsHandleAfterwardsSurvivesEviction) {
+    const Server forgetful(GetParam(), {.command = {"--code-budget", "0"},
+                                        .set = [](NodeOptions& options) { options.code_bytes_max = 0; }});
+    const Peer peer = node_->connect(forgetful.address());
+    const Entry inlined = entry("count").sent(Sending::inlined);
+    for (long i = 1; i <= 20; ++i) ASSERT_EQ(as<long>(peer.call(inlined).get()), i);
+    EXPECT_LT(peer.counters().frame_bytes_last, 100U);
+    EXPECT_EQ(as<long>(peer.call(entry("count")).get()), 21);
+}
+
 // It is no fault of whoever sent it.
 TEST_P(HotPath, InlinedCodeThatANodeHasNoRoomForCostsItsCallAlone) {
     const Server full(GetParam(), {.command = {"--known-packages", "1"},

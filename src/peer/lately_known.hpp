@@ -1,0 +1,52 @@
+// LatelyKnown: a table with a bound, which forgets what was set longest ago.
+//
+// Threads: as a std::unordered_map.
+//
+// Invariant: the last kMost / 2 keys that were set are there, and at most kMost are.
+#pragma once
+
+#include <cstddef>
+#include <unordered_map>
+#include <utility>
+
+namespace rove {
+
+// In two halves, of which the older one goes when the younger is full: nothing needs to be ordered, and a key that is set again is young again.
+template <typename Key, typename Value, std::size_t kMost>
+class LatelyKnown {
+public:
+    // Null: unknown, or forgotten. Stays until the table is changed.
+    [[nodiscard]] const Value* find(const Key& key) const {
+        for (const Half* half : {&young_, &old_})
+            if (const auto found = half->find(key); found != half->end()) return &found->second;
+        return nullptr;
+    }
+    void set(const Key& key, const Value& value) {
+        if (young_.size() >= kMost / 2 && !young_.contains(key)) old_ = std::exchange(young_, {});
+        young_.insert_or_assign(key, value);
+    }
+    void erase(const Key& key) {
+        young_.erase(key);
+        old_.erase(key);
+    }
+    void clear() {
+        young_.clear();
+        old_.clear();
+    }
+    [[nodiscard]] bool empty() const { return young_.empty() && old_.empty(); }
+    // A key that is in both halves counts twice.
+    [[nodiscard]] std::size_t size() const { return young_.size() + old_.size(); }
+    // does(key, value) for each, in no order.
+    template <typename Does>
+    void for_each(Does does) const {
+        for (const auto& [key, value] : young_) does(key, value);
+        for (const auto& [key, value] : old_)
+            if (!young_.contains(key)) does(key, value);
+    }
+
+private:
+    using Half = std::unordered_map<Key, Value>;
+    Half young_, old_;
+};
+
+}  // namespace rove

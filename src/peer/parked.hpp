@@ -1,0 +1,81 @@
+// Parked: a call frame at the head of a peer's mailbox that cannot run yet. Calls from one peer start in their order, so those after it
+// wait in the mailbox, too; replies and code pass by on their own ring.
+//
+// Threads: under the engine's lock.
+//
+// Invariants: it waits for one thing at a time, and waits anew for each: for its code, for the cache to have that ready, for a thread. For code
+// it waits kCodeWaitMax at most, for the cache kCompileWaitMax. What was there and is gone again (evicted, forgotten) is asked for again.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "base/result.hpp"
+
+namespace rove {
+
+// When a piece of code found no room, or code that came had to make way at once, it is asked for again after this long.
+inline constexpr auto kAskAgainAfter = std::chrono::milliseconds(200);
+// How long a parked call waits for its code before it fails. Code comes from a live process over a link that is watched,
+// so this only ends waits for a peer that is stopped.
+inline constexpr auto kCodeWaitMax = std::chrono::seconds(5);
+// How long it waits for the compiler. The largest C++ modules take some seconds; others' may be compiled before.
+inline constexpr auto kCompileWaitMax = std::chrono::seconds(60);
+
+class Parked {
+public:
+    FunctionId function;       // all zero: known by handle only
+    std::uint32_t handle = 0;  // that the frame names it by, if it does so
+
+    // ---- what it waits for, from now on or still
+    // Its code. True: a peer is to be asked for it now.
+    [[nodiscard]] bool wait_for_code(TimePoint now);
+    // The cache, which has the code.
+    void wait_for_cache(TimePoint now);
+    // A thread: too many functions run long, and the end of one will tell. held_until: too many wait quietly, and it is refused then.
+    void wait_for_thread(std::optional<TimePoint> held_until) { waits_ = ForThread{held_until}; }
+    // Nothing: it cannot run.
+    void refuse(Error why) { waits_ = std::move(why); }
+
+    // ---- while it waits for code
+    // asked: who was, by the name that it has here (PeerState::back). origin: who made the call.
+    void was_asked(NodeId asked, NodeId origin);
+    [[nodiscard]] bool waits_for_code_of(NodeId asked) const;
+    [[nodiscard]] NodeId origin() const;  // kNoNode: it waits for no code
+    // What came found no room.
+    void was_dropped(TimePoint now);
+    // All of it has come. If it does not run then, it has made way again.
+    void has_come(TimePoint now);
+    // Whether a question or an answer about code is about this one.
+    [[nodiscard]] bool is_about(const FunctionId& named, std::uint32_t by_handle) const;
+
+    [[nodiscard]] bool waits_for_code() const { return std::holds_alternative<ForCode>(waits_); }
+    [[nodiscard]] bool waits_for_thread() const { return std::holds_alternative<ForThread>(waits_); }
+    [[nodiscard]] std::optional<TimePoint> held_until() const;
+    // Why it cannot run; null: it may yet.
+    [[nodiscard]] const Error* why_not() const { return std::get_if<Error>(&waits_); }
+    // Why it has waited for too long, if it has.
+    [[nodiscard]] std::optional<Error> expired(TimePoint now) const;
+
+private:
+    struct ForCode {
+        TimePoint since;
+        NodeId asked = kNoNode, origin = kNoNode;
+        std::optional<TimePoint> ask_again = {};
+        bool has_come = false;
+    };
+    struct ForCache {
+        TimePoint since;
+    };
+    struct ForThread {
+        std::optional<TimePoint> held_until;
+    };
+    struct Nothing {};  // yet
+    std::variant<Nothing, ForCode, ForCache, ForThread, Error> waits_;
+};
+
+}  // namespace rove
