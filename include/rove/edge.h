@@ -45,8 +45,8 @@ int rove_fail_caught(rove_here* here) ROVE_NOTHROW;
 /* Writes the exception that is being handled to this process's log, as an error of `where`. To be called in a catch clause, for code whose
  * end no caller waits for. */
 void rove_report_caught(const char* where) ROVE_NOTHROW;
-/* Calls run(argument): before this returns, or, if many of these calls are within each other and the thread has little stack left, when the
- * innermost of them returns; not at all if that throws, or ends its thread. */
+/* Calls run(argument): before this returns, or, if many of these calls are within each other and the thread has little stack left or runs on
+ * another stack than its own (a fiber's), when the innermost of them returns; not at all if that throws, or ends its thread. */
 void rove_call_back(void (*run)(void*), void* argument);
 /* Leaves the function that this thread is in and ends its call with that error, for code that is compiled without exceptions. Objects
  * on the stack are not destroyed. If the thread is in no function, writes the message to stderr and ends the process. */

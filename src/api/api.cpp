@@ -140,7 +140,7 @@ CallFrame::CallFrame(CallFrame&& other) noexcept
     : core_(std::exchange(other.core_, nullptr)),
       peer_(other.peer_),
       link_(std::move(other.link_)),
-      place_(other.place_),
+      place_(std::exchange(other.place_, {})),
       handle_(other.handle_),
       deadline_(other.deadline_),
       through_(std::move(other.through_)),

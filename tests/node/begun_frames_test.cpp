@@ -49,6 +49,17 @@ TEST_P(BegunFrames, AreDroppedOnTheirOwnLinkOnly) {
     EXPECT_EQ(count(), 4);
 }
 
+TEST_P(BegunFrames, HaveNoPayloadOnceTheyAreMovedFrom) {
+    CallFrame frame = peer().begin(entry_, 8);
+    ASSERT_EQ(frame.payload().size(), 8U);
+    CallFrame moved = std::move(frame);
+    EXPECT_TRUE(frame.payload().empty()) << "it is the other one's to fill, which may have been sent";
+    EXPECT_EQ(error_of([&] { frame.post(); }).code(), ErrorCode::invalid);
+    EXPECT_EQ(moved.payload().size(), 8U);
+    moved.post();
+    EXPECT_EQ(count(), 2);
+}
+
 TEST_P(BegunFrames, WhoseTimeIsOverAreNotPosted) {
     ASSERT_EQ(count(), 1);
     const Peer limited = peer().limited(within(std::chrono::milliseconds(50)));

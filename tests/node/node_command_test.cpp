@@ -392,7 +392,11 @@ TEST(FunctionsCommand, IsLetInAsCallsAre) {
     }
 }
 
-TEST(MovedFrom, NodesAndPeersSaySo) {
+Task<int> eight() {
+    co_return 8;
+}
+
+TEST(MovedFrom, NodesPeersAndTasksSaySo) {
     const auto says_so = [](const auto& use) {
         try {
             use();
@@ -424,6 +428,11 @@ TEST(MovedFrom, NodesAndPeersSaySo) {
     says_so([&] { (void)link.functions(); });
     says_so([&] { (void)link.node(); });
     EXPECT_NO_THROW((void)kept.ping().get());
+    Task<int> task = eight();
+    Task<int> moved(std::move(task));
+    says_so([&] { (void)sync_wait(task); });
+    EXPECT_EQ(sync_wait(moved), 8);
+    says_so([&] { (void)sync_wait(moved); });  // it has ended
 }
 
 std::size_t resident_bytes(int pid) {

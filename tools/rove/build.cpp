@@ -19,11 +19,13 @@ void add_build(CLI::App& app) {
     command
         ->add_option("--target", options->targets,
                      "x86_64-linux-gnu or aarch64-linux-gnu; may be given again (default: both)")
+        ->option_text("TARGET")
         ->allow_extra_args(false);  // one each time: what follows may be the source
     command
         ->add_option(
             "--dep", options->dependencies,
             "a library, by its bare soname, that nodes open before they link the functions; may be given again")
+        ->option_text("SONAME")
         ->allow_extra_args(false);
     command->add_flag("--interface", options->interface, "an interface: functions that arrive later link to its names");
     command->add_option("--name", options->name, "the package's name (default: the source's, without its ending)")
@@ -33,7 +35,7 @@ void add_build(CLI::App& app) {
     command
         ->add_option_function<std::string>(
             "-D,--define", [options](const std::string& name) { options->compiler_flags.push_back("-D" + name); },
-            "-DNAME=VALUE: a macro; may be given again")
+            "a macro, as NAME or NAME=VALUE; may be given again")
         ->trigger_on_parse()
         ->allow_extra_args(false);
     command
