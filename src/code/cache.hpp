@@ -25,13 +25,13 @@
 #include "rove/forms.hpp"
 #include "rove/rove.h"
 
+namespace rove::bitcode {
+class Compiler;
+}
+
 namespace rove::code {
 
 using EntryPoint = void (*)(rove_here* here, const void* payload, std::size_t size);
-
-namespace jit {
-class Engine;
-}
 
 struct HostSymbol {
     std::string_view name;
@@ -56,7 +56,7 @@ struct CodeOptions {
     // Called when code that someone waited for has been loaded or compiled, or could not be (enter then gives the error).
     std::function<void(const Digest& package)> on_ready;
     // Where the compiler is from; nothing: librove-jit.so. Tests give one of their own.
-    std::function<Result<jit::Engine*>()> engine;
+    std::function<Result<bitcode::Compiler*>()> compiler;
 };
 
 class CodeCache;

@@ -3,7 +3,7 @@
 // Threads: under the lock of the cache.
 //
 // Invariants: a package is in it exactly while its `compile` is `queued`, and once. Those without code come first, because calls wait for
-// them; and of these no node's come twice in a row while another's wait, because LLVM may take two minutes for one (jit::Bounds).
+// them; and of these no node's come twice in a row while another's wait, because LLVM may take two minutes for one (bitcode::Bounds).
 #pragma once
 
 #include <algorithm>

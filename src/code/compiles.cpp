@@ -45,15 +45,15 @@ bool Compiles::do_next() {
 
 void Compiles::warm_up() const {
     try {
-        if (const Result<jit::Engine*> compiler = engine()) (*compiler)->warm_up();
+        if (const Result<bitcode::Compiler*> opened = compiler()) (*opened)->warm_up();
     } catch (const std::exception&) {
     }
 }
 
 // The address of each name by which the bitcode binds to what was loaded before it: its statics, and what the image has besides. The
 // image, if there is one, stays meanwhile; and where there is none, no image is loaded before the compile is done.
-Result<jit::NamesInImage> Compiles::names_in_image(const PackageCode& package, const Loaded& loaded) {
-    jit::NamesInImage names;
+Result<bitcode::NamesInImage> Compiles::names_in_image(const PackageCode& package, const Loaded& loaded) {
+    bitcode::NamesInImage names;
     for (const auto& [number, offset] : loaded.statics)
         names[fmt::format("{}{}", wire::kStaticPrefix, number)] = loaded.data->start() + offset;
     if (loaded.image == nullptr) return names;
@@ -90,28 +90,28 @@ Result<NewCode> Compiles::compile(PackageCode& package) {
         libraries_.open(package);
         ROVE_TRY(const ByteBuffer bitcode,
                  package.store->raw_slice(*package.store->slice_index(host_triple(), Forms::bitcode)));
-        ROVE_TRY(jit::NamesInImage names, names_in_image(package, loaded));
-        ROVE_TRY(jit::Engine * compiler, engine());
-        ROVE_TRY(made.module, compiler->compile({.name = package.functions.size() == 1 ? package.functions.front()->name
-                                                                                       : package.store->manifest().name,
-                                                 .remedy = Lacking::remedy(package),
-                                                 .bitcode = bitcode,
-                                                 .resolve = [&](std::string_view name) -> void* {
-                                                     return symbols_.resolve(std::string(name), package.scope);
-                                                 },
-                                                 .may_lack =
-                                                     [&](std::string_view name) {
-                                                         const auto known = std::find(manifest.imports.begin(),
-                                                                                      manifest.imports.end(), name);
-                                                         const auto import =
-                                                             static_cast<std::size_t>(known - manifest.imports.begin());
-                                                         const bool may = known != manifest.imports.end() &&
-                                                                          !manifest.whole_needs(import);
-                                                         if (may) Lacking::lack(made.lacks, manifest, import);
-                                                         lacks_names = lacks_names || !may;
-                                                         return may;
-                                                     },
-                                                 .in_image = std::move(names)}));
+        ROVE_TRY(bitcode::NamesInImage names, names_in_image(package, loaded));
+        ROVE_TRY(bitcode::Compiler * opened, compiler());
+        ROVE_TRY(made.module, opened->compile({.name = package.functions.size() == 1 ? package.functions.front()->name
+                                                                                     : package.store->manifest().name,
+                                               .remedy = Lacking::remedy(package),
+                                               .bitcode = bitcode,
+                                               .resolve = [&](std::string_view name) -> void* {
+                                                   return symbols_.resolve(std::string(name), package.scope);
+                                               },
+                                               .may_lack =
+                                                   [&](std::string_view name) {
+                                                       const auto known = std::find(manifest.imports.begin(),
+                                                                                    manifest.imports.end(), name);
+                                                       const auto import =
+                                                           static_cast<std::size_t>(known - manifest.imports.begin());
+                                                       const bool may = known != manifest.imports.end() &&
+                                                                        !manifest.whole_needs(import);
+                                                       if (may) Lacking::lack(made.lacks, manifest, import);
+                                                       lacks_names = lacks_names || !may;
+                                                       return may;
+                                                   },
+                                               .in_image = std::move(names)}));
         made.entries.resize(package.functions.size());
         for (std::size_t i = 0; i < package.functions.size(); ++i)
             if (void* address = made.module->find(manifest.entries[i])) made.name_entry(package, i, address);
@@ -142,8 +142,10 @@ void Compiles::compile_one(PackageCode& package) {
         if (!code) return tl::unexpected<Error>(std::move(code.error()));
         if (package.constructed) return {};
         package.has_constructors = code->module->has_constructors();
-        if (package.has_constructors)
+        if (package.has_constructors) {
+            ROVE_CHECK(evictor_.check_stays(package, 0));
             ROVE_CHECK(constructors_.run(package, Duty::bitcode, [&code] { code->module->run_constructors(); }));
+        }
         package.constructed = true;
         return {};
     });
@@ -151,6 +153,7 @@ void Compiles::compile_one(PackageCode& package) {
     if (package.awaited_until.load(std::memory_order_relaxed) != 0) package.await();  // however long that took
     if (!done) {
         const bool for_now = done.error().code() == ErrorCode::overloaded;  // others may make room
+        if (code && !for_now) new_codes_.leave(package, std::move(*code));
         package.compile = for_now ? PackageCode::Compile::none : PackageCode::Compile::failed;
         // The image, if there is one, goes on, or is run from now on if it came meanwhile. Without an image the calls fail.
         const bool image_follows = !code && includes(options_.forms, Forms::image) && package.has_stored(Forms::image);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "bitcode/compiler.hpp"
 #include "code/constructors.hpp"
 #include "code/lacking.hpp"
 #include "code/libraries.hpp"
@@ -60,10 +61,12 @@ private:
         std::span<const PackageCode::StaticPlace> statics;
         const LoadedImage* image;  // null: none
     };
-    [[nodiscard]] static Result<jit::NamesInImage> names_in_image(const PackageCode& package, const Loaded& loaded);
+    [[nodiscard]] static Result<bitcode::NamesInImage> names_in_image(const PackageCode& package, const Loaded& loaded);
     [[nodiscard]] Result<NewCode> compile(PackageCode& package) REQUIRES(lock_of<CodeCache>);
     void compile_one(PackageCode& package) REQUIRES(lock_of<CodeCache>);
-    [[nodiscard]] Result<jit::Engine*> engine() const { return options_.engine ? options_.engine() : jit::engine(); }
+    [[nodiscard]] Result<bitcode::Compiler*> compiler() const {
+        return options_.compiler ? options_.compiler() : bitcode::compiler();
+    }
 
     CacheLock& lock_;
     const CodeOptions& options_;

@@ -74,6 +74,12 @@ Error Lacking::why_lacking(const PackageCode& package, const std::vector<std::st
                          fmt::format("{} was compiled for a CPU with {}, which that of {} is not; build it without "
                                      "-march and -m options: a node compiles it for its own CPU",
                                      of, lacked, node_));
+    if (names.front().starts_with("rove_"))
+        return Error(
+            ErrorCode::failed,
+            fmt::format("no symbol {} for {} on {}; what rove.h has for programs, functions that travel cannot "
+                        "call, and what it has for functions is in a newer Rove than that node's",
+                        quoted(names), of, node_));
     return Error(ErrorCode::failed,
                  fmt::format("no symbol {} for {} on {}; {}", quoted(names), of, node_, remedy(package)));
 }

@@ -7,7 +7,7 @@
 #include <new>
 
 #include "base/fork.hpp"
-#include "code/jit/jit.hpp"
+#include "bitcode/compiled.hpp"
 
 // libgcc's: the table ends with a zero word.
 extern "C" void __register_frame(void* begin);    // NOLINT(bugprone-reserved-identifier)
@@ -122,7 +122,7 @@ void* LoadedImage::address(wire::Segment segment, std::size_t offset) const {
 }
 
 bool LoadedImage::can_put(std::size_t import) const noexcept {
-    return std::ranges::equal_range(gaps_, import, {}, &Gap::import).size() <= jit::kPlacesMax;
+    return std::ranges::equal_range(gaps_, import, {}, &Gap::import).size() <= bitcode::kPlacesMax;
 }
 
 void LoadedImage::put(std::size_t import, void* address) noexcept {

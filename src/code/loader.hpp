@@ -43,7 +43,7 @@ public:
     [[nodiscard]] void* address(wire::Segment segment, std::size_t offset) const;
     [[nodiscard]] const std::shared_ptr<DataSegment>& data() const { return data_; }
     [[nodiscard]] std::size_t code_bytes() const { return code_.bytes() + gaps_.size() * sizeof(Gap); }
-    // Not where it has that in more than jit::kPlacesMax places.
+    // Not where it has that in more than bitcode::kPlacesMax places.
     [[nodiscard]] bool can_put(std::size_t import) const noexcept;
     // Gives the code an import that was null, once. Nobody runs what needs it meanwhile.
     void put(std::size_t import, void* address) noexcept;

@@ -39,6 +39,18 @@ void NewCodes::take_module(PackageCode& package, NewCode&& code) noexcept {
     go_on_with(package);
 }
 
+void NewCodes::leave(PackageCode& package, NewCode&& code) noexcept {
+    if (!package.pinned) return;
+    package.left_image = std::move(code.image);
+    package.left_module = std::move(code.module);
+    if (package.left_image && !package.data && package.left_image->data()) {
+        package.data = package.left_image->data();
+        budgets_.keep_statics(package);
+    }
+    package.reserved = {};
+    budgets_.count(package);
+}
+
 void NewCodes::go_on_with(PackageCode& package) noexcept {
     ++taken_;
     uses_.advance();  // after all that was used before it, and ahead of its own first call

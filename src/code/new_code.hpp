@@ -20,7 +20,7 @@ struct NewCode {
     void name_entry(const PackageCode& package, std::size_t function, void* address);
 
     std::unique_ptr<LoadedImage> image;
-    std::unique_ptr<jit::CompiledModule> module;
+    std::unique_ptr<bitcode::CompiledModule> module;
     Lacks lacks;
     std::vector<EntryPoint> entries;  // of each of the package's functions; null: it has none
     Known::ByAddress by_address;
@@ -40,6 +40,8 @@ public:
     void take_image(PackageCode& package, const wire::Image& image, NewCode&& code) noexcept
         REQUIRES(lock_of<CodeCache>);
     void take_module(PackageCode& package, NewCode&& code) noexcept REQUIRES(lock_of<CodeCache>);
+    // Of code whose constructors have failed: keeps it, uncalled, if it is pinned.
+    void leave(PackageCode& package, NewCode&& code) noexcept REQUIRES(lock_of<CodeCache>);
     [[nodiscard]] std::size_t taken() const REQUIRES(lock_of<CodeCache>) { return taken_; }
 
 private:

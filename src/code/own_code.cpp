@@ -29,6 +29,9 @@ const ByteBuffer& own_bitcode() {
         return new ByteBuffer(section ? std::move(*section) : ByteBuffer{});
     });
 }
+bitcode::ProgramBitcode own_program() {
+    return {.program = "this program", .section = own_bitcode()};
+}
 
 }  // namespace
 
@@ -80,26 +83,25 @@ private:
     }
 
     void read() {
-        jit::Engine* const engine = opened();
-        if (engine == nullptr) return;
-        (void)engine->extract(
-            {.program = "this program", .bitcode = own_bitcode(), .only = std::string(jit::kNothing)});
+        bitcode::Compiler* const compiler = opened();
+        if (compiler == nullptr) return;
+        (void)compiler->read_own(own_program());
         try {
-            engine->warm_up();
+            compiler->warm_up();
         } catch (const std::exception&) {
         }
     }
     // Null: it is not needed, or not there.
-    jit::Engine* opened() {
+    bitcode::Compiler* opened() {
         const struct Opens {
             Reading& reading;
             ~Opens() { reading.is_open_ = true; }
         } whatever_comes{*this};
         if (!Bundle::of_program().empty() || !has_own_bitcode()) return nullptr;
-        const Result<jit::Engine*> engine = jit::engine();
-        if (!engine) return nullptr;
+        const Result<bitcode::Compiler*> compiler = bitcode::compiler();
+        if (!compiler) return nullptr;
         wait_at_exit();  // once more: what LLVM's libraries have registered by now is called before what was registered earlier
-        return *engine;
+        return *compiler;
     }
     static constinit std::atomic<Reading*> awaited_;
     const std::uint32_t made_by_ = process_generation();
@@ -118,9 +120,9 @@ void wait_until_open() {
     Reading::wait_until_open();
 }
 
-wire::Manifest manifest_of(const jit::Extracted& extracted, const jit::Prepared& prepared) {
+wire::Manifest manifest_of(const bitcode::Extracted& extracted, const bitcode::Prepared& prepared) {
     wire::Manifest manifest;
-    manifest.name = extracted.name;
+    manifest.name = extracted.facts.name;
     std::replace_if(manifest.name.begin(), manifest.name.end(), [](char c) { return c <= 0x20 || c >= 0x7F; }, '_');
     manifest.abi = ROVE_ABI_VERSION;
     manifest.pinned = prepared.pinned;
@@ -130,21 +132,19 @@ wire::Manifest manifest_of(const jit::Extracted& extracted, const jit::Prepared&
     return manifest;
 }
 
-std::string made_by(const jit::Engine& engine, const void* packer) {
-    const auto [of_engine, of_llvm] = engine.code();
-    return fmt::format("{} {} {} {}", ROVE_BUILD, build_of(of_engine), build_of(of_llvm), build_of(packer));
+std::string made_by(const bitcode::Compiler& compiler, const void* packer) {
+    const auto [of_compiler, of_llvm] = compiler.code();
+    return fmt::format("{} {} {} {}", ROVE_BUILD, build_of(of_compiler), build_of(of_llvm), build_of(packer));
 }
 
 Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
     if (!has_own_bitcode()) return fail(ErrorCode::unsupported, "the program carries no bitcode of itself");
-    ROVE_TRY(jit::Engine * engine, jit::engine());
-    ROVE_TRY(const std::vector<jit::Extracted> all,
-             engine->extract({.program = "this program", .bitcode = own_bitcode(), .only = key}));
-    const jit::Extracted& extracted = all.front();
-    if (!extracted.obstacle.empty()) return fail(ErrorCode::unsupported, "{}", extracted.obstacle);
+    ROVE_TRY(bitcode::Compiler * compiler, bitcode::compiler());
+    ROVE_TRY(const bitcode::Extracted extracted, compiler->extract_own(own_program(), key));
+    if (!extracted.facts.obstacle.empty()) return fail(ErrorCode::unsupported, "{}", extracted.facts.obstacle);
     const PackageCache cache;
     const Libraries libraries = Libraries::of_this_program();
-    const Digest made_of = digest_of({"bitcode", made_by(*engine, reinterpret_cast<const void*>(&package_of_own)),
+    const Digest made_of = digest_of({"bitcode", made_by(*compiler, reinterpret_cast<const void*>(&package_of_own)),
                                       libraries.lines(), as_text(extracted.bitcode)});
     if (const ByteBuffer kept = cache.find(made_of); !kept.empty()) {
         Result<std::shared_ptr<PackageStore>> package = PackageStore::parse(kept);
@@ -152,11 +152,11 @@ Result<std::shared_ptr<PackageStore>> package_of_own(const std::string& key) {
         if (package && (*package)->manifest().dependencies == libraries.with((*package)->manifest().imports))
             return package;
     }
-    ROVE_TRY(const jit::Prepared prepared, engine->prepare({.triple = std::string(host_triple()),
-                                                            .modules = {extracted.bitcode},
-                                                            .interface = false,
-                                                            .entries = extracted.entries,
-                                                            .object = false}));
+    ROVE_TRY(const bitcode::Prepared prepared, compiler->prepare({.triple = std::string(host_triple()),
+                                                                  .modules = {extracted.bitcode},
+                                                                  .interface = false,
+                                                                  .entries = extracted.entries,
+                                                                  .object = false}));
     wire::Manifest manifest = manifest_of(extracted, prepared);
     manifest.dependencies = libraries.with(manifest.imports);
     std::vector<ByteBuffer> stored(1);

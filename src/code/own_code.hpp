@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "code/jit/jit.hpp"
+#include "bitcode/compiler.hpp"
 #include "package/package.hpp"
 
 namespace rove::code {
@@ -25,9 +25,9 @@ void wait_until_open();
 
 // What a package of the cache was made by, in one line: the builds of librove-jit.so, of LLVM and of who packs (any address of its own). Another build
 // may make another package of the same bitcode.
-[[nodiscard]] std::string made_by(const jit::Engine& engine, const void* packer);
+[[nodiscard]] std::string made_by(const bitcode::Compiler& compiler, const void* packer);
 
 // What all packages of extracted functions share: a manifest without slices.
-[[nodiscard]] wire::Manifest manifest_of(const jit::Extracted& extracted, const jit::Prepared& prepared);
+[[nodiscard]] wire::Manifest manifest_of(const bitcode::Extracted& extracted, const bitcode::Prepared& prepared);
 
 }  // namespace rove::code

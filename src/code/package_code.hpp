@@ -12,8 +12,8 @@
 
 #include "base/clock.hpp"
 #include "base/name_map.hpp"
+#include "bitcode/compiled.hpp"
 #include "code/cache.hpp"
-#include "code/jit/jit.hpp"
 #include "code/loader.hpp"
 #include "code/symbols.hpp"
 
@@ -109,7 +109,10 @@ public:
     }
     // Loaded code; the package's own bytes are the store's to count.
     [[nodiscard]] std::size_t loaded_bytes() const REQUIRES(lock_of<CodeCache>) {
-        return (image ? image->code_bytes() : 0) + (module ? module->code_bytes() : 0);
+        std::size_t bytes = 0;
+        for (const auto* each : {&image, &left_image}) bytes += *each ? (*each)->code_bytes() : 0;
+        for (const auto* each : {&module, &left_module}) bytes += *each ? (*each)->code_bytes() : 0;
+        return bytes;
     }
     // What the cache has counted of it, and as what. Slices may go while the code that was made of them stays, so they are never pinned.
     struct Counted {
@@ -127,7 +130,8 @@ public:
     Reserved reserved GUARDED_BY(lock_of<CodeCache>);
     [[nodiscard]] Budget budget() const REQUIRES(lock_of<CodeCache>) {
         if (resident) return Budget::resident;
-        return interface || reserved.code > 0 || (pinned && loaded()) ? Budget::pinned : Budget::evictable;
+        const bool is_kept = (pinned && loaded()) || left_image || left_module;
+        return interface || reserved.code > 0 || is_kept ? Budget::pinned : Budget::evictable;
     }
     // A call waits for it to become ready: not the time to evict it.
     [[nodiscard]] bool awaited() const {
@@ -137,7 +141,7 @@ public:
     void await() {
         awaited_until.store((Clock::now() + kAwaitedMax).time_since_epoch().count(), std::memory_order_relaxed);
     }
-    // Whether a function has all that it needs. The bitcode may call what the image has, by its address (jit/anchors.hpp).
+    // Whether a function has all that it needs. The bitcode may call what the image has, by its address (bitcode/anchors.hpp).
     [[nodiscard]] bool image_runs(const Function& function) const REQUIRES(lock_of<CodeCache>) {
         return function.image != nullptr && !store->manifest().entry_needs_any(function.entry, image_lacks);
     }
@@ -146,10 +150,12 @@ public:
         return function.compiled != nullptr && !manifest.entry_needs_any(function.entry, image_lacks) &&
                !manifest.entry_needs_any(function.entry, module_lacks);
     }
-    // For as long as the node: code that others hold addresses of, or statics that a function was called for.
+    // For as long as the node: code that others hold addresses of, statics that a function was called for, or that it was constructed.
     [[nodiscard]] bool stays() const REQUIRES(lock_of<CodeCache>) {
-        return !resident && (budget() == Budget::pinned || data);
+        return !resident && (budget() == Budget::pinned || data || ran_constructors());
     }
+    // What they did to the process is done once.
+    [[nodiscard]] bool ran_constructors() const REQUIRES(lock_of<CodeCache>) { return constructed && has_constructors; }
     // What is kept over evictions.
     [[nodiscard]] std::size_t static_bytes() const REQUIRES(lock_of<CodeCache>) {
         return data ? data->bytes() + statics.size() * sizeof(StaticPlace) : 0;
@@ -209,7 +215,11 @@ public:
     std::vector<StaticPlace> statics GUARDED_BY(lock_of<CodeCache>);
     NameMap<void*> exported GUARDED_BY(lock_of<CodeCache>);  // an interface's names, once an image told
     std::unique_ptr<LoadedImage> image GUARDED_BY(lock_of<CodeCache>);
-    std::unique_ptr<jit::CompiledModule> module GUARDED_BY(lock_of<CodeCache>);
+    std::unique_ptr<bitcode::CompiledModule> module GUARDED_BY(lock_of<CodeCache>);
+    // Pinned code whose constructors have failed: threads that they started may still run in it, and others have addresses of it. Nobody calls it,
+    // because `error` is for good.
+    std::unique_ptr<LoadedImage> left_image GUARDED_BY(lock_of<CodeCache>);
+    std::unique_ptr<bitcode::CompiledModule> left_module GUARDED_BY(lock_of<CodeCache>);
     Lacks image_lacks GUARDED_BY(lock_of<CodeCache>);
     Lacks module_lacks GUARDED_BY(lock_of<CodeCache>);
     Compile compile GUARDED_BY(lock_of<CodeCache>) = Compile::none;

@@ -94,7 +94,7 @@ void Destructors::forget_in_c() {
     __cxa_finalize(this);
 }
 
-// They are registered with the package's handle in place of an object (jit/package/exit_handlers.hpp).
+// They are registered with the package's handle in place of an object (bitcode/package/exit_handlers.hpp).
 void Destructors::drop_functions() {
     const MutexLock lock(mutex_);
     std::erase_if(entries_, [this](const Entry& each) { return each.object == this; });

@@ -7,7 +7,7 @@
 #include <ranges>
 
 #include "base/targets.hpp"
-#include "code/jit/jit.hpp"
+#include "bitcode/compiler.hpp"
 #include "package/pack.hpp"
 #include "package/package.hpp"
 #include "rove/rove.h"
@@ -23,7 +23,7 @@ namespace {
 // What one target's compilation brought.
 struct Built {
     std::string triple;
-    code::jit::Prepared prepared;
+    bitcode::Prepared prepared;
     Result<wire::Image> image = fail(ErrorCode::unsupported, "not made");
 };
 
@@ -89,15 +89,14 @@ Status check_not_a_source(const std::filesystem::path& output, const std::vector
 
 Result<Built> build_target(const BuildOptions& options, const std::vector<std::filesystem::path>& sources,
                            const std::string& triple, const std::filesystem::path& folder) {
-    code::jit::PrepareRequest request{
-        .triple = triple, .modules = {}, .interface = options.interface, .for_nodes = true};
+    bitcode::PrepareRequest request{.triple = triple, .modules = {}, .interface = options.interface, .for_nodes = true};
     for (const auto& source : sources) {
         ROVE_TRY(ByteBuffer module, compile({source, triple, options.compiler_flags, folder}));
         request.modules.push_back(std::move(module));
         request.names.push_back(source.string());
     }
-    ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
-    Result<code::jit::Prepared> prepared = engine->prepare(request);
+    ROVE_TRY(bitcode::Compiler * compiler, bitcode::compiler());
+    Result<bitcode::Prepared> prepared = compiler->prepare(request);
     if (!prepared) return prefixed(prepared.error(), options.source.string());
     return Built{triple, std::move(*prepared)};
 }
@@ -129,8 +128,10 @@ Status add_slices(const BuildOptions& options, const Built& built, wire::Manifes
 
 // Some atomic operations are calls of a library that a node has only if it is named.
 void warn_of_atomics(const BuildOptions& options, const std::vector<std::string>& imports) {
-    const auto call = std::find_if(imports.begin(), imports.end(),
-                                   [](const std::string& name) { return name.starts_with("__atomic_"); });
+    const auto call = std::find_if(imports.begin(), imports.end(), [](const std::string& name) {
+        return name.starts_with("__atomic_") || name.starts_with("atomic_flag_") || name == "atomic_thread_fence" ||
+               name == "atomic_signal_fence";
+    });
     const bool named = std::any_of(options.dependencies.begin(), options.dependencies.end(),
                                    [](const std::string& soname) { return soname.starts_with("libatomic."); });
     if (!options.warn || call == imports.end() || named) return;
@@ -185,13 +186,13 @@ Status build(const BuildOptions& options) {
                     "{} exports no name: an interface offers its functions and data that are not static",
                     options.source.string());
 
-    ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
+    ROVE_TRY(bitcode::Compiler * compiler, bitcode::compiler());
     set_needs(manifest, needs);
     std::vector<ByteBuffer> stored;
     for (Built& built : all) {
         built.image = built.prepared.image_obstacle.empty()
-                          ? link_image(*engine, {built.prepared.object, folder.path(), manifest.entries,
-                                                 manifest.exports, manifest.imports})
+                          ? link_image(*compiler, {built.prepared.object, folder.path(), manifest.entries,
+                                                   manifest.exports, manifest.imports})
                           : fail(ErrorCode::unsupported, "{}", built.prepared.image_obstacle);
         // `unsupported` means that this code has no image: a warning. Any other error ends the build.
         if (!built.image && built.image.error().code() != ErrorCode::unsupported)

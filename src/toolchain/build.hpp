@@ -1,4 +1,4 @@
-// From C and C++ sources to a package: compile (clang 19), prepare (LLVM, src/code/jit), link each image (lld), pack.
+// From C and C++ sources to a package: compile (clang 19), prepare (LLVM, src/bitcode), link each image (lld), pack.
 #pragma once
 
 #include <filesystem>

@@ -24,9 +24,9 @@
 #include "package/bundle.hpp"
 #include "package/digest.hpp"
 #include "package/pack.hpp"
-#include "toolchain/extracted_before.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/image.hpp"
+#include "toolchain/kept_facts.hpp"
 #include "toolchain/kept_objects.hpp"
 #include "toolchain/libraries.hpp"
 #include "toolchain/process.hpp"
@@ -45,13 +45,13 @@ struct Packed {
 // and then linked one by one, which takes two milliseconds each.
 class Packer {
 public:
-    Packer(code::jit::Engine& engine, const std::filesystem::path& program, const Libraries& libraries,
+    Packer(bitcode::Compiler& compiler, const std::filesystem::path& program, const Libraries& libraries,
            const std::vector<std::string>& dependencies)
-        : engine_(engine),
+        : compiler_(compiler),
           libraries_(libraries),
           dependencies_(dependencies),
           linked_with_(libraries.lines() + '\n'),
-          made_by_(code::made_by(engine, reinterpret_cast<const void*>(&link_image))),
+          made_by_(code::made_by(compiler, reinterpret_cast<const void*>(&link_image))),
           kept_objects_(program, made_by_) {
         for (const std::string& soname : dependencies) linked_with_ += soname + '\n';
     }
@@ -70,15 +70,15 @@ public:
     }
 
     // One for each, in their order.
-    [[nodiscard]] Result<std::vector<Packed>> pack(const std::vector<code::jit::Extracted>& all) {
+    [[nodiscard]] Result<std::vector<Packed>> pack(const std::vector<bitcode::Extracted>& all) {
         std::vector<Packed> packed(all.size());
         std::vector<Work> work;
         for (std::size_t i = 0; i < all.size(); ++i) {
-            if (!all[i].obstacle.empty()) {
-                packed[i].why_not = all[i].obstacle;
+            if (!all[i].facts.obstacle.empty()) {
+                packed[i].why_not = all[i].facts.obstacle;
                 continue;
             }
-            if (auto kept = find(all[i].digest))
+            if (auto kept = find(all[i].facts.digest))
                 packed[i] = {.package = std::move(kept), .from_cache = true};
             else
                 work.push_back({.place = i, .from = all[i]});
@@ -101,8 +101,8 @@ private:
     // A package that is not there yet.
     struct Work {
         std::size_t place;
-        const code::jit::Extracted& from;
-        Result<code::jit::Prepared> prepared = fail(ErrorCode::cancelled, "ended: a signal came");
+        const bitcode::Extracted& from;
+        Result<bitcode::Prepared> prepared = fail(ErrorCode::cancelled, "ended: a signal came");
     };
 
     [[nodiscard]] Digest key_of(const Digest& bitcode) const {
@@ -120,12 +120,13 @@ private:
         for (Work& each : some) {
             ROVE_CHECK(not_interrupted());
             Result<ByteBuffer> made = each.prepared ? make(each, folder) : tl::unexpected<Error>(each.prepared.error());
-            if (!made && made.error().code() != ErrorCode::unsupported) return prefixed(made.error(), each.from.name);
+            if (!made && made.error().code() != ErrorCode::unsupported)
+                return prefixed(made.error(), each.from.facts.name);
             if (!made) {
                 packed[each.place].why_not = made.error().message();
                 continue;
             }
-            if (Status kept = cache_.keep(key_of(each.from.digest), *made); !kept)
+            if (Status kept = cache_.keep(key_of(each.from.facts.digest), *made); !kept)
                 why_not_kept_ = kept.error().message();
             packed[each.place].package = std::make_shared<const ByteBuffer>(std::move(*made));
         }
@@ -137,11 +138,11 @@ private:
         std::atomic<std::size_t> next{0};
         const auto prepare_some = [&] {
             for (std::size_t i = next++; i < work.size() && not_interrupted(); i = next++)
-                work[i].prepared = engine_.prepare({.triple = std::string(code::host_triple()),
-                                                    .modules = {work[i].from.bitcode},
-                                                    .interface = false,
-                                                    .entries = work[i].from.entries,
-                                                    .shared = &shared_});
+                work[i].prepared = compiler_.prepare({.triple = std::string(code::host_triple()),
+                                                      .modules = {work[i].from.bitcode},
+                                                      .interface = false,
+                                                      .entries = work[i].from.entries,
+                                                      .shared = &shared_});
         };
         const std::size_t threads =
             std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, std::max(work.size(), std::size_t{1}));
@@ -158,14 +159,14 @@ private:
     // Image and bitcode for this machine's kind.
     [[nodiscard]] Result<ByteBuffer> make(Work& work, const std::filesystem::path& folder) const {
         const std::string triple(code::host_triple());
-        const code::jit::Prepared prepared = std::move(*work.prepared);  // given back at the end
+        const bitcode::Prepared prepared = std::move(*work.prepared);  // given back at the end
         wire::Manifest manifest = code::manifest_of(work.from, prepared);
         manifest.dependencies = dependencies_of(manifest.imports);
         std::vector<ByteBuffer> stored;
         if (prepared.image_obstacle.empty()) {
             ROVE_TRY(std::vector<std::filesystem::path> others, files_of(prepared.shared, folder));
-            Result<wire::Image> image = link_image(engine_, {prepared.object, folder, manifest.entries,
-                                                             manifest.exports, manifest.imports, std::move(others)});
+            Result<wire::Image> image = link_image(compiler_, {prepared.object, folder, manifest.entries,
+                                                               manifest.exports, manifest.imports, std::move(others)});
             if (!image && image.error().code() != ErrorCode::unsupported) return tl::unexpected<Error>(image.error());
             if (ByteBuffer encoded = image ? wire::encode(*image) : ByteBuffer();
                 !encoded.empty() && encoded.size() <= wire::kSliceBytesMax)
@@ -185,8 +186,7 @@ private:
     }
     // Written where that has not been done.
     static Result<std::vector<std::filesystem::path>> files_of(
-        const std::vector<std::shared_ptr<const code::jit::SharedObject>>& objects,
-        const std::filesystem::path& folder) {
+        const std::vector<std::shared_ptr<const bitcode::SharedObject>>& objects, const std::filesystem::path& folder) {
         std::vector<std::filesystem::path> files;
         for (const auto& each : objects) {
             files.push_back(folder / (each->made_of.hex() + ".o"));
@@ -202,7 +202,7 @@ private:
         return {sonames.begin(), sonames.end()};
     }
 
-    code::jit::Engine& engine_;
+    bitcode::Compiler& compiler_;
     const Libraries& libraries_;
     const std::vector<std::string>& dependencies_;
     std::string linked_with_;
@@ -210,7 +210,7 @@ private:
     const PackageCache cache_;
     std::string why_not_kept_;
     std::map<Digest, std::shared_ptr<const ByteBuffer>> found_;  // by the digests of their bitcode
-    mutable code::jit::SharedObjects shared_;
+    mutable bitcode::SharedObjects shared_;
     KeptObjects kept_objects_;
 };
 
@@ -303,21 +303,19 @@ Result<BundleReport> bundle(const BundleOptions& options) {
                     "rove_add_executable() does",
                     program);
     }
-    ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
+    ROVE_TRY(bitcode::Compiler * compiler, bitcode::compiler());
     if (const Status may_keep = KeptFiles::check(KeptFiles::default_folder()); !may_keep && options.warn)
         options.warn(may_keep.error().message());
     const ProgramNames has = ProgramNames::of(options.program);
-    Packer packer(*engine, options.program, has.libraries(), options.dependencies);
-    ExtractedBefore before(options.program, packer.made_by(),
-                           [&](const Digest& bitcode) { return packer.find(bitcode) != nullptr; });
-    ROVE_TRY(const std::vector<code::jit::Extracted> all,
-             engine->extract({.program = program,
-                              .bitcode = bitcode,
-                              .only = {},
-                              .is_strong = [&has](std::string_view name) { return has.is_strong(name); },
-                              .before = &before}));
+    Packer packer(*compiler, options.program, has.libraries(), options.dependencies);
+    KeptFacts facts(options.program, packer.made_by(),
+                    [&](const Digest& bitcode) { return packer.find(bitcode) != nullptr; });
+    ROVE_TRY(const std::vector<bitcode::Extracted> all,
+             compiler->extract_all({.from = {.program = program, .section = bitcode},
+                                    .is_strong = [&has](std::string_view name) { return has.is_strong(name); },
+                                    .known = &facts}));
     ROVE_TRY(const std::vector<Packed> packed, packer.pack(all));
-    before.write();
+    facts.write();
     if (!packer.why_not_kept().empty() && options.warn)
         options.warn(fmt::format("all packages are made again the next time: {}", packer.why_not_kept()));
     BundleReport report;
@@ -327,7 +325,7 @@ Result<BundleReport> bundle(const BundleOptions& options) {
         if (options.warn) options.warn(line);
     };
     std::vector<Bundle::Entry> entries;
-    std::set<std::string> replaced, begin_anew;
+    std::set<std::string> replaced, changed_at_home;
     for (std::size_t i = 0; i < all.size(); ++i) {
         std::vector<std::string> keys;
         for (const std::string& key : all[i].keys)
@@ -335,13 +333,13 @@ Result<BundleReport> bundle(const BundleOptions& options) {
                 keys.push_back(key);
             } else {
                 ++report.stay;
-                warn(fmt::format("{} cannot be sent: {}", all[i].name, fits.error().message()));
+                warn(fmt::format("{} cannot be sent: {}", all[i].facts.name, fits.error().message()));
             }
         if (keys.empty()) continue;
         const std::size_t functions = keys.size();
         if (packed[i].package) {
-            replaced.insert(all[i].replaced.begin(), all[i].replaced.end());
-            begin_anew.insert(all[i].begin_anew.begin(), all[i].begin_anew.end());
+            replaced.insert(all[i].facts.replaced.begin(), all[i].facts.replaced.end());
+            changed_at_home.insert(all[i].changed_at_home.begin(), all[i].changed_at_home.end());
             report.functions += functions;
             if (packed[i].from_cache) report.from_cache += functions;
             ROVE_TRY(const std::shared_ptr<PackageStore> package, PackageStore::parse(*packed[i].package));
@@ -352,21 +350,21 @@ Result<BundleReport> bundle(const BundleOptions& options) {
                     fmt::format("{} needs {}, which {} has without its bitcode: of a static library, most "
                                 "likely; compile that with -Xclang -fembed-bitcode=all (rove_embed() in "
                                 "CMake), or its calls fail on nodes that have no such name",
-                                all[i].name, lacking, program));
+                                all[i].facts.name, lacking, program));
         } else {
             report.stay += functions;
-            warn(fmt::format("{} cannot be sent: {}", all[i].name, packed[i].why_not));
+            warn(fmt::format("{} cannot be sent: {}", all[i].facts.name, packed[i].why_not));
         }
         for (const std::string& key : keys)
             entries.push_back({.key = key, .package = packed[i].package, .why_not = packed[i].why_not});
     }
     warn_of_replaced(warn, replaced, "this program");
-    if (!begin_anew.empty())
+    if (!changed_at_home.empty())
         warn(fmt::format(
             "{} changes {}, which functions that it sends use: on each node {}; pass what a function "
             "needs of that",
-            program, quoted(begin_anew, begin_anew.size()),
-            begin_anew.size() == 1 ? "it begins with its first value" : "they begin with their first values"));
+            program, quoted(changed_at_home, changed_at_home.size()),
+            changed_at_home.size() == 1 ? "it begins with its first value" : "they begin with their first values"));
     if (options.strict && warnings != 0)
         return fail(ErrorCode::failed, "{} is left as it was: {} warning{}, with --strict", program, warnings,
                     warnings == 1 ? "" : "s");

@@ -82,7 +82,7 @@ Result<ByteBuffer> compile(const CompileOptions& options) {
     // Optimised once, by prepare, over all sources together: here only the attributes of -O2 are wanted.
     command.insert(command.end(), {"-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-fPIC", "-fno-plt",
                                    "-Wall", "-I" + include.string()});
-    // Unwind tables only where something may be unwound through: keep_unwindable() (code/jit/package/shape.cpp) sees to those.
+    // Unwind tables only where something may be unwound through: keep_unwindable() (bitcode/package/shape.cpp) sees to those.
     command.insert(command.end(),
                    {"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-fcolor-diagnostics"});
     // Both as rove_add_executable(). Each package has vtables of its own, so an object's type is not known by whose vtable it has.

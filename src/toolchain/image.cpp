@@ -42,7 +42,7 @@ std::string script(std::uint64_t data_address) {
                        kBlockAddress, data_address);
 }
 
-Result<ByteBuffer> link(code::jit::Engine& engine, const ImageRequest& request, std::uint64_t data_address) {
+Result<ByteBuffer> link(bitcode::Compiler& compiler, const ImageRequest& request, std::uint64_t data_address) {
     const std::filesystem::path object = request.folder / "image.o", linked = request.folder / "image.so",
                                 text = request.folder / "image.ld";
     ROVE_CHECK(write_file(object, request.object));
@@ -53,7 +53,7 @@ Result<ByteBuffer> link(code::jit::Engine& engine, const ImageRequest& request, 
                      {"-shared", "-z", "norelro", "-z", "notext", "-z", "noseparate-code", "-z", "max-page-size=4096",
                       "--hash-style=sysv", "--build-id=none", "--no-eh-frame-hdr", "--no-rosegment",
                       "--orphan-handling=place", "-T", text.string(), "-o", linked.string()});
-    const Status done = engine.link(arguments);
+    const Status done = compiler.link(arguments);
     if (!done && says_no_room(done.error().message()))
         return fail(ErrorCode::failed, "it cannot be linked: {}", no_room_for_temporary_files());
     ROVE_CHECK(done);
@@ -241,8 +241,8 @@ private:
     wire::Image image_;
 };
 
-Result<wire::Image> link_and_cut(code::jit::Engine& engine, const ImageRequest& request, std::uint64_t data_address) {
-    ROVE_TRY(const ByteBuffer file, link(engine, request, data_address));
+Result<wire::Image> link_and_cut(bitcode::Compiler& compiler, const ImageRequest& request, std::uint64_t data_address) {
+    ROVE_TRY(const ByteBuffer file, link(compiler, request, data_address));
     const Result<Elf> elf = Elf::parse(file);
     if (!elf) return fail(ErrorCode::internal, "the linker's output is {}", elf.error().message());
     return Cutter(*elf, request).cut();
@@ -250,11 +250,11 @@ Result<wire::Image> link_and_cut(code::jit::Engine& engine, const ImageRequest& 
 
 }  // namespace
 
-Result<wire::Image> link_image(code::jit::Engine& engine, const ImageRequest& request) {
-    ROVE_TRY(wire::Image image, link_and_cut(engine, request, 0x40000000));
+Result<wire::Image> link_image(bitcode::Compiler& compiler, const ImageRequest& request) {
+    ROVE_TRY(wire::Image image, link_and_cut(compiler, request, 0x40000000));
     // The loader puts the statics anywhere, so code must reach them through the GOT alone. To check that, the image is linked a second
     // time with the statics at another address: if the two differ, the code reaches statics by their distance.
-    ROVE_TRY(const wire::Image moved, link_and_cut(engine, request, 0x48000000));
+    ROVE_TRY(const wire::Image moved, link_and_cut(compiler, request, 0x48000000));
     if (image != moved) return fail(ErrorCode::unsupported, "its code reaches statics by their distance from it");
     // The reader that nodes use decides last: an image with too many symbols or statics is refused here already.
     Result<wire::Image> read = wire::decode_image(wire::encode(image), request.imports.size());

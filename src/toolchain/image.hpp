@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "code/jit/jit.hpp"
+#include "bitcode/compiler.hpp"
 #include "wire/image.hpp"
 
 namespace rove::toolchain {
@@ -20,6 +20,6 @@ struct ImageRequest {
 };
 
 // unsupported: no image can be made of this object; the message says why. Other errors end the build.
-[[nodiscard]] Result<wire::Image> link_image(code::jit::Engine& engine, const ImageRequest& request);
+[[nodiscard]] Result<wire::Image> link_image(bitcode::Compiler& compiler, const ImageRequest& request);
 
 }  // namespace rove::toolchain

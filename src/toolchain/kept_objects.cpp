@@ -18,7 +18,7 @@ KeptObjects::KeptObjects(const std::filesystem::path& program, std::string_view 
     : files_(KeptFiles::default_folder(), ".objects", kProgramsMax, kBytesMax),
       key_(key_of_program(program, made_by)) {}
 
-void KeptObjects::find(code::jit::SharedObjects& into) {
+void KeptObjects::find(bitcode::SharedObjects& into) {
     const ByteBuffer file = files_.find(key_);
     for (Reader all(unseal(file)); all.ok() && !all.done();) {
         const auto made_of = all.id<Digest>();
@@ -28,7 +28,7 @@ void KeptObjects::find(code::jit::SharedObjects& into) {
     for (const auto& each : into.all()) found_.insert(each->made_of);
 }
 
-void KeptObjects::keep(const code::jit::SharedObjects& objects) const {
+void KeptObjects::keep(const bitcode::SharedObjects& objects) const {
     if (objects.count() == found_.size()) return;
     const auto written = [&objects](const std::set<Digest>& without) {
         Writer all;

@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-#include "code/jit/jit.hpp"
+#include "bitcode/shared_objects.hpp"
 #include "package/kept_files.hpp"
 
 namespace rove::toolchain {
@@ -16,9 +16,9 @@ public:
     // made_by: what makes them (code::made_by).
     KeptObjects(const std::filesystem::path& program, std::string_view made_by);
     // Adds those that are kept.
-    void find(code::jit::SharedObjects& into);
+    void find(bitcode::SharedObjects& into);
     // Keeps all, if others have been made since find(); if these are more than 32 MiB, those that have been made since.
-    void keep(const code::jit::SharedObjects& objects) const;
+    void keep(const bitcode::SharedObjects& objects) const;
 
 private:
     const KeptFiles files_;

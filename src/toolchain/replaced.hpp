@@ -1,4 +1,4 @@
-// The one sentence that `rove build` and `rove bundle` say of allocation functions that stay at home (code/jit/allocation.hpp).
+// The one sentence that `rove build` and `rove bundle` say of allocation functions that stay at home (bitcode/allocation.hpp).
 #pragma once
 
 #include <fmt/format.h>

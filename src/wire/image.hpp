@@ -65,7 +65,7 @@ inline constexpr std::string_view kAnchorPrefix = "rove.anchor.";
 // The name that replaces __dso_handle in shipped C++, in both forms: under its own name the linker would define it, as the address at which
 // an ELF file would begin.
 inline constexpr std::string_view kDsoHandle = "rove.dso_handle";
-// What code that has thread-local variables imports: libgcc's function for their addresses (jit/package/thread_locals.hpp).
+// What code that has thread-local variables imports: libgcc's function for their addresses (bitcode/package/thread_locals.hpp).
 inline constexpr std::string_view kGetThreadLocal = "__emutls_get_address";
 
 [[nodiscard]] ByteBuffer encode(const Image& image);

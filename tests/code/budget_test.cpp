@@ -3,10 +3,11 @@
 
 #include <set>
 
+#include "bitcode/compiler.hpp"
 #include "cache_fixture.hpp"
-#include "code/jit/jit.hpp"
 #include "code/loader.hpp"
 #include "code/package_code.hpp"
+#include "given_compiler.hpp"
 #include "package/digest.hpp"
 #include "package/pack.hpp"
 
@@ -123,6 +124,26 @@ TEST_F(BudgetTest, ThePackageThatWasUnusedForLongestIsForgottenFirst) {
         ASSERT_TRUE(cache.add(named(name(i)), false));
         for (int known = 0; known <= i; ++known)
             ASSERT_EQ(cache.find(name(known) + ":go0") != nullptr, known > i - 50) << known << " after " << i;
+    }
+}
+
+// What its constructors have done to the process they would do again.
+TEST_F(BudgetTest, WhatWasConstructedIsNotForgotten) {
+    constexpr const char* kMade =
+        "void note(long); __attribute__((constructor)) static void make(void) { note(1); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = 8; (void)h, (void)n; }";
+    const auto made = build("made.c", kMade);
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        noted.clear();
+        CodeOptions given = options(form);
+        given.packages_max = 4;
+        CodeCache cache(given);
+        ASSERT_TRUE(cache.add(arriving(*made, {form}), false));
+        EXPECT_EQ(call(cache, *cache.find("made:go")), 8);
+        for (int i = 0; i < 8; ++i) ASSERT_TRUE(cache.add(named("package" + std::to_string(i)), false)) << i;
+        ASSERT_NE(cache.find("made:go"), nullptr) << wire::to_string(form);
+        EXPECT_EQ(call(cache, *cache.find("made:go")), 8);
+        EXPECT_EQ(noted, std::vector<long>{1});
     }
 }
 
@@ -292,12 +313,12 @@ TEST_F(SpareSlices, OfPinnedCodeGoBeforeCode) {
     EXPECT_EQ(call(cache, *cache.find("hoard:count")), 42);
 }
 
-// LLVM's engine, whose code is said to take more.
-class LargeCode : public jit::Engine {
+// LLVM's compiler, whose code is said to take more.
+class LargeCode final : public CompilesOnly {
 public:
     explicit LargeCode(std::size_t bytes) : bytes_(bytes) {}
-    Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& request) override {
-        struct Module : jit::CompiledModule {
+    Result<std::unique_ptr<bitcode::CompiledModule>> compile(const bitcode::CompileRequest& request) override {
+        struct Module : bitcode::CompiledModule {
             void* find(std::string_view name) const override { return of->find(name); }
             std::size_t code_bytes() const override { return bytes; }
             bool has_constructors() const override { return of->has_constructors(); }
@@ -305,32 +326,25 @@ public:
             void run_constructors() override { of->run_constructors(); }
             bool can_put(std::string_view name) const override { return of->can_put(name); }
             Status put(const std::vector<std::pair<std::string_view, void*>>& names) override { return of->put(names); }
-            std::unique_ptr<jit::CompiledModule> of;
+            std::unique_ptr<bitcode::CompiledModule> of;
             std::size_t bytes = 0;
         };
         auto module = std::make_unique<Module>();
-        ROVE_TRY(jit::Engine * engine, jit::engine());
-        ROVE_TRY(module->of, engine->compile(request));
+        ROVE_TRY(bitcode::Compiler * compiler, bitcode::compiler());
+        ROVE_TRY(module->of, compiler->compile(request));
         module->bytes = bytes_;
         return module;
     }
-    Result<jit::Prepared> prepare(const jit::PrepareRequest& /*request*/) override { return nothing(); }
-    void warm_up() override {}
-    Status link(const std::vector<std::string>& /*arguments*/) override {
-        return fail(ErrorCode::internal, "not asked for");
-    }
-    Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& /*request*/) override { return nothing(); }
 
 private:
-    static tl::unexpected<Error> nothing() { return fail(ErrorCode::unsupported, "compiles only"); }
     std::size_t bytes_;
 };
 
 // Where the image has its place among pinned code, its bitcode has none yet.
 TEST_F(BudgetTest, PinnedCodeThatIsCompiledAgainIsAskedWhetherThereIsRoom) {
-    LargeCode engine(3 * kMiB);
+    LargeCode compiler(3 * kMiB);
     CodeOptions given = options(Forms::both, 4 * kMiB);
-    given.engine = [&engine] { return &engine; };
+    given.compiler = [&compiler] { return &compiler; };
     for (const bool pinned : {false, true}) {
         CodeCache cache(given);
         wire::Manifest manifest = counter_->manifest();
@@ -448,7 +462,7 @@ TEST_F(BudgetTest, WhatTheLeaderRunsIsNotEvicted) {
     ASSERT_TRUE(cache.add(build("one.c", kCounter), false));
     Function* one = cache.find("one:count");
     std::optional<EntryPoint> entry;
-    (void)cache.add_leader();  // another engine, which runs nothing
+    (void)cache.add_leader();  // another compiler, which runs nothing
     Leading& leader = cache.add_leader();
     {
         const auto loaded = cache.enter(*one);

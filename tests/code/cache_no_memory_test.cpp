@@ -7,10 +7,10 @@
 
 #include "../watched_new.hpp"
 #include "base/clock.hpp"
+#include "bitcode/compiler.hpp"
 #include "cache_fixture.hpp"
 #include "cache_parts.hpp"
-#include "code/jit/jit.hpp"
-#include "given_engine.hpp"
+#include "given_compiler.hpp"
 
 namespace {
 
@@ -244,7 +244,7 @@ TEST_F(WorkerWithoutMemory, EachLoadIsAnswered) {
 }
 
 // As LLVM would compile it; its own allocations are not of interest here.
-class Compiled final : public jit::CompiledModule {
+class Compiled final : public bitcode::CompiledModule {
 public:
     void* find(std::string_view /*name*/) const override { return reinterpret_cast<void*>(&answer); }
     std::size_t code_bytes() const override { return 100; }
@@ -259,29 +259,19 @@ private:
         *static_cast<long*>(const_cast<void*>(payload)) = 99;
     }
 };
-class QuickEngine final : public jit::Engine {
+class QuickCompiler final : public CompilesOnly {
 public:
-    Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& /*request*/) override {
+    Result<std::unique_ptr<bitcode::CompiledModule>> compile(const bitcode::CompileRequest& /*request*/) override {
         return std::make_unique<Compiled>();
-    }
-    Result<jit::Prepared> prepare(const jit::PrepareRequest& /*request*/) override {
-        return fail(ErrorCode::internal, "it prepares nothing");
-    }
-    void warm_up() override {}
-    Status link(const std::vector<std::string>& /*arguments*/) override {
-        return fail(ErrorCode::internal, "not asked for");
-    }
-    Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& /*request*/) override {
-        return fail(ErrorCode::internal, "it takes nothing out");
     }
 };
 
 TEST_F(WorkerWithoutMemory, BitcodeThatWasNotCompiledIsCompiledForTheNextCall) {
     const auto counter = build("counter.c", kCounter);
-    QuickEngine engine;
+    QuickCompiler compiler;
     with_each_refused([&](int& errors, const auto& begin, const auto& end) {
         CodeOptions given = options(Forms::bitcode);
-        given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
+        given.compiler = [&compiler]() -> Result<bitcode::Compiler*> { return &compiler; };
         CodeCache cache(given);
         ASSERT_TRUE(cache.add(arriving(*counter, {Forms::bitcode}), false));
         Function* function = cache.find("counter:count");

@@ -8,7 +8,7 @@ namespace {
 
 class CompilesTest : public LoadingTest {
 protected:
-    using Compiled = Result<std::unique_ptr<jit::CompiledModule>>;
+    using Compiled = Result<std::unique_ptr<bitcode::CompiledModule>>;
     // A module with an entry `run`.
     [[nodiscard]] std::unique_ptr<GivenModule> module() {
         auto made = std::make_unique<GivenModule>();
@@ -53,7 +53,7 @@ TEST_F(CompilesTest, WhatCannotOrNeedNotBeCompiledIsNotQueued) {
     options_.forms = Forms::bitcode;
     EXPECT_TRUE(queue(package));
     EXPECT_TRUE(queue(package));
-    engine_.compiles = [this](const jit::CompileRequest&) -> Compiled { return module(); };
+    compiler_.compiles = [this](const bitcode::CompileRequest&) -> Compiled { return module(); };
     EXPECT_TRUE(do_next());
     EXPECT_FALSE(do_next()) << "it was queued once";
     EXPECT_FALSE(queue(package)) << "and is compiled";
@@ -61,7 +61,7 @@ TEST_F(CompilesTest, WhatCannotOrNeedNotBeCompiledIsNotQueued) {
 
 TEST_F(CompilesTest, WhatIsCompiledRunsFromThenOn) {
     PackageCode& package = know_loaded(small("sum"));
-    engine_.compiles = [&](const jit::CompileRequest& request) -> Compiled {
+    compiler_.compiles = [&](const bitcode::CompileRequest& request) -> Compiled {
         const LockOf held(mutex_);  // it is free
         EXPECT_EQ(package.compile, PackageCode::Compile::begun);
         EXPECT_TRUE(uses_.is_used(package));
@@ -85,7 +85,7 @@ TEST_F(CompilesTest, WhatIsCompiledRunsFromThenOn) {
 // ---- what fails
 
 TEST_F(CompilesTest, WhatCannotBeCompiledGoesOnAsItsImage) {
-    engine_.compiles = [](const jit::CompileRequest& request) -> Compiled {
+    compiler_.compiles = [](const bitcode::CompileRequest& request) -> Compiled {
         return fail(ErrorCode::failed, "{} is wrong", request.name);
     };
     PackageCode& running = know_loaded(small("running"));
@@ -104,14 +104,16 @@ TEST_F(CompilesTest, WhatCannotBeCompiledGoesOnAsItsImage) {
 }
 
 TEST_F(CompilesTest, WhatThereWasNoRoomForIsTriedAgain) {
-    engine_.compiles = [](const jit::CompileRequest&) -> Compiled { return fail(ErrorCode::overloaded, "it is busy"); };
+    compiler_.compiles = [](const bitcode::CompileRequest&) -> Compiled {
+        return fail(ErrorCode::overloaded, "it is busy");
+    };
     PackageCode& package = know_bitcode("sum");
     compile(package);
     EXPECT_FALSE(package.error);
     const std::optional<Error> refusal = package.take_refusal();
     ASSERT_TRUE(refusal);
     EXPECT_EQ(refusal->message(), "it is busy (on node 7)");
-    engine_.compiles = [](const jit::CompileRequest&) -> Compiled { throw std::bad_alloc(); };
+    compiler_.compiles = [](const bitcode::CompileRequest&) -> Compiled { throw std::bad_alloc(); };
     compile(package);
     EXPECT_EQ(package.compile, PackageCode::Compile::none);
     EXPECT_EQ(package.take_refusal()->message(), "node 7 has no memory to load package sum; call it later (on node 7)");
@@ -119,20 +121,20 @@ TEST_F(CompilesTest, WhatThereWasNoRoomForIsTriedAgain) {
 
 TEST_F(CompilesTest, CodeThatIsToStayHasToFit) {
     const auto stays = [this](std::size_t bytes) {
-        return [this, bytes](const jit::CompileRequest&) -> Compiled {
+        return [this, bytes](const bitcode::CompileRequest&) -> Compiled {
             auto made = module();
             made->own_statics = true;
             made->bytes = bytes;
             return made;
         };
     };
-    engine_.compiles = stays(options_.code_bytes_max / 2 + 1);
+    compiler_.compiles = stays(options_.code_bytes_max / 2 + 1);
     PackageCode &large = know_loaded(small("large")), &small_one = know_loaded(small("small"));
     compile(large);
     EXPECT_EQ(large.module, nullptr);
     EXPECT_FALSE(large.pinned) << "its image goes on, and may be evicted";
     EXPECT_EQ(large.compile, PackageCode::Compile::none);
-    engine_.compiles = stays(1000);
+    compiler_.compiles = stays(1000);
     compile(small_one);
     EXPECT_NE(small_one.module, nullptr);
     EXPECT_TRUE(small_one.pinned) << "its statics would be lost with it";
@@ -140,7 +142,7 @@ TEST_F(CompilesTest, CodeThatIsToStayHasToFit) {
 }
 
 TEST_F(CompilesTest, WhatNobodyWaitsForIsNotCompiled) {
-    engine_.compiles = [this](const jit::CompileRequest& request) -> Compiled {
+    compiler_.compiles = [this](const bitcode::CompileRequest& request) -> Compiled {
         EXPECT_EQ(request.name, "awaited:run");
         return module();
     };
@@ -156,7 +158,7 @@ TEST_F(CompilesTest, WhatNobodyWaitsForIsNotCompiled) {
 
 TEST_F(CompilesTest, NothingBecomesOfWhatIsCompiledWhileTheCacheStops) {
     PackageCode& package = know_bitcode("sum");
-    engine_.compiles = [this](const jit::CompileRequest&) -> Compiled {
+    compiler_.compiles = [this](const bitcode::CompileRequest&) -> Compiled {
         const LockOf held(mutex_);
         lock_.stop();
         return module();
@@ -175,12 +177,12 @@ TEST_F(CompilesTest, ItBindsToWhatTheImageHas) {
     contents.image->symbols.push_back({.kind = wire::Symbol::Kind::exported, .offset = 4});
     contents.image->symbols.push_back({.kind = wire::Symbol::Kind::anchor, .index = 3, .offset = 8});
     PackageCode& package = know_loaded(contents);
-    engine_.compiles = [&](const jit::CompileRequest& request) -> Compiled {
+    compiler_.compiles = [&](const bitcode::CompileRequest& request) -> Compiled {
         const auto in_block = [&](std::size_t offset) { return package.image->address(wire::Segment::block, offset); };
-        EXPECT_EQ(request.in_image, (jit::NamesInImage{{"run", in_block(0)},
-                                                       {"shelf", in_block(4)},
-                                                       {"rove.anchor.3", in_block(8)},
-                                                       {"rove.static.0", package.data->start() + 8}}));
+        EXPECT_EQ(request.in_image, (bitcode::NamesInImage{{"run", in_block(0)},
+                                                           {"shelf", in_block(4)},
+                                                           {"rove.anchor.3", in_block(8)},
+                                                           {"rove.static.0", package.data->start() + 8}}));
         return module();
     };
     compile(package);
@@ -196,8 +198,8 @@ TEST_F(CompilesTest, ItBindsToStaticsThatAreKept) {
     ASSERT_NE(package.data, nullptr);
     options_.code_bytes_max = 16UL << 20;
     add_slice(*package.store, *store(with_bitcode(with_static("counts"))), Forms::bitcode);
-    engine_.compiles = [&](const jit::CompileRequest& request) -> Compiled {
-        EXPECT_EQ(request.in_image, (jit::NamesInImage{{"rove.static.0", package.data->start() + 8}}));
+    compiler_.compiles = [&](const bitcode::CompileRequest& request) -> Compiled {
+        EXPECT_EQ(request.in_image, (bitcode::NamesInImage{{"rove.static.0", package.data->start() + 8}}));
         return module();
     };
     compile(package);
@@ -211,7 +213,7 @@ TEST_F(CompilesTest, NamesThatOneEntryNeedsMayBeLackedAndCome) {
                                  .needs = {{"plank"}, {}, {"shelf", "board"}},
                                  .bitcode = any_bytes(300)});
     char shelf = 0;
-    engine_.compiles = [&](const jit::CompileRequest& request) -> Compiled {
+    compiler_.compiles = [&](const bitcode::CompileRequest& request) -> Compiled {
         EXPECT_TRUE(request.may_lack("shelf"));
         EXPECT_TRUE(request.may_lack("board"));
         EXPECT_FALSE(request.may_lack("plank")) << "the package as a whole needs it";
@@ -230,7 +232,7 @@ TEST_F(CompilesTest, NamesThatOneEntryNeedsMayBeLackedAndCome) {
 }
 
 TEST_F(CompilesTest, WhatFailsForANameIsToBeTriedWhenNamesHaveCome) {
-    engine_.compiles = [](const jit::CompileRequest& request) -> Compiled {
+    compiler_.compiles = [](const bitcode::CompileRequest& request) -> Compiled {
         (void)request.may_lack("nowhere");
         return fail(ErrorCode::failed, "no symbol 'nowhere'");
     };
@@ -246,7 +248,7 @@ TEST_F(CompilesTest, WhatFailsForANameIsToBeTriedWhenNamesHaveCome) {
 TEST_F(CompilesTest, ConstructorsAreRunBeforeTheFirstCallAndOnce) {
     int constructed = 0;
     PackageCode& package = know_bitcode("built");
-    engine_.compiles = [&](const jit::CompileRequest&) -> Compiled {
+    compiler_.compiles = [&](const bitcode::CompileRequest&) -> Compiled {
         auto made = module();
         made->constructors = [&] {
             const LockOf held(mutex_);  // it is free
@@ -270,7 +272,7 @@ TEST_F(CompilesTest, ConstructorsAreRunBeforeTheFirstCallAndOnce) {
 
 TEST_F(CompilesTest, AConstructorThatThrowsFailsItForGood) {
     PackageCode& package = know(with_bitcode(small("built")));
-    engine_.compiles = [this](const jit::CompileRequest&) -> Compiled {
+    compiler_.compiles = [this](const bitcode::CompileRequest&) -> Compiled {
         auto made = module();
         made->constructors = [] { throw std::range_error("it is too far"); };
         return made;
@@ -286,13 +288,15 @@ TEST_F(CompilesTest, AConstructorThatThrowsFailsItForGood) {
 
 TEST_F(CompilesTest, ACompilerThatCannotBeOpenedIsReportedWhenItIsNeeded) {
     bool warmed = false;
-    engine_.warms_up = [&warmed] {
+    compiler_.warms_up = [&warmed] {
         warmed = true;
         throw std::bad_alloc();
     };
     compiles_.warm_up();
     EXPECT_TRUE(warmed);
-    options_.engine = []() -> Result<jit::Engine*> { return fail(ErrorCode::unsupported, "there is no compiler"); };
+    options_.compiler = []() -> Result<bitcode::Compiler*> {
+        return fail(ErrorCode::unsupported, "there is no compiler");
+    };
     compiles_.warm_up();
     PackageCode& package = know_bitcode("sum");
     compile(package);

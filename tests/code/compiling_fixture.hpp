@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "cache_fixture.hpp"
-#include "slow_engine.hpp"
+#include "slow_compiler.hpp"
 
 namespace rove::code {
 
@@ -35,11 +35,11 @@ class CompilingTest : public CacheTest {
 protected:
     [[nodiscard]] CodeOptions slow_options() {
         CodeOptions given = options();
-        given.engine = [this]() -> Result<jit::Engine*> { return &engine_; };
+        given.compiler = [this]() -> Result<bitcode::Compiler*> { return &compiler_; };
         return given;
     }
     [[nodiscard]] bool has_begun() {
-        return engine_.begun.get_future().wait_for(kPatience) == std::future_status::ready;
+        return compiler_.begun.get_future().wait_for(kPatience) == std::future_status::ready;
     }
     [[nodiscard]] static CodeOptions waiting_options(Forms forms) {
         constructors = std::make_shared<WaitingConstructors>();
@@ -76,7 +76,7 @@ protected:
         return "it still waits";
     }
     static constexpr const char* kEntered = "it can be entered";
-    SlowEngine engine_;
+    SlowCompiler compiler_;
 };
 
 }  // namespace rove::code

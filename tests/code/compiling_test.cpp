@@ -33,14 +33,14 @@ TEST_F(CompilingTest, WhatCallsWaitForIsCompiledFirst) {
     const auto awaited = arriving(*build("awaited.c", kCounter), {Forms::bitcode});
     ASSERT_TRUE(cache.add(awaited, false));
     EXPECT_TRUE(std::holds_alternative<Awaited>(cache.enter(*cache.find(awaited->function_ids().front()))));
-    engine_.go_on.set_value();
+    compiler_.go_on.set_value();
     cache.wait_for_tiers();
-    ASSERT_EQ(engine_.order.size(), 4U);
-    EXPECT_NE(engine_.order[1].find("awaited"), std::string::npos) << engine_.order[1];
+    ASSERT_EQ(compiler_.order.size(), 4U);
+    EXPECT_NE(compiler_.order[1].find("awaited"), std::string::npos) << compiler_.order[1];
 }
 
 TEST_F(CompilingTest, WhatDoesNotCompileIsNotCompiledForEachInterface) {
-    engine_.go_on.set_value();
+    compiler_.go_on.set_value();
     CodeCache cache(slow_options());
     ASSERT_TRUE(cache.add(arriving(*build("slow.c", kCounter), {Forms::bitcode}), false));
     Function* slow = cache.find("slow:count");
@@ -50,7 +50,7 @@ TEST_F(CompilingTest, WhatDoesNotCompileIsNotCompiledForEachInterface) {
         cache.add(arriving(*build("shelf.c", "int shelf(void) { return 8; }", true), {Forms::image}), false);
     ASSERT_TRUE(shelf && cache.load_interface(*shelf));
     EXPECT_EQ(outcome(cache, *slow), error);
-    EXPECT_EQ(engine_.compiles, 1);
+    EXPECT_EQ(compiler_.compiles, 1);
 }
 
 // The same image behind many frames of zstd's that hold nothing, each of which is read nevertheless.
@@ -94,9 +94,9 @@ TEST_F(CompilingTest, LargeImagesAreNotLoadedInPlace) {
 // Nor does LLVM, which may take seconds for what a peer sent: neither calls nor loads of what needs no compiler.
 TEST_F(CompilingTest, ACompileKeepsNoImageFromRunning) {
     for (const bool loaded_ahead : {false, true}) {
-        SlowEngine engine;
+        SlowCompiler compiler;
         CodeOptions given = waiting_options(Forms::both);
-        given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
+        given.compiler = [&compiler]() -> Result<bitcode::Compiler*> { return &compiler; };
         CodeCache cache(given);
         const auto take = [&](const std::string& file, const std::string& text, Forms form) {
             const auto package = arriving(*build(file, text), {form});
@@ -109,7 +109,7 @@ TEST_F(CompilingTest, ACompileKeepsNoImageFromRunning) {
             ASSERT_TRUE(bitcode.begin(cache, slow));
         else
             ASSERT_TRUE(std::holds_alternative<Awaited>(cache.enter(*cache.find("slow:count"))));
-        ASSERT_EQ(engine.begun.get_future().wait_for(kPatience), std::future_status::ready);
+        ASSERT_EQ(compiler.begun.get_future().wait_for(kPatience), std::future_status::ready);
         ASSERT_TRUE(next_bitcode.begin(cache, take("next.c", kCounter, Forms::bitcode)));
         ASSERT_TRUE(image.begin(cache, take("ahead.c", kCounter, Forms::image)));
         EXPECT_TRUE(image.ended()) << "a load waits for a compile of another package";
@@ -121,7 +121,7 @@ TEST_F(CompilingTest, ACompileKeepsNoImageFromRunning) {
         constructors->word.set_value();
         take("built.cpp", kConstructed, Forms::image);
         EXPECT_EQ(outcome(cache, *cache.find("built:go")), kEntered);
-        engine.go_on.set_value();
+        compiler.go_on.set_value();
         EXPECT_TRUE(next_bitcode.ended());
         if (loaded_ahead) EXPECT_TRUE(bitcode.ended());
     }
@@ -137,7 +137,7 @@ TEST_F(CompilingTest, LoadingOneKeepsNoOtherFromRunning) {
     ASSERT_TRUE(has_begun());
     ASSERT_TRUE(cache.add(arriving(*build("quick.c", kCounter), {Forms::image}), false));
     EXPECT_EQ(call(cache, *cache.find("quick:count")), 41);
-    engine_.go_on.set_value();
+    compiler_.go_on.set_value();
     std::future<std::string> answer = done.get_future();
     ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
     EXPECT_NE(answer.get().find("was not compiled"), std::string::npos);
@@ -161,7 +161,7 @@ TEST_F(CompilingTest, MoreLoadsThanMayWaitAreRefused) {
     const Status refused = cache.load_later(*slow, [](const auto&) {});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
-    engine_.go_on.set_value();
+    compiler_.go_on.set_value();
 }
 
 TEST_F(CompilingTest, ANodeHasAShareOfTheLoads) {
@@ -180,7 +180,7 @@ TEST_F(CompilingTest, ANodeHasAShareOfTheLoads) {
     EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
     EXPECT_NE(refused.error().message().find("that one node wants loaded"), std::string::npos);
     EXPECT_TRUE(load(100, 6));
-    engine_.go_on.set_value();
+    compiler_.go_on.set_value();
 }
 
 // LLVM cannot be interrupted. In a process of its own, which ends while the compile goes on.
@@ -209,7 +209,7 @@ TEST_F(CompilingTest, WhatIsQueuedAtTheEndIsNotCompiled) {
         ASSERT_TRUE(has_begun());
         std::thread later([this] {
             std::this_thread::sleep_for(100ms);
-            engine_.go_on.set_value();
+            compiler_.go_on.set_value();
         });
         cache.stop();
         later.join();

@@ -2,9 +2,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "bitcode/compiler.hpp"
+#include "bitcode/guard.hpp"
 #include "cache_fixture.hpp"
-#include "code/jit/guard.hpp"
-#include "code/jit/jit.hpp"
 #include "package/pack.hpp"
 #include "toolchain/compile.hpp"
 #include "toolchain/process.hpp"
@@ -24,13 +24,13 @@ protected:
         CacheTest::SetUp();
         if (host_triple() != "x86_64-linux-gnu") GTEST_SKIP() << "the instruction is one of x86";
     }
-    Result<jit::Prepared> prepare(bool object) {
-        ROVE_TRY(jit::Engine * engine, jit::engine());
+    Result<bitcode::Prepared> prepare(bool object) {
+        ROVE_TRY(bitcode::Compiler * compiler, bitcode::compiler());
         const auto source = folder_.path() / "too_much.c";
         ROVE_CHECK(toolchain::write_file(source, as_bytes(std::string("#include <rove/rove.h>\n") + kTooMuch)));
         const std::string triple(host_triple());
         ROVE_TRY(const ByteBuffer module, toolchain::compile({source, triple, {}, folder_.path()}));
-        return engine->prepare(
+        return compiler->prepare(
             {.triple = triple, .modules = {module}, .interface = false, .entries = {}, .object = object});
     }
     // Its bitcode cannot be compiled by any node whose CPU is not named.
@@ -52,13 +52,13 @@ protected:
     void exhaust() {
         int given_up = 0;
         std::string message;
-        for (; given_up <= jit::kGivenUpMax; ++given_up) {
+        for (; given_up <= bitcode::kGivenUpMax; ++given_up) {
             const auto prepared = prepare(true);
             ASSERT_FALSE(prepared);
             message = prepared.error().message();
             if (prepared.error().code() == ErrorCode::unsupported) break;
         }
-        EXPECT_EQ(given_up, jit::kGivenUpMax);
+        EXPECT_EQ(given_up, bitcode::kGivenUpMax);
         EXPECT_NE(message.find("LLVM has given up 8 times in this process"), std::string::npos) << message;
         // The image was made by a process of its own, as packages are.
         const auto rove = std::string(std::getenv("ROVE_BUILD_DIR")) + "/bin/rove";

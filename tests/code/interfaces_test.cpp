@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cache_parts.hpp"
-#include "given_engine.hpp"
+#include "given_compiler.hpp"
 
 namespace rove::code {
 namespace {

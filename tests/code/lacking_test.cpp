@@ -6,7 +6,7 @@
 #include "arch/arch.hpp"
 #include "base/cpu.hpp"
 #include "cache_parts.hpp"
-#include "given_engine.hpp"
+#include "given_compiler.hpp"
 
 namespace rove::code {
 namespace {
@@ -96,6 +96,18 @@ TEST_F(LackingTest, ALibraryThatIsLeftOutIsTheRemedy) {
     EXPECT_TRUE(Lacking::remedy(package).starts_with("load an interface that has it"));
     package.scope.left_out = "install its library";
     EXPECT_EQ(Lacking::remedy(package), "install its library");
+}
+
+TEST_F(LackingTest, WhatProgramsCallIsNotForFunctions) {
+    PackageCode& package =
+        know({.name = "sum", .entries = {"go"}, .imports = {"rove_error_name"}, .needs = {{"rove_error_name"}, {}}});
+    Lacks lacks;
+    Lacking::lack(lacks, package.store->manifest(), 0);
+    const Status failed = lacking_.check(package, lacks);
+    ASSERT_FALSE(failed);
+    EXPECT_NE(failed.error().message().find("'rove_error_name' for sum:go on node 7; what rove.h has for programs"),
+              std::string::npos)
+        << failed.error().message();
 }
 
 TEST_F(LackingTest, WhatTheCpuLacksIsSaidFirst) {

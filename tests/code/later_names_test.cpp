@@ -2,8 +2,9 @@
 #include <atomic>
 #include <future>
 
+#include "bitcode/compiler.hpp"
 #include "cache_fixture.hpp"
-#include "code/jit/jit.hpp"
+#include "given_compiler.hpp"
 #include "package/pack.hpp"
 
 namespace rove::code {
@@ -11,23 +12,15 @@ namespace {
 
 const std::string kTwo = "long elsewhere(long);\n" + entry("one", "1") + entry("three", "elsewhere(3)");
 
-// LLVM's engine, and what is done before and after each compile.
-class Hooked final : public jit::Engine {
+// LLVM's compiler, and what is done before and after each compile.
+class Hooked final : public CompilesOnly {
 public:
     std::function<void()> before = [] {}, after = [] {};
-    Result<std::unique_ptr<jit::CompiledModule>> compile(const jit::CompileRequest& request) override {
+    Result<std::unique_ptr<bitcode::CompiledModule>> compile(const bitcode::CompileRequest& request) override {
         before();
-        auto made = (*jit::engine())->compile(request);
+        auto made = (*bitcode::compiler())->compile(request);
         after();
         return made;
-    }
-    Result<jit::Prepared> prepare(const jit::PrepareRequest& request) override {
-        return (*jit::engine())->prepare(request);
-    }
-    void warm_up() override {}
-    Status link(const std::vector<std::string>& arguments) override { return (*jit::engine())->link(arguments); }
-    Result<std::vector<jit::Extracted>> extract(const jit::ExtractRequest& request) override {
-        return (*jit::engine())->extract(request);
     }
 };
 
@@ -46,9 +39,9 @@ protected:
     std::shared_ptr<PackageStore> elsewhere() {
         return build("elsewhere.c", "long elsewhere(long n) { return 100 + n; }", true);
     }
-    static CodeOptions with(jit::Engine& engine) {
+    static CodeOptions with(bitcode::Compiler& compiler) {
         CodeOptions given = options(Forms::both);
-        given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
+        given.compiler = [&compiler]() -> Result<bitcode::Compiler*> { return &compiler; };
         return given;
     }
     // The same with other needs: rows of bits, of the whole and of each entry.
@@ -78,10 +71,10 @@ protected:
 };
 
 TEST_F(LaterNames, IsThereWhileTheBitcodeIsCompiled) {
-    Hooked engine;
+    Hooked compiler;
     std::promise<void> go;
-    engine.before = [gone = go.get_future().share()] { gone.wait(); };
-    CodeCache cache(with(engine));
+    compiler.before = [gone = go.get_future().share()] { gone.wait(); };
+    CodeCache cache(with(compiler));
     add(cache, "two.c", kTwo, {Forms::image, Forms::bitcode});
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
     load_elsewhere(cache);
@@ -95,11 +88,11 @@ TEST_F(LaterNames, IsThereWhileTheBitcodeIsCompiled) {
 
 // The image has got it already when the code that was linked without it is there.
 TEST_F(LaterNames, ComesToBitcodeThatTheImageWasAheadOf) {
-    Hooked engine;
-    CodeCache cache(with(engine));
+    Hooked compiler;
+    CodeCache cache(with(compiler));
     const auto interface = elsewhere();
     std::atomic<bool> is_first = true;
-    engine.after = [&] {
+    compiler.after = [&] {
         if (!is_first.exchange(false)) return;  // the interface is compiled, too
         load(cache, *interface);
         EXPECT_EQ(error_of(cache, *cache.find("two:three")), "");
@@ -113,26 +106,26 @@ TEST_F(LaterNames, ComesToBitcodeThatTheImageWasAheadOf) {
 }
 
 TEST_F(LaterNames, MayComeWhileThePackageIsLinked) {
-    Hooked engine;
-    CodeCache cache(with(engine));
+    Hooked compiler;
+    CodeCache cache(with(compiler));
     const auto interface = elsewhere();
-    engine.after = [&] { load(cache, *interface); };
+    compiler.after = [&] { load(cache, *interface); };
     add(cache, "two.c", kTwo, {Forms::bitcode});
     EXPECT_EQ(call(cache, *cache.find("two:one")), 1);
     EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
 }
 
 TEST_F(LaterNames, MayComeWhileAPackageThatNeedsThemAllIsLinked) {
-    Hooked engine;
-    CodeCache cache(with(engine));
+    Hooked compiler;
+    CodeCache cache(with(compiler));
     const auto interface = elsewhere();
-    engine.after = [&] { load(cache, *interface); };
+    compiler.after = [&] { load(cache, *interface); };
     const auto two = build("two.c", kTwo);
     const auto all = with_needs(*two, {});
     ASSERT_TRUE(cache.add(arriving(*all, {Forms::bitcode}), false));
     (void)cache.enter(*cache.find("two:three"));
     cache.wait_for_tiers();
-    engine.after = [] {};
+    compiler.after = [] {};
     EXPECT_EQ(call(cache, *cache.find("two:three")), 103);
 }
 
@@ -218,10 +211,10 @@ TEST_F(LaterNames, BothFormsGetThem) {
 
 // It was compiled when there was the name, and linked as an image when there was none.
 TEST_F(LaterNames, TheImageOfCompiledCodeGetsThem) {
-    Hooked engine;
-    CodeCache cache(with(engine));
+    Hooked compiler;
+    CodeCache cache(with(compiler));
     const auto interface = elsewhere();
-    engine.before = [&] { load(cache, *interface); };
+    compiler.before = [&] { load(cache, *interface); };
     add(cache, "kept.c",
         "long elsewhere(long); static long f(long n) { return elsewhere(n) + 1; }\nstatic long (*volatile "
         "kept)(long);\n" +

@@ -8,7 +8,7 @@
 
 #include "cache_parts.hpp"
 #include "code/tiers.hpp"
-#include "given_engine.hpp"
+#include "given_compiler.hpp"
 
 namespace rove::code {
 
@@ -21,7 +21,7 @@ inline void construct(int /*argc*/, char** /*argv*/, char** /*envp*/) {
 class LoadingTest : public KeepingTest {
 protected:
     LoadingTest() {
-        options_.engine = [this]() -> Result<jit::Engine*> { return &engine_; };
+        options_.compiler = [this]() -> Result<bitcode::Compiler*> { return &compiler_; };
         options_.on_ready = [this](const Digest& package) {
             const LockOf held(mutex_);  // it is free
             ready_.push_back(package);
@@ -79,7 +79,7 @@ protected:
         (void)symbols_.add_interface("shelves", names);
     }
 
-    GivenEngine engine_;
+    GivenCompiler compiler_;
     std::function<bool(Duty)> do_next_ = [](Duty) { return false; };  // what workers do, under the lock
     std::vector<Digest> ready_;
     Symbols symbols_{{{"construct", reinterpret_cast<void*>(&construct)}}};

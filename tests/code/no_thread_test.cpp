@@ -7,9 +7,9 @@
 #include <chrono>
 #include <functional>
 
+#include "bitcode/compiler.hpp"
 #include "cache_fixture.hpp"
 #include "cache_parts.hpp"
-#include "code/jit/jit.hpp"
 #include "code/loader.hpp"
 #include "code/workers.hpp"
 
@@ -87,7 +87,7 @@ TEST_F(NoThreadTest, AnImageRunsWhereItsBitcodeHasNoThread) {
 
 // The worker is there, and LLVM's thread is not.
 TEST_F(NoThreadTest, WhatLlvmHasNoThreadForIsRefusedAndRunsLater) {
-    ASSERT_TRUE(jit::engine());
+    ASSERT_TRUE(bitcode::compiler());
     CodeCache cache(options(Forms::bitcode));
     ASSERT_TRUE(cache.add(arriving(*build("counter.c", kCounter), {Forms::bitcode}), false));
     threads_left = 1;

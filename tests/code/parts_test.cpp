@@ -14,7 +14,7 @@
 #include "code/libraries.hpp"
 #include "code/pace.hpp"
 #include "code/symbols.hpp"
-#include "given_engine.hpp"
+#include "given_compiler.hpp"
 #include "toolchain/files.hpp"
 #include "toolchain/process.hpp"
 

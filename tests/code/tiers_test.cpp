@@ -57,7 +57,7 @@ TEST_F(TiersTest, NoImageIsLoadedWhileBitcodeIsCompiled) {
     add_slice(*package.store, *whole, Forms::image);
     EXPECT_EQ(make_ready(package), "loading");
     package.await();
-    engine_.compiles = [&](const jit::CompileRequest&) -> Result<std::unique_ptr<jit::CompiledModule>> {
+    compiler_.compiles = [&](const bitcode::CompileRequest&) -> Result<std::unique_ptr<bitcode::CompiledModule>> {
         EXPECT_EQ(make_ready(package), "loading");
         return std::make_unique<GivenModule>();
     };

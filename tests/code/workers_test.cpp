@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "cache_parts.hpp"
-#include "given_engine.hpp"
+#include "given_compiler.hpp"
 
 namespace rove::code {
 namespace {

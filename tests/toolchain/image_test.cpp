@@ -18,9 +18,10 @@ protected:
             run_command({"clang-19", "-O2", "-fPIC", "-fdata-sections", "-c", source.string(), "-o", object.string()});
         EXPECT_EQ(compiled.status, 0) << compiled.out;
         ROVE_TRY(ByteBuffer bytes, read_file(object));
-        ROVE_TRY(code::jit::Engine * engine, code::jit::engine());
+        ROVE_TRY(bitcode::Compiler * compiler, bitcode::compiler());
         return link_image(
-            *engine, {.object = std::move(bytes), .folder = folder(), .entries = {"go"}, .exports = {}, .imports = {}});
+            *compiler,
+            {.object = std::move(bytes), .folder = folder(), .entries = {"go"}, .exports = {}, .imports = {}});
     }
 };
 

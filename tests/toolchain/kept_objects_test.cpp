@@ -10,7 +10,7 @@
 namespace rove::toolchain {
 namespace {
 
-using code::jit::SharedObjects;
+using bitcode::SharedObjects;
 
 class KeptObjectsTest : public testing::Test {
 protected:

@@ -1,0 +1,157 @@
+#include "bitcode/assembly.hpp"
+
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/ADT/StringRef.h>
+#include <llvm/Demangle/Demangle.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <string>
+
+namespace rove::bitcode {
+namespace {
+
+// Directives that stand for no more than what is written.
+constexpr llvm::StringLiteral kPlain[] = {
+    "byte",      "2byte",          "4byte",  "8byte",      "short",        "hword",
+    "value",     "word",           "int",    "long",       "quad",         "xword",
+    "octa",      "float",          "single", "double",     "ascii",        "asciz",
+    "string",    "string8",        "text",   "section",    "pushsection",  "popsection",
+    "previous",  "globl",          "global", "local",      "weak",         "hidden",
+    "protected", "internal",       "type",   "size",       "set",          "equ",
+    "ident",     "file",           "loc",    "att_syntax", "intel_syntax", "code64",
+    "arch",      "arch_extension", "cpu",    "inst",       "variant_pcs",
+};
+// These fill up to a multiple of what they name.
+constexpr llvm::StringLiteral kAligning[] = {"align", "balign", "p2align"};
+constexpr unsigned kAlignmentMax = 4096, kAlignmentBitsMax = 12;
+
+bool starts_with_any(llvm::StringRef name, std::initializer_list<llvm::StringRef> beginnings) {
+    return llvm::any_of(beginnings, [name](llvm::StringRef each) { return name.starts_with(each); });
+}
+
+// Why a section does not travel; empty: it does. An image has its statics elsewhere, so what assembly puts into .data would be read only; and
+// the unwinder believes what stands in its tables, of whatever code.
+std::string why_not_section(llvm::StringRef section) {
+    const auto [name, rest] = section.split(',');
+    const llvm::StringRef plain = name.trim().trim("\"");
+    llvm::StringRef flags = rest.split(',').first.trim();
+    if (plain.contains('$')) return "a section whose name is put together";
+    if (starts_with_any(plain, {".eh_frame", ".gcc_except_table"})) return "a section of unwind tables";
+    const bool are_letters =
+        flags.empty() || (flags.consume_front("\"") && flags.consume_back("\"") &&
+                          llvm::all_of(flags, [](char c) { return llvm::isAlpha(c) || c == '?'; }));
+    if (!are_letters) return "a section whose flags are no letters";
+    // A type may be given by its number: a table of relocations, say, which the linker would believe.
+    const llvm::StringRef type = rest.split(',').second.split(',').first.trim().trim('"').ltrim("@%");
+    if (!type.empty() && type != "progbits" && type != "nobits" && type != "note")
+        return "a section of a type of its own";
+    const bool is_written = starts_with_any(plain, {".data", ".bss", ".tdata", ".tbss"}) || flags.contains('w');
+    return is_written ? "a section that is written to" : "";
+}
+
+bool begins_dialect(llvm::StringRef text) {
+    return starts_with_any(text, {"$(", "$|", "$)"});
+}
+
+// Why a statement that begins here does not travel; empty: it does. LLVM takes what is in quotes for a name, also for a directive's.
+std::string why_not_here(llvm::StringRef statement) {
+    statement = statement.ltrim();
+    const bool is_quoted = statement.consume_front("\"");
+    if (is_quoted && statement.split('"').first.contains('$')) return "a statement that begins with an operand";
+    if (!statement.consume_front(".")) return {};
+    const llvm::StringRef name = statement.take_while(
+        [is_quoted](char c) { return is_quoted ? c != '"' : llvm::isAlnum(c) || c == '_' || c == '.'; });
+    llvm::StringRef after = statement.drop_front(name.size());
+    if (is_quoted) (void)after.consume_front("\"");
+    const llvm::StringRef argument = after.trim();
+    if (!name.empty() && (argument.starts_with("=") || argument.starts_with(":"))) return {};  // a symbol, a label
+    if (after.starts_with("$")) return "a directive whose name is put together";
+    const std::string lower = name.lower();
+    const bool sets = lower == "set" || lower == "equ";
+    if (sets && argument.contains('$')) return "a name that is put together";
+    const bool sets_place = sets && argument.split(',').first.trim().trim('"') == ".";
+    if (lower == "section" || lower == "pushsection") {
+        if (std::string why = why_not_section(argument); !why.empty()) return why;
+    }
+    const bool is_plain =
+        llvm::StringRef(lower).starts_with("cfi_") || llvm::is_contained(kPlain, llvm::StringRef(lower));
+    if (is_plain && !sets_place) return {};
+    if (llvm::is_contained(kAligning, llvm::StringRef(lower))) {
+        unsigned number = 0;
+        const unsigned most = lower == "p2align" ? kAlignmentBitsMax : kAlignmentMax;
+        if (!argument.split(',').first.trim().getAsInteger(0, number) && number <= most) return {};
+    }
+    return "the directive ." + lower.substr(0, 32);
+}
+
+// A local name (.Lhere), as a label or as an operand, and not a directive, whose names are read in either case (.Lcomm).
+bool is_local_name(llvm::StringRef text) {
+    const std::string lower = text.take_front(16).lower();
+    return text.starts_with(".L") && !starts_with_any(lower, {".lcomm", ".lsym", ".link", ".lto", ".lflags"});
+}
+
+// Whether a statement may begin after this: after nothing, after a label, and after each of the ways to write one for a dialect
+// ("$(way$|other$)"). What is no label has an operand before its colon (%fs:$0; x0, :lo12:$1).
+bool may_end_before_statement(llvm::StringRef before) {
+    before = before.rtrim();
+    if (before.consume_back("$|")) return may_end_before_statement(before.take_front(before.rfind("$(")));
+    if (before.consume_back("$)")) return may_end_before_statement(before.take_front(before.rfind("$(")));
+    if (before.consume_back("$(")) return may_end_before_statement(before);
+    return before.empty() ||
+           (before.ends_with(":") && (before.contains('"') || before.find_first_of("%,") == llvm::StringRef::npos));
+}
+
+std::string why_not(llvm::StringRef statement) {
+    statement = statement.trim();
+    for (std::size_t begin = 0; begin <= statement.size(); ++begin) {
+        const llvm::StringRef before = statement.take_front(begin);
+        const bool follows =
+            begin == 0 || before.ends_with(":") || starts_with_any(before.take_back(2), {"$(", "$|", "$)"});
+        if (!follows) continue;
+        const llvm::StringRef rest = statement.drop_front(begin).ltrim();
+        if (rest.starts_with("$") && !begins_dialect(rest) && may_end_before_statement(before))
+            return "a statement that begins with an operand";
+        if (is_local_name(rest)) continue;
+        if (std::string why = why_not_here(rest); !why.empty()) return why;
+    }
+    return {};
+}
+
+// Every place at which the assembler could begin a statement is looked at, those in strings and comments too: what is in there is not asked
+// the same way in all dialects.
+std::string why_not_all(llvm::StringRef text) {
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find_first_of("\n\r;"), text.find("*/"));
+        if (std::string why = why_not(text.take_front(end)); !why.empty()) return why;
+        if (end >= text.size()) return {};
+        text = text.drop_front(end + (text[end] == '*' ? 2 : 1));
+    }
+    return {};
+}
+
+}  // namespace
+
+Status check_assembly(const llvm::Module& module) {
+    if (const std::string why = why_not_all(module.getModuleInlineAsm()); !why.empty())
+        return fail(ErrorCode::unsupported, "the assembly outside of its functions has {}, which does not travel", why);
+    for (const llvm::Function& function : module)
+        for (const llvm::BasicBlock& block : function)
+            for (const llvm::Instruction& each : block) {
+                const auto* call = llvm::dyn_cast<llvm::CallBase>(&each);
+                const auto* assembly =
+                    call != nullptr ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+                if (assembly == nullptr) continue;
+                if (const std::string why = why_not_all(assembly->getAsmString()); !why.empty())
+                    return fail(ErrorCode::unsupported,
+                                "{} cannot be compiled: its assembly has {}, which does not travel; write out what it "
+                                "stands for",
+                                llvm::demangle(function.getName().str()), why);
+            }
+    return {};
+}
+
+}  // namespace rove::bitcode

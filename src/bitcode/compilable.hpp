@@ -1,0 +1,18 @@
+// What LLVM gives up on, or takes all memory for, said before it does.
+#pragma once
+
+#include "base/result.hpp"
+
+namespace llvm {
+class Module;
+}
+
+namespace rove::bitcode {
+
+// unsupported: LLVM would give up on what a function holds; names the function and what the remedy is. Or the module's constants and
+// variables with a value are larger than a slice may be. For an optimised module with its data layout.
+[[nodiscard]] Status check_compilable(const llvm::Module& module);
+// unsupported: its other variables are larger than a node's statics, and a node would take memory for them.
+[[nodiscard]] Status check_zeros(const llvm::Module& module);
+
+}  // namespace rove::bitcode

@@ -1,0 +1,64 @@
+// Bitcode that was compiled for this process, and what is asked for to have it compiled.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::bitcode {
+
+// Where one name may come later: they are written under the engine's lock, in a fraction of a millisecond.
+inline constexpr std::size_t kPlacesMax = 65'536;
+
+// Compiled bitcode. Destroying it frees the code (nobody may run it any more).
+class CompiledModule {
+public:
+    virtual ~CompiledModule() = default;
+    // Address of a name that the module defines, or null.
+    [[nodiscard]] virtual void* find(std::string_view name) const = 0;
+    [[nodiscard]] virtual std::size_t code_bytes() const = 0;
+    [[nodiscard]] virtual bool has_constructors() const = 0;
+    // Whether it has statics of the package that the image has not; they are lost with it.
+    [[nodiscard]] virtual bool has_own_statics() const = 0;
+    // Runs the module's constructors; exactly once, before any of its functions, and not at all when the statics are those
+    // of an image that has been constructed already.
+    virtual void run_constructors() = 0;
+    // Whether put() can give the code a name that it lacks (CompileRequest::may_lack): not where it reaches the name by other means than an
+    // address in memory, as assembly may, nor where it has the address in more than kPlacesMax places.
+    [[nodiscard]] virtual bool can_put(std::string_view name) const = 0;
+    // Gives the code names that it lacks, all of them or none; each name once. Nobody runs what needs them meanwhile. overloaded: the
+    // machine has no memory for it now.
+    [[nodiscard]] virtual Status put(const std::vector<std::pair<std::string_view, void*>>& names) = 0;
+};
+
+// What a compile may take.
+struct Bounds {
+    std::chrono::seconds processor_time{120};
+    std::size_t memory = 2048UL << 20;    // bytes
+    std::chrono::seconds standstill{10};  // without any processor time: it waits for something
+};
+
+// What a package's image has, by the names under which wire/image.hpp lists it.
+using NamesInImage = std::unordered_map<std::string, void*>;
+
+struct CompileRequest {
+    std::string name;    // for messages
+    std::string remedy;  // in that of names which are nowhere
+    Bytes bitcode;       // one module; checked by LLVM's reader and verifier before it is believed
+    // The address of an undefined name, or null when it is nowhere: compile fails then and lists every such name …
+    std::function<void*(std::string_view)> resolve;
+    // … but those of which this says that the code may lack them, until put(). Asked once for each that is nowhere.
+    std::function<bool(std::string_view)> may_lack = [](std::string_view) { return false; };
+    // Of the package's image, if it is loaded; of what is not there the module's own is used.
+    NamesInImage in_image = {};
+    Bounds bounds = {};  // beyond these it fails
+};
+
+}  // namespace rove::bitcode

@@ -1,0 +1,50 @@
+// Compiler: what Rove asks of LLVM. It is implemented in librove-jit.so, the one library that links LLVM and that is opened on first use, so
+// a node that only loads images, and a client that runs nothing, never pay for LLVM.
+//
+// What Rove's other folders include of this one, and this header among them, includes nothing of LLVM.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "bitcode/compiled.hpp"
+#include "bitcode/extracted.hpp"
+#include "bitcode/prepared.hpp"
+
+namespace rove::bitcode {
+
+class Compiler {
+public:
+    virtual ~Compiler() = default;
+    // An address in each of the libraries whose code it is: librove-jit.so and LLVM's. Null: in none.
+    [[nodiscard]] virtual std::array<const void*, 2> code() const { return {}; }
+    // Compiles for the CPU that is there, in a process of its own (node/process/process.hpp), and links what that has made. Thread-safe.
+    [[nodiscard]] virtual Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) = 0;
+    [[nodiscard]] virtual Result<Prepared> prepare(const PrepareRequest& request) = 0;
+    // Does some of all that once, so that the next time finds LLVM's code in memory: a cold one takes several milliseconds longer.
+    virtual void warm_up() = 0;
+    // Links ELF files with the arguments of ld.lld; one link at a time, while nothing is compiled, prepared or taken out. unsupported:
+    // it cannot be linked; the message is the linker's first line.
+    [[nodiscard]] virtual Status link(const std::vector<std::string>& arguments) = 0;
+    [[nodiscard]] virtual Result<std::vector<Extracted>> extract_all(const ExtractRequest& request) = 0;
+    // Of a program that this process is: its bitcode must live, unchanged, as long as the process. Thread-safe; it is read once,
+    // beforehand by read_own() or by the first extract_own().
+    virtual Status read_own(const ProgramBitcode& own) = 0;
+    // The function with that key (package/bundle.hpp), and those with which it shares statics. unsupported: there is no bitcode of it.
+    [[nodiscard]] virtual Result<Extracted> extract_own(const ProgramBitcode& own, std::string_view key) = 0;
+};
+
+// The compiler, loaded on first use and kept. unsupported: librove-jit.so (or LLVM) is not on this machine; the message
+// names the Debian package.
+[[nodiscard]] Result<Compiler*> compiler();
+
+// What librove-jit.so exports under this name: `extern "C" rove::bitcode::Compiler* rove_jit_compiler()`.
+inline constexpr const char* kFactory = "rove_jit_compiler";
+// And under this one: `extern "C" void rove_jit_serve(int socket)`, which is the process that compiles (node/process/serve.hpp).
+inline constexpr const char* kServe = "rove_jit_serve";
+
+}  // namespace rove::bitcode

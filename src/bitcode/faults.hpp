@@ -1,0 +1,87 @@
+// How LLVM gives up, and the thread that it does so in. Two have such a thread: the process that compiles (node/process/serve.cpp), which
+// ends, and whoever links or takes a program apart (guard.cpp), which goes on.
+#pragma once
+
+#include <llvm/Support/ErrorHandling.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace rove::bitcode {
+
+// LLVM goes down types, constants and expressions by recursion: nesting.hpp says how far. Of these addresses it touches what it needs.
+inline constexpr std::size_t kStackBytes = 64UL << 20;
+
+// Begins a thread with such a stack. 0, or why there is none.
+inline int begin_thread(pthread_t& thread, void* (*work)(void*), void* data) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, kStackBytes);
+    const int error = pthread_create(&thread, &attributes, work, data);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+// A stack for handlers of signals in the thread that takes it, because its own stack may be what has run out. It must last as long as the
+// thread, which may stay in the handler.
+class FaultStack {
+public:
+    void take() {
+        const stack_t stack{.ss_sp = bytes_.data(), .ss_flags = 0, .ss_size = bytes_.size()};
+        (void)sigaltstack(&stack, nullptr);
+    }
+    static void give_back() {
+        const stack_t none{.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
+        (void)sigaltstack(&none, nullptr);
+    }
+
+private:
+    // The registers that the kernel saves take 11 KiB where there is AMX.
+    alignas(std::max_align_t) std::array<std::byte, 64UL << 10> bytes_;
+};
+
+// What LLVM's own defects end in, where bitcode has what no compiler makes.
+struct Fault {
+    int number;
+    const char* words;
+};
+inline constexpr std::array<Fault, 6> kFaults{{{SIGSEGV, "it crashed (SIGSEGV)"},
+                                               {SIGBUS, "it crashed (SIGBUS)"},
+                                               {SIGILL, "it crashed (SIGILL)"},
+                                               {SIGTRAP, "it crashed (SIGTRAP)"},
+                                               {SIGFPE, "it crashed (SIGFPE)"},
+                                               {SIGABRT, "it aborted, perhaps because memory ran out"}}};
+// Precondition: it is the number of one.
+inline std::size_t place_of_fault(int number) {
+    return static_cast<std::size_t>(std::ranges::find(kFaults, number, [](const Fault& each) { return each.number; }) -
+                                    kFaults.begin());
+}
+
+// LLVM's words as one line. It takes no memory, because there may be none.
+class OneLine {
+public:
+    OneLine() = default;
+    explicit OneLine(std::string_view words) {
+        words = words.substr(0, text_.size() - 1);  // LLVM may print a whole graph of instructions
+        while (words.ends_with('\n')) words.remove_suffix(1);
+        std::ranges::replace_copy(words, text_.begin(), '\n', ' ');
+    }
+    [[nodiscard]] const char* c_str() const { return text_.data(); }
+
+private:
+    std::array<char, 301> text_{};
+};
+
+// For all of the process.
+inline void set_llvm_handlers(llvm::fatal_error_handler_t handler) {
+    llvm::remove_fatal_error_handler();
+    llvm::install_fatal_error_handler(handler);
+    llvm::remove_bad_alloc_error_handler();
+    llvm::install_bad_alloc_error_handler(handler);
+}
+
+}  // namespace rove::bitcode

@@ -1,0 +1,43 @@
+// Keeps LLVM's fatal errors, and its crashes, from ending the process. LLVM reports what no caller foresaw ("Cannot select …") by a handler that
+// must not return, in the middle of its work, and then ends the process; and where bitcode has what no compiler makes, it may use a null
+// pointer or all of its stack. So work that calls LLVM runs in a thread of its own. When LLVM gives up or faults, that thread stays in the
+// handler until the process ends, with all that the work had built, and whoever waits for the work gets an error. Faults of other threads
+// go to the process's own handlers, which it has back when no work runs.
+//
+// This is for bitcode of the program's own, and for linking. What peers have sent is compiled in another process (process/process.hpp).
+//
+// Threads: any.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace rove::bitcode {
+
+// How often LLVM may give up in one process; afterwards it is given nothing any more, and images still run. Each time keeps one thread: a
+// stack (64 MiB of addresses, of which LLVM touches some 100 KiB) and what LLVM had made of one package (some 1 MiB for one of 10 KiB).
+// Work that has begun by then ends, so there may be one thread more for each node that links at that moment.
+inline constexpr int kGivenUpMax = 8;
+
+// Sets the handlers for the process; once, before any work.
+void set_llvm_handlers();
+
+// Runs the work to its end, or until LLVM gives up: failed, with LLVM's words. Then the work never returns, so what it has locked or half
+// changed must be nobody else's. unsupported: LLVM has given up kGivenUpMax times. overloaded: the machine has no thread for it.
+[[nodiscard]] Status run_guarded(const std::string& what, const std::function<void()>& work);
+
+// As above, while no other work runs: what changes settings that LLVM has once for the process.
+[[nodiscard]] Status run_guarded_alone(const std::string& what, const std::function<void()>& work);
+
+// As run_guarded(), for work that returns a Result.
+template <typename Work>
+[[nodiscard]] auto guarded(const std::string& what, const Work& work) -> decltype(work()) {
+    std::optional<decltype(work())> result;
+    ROVE_CHECK(run_guarded(what, [&] { result.emplace(work()); }));
+    return std::move(*result);
+}
+
+}  // namespace rove::bitcode

@@ -1,0 +1,23 @@
+// The functions that a module lists to be run before its program begins and after it has ended.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace rove::bitcode {
+
+inline constexpr llvm::StringLiteral kConstructors = "llvm.global_ctors", kDestructors = "llvm.global_dtors";
+
+struct Listed {
+    unsigned place;          // in the list
+    std::uint64_t priority;  // constructors run from the smallest on, destructors from the largest
+    llvm::Constant* function;
+    llvm::GlobalVariable* variable;  // which the function makes, and without which it is not needed; null: none
+};
+
+// One of these lists, in its order. Places without a function, which mean nothing, are left out.
+[[nodiscard]] std::vector<Listed> listed(const llvm::Module& module, llvm::StringRef list);
+
+}  // namespace rove::bitcode

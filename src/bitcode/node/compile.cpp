@@ -1,0 +1,360 @@
+#include "bitcode/node/compile.hpp"
+
+#include <llvm/ExecutionEngine/JITLink/EHFrameSupport.h>
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+
+#include "base/made_once.hpp"
+#include "base/mutex.hpp"
+#include "base/quoted.hpp"
+#include "bitcode/anchors.hpp"
+#include "bitcode/guard.hpp"
+#include "bitcode/node/lacks.hpp"
+#include "bitcode/node/process/generate.hpp"
+#include "bitcode/node/process/process.hpp"
+#include "wire/unwind.hpp"
+
+namespace rove::bitcode {
+namespace {
+
+namespace orc = llvm::orc;
+
+// What has been linked into a library.
+struct Linked {
+    std::size_t bytes = 0;
+    LackedNames lacks;
+};
+
+// Bitcode can put whatever it likes into that section. The graph lies in memory where it will run, its sections one after another.
+llvm::Error check_unwinding(llvm::jitlink::LinkGraph& graph) {
+    const llvm::jitlink::Section* const section = graph.findSectionByName(".eh_frame");
+    if (section == nullptr || section->blocks().empty()) return llvm::Error::success();
+    const auto bounds_of = [](auto blocks) {
+        std::pair<const std::byte*, const std::byte*> bounds{nullptr, nullptr};
+        for (const llvm::jitlink::Block* block : blocks) {
+            if (block->getSection().getMemLifetime() == llvm::orc::MemLifetime::NoAlloc) continue;
+            const auto* begin = block->getAddress().toPtr<const std::byte*>();
+            if (bounds.first == nullptr || begin < bounds.first) bounds.first = begin;
+            bounds.second = std::max(bounds.second, begin + block->getSize());
+        }
+        return bounds;
+    };
+    const auto all = bounds_of(graph.blocks()), table = bounds_of(section->blocks());
+    const Status can = wire::check_unwind_table({.block = Bytes(all.first, all.second),
+                                                 .offset = static_cast<std::size_t>(table.first - all.first),
+                                                 .bytes = static_cast<std::size_t>(table.second - table.first)});
+    if (can) return llvm::Error::success();
+    return llvm::make_error<llvm::StringError>(can.error().message(), llvm::inconvertibleErrorCode());
+}
+
+// How many bytes the linker writes at an edge of that kind, or more than it does. The kinds of all instruction sets are named alike.
+std::size_t written_at(llvm::StringRef kind) {
+    if (kind.contains("64")) return 8;
+    if (kind == "Pointer8" || kind == "Delta8") return 1;
+    if (kind == "Pointer16" || kind == "Delta16") return 2;
+    return 4;
+}
+
+// JITLink writes at every place that a relocation names, whether or not it is in the section (LLVM 19).
+llvm::Error check_places(llvm::jitlink::LinkGraph& graph) {
+    for (const llvm::jitlink::Block* block : graph.blocks())
+        for (const llvm::jitlink::Edge& edge : block->edges()) {
+            if (!edge.isRelocation()) continue;
+            const std::size_t bytes = written_at(graph.getEdgeKindName(edge.getKind()));
+            if (edge.getOffset() <= block->getSize() && bytes <= block->getSize() - edge.getOffset()) continue;
+            return llvm::make_error<llvm::StringError>("a relocation outside of its section",
+                                                       llvm::inconvertibleErrorCode());
+        }
+    return llvm::Error::success();
+}
+
+// Each table is one block, all of which is kept.
+llvm::Error keep_unwinding(llvm::jitlink::LinkGraph& graph) {
+    llvm::jitlink::Section* const section = graph.findSectionByName(".eh_frame");
+    if (section == nullptr) return llvm::Error::success();
+    for (llvm::jitlink::Block* block : section->blocks())
+        graph.addAnonymousSymbol(*block, 0, block->getSize(), /*IsCallable=*/false, /*IsLive=*/true);
+    return llvm::Error::success();
+}
+
+// JITLink divides the table into its records, so that those of functions which nobody calls can go. That takes time and memory by the square
+// of their number (5 GiB for 20,000 functions, LLVM 19), and nothing is linked here that could go. Its first two passes do that.
+void leave_unwinding_whole(llvm::jitlink::PassConfiguration& config) {
+    constexpr std::ptrdiff_t kPasses = 2;
+    auto& passes = config.PrePrunePasses;
+    if (passes.size() < kPasses) return;
+    passes.erase(passes.begin(), passes.begin() + kPasses);
+    passes.insert(passes.begin(), &keep_unwinding);
+}
+
+// Keeps what is linked, by the library that it is linked into, because ORC lets one thread's lookup link what another thread has asked for.
+class LinkRecorder final : public orc::ObjectLinkingLayer::Plugin {
+public:
+    static LinkRecorder& instance() {
+        static constinit MadeInEachProcess<LinkRecorder> recorder;
+        return recorder.get([] { return new LinkRecorder; });
+    }
+    // Of a library that nothing more will be linked into.
+    Linked take(const orc::JITDylib& library) {
+        const MutexLock lock(mutex_);
+        auto found = linked_.extract(&library);
+        return found.empty() ? Linked{} : std::move(found.mapped());
+    }
+    void modifyPassConfig(orc::MaterializationResponsibility& made, llvm::jitlink::LinkGraph&,
+                          llvm::jitlink::PassConfiguration& config) override {
+        leave_unwinding_whole(config);
+        config.PrePrunePasses.insert(config.PrePrunePasses.begin(), &check_places);
+        const orc::JITDylib* library = &made.getTargetJITDylib();
+        // The last before addresses are written: what the linker makes shorter where it can has been made so.
+        config.PreFixupPasses.push_back([this, library](llvm::jitlink::LinkGraph& graph) {
+            Linked linked;
+            for (const llvm::jitlink::Block* block : graph.blocks()) linked.bytes += block->getSize();
+            linked.lacks = find_lacks(graph);
+            const MutexLock lock(mutex_);
+            Linked& all = linked_[library];
+            all.bytes += linked.bytes;
+            all.lacks.merge(linked.lacks);  // one object to a library
+            return llvm::Error::success();
+        });
+        // Before the process registers it: what is registered every exception of everybody walks.
+        config.PostFixupPasses.push_back(&check_unwinding);
+    }
+    llvm::Error notifyFailed(orc::MaterializationResponsibility&) override { return llvm::Error::success(); }
+    llvm::Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override { return llvm::Error::success(); }
+    void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
+
+private:
+    Mutex mutex_;
+    std::map<const orc::JITDylib*, Linked> linked_ GUARDED_BY(mutex_);
+};
+
+// What ORC reports while it links. The error that it returns names what was not made; the report says why.
+class Reported {
+public:
+    static Reported& instance() {
+        static constinit MadeInEachProcess<Reported> reported;
+        return reported.get([] { return new Reported; });
+    }
+    void add(std::string words) {
+        const MutexLock lock(mutex_);
+        if (words_.size() < kBytesMax)
+            words_ += (words_.empty() ? "" : "; ") + words.substr(0, kBytesMax);  // it may list a whole module
+    }
+    // Since it was last taken: another link that runs at the same time may have a part in it.
+    std::string take() {
+        const MutexLock lock(mutex_);
+        return std::exchange(words_, {});
+    }
+
+private:
+    static constexpr std::size_t kBytesMax = 300;
+    Mutex mutex_;
+    std::string words_ GUARDED_BY(mutex_);
+};
+
+// Where compiled code is linked.
+Result<std::unique_ptr<orc::LLJIT>> make_session() {
+    ROVE_TRY(orc::JITTargetMachineBuilder machine, machine_here());
+    auto jit = orc::LLJITBuilder()
+                   .setJITTargetMachineBuilder(std::move(machine))
+                   .setObjectLinkingLayerCreator([](orc::ExecutionSession& session, const llvm::Triple&) {
+                       auto layer = std::make_unique<orc::ObjectLinkingLayer>(session);
+                       layer->addPlugin(std::make_unique<orc::EHFrameRegistrationPlugin>(
+                           session, std::make_unique<llvm::jitlink::InProcessEHFrameRegistrar>()));
+                       layer->addPlugin(std::shared_ptr<LinkRecorder>(&LinkRecorder::instance(), [](LinkRecorder*) {}));
+                       return llvm::Expected<std::unique_ptr<orc::ObjectLayer>>(std::move(layer));
+                   })
+                   .setPlatformSetUp(orc::setUpInactivePlatform)  // constructors are called by name below
+                   .setLinkProcessSymbolsByDefault(false)
+                   .create();
+    if (!jit)
+        return fail(ErrorCode::unsupported, "LLVM cannot link for this machine: {}", llvm::toString(jit.takeError()));
+    (*jit)->getExecutionSession().setErrorReporter(
+        [](llvm::Error error) { Reported::instance().add(llvm::toString(std::move(error))); });
+    return std::move(*jit);
+}
+
+// LLVM unwinds no locks: where it has given up in a session, or memory ran out there, whoever enters the session again waits for ever.
+struct Session {
+    const std::unique_ptr<orc::LLJIT> jit;
+    std::atomic<bool> is_lost{false};
+};
+
+struct SharedSession {
+    Mutex mutex;
+    Session* kept GUARDED_BY(mutex) = nullptr;
+
+    static SharedSession& of_process() {
+        static constinit MadeInEachProcess<SharedSession> made;
+        return made.get([] { return new SharedSession; });
+    }
+};
+
+// One session for the process; never destroyed, because code may run until its end.
+Result<Session*> shared_session() {
+    SharedSession& shared = SharedSession::of_process();
+    const MutexLock lock(shared.mutex);
+    if (shared.kept != nullptr) return shared.kept;
+    ROVE_TRY(auto made, make_session());
+    shared.kept = new Session{.jit = std::move(made)};
+    return shared.kept;
+}
+
+// The next compile gets a new one. Code that was linked before goes on, and stays in memory.
+void leave_session(Session& session) {
+    session.is_lost = true;
+    SharedSession& shared = SharedSession::of_process();
+    const MutexLock lock(shared.mutex);
+    if (shared.kept == &session) shared.kept = nullptr;
+}
+
+// What a compile asks for while it links; empty afterwards.
+struct Names {
+    const CompileRequest* request = nullptr;
+    std::set<std::string> missing;
+};
+
+class Resolver final : public orc::DefinitionGenerator {
+public:
+    explicit Resolver(std::shared_ptr<Names> names) : names_(std::move(names)) {}
+
+    llvm::Error tryToGenerate(orc::LookupState&, orc::LookupKind, orc::JITDylib& library, orc::JITDylibLookupFlags,
+                              const orc::SymbolLookupSet& wanted) override {
+        if (names_->request == nullptr) return llvm::Error::success();
+        orc::SymbolMap found;
+        for (const auto& [name, flags] : wanted) {
+            const std::string text = (*name).str();
+            if (void* address = find(text))
+                found[name] = {orc::ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported};
+            else if (flags != orc::SymbolLookupFlags::RequiredSymbol)
+                continue;
+            else if (names_->request->may_lack(text))
+                found[name] = {orc::ExecutorAddr(kNowhere), llvm::JITSymbolFlags::Exported};
+            else
+                names_->missing.insert(text);
+        }
+        return found.empty() ? llvm::Error::success() : library.define(orc::absoluteSymbols(std::move(found)));
+    }
+
+private:
+    [[nodiscard]] void* find(const std::string& name) const {
+        void* borrowed = find_borrowed(name, names_->request->in_image);
+        return borrowed != nullptr ? borrowed : names_->request->resolve(name);
+    }
+    std::shared_ptr<Names> names_;
+};
+
+class OrcModule final : public CompiledModule {
+public:
+    OrcModule(const Session& session, orc::JITDylib& library) : session_(session), library_(library) {}
+    ~OrcModule() override {
+        if (session_.is_lost) return;
+        (void)LinkRecorder::instance().take(library_);  // of a compile that failed after linking
+        orc::ExecutionSession& execution = session_.jit->getExecutionSession();
+        llvm::consumeError(execution.removeJITDylib(library_));
+        addresses.clear();
+        execution.getSymbolStringPool()->clearDeadEntries();  // it keeps each name that it was ever asked for
+    }
+
+    void* find(std::string_view name) const override {
+        const auto found = addresses.find(std::string(name));
+        return found != addresses.end() ? found->second : nullptr;
+    }
+    std::size_t code_bytes() const override { return linked.bytes; }
+    bool has_constructors() const override { return !constructors.empty(); }
+    bool has_own_statics() const override { return own_statics; }
+    void run_constructors() override {
+        for (const std::string& name : constructors)
+            if (void* address = find(name))  // without a program's arguments, as in an image
+                reinterpret_cast<void (*)(int, char**, char**)>(address)(0, nullptr, nullptr);
+        constructors.clear();
+    }
+
+    bool can_put(std::string_view name) const override {
+        const auto lacked = linked.lacks.find(name);
+        return lacked == linked.lacks.end() || !lacked->second.is_elsewhere;
+    }
+    Status put(const std::vector<std::pair<std::string_view, void*>>& names) override {
+        return put_names(linked.lacks, names);
+    }
+
+    std::map<std::string, void*> addresses;
+    std::vector<std::string> constructors;  // in the order in which they run
+    bool own_statics = false;
+    Linked linked;
+
+private:
+    const Session& session_;
+    orc::JITDylib& library_;
+};
+
+tl::unexpected<Error> compile_failure(const CompileRequest& request, const Names& names, llvm::Error error) {
+    const std::string reported = Reported::instance().take();
+    const std::string given = llvm::toString(std::move(error));
+    if (names.missing.empty())
+        return fail(ErrorCode::failed, "{} does not compile: {}", request.name, reported.empty() ? given : reported);
+    return fail(ErrorCode::failed, "no symbol {} for {}; {}", quoted(names.missing), request.name, request.remedy);
+}
+
+Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, const Session& session,
+                                             Generated generated) {
+    orc::LLJIT& jit = *session.jit;
+    static constinit std::atomic<unsigned> number{0};
+    (void)Reported::instance().take();
+    orc::ExecutionSession& execution = jit.getExecutionSession();
+    orc::JITDylib& library = execution.createBareJITDylib(fmt::format("{}.{}", request.name, number++));
+    auto compiled = std::make_unique<OrcModule>(session, library);
+    compiled->constructors = std::move(generated.constructors);
+    compiled->own_statics = generated.own_statics;
+    orc::SymbolLookupSet wanted;
+    for (const std::string& name : generated.names) wanted.add(jit.mangleAndIntern(name));
+
+    const auto names = std::make_shared<Names>();
+    names->request = &request;
+    library.addGenerator(std::make_unique<Resolver>(names));
+    const std::string_view object = as_text(generated.object);
+    if (llvm::Error error = jit.addObjectFile(library, llvm::MemoryBuffer::getMemBufferCopy(object, request.name)))
+        return compile_failure(request, *names, std::move(error));
+    auto found = execution.lookup(orc::makeJITDylibSearchOrder(&library), std::move(wanted));
+    names->request = nullptr;
+    if (!found) return compile_failure(request, *names, found.takeError());
+    for (const auto& [name, symbol] : *found) compiled->addresses[(*name).str()] = symbol.getAddress().toPtr<void*>();
+    compiled->linked = LinkRecorder::instance().take(library);
+    for (const std::string& each : compiled->constructors)
+        if (request.in_image.empty() && compiled->find(each) == nullptr)
+            return fail(ErrorCode::internal, "{} has a constructor that nobody finds", request.name);
+    // Names are held here and by ORC, twice, with some words each (measured: 260 bytes for one of 10 letters).
+    for (const std::string& name : generated.names) compiled->linked.bytes += 3 * name.size() + 230;
+    for (const auto& [name, lacked] : compiled->linked.lacks)
+        compiled->linked.bytes += lacked.places.size() * sizeof(LackedName::Place);
+    return compiled;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CompiledModule>> compile(const CompileRequest& request) {
+    GenerateRequest generates{.name = request.name, .bitcode = request.bitcode, .in_image = {}};
+    for (const auto& [name, address] : request.in_image) generates.in_image.push_back(name);
+    ROVE_TRY(Generated generated, CompilerProcesses::of_process().generate(generates, request.bounds));
+    ROVE_TRY(Session* const session, shared_session());
+    std::optional<Result<std::unique_ptr<CompiledModule>>> compiled;
+    const Status ended = run_guarded(request.name, [&] {
+        try {
+            compiled.emplace(link(request, *session, std::move(generated)));
+        } catch (const std::bad_alloc&) {
+            leave_session(*session);
+            throw;
+        }
+    });
+    if (ended) return std::move(*compiled);
+    leave_session(*session);
+    return tl::unexpected<Error>(ended.error());
+}
+
+}  // namespace rove::bitcode

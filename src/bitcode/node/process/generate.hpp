@@ -1,0 +1,50 @@
+// From bitcode that has come from another node to an object file for the CPU that is here.
+//
+// LLVM expects bitcode of a compiler. That of a peer may crash it, keep it busy for ever, or take all memory, so only a process that can be
+// spared calls this (serve.hpp); a node asks that process (process.hpp).
+#pragma once
+
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace rove::bitcode {
+
+// Of an object file: a package's slice has 64 MiB at most, and relocations and unwind tables come to it. A node has it in memory four times
+// while it links.
+inline constexpr std::size_t kObjectBytesMax = std::size_t{128} << 20;
+// Of what is loaded of it: its code, and as many zeros as a node keeps for statics (compilable.hpp), with what they are aligned to.
+inline constexpr std::size_t kLoadedBytesMax = kObjectBytesMax + (std::size_t{256} << 20);
+// Of its sections: the linker notes for each which others it reaches, so it takes memory by the square of their number: 250 MiB for 3,000
+// (LLVM 19). Code that rove has built has some 20.
+inline constexpr std::size_t kSectionsMax = 1024;
+// Of its symbols, local ones included. SQLite has 3,000.
+inline constexpr std::size_t kSymbolsMax = std::size_t{1} << 18;
+// Of the names among them that others may ask for. A manifest lists 8,192 at most; constructors and anchors come to these.
+inline constexpr std::size_t kNamesMax = std::size_t{1} << 16;
+inline constexpr std::size_t kNameBytesMax = std::size_t{8} << 20;
+
+struct GenerateRequest {
+    std::string name;                   // for messages
+    Bytes bitcode;                      // one module; checked by LLVM's reader and verifier before it is believed
+    std::vector<std::string> in_image;  // names that the package's image has: the module's own of these are not used
+};
+
+struct Generated {
+    ByteBuffer object;                      // ELF, relocatable
+    std::vector<std::string> constructors;  // in the order in which they run
+    std::vector<std::string> names;         // that others may ask for; those of constructors among them
+    bool own_statics = false;               // it defines statics of the package that the image does not
+};
+
+// The CPU and the conventions of code that is linked into this process.
+[[nodiscard]] Result<llvm::orc::JITTargetMachineBuilder> machine_here();
+
+// unsupported: it is bitcode for other machines, or has what cannot travel. invalid: it is broken. failed: LLVM says why.
+[[nodiscard]] Result<Generated> generate(const GenerateRequest& request);
+
+}  // namespace rove::bitcode

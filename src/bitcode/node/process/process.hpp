@@ -1,0 +1,70 @@
+// The processes in which this one's bitcode becomes code (serve.hpp).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/mutex.hpp"
+#include "base/result.hpp"
+#include "bitcode/compiled.hpp"
+#include "bitcode/node/process/generate.hpp"
+
+namespace rove::bitcode {
+
+struct Beginning;
+
+// One such process. It ends with this object.
+class CompilerProcess {
+public:
+    // It runs before it is ready, so that a spare one costs its caller little. unsupported: there is no such program. overloaded: this machine
+    // has no process or descriptor left.
+    [[nodiscard]] static Result<CompilerProcess> begin();
+    ~CompilerProcess();
+    CompilerProcess(CompilerProcess&&) = default;
+    CompilerProcess& operator=(CompilerProcess&&) = default;
+
+    // It was seen to end: after LLVM has given up, when it has grown, or because somebody has ended it.
+    [[nodiscard]] bool has_ended() const;
+    // Nothing: it has ended before it answered, or stood still (somebody had stopped it).
+    [[nodiscard]] std::optional<Result<Generated>> generate(const GenerateRequest& request, const Bounds& bounds);
+
+private:
+    struct EndParent {
+        void operator()(Beginning* beginning) const;
+    };
+    CompilerProcess(Descriptor socket, std::unique_ptr<Beginning, EndParent> begun);
+    void close();
+    // Waits until the socket has an answer (POLLIN) or room (POLLOUT), or the process has ended. False: it stands still, because somebody has
+    // stopped it.
+    [[nodiscard]] bool wait_for(short event) const;
+    Descriptor socket_;
+    pid_t pid_ = -1;
+    Descriptor handle_;  // by which it is ended; not open: this kernel gives none
+    std::unique_ptr<Beginning, EndParent> begun_;
+};
+
+// The compiling processes that this process has, for all of its nodes: one for each compile that runs now, and a spare one.
+//
+// Threads: any.
+class CompilerProcesses {
+public:
+    // The child of a fork begins its own.
+    [[nodiscard]] static CompilerProcesses& of_process();
+
+    // Waits for the code. Errors: as those of generate() and CompilerProcess::begin(). failed: LLVM gave up, or went beyond the bounds.
+    [[nodiscard]] Result<Generated> generate(const GenerateRequest& request, const Bounds& bounds);
+
+private:
+    [[nodiscard]] Result<CompilerProcess> take();
+    void give_back(CompilerProcess process);
+
+    Mutex mutex_;
+    std::optional<CompilerProcess> spare_ GUARDED_BY(mutex_);
+};
+
+}  // namespace rove::bitcode

@@ -1,0 +1,13 @@
+// A module of one small function, by which LLVM's code is brought into memory before it is needed.
+#pragma once
+
+#include "base/bytes.hpp"
+
+namespace rove::bitcode {
+
+inline constexpr const char* kWarmFunction = "warm";
+
+// Bitcode for this machine, which defines kWarmFunction.
+[[nodiscard]] ByteBuffer warm_module();
+
+}  // namespace rove::bitcode

@@ -1,0 +1,54 @@
+// Functions that were optimised before they came into a package (program/shared.hpp): each says so of itself.
+#pragma once
+
+#include <llvm/Analysis/LazyCallGraph.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PassInstrumentation.h>
+#include <llvm/IR/ValueHandle.h>
+#include <llvm/Passes/PassBuilder.h>
+
+#include <vector>
+
+// LLVM tells the types of what it passes to callbacks apart by the addresses of these, which must be its own ones, not this library's.
+extern template struct __attribute__((visibility("default"))) llvm::Any::TypeId<const llvm::Module*>;
+extern template struct __attribute__((visibility("default"))) llvm::Any::TypeId<const llvm::LazyCallGraph::SCC*>;
+extern template struct __attribute__((visibility("default"))) llvm::Any::TypeId<const llvm::Function*>;
+extern template struct __attribute__((visibility("default"))) llvm::Any::TypeId<const llvm::Loop*>;
+
+namespace rove::bitcode {
+
+// Also in a copy, and in bitcode.
+void mark_optimised(llvm::Function& function);
+[[nodiscard]] bool is_optimised(const llvm::Function& function);
+
+// Whether the test holds for each function that a pass is about to run on. False for a pass that runs on a whole module.
+[[nodiscard]] bool holds_for_all(const llvm::Any& code, llvm::function_ref<bool(const llvm::Function&)> test);
+
+// While a package is optimised, the larger of its shared functions are no internal functions of the module: those would be inlined where they
+// are called from one place only, and would be others in each package. Smaller ones are inlined as others are.
+class Apart {
+public:
+    explicit Apart(llvm::Module& module);
+    // They are internal again, and what nobody calls is removed. No function is known as optimised afterwards.
+    void end();
+    // Those that are left, after end().
+    [[nodiscard]] std::vector<llvm::Function*> left() const;
+
+private:
+    llvm::Module& module_;
+    std::vector<llvm::WeakVH> functions_;
+};
+
+// Has LLVM's pipeline leave alone what has been optimised, up to its last passes (vectorising), which have not been run on it. Lives as long as
+// the pipeline, which runs once.
+class LeaveOptimised {
+public:
+    LeaveOptimised(llvm::PassInstrumentationCallbacks& callbacks, llvm::PassBuilder& pipeline);
+    LeaveOptimised(const LeaveOptimised&) = delete;
+
+private:
+    bool at_last_passes_ = false;
+};
+
+}  // namespace rove::bitcode

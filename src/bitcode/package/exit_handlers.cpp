@@ -1,0 +1,87 @@
+#include "bitcode/package/exit_handlers.hpp"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/Transforms/Utils/ModuleUtils.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "bitcode/listed.hpp"
+
+namespace rove::bitcode {
+namespace {
+
+struct Handler {
+    llvm::StringLiteral name;
+    llvm::StringLiteral registers;  // of libc.so, or of the node
+    unsigned functions;             // that it is given
+    bool with_object;               // that the function is called with
+};
+
+constexpr Handler kHandlers[] = {{"atexit", "__cxa_atexit", 1, true},
+                                 {"at_quick_exit", "__cxa_at_quick_exit", 1, false},
+                                 {"pthread_atfork", "__register_atfork", 3, false}};
+
+// The package's handle in place of an object tells functions from what destroys objects (Destructors::drop_functions). They do not look at it.
+//
+// Whatever type the module has declared it with: C allows a declaration without parameters.
+void define(llvm::Function& declared, const Handler& handler) {
+    llvm::Module& module = *declared.getParent();
+    auto* number = llvm::Type::getInt32Ty(module.getContext());
+    auto* pointer = llvm::PointerType::getUnqual(module.getContext());
+    llvm::SmallVector<llvm::Type*, 4> given(handler.functions, pointer);
+    auto* own = llvm::Function::Create(llvm::FunctionType::get(number, given, false),
+                                       llvm::GlobalValue::InternalLinkage, "", module);
+    own->setDoesNotThrow();
+    llvm::IRBuilder<> code(llvm::BasicBlock::Create(module.getContext(), "", own));
+    llvm::SmallVector<llvm::Value*, 4> passed;
+    for (llvm::Argument& argument : own->args()) passed.push_back(&argument);
+    llvm::Value* const handle = module.getOrInsertGlobal("__dso_handle", code.getInt8Ty());
+    if (handler.with_object) passed.push_back(handle);
+    passed.push_back(handle);
+    llvm::SmallVector<llvm::Type*, 4> types(passed.size(), pointer);
+    const llvm::FunctionCallee registers =
+        module.getOrInsertFunction(handler.registers, llvm::FunctionType::get(number, types, false));
+    code.CreateRet(code.CreateCall(registers, passed));
+    declared.replaceAllUsesWith(own);
+    own->takeName(&declared);
+    declared.eraseFromParent();
+}
+
+// By the order in which they are registered: natively a program runs them after all that was registered as it began, from the largest priority to
+// the smallest and from the last to the first.
+std::vector<llvm::Constant*> destructors_of(const llvm::Module& module) {
+    std::vector<Listed> all = listed(module, kDestructors);
+    std::ranges::stable_sort(all, {}, &Listed::priority);
+    std::vector<llvm::Constant*> functions;
+    for (const Listed& each : all) functions.push_back(each.function);
+    return functions;
+}
+
+}  // namespace
+
+void register_destructors(llvm::Module& module) {
+    const std::vector<llvm::Constant*> functions = destructors_of(module);
+    if (llvm::GlobalVariable* const list = module.getNamedGlobal(kDestructors)) list->eraseFromParent();
+    if (functions.empty()) return;
+    auto* const own = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), false),
+                                             llvm::GlobalValue::InternalLinkage, "rove.register_destructors", module);
+    own->setDoesNotThrow();
+    llvm::IRBuilder<> code(llvm::BasicBlock::Create(module.getContext(), "", own));
+    auto* const pointer = llvm::PointerType::getUnqual(module.getContext());
+    const llvm::FunctionCallee registers = module.getOrInsertFunction(
+        "__cxa_atexit", llvm::FunctionType::get(code.getInt32Ty(), {pointer, pointer, pointer}, false));
+    llvm::Value* const handle = module.getOrInsertGlobal("__dso_handle", code.getInt8Ty());
+    for (llvm::Constant* const function : functions) code.CreateCall(registers, {function, handle, handle});
+    code.CreateRetVoid();
+    llvm::appendToGlobalCtors(module, own, 0);  // before all constructors
+}
+
+void define_exit_handlers(llvm::Module& module) {
+    for (const Handler& handler : kHandlers)
+        if (llvm::Function* declared = module.getFunction(handler.name);
+            declared != nullptr && declared->isDeclaration() && !declared->use_empty())
+            define(*declared, handler);
+}
+
+}  // namespace rove::bitcode

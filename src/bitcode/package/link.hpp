@@ -1,0 +1,14 @@
+// LLVM's linker for ELF files (lld), in this process: as a program of its own it takes 40 ms to begin, twenty times what it does here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace rove::bitcode {
+
+// As Compiler::link().
+[[nodiscard]] Status link(const std::vector<std::string>& arguments);
+
+}  // namespace rove::bitcode

@@ -1,0 +1,168 @@
+#include "bitcode/package/prepare.hpp"
+
+#include <llvm/IR/DebugInfo.h>
+#include <llvm/Linker/Linker.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <algorithm>
+
+#include "bitcode/allocation.hpp"
+#include "bitcode/anchors.hpp"
+#include "bitcode/compilable.hpp"
+#include "bitcode/emit.hpp"
+#include "bitcode/guard.hpp"
+#include "bitcode/instrumentation.hpp"
+#include "bitcode/optimised.hpp"
+#include "bitcode/package/contraction.hpp"
+#include "bitcode/package/exit_handlers.hpp"
+#include "bitcode/package/inline_early.hpp"
+#include "bitcode/package/library_functions.hpp"
+#include "bitcode/package/needs.hpp"
+#include "bitcode/package/objects.hpp"
+#include "bitcode/package/shape.hpp"
+#include "bitcode/package/thread_locals.hpp"
+#include "bitcode/read_module.hpp"
+#include "bitcode/runnable.hpp"
+
+namespace rove::bitcode {
+namespace {
+
+// One module out of all sources, for the request's triple.
+Result<std::unique_ptr<llvm::Module>> join(const PrepareRequest& request, llvm::LLVMContext& context,
+                                           const llvm::TargetMachine& machine, const std::string& diagnostics) {
+    const std::string triple = llvm::Triple::normalize(request.triple);
+    const auto arch = llvm::Triple(triple).getArch();
+    std::unique_ptr<llvm::Module> joined;
+    std::size_t number = 0;
+    for (const ByteBuffer& source : request.modules) {
+        const std::string name =
+            number < request.names.size() ? request.names[number] : fmt::format("module {}", number);
+        ++number;
+        ROVE_TRY(auto module, read_module(context, source, name, false));
+        if (llvm::Triple(module->getTargetTriple()).getArch() != arch)
+            return fail(ErrorCode::invalid, "{} is for {}, not for {}", name, module->getTargetTriple(),
+                        request.triple);
+        // Spellings of one triple (pc or unknown) would only make the linker warn.
+        module->setTargetTriple(triple);
+        module->setDataLayout(machine.createDataLayout());
+        // Before joining, as these would be joined into strange names otherwise.
+        llvm::StripDebugInfo(*module);
+        if (auto* ident = module->getNamedMetadata("llvm.ident")) ident->eraseFromParent();
+        if (!joined)
+            joined = std::move(module);
+        else if (llvm::Linker::linkModules(*joined, std::move(module)))
+            return fail(ErrorCode::invalid, "{} does not link with those before it: {}", name, diagnostics);
+    }
+    // Neither says anything to who receives the code, and paths differ from machine to machine.
+    joined->setModuleIdentifier("rove");
+    joined->setSourceFileName("rove");
+    return joined;
+}
+
+// A CPU's instructions are imports that no symbol stands for.
+void add_cpu_needs(Prepared& prepared, const std::vector<std::vector<std::string>>& needs) {
+    for (std::size_t row = 0; row < needs.size(); ++row)
+        for (const std::string& name : needs[row]) {
+            prepared.needs[row].push_back(name);
+            if (std::find(prepared.imports.begin(), prepared.imports.end(), name) == prepared.imports.end())
+                prepared.imports.push_back(name);
+        }
+}
+
+// What the code needs, by name.
+Status find_needs(const PrepareRequest& request, llvm::Module& module, llvm::TargetMachine& machine,
+                  const std::vector<llvm::Function*>& shared, const std::set<std::string>& defined,
+                  const std::string& diagnostics, Prepared& prepared) {
+    prepared.needs = needs_of(module, prepared.entries, prepared.exports);
+    std::vector<std::string> declared;
+    for (const llvm::GlobalObject& object : module.global_objects())
+        if (object.isDeclaration() && !object.getName().starts_with("llvm."))
+            declared.push_back(object.getName().str());
+    ROVE_CHECK(check_sanitizers(declared));
+    const std::set<std::string> words = words_of_assembly(module);
+    if (!request.object && words.empty()) {
+        prepared.imports = std::move(declared);
+        return {};
+    }
+    // Last: code generation changes the module. Assembly may name a function, and expects it in its own object.
+    if (request.object && request.shared != nullptr && words.empty()) {
+        ROVE_TRY(prepared.shared, take_out(module, machine, shared, diagnostics, *request.shared));
+    }
+    ROVE_TRY(ByteBuffer object, write_object(module, machine));
+    if (!diagnostics.empty()) return fail(ErrorCode::invalid, "{}", diagnostics);
+    std::vector<Bytes> objects{object};
+    for (const auto& each : prepared.shared) objects.emplace_back(each->object);
+    ROVE_TRY(prepared.imports, undefined_names(objects));
+    ROVE_CHECK(check_imports(prepared.imports, defined, declared, words));
+    if (!request.object) {  // it was made for what assembly names
+        prepared.imports = std::move(declared);
+        return {};
+    }
+    prepared.object = std::move(object);
+    // What the code generator calls by itself, whoever is the reason.
+    for (const std::string& name : prepared.imports)
+        if (std::find(declared.begin(), declared.end(), name) == declared.end()) prepared.needs.front().push_back(name);
+    return {};
+}
+
+Result<Prepared> prepare_here(const PrepareRequest& request) {
+    if (request.modules.empty()) return fail(ErrorCode::invalid, "no modules to prepare");
+    std::string diagnostics;
+    llvm::LLVMContext context;
+    set_up(context, diagnostics);
+    ROVE_TRY(auto machine, target_machine(request.triple));
+    ROVE_TRY(auto module, join(request, context, *machine, diagnostics));
+
+    Prepared prepared;
+    if (request.for_nodes) ROVE_CHECK(check_sections(*module));
+    ROVE_TRY(prepared.entries, take_entries(*module));
+    if (request.for_nodes) ROVE_CHECK(check_entries(*module, prepared.entries));
+    if (!request.entries.empty()) prepared.entries = request.entries;
+    if (prepared.entries.empty() && !request.interface)
+        return fail(
+            ErrorCode::invalid,
+            "no entry point; mark one: ROVE_ENTRY void NAME(rove_here *here, const void *payload, size_t size)");
+    prepared.replaced = leave_out_allocation(*module);
+    const std::set<std::string> defined = defined_names(*module);
+    leave_out_instrumentation(*module);
+    define_exit_handlers(*module);
+    register_destructors(*module);
+    use_library_statics(*module);
+    LibraryFunctions library(*module);
+    prepared.exports = restrict_to(*module, prepared.entries, request.interface);
+    leave_out_unreached(*module);
+    ROVE_CHECK(check_runnable(*module));
+    generalise_cpu(*module);
+    keep_unwindable(*module);
+    Apart shared(*module);
+    library.begin();
+    inline_early(*module, *machine);
+    optimise(*module, *machine);
+    library.end();
+    shared.end();
+    settle_contraction(*module);
+    ROVE_CHECK(lower_thread_locals(*module));
+    free_statics(*module, prepared.exports, prepared.statics);
+    name_anchors(*module);
+    reach_through_got(*module);
+    prepared.pinned = must_stay(*module);
+    prepared.image_obstacle = image_obstacle(*module);
+    ROVE_CHECK(check_compilable(*module));
+
+    std::string why;
+    llvm::raw_string_ostream out(why);
+    if (llvm::verifyModule(*module, &out)) return fail(ErrorCode::internal, "the prepared module is broken: {}", why);
+    prepared.bitcode = write_bitcode(*module);
+    const std::vector<std::vector<std::string>> of_cpu = cpu_needs_of(*module, prepared.entries, prepared.exports);
+    ROVE_CHECK(find_needs(request, *module, *machine, shared.left(), defined, diagnostics, prepared));
+    add_cpu_needs(prepared, of_cpu);
+    return prepared;
+}
+
+}  // namespace
+
+Result<Prepared> prepare(const PrepareRequest& request) {
+    return guarded("the code", [&request] { return prepare_here(request); });
+}
+
+}  // namespace rove::bitcode

@@ -1,0 +1,60 @@
+// Whether what functions reach is as it was when they were last taken out of their program.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "bitcode/program/definitions.hpp"
+#include "bitcode/program/modules.hpp"
+
+namespace rove::bitcode {
+
+// Digests all that Copy would take along with functions. Each definition is digested once (Definitions), and not for each function that reaches
+// it: 100 functions with containers take 0.3 s, where optimising and copying what they reach takes 0.9 s on two cores.
+//
+// Threads: one at a time.
+class Fingerprints {
+public:
+    // More of what becomes of a function than its definition says; empty: nothing.
+    using More = std::function<std::string(const llvm::Function&)>;
+    // The program stays as long as this.
+    Fingerprints(Modules& program, More more) : program_(program), written_(program), more_(std::move(more)) {}
+    [[nodiscard]] Definitions& definitions() { return written_; }
+    // Of these together. Nothing: they reach something that has no name to be known by, or addresses of labels, which are known in whole
+    // modules only; or what was not digested before close(); or the program has a function of C's library itself, which the optimiser may call
+    // where the source does not. invalid: the program's bitcode is broken.
+    [[nodiscard]] Result<std::optional<Digest>> of(const std::vector<const llvm::Function*>& functions);
+
+    // From here on the program is simplified and optimised. Nothing more is digested, because it would not be as the compiler wrote it.
+    void close() { is_closed_ = true; }
+
+private:
+    using Index = std::uint32_t;
+    struct Definition {
+        Digest digest;         // of itself, and of what becomes of it in this program
+        bool is_known = true;  // false: it has no digest
+        std::vector<Index> reaches;
+    };
+    // Resolved, and noted as one to be digested if it is met for the first time.
+    Result<Index> index_of(const llvm::GlobalValue& met);
+    Status define(Index index);
+    [[nodiscard]] std::string facts_of(const llvm::GlobalValue& value) const;
+
+    Modules& program_;
+    Definitions written_;
+    const More more_;
+    bool is_closed_ = false;
+    std::unordered_map<const llvm::GlobalValue*, Index> indices_;
+    std::vector<const llvm::GlobalValue*> values_;
+    std::vector<std::optional<Definition>> definitions_;  // of each value
+};
+
+}  // namespace rove::bitcode

@@ -1,0 +1,27 @@
+#include "bitcode/program/home/at_home.hpp"
+
+#include "bitcode/program/home/constness.hpp"
+#include "bitcode/program/home/follow.hpp"
+#include "bitcode/program/home/own_code.hpp"
+
+namespace rove::bitcode {
+
+Result<std::set<std::string>> changed_at_home(Modules& program, const std::set<std::string>& statics,
+                                              const std::function<bool(const llvm::Function&)>& is_sent) {
+    std::set<std::string> changed;
+    if (statics.empty()) return changed;
+    OwnCode own(program, statics, is_sent);
+    ROVE_CHECK(own.read());
+    Constness constness;
+    for (const auto& [met, definition] : own.definitions()) {
+        const auto* variable = llvm::dyn_cast<llvm::GlobalVariable>(definition);
+        if (variable == nullptr || variable->isThreadLocal()) continue;  // every thread has its own at home, too
+        const std::string name = Modules::name_in_program(*variable);
+        if (!statics.contains(name) || changed.contains(name)) continue;
+        Making making(*variable);
+        if (Follow(own, making, constness).is_changed(*met)) changed.insert(name);
+    }
+    return changed;
+}
+
+}  // namespace rove::bitcode

@@ -1,0 +1,26 @@
+// What the parameters of a function that is called say about what they point to.
+#pragma once
+
+#include <llvm/IR/InstrTypes.h>
+
+#include <unordered_map>
+
+namespace rove::bitcode {
+
+class Constness {
+public:
+    // All of them, however many.
+    static constexpr unsigned kAll = ~0U;
+    // How many pointers one after another the parameter promises not to write through: 0 for `int&`, 1 for `const Object&`, 2 for
+    // `const int* const&`; 0 as well where a pointer among them may be written through (`int* const&`), and where the function's name does not
+    // say which of its types belongs to the argument.
+    [[nodiscard]] unsigned of(const llvm::Function& callee, const llvm::CallBase& call, unsigned argument);
+    // Whether what the function gives back may be the argument, or a part of what that points to: of C's library what searches there; of
+    // operators that give a stream back the stream.
+    [[nodiscard]] static bool may_give_back(const llvm::Function& callee, unsigned argument);
+
+private:
+    std::unordered_map<const llvm::Use*, unsigned> known_;  // demangling takes longer than all else
+};
+
+}  // namespace rove::bitcode

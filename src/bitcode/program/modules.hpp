@@ -1,0 +1,110 @@
+// The modules of a program, from the bitcode that it carries of itself.
+#pragma once
+
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+#include "bitcode/program/simplify.hpp"
+#include "bitcode/read_module.hpp"
+
+namespace rove::bitcode {
+
+// With bodies unread until they are wanted, in one context. What has been read stays: reading what a module begins with takes longer than all
+// else. Threads: one at a time.
+class Modules {
+public:
+    using IsStrong = std::function<bool(std::string_view name)>;
+    // section: the program's, and stays as long as this. is_strong: as in ExtractRequest; for several threads at once.
+    Modules(std::string path, Bytes section, IsStrong is_strong);
+    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] std::size_t count() const { return modules_.size(); }
+    [[nodiscard]] llvm::LLVMContext& context() { return context_; }
+
+    [[nodiscard]] Bytes bitcode(std::size_t index) const { return bitcode_[index]; }
+    // invalid: it is no bitcode.
+    [[nodiscard]] Result<llvm::Module*> get(std::size_t index);
+    // Its functions that have a body in the bitcode, in its order. Precondition: get() has read it.
+    [[nodiscard]] const std::vector<const llvm::Function*>& bodies(std::size_t index) const { return bodies_[index]; }
+    // Notes what a module defines. To be called for each of them before definition_of().
+    void note_definitions(const llvm::Module& module, std::size_t index);
+    // Whether a module defines a function or variable of this name that all can refer to.
+    [[nodiscard]] bool defines(const std::string& name) const { return defined_in_.contains(name); }
+    // Whether a module defines a function that LLVM takes for C's library's and may call by itself, but those that allocate: they never travel.
+    [[nodiscard]] bool defines_of_library() const { return defines_of_library_; }
+    // Whether LLVM knows a function of that name from C's library.
+    [[nodiscard]] bool is_of_library(const llvm::GlobalValue& value) const;
+    // Whether that declaration is of what the program has a definition of, and no bitcode.
+    [[nodiscard]] bool is_without_bitcode(const llvm::GlobalValue& value) const {
+        return value.isDeclaration() && is_strong_ && is_strong_(value.getName());
+    }
+    // In its own module, or in that which defines it for the whole program; itself where none does.
+    [[nodiscard]] Result<const llvm::GlobalValue*> definition_of(const llvm::GlobalValue& met);
+    // Where the program makes an inline variable (or a template's static member) that is made by code: in the first file that has it, which is the
+    // first to be linked, and there in the order of definition. Null: its making is noted nowhere.
+    struct Making {
+        std::size_t module, place;
+        friend auto operator<=>(const Making&, const Making&) = default;
+    };
+    [[nodiscard]] const Making* making_of(const llvm::GlobalVariable& variable) const;
+    // What makes such a variable: the compiler gives each a constructor of its own, unless it has a priority.
+    struct Constructor {
+        std::uint64_t priority;
+        Making making;
+        llvm::Constant* function;
+    };
+    [[nodiscard]] std::vector<Constructor> constructors_of(const llvm::GlobalVariable& variable) const;
+    // Whether such a variable has a priority: then it is made with all others that have it, by one function of its file.
+    [[nodiscard]] bool is_made_by_priority(const llvm::GlobalVariable& variable) const;
+    // By its name: _ZZ1fvE1n in C++, and f.n in C, where no other name has a point.
+    [[nodiscard]] static bool is_static_of_function(const llvm::GlobalVariable& variable);
+    // A constant that is known by no name and told from no other one that is alike: a string, most often.
+    [[nodiscard]] static bool is_string(const llvm::GlobalVariable& variable) {
+        return variable.hasPrivateLinkage() && variable.isConstant() && variable.hasGlobalUnnamedAddr() &&
+               variable.hasInitializer();
+    }
+    // Reads a function's body, if that has not been done.
+    [[nodiscard]] Status read_body(llvm::Function& function) const;
+    void simplify(llvm::Function& function) { simplifier_.simplify(function); }
+    // What makes a variable one in the whole program: its name, and for those of one file also which.
+    [[nodiscard]] static std::string name_in_program(const llvm::GlobalVariable& variable);
+    // As in get().
+    [[nodiscard]] static std::size_t index_of(const llvm::Module& module) {
+        return std::stoul(module.getModuleIdentifier());
+    }
+    // It is not likely to be needed; get() reads it again.
+    void drop(std::size_t index) { modules_[index].reset(); }
+
+private:
+    [[nodiscard]] tl::unexpected<Error> unreadable(llvm::Error why) const;
+    void leave_out_replaced(llvm::Module& module) const;
+
+    const std::string path_;
+    const std::vector<Bytes> bitcode_;
+    const IsStrong is_strong_;
+    const llvm::TargetLibraryInfoImpl library_;  // the names of C's library's functions
+    std::string diagnostics_;
+    llvm::LLVMContext context_;
+    std::vector<std::unique_ptr<llvm::Module>> modules_;  // destroyed before their context
+    std::vector<std::vector<const llvm::Function*>> bodies_;
+    std::unordered_map<std::string, std::size_t>
+        defined_in_;  // by name: what others may refer to, and in which module it is
+    bool defines_of_library_ = false;
+    std::unordered_map<std::string, Making> makings_;  // by the variable's name
+    FunctionSimplifier simplifier_;
+};
+
+// The context numbers types of one name, which several modules have, in the order in which they are read. What is written is not to
+// depend on that. Takes the names away everywhere: nothing else needs them.
+void leave_out_names_of_types(const llvm::Module& module);
+
+}  // namespace rove::bitcode

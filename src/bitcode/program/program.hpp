@@ -1,0 +1,70 @@
+// The functions that a program can send, and taking them, with all that they reach, out of the bitcode that it carries of itself.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bitcode/extracted.hpp"
+#include "bitcode/program/copy.hpp"
+#include "bitcode/program/fingerprint.hpp"
+#include "bitcode/program/modules.hpp"
+#include "bitcode/program/shared.hpp"
+
+namespace rove::bitcode {
+
+// Functions go by their keys (package/bundle.hpp), several of them sorted. Threads: one at a time.
+class Program {
+public:
+    // share: what several functions reach is optimised once, before they are taken (SharedCode); for one alone that takes longer. section:
+    // the program's, and stays as long as this.
+    Program(std::string path, Bytes section, bool share, Modules::IsStrong is_strong = nullptr);
+
+    // To be called before all else. invalid: it is no bitcode, or two of its functions cannot be told apart.
+    Status read();
+    // Of all functions that it can send.
+    [[nodiscard]] std::vector<std::string> keys() const;
+    // Of one that the running program asks for. unsupported: it is not there.
+    [[nodiscard]] Result<std::string> key_of(const std::string& asked) const;
+    // Of these together: while it stays the same, take() takes the same. Nothing: they have none (Fingerprints::of); or something was taken
+    // or optimised before this was asked for the first time.
+    [[nodiscard]] Result<std::optional<Digest>> fingerprint(const std::vector<std::string>& keys);
+    // Where fingerprints find what they knew the last time, and leave it for the next.
+    [[nodiscard]] Definitions& definitions() { return fingerprints_.definitions(); }
+    // take() does this for its own. For many at once it is quicker: each time takes as long as the program's modules are large.
+    Status optimise_shared(const std::vector<std::string>& keys);
+    // These in one module. Others that they send need not travel: a stub takes the place of one that cannot. Calls of it succeed where it is
+    // resident, and fail elsewhere.
+    [[nodiscard]] Result<Extracted> take(const std::vector<std::string>& keys);
+    // Notes of each which of its statics may have other values here than nodes begin with. The program must be as it was written (share: false, and
+    // nothing taken): whether a pointer to const is believed depends on calls.
+    Status compare_statics(std::vector<Extracted>& all);
+
+private:
+    struct Taken {
+        Extracted extracted;
+        std::vector<std::string> others;  // that it sends
+    };
+    [[nodiscard]] std::string key_of(const llvm::Function& function) const;
+    [[nodiscard]] Result<llvm::Function*> function_of(const std::string& key);
+    [[nodiscard]] Result<Taken> take(const std::vector<std::string>& keys,
+                                     const std::map<std::string, std::string>& left);
+    // Why the function cannot be sent, whichever others it sends; empty: it can. So two that send one another are told apart.
+    [[nodiscard]] Result<std::string> why_not(const std::string& key);
+    // Of a function that others send: what was taken of it. Null: nothing.
+    [[nodiscard]] Result<llvm::Function*> taken_of(const std::string& key, llvm::Module& taken, const Copy& copy);
+
+    Modules modules_;
+    std::optional<SharedCode> shared_;
+    Fingerprints fingerprints_;
+    std::vector<std::string> sources_;                                     // of each module, for keys
+    std::map<std::string, std::pair<std::size_t, std::string>> offloads_;  // by key: in which module, under which name
+    std::map<std::string, std::string> obstacles_;                         // of those that were asked for
+};
+
+}  // namespace rove::bitcode

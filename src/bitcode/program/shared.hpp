@@ -1,0 +1,39 @@
+// Functions that several packages have: optimised once, in their source, and left as they are in each package.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.hpp"
+#include "bitcode/program/modules.hpp"
+
+namespace rove::bitcode {
+
+// What templates and inline functions become is the same wherever it is used: two functions with a std::map have some 600 in common, and a
+// package's own code is a fifth of it. So these are optimised before they are copied, callees first. What becomes of one depends on the
+// code that it reaches, and neither on the functions that are sent nor on their order. (Of functions that call each other LLVM begins with
+// whichever it comes to first. So packages that have these may differ, in digest and not in meaning, where other functions are sent.)
+//
+// Another file may have a function of that name with another body (linkonce_odr), and a package may get that one. So, as in clang, the body
+// may be inlined, but its callers must not rely on what it is seen not to do (throw, write).
+//
+// Threads: one at a time.
+class SharedCode {
+public:
+    explicit SharedCode(Modules& program) : program_(program) {}
+    // Optimises what these reach and others may reach as well, where that has not been done. invalid: the program's bitcode is broken.
+    [[nodiscard]] Status optimise(const std::vector<const llvm::Function*>& roots);
+
+private:
+    using InModules = std::map<std::size_t, std::vector<llvm::Function*>>;  // by the module's index
+    Status find(std::vector<const llvm::Value*> rest, InModules& shared);
+    Status read(llvm::Function& function, InModules& shared);
+
+    Modules& program_;
+    std::unordered_set<const llvm::GlobalValue*> reached_;
+};
+
+}  // namespace rove::bitcode

@@ -1,0 +1,32 @@
+// What builds cleanly and could not run where it travels to, said at the build.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace llvm {
+class Module;
+}
+
+namespace rove::bitcode {
+
+// unsupported: the module has something that only a linker and a loader of whole programs provide; names it and the remedy. For all of a
+// compiled file, and for what was taken out of a program.
+[[nodiscard]] Status check_runnable(const llvm::Module& module);
+// The same of its sections, while it has them.
+[[nodiscard]] Status check_sections(const llvm::Module& module);
+// What such a module defines.
+[[nodiscard]] std::set<std::string> defined_names(const llvm::Module& module);
+// What may be names in the module's assembly, among instructions and registers.
+[[nodiscard]] std::set<std::string> words_of_assembly(const llvm::Module& module);
+// unsupported: assembly names what an object imports and its code does not: what it means is unknown, or has another name in a package.
+// `defined` by the module as the compiler made it; `declared` by the prepared one, with the words of its assembly.
+[[nodiscard]] Status check_imports(const std::vector<std::string>& imports, const std::set<std::string>& defined,
+                                   const std::vector<std::string>& declared, const std::set<std::string>& words);
+// unsupported: a call of a sanitizer's runtime is among what a prepared module declares.
+[[nodiscard]] Status check_sanitizers(const std::vector<std::string>& declared);
+
+}  // namespace rove::bitcode

@@ -1,0 +1,31 @@
+// What several parts ask of LLVM's modules, functions and types.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+
+namespace rove::bitcode {
+
+// For which machine, in which layout, and with which flags: what another module says of itself, and code of it needs wherever it is.
+inline void describe_as(llvm::Module& module, const llvm::Module& other) {
+    module.setTargetTriple(other.getTargetTriple());
+    module.setDataLayout(other.getDataLayout());
+    const llvm::NamedMDNode* const flags = other.getModuleFlagsMetadata();
+    for (unsigned i = 0; flags != nullptr && i < flags->getNumOperands(); ++i)
+        module.getOrInsertModuleFlagsMetadata()->addOperand(flags->getOperand(i));
+}
+
+// Of the CPU that the function was compiled for, "+avx2" or "-sse4a" each. They live as long as the function has them.
+inline llvm::SmallVector<llvm::StringRef, 32> cpu_features(const llvm::Function& function) {
+    llvm::SmallVector<llvm::StringRef, 32> features;
+    function.getFnAttribute("target-features").getValueAsString().split(features, ',', -1, false);
+    return features;
+}
+
+[[nodiscard]] inline bool may_hold_pointers(const llvm::Type& type) {
+    return type.isPointerTy() || std::any_of(type.subtype_begin(), type.subtype_end(),
+                                             [](const llvm::Type* part) { return may_hold_pointers(*part); });
+}
+
+}  // namespace rove::bitcode

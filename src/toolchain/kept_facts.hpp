@@ -1,0 +1,44 @@
+// What the last `rove bundle` of a program found out of its functions.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string_view>
+
+#include "bitcode/extracted.hpp"
+#include "package/kept_files.hpp"
+
+namespace rove::toolchain {
+
+// One file for each program, beside the packages: some 150 bytes for a function, and as many for each definition that it reaches. What is
+// wrong with it is as if it were not there.
+class KeptFacts final : public bitcode::KnownFacts {
+public:
+    // made_by: what finds it out (code::made_by). has_package: whether a package has been made of bitcode with that digest.
+    KeptFacts(const std::filesystem::path& program, std::string_view made_by,
+              std::function<bool(const Digest&)> has_package);
+
+    [[nodiscard]] const bitcode::Facts* find(const Digest& fingerprint) const override;
+    void keep(const Digest& fingerprint, const bitcode::Facts& facts) override;
+    [[nodiscard]] bool has_package(const Digest& bitcode) override { return has_package_(bitcode); }
+    [[nodiscard]] Bytes definitions(const Digest& module) const override;
+    void keep_definitions(const Digest& module, ByteBuffer notes) override;
+    // For the next time: what was kept this time.
+    void write() const;
+
+private:
+    struct Kept {
+        std::map<Digest, bitcode::Facts> functions;  // by their fingerprints
+        std::map<Digest, ByteBuffer> definitions;    // by their modules
+    };
+    [[nodiscard]] static Kept parse(Bytes file);
+
+    const Digest key_;
+    const std::function<bool(const Digest&)> has_package_;
+    const KeptFiles files_;
+    const Kept before_;
+    Kept now_;
+};
+
+}  // namespace rove::toolchain
