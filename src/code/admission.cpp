@@ -30,7 +30,7 @@ Result<PackageCode*> Admission::make_known(const std::shared_ptr<PackageStore>& 
     if (known_.packages().size() >= options_.packages_max && !forget_one(forgetting))
         return fail(ErrorCode::overloaded,
                     "{} knows {} packages, the most a node does, and all of them are in use, or stay (they have "
-                    "statics, are pinned, or are interfaces)",
+                    "statics or constructors, are pinned, or are interfaces)",
                     options_.node, options_.packages_max);
     auto made = std::make_unique<PackageCode>(cache_, package);
     budgets_.make_places(known_.packages().size());
@@ -43,7 +43,7 @@ Result<PackageCode*> Admission::make_known(const std::shared_ptr<PackageStore>& 
         if (!forget_one(forgetting))
             return fail(ErrorCode::overloaded,
                         "{} holds {} bytes of manifests, the most that it may are {}, and all of them are in use, or "
-                        "stay (they have statics, are pinned, or are interfaces)",
+                        "stay (they have statics or constructors, are pinned, or are interfaces)",
                         options_.node, budgets_.manifest_bytes(), budgets_.manifest_bytes_max());
     ROVE_CHECK(make_room(package->manifest().entries.size(), forgetting));
     PackageCode& code = known_.add(std::move(made));
@@ -57,7 +57,7 @@ Status Admission::make_room(std::size_t functions, Forgetting& forgetting) {
         if (!forget_one(forgetting))
             return fail(ErrorCode::overloaded,
                         "{} knows {} functions, the most a node does, and all of them are in use, or stay (they have "
-                        "statics, are pinned, or are interfaces)",
+                        "statics or constructors, are pinned, or are interfaces)",
                         options_.node, kFunctionsMax);
     return {};
 }

@@ -153,7 +153,8 @@ bool Budgets::fits_among_staying(const PackageCode& package, std::size_t more_by
 Error Budgets::why_it_cannot_stay(const PackageCode& package) const {
     return {ErrorCode::overloaded,
             fmt::format(
-                "package {} is to stay for as long as {} runs (it has statics, is pinned, or is an interface), and {} "
+                "package {} is to stay for as long as {} runs (it has statics or constructors, is pinned, or is an "
+                "interface), and {} "
                 "packages of {} functions with manifests of {} bytes do so already, of at most {}, {} and {}; restart "
                 "that node to drop them",
                 package.store->manifest().name, options_.node, staying_.packages, staying_.functions,

@@ -18,7 +18,8 @@ public:
         with_slices_.keep(package, now.slices > 0 && (may_go ? !package.loaded() : now.budget == Budget::pinned));
         evictable_.keep(package, may_go && package.loaded());
         idle_.keep(package, may_go && package.loaded() && !package.data);
-        forgettable_.keep(package, may_go && !package.loaded() && !package.keeps_statics());
+        forgettable_.keep(package,
+                          may_go && !package.loaded() && !package.keeps_statics() && !package.ran_constructors());
     }
     void leave_out(PackageCode& package) noexcept REQUIRES(lock_of<CodeCache>) {
         for (RecencyList* list : {&with_slices_, &evictable_, &idle_, &forgettable_}) list->keep(package, false);

@@ -43,11 +43,11 @@ Result<Constructors::Thread*> Constructors::take_thread(const std::string& packa
     };
     if (const auto found = std::ranges::find_if(threads_, is_free); found != threads_.end()) return &*found;
     if (threads_.size() >= kConstructorThreadsMax)
-        return fail(ErrorCode::overloaded,
-                    "package {} has constructors, and those of others have ended {} threads on {} in which more have "
-                    "run, or changed "
-                    "them for good, the most that may; restart that node",
-                    package, std::ranges::count_if(threads_, [](const Thread& each) { return !each.runs; }), node_);
+        return fail(
+            ErrorCode::overloaded,
+            "package {} has constructors, and those of other packages have ended, or changed for good, {} threads "
+            "of {}, which makes no more for them; restart that node",
+            package, std::ranges::count_if(threads_, [](const Thread& each) { return !each.runs; }), node_);
     return &threads_.emplace_back();
 }
 

@@ -6,7 +6,7 @@
 // Threads: under the lock of the cache, on a worker.
 //
 // Invariants: where a constructor throws, the destructors that it and those before it have registered have run when run() returns, because the
-// code is released then. No thread destroys an object of code that has been released.
+// code is released then, or is never called. No thread destroys an object of code that has been released.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,8 @@ namespace rove::code {
 // Packages whose constructors run at once, on a thread each. Constructors are a peer's code, and may never end: beyond it, packages
 // that have some are refused. 16 threads, with a stack of 8 MiB of address space each, beside the two that load and compile.
 inline constexpr std::size_t kConstructingMax = 16;
-// Threads with those that constructors have ended, and whose thread-local objects stay for packages that were constructed there before.
+// Threads with those that constructors have ended or changed for good, and whose thread-local objects stay for packages that were constructed
+// there before.
 inline constexpr std::size_t kConstructorThreadsMax = 2 * kConstructingMax;
 
 class Constructors {

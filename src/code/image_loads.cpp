@@ -125,7 +125,11 @@ Status ImageLoads::load_image(PackageCode& package) {
     ROVE_TRY(NewCode code, lock_.unlocked(package, [&] { return link_image(package, image, data); }));
     if (!package.constructed && image.init_array_count > 0) {
         package.has_constructors = true;
-        ROVE_CHECK(constructors_.run(package, Duty::images, [&code] { code.image->construct(); }));
+        ROVE_CHECK(evictor_.check_stays(package, 0));
+        Status constructed = constructors_.run(package, Duty::images, [&code] { code.image->construct(); });
+        if (!constructed && !lock_.has_stopped() && constructed.error().code() != ErrorCode::overloaded)
+            new_codes_.leave(package, std::move(code));
+        ROVE_CHECK(std::move(constructed));
     }
     package.constructed = true;
     new_codes_.take_image(package, image, std::move(code));

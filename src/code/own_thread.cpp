@@ -58,6 +58,7 @@ public:
     // Back to that. False: it cannot be had.
     [[nodiscard]] bool restore() const {
         const ThreadState now;
+        take_pending(now);
         (void)pthread_sigmask(SIG_SETMASK, &blocked_, nullptr);
         (void)sigaltstack(&signal_stack_, nullptr);  // another may be in code that goes
         (void)uselocale(locale_);
@@ -65,7 +66,7 @@ public:
         bool restored = true;
         if (now.slack_ != slack_) restored = prctl(PR_SET_TIMERSLACK, slack_, 0, 0, 0) == 0;
         if (now.policy_ != policy_ || now.priority_.sched_priority != priority_.sched_priority)
-            restored = sched_setscheduler(0, policy_, &priority_) == 0 && restored;
+            restored = pthread_setschedparam(pthread_self(), policy_, &priority_) == 0 && restored;
         if (now.nice_ != nice_) restored = setpriority(PRIO_PROCESS, self(), nice_) == 0 && restored;
         if (has_processors_ && now.has_processors_ && CPU_EQUAL(&now.processors_, &processors_) == 0)
             restored = pthread_setaffinity_np(pthread_self(), sizeof processors_, &processors_) == 0 && restored;
@@ -74,6 +75,17 @@ public:
 
 private:
     static id_t self() { return static_cast<id_t>(gettid()); }
+    // What waits until a signal is no longer blocked would end the node, or be for the next code's handler.
+    void take_pending(const ThreadState& now) const {
+        sigset_t blocked_since;
+        sigemptyset(&blocked_since);
+        for (int each = 1; each < NSIG; ++each)
+            if (sigismember(&now.blocked_, each) == 1 && sigismember(&blocked_, each) == 0)
+                sigaddset(&blocked_since, each);
+        const timespec at_once{};
+        while (sigtimedwait(&blocked_since, nullptr, &at_once) > 0) {
+        }
+    }
 
     const Keys keys_ = keys_in_use();
     const sigset_t blocked_ = [] {
@@ -105,6 +117,13 @@ private:
     cpu_set_t processors_{};
     const bool has_processors_ = pthread_getaffinity_np(pthread_self(), sizeof processors_, &processors_) == 0;
 };
+
+// A worker is a batch thread (Workers::work), and would hand that on to all threads that constructors start.
+void leave_batch() {
+    const sched_param none{};
+    if (sched_getscheduler(0) == SCHED_BATCH && sched_getscheduler(getpid()) != SCHED_BATCH)
+        (void)pthread_setschedparam(pthread_self(), SCHED_OTHER, &none);
+}
 
 // libgcc keeps emulated thread-local objects under a key of its own, from the first on. This is the first, so that the key is known for no
 // package's.
@@ -235,6 +254,7 @@ void OwnThread::Shared::do_work() {
 void* OwnThread::Shared::begin(void* argument) {
     auto& shared = *static_cast<Shared*>(argument);
     shared.thread = gettid();
+    leave_batch();
     begin_thread_locals();
     if (const auto& key = end_of_own_thread(&end)) (void)pthread_setspecific(*key, &shared);
     shared.own_keys = keys_in_use();

@@ -54,7 +54,8 @@ std::string signature_of_types(const FunctionFacts& facts) {
 
 struct Callables {
     Mutex mutex;
-    std::map<std::string, std::string> builds GUARDED_BY(mutex);  // of files without a build id, by path
+    std::map<std::string, std::string> builds
+        GUARDED_BY(mutex);  // of files without a build id, by path, inode and time
     std::unordered_map<code::EntryPoint, const Callable*> by_code GUARDED_BY(mutex);
     std::unordered_map<std::string, const Resident*> by_entry GUARDED_BY(mutex);
 };

@@ -170,7 +170,7 @@ Status check_bounds(const Manifest& manifest) {
     if (const std::size_t bytes = encode(manifest).size(); bytes > kManifestBytesMax)
         return fail(ErrorCode::unsupported,
                     "the names in its package would have {} bytes with what belongs to them, and {} are the most: it "
-                    "names {} of its own functions, and {} of what other libraries or the node have",
+                    "lists {} functions and {} imported names",
                     bytes, kManifestBytesMax, manifest.entries.size(), manifest.imports.size());
     return {};
 }

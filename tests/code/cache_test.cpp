@@ -210,7 +210,6 @@ ROVE_ENTRY void touch(rove_here*, const void* p, size_t) { *(long*)p = first.id 
     }
 }
 
-// As natively main()'s are destroyed before statics; and those of other threads, which go on, may use statics when they end.
 // A thread that has made some calls, and is there until it may end.
 class OtherThread {
 public:
@@ -236,6 +235,7 @@ private:
     std::thread thread_;
 };
 
+// As natively main()'s are destroyed before statics; and those of other threads, which go on, may use statics when they end.
 TEST_F(CacheTest, StaticsStayForThreadLocalObjectsThatMayReferToThem) {
     constexpr const char* kGuest = R"(
 extern "C" void note(long);

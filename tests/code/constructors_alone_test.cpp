@@ -123,8 +123,9 @@ TEST_F(ConstructorsTest, ThreadsThatStayForTheirObjectsAreBounded) {
     const Status refused = run(*package, [&threads] { threads.clear(); });
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::overloaded);
-    EXPECT_TRUE(refused.error().message().starts_with(
-        "package built has constructors, and those of others have ended 32 threads on node 7"))
+    EXPECT_TRUE(
+        refused.error().message().starts_with("package built has constructors, and those of other packages have ended, "
+                                              "or changed for good, 32 threads of node 7"))
         << refused.error().message();
     EXPECT_EQ(threads.size(), kConstructorThreadsMax) << "nothing has run";
 }

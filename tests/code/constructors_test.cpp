@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -308,14 +310,84 @@ TEST_F(CompilingTest, ConstructorsWhoseAddressesAreTakenRunInEachForm) {
     }
 }
 
+// C's library calls them with a program's arguments and its environment. A node is no program of theirs.
+TEST_F(CompilingTest, ConstructorsAreGivenNoArguments) {
+    constexpr const char* kLooks =
+        "void note(long); static void (*volatile keep)(int, char **, char **);\n"
+        "__attribute__((constructor(200))) static void looks(int c, char **v, char **e) { note(c || v || e); }\n"
+        "__attribute__((constructor(300))) static void kept(int c, char **v, char **e) { keep = kept; note(c || v || "
+        "e); }\n"
+        "ROVE_ENTRY void go(rove_here *h, const void *p, size_t n) { *(long *)p = keep != 0; (void)h, (void)n; }";
+    for (const Forms forms : {Forms::image, Forms::bitcode}) {
+        noted.clear();
+        CodeCache cache(options(forms));
+        ASSERT_TRUE(cache.add(build("looks.c", kLooks), false));
+        EXPECT_EQ(call(cache, *cache.find("looks:go")), 1);
+        EXPECT_EQ(noted, (std::vector<long>{0, 0})) << static_cast<int>(forms);
+    }
+}
+
+std::ptrdiff_t threads() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+std::atomic<bool> thread_may_end{false};
+std::atomic<long> told_by_thread{0};
+extern "C" int may_end() {
+    return thread_may_end ? 1 : 0;
+}
+extern "C" void tell(long value) {
+    told_by_thread = value;
+}
+
+// A pool that is never ended, say. Its code stays, as that of pinned packages does.
+TEST_F(CompilingTest, ThreadsOfAPackageWhoseConstructorFailsGoOn) {
+    constexpr const char* kStarts = R"(
+#include <pthread.h>
+#include <unistd.h>
+extern "C" int may_end();
+extern "C" void tell(long);
+static long heard = 1;
+static void* waits(void*) { while (!may_end()) usleep(1000); tell(heard); return nullptr; }
+__attribute__((constructor(200))) static void start() {
+    pthread_t thread;
+    if (pthread_create(&thread, nullptr, waits, nullptr) == 0) pthread_detach(thread);
+}
+__attribute__((constructor(300))) static void fail() { if (heard == 1) throw 7; }
+ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = heard; }
+)";
+    for (const Forms form : {Forms::image, Forms::bitcode}) {
+        thread_may_end = false;
+        told_by_thread = 0;
+        CodeOptions given = options(form);
+        given.host_symbols.push_back({"may_end", reinterpret_cast<void*>(&may_end)});
+        given.host_symbols.push_back({"tell", reinterpret_cast<void*>(&tell)});
+        CodeCache cache(given);
+        ASSERT_TRUE(cache.add(arriving(*build("starts.cpp", kStarts), {form}), false));
+        Function* function = cache.find("starts:go");
+        const std::string error = outcome(cache, *function);
+        EXPECT_NE(error.find("let an exception out"), std::string::npos) << error;
+        EXPECT_EQ(outcome(cache, *function), error);
+        EXPECT_GT(cache.usage().pinned_bytes, 0U) << "what stays is counted";
+        const std::ptrdiff_t with_thread = threads();
+        thread_may_end = true;
+        const auto until = std::chrono::steady_clock::now() + kPatience;
+        while (threads() == with_thread && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
+        EXPECT_EQ(told_by_thread, 1) << wire::to_string(form);
+    }
+}
+
 // They may count on what the constructors make.
-TEST_F(CompilingTest, FunctionsThatAreMarkedAsDestructorsDoNotRunWhereAConstructorFails) {
+TEST_F(CompilingTest, FunctionsForTheEndDoNotRunWhereAConstructorFails) {
     constexpr const char* kFails = R"(
+#include <stdlib.h>
 extern "C" void note(long);
 static long* made;
 struct Static { ~Static() { note(1); } };
 __attribute__((init_priority(200))) static Static first;
 __attribute__((constructor)) static void make() { if (made == nullptr) throw 7; }
+static void at_exit() { note(*made); }
+__attribute__((constructor(101))) static void begin() { atexit(at_exit); }
 __attribute__((destructor)) static void end() { note(*made); }
 ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = 1; }
 )";
@@ -326,10 +398,6 @@ ROVE_ENTRY void go(rove_here*, const void* p, size_t) { *(long*)p = 1; }
         EXPECT_NE(outcome(cache, *cache.find("fails:go")).find("let an exception out"), std::string::npos);
         EXPECT_EQ(noted, std::vector<long>{1}) << "what was constructed";
     }
-}
-
-std::ptrdiff_t threads() {
-    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
 
 TEST_F(CompilingTest, ConstructorsOfAllPackagesRunInOneThread) {
@@ -373,7 +441,7 @@ TEST_F(CompilingTest, AThreadThatAConstructorEndsKeepsItsThreadLocalsForOthers) 
         if (last != kEntered) break;
         EXPECT_NE(outcome(cache, *cache.find(ends + ":go")).find("ended its thread"), std::string::npos);
     }
-    EXPECT_NE(last.find("ended 32 threads on node 7 in which more have run"), std::string::npos) << last;
+    EXPECT_NE(last.find("ended, or changed for good, 32 threads of node 7"), std::string::npos) << last;
     for (const long value : {41, 42}) EXPECT_EQ(call(cache, *cache.find("refers0:go")), value);
 }
 

@@ -1,6 +1,6 @@
 // Packages that make way for new ones, and those that stay.
 #include "cache_fixture.hpp"
-#include "slow_engine.hpp"
+#include "slow_compiler.hpp"
 
 namespace rove::code {
 namespace {
@@ -23,9 +23,9 @@ TEST_F(MakingWay, WhatIdlesMakesWayForWhatIsNew) {
 
 // While LLVM is busy with one package the bitcode of all others waits, and their images run: they idle, too.
 TEST_F(MakingWay, WhatWaitsForTheCompilerMakesWayToo) {
-    SlowEngine engine;
+    SlowCompiler compiler;
     CodeOptions given = options(Forms::both);
-    given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
+    given.compiler = [&compiler]() -> Result<bitcode::Compiler*> { return &compiler; };
     given.packages_max = 5;
     {
         CodeCache cache(given);
@@ -33,22 +33,22 @@ TEST_F(MakingWay, WhatWaitsForTheCompilerMakesWayToo) {
             const auto package = build("queued" + std::to_string(i) + ".c", entry("go", std::to_string(i)));
             ASSERT_TRUE(cache.add(package, false)) << i;
             ASSERT_EQ(call(cache, *cache.find("queued" + std::to_string(i) + ":go")), i);
-            if (i == 0) ASSERT_EQ(engine.begun.get_future().wait_for(kPatience), std::future_status::ready);
+            if (i == 0) ASSERT_EQ(compiler.begun.get_future().wait_for(kPatience), std::future_status::ready);
         }
         EXPECT_NE(cache.find("queued0:go"), nullptr) << "it is being compiled";
         EXPECT_EQ(cache.find("queued1:go"), nullptr);
-        EXPECT_EQ(engine.compiles, 1);
-        engine.go_on.set_value();
+        EXPECT_EQ(compiler.compiles, 1);
+        compiler.go_on.set_value();
         cache.wait_for_tiers();
     }
-    EXPECT_LE(engine.compiles, 5) << "what has gone was compiled";
+    EXPECT_LE(compiler.compiles, 5) << "what has gone was compiled";
 }
 
 // Calls of what the compiler has not come to are over after a while, or their callers have gone: then it is bytes like any others.
 TEST_F(MakingWay, WhatNobodyWaitsForAnyMoreLeavesTheCompilersQueue) {
-    SlowEngine engine;
+    SlowCompiler compiler;
     CodeOptions given = options(Forms::bitcode);
-    given.engine = [&engine]() -> Result<jit::Engine*> { return &engine; };
+    given.compiler = [&compiler]() -> Result<bitcode::Compiler*> { return &compiler; };
     given.code_bytes_max = 1;
     {
         CodeCache cache(given);
@@ -57,14 +57,14 @@ TEST_F(MakingWay, WhatNobodyWaitsForAnyMoreLeavesTheCompilersQueue) {
             EXPECT_TRUE(std::holds_alternative<Awaited>(cache.enter(*cache.find(name + ":go")))) << name;
         };
         ask("compiled");
-        ASSERT_EQ(engine.begun.get_future().wait_for(kPatience), std::future_status::ready);
+        ASSERT_EQ(compiler.begun.get_future().wait_for(kPatience), std::future_status::ready);
         for (int i = 0; i < 4; ++i) ask("left" + std::to_string(i));
         std::this_thread::sleep_for(std::chrono::seconds(11));  // longer than a call counts as waiting
         ask("late");
-        engine.go_on.set_value();
+        compiler.go_on.set_value();
         cache.wait_for_tiers();
     }
-    EXPECT_EQ(engine.order, (std::vector<std::string>{"compiled:go", "late:go"}));
+    EXPECT_EQ(compiler.order, (std::vector<std::string>{"compiled:go", "late:go"}));
 }
 
 // What was to stay, and found no place for that, has none as a call that waits either.
@@ -142,7 +142,8 @@ TEST_F(MakingWay, WhatStaysLeavesHalfToOthers) {
         else
             error = error_of(cache, go);
     }
-    EXPECT_NE(error.find("package counts2 is to stay for as long as node 7 runs (it has statics, is pinned, or is an "
+    EXPECT_NE(error.find("package counts2 is to stay for as long as node 7 runs (it has statics or constructors, is "
+                         "pinned, or is an "
                          "interface), and 4 packages"),
               std::string::npos)
         << error;

@@ -63,7 +63,7 @@ TEST(OwnThreadTest, WorkFindsItAsTheFirstDid) {
     struct Seen {
         std::string name;
         bool blocks = false;
-        int nice = 0, processors = 0, cancels = -1, policy = -1, slack = 0;
+        int nice = 0, processors = 0, cancels = -1, policy = -1, policy_in_c = -1, slack = 0;
         locale_t locale{};
         bool operator==(const Seen&) const = default;
     };
@@ -81,6 +81,8 @@ TEST(OwnThreadTest, WorkFindsItAsTheFirstDid) {
         seen.processors = CPU_COUNT(&processors);
         pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &seen.cancels);
         seen.policy = sched_getscheduler(0);
+        sched_param ignored{};
+        pthread_getschedparam(pthread_self(), &seen.policy_in_c, &ignored);
         seen.slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
         seen.locale = uselocale(nullptr);
         return seen;
@@ -96,10 +98,11 @@ TEST(OwnThreadTest, WorkFindsItAsTheFirstDid) {
         sigset_t all;
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, nullptr);
+        pthread_kill(pthread_self(), SIGUSR2);  // natively it would wait for ever
         if (geteuid() == 0) {
             setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), first.nice + 1);
             const sched_param lowest{};
-            sched_setscheduler(0, SCHED_IDLE, &lowest);
+            pthread_setschedparam(pthread_self(), SCHED_IDLE, &lowest);
         }
         prctl(PR_SET_TIMERSLACK, 1'000'000UL, 0, 0, 0);
         cpu_set_t one;
@@ -114,6 +117,19 @@ TEST(OwnThreadTest, WorkFindsItAsTheFirstDid) {
     EXPECT_FALSE(own.is_worn());
     started->reset();
     freelocale(other);
+}
+
+// Workers of a node are batch threads; what constructors run, and the threads that they start, are as the program's.
+TEST(OwnThreadTest, ItIsNoBatchThread) {
+    int policy = -1;
+    std::thread([&policy] {
+        const sched_param none{};
+        ASSERT_EQ(pthread_setschedparam(pthread_self(), SCHED_BATCH, &none), 0);
+        auto started = OwnThread::start();
+        ASSERT_TRUE(started);
+        EXPECT_TRUE((*started)->run("p on node 7", "constructor", [&] { policy = sched_getscheduler(0); }));
+    }).join();
+    EXPECT_EQ(policy, sched_getscheduler(0));
 }
 
 TEST(OwnThreadTest, WorkThatCannotBeUndoneWearsItOut) {

@@ -173,7 +173,7 @@ TEST(ManifestFormat, SaysWhichBoundAManifestIsBeyond) {
     for (const auto& [manifest, words] : {std::pair{&named, "one of its imports has a name of 1025 bytes"},
                                           {&entries, "its package would have 1025 functions, and 1024 are the most"},
                                           {&names, "its package would have 8193 names, and 8192 are the most"},
-                                          {&bytes, "it names 0 of its own functions, and 131 of what"}}) {
+                                          {&bytes, "it lists 0 functions and 131 imported names"}}) {
         const Status told = check_bounds(*manifest);
         ASSERT_FALSE(told) << words;
         EXPECT_EQ(told.error().code(), ErrorCode::unsupported);
