@@ -1,4 +1,4 @@
-// What LLVM gives up on, or takes all memory for, said before it does.
+// Refuses code on which LLVM would give up or take all memory.
 #pragma once
 
 #include "base/result.hpp"

@@ -25,8 +25,8 @@ void mark_optimised(llvm::Function& function);
 // Whether the test holds for each function that a pass is about to run on. False for a pass that runs on a whole module.
 [[nodiscard]] bool holds_for_all(const llvm::Any& code, llvm::function_ref<bool(const llvm::Function&)> test);
 
-// While a package is optimised, the larger of its shared functions are no internal functions of the module: those would be inlined where they
-// are called from one place only, and would be others in each package. Smaller ones are inlined as others are.
+// While a package is optimised, its larger shared functions are external, so that the inliner does not merge one into its only caller and every
+// package has the same ones. Smaller ones are inlined as others are.
 class Apart {
 public:
     explicit Apart(llvm::Module& module);

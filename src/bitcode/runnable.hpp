@@ -1,4 +1,4 @@
-// What builds cleanly and could not run where it travels to, said at the build.
+// Checks, when code is built, for what would build and not run on a node.
 #pragma once
 
 #include <set>

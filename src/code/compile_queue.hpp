@@ -37,7 +37,7 @@ public:
         package.compile = PackageCode::Compile::begun;
         return package;
     }
-    // One that nobody waits for any more is not compiled, unless it is queued again. Gives its digest; nothing: there is none.
+    // Takes out a package that no call waits for any more, and returns its digest. It may be queued again. Nothing: there is none.
     [[nodiscard]] std::optional<Digest> leave_in_vain() REQUIRES(lock_of<CodeCache>) {
         const auto found =
             std::find_if(queue_.begin(), queue_.end(),

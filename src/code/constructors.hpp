@@ -36,7 +36,7 @@ public:
     [[nodiscard]] Status run(PackageCode& package, Duty duty, const std::function<void()>& constructors)
         REQUIRES(lock_of<CodeCache>);
     // Has each thread destroy its thread-local objects, by destroy(its kernel's number): before statics are destroyed, which may refer to them
-    // and whose memory goes with this, as in a program. Where a constructor has ended the thread this one does so. Not those in which constructors
+    // and whose memory goes with this, as in a program. If a constructor has ended the thread, the calling thread does so. Not those in which constructors
     // still run. Precondition: the cache has stopped.
     void destroy_objects(const std::function<void(pid_t)>& destroy) EXCLUDES(lock_of<CodeCache>);
 

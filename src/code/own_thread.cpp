@@ -4,18 +4,12 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <bitset>
 #include <climits>
-#include <clocale>
-#include <csignal>
-#include <cstring>
 #include <new>
 #include <optional>
 #include <semaphore>
@@ -27,6 +21,7 @@
 #include "base/fork.hpp"
 #include "base/made_once.hpp"
 #include "base/words_of.hpp"
+#include "code/thread_state.hpp"
 #include "wire/image.hpp"
 
 namespace rove::code {
@@ -48,75 +43,6 @@ void forget_keys_but(const Keys& kept) {
     for (pthread_key_t key = 0; key < now.size(); ++key)
         if (now[key] && !kept[key]) (void)pthread_setspecific(key, nullptr);
 }
-
-// What code may leave in its thread, and the next code and the threads that this starts would have from it. What has not changed is not set:
-// where a node may not set it, that is no code's doing.
-class ThreadState {
-public:
-    ThreadState() = default;
-    [[nodiscard]] const Keys& keys() const { return keys_; }
-    // Back to that. False: it cannot be had.
-    [[nodiscard]] bool restore() const {
-        const ThreadState now;
-        take_pending(now);
-        (void)pthread_sigmask(SIG_SETMASK, &blocked_, nullptr);
-        (void)sigaltstack(&signal_stack_, nullptr);  // another may be in code that goes
-        (void)uselocale(locale_);
-        if (now.name_ != name_) (void)pthread_setname_np(pthread_self(), name_.data());
-        bool restored = true;
-        if (now.slack_ != slack_) restored = prctl(PR_SET_TIMERSLACK, slack_, 0, 0, 0) == 0;
-        if (now.policy_ != policy_ || now.priority_.sched_priority != priority_.sched_priority)
-            restored = pthread_setschedparam(pthread_self(), policy_, &priority_) == 0 && restored;
-        if (now.nice_ != nice_) restored = setpriority(PRIO_PROCESS, self(), nice_) == 0 && restored;
-        if (has_processors_ && now.has_processors_ && CPU_EQUAL(&now.processors_, &processors_) == 0)
-            restored = pthread_setaffinity_np(pthread_self(), sizeof processors_, &processors_) == 0 && restored;
-        return restored;
-    }
-
-private:
-    static id_t self() { return static_cast<id_t>(gettid()); }
-    // What waits until a signal is no longer blocked would end the node, or be for the next code's handler.
-    void take_pending(const ThreadState& now) const {
-        sigset_t blocked_since;
-        sigemptyset(&blocked_since);
-        for (int each = 1; each < NSIG; ++each)
-            if (sigismember(&now.blocked_, each) == 1 && sigismember(&blocked_, each) == 0)
-                sigaddset(&blocked_since, each);
-        const timespec at_once{};
-        while (sigtimedwait(&blocked_since, nullptr, &at_once) > 0) {
-        }
-    }
-
-    const Keys keys_ = keys_in_use();
-    const sigset_t blocked_ = [] {
-        sigset_t blocked;
-        sigemptyset(&blocked);
-        (void)pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
-        return blocked;
-    }();
-    const stack_t signal_stack_ = [] {
-        stack_t stack{};
-        (void)sigaltstack(nullptr, &stack);
-        return stack;
-    }();
-    const locale_t locale_ = uselocale(nullptr);
-    const std::array<char, 16> name_ = [] {  // the longest, and a zero
-        std::array<char, 16> name{};
-        (void)pthread_getname_np(pthread_self(), name.data(), name.size());
-        return name;
-    }();
-    const int nice_ = getpriority(PRIO_PROCESS, self());
-    const unsigned long slack_ = static_cast<unsigned long>(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0));
-    // Of this thread alone, as the kernel has them: pthread_getschedparam() gives what C's library has been told.
-    const int policy_ = sched_getscheduler(0);
-    const sched_param priority_ = [] {
-        sched_param priority{};
-        (void)sched_getparam(0, &priority);
-        return priority;
-    }();
-    cpu_set_t processors_{};
-    const bool has_processors_ = pthread_getaffinity_np(pthread_self(), sizeof processors_, &processors_) == 0;
-};
 
 // A worker is a batch thread (Workers::work), and would hand that on to all threads that constructors start.
 void leave_batch() {
@@ -160,7 +86,8 @@ struct OwnThread::Shared {
     bool is_worn = false;
     Keys own_keys;                      // that are not its work's
     std::optional<ThreadState> before;  // the work
-    bool is_gone = false;               // the kernel has it no more, and may have given its number to another thread
+    Keys keys_before;
+    bool is_gone = false;  // the kernel has it no more, and may have given its number to another thread
 
     static void* begin(void* shared);
     static void end(void* shared);
@@ -174,7 +101,7 @@ struct OwnThread::Shared {
     void tell_of_end() {
         has_ended = true;
         const bool stays = keeps_objects || done;
-        if (stays && !done) forget_keys_but(before->keys());  // its code goes, and the thread stays
+        if (stays && !done) forget_keys_but(keys_before);  // its code goes, and the thread stays
         worked.release();
         if (!stays) return;
         may_end.acquire();
@@ -237,6 +164,7 @@ void OwnThread::Shared::run_work() {
 
 void OwnThread::Shared::do_work() {
     before.emplace();
+    keys_before = keys_in_use();
     try {
         run_work();
         pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, nullptr);
@@ -247,7 +175,7 @@ void OwnThread::Shared::do_work() {
         tell_of_end();  // objects are destroyed when the unwinding is over
         throw;
     }
-    if (!done) forget_keys_but(before->keys());
+    if (!done) forget_keys_but(keys_before);
     is_worn = !before->restore() || is_worn;
 }
 

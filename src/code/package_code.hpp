@@ -20,7 +20,7 @@
 namespace rove::code {
 
 // How long a package whose call could not run yet is kept for it. The call tries again whenever something has changed; its own
-// limit is shorter (kCodeWaitMax), so this ends only what nobody comes back for.
+// limit is shorter (kCodeWaitMax), so this bound matters only for calls that have been given up.
 inline constexpr auto kAwaitedMax = std::chrono::seconds(10);
 // Code that calls wait for stays although it is over the budget, up to so much of all of it: a small budget serves many callers. Beyond
 // it the code that was used for longest ago goes, and is asked for again.

@@ -27,7 +27,7 @@ class Destructors {
 public:
     // Of statics: runs each once, the last registered first; also those that are registered meanwhile.
     void run();
-    // Forgets functions that are marked as destructors: the constructors have not all run, and these may count on what they make.
+    // Forgets functions for the package's end, because they may use what constructors that have not run would have made.
     void drop_functions();
     // Forgets all, of statics and of threads.
     void drop();

@@ -27,7 +27,7 @@ public:
     // For a function whose thread leads no more.
     [[nodiscard]] code::Entered keep() REQUIRES(lock_of<EngineLock>) { return cache_->keep_leading(*place_); }
 
-    // In each turn: what was forgotten may be freed, because the engine holds no function that it has looked up and not entered.
+    // In each turn, between frames: what was forgotten may be freed, because the engine holds no function that it has looked up and not entered.
     void let_go() REQUIRES(lock_of<EngineLock>) {
         if (place_ != nullptr && !place_->has_let_go()) cache_->let_go(*place_);
     }

@@ -222,7 +222,7 @@ std::string left_at_home(const PackageStore& package, const ProgramNames& progra
     return names;
 }
 
-// A folder beside a file, which goes with this. Others may be able to write where the file is, and could put another folder or a link into
+// A temporary folder beside a file. The destructor removes it. Others may be able to write where the file is, and could put another folder or a link into
 // its place. So it is used by its descriptor alone.
 class FolderBeside {
 public:

@@ -157,7 +157,7 @@ TEST_F(CompilingTest, WhatWasConstructedEndsWhereAConstructorThrows) {
             const std::string error = outcome(cache, *built);
             EXPECT_NE(error.find("a constructor of package built on node 7 let an exception out"), std::string::npos)
                 << error;
-            EXPECT_EQ(cache.usage().static_bytes, 0U);
+            EXPECT_GT(cache.usage().pinned_bytes, 0U) << "whoever has its addresses finds its code";
             const auto shelf =
                 cache.add(arriving(*build("shelf.c", "int shelf(void) { return 8; }", true), {form}), false);
             ASSERT_TRUE(shelf && cache.load_interface(*shelf));

@@ -328,7 +328,7 @@ Result<std::unique_ptr<CompiledModule>> link(const CompileRequest& request, cons
     compiled->linked = LinkRecorder::instance().take(library);
     for (const std::string& each : compiled->constructors)
         if (request.in_image.empty() && compiled->find(each) == nullptr)
-            return fail(ErrorCode::internal, "{} has a constructor that nobody finds", request.name);
+            return fail(ErrorCode::internal, "a constructor of {} is not among its symbols", request.name);
     // Names are held here and by ORC, twice, with some words each (measured: 260 bytes for one of 10 letters).
     for (const std::string& name : generated.names) compiled->linked.bytes += 3 * name.size() + 230;
     for (const auto& [name, lacked] : compiled->linked.lacks)

@@ -16,7 +16,7 @@ public:
     explicit LibraryFunctions(llvm::Module& module);
     // Those that are internal by now can be called from outside, from here on …
     void begin();
-    // … to here. Who is left without a caller goes.
+    // … to here. Those that have no caller left are removed.
     void end();
 
 private:

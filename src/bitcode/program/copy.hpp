@@ -42,7 +42,7 @@ public:
     // An inline variable that was reached and that the program makes by its init_priority; empty: none. Nothing in its bitcode says which code
     // makes it: the constructors of one priority are one function for a whole file.
     [[nodiscard]] const std::string& made_by_priority() const { return made_by_priority_; }
-    // What it has left where it was.
+    // Allocation functions that were not copied (allocation.hpp).
     [[nodiscard]] std::vector<std::string>& replaced() { return replaced_; }
 
 private:

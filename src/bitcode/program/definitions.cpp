@@ -42,8 +42,8 @@ llvm::GlobalValue* declare_in(llvm::Module& module, const llvm::GlobalValue& val
     return twin;
 }
 
-// A module with one value of the program. What that refers to is declared there by its name, but strings, which have none that lasts, are
-// copied.
+// A module with one value of the program. What that refers to is declared there by its name; string literals, whose names change with the
+// file, are copied.
 class Alone final : llvm::ValueMaterializer {
 public:
     // body: false: as it would be declared.

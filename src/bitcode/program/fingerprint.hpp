@@ -23,7 +23,7 @@ namespace rove::bitcode {
 // Threads: one at a time.
 class Fingerprints {
 public:
-    // More of what becomes of a function than its definition says; empty: nothing.
+    // Further facts that change what Copy makes of a function; empty: there are none.
     using More = std::function<std::string(const llvm::Function&)>;
     // The program stays as long as this.
     Fingerprints(Modules& program, More more) : program_(program), written_(program), more_(std::move(more)) {}

@@ -37,7 +37,7 @@ public:
     [[nodiscard]] const std::vector<const llvm::Function*>& bodies(std::size_t index) const { return bodies_[index]; }
     // Notes what a module defines. To be called for each of them before definition_of().
     void note_definitions(const llvm::Module& module, std::size_t index);
-    // Whether a module defines a function or variable of this name that all can refer to.
+    // Whether a module defines a function or variable of this name with external linkage.
     [[nodiscard]] bool defines(const std::string& name) const { return defined_in_.contains(name); }
     // Whether a module defines a function that LLVM takes for C's library's and may call by itself, but those that allocate: they never travel.
     [[nodiscard]] bool defines_of_library() const { return defines_of_library_; }

@@ -18,7 +18,7 @@
 
 namespace rove::bitcode {
 
-// Functions go by their keys (package/bundle.hpp), several of them sorted. Threads: one at a time.
+// Functions are identified by their keys (package/bundle.hpp), several of them sorted. Threads: one at a time.
 class Program {
 public:
     // share: what several functions reach is optimised once, before they are taken (SharedCode); for one alone that takes longer. section:

@@ -26,7 +26,7 @@ namespace {
 
 namespace orc = llvm::orc;
 
-// A function by which a hidden one is found and called.
+// An external function that calls a hidden one, so that the node can look it up by name.
 llvm::Function* make_entrance(llvm::Function& hidden, const std::string& name) {
     auto* const entrance =
         llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(hidden.getContext()), false),

@@ -28,7 +28,7 @@ public:
 
     [[nodiscard]] Status read();
 
-    // Under each name that it has in the modules.
+    // All declarations that refer to this definition, and itself.
     [[nodiscard]] const std::vector<const llvm::GlobalValue*>& met_as(const llvm::GlobalValue& definition) const {
         const auto found = used_as_.find(&definition);
         return found != used_as_.end() ? found->second : none_;
